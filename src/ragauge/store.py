@@ -1,0 +1,215 @@
+"""Content-addressed stage outputs on disk: get one, or make it once.
+
+An entry is a folder `<root>/<stage>/<digest>/`. Its digest is SHA-256 over the canonical JSON of the stage's
+name, its version, the parameters that can change its output and the digests of what it read; `key.json`
+beside the data says in clear what was hashed, and which files of which SHA-256 the entry holds. An entry is
+written under a temporary name and renamed, by one maker at a time; a damaged one is made again.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import logging
+import os
+import shutil
+import time
+import uuid
+from collections import OrderedDict
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+from filelock import FileLock
+
+from ragauge import frames
+from ragauge.errors import DataError
+
+log = logging.getLogger(__name__)
+
+KEY_FILE = "key.json"
+_DECODED_FRAMES = 32  # how many read frames one process keeps at hand
+
+
+@dataclass(frozen=True)
+class Key:
+    """What an entry depends on; equal keys have equal digests on every machine."""
+
+    stage: str
+    version: int
+    params: Mapping[str, Any] = field(default_factory=dict)
+    inputs: Mapping[str, str] = field(default_factory=dict)
+
+    def as_dict(self) -> dict[str, Any]:
+        """The hashed content, as plain JSON values."""
+        return {
+            "stage": self.stage,
+            "version": self.version,
+            "params": self.params,
+            "inputs": dict(self.inputs),
+        }
+
+    @cached_property
+    def digest(self) -> str:
+        """SHA-256 (hex) of the canonical JSON."""
+        return hashlib.sha256(canonical_json(self.as_dict()).encode()).hexdigest()
+
+
+def canonical_json(value: Any) -> str:
+    """One text per value: sorted keys, no white space, no NaN; TypeError on what JSON cannot say."""
+    return json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False)
+
+
+@dataclass(frozen=True)
+class Entry:
+    """A finished stage output: where it is, whether this call made it, and how long that took."""
+
+    key: Key
+    path: Path
+    made: bool
+    seconds: float
+    manifest: Mapping[str, Any]
+    store: Store
+
+    @property
+    def digest(self) -> str:
+        """The entry's own digest."""
+        return self.key.digest
+
+    def frame(self, name: str) -> pd.DataFrame:
+        """The stored frame `name`; a private copy (its columns may be replaced, not written into)."""
+        return self.store._read_frame(self, name)
+
+    def frame_digest(self, name: str) -> str:
+        """The content digest of a stored frame, equal wherever the same rows were made."""
+        digest: str = self.manifest["frames"][name]
+        return digest
+
+
+class Store:
+    """Stage outputs under one folder, which several processes and machines may share."""
+
+    def __init__(self, root: Path) -> None:
+        self.root = Path(root)
+        self.made: list[str] = []  # stages that this object had to make, in order
+        self._verified: set[Path] = set()
+        self._decoded: OrderedDict[tuple[Path, str], pd.DataFrame] = OrderedDict()
+
+    def folder(self, key: Key) -> Path:
+        """Where the entry of the key lies, or would."""
+        return self.root / key.stage / key.digest
+
+    def find(self, key: Key) -> Entry | None:
+        """The entry, if it is there and whole; a damaged one is removed."""
+        path = self.folder(key)
+        manifest = self._manifest(path)
+        return None if manifest is None else Entry(key, path, False, 0.0, manifest, self)
+
+    def get(self, key: Key, make: Callable[[Path], None]) -> Entry:
+        """The entry of the key; `make(folder)` fills an empty folder if nobody has yet.
+
+        Of several callers in any number of processes one makes, the others wait and read. If `make`
+        raises, nothing is left behind.
+        """
+        found = self.find(key)
+        if found is not None:
+            return found
+        locks = self.root / ".locks"
+        locks.mkdir(parents=True, exist_ok=True)
+        with FileLock(locks / f"{key.digest}.lock"):
+            found = self.find(key)
+            return found if found is not None else self._make(key, make)
+
+    def get_frames(self, key: Key, make: Callable[[], Mapping[str, pd.DataFrame]]) -> Entry:
+        """Like `get`, for a stage whose output is frames: each is checked and written as Parquet.
+
+        The frames' names are schema names of `ragauge.frames` where they have a schema.
+        """
+
+        def write(folder: Path) -> None:
+            for name, frame in make().items():
+                if name in frames.SCHEMAS:
+                    frames.check(name, frame, key.stage)
+                frame.to_parquet(folder / f"{name}.parquet", index=False)
+
+        return self.get(key, write)
+
+    def _make(self, key: Key, make: Callable[[Path], None]) -> Entry:
+        path = self.folder(key)
+        draft = self.root / ".drafts" / f"{key.stage}-{uuid.uuid4().hex}"
+        draft.mkdir(parents=True)
+        start = time.perf_counter()
+        try:
+            make(draft)
+            seconds = time.perf_counter() - start
+            manifest = {
+                **key.as_dict(),
+                "files": {
+                    file.relative_to(draft).as_posix(): _sha256(file)
+                    for file in sorted(draft.rglob("*"))
+                    if file.is_file()
+                },
+                "frames": {
+                    file.stem: frames.content_digest(pd.read_parquet(file))
+                    for file in sorted(draft.glob("*.parquet"))
+                },
+                "seconds": seconds,
+            }
+            text = json.dumps(manifest, indent=1, sort_keys=True, ensure_ascii=False)
+            (draft / KEY_FILE).write_text(text, encoding="utf-8")
+            path.parent.mkdir(parents=True, exist_ok=True)
+            try:
+                os.rename(draft, path)
+            except OSError:
+                # A maker on another machine, whose lock ours does not see, was first.
+                if self._manifest(path) is None:
+                    raise
+        finally:
+            shutil.rmtree(draft, ignore_errors=True)
+        self.made.append(key.stage)
+        self._verified.add(path)
+        log.debug("made %s %s in %.2f s", key.stage, key.digest[:12], seconds)
+        return Entry(key, path, True, seconds, manifest, self)
+
+    def _manifest(self, path: Path) -> dict[str, Any] | None:
+        """The manifest of a whole entry; None if absent. Checksums are compared once per process."""
+        try:
+            manifest: dict[str, Any] = json.loads((path / KEY_FILE).read_text(encoding="utf-8"))
+            if path in self._verified:
+                return manifest
+            damaged = [name for name, sha in manifest["files"].items() if _sha256(path / name) != sha]
+        except FileNotFoundError:
+            if not path.exists():
+                return None
+            damaged = ["a missing file"]
+        except (json.JSONDecodeError, KeyError, UnicodeDecodeError, OSError) as error:
+            damaged = [str(error)]
+        if damaged:
+            log.warning("store entry %s is damaged (%s); it is made again", path, ", ".join(damaged))
+            shutil.rmtree(path, ignore_errors=True)
+            return None
+        self._verified.add(path)
+        return manifest
+
+    def _read_frame(self, entry: Entry, name: str) -> pd.DataFrame:
+        at = (entry.path, name)
+        frame = self._decoded.get(at)
+        if frame is None:
+            file = entry.path / f"{name}.parquet"
+            try:
+                frame = pd.read_parquet(file)
+            except FileNotFoundError:
+                raise DataError(f"store entry {entry.path} holds no frame {name!r}") from None
+            self._decoded[at] = frame
+            if len(self._decoded) > _DECODED_FRAMES:
+                self._decoded.popitem(last=False)
+        self._decoded.move_to_end(at)
+        return frame.copy(deep=False)
+
+
+def _sha256(file: Path) -> str:
+    with file.open("rb") as stream:
+        return hashlib.file_digest(stream, "sha256").hexdigest()
