@@ -1,0 +1,7 @@
+"""Config group `dataset`: files to documents, topics and evidence (formats: docs/datasets.md)."""
+
+from ragauge.datasets._csv import CsvDataset
+from ragauge.datasets._hotpotqa import HotpotQA
+from ragauge.datasets._jsonl import JsonlDataset, SampleDataset
+
+__all__ = ["CsvDataset", "HotpotQA", "JsonlDataset", "SampleDataset"]

@@ -1,0 +1,135 @@
+"""Two CSV files, documents and topics, whose columns are named in the config."""
+
+from __future__ import annotations
+
+import csv
+import json
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import ClassVar
+
+from ragauge.datasets._gather import BadRow, FileSource, Gatherer, existing_file, string
+from ragauge.errors import ConfigError, DataError
+from ragauge.parts import Dataset, runtime
+
+_OPTIONAL_TITLE = "title"
+_FIELD_LIMIT = 2**31 - 1  # characters; csv stops at 131,072 of its own accord
+_LIST_ITEM = re.compile(r""""([^"]*)"|'([^']*)'|([^\s,'"\[\](){}]+)""")
+
+
+@dataclass(frozen=True)
+class CsvDataset(FileSource):
+    """A collection from two CSV files with a header; evidence is the whole text of the relevant documents.
+
+    `evidence_column` holds a printed list of ids, as JSON, Python or numpy print one. `title_column` may be
+    absent as long as it has its default name; without `qid_column` a topic's qid is its row number, from 1.
+    """
+
+    version: ClassVar[int] = 1
+
+    name: str = runtime("csv")
+    docs: str | Path | None = runtime(None)
+    topics: str | Path | None = runtime(None)
+    docno_column: str = "id"
+    title_column: str = _OPTIONAL_TITLE
+    text_column: str = "text"
+    qid_column: str | None = None
+    query_column: str = "question"
+    answer_column: str = "answer"
+    evidence_column: str = "text_ids"
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        for key, value in vars(self).items():
+            if not key.endswith("_column") or (key == "qid_column" and value is None):
+                continue
+            if not isinstance(value, str) or not value:
+                raise ConfigError(f"dataset.{key}={value!r}: expected the name of a column")
+
+    def files(self) -> Mapping[str, Path]:
+        """The files `docs` and `topics`; ConfigError if one is not there."""
+        return {"docs": existing_file("docs", self.docs), "topics": existing_file("topics", self.topics)}
+
+    def load(self) -> Dataset:
+        """The collection; DataError names file, row (from 1, without the header), qid and what is wrong."""
+        files = self.files()
+        gather = Gatherer(self)
+        needed = ["docno_column", "text_column"]
+        if self.title_column != _OPTIONAL_TITLE:
+            needed.append("title_column")
+        for number, row in self._rows(files["docs"], needed):
+            with gather.row(f"{files['docs']}, row {number}"):
+                cells = _cells(row)
+                title = string(cells, self.title_column) if self.title_column in cells else ""
+                docno = string(cells, self.docno_column).strip()
+                gather.add_document(docno, title, string(cells, self.text_column))
+        needed = ["query_column", "answer_column", "evidence_column"]
+        if self.qid_column is not None:
+            needed.append("qid_column")
+        for number, row in self._rows(files["topics"], needed):
+            if gather.full:
+                break
+            with gather.row(f"{files['topics']}, row {number}") as at:
+                cells = _cells(row)
+                qid = str(number) if self.qid_column is None else string(cells, self.qid_column).strip()
+                at.qid = qid
+                docnos = _printed_list(string(cells, self.evidence_column), self.evidence_column)
+                parts = [(docno, gather.document_text(docno)) for docno in docnos]
+                query, answer = string(cells, self.query_column), string(cells, self.answer_column)
+                gather.add_topic(qid, query, answer, parts)
+        return gather.dataset(files["docs"], files["topics"])
+
+    def _rows(self, file: Path, needed: Iterable[str]) -> Iterator[tuple[int, tuple[list[str], list[str]]]]:
+        """Number, header and cells of each row; DataError where a needed column is absent."""
+        csv.field_size_limit(_FIELD_LIMIT)
+        # Bytes that are no UTF-8 become lone surrogates, which the check of their own cell refuses.
+        with file.open(encoding="utf-8-sig", errors="surrogateescape", newline="") as stream:
+            reader = csv.reader(stream, strict=True)
+            number = 0
+            try:
+                header = next(reader, [])
+                for key in needed:
+                    column = getattr(self, key)
+                    if header.count(column) != 1:
+                        found = "stands twice" if column in header else "is missing"
+                        raise DataError(
+                            f"{file}: column {column!r} (dataset.{key}) {found}; "
+                            f"it has {', '.join(map(repr, header)) or 'no columns'}"
+                        )
+                for cells in reader:
+                    if cells:  # an empty line is no row
+                        number += 1
+                        yield number, (header, cells)
+            except csv.Error as error:
+                raise DataError(f"{file}, after row {number}: not a CSV file: {error}") from None
+
+
+def _cells(row: tuple[list[str], list[str]]) -> dict[str, str]:
+    header, cells = row
+    if len(cells) != len(header):
+        raise BadRow(f"{len(cells)} cells where the header names {len(header)} columns")
+    return dict(zip(header, cells, strict=True))
+
+
+def _printed_list(text: str, column: str) -> list[str]:
+    """The ids in a list as JSON, Python or numpy print it: ["a", "b"], ['a', 'b'], [1, 2] or [1 2]."""
+    no_list = BadRow(f"column {column!r} holds no list of ids such as [12, 7]: {text[:80]!r}")
+    try:
+        values = json.loads(text)
+    except ValueError:
+        pass
+    else:
+        if not isinstance(values, list) or not all(type(value) in (int, str) for value in values):
+            raise no_list
+        return [str(value) for value in values]
+    text = text.strip()
+    if len(text) < 2 or text[0] + text[-1] != "[]":
+        raise no_list
+    inner = text[1:-1]
+    if _LIST_ITEM.sub("", inner).strip(" ,\t\r\n"):
+        raise no_list
+    return [
+        next(group for group in match.groups() if group is not None) for match in _LIST_ITEM.finditer(inner)
+    ]

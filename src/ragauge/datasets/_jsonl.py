@@ -1,0 +1,105 @@
+"""Two JSON Lines files, a corpus and its questions; and the sample that is shipped in that format."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, ClassVar
+
+from ragauge.datasets._gather import (
+    BadRow,
+    FileSource,
+    Gatherer,
+    existing_file,
+    optional_columns,
+    string,
+    valid_string,
+)
+from ragauge.parts import Dataset, runtime
+
+_SAMPLE = Path(__file__).parent / "sample"
+
+
+@dataclass(frozen=True)
+class JsonlDataset(FileSource):
+    """A collection from a corpus file (`docs`) and a question file (`topics`), one JSON object a line."""
+
+    version: ClassVar[int] = 1
+
+    name: str = runtime("jsonl")
+    docs: str | Path | None = runtime(None)
+    topics: str | Path | None = runtime(None)
+
+    def files(self) -> Mapping[str, Path]:
+        """The files `docs` and `topics`; ConfigError if one is not there."""
+        return {"docs": existing_file("docs", self.docs), "topics": existing_file("topics", self.topics)}
+
+    def load(self) -> Dataset:
+        """The collection; DataError names file, line, qid and what is wrong."""
+        return _read(self, self.files())
+
+
+@dataclass(frozen=True)
+class SampleDataset(FileSource):
+    """The shipped collection: short encyclopedic paragraphs, bridge and comparison questions."""
+
+    version: ClassVar[int] = 1
+
+    name: str = runtime("sample")
+
+    def files(self) -> Mapping[str, Path]:
+        """The files `docs` and `topics` inside the installed package."""
+        return {"docs": _SAMPLE / "corpus.jsonl", "topics": _SAMPLE / "questions.jsonl"}
+
+    def load(self) -> Dataset:
+        """The collection."""
+        return _read(self, self.files())
+
+
+def _read(source: FileSource, files: Mapping[str, Path]) -> Dataset:
+    gather = Gatherer(source)
+    for where, line in _lines(files["docs"]):
+        with gather.row(where):
+            row = _parse(line)
+            gather.add_document(string(row, "docno"), string(row, "title"), string(row, "text"))
+    for where, line in _lines(files["topics"]):
+        if gather.full:
+            break
+        with gather.row(where) as at:
+            row = _parse(line)
+            at.qid = qid = string(row, "qid")
+            parts = [_evidence_part(part) for part in _evidence_list(row)]
+            gather.add_topic(qid, string(row, "query"), string(row, "answer"), parts, optional_columns(row))
+    return gather.dataset(files["docs"], files["topics"])
+
+
+def _lines(file: Path) -> Iterator[tuple[str, bytes]]:
+    """Where each line stands, and its bytes: a line that is no UTF-8 is one bad row, not the file's end."""
+    with file.open("rb") as stream:
+        for number, line in enumerate(stream, start=1):
+            if line.strip():
+                yield f"{file}, line {number}", line
+
+
+def _parse(line: bytes) -> Any:
+    try:
+        return json.loads(line.decode("utf-8-sig"))
+    except ValueError as error:  # no JSON, or no UTF-8
+        raise BadRow(f"not a line of JSON: {error}") from None
+
+
+def _evidence_list(row: Mapping[str, Any]) -> list[Any]:
+    parts = row.get("evidence")
+    if not isinstance(parts, list):
+        found = "is missing" if "evidence" not in row else "is not a list"
+        raise BadRow(f"key 'evidence' {found}; expected a list of texts or of objects with docno and text")
+    return parts
+
+
+def _evidence_part(part: Any) -> tuple[str | None, str]:
+    if isinstance(part, str):
+        return None, valid_string(part, "an evidence text")
+    docno = string(part, "docno") if isinstance(part, Mapping) and part.get("docno") is not None else None
+    return docno, string(part, "text")

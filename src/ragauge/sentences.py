@@ -1,0 +1,109 @@
+"""Where the sentences of a text begin and end, by punctuation and a short list of abbreviations.
+
+Offsets, not strings: who cuts a text at them can always say where a piece came from.
+"""
+
+from __future__ import annotations
+
+import re
+
+# End punctuation with what closes behind it, where white space follows (CJK marks need none), or an
+# empty line.
+# Possessive and anchored to the first mark of a row, so that no text takes quadratic time.
+_CANDIDATE = re.compile(
+    r"""(?<![.!?…])[.!?…]++["'”’»)\]}]*+(?=\s)|[。！？]++["'”’»」』）)\]]*+|(?=\n[^\S\n]*+\n)"""
+)
+_SPACE = re.compile(r"\s*")
+_LAST_WORD = re.compile(r"[\w.&'’-]*\Z")
+_OPENING = "\"'“‘«([{¿¡"
+
+
+def _words(text: str) -> frozenset[str]:
+    return frozenset(text.split())
+
+
+# Never the end of a sentence: a name, a number or more of the sentence follows.
+_TITLES = _words(
+    "mr mrs ms mx dr prof st ste gen col maj capt cmdr lt sgt cpl pvt adm rev fr hon pres gov sen rep supt "
+    "mt ft messrs mme mlle e.g i.e cf viz vs ca approx"
+)
+# An abbreviation where a number follows, an ordinary word otherwise ("No. 5", "No. He left.").
+_BEFORE_NUMBER = _words(
+    "no nos fig figs vol vols p pp ch sec art op eq ed b d c r "
+    "jan feb mar apr jun jul aug sep sept oct nov dec"
+)
+# May end a sentence: it does where the next word usually opens one.
+_EITHER = _words(
+    "inc ltd co corp bros llc plc jr sr esq etc al dept univ assn est ave blvd rd u.s u.s.a u.k u.n e.u d.c "
+    "l.a n.y a.m p.m a.d b.c c.e b.c.e ph.d m.d b.a m.a b.s m.s d.phil"
+)
+_OPENERS = _words(
+    "the a an it its he she they we you i his her their our this that these those there here in on at by "
+    "for from with after before during since while when where although though however but and so as if "
+    "because both each many most some one two several all no not then today who what which how why"
+)
+
+
+def sentence_spans(text: str) -> list[tuple[int, int]]:
+    """First and past-the-last character of every sentence, in order.
+
+    The spans do not overlap and cover every character but the white space between them. A sentence ends at
+    . ! ? … (and the quotes or brackets that close behind it) before white space and anything but a lowercase
+    letter, at 。！？, or at an empty line. Titles, initials and common abbreviations do not end one.
+    """
+    spans: list[tuple[int, int]] = []
+    start = _skip_space(text, 0)
+    for match in _CANDIDATE.finditer(text):
+        if match.end() <= start:
+            continue
+        following = _skip_space(text, match.end())
+        if following == len(text):
+            break
+        if _is_end(text, start, match, following):
+            spans.append((start, match.end()))
+            start = following
+    end = len(text.rstrip())
+    if start < end:
+        spans.append((start, end))
+    return spans
+
+
+def _skip_space(text: str, at: int) -> int:
+    match = _SPACE.match(text, at)
+    return match.end() if match else at
+
+
+def _is_end(text: str, start: int, match: re.Match[str], following: int) -> bool:
+    """Whether the candidate ends the sentence that began at `start`, given what follows it."""
+    mark = match.group()
+    if not mark or mark[0] in "。！？" or text.count("\n", match.end(), following) > 1:
+        return True
+    if text[following].islower():
+        return False
+    if mark != ".":
+        # "U.S." in quotes or "etc.)" are rare; marks other than a bare full stop end the sentence.
+        return True
+    # 40 characters hold any abbreviation; a longer look back would be quadratic in long "words".
+    word_match = _LAST_WORD.search(text, max(start, match.start() - 40), match.start())
+    word = word_match.group() if word_match else ""
+    if match.start() - len(word) == start and word.isdigit() and len(word) <= 3:
+        return False  # the number of a list item
+    return not _continues(word, text, following)
+
+
+def _continues(word: str, text: str, following: int) -> bool:
+    """Whether the full stop behind `word` belongs to an abbreviation that the sentence goes on after."""
+    folded = word.casefold()
+    if folded in _TITLES:
+        return True
+    if folded in _BEFORE_NUMBER and text[following].isdigit():
+        return True
+    is_initial = len(word) == 1 and word.isupper()
+    is_initials = "." in word and all(len(piece) == 1 for piece in word.split("."))  # "J.S", "U.S"
+    if not (is_initial or is_initials or folded in _EITHER):
+        return False
+    at = following
+    while at < len(text) and text[at] in _OPENING:
+        at += 1
+    next_word = re.match(r"\w*", text[at : at + 40])
+    return next_word is None or next_word.group().casefold() not in _OPENERS
