@@ -1,0 +1,342 @@
+"""Config group `embedder`: texts to unit vectors, each distinct text embedded once, ever.
+
+Vectors are kept in `<store>/vectors/<model digest>/` as segments: folders of sorted keys (hashes of texts)
+and their vectors that are written under a temporary name, renamed, and never changed. A kill loses the
+slice of texts at hand; a damaged segment is dropped and its texts are embedded again.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import logging
+import os
+import shutil
+import time
+import uuid
+import zlib
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import numpy as np
+from filelock import FileLock
+
+from ragauge.errors import ConfigError
+from ragauge.models import model_path
+from ragauge.parts import runtime
+from ragauge.progress import progress
+
+if TYPE_CHECKING:
+    from sentence_transformers import SentenceTransformer
+
+    from ragauge.store import Store
+
+log = logging.getLogger(__name__)
+
+_GIVE_A_FOLDER = "Give the path of a sentence-transformers model's folder (the one with modules.json)"
+_KEY_BYTES = 16
+_SLICE = 2048  # texts between two writes to the disk: what a kill can lose
+_SMALL = 16_384  # rows below which a segment is worth merging
+_ABANDONED = 3600  # seconds after which a draft is what a kill left, not what another machine writes
+_MAX_SMALL = 32  # small segments that are kept before they become one
+
+
+@dataclass(frozen=True)
+class SentenceTransformerEmbedder:
+    """A sentence-transformers model, by name or by the path of its folder; all vectors have length 1.
+
+    `model` all-MiniLM-L6-v2 is carried by an installed package; other names are looked up on the hub.
+    """
+
+    version: ClassVar[int] = 1
+
+    model: str = "all-MiniLM-L6-v2"
+    batch_size: int = runtime(16)
+    device: str | None = runtime(None)
+    threads: int | None = runtime(None)
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.model, str) or not self.model.strip():
+            raise ConfigError(
+                f"embedder.model={self.model!r}: expected a model's name or the path of its folder"
+            )
+        if type(self.batch_size) is not int or self.batch_size < 1:
+            raise ConfigError(f"embedder.batch_size={self.batch_size!r}: allowed are integers from 1")
+        if self.threads is not None and (type(self.threads) is not int or self.threads < 1):
+            raise ConfigError(f"embedder.threads={self.threads!r}: allowed are null and integers from 1")
+
+    def identity(self) -> dict[str, Any]:
+        """The model's name and the digest of its files: the same wherever its folder lies."""
+        return {
+            "class": "ragauge.embedders.SentenceTransformerEmbedder",
+            "version": self.version,
+            "model": Path(self.model).name,
+            "digest": _model_digest(_model_folder(self.model)),
+        }
+
+    def embed(self, texts: Sequence[str], store: Store | None = None) -> np.ndarray:
+        """float32 [len(texts), dimensions], rows of length 1 in the order of `texts`.
+
+        With a store only texts that it has no vector of are computed, and torch is not even imported where
+        there are none. Which texts are computed together moves a vector by float noise only (about 1e-7).
+        """
+        distinct = list(dict.fromkeys(texts))
+        if store is None or not distinct:
+            vectors = self._encode(distinct)
+        else:
+            folder = store.root / "vectors" / _model_digest(_model_folder(self.model))[:32]
+            vectors = self._cached(distinct, folder, store.root / ".locks" / f"vectors-{folder.name}.lock")
+        if len(distinct) == len(texts):
+            return vectors
+        row = {text: i for i, text in enumerate(distinct)}
+        return vectors[[row[text] for text in texts]]
+
+    def _cached(self, texts: list[str], folder: Path, lock: Path) -> np.ndarray:
+        """Vectors of distinct texts, from the segments in the folder or else computed and added to them."""
+        keys = _text_keys(texts)
+        found, vectors = _look_up(keys, folder)
+        if vectors is not None and found.all():
+            return vectors
+        lock.parent.mkdir(parents=True, exist_ok=True)
+        with FileLock(lock):
+            _tidy(folder)
+            found, vectors = _look_up(keys, folder)  # another process may have embedded them meanwhile
+            missing = np.flatnonzero(~found)
+            # Texts of one length go together, so that little is padded; the longest first.
+            missing = missing[np.argsort([-len(texts[i]) for i in missing], kind="stable")]
+            with progress(len(missing), f"embedding with {Path(self.model).name}", "text") as bar:
+                for first in range(0, len(missing), _SLICE):
+                    rows = missing[first : first + _SLICE]
+                    new = self._encode([texts[i] for i in rows])
+                    _write_segment(folder, keys[rows], new)
+                    if vectors is None:
+                        vectors = np.empty((len(texts), new.shape[1]), dtype=np.float32)
+                    vectors[rows] = new
+                    bar.update(len(rows))
+        assert vectors is not None
+        return vectors
+
+    def _encode(self, texts: Sequence[str]) -> np.ndarray:
+        """The model's own vectors, at unit length."""
+        model = _load(_model_folder(self.model), self.device)
+        if not texts:
+            return np.empty((0, model.get_embedding_dimension() or 0), dtype=np.float32)
+        if self.threads is not None:
+            import torch
+
+            torch.set_num_threads(self.threads)
+        # A lone surrogate has no UTF-8, which the model's tokenizer needs.
+        readable = [text.encode("utf-8", "replace").decode() for text in texts]
+        vectors = np.asarray(
+            model.encode(
+                readable,
+                batch_size=self.batch_size,
+                show_progress_bar=False,
+                convert_to_numpy=True,
+                normalize_embeddings=True,
+            ),
+            dtype=np.float32,
+        )
+        return vectors / np.linalg.norm(vectors, axis=1, keepdims=True)
+
+
+# --- the model --------------------------------------------------------------------------------------
+
+
+def _model_folder(model: str) -> Path:
+    """The folder that holds the model's files; a hub model is downloaded if it is not at hand."""
+    carried = model_path(model)
+    if carried is not None:
+        return carried
+    path = Path(model).expanduser()
+    if not path.is_dir():
+        return _hub_folder(model)
+    if not any((path / name).is_file() for name in ("modules.json", "config.json")):
+        raise ConfigError(f"embedder.model={model}: the folder holds no model. {_GIVE_A_FOLDER}")
+    return path.resolve()
+
+
+@lru_cache(maxsize=8)
+def _hub_folder(model: str) -> Path:
+    from huggingface_hub import snapshot_download
+    from huggingface_hub.errors import HFValidationError
+
+    repository = model if "/" in model else f"sentence-transformers/{model}"
+    try:
+        folder = snapshot_download(
+            repository,
+            allow_patterns=["*.json", "*.txt", "*.model", "*.safetensors", "*.bin"],
+            ignore_patterns=["onnx/*", "openvino/*"],
+        )
+    except (OSError, HFValidationError, ValueError) as error:
+        raise ConfigError(
+            f"embedder.model={model}: neither a folder nor a model that the hub gave ({_first_line(error)}). "
+            f"{_GIVE_A_FOLDER}, or embedder=minilm, which needs no hub"
+        ) from None
+    return Path(folder)
+
+
+@lru_cache(maxsize=2)
+def _load(folder: Path, device: str | None) -> SentenceTransformer:
+    """The model itself, kept for the process: the jobs of a sweep share it."""
+    with _quiet():
+        from sentence_transformers import SentenceTransformer
+
+        try:
+            return SentenceTransformer(str(folder), device=device, local_files_only=True)
+        except Exception as error:
+            raise ConfigError(
+                f"embedder.model: {folder} cannot be loaded by sentence-transformers with "
+                f"device={device or 'null'}: {_first_line(error)}. {_GIVE_A_FOLDER}"
+            ) from error
+
+
+@contextmanager
+def _quiet() -> Iterator[None]:
+    """No progress bars and notes about loading weights: a local folder is loaded in a second."""
+    from transformers.utils import logging as chatter
+
+    verbosity, bars = chatter.get_verbosity(), chatter.is_progress_bar_enabled()
+    chatter.set_verbosity_error()
+    chatter.disable_progress_bar()
+    try:
+        yield
+    finally:
+        chatter.set_verbosity(verbosity)
+        if bars:
+            chatter.enable_progress_bar()
+
+
+def _first_line(error: Exception) -> str:
+    return (str(error).strip() or type(error).__name__).splitlines()[0]
+
+
+@lru_cache(maxsize=8)
+def _model_digest(folder: Path) -> str:
+    """SHA-256 (hex) over the names and contents of the files that make the model, read once per process."""
+    modules = folder / "modules.json"
+    folders = [folder]
+    if modules.is_file():
+        subfolders = {entry["path"] for entry in json.loads(modules.read_text(encoding="utf-8"))}
+        folders += [folder / name for name in sorted(subfolders) if name and (folder / name).is_dir()]
+    sha = hashlib.sha256()
+    for part in folders:
+        weights = {file.suffix for file in part.iterdir()}
+        suffixes = {".json", ".txt", ".model", ".safetensors" if ".safetensors" in weights else ".bin"}
+        for file in sorted(part.iterdir()):
+            if file.is_file() and file.suffix in suffixes:
+                with file.open("rb") as stream:
+                    content = hashlib.file_digest(stream, "sha256").hexdigest()
+                sha.update(f"{file.relative_to(folder).as_posix()}\0{content}\n".encode())
+    return sha.hexdigest()
+
+
+# --- the vectors on disk ----------------------------------------------------------------------------
+
+
+def _text_keys(texts: Iterable[str]) -> np.ndarray:
+    """bytes [n] of 16: the beginning of each text's SHA-256."""
+    return np.array(
+        [hashlib.sha256(text.encode("utf-8", "surrogatepass")).digest()[:_KEY_BYTES] for text in texts],
+        dtype=f"S{_KEY_BYTES}",
+    )
+
+
+def _look_up(keys: np.ndarray, folder: Path) -> tuple[np.ndarray, np.ndarray | None]:
+    """Which keys the segments hold, and float32 [len(keys), d] with their vectors (None: no segment)."""
+    found = np.zeros(len(keys), dtype=bool)
+    vectors: np.ndarray | None = None
+    for path in _segments(folder):
+        segment = _open_segment(path)
+        if segment is None:
+            continue
+        held, rows = segment
+        if vectors is None:
+            vectors = np.zeros((len(keys), rows.shape[1]), dtype=np.float32)
+        wanted = np.flatnonzero(~found)
+        at = np.minimum(np.searchsorted(held, keys[wanted]), len(held) - 1)
+        hit = held[at] == keys[wanted]
+        order = np.argsort(at[hit])  # read the file from front to back
+        wanted, at = wanted[hit][order], at[hit][order]
+        vectors[wanted] = rows[at]
+        found[wanted] = True
+    return found, vectors
+
+
+def _segments(folder: Path) -> list[Path]:
+    return sorted(path for path in folder.glob("segment-*") if path.is_dir())
+
+
+def _write_segment(folder: Path, keys: np.ndarray, vectors: np.ndarray) -> None:
+    draft = folder / f"draft-{uuid.uuid4().hex}"
+    draft.mkdir(parents=True)
+    order = np.argsort(keys)
+    np.save(draft / "keys.npy", keys[order])
+    np.save(draft / "vectors.npy", vectors[order])
+    checksums = {name: _crc32(draft / name) for name in ("keys.npy", "vectors.npy")}
+    (draft / "checksums.json").write_text(json.dumps(checksums), encoding="utf-8")
+    os.rename(draft, folder / f"segment-{uuid.uuid4().hex}")
+
+
+def _open_segment(path: Path) -> tuple[np.ndarray, np.ndarray] | None:
+    """Sorted keys, and their vectors as a memory map; None for a damaged segment, or one just merged away."""
+    try:
+        checksums = json.loads((path / "checksums.json").read_text(encoding="utf-8"))
+        for name in ("keys.npy", "vectors.npy"):
+            if _crc32(path / name) != checksums[name]:
+                raise ValueError(f"{name} has another checksum")
+        keys = np.load(path / "keys.npy")
+        return keys, np.load(path / "vectors.npy", mmap_mode="r")
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        if path.exists():
+            log.warning("vectors in %s are damaged (%s); their texts are embedded again", path, error)
+        return None
+
+
+def _crc32(file: Path) -> int:
+    stat = file.stat()
+    return _crc32_of(file, stat.st_size, stat.st_mtime_ns)
+
+
+@lru_cache(maxsize=4096)
+def _crc32_of(file: Path, size: int, mtime_ns: int) -> int:
+    """Checksum of a file, computed once per process while its size and time stay."""
+    value = 0
+    with file.open("rb") as stream:
+        while block := stream.read(1 << 20):
+            value = zlib.crc32(block, value)
+    return value
+
+
+def _tidy(folder: Path) -> None:
+    """Removes what kills and damage left, and merges small segments that have become many.
+
+    Under the folder's lock. A kill between the merged segment and the removal of its parts leaves vectors
+    twice, which does no harm.
+    """
+    for draft in folder.glob("draft-*"):
+        if time.time() - draft.stat().st_mtime > _ABANDONED:
+            shutil.rmtree(draft, ignore_errors=True)
+    small = []
+    for path in _segments(folder):
+        segment = _open_segment(path)
+        if segment is None:
+            _remove_segment(path)
+        elif len(segment[0]) < _SMALL:
+            small.append((path, *segment))
+    if len(small) > _MAX_SMALL:
+        keys, first = np.unique(np.concatenate([held for _, held, _ in small]), return_index=True)
+        _write_segment(folder, keys, np.concatenate([rows for _, _, rows in small])[first])
+        for path, _, _ in small:
+            _remove_segment(path)
+
+
+def _remove_segment(path: Path) -> None:
+    # Renamed first: a reader sees a whole segment or none.
+    trash = path.with_name(f"draft-{uuid.uuid4().hex}")
+    os.rename(path, trash)
+    shutil.rmtree(trash, ignore_errors=True)
