@@ -1,0 +1,81 @@
+"""Text in any script to ASCII text with the same words, for engines that only know ASCII letters.
+
+PISA and Terrier split words at every other byte, and drop it: café becomes caf, 北京 nothing at all.
+Documents and queries go through the same `fold`, so what is the same word stays the same word.
+"""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from functools import lru_cache
+from hashlib import blake2b
+
+_CONTROL = re.compile(r"[\x00-\x1f\x7f]+")
+# Accents of Latin, Greek and Cyrillic; Hebrew points; Arabic vowels and tatweel. Marks of other scripts
+# (Indic vowels, Thai tones, kana voicing) tell words apart and stay.
+_ACCENTS = re.compile("[\u0300-\u036f\u0591-\u05c7\u0640\u064b-\u065f\u0670]+")
+# Letters that Unicode does not decompose, and the apostrophes that mean '.
+_LETTERS = str.maketrans(
+    {"ø": "o", "đ": "d", "ð": "d", "ł": "l", "ħ": "h", "ı": "i", "æ": "ae", "œ": "oe", "þ": "th"}
+    | dict.fromkeys("‘’ʼ", "'")
+)
+_SYMBOL = re.compile(r"[^\w\x00-\x7f]")
+_FOREIGN = re.compile(r"[^\x00-\x7f]+")
+# Scripts written without spaces between words, and Korean, whose particles cling to them:
+# Thai, Lao, Myanmar, Khmer, Hangul, kana, Han.
+_UNSPACED = (
+    "\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u1100-\u11ff\uac00-\ud7a3"
+    "\u3005-\u3007\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff\U00020000-\U0003ffff"
+)
+_SCRIPTS = re.compile(f"([{_UNSPACED}]+)|([^{_UNSPACED}]+)")
+_CODE_LENGTH = 14  # 13 ** 14 codes: among a million words a collision has odds of about 1 in 8,000
+_CODE_LETTERS = ("bdfhjlnprtvxz", "acegikmoqsuwy")
+
+
+def fold(text: str) -> str:
+    """ASCII text whose words match where the words of the text match, whatever their script.
+
+    Compatibility forms, case and accents are folded (Café, CAFE and ｃａｆé are cafe). Words that still hold
+    no ASCII letter become code words: a code for each word, or, in scripts written without spaces, for
+    each pair of neighbouring characters (as Lucene's CJK analyser pairs them). Everything else is a space.
+    """
+    return _CONTROL.sub(" ", text if text.isascii() else _to_ascii(text))
+
+
+def _to_ascii(text: str) -> str:
+    text = unicodedata.normalize("NFKD", text).casefold()
+    text = _ACCENTS.sub("", unicodedata.normalize("NFKD", text))
+    text = unicodedata.normalize("NFC", text).translate(_LETTERS)
+    return _FOREIGN.sub(_code_words, _SYMBOL.sub(_keep_mark, text))
+
+
+def _keep_mark(symbol: re.Match[str]) -> str:
+    """A mark stays with its letter, an invisible character vanishes, any other symbol separates."""
+    category = unicodedata.category(symbol[0])
+    return symbol[0] if category[0] == "M" else "" if category == "Cf" else " "
+
+
+def _code_words(run: re.Match[str]) -> str:
+    words: list[str] = []
+    for unspaced, spaced in _SCRIPTS.findall(run[0]):
+        if spaced or len(unspaced) == 1:
+            words.append(spaced or unspaced)
+        else:
+            words += (unspaced[i : i + 2] for i in range(len(unspaced) - 1))
+    return f" {' '.join(map(_code, words))} "
+
+
+@lru_cache(maxsize=1 << 16)
+def _code(word: str) -> str:
+    """A code word of 15 letters that engines leave as it is.
+
+    It ends with q, which no English suffix does, so that no stemmer touches it; it never repeats a letter
+    three times and holds no digit, for which Terrier would discard it.
+    """
+    number = int.from_bytes(blake2b(word.encode("utf-8", "surrogatepass"), digest_size=8).digest())
+    letters = []
+    for place in range(_CODE_LENGTH):
+        number, letter = divmod(number, len(_CODE_LETTERS[0]))
+        letters.append(_CODE_LETTERS[place % 2][letter])
+    return "".join(letters) + "q"

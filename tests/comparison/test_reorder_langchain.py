@@ -1,0 +1,16 @@
+"""Long-context order against LangChain's LongContextReorder."""
+
+import pytest
+
+from ragauge.reorder import long_context_order
+
+transformers = pytest.importorskip("langchain_community.document_transformers")
+
+
+@pytest.mark.parametrize("n", range(31))
+def test_the_same_order(n):
+    from langchain_core.documents import Document
+
+    documents = [Document(page_content=str(rank)) for rank in range(n)]
+    reordered = transformers.LongContextReorder().transform_documents(documents)
+    assert long_context_order(n).tolist() == [int(document.page_content) for document in reordered]
