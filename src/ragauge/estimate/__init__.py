@@ -1,0 +1,41 @@
+"""Statistics on frames of outcomes: thresholds, predictor, intervals, tests, transfer, few judgements."""
+
+from ragauge.estimate.compare import Agreement, compare_pairs, judge_agreement, leaderboard
+from ragauge.estimate.intervals import Estimate, bootstrap_mean, topic_bootstrap
+from ragauge.estimate.outcomes import class_shares
+from ragauge.estimate.ppi import choose_topics, cross_fit, ppi_shares
+from ragauge.estimate.predictor import (
+    CrossValidation,
+    Predictor,
+    cross_validate,
+    fit_predictor,
+    reliability_curve,
+)
+from ragauge.estimate.thresholds import Threshold, Thresholds, fit_threshold, fit_thresholds, share_by_zone
+from ragauge.estimate.transfer import Transfer, leave_one_out
+
+__all__ = [
+    "Agreement",
+    "CrossValidation",
+    "Estimate",
+    "Predictor",
+    "Threshold",
+    "Thresholds",
+    "Transfer",
+    "bootstrap_mean",
+    "choose_topics",
+    "class_shares",
+    "compare_pairs",
+    "cross_fit",
+    "cross_validate",
+    "fit_predictor",
+    "fit_threshold",
+    "fit_thresholds",
+    "judge_agreement",
+    "leaderboard",
+    "leave_one_out",
+    "ppi_shares",
+    "reliability_curve",
+    "share_by_zone",
+    "topic_bootstrap",
+]

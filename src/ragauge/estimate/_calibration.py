@@ -1,0 +1,63 @@
+"""A scikit-learn classifier whose P(right) is isotonically calibrated on topics its model has not seen."""
+
+from __future__ import annotations
+
+from typing import Any, Self
+
+import numpy as np
+import pandas as pd
+from sklearn.base import BaseEstimator, ClassifierMixin, clone
+from sklearn.isotonic import IsotonicRegression
+from sklearn.model_selection import GroupKFold
+
+from ragauge.estimate.outcomes import RIGHT
+
+
+class RightCalibrated(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
+    """`estimator` with P(class 5) mapped by isotonic regression; the other classes share the rest as before.
+
+    The map is fitted on out-of-fold probabilities, folds being of whole topics (`groups`), the model on all
+    rows.
+    """
+
+    def __init__(self, estimator: Any, n_splits: int = 5, seed: int = 0) -> None:
+        self.estimator = estimator
+        self.n_splits = n_splits
+        self.seed = seed
+
+    def fit(self, X: pd.DataFrame, y: np.ndarray, groups: np.ndarray) -> Self:
+        """The fitted classifier; y holds judge classes, groups the topic of every row."""
+        labels = np.asarray(y)
+        self.estimator_ = clone(self.estimator).fit(X, labels)
+        self.classes_ = self.estimator_.classes_
+        self.isotonic_ = None
+        splits = min(self.n_splits, len(np.unique(groups)))
+        if RIGHT in self.classes_ and len(self.classes_) > 1 and splits > 1:
+            held_out = np.zeros(len(labels))
+            folds = GroupKFold(splits, shuffle=True, random_state=self.seed).split(X, labels, groups)
+            for train, test in folds:
+                seen = np.unique(labels[train])
+                if len(seen) == 1:  # a logistic regression needs two
+                    held_out[test] = float(seen[0] == RIGHT)
+                elif RIGHT in seen:
+                    model = clone(self.estimator).fit(X.iloc[train], labels[train])
+                    held_out[test] = model.predict_proba(X.iloc[test])[:, list(model.classes_).index(RIGHT)]
+            self.isotonic_ = IsotonicRegression(y_min=0, y_max=1, out_of_bounds="clip")
+            self.isotonic_.fit(held_out, labels == RIGHT)
+        return self
+
+    def predict_proba(self, X: pd.DataFrame) -> np.ndarray:
+        """float64 [rows, classes] in the order of `classes_`."""
+        probabilities = np.asarray(self.estimator_.predict_proba(X), dtype=float)
+        if self.isotonic_ is None:
+            return probabilities
+        at = int(np.flatnonzero(self.classes_ == RIGHT)[0])
+        right = self.isotonic_.predict(probabilities[:, at])
+        rest = np.delete(probabilities, at, axis=1)
+        total = rest.sum(axis=1, keepdims=True)
+        rest = np.divide(rest, total, out=np.full_like(rest, 1 / rest.shape[1]), where=total > 0)
+        return np.insert(rest * (1 - right)[:, None], at, right, axis=1)
+
+    def predict(self, X: pd.DataFrame) -> np.ndarray:
+        """The most likely class of every row."""
+        return np.asarray(self.classes_)[self.predict_proba(X).argmax(axis=1)]

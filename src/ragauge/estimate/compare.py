@@ -1,0 +1,284 @@
+"""Retrievers compared topic by topic, the leaderboard, and a judge compared with human labels."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import combinations
+
+import numpy as np
+import pandas as pd
+
+from ragauge.errors import DataError
+from ragauge.estimate.intervals import (
+    LEVEL,
+    Estimate,
+    bootstrap_mean,
+    bootstrap_means,
+    percentile_interval,
+    topic_weights,
+)
+from ragauge.estimate.outcomes import (
+    CLASSES,
+    GROUP_COLUMNS,
+    RIGHT,
+    check_outcomes,
+    class_shares,
+    labels_of,
+    topic_codes,
+)
+
+_SIGN_FLIPS = 9999
+_BLOCK = 2_000_000  # elements of one block of sign flips
+
+
+def compare_pairs(
+    frame: pd.DataFrame, group: str = "retriever", n_boot: int = 1000, seed: int = 0, level: float = LEVEL
+) -> pd.DataFrame:
+    """Every pair of groups compared on the topics that both have, for the IR score and the correct share.
+
+    `frame` has one row per topic and group. Returns [a, b, measure, difference, lo, hi, p, p_holm, n]:
+    difference of a less b with its bootstrap interval over topics; p of a sign-flip permutation test of the
+    mean difference (`ir_score`: all flips where there are at most 9,999, else that many at random) or of
+    McNemar's exact test (`correct`: a row counts as right if its class is 5, a missing verdict is not right);
+    p_holm after Holm's correction over all pairs of the measure. `correct` is left out where no row has a
+    label. p is NaN for a pair without a common topic.
+    """
+    tables = _by_topic(frame, group)
+    parts = []
+    for measure, table in tables.items():
+        couples = list(combinations(table.columns, 2))
+        differences = pd.DataFrame({(a, b): table[a] - table[b] for a, b in couples}, index=table.index)
+        estimates = list(bootstrap_means(differences, n_boot, seed, level).values())
+        values = differences.to_numpy(dtype=float).reshape(len(table), len(couples))
+        p = sign_flip_p(values, seed) if measure == "ir_score" else mcnemar_p(values)
+        part = pd.DataFrame(couples, columns=["a", "b"]).assign(
+            measure=measure,
+            difference=[e.value for e in estimates],
+            lo=[e.lo for e in estimates],
+            hi=[e.hi for e in estimates],
+            p=p,
+            p_holm=_holm(p),
+            n=[e.n for e in estimates],
+        )
+        parts.append(part)
+    return pd.concat(parts, ignore_index=True)
+
+
+def _holm(p: np.ndarray) -> np.ndarray:
+    """Holm's step-down correction of the p that are known; NaN stays."""
+    corrected = np.full(len(p), np.nan)
+    known = ~np.isnan(p)
+    if known.any():
+        from statsmodels.stats.multitest import multipletests
+
+        corrected[known] = multipletests(p[known], method="holm")[1]
+    return corrected
+
+
+def _by_topic(frame: pd.DataFrame, group: str) -> dict[str, pd.DataFrame]:
+    """Tables [qid x group] of the measures: `ir_score`, and `correct` (0, 1) where any row has a label."""
+    check_outcomes(frame, keys=("qid", group))
+    twice = frame.duplicated(["qid", group])
+    if twice.any():
+        row = frame.loc[twice].iloc[0]
+        raise DataError(
+            f"outcomes: qid={row['qid']!r}, {group}={row[group]!r} occurs twice; a comparison takes one row "
+            f"per topic and {group} (choose one n_tokens)"
+        )
+    labels = labels_of(frame)
+    flat = frame[["qid", group, "ir_score"]].assign(correct=(labels == RIGHT).astype(float))
+    measures = ("ir_score", "correct") if (labels > 0).any() else ("ir_score",)
+    return {measure: flat.pivot(index="qid", columns=group, values=measure) for measure in measures}
+
+
+def sign_flip_p(differences: np.ndarray, seed: int = 0) -> np.ndarray:
+    """float64 [pairs]: two-sided p of mean difference 0, under random signs of the topics' differences.
+
+    `differences` is [topics, pairs], NaN where a pair lacks the topic. Exact over all 2^m sign patterns of a
+    pair's m differences that are not 0 where these are at most 9,999; else from 9,999 random ones, the
+    observed one counted among them (Phipson & Smyth 2010). NaN for a pair without topics, 1 where all
+    differences are 0. The same test as scipy.stats.permutation_test(permutation_type="samples"), with one set
+    of signs for all pairs.
+    """
+    values = np.nan_to_num(differences)
+    observed = np.abs(values.sum(axis=0))
+    # Sums of the same numbers in another order differ in the last bits; those count as equal.
+    least = observed - 1e-9 * np.abs(values).sum(axis=0)
+    p = np.where(np.isnan(differences).all(axis=0), np.nan, 1.0)
+    moved = (values != 0).sum(axis=0)
+    exact = (moved > 0) & (moved <= int(np.log2(_SIGN_FLIPS)))
+    for pair in np.flatnonzero(exact):
+        own = values[values[:, pair] != 0, pair]
+        patterns = np.arange(2 ** len(own))[:, None] >> np.arange(len(own)) & 1
+        p[pair] = (np.abs((1 - 2 * patterns) @ own) >= least[pair]).mean()
+    drawn = (moved > 0) & ~exact
+    if drawn.any():
+        some = values[:, drawn]
+        rng = np.random.default_rng(seed)
+        height = max(1, _BLOCK // len(some))
+        extreme = np.zeros(some.shape[1], dtype=int)
+        for start in range(0, _SIGN_FLIPS, height):
+            rows = min(height, _SIGN_FLIPS - start)
+            bits = np.unpackbits(np.frombuffer(rng.bytes(-(-rows * len(some) // 8)), dtype=np.uint8))
+            flipped = bits[: rows * len(some)].reshape(rows, len(some)).astype(float) @ some
+            extreme += (np.abs(some.sum(axis=0) - 2 * flipped) >= least[drawn]).sum(axis=0)
+        p[drawn] = (extreme + 1) / (_SIGN_FLIPS + 1)
+    return p
+
+
+def mcnemar_p(differences: np.ndarray) -> np.ndarray:
+    """float64 [pairs]: McNemar's exact two-sided p, differences of +1 and -1 being equally likely.
+
+    `differences` is [topics, pairs] of 1, 0, -1, NaN where a pair lacks the topic; NaN for a pair without
+    topics.
+    """
+    from scipy.stats import binomtest
+
+    won, lost = (differences > 0).sum(axis=0), (differences < 0).sum(axis=0)
+    p = np.where(np.isnan(differences).all(axis=0), np.nan, 1.0)
+    for pair in np.flatnonzero(won + lost):
+        p[pair] = binomtest(int(won[pair]), int(won[pair] + lost[pair])).pvalue
+    return p
+
+
+def leaderboard(
+    frame: pd.DataFrame,
+    group: str = "retriever",
+    n_boot: int = 1000,
+    seed: int = 0,
+    alpha: float = 0.05,
+    level: float = LEVEL,
+) -> pd.DataFrame:
+    """A row per group, the best IR score first: scores and shares with intervals, and who shares first place.
+
+    `frame` has one row per topic and group (one n_tokens). Columns: the group, `n_topics`, `ir_score`,
+    `ir_score_lo`, `ir_score_hi`, `judge_share_1`..`_5`, `judge_share_missing`, `hallucination_share`,
+    `correct_share`, `correct_share_lo`, `correct_share_hi`, and `ir_score_same_as_best`,
+    `correct_same_as_best`: true for the best and for those whose difference from it is not significant at
+    alpha after Holm's correction over all pairs (see `compare_pairs`). Shares of a group without any label
+    are NaN; `correct_same_as_best` is then missing (pd.NA).
+    """
+    tables = _by_topic(frame, group)
+    if frame.empty:
+        raise DataError("outcomes: no rows, so there is nothing to rank")
+    pairs = compare_pairs(frame, group, n_boot, seed, level)
+    means = {measure: bootstrap_means(table, n_boot, seed, level) for measure, table in tables.items()}
+    rows = []
+    for name, part in frame.groupby(group, sort=True):
+        score = means["ir_score"][name]
+        row = {group: name, "n_topics": score.n}
+        row |= {"ir_score": score.value, "ir_score_lo": score.lo, "ir_score_hi": score.hi}
+        row |= class_shares(part) | {"correct_share_lo": float("nan"), "correct_share_hi": float("nan")}
+        if part["label"].isna().all():
+            row |= {c: float("nan") for c in row if "share" in c and c != "judge_share_missing"}
+        else:
+            row |= {
+                "correct_share_lo": means["correct"][name].lo,
+                "correct_share_hi": means["correct"][name].hi,
+            }
+        rows.append(row)
+    board = pd.DataFrame(rows).sort_values(["ir_score", group], ascending=[False, True], ignore_index=True)
+    for measure, column in (("ir_score", "ir_score"), ("correct", "correct_share")):
+        board[f"{measure}_same_as_best"] = _same_as_best(board, pairs, group, measure, column, alpha)
+    return board
+
+
+def _same_as_best(
+    board: pd.DataFrame, pairs: pd.DataFrame, group: str, measure: str, column: str, alpha: float
+) -> pd.Series:
+    """Nullable bool per row of the board: not distinguishable from the row with the largest `column`."""
+    same = pd.Series(pd.NA, index=board.index, dtype="boolean")
+    if board[column].isna().all():
+        return same
+    best = board[group].iloc[int(np.nanargmax(board[column].to_numpy()))]
+    chosen = pairs[(pairs["measure"] == measure) & ((pairs["a"] == best) | (pairs["b"] == best))]
+    against: dict[object, float] = dict(
+        zip(chosen["a"].where(chosen["a"] != best, chosen["b"]), chosen["p_holm"], strict=True)
+    )
+    known = board[column].notna()
+    names = board[group][known]
+    same[known] = [name == best or not against[name] < alpha for name in names]
+    return same
+
+
+@dataclass(frozen=True)
+class Agreement:
+    """A judge against people: Cohen's kappa and the share of equal labels, with intervals over topics.
+
+    Both are over the rows that have both labels; `n_missing` human labels met no verdict. kappa is NaN where
+    chance alone would agree always. `confusion` counts rows: human class down, judge class across, `missing`
+    last.
+    """
+
+    kappa: Estimate
+    agreement: Estimate
+    confusion: pd.DataFrame
+    n: int
+    n_missing: int
+
+
+def judge_agreement(
+    verdicts: pd.DataFrame,
+    human: pd.DataFrame,
+    keys: Sequence[str] | None = None,
+    n_boot: int = 1000,
+    seed: int = 0,
+    level: float = LEVEL,
+) -> Agreement:
+    """How far a judge's `label` agrees with the `label` that people gave, joined by keys.
+
+    `keys` are by default `qid` and those of retriever, n_tokens, dataset, chunker, llm that `human` has;
+    `verdicts` must have them and one row for each row of `human`. Raises DataError for a human label that is
+    missing, repeated or without a row of `verdicts`.
+    """
+    by = list(keys) if keys is not None else [c for c in ("qid", *GROUP_COLUMNS) if c in human.columns]
+    for frame in (human, verdicts):
+        check_outcomes(frame, (), by)
+    sides = {"human labels": human, "verdicts": verdicts}
+    for name, frame in sides.items():
+        twice = frame.duplicated(by)
+        if twice.any():
+            raise DataError(
+                f"{name}: {dict(frame.loc[twice, by].iloc[0])} occurs twice; keys are {', '.join(by)}"
+            )
+    if human["label"].isna().any():
+        raise DataError(f"human labels: no label for {dict(human.loc[human['label'].isna(), by].iloc[0])}")
+    both = human[[*by, "label"]].merge(
+        verdicts[[*by, "label"]], on=by, how="left", suffixes=("_human", "_judge"), indicator="found"
+    )
+    lost = both["found"] != "both"
+    if lost.any():
+        raise DataError(f"human labels: no row of the verdicts for {dict(both.loc[lost, by].iloc[0])}")
+    people = both["label_human"].to_numpy(dtype=np.int64)
+    judge = both["label_judge"].astype("Int64").fillna(0).to_numpy(dtype=np.int64)
+    known = judge > 0
+
+    table = np.zeros((len(CLASSES), len(CLASSES) + 1), dtype=int)
+    np.add.at(table, (people - 1, np.where(known, judge - 1, len(CLASSES))), 1)
+    confusion = pd.DataFrame(
+        table,
+        index=pd.Index(CLASSES, name="human"),
+        columns=pd.Index([*map(str, CLASSES), "missing"], name="judge"),
+    )
+    topics, n_topics = topic_codes(both.loc[known, "qid"])
+    cells = np.zeros((n_topics, len(CLASSES) ** 2))
+    np.add.at(cells, (topics, (people[known] - 1) * len(CLASSES) + judge[known] - 1), 1)
+    value = _kappa(cells.sum(axis=0, keepdims=True))[0]
+    lo = hi = float("nan")
+    if n_topics > 1:
+        blocks = [_kappa(w @ cells) for w in topic_weights(n_topics, n_boot, seed)]
+        lo, hi = percentile_interval(np.concatenate(blocks), level)
+    equal = bootstrap_mean(people[known] == judge[known], both.loc[known, "qid"], n_boot, seed, level)
+    kappa = Estimate(float(value), lo, hi, n_topics, level)
+    return Agreement(kappa, equal, confusion, int(known.sum()), int((~known).sum()))
+
+
+def _kappa(cells: np.ndarray) -> np.ndarray:
+    """Cohen's kappa of each row of flattened confusion counts; NaN where chance alone agrees always."""
+    counts = cells.reshape(len(cells), len(CLASSES), len(CLASSES))
+    n = counts.sum(axis=(1, 2))
+    observed = np.trace(counts, axis1=1, axis2=2) * n
+    chance = (counts.sum(axis=1) * counts.sum(axis=2)).sum(axis=1)
+    room = n**2 - chance
+    return np.divide(observed - chance, room, out=np.full(len(n), np.nan), where=room > 0)

@@ -1,0 +1,93 @@
+"""The frame that every estimate reads: one outcome a row, its check, and its class shares.
+
+Columns: `qid`, `ir_score` in [0, 1], `label` (judge class 1..5 or missing), and for pooled outcomes the
+columns that tell rows of a topic apart (`retriever`, `n_tokens`, `dataset`, `chunker`, `llm`). A missing
+label is left out of fits and counted; shares are over all rows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import pandas as pd
+
+from ragauge.errors import DataError
+from ragauge.frames import HALLUCINATIONS, JUDGE_CLASSES
+
+CLASSES = np.array(list(JUDGE_CLASSES))
+LACK, RIGHT = 1, 5
+GROUP_COLUMNS = ("system", "retriever", "n_tokens", "dataset", "chunker", "llm")
+
+
+def check_outcomes(
+    frame: pd.DataFrame,
+    numbers: Sequence[str] = ("ir_score",),
+    keys: Sequence[str] = ("qid",),
+    labels: bool = True,
+) -> pd.DataFrame:
+    """The frame itself, if its keys have values, its numbers are finite and its labels are 1..5 or missing.
+
+    `ir_score` among the numbers must lie in [0, 1]. Raises DataError naming the column and the first bad row.
+    """
+    columns = [*keys, *numbers, *(["label"] if labels else [])]
+    absent = [column for column in columns if column not in frame.columns]
+    if absent:
+        raise DataError(
+            f"outcomes: column(s) {', '.join(absent)} missing; there are {', '.join(map(str, frame.columns))}"
+        )
+    for column in columns:
+        values = frame[column]
+        if column in keys:
+            bad, expected = values.isna().to_numpy(), "a value"
+        elif column == "label":
+            bad = values.notna().to_numpy() & ~values.isin(list(JUDGE_CLASSES)).to_numpy()
+            expected = "a judge class 1..5 or nothing"
+        elif not pd.api.types.is_numeric_dtype(values.dtype):
+            raise DataError(f"outcomes: column {column} has dtype {values.dtype}; expected numbers")
+        else:
+            x = values.to_numpy(dtype=float, na_value=np.nan)
+            bad, expected = ~np.isfinite(x), "a finite number"
+            if column == "ir_score":
+                bad, expected = bad | (x < 0) | (x > 1), "a number in [0, 1]"
+        if bad.any():
+            row = int(np.flatnonzero(bad)[0])
+            who = ", ".join(f"{key}={frame[key].iloc[row]!r}" for key in keys)
+            raise DataError(
+                f"outcomes: column {column}, row {row} ({who}): {values.iloc[row]} is not {expected}"
+            )
+    return frame
+
+
+def labels_of(frame: pd.DataFrame) -> np.ndarray:
+    """int64 [rows]: the judge class of every row, 0 where the verdict is missing."""
+    return frame["label"].astype("Int64").fillna(0).to_numpy(dtype=np.int64)
+
+
+def topic_codes(qids: pd.Series | np.ndarray) -> tuple[np.ndarray, int]:
+    """int64 [rows] numbering the topics in sorted order of qid from 0, and how many topics there are."""
+    codes, names = pd.factorize(np.asarray(qids), sort=True)
+    return codes.astype(np.int64), len(names)
+
+
+def class_indicators(labels: np.ndarray) -> np.ndarray:
+    """float64 [rows, 5]: 1 in the column of a row's judge class; all 0 where the verdict is missing."""
+    return (labels[:, None] == CLASSES[None, :]).astype(float)
+
+
+def class_shares(frame: pd.DataFrame) -> dict[str, float]:
+    """Shares of all rows, in [0, 1]: `judge_share_1`..`_5`, `judge_share_missing`, `hallucination_share`
+    (classes 2 and 4) and `correct_share` (class 5).
+
+    A missing verdict stays in the denominator. NaN throughout where the frame has no rows.
+    """
+    check_outcomes(frame, ())
+    labels = labels_of(frame)
+    n = len(labels)
+    share = {c: float((labels == c).sum() / n) if n else float("nan") for c in (0, *JUDGE_CLASSES)}
+    return {
+        **{f"judge_share_{c}": share[c] for c in JUDGE_CLASSES},
+        "judge_share_missing": share[0],
+        "hallucination_share": sum(share[c] for c in HALLUCINATIONS),
+        "correct_share": share[RIGHT],
+    }

@@ -1,0 +1,276 @@
+"""The thresholds h and k of the IR score: exact, with all optima, and what they say of the classes.
+
+Below h a lack of information is likely (class 1), above k a right answer (class 5), between them a risk of
+hallucination. The log-likelihood of a threshold t is L(t) = sum log(a_i + 1e-10) with a_i = 1 where [score on
+the right side of t] agrees with [class is the target], else 0: -23.03 times the disagreements. So the
+estimate is the t in [0, 1] with the fewest disagreements, and these change at the observed scores only: one
+sort and a cumulative count find every optimum (docs/method.md).
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+import pandas as pd
+
+from ragauge.errors import DataError
+from ragauge.estimate.intervals import LEVEL, percentile_interval, topic_weights
+from ragauge.estimate.outcomes import LACK, RIGHT, check_outcomes, labels_of, topic_codes
+
+Side = Literal["above", "below"]
+Degenerate = Literal["", "always", "never"]
+DISAGREEMENT = math.log(1e-10)  # -23.03: what one disagreement adds to the log-likelihood
+
+
+@dataclass(frozen=True)
+class Threshold:
+    """A fitted threshold: `side` "above" says the target iff score > value, "below" iff score < value.
+
+    `value` is the middle of `interval`, the widest of the optimal `intervals` (all maximal sets of thresholds
+    with the fewest disagreements, in rising order, each with its open and closed ends); of equally wide ones
+    the lowest. `lo`, `hi`: bootstrap interval over topics, NaN where none was asked for. `accuracy`: share of
+    the n pairs on which threshold and class agree; `base_rate`: what the better constant answer reaches.
+    `degenerate`: "always" or "never" where the threshold says the same of every observed score.
+    `log_likelihood`: L(value). Without pairs all numbers are NaN and `interval` is None.
+    """
+
+    side: Side
+    value: float
+    lo: float
+    hi: float
+    interval: pd.Interval | None
+    intervals: tuple[pd.Interval, ...]
+    accuracy: float
+    base_rate: float
+    degenerate: Degenerate
+    disagreements: int
+    log_likelihood: float
+    n: int
+
+
+@dataclass(frozen=True)
+class Thresholds:
+    """h and k of one frame of outcomes: from how many rows and topics, and how many rows had no label."""
+
+    h: Threshold
+    k: Threshold
+    n_topics: int
+    n_missing: int
+    level: float
+
+    def metrics(self) -> dict[str, float]:
+        """The metrics `threshold_h` and `threshold_k`, and of each `_lo`, `_hi`, `_accuracy`, `_base_rate`,
+        `_degenerate` (0 or 1).
+        """
+        return {
+            name: value
+            for letter, t in (("h", self.h), ("k", self.k))
+            for name, value in (
+                (f"threshold_{letter}", t.value),
+                (f"threshold_{letter}_lo", t.lo),
+                (f"threshold_{letter}_hi", t.hi),
+                (f"threshold_{letter}_accuracy", t.accuracy),
+                (f"threshold_{letter}_base_rate", t.base_rate),
+                (f"threshold_{letter}_degenerate", float(t.degenerate != "")),
+            )
+        }
+
+
+class _Sorted:
+    """Scores in rising order, and the segments of [0, 1] on which a threshold says the same of all of them.
+
+    With distinct scores u_1 < .. < u_m segment j runs from u_j to u_(j+1), where u_0 stands for 0 and u_(m+1)
+    for 1. score > t is constant on [u_j, u_(j+1)), score < t on (u_j, u_(j+1)]; 0 and 1 belong to the outer
+    segments. There is no segment 0 above u_1 = 0, since no t of [0, 1] puts a score of 0 above it, and no
+    segment m below u_m = 1.
+    """
+
+    def __init__(self, scores: np.ndarray, side: Side) -> None:
+        self.side = side
+        self.order = np.argsort(scores, kind="stable")
+        ranked = scores[self.order]
+        self.last = np.flatnonzero(
+            np.append(ranked[1:] != ranked[:-1], True)
+        )  # last row of each distinct score
+        distinct = ranked[self.last]
+        self.first = int(side == "above" and distinct[0] == 0)
+        self.stop = len(distinct) + 1 - int(side == "below" and distinct[-1] == 1)
+        self.lo = np.append(0.0, distinct)
+        self.hi = np.append(distinct, 1.0)
+
+    def excess(self, signed: np.ndarray) -> np.ndarray:
+        """[replicates, segments]: disagreements of each segment less those of segment 0's answer.
+
+        `signed` [replicates, rows], rows in rising order: the weight of each row, negative where passing it
+        removes a disagreement.
+        """
+        counts = np.cumsum(signed, axis=1)[:, self.last]
+        counts = np.concatenate([np.zeros((len(counts), 1), dtype=counts.dtype), counts], axis=1)
+        return counts[:, self.first : self.stop]
+
+    def optima(self, excess: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Replicate, first and last segment of every maximal run of optimal segments, in rising order."""
+        replicate, segment = np.nonzero(excess == excess.min(axis=1, keepdims=True))
+        starts = np.append(True, (replicate[1:] != replicate[:-1]) | (segment[1:] != segment[:-1] + 1))
+        begin = np.flatnonzero(starts)
+        end = np.append(begin[1:], len(starts)) - 1
+        return replicate[begin], segment[begin] + self.first, segment[end] + self.first
+
+    def midpoints(self, lo: np.ndarray, hi: np.ndarray) -> np.ndarray:
+        """Middles of intervals, moved to the closed end where no number lies strictly inside."""
+        middle = lo + (hi - lo) / 2
+        if self.side == "above":
+            return np.where(middle >= hi, lo, middle)
+        return np.where(middle <= lo, hi, middle)
+
+    def widest(self, runs: tuple[np.ndarray, np.ndarray, np.ndarray]) -> np.ndarray:
+        """Index of each replicate's widest run; of equally wide ones the lowest."""
+        replicate, begin, end = runs
+        width = self.hi[end] - self.lo[begin]
+        ranked = np.lexsort((begin, -width, replicate))
+        return ranked[np.append(True, replicate[ranked][1:] != replicate[ranked][:-1])]
+
+    def interval(self, begin: int, end: int) -> pd.Interval:
+        """The thresholds of a run of segments, with its open and closed ends."""
+        # The outermost segments include 0 and 1 themselves.
+        left = self.side == "above" or begin == 0
+        right = self.side == "below" or end == len(self.last)
+        closed: Literal["both", "left", "right"] = "both" if left and right else "left" if left else "right"
+        return pd.Interval(float(self.lo[begin]), float(self.hi[end]), closed=closed)
+
+
+def fit_threshold(
+    scores: np.ndarray | pd.Series,
+    is_target: np.ndarray | pd.Series,
+    side: Side,
+    topics: np.ndarray | pd.Series | None = None,
+    n_boot: int = 0,
+    seed: int = 0,
+    level: float = LEVEL,
+) -> Threshold:
+    """The threshold in [0, 1] with the fewest disagreements between `side` of it and `is_target`.
+
+    `scores` float [n] in [0, 1]; `is_target` bool [n]; `side` "above" (k: target iff score > t) or "below"
+    (h: target iff score < t). A threshold is a number of [0, 1] and both sides are strict: with a score of 0
+    in the data no k says "always", with a score of 1 no h does, and `accuracy` may then be under `base_rate`.
+    With n_boot > 0 lo and hi are a percentile interval over `topics` [n] (default: every pair a topic); NaN
+    for fewer than two topics. Time: one sort, and n operations a replicate. Raises DataError for scores
+    outside [0, 1].
+    """
+    x = np.asarray(scores, dtype=float)
+    target = np.asarray(is_target, dtype=bool)
+    if x.shape != target.shape or x.ndim != 1:
+        raise DataError(
+            f"scores and targets must be two lists of one length, not {x.shape} and {target.shape}"
+        )
+    nan = float("nan")
+    n = len(x)
+    if n == 0:
+        return Threshold(side, nan, nan, nan, None, (), nan, nan, "", 0, nan, 0)
+    outside = ~((x >= 0) & (x <= 1))
+    if outside.any():
+        row = int(np.flatnonzero(outside)[0])
+        raise DataError(f"score {row} is {x[row]}; allowed are numbers in [0, 1]")
+    ranked = _Sorted(x, side)
+    # Passing a target turns it from agreed to disagreed where targets lie above, the reverse where below.
+    sign = np.where(target[ranked.order] == (side == "above"), 1, -1).astype(np.int32)
+
+    runs = ranked.optima(ranked.excess(sign[None, :]))
+    _, begin, end = runs
+    best = int(ranked.widest(runs)[0])
+    intervals = tuple(ranked.interval(int(b), int(e)) for b, e in zip(begin, end, strict=True))
+    value = float(ranked.midpoints(ranked.lo[begin], ranked.hi[end])[best])
+
+    said = x > value if side == "above" else x < value
+    disagreements = int((said != target).sum())
+    targets = int(target.sum())
+    lo, hi = nan, nan
+    if n_boot:
+        codes, n_topics = (np.arange(n), n) if topics is None else topic_codes(topics)
+        if n_topics > 1:
+            lo, hi = percentile_interval(_replicates(ranked, sign, codes, n_topics, n_boot, seed), level)
+    return Threshold(
+        side=side,
+        value=value,
+        lo=lo,
+        hi=hi,
+        interval=intervals[best],
+        intervals=intervals,
+        accuracy=1 - disagreements / n,
+        base_rate=max(targets, n - targets) / n,
+        degenerate="always" if said.all() else "" if said.any() else "never",
+        disagreements=disagreements,
+        log_likelihood=disagreements * DISAGREEMENT,
+        n=n,
+    )
+
+
+def _replicates(
+    ranked: _Sorted, sign: np.ndarray, codes: np.ndarray, n_topics: int, n_boot: int, seed: int
+) -> np.ndarray:
+    """float64 [n_boot]: the threshold in every resample of the topics."""
+    topic = codes[ranked.order]
+    values = []
+    for weights in topic_weights(n_topics, n_boot, seed, width=len(sign)):
+        runs = ranked.optima(ranked.excess(weights[:, topic] * sign))
+        best = ranked.widest(runs)
+        _, begin, end = runs
+        values.append(ranked.midpoints(ranked.lo[begin[best]], ranked.hi[end[best]]))
+    return np.concatenate(values)
+
+
+def fit_thresholds(
+    frame: pd.DataFrame, n_boot: int = 1000, seed: int = 0, level: float = LEVEL
+) -> Thresholds:
+    """h (class 1 below it) and k (class 5 above it) of a frame of outcomes, with intervals over topics.
+
+    `frame` has `qid`, `ir_score`, `label`; rows without a label are left out and counted. All rows of a topic
+    are resampled together. n_boot=0 leaves the intervals out. Raises DataError on a bad row.
+    """
+    check_outcomes(frame)
+    labels = labels_of(frame)
+    known = labels > 0
+    scores = frame["ir_score"].to_numpy(dtype=float)[known]
+    qids = frame["qid"].to_numpy()[known]
+    classes = labels[known]
+    return Thresholds(
+        h=fit_threshold(scores, classes == LACK, "below", qids, n_boot, seed, level),
+        k=fit_threshold(scores, classes == RIGHT, "above", qids, n_boot, seed, level),
+        n_topics=len(pd.unique(qids)),
+        n_missing=int((~known).sum()),
+        level=level,
+    )
+
+
+def share_by_zone(frame: pd.DataFrame, h: float, k: float) -> pd.DataFrame:
+    """What the thresholds would make of the classes, beside what the judge found.
+
+    Returns [zone, share, classes, judged_share, difference], one row each for `above_k` against class 5,
+    `between` against classes 2 to 4, `below_h` against class 1, and `missing` for rows without a verdict
+    (share 0). Shares are over all rows, difference is share less judged_share. A score on a threshold is
+    between; should h lie above k, a score above k counts there and not as below h. Shares are NaN where h or
+    k is.
+    """
+    check_outcomes(frame)
+    scores = frame["ir_score"].to_numpy(dtype=float)
+    labels = labels_of(frame)
+    n = max(len(frame), 1)
+    above = scores > k
+    below = (scores < h) & ~above
+    known = not (math.isnan(h) or math.isnan(k))
+    counts = [above.sum(), (~above & ~below).sum(), below.sum(), 0]
+    zones = pd.DataFrame(
+        {
+            "zone": ["above_k", "between", "below_h", "missing"],
+            "share": [c / n if known else float("nan") for c in counts],
+            "classes": ["5", "2, 3, 4", "1", ""],
+            "judged_share": [
+                float(np.isin(labels, classes).sum() / n) for classes in ([RIGHT], [2, 3, 4], [LACK], [0])
+            ],
+        }
+    )
+    zones["difference"] = zones["share"] - zones["judged_share"]
+    return zones

@@ -1,0 +1,60 @@
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from ragauge.errors import DataError
+from ragauge.estimate import class_shares
+from ragauge.estimate.outcomes import check_outcomes, class_indicators, topic_codes
+
+
+def test_shares_are_over_all_rows():
+    frame = pd.DataFrame(
+        {"qid": list("abcdefgh"), "label": pd.array([1, 2, 2, 4, 5, 5, 5, None], dtype="Int8")}
+    )
+    assert class_shares(frame) == {
+        "judge_share_1": 1 / 8,
+        "judge_share_2": 2 / 8,
+        "judge_share_3": 0,
+        "judge_share_4": 1 / 8,
+        "judge_share_5": 3 / 8,
+        "judge_share_missing": 1 / 8,
+        "hallucination_share": 3 / 8,
+        "correct_share": 3 / 8,
+    }
+
+
+def test_shares_of_no_rows_are_nan():
+    shares = class_shares(pd.DataFrame({"qid": [], "label": pd.array([], dtype="Int8")}))
+    assert all(np.isnan(share) for share in shares.values())
+
+
+def test_missing_verdict_is_in_no_class():
+    assert class_indicators(np.array([0, 5])).tolist() == [[0, 0, 0, 0, 0], [0, 0, 0, 0, 1]]
+
+
+def test_topics_are_numbered_in_order_of_qid():
+    codes, n = topic_codes(pd.Series(["b", "a", "b"]))
+    assert codes.tolist() == [1, 0, 1]
+    assert n == 2
+
+
+@pytest.mark.parametrize(
+    ("column", "values", "message"),
+    [
+        ("qid", ["a", None], "column qid, row 1"),
+        ("retriever", ["bm25", None], "column retriever, row 1"),
+        ("ir_score", [0.5, float("nan")], "not a number in"),
+        ("ir_score", ["0.5", "x"], "expected numbers"),
+        ("gap", [1.0, float("inf")], "not a finite number"),
+        ("label", [1, 7], "not a judge class 1..5 or nothing"),
+    ],
+)
+def test_a_bad_value_is_named(column, values, message):
+    frame = pd.DataFrame(
+        {"qid": ["a", "b"], "retriever": "bm25", "ir_score": [0.1, 0.2], "gap": [0.0, 1.0], "label": [1, 5]}
+    )
+    frame[column] = values
+    with pytest.raises(DataError, match=message):
+        check_outcomes(frame, ("ir_score", "gap"), ("qid", "retriever"))

@@ -1,0 +1,302 @@
+from __future__ import annotations
+
+import math
+import warnings
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from ragauge.errors import ConfigError, DataError
+from ragauge.estimate import bootstrap_mean, choose_topics, class_shares, cross_fit, fit_predictor, ppi_shares
+from ragauge.estimate.ppi import SHARES, _allocate
+
+PROBABILITIES = [f"p{c}" for c in range(1, 6)]
+
+
+def class_probabilities(scores):
+    """P(1..5) of a score: lack where it is low, right where it is high, class 3 rare."""
+    weights = np.exp(
+        np.column_stack([2 - 6 * scores, -0.5 + 0 * scores, -2.5 + 0 * scores, 0.8 - scores, -1 + 4 * scores])
+    )
+    return weights / weights.sum(axis=1, keepdims=True)
+
+
+def population(n_topics, seed):
+    """Scores, true probabilities and classes of topics drawn anew."""
+    rng = np.random.default_rng(seed)
+    scores = np.where(rng.random(n_topics) < 0.2, 0.0, rng.beta(0.8, 0.8, n_topics))
+    p = class_probabilities(scores)
+    return scores, p, (rng.random(n_topics)[:, None] > p.cumsum(axis=1)).sum(axis=1) + 1
+
+
+def few_judged(n_topics=1000, n=200, seed=0, design="uniform"):
+    scores, p, classes = population(n_topics, seed)
+    frame = pd.DataFrame(
+        {
+            "qid": [f"q{i:05d}" for i in range(n_topics)],
+            "ir_score": scores,
+            "label": pd.array(classes, dtype="Int8"),
+        }
+    )
+    frame[PROBABILITIES] = 0.8 * p + 0.04  # a predictor is never quite right
+    chosen = choose_topics(frame.set_index("qid")["p5"], n, seed=seed, design=design)
+    frame = frame.merge(chosen, on="qid", validate="one_to_one")
+    frame.loc[~frame["judged"], "label"] = pd.NA
+    return frame
+
+
+def test_one_stratum_is_what_ppi_python_says():
+    with warnings.catch_warnings():
+        from ppi_py import ppi_mean_ci, ppi_mean_pointestimate
+
+    frame = few_judged()
+    judged = frame["judged"].to_numpy()
+    table = ppi_shares(frame).set_index("share")
+    for c in (1, 4, 5):
+        y = (frame.loc[judged, "label"] == c).to_numpy(dtype=float)
+        f, others = (frame.loc[rows, f"p{c}"].to_numpy() for rows in (judged, ~judged))
+        row = table.loc[f"judge_share_{c}"]
+        assert row["estimate"] == pytest.approx(ppi_mean_pointestimate(y, f, others)[0], abs=1e-9)
+        lo, hi = (limit[0] for limit in ppi_mean_ci(y, f, others, alpha=0.05))
+        # the logit scale moves both limits towards 1/2, the width stays nearly
+        assert row["hi"] - row["lo"] == pytest.approx(hi - lo, rel=0.03)
+        assert row["lo"] == pytest.approx(lo, abs=0.01)
+        assert row["classical"] == y.mean()
+
+
+def test_shares_are_named_as_everywhere():
+    frame = few_judged()
+    assert set(SHARES) == set(class_shares(frame))
+    table = ppi_shares(frame).set_index("share")
+    assert table.index.tolist() == list(SHARES)
+    assert table.loc["correct_share"].equals(table.loc["judge_share_5"])
+    assert table.loc["hallucination_share", "classical"] == pytest.approx(
+        table.loc[["judge_share_2", "judge_share_4"], "classical"].sum()
+    )
+    assert (table["lo"] <= table["estimate"]).all()
+    assert (table["estimate"] <= table["hi"]).all()
+    assert (table["n_judged"] == 200).all()
+    assert (table["n_topics"] == 1000).all()
+
+
+def test_a_predictor_that_knows_is_worth_many_judgements():
+    table = ppi_shares(few_judged(n_topics=4000)).set_index("share")
+    row = table.loc["correct_share"]
+    assert row["effective_n"] > 280
+    assert row["hi"] - row["lo"] < 0.85 * (row["classical_hi"] - row["classical_lo"])
+    # nothing to gain where the predictor says the same of all
+    blind = few_judged(n_topics=4000)
+    blind[PROBABILITIES] = 0.2
+    row = ppi_shares(blind).set_index("share").loc["correct_share"]
+    assert (row["lam"], row["estimate"]) == (0, row["classical"])
+    assert row["effective_n"] == pytest.approx(200)
+
+
+def test_all_judged_is_the_classical_estimate():
+    frame = few_judged(n_topics=300, n=300)
+    assert frame["judged"].all()
+    table = ppi_shares(frame).set_index("share")
+    shares = class_shares(frame)
+    for name, row in table.iterrows():
+        assert row["estimate"] == row["classical"] == pytest.approx(shares[str(name)])
+    boot = bootstrap_mean((frame["label"] == 5).to_numpy(dtype=float))
+    row = table.loc["correct_share"]
+    assert (row["lo"], row["hi"]) == pytest.approx((boot.lo, boot.hi), abs=0.012)
+
+
+def test_a_class_nobody_saw_has_the_exact_upper_limit():
+    frame = few_judged()
+    frame.loc[frame["label"] == 3, "label"] = 4
+    frame["p3"] = 0.0
+    row = ppi_shares(frame).set_index("share").loc["judge_share_3"]
+    assert (row["estimate"], row["lo"]) == (0, 0)
+    # Clopper-Pearson for 0 of 200
+    assert row["hi"] == pytest.approx(1 - 0.025 ** (1 / 200))
+
+
+def test_a_missing_verdict_is_its_own_share_and_stays_below_the_line():
+    frame = few_judged()
+    judged = np.flatnonzero(frame["judged"])
+    frame.loc[judged[:20], "label"] = pd.NA
+    table = ppi_shares(frame).set_index("share")
+    assert table.loc["judge_share_missing", "classical"] == 0.1
+    classes = [f"judge_share_{c}" for c in range(1, 6)]
+    assert table.loc[[*classes, "judge_share_missing"], "classical"].sum() == pytest.approx(1)
+
+
+def test_rows_of_a_topic_are_one_observation():
+    frame = few_judged()
+    both = pd.concat([frame.assign(retriever="a"), frame.assign(retriever="b")])
+    pd.testing.assert_frame_equal(ppi_shares(both), ppi_shares(frame))
+
+
+def test_strata_by_hand():
+    """Two strata of 6 and 2 topics, all predictions alike: weighted means and their variance."""
+    frame = pd.DataFrame(
+        {
+            "qid": list("abcdefgh"),
+            "stratum": [0, 0, 0, 0, 0, 0, 1, 1],
+            "judged": [True, True, True, False, False, False, True, True],
+            "label": pd.array([5, 4, 4, None, None, None, 5, 4], dtype="Int8"),
+        }
+    )
+    frame[PROBABILITIES] = 0.2
+    row = ppi_shares(frame).set_index("share").loc["correct_share"]
+    estimate = 0.75 / 3 + 0.25 / 2
+    assert row["estimate"] == pytest.approx(estimate)
+    within = 0.75**2 * (1 / 3) / 3 + 0.25**2 * 0.5 / 2
+    between = (0.75 * (1 / 3 - estimate) ** 2 + 0.25 * (1 / 2 - estimate) ** 2) / 8
+    reach = 1.959964 * math.sqrt(within + between) / (estimate * (1 - estimate))
+    logit = math.log(estimate / (1 - estimate))
+    assert row["lo"] == pytest.approx(1 / (1 + math.exp(-(logit - reach))))
+    assert row["hi"] == pytest.approx(1 / (1 + math.exp(-(logit + reach))))
+
+
+def test_importing_ppi_python_leaves_the_warnings_on():
+    ppi_shares(few_judged())
+    with pytest.warns(UserWarning, match="still heard"):
+        warnings.warn("still heard", UserWarning, stacklevel=1)
+
+
+def test_what_cannot_be_estimated():
+    frame = few_judged(n_topics=20, n=10)
+    with pytest.raises(DataError, match="1 of 20 topics are judged"):
+        ppi_shares(frame.assign(judged=[True] + [False] * 19))
+    both = pd.concat([frame, frame.assign(judged=~frame["judged"])])
+    with pytest.raises(DataError, match="column judged differs between rows of qid="):
+        ppi_shares(both)
+    with pytest.raises(DataError, match="p5 missing"):
+        ppi_shares(frame.drop(columns="p5"))
+
+
+def p5_of(n_topics, seed=0):
+    return pd.Series(
+        np.random.default_rng(seed).random(n_topics), index=[f"q{i:04d}" for i in range(n_topics)]
+    )
+
+
+def test_the_design_gives_each_stratum_its_number():
+    chosen = choose_topics(p5_of(900), n=120)
+    assert chosen["judged"].sum() == 120
+    by_stratum = chosen.groupby("stratum")["judged"]
+    assert by_stratum.size().tolist() == [300, 300, 300]
+    # p(1-p) is largest in the middle, sd 1/2 there against about 0.37 in the others
+    low, middle, high = by_stratum.sum()
+    assert middle > low >= 20
+    assert middle > high >= 20
+    assert chosen["qid"].is_monotonic_increasing
+
+
+def test_the_same_topics_for_every_order_of_rows_and_for_several_retrievers():
+    p = p5_of(300)
+    chosen = choose_topics(p, n=80, seed=3)
+    assert choose_topics(p.sample(frac=1, random_state=1), n=80, seed=3).equals(chosen)
+    assert choose_topics(pd.concat([p, p]), n=80, seed=3).equals(chosen)
+    assert not choose_topics(p, n=80, seed=4)["judged"].equals(chosen["judged"])
+
+
+def test_uniform_has_one_stratum():
+    chosen = choose_topics(p5_of(300), n=50, design="uniform")
+    assert (chosen["stratum"] == 0).all()
+    assert chosen["judged"].sum() == 50
+
+
+def test_few_topics_make_fewer_strata_and_no_more_are_judged_than_there_are():
+    assert choose_topics(p5_of(300), n=45)["stratum"].nunique() == 2
+    assert choose_topics(p5_of(300), n=10)["stratum"].nunique() == 1
+    assert choose_topics(p5_of(30), n=200)["judged"].all()
+    assert choose_topics(p5_of(100) * 0, n=60)["judged"].sum() == 60
+
+
+@pytest.mark.parametrize(
+    "options",
+    [{"n": 1}, {"n": 50, "strata": 0}, {"n": 50, "min_per_stratum": 1}, {"n": 50, "design": "random"}],
+)
+def test_a_design_out_of_range_is_a_config_error(options):
+    with pytest.raises(ConfigError, match="allowed are"):
+        choose_topics(p5_of(100), **options)
+
+
+def test_a_probability_out_of_range_is_a_data_error():
+    with pytest.raises(DataError, match=r"qid='q0000' is 1\.5"):
+        choose_topics(p5_of(100).where(lambda p: p.index != "q0000", 1.5), n=50)
+
+
+def test_allocation_is_the_best_of_all():
+    sizes, weights, n, least = np.array([6, 5, 9]), np.array([3.0, 0.5, 4.0]), 11, 2
+    takes = [
+        (a, b, n - a - b) for a in range(2, 7) for b in range(2, 6) if 2 <= n - a - b <= 9
+    ]  # fmt: skip
+    best = min(takes, key=lambda t: sum(w**2 / k for w, k in zip(weights, t, strict=True)))
+    assert tuple(_allocate(sizes, weights, n, least)) == best
+
+
+def test_cross_fitting_predicts_no_topic_from_itself():
+    frame = few_judged(n_topics=120, n=60).drop(columns=PROBABILITIES)
+    fitted = cross_fit(frame, seed=1)
+    assert fitted[PROBABILITIES].sum(axis=1).to_numpy() == pytest.approx(1)
+    # changing a judged topic's own label leaves its own prediction as it is
+    one = int(np.flatnonzero(frame["judged"])[0])
+    changed = frame.copy()
+    changed.loc[one, "label"] = 2
+    again = cross_fit(changed, seed=1)
+    assert (again.loc[one, PROBABILITIES] == fitted.loc[one, PROBABILITIES]).all()
+    other = int(np.flatnonzero(~frame["judged"])[0])
+    assert (again.loc[other, PROBABILITIES] != fitted.loc[other, PROBABILITIES]).any()
+
+
+def test_cross_fitting_takes_labels_of_judged_topics_only():
+    frame = few_judged(n_topics=120, n=60).drop(columns=PROBABILITIES)
+    leaking = frame.copy()
+    leaking.loc[~frame["judged"], "label"] = 2
+    pd.testing.assert_frame_equal(cross_fit(leaking)[PROBABILITIES], cross_fit(frame)[PROBABILITIES])
+    with pytest.raises(DataError, match="1 judged topics"):
+        cross_fit(frame.assign(judged=[i == int(np.flatnonzero(frame["judged"])[0]) for i in range(120)]))
+
+
+def test_human_shares_from_a_judge():
+    """A judge's verdicts as predictions, people's labels for a few: an imperfect judge is corrected."""
+    rng = np.random.default_rng(0)
+    human = rng.choice([1, 4, 5], 2000, p=[0.2, 0.3, 0.5])
+    judge = np.where(rng.random(2000) < 0.15, 5, human)  # too kind
+    frame = pd.DataFrame({"qid": np.arange(2000).astype(str), "judged": np.arange(2000) < 200})
+    frame["label"] = pd.array(human, dtype="Int8")
+    frame.loc[~frame["judged"], "label"] = pd.NA
+    frame[PROBABILITIES] = judge[:, None] == np.arange(1, 6)
+    row = (
+        ppi_shares(frame.assign(**frame[PROBABILITIES].astype(float))).set_index("share").loc["correct_share"]
+    )
+    assert (judge == 5).mean() > 0.55
+    assert row["lo"] < 0.5 < row["hi"]
+    assert row["effective_n"] > 400
+
+
+def covered(design, trials, fit):
+    """Share of trials whose interval holds the truth, by class and for the classical one of class 5."""
+    truth = class_probabilities(population(2_000_000, 99)[0]).mean(axis=0)
+    inside = []
+    for trial in range(trials):
+        frame = few_judged(7404, 200, trial, design)
+        table = ppi_shares(cross_fit(frame, seed=trial) if fit else frame)
+        inside.append(((table["lo"][:5] <= truth) & (truth <= table["hi"][:5])).to_numpy())
+    return np.mean(inside, axis=0)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("design", "trials", "fit"), [("uniform", 500, False), ("neyman", 500, False), ("neyman", 100, True)]
+)
+def test_intervals_cover_as_they_say(design, trials, fit):
+    """200 of 7,404 topics judged: shares of 0.30, 0.08, 0.01, 0.21 and 0.41."""
+    coverage = covered(design, trials, fit)
+    assert 0.93 <= coverage.mean() <= 0.97
+    # the noise of so many trials has a standard error of 0.01 (500) or 0.022 (100)
+    assert coverage.min() >= (0.92 if trials == 500 else 0.9)
+
+
+def test_a_fitted_predictor_feeds_the_design():
+    frame = few_judged()
+    p5 = fit_predictor(frame).predict_proba(frame)[:, 4]
+    chosen = choose_topics(pd.Series(p5, index=frame["qid"]), n=100)
+    assert chosen["judged"].sum() == 100

@@ -1,0 +1,265 @@
+from __future__ import annotations
+
+import itertools
+import math
+import time
+
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from ragauge.errors import DataError
+from ragauge.estimate import fit_threshold, fit_thresholds, share_by_zone
+
+
+def outcomes(scores, labels, qids=None):
+    return pd.DataFrame(
+        {
+            "qid": [f"q{i}" for i in range(len(scores))] if qids is None else qids,
+            "ir_score": np.asarray(scores, dtype=float),
+            "label": pd.array(labels, dtype="Int8"),
+        }
+    )
+
+
+def test_k_by_hand():
+    # > t is right for every t from 0.4 (not above itself) to just under 0.8
+    k = fit_threshold([0.1, 0.4, 0.8, 0.9], [False, False, True, True], "above")
+    assert k.intervals == (pd.Interval(0.4, 0.8, closed="left"),)
+    assert k.value == pytest.approx(0.6)
+    assert (k.disagreements, k.accuracy, k.base_rate, k.degenerate, k.n) == (0, 1.0, 0.5, "", 4)
+    assert k.log_likelihood == 0
+
+
+def test_h_by_hand():
+    # < t is right for every t from just above 0.1 to 0.4 (not below itself)
+    h = fit_threshold([0.1, 0.4, 0.8, 0.9], [True, False, False, False], "below")
+    assert h.intervals == (pd.Interval(0.1, 0.4, closed="right"),)
+    assert h.value == pytest.approx(0.25)
+    assert h.base_rate == 0.75
+
+
+def test_all_optima_are_listed_and_the_widest_is_reported():
+    # One disagreement at best: 0.4 from 0.2 on, or 0.3 from 0.4 on.
+    k = fit_threshold([0.2, 0.3, 0.4, 0.9], [False, True, False, True], "above")
+    assert k.disagreements == 1
+    assert k.intervals == (pd.Interval(0.2, 0.3, closed="left"), pd.Interval(0.4, 0.9, closed="left"))
+    assert k.interval == pd.Interval(0.4, 0.9, closed="left")
+    assert k.log_likelihood == pytest.approx(-23.0258509)
+
+
+def test_equally_wide_optima_give_the_lowest():
+    k = fit_threshold([0.25, 0.5, 0.625, 0.875], [False, True, False, True], "above")
+    assert [i.length for i in k.intervals] == [0.25, 0.25]
+    assert k.value == 0.375
+
+
+def test_neighbouring_optima_are_one_interval():
+    # At 0.5 one target and one other cancel out: passing it changes nothing.
+    k = fit_threshold([0.2, 0.5, 0.5, 0.8], [False, True, False, True], "above")
+    assert k.intervals == (pd.Interval(0.2, 0.8, closed="left"),)
+
+
+def test_the_outer_intervals_hold_0_and_1():
+    always = fit_threshold([0.5, 0.7], [True, True], "above")
+    assert always.intervals == (pd.Interval(0.0, 0.5, closed="left"),)
+    assert always.degenerate == "always"
+    never = fit_threshold([0.5, 0.7], [False, False], "above")
+    assert never.intervals == (pd.Interval(0.7, 1.0, closed="both"),)
+    assert never.degenerate == "never"
+    always = fit_threshold([0.5, 0.7], [True, True], "below")
+    assert always.intervals == (pd.Interval(0.7, 1.0, closed="right"),)
+    never = fit_threshold([0.5, 0.7], [False, False], "below")
+    assert never.intervals == (pd.Interval(0.0, 0.5, closed="both"),)
+
+
+def test_no_threshold_of_0_to_1_puts_a_score_of_0_above_or_of_1_below():
+    k = fit_threshold([0.0, 0.4], [True, True], "above")
+    assert k.intervals == (pd.Interval(0.0, 0.4, closed="left"),)
+    assert (k.disagreements, k.accuracy, k.base_rate, k.degenerate) == (1, 0.5, 1.0, "")
+    h = fit_threshold([0.4, 1.0], [True, True], "below")
+    assert h.intervals == (pd.Interval(0.4, 1.0, closed="right"),)
+    assert (h.disagreements, h.degenerate) == (1, "")
+
+
+def test_scores_of_0_and_1_alone():
+    k = fit_threshold([0.0, 1.0], [False, True], "above")
+    assert k.intervals == (pd.Interval(0.0, 1.0, closed="left"),)
+    never = fit_threshold([1.0, 1.0], [False, False], "above")
+    assert never.intervals == (pd.Interval(1.0, 1.0, closed="both"),)
+    assert never.value == 1.0
+
+
+@pytest.mark.parametrize("side", ["above", "below"])
+def test_scores_next_to_each_other_keep_the_threshold_on_its_side(side):
+    low = 0.3
+    high = float(np.nextafter(low, 1))
+    t = fit_threshold([low, high], [side == "below", side == "above"], side)
+    assert t.disagreements == 0
+    assert t.value in t.interval
+
+
+def test_no_pairs():
+    k = fit_threshold([], [], "above", n_boot=10)
+    assert math.isnan(k.value)
+    assert math.isnan(k.lo)
+    assert (k.intervals, k.interval, k.n, k.degenerate) == ((), None, 0, "")
+
+
+@pytest.mark.parametrize("score", [-0.1, 1.1, float("nan")])
+def test_a_score_outside_0_to_1_is_an_error(score):
+    with pytest.raises(DataError, match=r"score 1 is .*\[0, 1\]"):
+        fit_threshold([0.5, score], [True, False], "above")
+
+
+def test_lists_of_different_length_are_an_error():
+    with pytest.raises(DataError, match="one length"):
+        fit_threshold([0.5], [True, False], "above")
+
+
+def disagreements_at(t, scores, targets, side):
+    return sum((s > t if side == "above" else s < t) != y for s, y in zip(scores, targets, strict=True))
+
+
+scores_and_targets = st.lists(
+    st.tuples(
+        st.one_of(st.sampled_from([0.0, 1.0, 0.25, 0.5, 0.75]), st.floats(0, 1, allow_subnormal=False)),
+        st.booleans(),
+    ),
+    min_size=1,
+    max_size=25,
+)
+
+
+@settings(max_examples=400, deadline=None)
+@given(scores_and_targets, st.sampled_from(["above", "below"]))
+def test_brute_force_twin(pairs, side):
+    """Every threshold that can differ: the scores, 0 and 1, what lies next to them, and all middles."""
+    scores, targets = [s for s, _ in pairs], [y for _, y in pairs]
+    known = sorted({0.0, 1.0, *scores})
+    near = [float(np.nextafter(s, end)) for s in known for end in (0.0, 1.0)]
+    middles = [(a + b) / 2 for a, b in itertools.pairwise(known)]
+    candidates = sorted({*known, *near, *middles})
+    counts = {t: disagreements_at(t, scores, targets, side) for t in candidates}
+    best = min(counts.values())
+
+    t = fit_threshold(scores, targets, side)
+    assert t.disagreements == best
+    assert disagreements_at(t.value, scores, targets, side) == best
+    assert t.value in t.interval
+    for candidate, count in counts.items():
+        assert any(candidate in i for i in t.intervals) == (count == best), candidate
+    # maximal, apart and in order
+    assert all(
+        a.right <= b.left and not a.overlaps(b) for a, b in zip(t.intervals, t.intervals[1:], strict=False)
+    )
+    assert t.interval.length == max(i.length for i in t.intervals)
+
+
+@settings(max_examples=100, deadline=None)
+@given(st.integers(0, 2**32 - 1), st.sampled_from(["above", "below"]))
+def test_a_replicate_is_the_fit_on_its_drawn_rows(seed, side):
+    from ragauge.estimate.intervals import topic_weights
+    from ragauge.estimate.thresholds import _replicates, _Sorted
+
+    rng = np.random.default_rng(seed)
+    scores, topics = np.round(rng.random(12), 1), rng.permutation(np.repeat(np.arange(4), 3))
+    targets = rng.random(12) < 0.5
+    ranked = _Sorted(scores, side)
+    sign = np.where(targets[ranked.order] == (side == "above"), 1, -1)
+    values = _replicates(ranked, sign, topics, 4, 5, seed)
+    (weights,) = topic_weights(4, 5, seed)
+    for value, drawn in zip(values, weights, strict=True):
+        rows = np.repeat(np.arange(12), drawn[topics])
+        twin = fit_threshold(scores[rows], targets[rows], side)
+        assert value == twin.value
+
+
+def test_planted_thresholds_come_out_in_the_same_place():
+    rng = np.random.default_rng(3)
+    scores = rng.integers(0, 1001, 37020) / 1000
+    labels = np.where(scores > 0.670, 5, np.where(scores < 0.105, 1, 4))
+    frame = outcomes(scores, labels, np.repeat(np.arange(7404), 5).astype(str))
+    first = fit_thresholds(frame, n_boot=200)
+    assert first.k.interval == pd.Interval(0.670, 0.671, closed="left")
+    assert first.h.interval == pd.Interval(0.104, 0.105, closed="right")
+    assert first.k.accuracy == first.h.accuracy == 1
+    assert fit_thresholds(frame.sample(frac=1, random_state=1), n_boot=200) == first
+    assert (first.n_topics, first.n_missing, first.k.n) == (7404, 0, 37020)
+    assert first.k.lo == first.k.hi == first.k.value
+
+
+def test_noisy_planted_threshold_is_within_its_interval():
+    rng = np.random.default_rng(4)
+    scores = rng.random(3000)
+    right = (scores > 0.6) ^ (rng.random(3000) < 0.2)
+    t = fit_thresholds(outcomes(scores, np.where(right, 5, 4)))
+    assert t.k.lo <= 0.6 <= t.k.hi
+    assert t.k.lo < t.k.value < t.k.hi
+    assert t.h.degenerate == "never"
+
+
+def test_missing_labels_are_left_out_and_counted():
+    t = fit_thresholds(outcomes([0.1, 0.4, 0.5, 0.9], [1, None, None, 5]), n_boot=0)
+    assert (t.k.n, t.n_missing, t.n_topics) == (2, 2, 2)
+    assert math.isnan(t.k.lo)
+
+
+def test_no_labels_at_all():
+    t = fit_thresholds(outcomes([0.1, 0.4], [None, None]))
+    assert math.isnan(t.k.value)
+    assert t.metrics()["threshold_h_degenerate"] == 0
+
+
+def test_one_topic_has_no_interval():
+    t = fit_thresholds(outcomes([0.1, 0.4], [1, 5], ["a", "a"]))
+    assert math.isnan(t.k.lo)
+    assert t.k.value == pytest.approx(0.25)
+
+
+def test_metrics_have_the_names_of_the_contract():
+    metrics = fit_thresholds(outcomes([0.1, 0.4, 0.9], [1, 4, 5])).metrics()
+    assert set(metrics) == {
+        f"threshold_{t}{suffix}"
+        for t in "hk"
+        for suffix in ("", "_lo", "_hi", "_accuracy", "_base_rate", "_degenerate")
+    }
+
+
+def test_a_bad_row_is_named():
+    with pytest.raises(DataError, match=r"ir_score, row 1 \(qid='q1'\)"):
+        fit_thresholds(outcomes([0.1, 1.4], [1, 5]))
+    with pytest.raises(DataError, match="label"):
+        fit_thresholds(outcomes([0.1, 0.4], [1, 6]))
+    with pytest.raises(DataError, match="ir_score missing"):
+        fit_thresholds(pd.DataFrame({"qid": ["a"], "label": [1]}))
+
+
+def test_a_million_pairs_in_under_a_second():
+    rng = np.random.default_rng(0)
+    scores, right = rng.random(1_000_000), rng.random(1_000_000) < 0.4
+    start = time.perf_counter()
+    fit_threshold(scores, right, "above")
+    assert time.perf_counter() - start < 1
+
+
+def test_share_by_zone_by_hand():
+    frame = outcomes([0.0, 0.1, 0.4, 0.6, 0.8, 0.9, 0.9, 0.2], [1, 4, 2, 5, 5, 5, None, 3])
+    zones = share_by_zone(frame, h=0.1, k=0.6).set_index("zone")
+    assert zones["share"].to_dict() == {"above_k": 3 / 8, "between": 4 / 8, "below_h": 1 / 8, "missing": 0}
+    assert zones["judged_share"].to_dict() == {
+        "above_k": 3 / 8,
+        "between": 3 / 8,
+        "below_h": 1 / 8,
+        "missing": 1 / 8,
+    }
+    assert zones.loc["between", "difference"] == 1 / 8
+
+
+def test_share_by_zone_with_crossed_or_unknown_thresholds():
+    frame = outcomes([0.1, 0.5, 0.9], [1, 4, 5])
+    crossed = share_by_zone(frame, h=0.7, k=0.3).set_index("zone")["share"]
+    assert crossed.to_dict() == {"above_k": 2 / 3, "between": 0, "below_h": 1 / 3, "missing": 0}
+    assert share_by_zone(frame, float("nan"), 0.5)["share"].isna().all()
