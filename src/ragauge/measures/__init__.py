@@ -1,0 +1,22 @@
+"""Contexts and evidence to scores: the IR score and its kernels; ir-measures for the classics."""
+
+from ragauge.measures.classics import classics
+from ragauge.measures.scores import mean_over_parts, part_scores, score_frame
+from ragauge.measures.subsequence import Subsequence
+from ragauge.measures.substring import Substring
+from ragauge.measures.trec import document_run, qrels_of, write_qrels, write_trec_run
+from ragauge.measures.words import Words
+
+__all__ = [
+    "Subsequence",
+    "Substring",
+    "Words",
+    "classics",
+    "document_run",
+    "mean_over_parts",
+    "part_scores",
+    "qrels_of",
+    "score_frame",
+    "write_qrels",
+    "write_trec_run",
+]

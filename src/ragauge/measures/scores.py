@@ -1,0 +1,100 @@
+"""The scores of every topic at every budget: a measure over evidence and contexts, as frames."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+
+from ragauge import frames
+from ragauge.errors import DataError
+from ragauge.parts import Measure
+
+
+def part_scores(
+    measure: Measure, evidence: pd.DataFrame, layouts: pd.DataFrame, prefixes: pd.DataFrame
+) -> pd.DataFrame:
+    """The measure of every evidence part at every budget of its topic: qid, n_tokens, part, value.
+
+    Rows stand in the order of `prefixes`, parts in theirs. `value` is in [0, 1]; it is 0 in an empty context.
+    Raises DataError where a topic of `prefixes` has no evidence, a part is white space only, or a layout is
+    not there.
+    """
+    qids = pd.Index(prefixes["qid"].unique())
+    parts = evidence[qids.get_indexer(pd.Index(evidence["qid"])) >= 0].sort_values(
+        ["qid", "part"], kind="stable"
+    )
+    _check_evidence(parts, qids)
+    if prefixes.empty:
+        dtypes = {"qid": "str", "n_tokens": "int64", "part": "int64", "value": "float64"}
+        return pd.DataFrame({column: pd.Series(dtype=dtype) for column, dtype in dtypes.items()})
+    rows_of_qid = parts.groupby("qid").indices
+    texts, numbers = parts["text"].to_numpy(dtype=object), parts["part"].to_numpy()
+
+    # One context per layout that a prefix names; its ends rise, whatever order the prefixes stand in.
+    ordered = prefixes.assign(row=np.arange(len(prefixes))).sort_values(
+        ["qid", "layout", "end"], kind="stable"
+    )
+    context = ordered.groupby(["qid", "layout"], sort=False).ngroup().to_numpy()
+    first = np.flatnonzero(np.diff(context, prepend=-1))
+    wanted = ordered[["qid", "layout"]].iloc[first].merge(layouts, on=["qid", "layout"], how="left")
+    if wanted["text"].isna().any():
+        at = int(np.flatnonzero(wanted["text"].isna())[0])
+        raise DataError(
+            f"layouts frame: no layout {wanted['layout'].iloc[at]} of qid={wanted['qid'].iloc[at]!r}"
+        )
+    rows = [rows_of_qid[qid] for qid in wanted["qid"]]
+    ends = np.split(ordered["end"].to_numpy(), first[1:])
+    values = _score_all(measure, [list(texts[of_topic]) for of_topic in rows], wanted["text"].tolist(), ends)
+
+    counts = np.array([len(of_topic) for of_topic in rows])[context]  # parts of every ordered prefix
+    flat = pd.DataFrame(
+        {
+            "row": np.repeat(ordered["row"].to_numpy(), counts),
+            "part": np.concatenate([np.tile(numbers[r], len(e)) for r, e in zip(rows, ends, strict=True)]),
+            "value": np.concatenate([of_context.T.ravel() for of_context in values]),
+        }
+    ).sort_values("row", kind="stable", ignore_index=True)
+    keys = prefixes[["qid", "n_tokens"]].iloc[flat["row"]].reset_index(drop=True)
+    return pd.concat([keys, flat[["part", "value"]]], axis=1)
+
+
+def score_frame(
+    measure: Measure, evidence: pd.DataFrame, layouts: pd.DataFrame, prefixes: pd.DataFrame
+) -> pd.DataFrame:
+    """Frame `scores`: the mean of the measure over the evidence parts, a row for every row of `prefixes`.
+
+    With Substring this is the IR score. Topics without hits are there, with 0. Errors as in `part_scores`.
+    """
+    return mean_over_parts(part_scores(measure, evidence, layouts, prefixes), measure.name)
+
+
+def mean_over_parts(scores_of_parts: pd.DataFrame, name: str) -> pd.DataFrame:
+    """Frame `scores` of the measure `name` from the rows of `part_scores`, in their order."""
+    values = scores_of_parts.groupby(["qid", "n_tokens"], sort=False)["value"]
+    means = values.mean().reset_index().assign(measure=name).astype({"measure": "str"})
+    return frames.check("scores", means[["qid", "n_tokens", "measure", "value"]], f"measure {name}")
+
+
+def _score_all(
+    measure: Measure, evidence: list[list[str]], contexts: list[str], ends: list[np.ndarray]
+) -> list[np.ndarray]:
+    """All contexts in one call where the measure has one for that, else one after the other."""
+    together = getattr(measure, "score_all", None)
+    if together is not None:
+        return list(together(evidence, contexts, ends))
+    return [measure.score(*of_context) for of_context in zip(evidence, contexts, ends, strict=True)]
+
+
+def _check_evidence(parts: pd.DataFrame, qids: pd.Index) -> None:
+    without = qids[pd.Index(parts["qid"].unique()).get_indexer(qids) < 0]
+    if len(without):
+        raise DataError(
+            f"evidence frame: {len(without)} topic(s) have no evidence, the first is qid={without[0]!r}; "
+            "every topic that is scored needs at least one part"
+        )
+    blank = parts[parts["text"].str.strip() == ""]
+    if len(blank):
+        raise DataError(
+            f"evidence frame: qid={blank['qid'].iloc[0]!r}, part={blank['part'].iloc[0]}: the text is empty "
+            "or white space only; there is nothing to match"
+        )

@@ -1,0 +1,138 @@
+"""Scores of topics: means over evidence, topics without hits, errors that name what is missing."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from ragauge import frames
+from ragauge.context import build_contexts, contexts_at
+from ragauge.errors import DataError
+from ragauge.measures import Subsequence, Substring, Words, mean_over_parts, part_scores, score_frame
+from ragauge.tokenizers import WordTokenizer
+
+CHUNKS = pd.DataFrame(
+    {"docno": ["a%p0", "a%p1", "b%p0"], "text": ["the cat sat", "on the mat.", "A dog"]}
+)  # fmt: skip
+RUN = pd.DataFrame(
+    {
+        "qid": ["q1", "q1", "q1", "q2"],
+        "docno": ["b%p0", "a%p0", "a%p1", "a%p1"],
+        "score": [3.0, 2.0, 1.0, 1.0],
+        "rank": [0, 1, 2, 0],
+    }
+)
+EVIDENCE = pd.DataFrame(
+    {
+        "qid": ["q1", "q3", "q1", "q2"],
+        "part": [1, 0, 0, 0],
+        "docno": ["b", None, "a", "a"],
+        "text": ["dogs", "gone", "cat  sat on", "mat"],
+    }
+)
+TOPICS = ["q2", "q3", "q1"]
+
+
+def contexts(reorder_after_cut: bool = False) -> tuple[pd.DataFrame, pd.DataFrame]:
+    return build_contexts(RUN, CHUNKS, WordTokenizer(), [0, 4, 8], TOPICS, reorder_after_cut)
+
+
+def test_parts_by_hand() -> None:
+    parts = part_scores(Substring(), EVIDENCE, *contexts())
+    assert parts.columns.tolist() == ["qid", "n_tokens", "part", "value"]
+    rows = {(q, n, p): v for q, n, p, v in parts.itertuples(index=False)}
+    # C of q1 is "A dog the cat sat on the mat."; four tokens are "A dog the cat".
+    assert rows == {
+        ("q2", 0, 0): 0.0,
+        ("q2", 4, 0): 1.0,
+        ("q2", 8, 0): 1.0,
+        ("q3", 0, 0): 0.0,
+        ("q3", 4, 0): 0.0,
+        ("q3", 8, 0): 0.0,
+        ("q1", 0, 0): 0.0,
+        ("q1", 0, 1): 0.0,
+        ("q1", 4, 0): 3 / 10,
+        ("q1", 4, 1): 3 / 4,
+        ("q1", 8, 0): 1.0,
+        ("q1", 8, 1): 3 / 4,
+    }
+    assert list(rows) == sorted(rows, key=lambda row: (TOPICS.index(row[0]), row[1], row[2]))
+
+
+def test_a_score_is_the_mean_over_the_parts_and_topics_without_hits_are_zero() -> None:
+    layouts, prefixes = contexts()
+    scores = frames.check("scores", score_frame(Substring(), EVIDENCE, layouts, prefixes))
+    assert scores["qid"].tolist() == prefixes["qid"].tolist()
+    assert scores["n_tokens"].tolist() == prefixes["n_tokens"].tolist()
+    assert set(scores["measure"]) == {"substring"}
+    assert scores["value"].tolist() == [0, 1, 1, 0, 0, 0, 0, (3 / 10 + 3 / 4) / 2, (1 + 3 / 4) / 2]
+    parts = part_scores(Substring(), EVIDENCE, layouts, prefixes)
+    pd.testing.assert_frame_equal(scores, mean_over_parts(parts, "substring"))
+
+
+@pytest.mark.parametrize("reorder_after_cut", [False, True])
+@pytest.mark.parametrize("measure", [Substring(), Subsequence(), Words()])
+def test_a_score_is_that_of_the_context_that_the_llm_reads(
+    measure: Substring, reorder_after_cut: bool
+) -> None:
+    layouts, prefixes = contexts(reorder_after_cut)
+    scores = score_frame(measure, EVIDENCE, layouts, prefixes).set_index(["qid", "n_tokens"])["value"]
+    for n in (0, 4, 8):
+        for qid, _, text, *_ in contexts_at(layouts, prefixes, n).itertuples(index=False):
+            evidence = EVIDENCE.loc[EVIDENCE["qid"] == qid, "text"].tolist()
+            expected = measure.score(evidence, text, np.array([len(text)])).mean()
+            assert scores[qid, n] == pytest.approx(expected, abs=1e-15)
+
+
+def test_the_order_of_rows_does_not_matter() -> None:
+    layouts, prefixes = contexts()
+    straight = score_frame(Substring(), EVIDENCE, layouts, prefixes)
+    shuffled = score_frame(
+        Substring(),
+        EVIDENCE.sample(frac=1, random_state=1),
+        layouts.sample(frac=1, random_state=2),
+        prefixes.sample(frac=1, random_state=3),
+    )
+    keys = ["qid", "n_tokens"]
+    pd.testing.assert_frame_equal(
+        straight.sort_values(keys, ignore_index=True), shuffled.sort_values(keys, ignore_index=True)
+    )
+
+
+def test_a_measure_with_nothing_but_the_protocol() -> None:
+    class Share:
+        """Whether the evidence stands in the context as it is."""
+
+        name = "verbatim"
+
+        def score(self, evidence: Sequence[str], context: str, ends: np.ndarray) -> np.ndarray:
+            return np.array([[float(text in context[:end]) for end in ends] for text in evidence])
+
+    scores = score_frame(Share(), EVIDENCE, *contexts())
+    assert scores["measure"].unique().tolist() == ["verbatim"]
+    assert scores["value"].tolist() == [0, 1, 1, 0, 0, 0, 0, 0, 0]
+
+
+def test_a_topic_without_evidence_is_named() -> None:
+    with pytest.raises(DataError, match=r"1 topic\(s\) have no evidence, the first is qid='q3'"):
+        score_frame(Substring(), EVIDENCE[EVIDENCE["qid"] != "q3"], *contexts())
+
+
+def test_evidence_of_nothing_is_named() -> None:
+    blank = EVIDENCE.assign(text=["dogs", "gone", " \n", "mat"])
+    with pytest.raises(DataError, match="qid='q1', part=0: the text is empty or white space"):
+        score_frame(Substring(), blank, *contexts())
+
+
+def test_a_layout_that_is_not_there_is_named() -> None:
+    layouts, prefixes = contexts()
+    with pytest.raises(DataError, match="no layout 0 of qid='q3'"):
+        score_frame(Substring(), EVIDENCE, layouts[layouts["qid"] != "q3"], prefixes)
+
+
+def test_no_prefixes() -> None:
+    layouts, prefixes = build_contexts(RUN, CHUNKS, WordTokenizer(), [4], [])
+    assert len(frames.check("scores", score_frame(Substring(), EVIDENCE, layouts, prefixes))) == 0

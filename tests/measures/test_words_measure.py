@@ -1,0 +1,88 @@
+"""ROUGE-L recall: by hand, and against the dynamic programme over the words of every prefix."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from ragauge.errors import ConfigError, DataError
+from ragauge.measures import Words
+
+TEXT = st.text(st.characters() | st.sampled_from("ab  _.AÀß\u0345İς1"), max_size=40)
+
+
+def words(text: str) -> list[str]:
+    """Longest runs of letters and digits, casefolded."""
+    spaced = "".join(char if char.isalnum() else "\0" for char in text)
+    return [word.casefold() for word in spaced.split("\0") if word]
+
+
+def longest_common_subsequence(a: list[str], b: list[str]) -> int:
+    row = [0] * (len(b) + 1)
+    for x in a:
+        before = 0
+        for j, y in enumerate(b, 1):
+            before, row[j] = row[j], before + 1 if x == y else max(row[j], row[j - 1])
+    return row[-1]
+
+
+def score(evidence: str, context: str, *ends: int) -> list[float]:
+    return Words().score([evidence], context, np.array(ends or [len(context)]))[0].tolist()
+
+
+def test_words_in_order_over_the_words_of_the_evidence() -> None:
+    # police ... the gunman: 3 of 4 words (the example of the ROUGE paper has killed and kill differ).
+    assert score("police killed the gunman", "police kill the gunman") == [0.75]
+    assert score("police killed the gunman", "the gunman kill police") == [0.5]
+
+
+def test_case_and_punctuation_do_not_count() -> None:
+    assert score("The end.", "THE - end?") == [1.0]
+    assert score("Straße", "STRASSE") == [1.0]
+    assert score("snake_case", "snake case") == [1.0]
+
+
+def test_a_word_that_the_end_cuts_is_another_word() -> None:
+    context = "the international cat"
+    assert score("the inter cat", context, 3, 9, 10, 21) == [1 / 3, 2 / 3, 1 / 3, 2 / 3]
+
+
+def test_a_word_cut_twice_and_whole() -> None:
+    assert score("abcd", "abcdef", 1, 4, 5, 6) == [0.0, 1.0, 0.0, 0.0]
+    assert score("abcdef", "abcdef", 1, 4, 5, 6) == [0.0, 0.0, 0.0, 1.0]
+
+
+def test_contexts_without_words() -> None:
+    assert score("a", "") == [0.0]
+    assert score("a", "...") == [0.0]
+
+
+def test_evidence_without_a_word_is_an_error() -> None:
+    with pytest.raises(DataError, match=r"measure words: evidence '\?!' has nothing to match"):
+        Words().score(["a", "?!"], "abc", np.array([3]))
+
+
+def test_words_are_not_shared_between_topics() -> None:
+    found = Words().score_all([["a b"], ["c a"]], ["a", "a c"], [np.array([1]), np.array([1, 3])])
+    assert [of_context.tolist() for of_context in found] == [[[0.5]], [[0.5, 0.5]]]
+
+
+def test_threads_are_checked() -> None:
+    with pytest.raises(ConfigError, match=r"measure\.threads=True"):
+        Words(True)
+
+
+@settings(max_examples=200, deadline=None)
+@given(st.lists(TEXT, max_size=3), TEXT, st.data())
+def test_equal_to_the_dynamic_programme_on_any_text(
+    evidence: list[str], context: str, data: st.DataObject
+) -> None:
+    evidence = [text for text in evidence if words(text)]
+    ends = sorted(data.draw(st.lists(st.integers(0, len(context)), max_size=4)))
+    found = Words().score(evidence, context, np.array(ends, dtype=np.int64))
+    for i, text in enumerate(evidence):
+        for j, end in enumerate(ends):
+            expected = longest_common_subsequence(words(text), words(context[:end])) / len(words(text))
+            assert found[i, j] == expected
