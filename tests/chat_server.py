@@ -1,0 +1,217 @@
+"""A chat server on a local port that speaks Ollama's and OpenAI's protocol, and misbehaves on order.
+
+It answers POST /api/chat (newline-delimited JSON, streamed) and POST /v1/chat/completions, and counts the
+replies that it gave whole per distinct request.
+"""
+
+from __future__ import annotations
+
+import json
+import random
+import socket
+import struct
+import threading
+import time
+from collections import Counter
+from collections.abc import Callable
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any
+
+FAULTS = ("429", "500", "reset", "hang", "cut", "empty")
+
+# What goes wrong with the n-th call of a prompt (from 0), or None.
+Schedule = Callable[[str, int], str | None]
+
+
+def faults_at(share: float, seed: int, faults: tuple[str, ...] = FAULTS) -> Schedule:
+    """A schedule in which every call goes wrong with this probability, the same for the same seed."""
+
+    def schedule(prompt: str, n: int) -> str | None:
+        dice = random.Random(f"{seed}/{prompt}/{n}")
+        return dice.choice(faults) if dice.random() < share else None
+
+    return schedule
+
+
+class ChatServer:
+    """The server, in threads of its own; use it as a context manager.
+
+    reply: a prompt to the text of its reply.   faults: what goes wrong when.   delay: seconds per reply.
+    retry_after: value of the Retry-After header of a 429.   hang: seconds that a hanging call takes at most.
+    """
+
+    def __init__(
+        self,
+        reply: Callable[[str], str] = lambda prompt: f"reply to {prompt}",
+        faults: Schedule = lambda prompt, n: None,
+        delay: float = 0.0,
+        retry_after: str = "0.05",
+        hang: float = 5.0,
+    ) -> None:
+        self.reply, self.faults, self.delay = reply, faults, delay
+        self.retry_after, self.hang = retry_after, hang
+        self.whole: Counter[str] = Counter()  # replies given whole, by prompt
+        self.calls: Counter[str] = Counter()  # all calls, by prompt
+        self.bodies: list[dict[str, Any]] = []
+        self.headers: list[dict[str, str]] = []
+        self.times: list[float] = []
+        self.most_in_flight = 0
+        self._in_flight = 0
+        self._lock = threading.Lock()
+        self._server = _Server(("127.0.0.1", 0), _handler(self))
+        self.url = f"http://127.0.0.1:{self._server.server_port}"
+
+    def __enter__(self) -> ChatServer:
+        threading.Thread(target=self._server.serve_forever, args=(0.01,), daemon=True).start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._server.shutdown()
+        self._server.server_close()
+
+    def begin(self, body: dict[str, Any], headers: dict[str, str]) -> tuple[str, str | None]:
+        prompt = body["messages"][-1]["content"]
+        with self._lock:
+            fault = self.faults(prompt, self.calls[prompt])
+            self.calls[prompt] += 1
+            self.bodies.append(body)
+            self.headers.append(headers)
+            self.times.append(time.monotonic())
+            self._in_flight += 1
+            self.most_in_flight = max(self.most_in_flight, self._in_flight)
+        return prompt, fault
+
+    def end(self, prompt: str, whole: bool) -> None:
+        with self._lock:
+            self._in_flight -= 1
+            self.whole[prompt] += whole
+
+
+class _Server(ThreadingHTTPServer):
+    daemon_threads = True
+    block_on_close = False
+    request_queue_size = 128
+
+    def handle_error(self, request: Any, client_address: Any) -> None:
+        """A client that went away is what some tests are about."""
+
+
+def _handler(owner: ChatServer) -> type[BaseHTTPRequestHandler]:
+    class Handler(BaseHTTPRequestHandler):
+        protocol_version = "HTTP/1.1"
+
+        def log_message(self, *_: object) -> None:
+            pass
+
+        def do_POST(self) -> None:
+            body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+            prompt, fault = owner.begin(body, dict(self.headers))
+            whole = False
+            try:
+                time.sleep(owner.delay)
+                whole = self.respond(body, prompt, fault)
+                self.wfile.flush()
+            except OSError:
+                whole = False
+            finally:
+                owner.end(prompt, whole)
+
+        def respond(self, body: dict[str, Any], prompt: str, fault: str | None) -> bool:
+            if fault is not None and fault.isdigit():
+                self.refuse(int(fault))
+                return False
+            if fault == "reset":
+                # Linger of 0: the client sees a reset connection, not an end.
+                self.connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+                self.connection.close()
+                self.close_connection = True
+                return False
+            if fault == "hang":
+                time.sleep(owner.hang)
+                self.close_connection = True
+                return False
+            if self.path == "/api/chat":
+                return self.ollama(body, prompt, fault)
+            if self.path == "/v1/chat/completions":
+                return self.openai(body, prompt, fault)
+            self.refuse(404)
+            return False
+
+        def refuse(self, status: int) -> None:
+            message = f"refused with {status}; you sent {self.headers.get('Authorization')}"
+            error: Any = message if self.path == "/api/chat" else {"message": message, "code": str(status)}
+            headers = {"Retry-After": owner.retry_after} if status == 429 else {}
+            self.send(status, json.dumps({"error": error}).encode(), headers)
+
+        def send(self, status: int, data: bytes, headers: dict[str, str]) -> None:
+            self.send_response(status)
+            for name, value in {"Content-Type": "application/json", **headers}.items():
+                self.send_header(name, value)
+            self.send_header("Content-Length", str(len(data)))
+            self.end_headers()
+            self.wfile.write(data)
+
+        def openai(self, body: dict[str, Any], prompt: str, fault: str | None) -> bool:
+            text = owner.reply(prompt)
+            choice = {
+                "index": 0,
+                "message": {"role": "assistant", "content": None if fault == "none" else text},
+                "finish_reason": "length" if fault == "length" else "stop",
+            }
+            usage = {"prompt_tokens": len(prompt.split()), "completion_tokens": len(text.split())}
+            usage["total_tokens"] = sum(usage.values())
+            data = json.dumps(
+                {
+                    "id": "chatcmpl-1", "object": "chat.completion", "created": 1, "model": body["model"],
+                    "choices": [] if fault == "empty" else [choice], "usage": usage,
+                }
+            ).encode()  # fmt: skip
+            if fault == "cut":
+                data = data[: len(data) // 2]
+            if fault == "drip":
+                self.drip(data)
+                return False
+            self.send(200, data, {})
+            return fault in (None, "length")
+
+        def drip(self, data: bytes) -> None:
+            """A byte now and then: no single read takes long, the call never ends."""
+            self.send_response(200)
+            self.send_header("Content-Type", "application/json")
+            self.send_header("Content-Length", str(len(data)))
+            self.end_headers()
+            for _ in data:
+                self.wfile.write(b" ")
+                self.wfile.flush()
+                time.sleep(0.05)
+
+        def ollama(self, body: dict[str, Any], prompt: str, fault: str | None) -> bool:
+            text = "" if fault in ("empty", "none") else owner.reply(prompt)
+            self.send_response(200)
+            self.send_header("Content-Type", "application/x-ndjson")
+            self.send_header("Transfer-Encoding", "chunked")
+            self.end_headers()
+            about = {"model": body["model"], "created_at": "2024-01-01T00:00:00Z"}
+            half = len(text) // 2
+            for piece in (text[:half], text[half:]):
+                message = {"role": "assistant", "content": piece}
+                self.chunk({**about, "message": message, "done": False})
+                if fault == "cut":
+                    self.wfile.write(b"0\r\n\r\n")  # a clean end of the stream, without the last line
+                    return False
+            self.chunk(
+                {
+                    **about, "message": {"role": "assistant", "content": ""}, "done": True,
+                    "done_reason": "length" if fault == "length" else "stop", "total_duration": 1,
+                    "prompt_eval_count": len(prompt.split()), "eval_count": len(text.split()),
+                }
+            )  # fmt: skip
+            self.wfile.write(b"0\r\n\r\n")
+            return fault in (None, "length")
+
+        def chunk(self, value: dict[str, Any]) -> None:
+            data = json.dumps(value).encode() + b"\n"
+            self.wfile.write(f"{len(data):x}\r\n".encode() + data + b"\r\n")
+            self.wfile.flush()
+
+    return Handler
