@@ -46,7 +46,7 @@ def test_labels_are_judge_classes_or_missing(label: object) -> None:
 
 @pytest.mark.parametrize("label", [0, 6, -100])
 def test_a_label_outside_the_classes_is_refused(label: int) -> None:
-    with pytest.raises(DataError, match="is not a judge class 1..5 or nothing"):
+    with pytest.raises(DataError, match=r"is not a judge class 1\.\.5 or nothing"):
         frames.check("verdicts", _verdicts(label))
 
 

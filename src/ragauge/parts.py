@@ -94,7 +94,9 @@ class Embedder(Protocol):
 class Tokenizer(Protocol):
     """Config group `tokenizer`: what a token is where budgets are counted."""
 
-    name: str
+    @property
+    def name(self) -> str:
+        """What the tokenizer is called."""
 
     def offsets(self, texts: Sequence[str]) -> list[np.ndarray]:
         """For each text int64 [tokens, 2]: first and past-the-last character of every token, in order."""
@@ -160,7 +162,9 @@ class Retriever(Protocol):
 class Measure(Protocol):
     """Config group `measure`: how much of the evidence stands in a context."""
 
-    name: str
+    @property
+    def name(self) -> str:
+        """The measure's name in frames and tags."""
 
     def score(self, evidence: Sequence[str], context: str, ends: np.ndarray) -> np.ndarray:
         """float64 [len(evidence), len(ends)] in [0, 1]: evidence i in context[:ends[j]]."""

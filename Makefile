@@ -1,0 +1,47 @@
+# Two commands: `make sweep` and `make test`. Both set everything up first.
+PYTHON ?= python3
+VENV   := .venv
+BIN    := $(VENV)/bin
+PORT   ?= 5000
+EXTRAS ?= dev,joblib
+
+.PHONY: sweep test lint ui bench clean setup
+.DEFAULT_GOAL := help
+
+.PHONY: help
+help:
+	@echo "make sweep   set up, then 5 retrievers x 10 budgets on the shipped sample"
+	@echo "make test    set up, then all tests, ruff and mypy"
+	@echo "make ui      MLflow's UI on what was measured, on port $(PORT)"
+	@echo "make bench   the speed tables of benchmarks/"
+	@echo "make clean   remove the environment and everything generated"
+
+setup: $(VENV)/.ready
+
+$(VENV)/.ready: pyproject.toml constraints.txt
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
+	  { echo "ragauge needs Python 3.11 or newer; this is $$($(PYTHON) --version). Try: make PYTHON=python3.11 ..."; exit 2; }
+	@echo "Setting up $(VENV) (about 2.5 GB, a few minutes the first time)"
+	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[$(EXTRAS)]'
+	@touch $@
+
+sweep: setup
+	$(BIN)/python run.py -m retriever=bm25,sim,mmr,mlq,reo 'n_tokens=range(100,1100,100)'
+
+test: lint
+	$(BIN)/python -m pytest
+
+lint: setup
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+
+ui: setup
+	$(BIN)/mlflow ui --backend-store-uri "$${MLFLOW_TRACKING_URI:-sqlite:///mlruns/mlflow.db}" --port $(PORT)
+
+bench: setup
+	$(BIN)/python -m benchmarks
+
+clean:
+	rm -rf $(VENV) .ragauge mlruns multirun outputs build src/*.egg-info

@@ -1,0 +1,124 @@
+"""From a composed config to an exit code: one job, and the errors a user sees.
+
+Exit codes: 0 done, 1 a job failed for a reason nobody foresaw, 2 config or data error, 3 a quality gate not
+met, 4 too much missing, 130 interrupted.
+"""
+
+from __future__ import annotations
+
+import difflib
+import logging
+import os
+import re
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from ragauge.errors import ConfigError, RagaugeError
+
+if TYPE_CHECKING:
+    from omegaconf import DictConfig
+
+log = logging.getLogger(__name__)
+
+# What the process ends with: set by the job of a single run, or by the pooled step of a sweep.
+_exit_code = 0
+
+
+def set_exit_code(code: int) -> None:
+    """Remembers what the process ends with; Hydra passes no return value through."""
+    global _exit_code
+    _exit_code = code
+
+
+def main(hydra_main: Callable[[], Any]) -> int:
+    """Runs the Hydra entry; its exit code, with config errors told in a line or two."""
+    from hydra.errors import HydraException
+    from omegaconf.errors import OmegaConfBaseException
+
+    # Hydra then raises instead of printing a trace and leaving with 1.
+    full_error = os.environ.setdefault("HYDRA_FULL_ERROR", "1")
+    try:
+        hydra_main()
+    except RagaugeError as error:
+        print(f"error: {error}", file=sys.stderr)
+        return error.exit_code
+    except (HydraException, OmegaConfBaseException) as error:
+        if full_error not in ("", "0", "1"):
+            raise
+        print(f"error: {_explain(error)}", file=sys.stderr)
+        return ConfigError.exit_code
+    except KeyboardInterrupt:
+        print(
+            "interrupted; what is finished is kept, and the same command goes on from there", file=sys.stderr
+        )
+        return 130
+    return _exit_code
+
+
+def run_job(cfg: DictConfig) -> None:
+    """Runs one job of a sweep, or a single one, and sets the exit code.
+
+    A failure of a job is recorded, not raised: Hydra would otherwise keep the pooled step of the sweep from
+    running.
+    """
+    from hydra.core.hydra_config import HydraConfig
+    from hydra.types import RunMode
+
+    from ragauge.job import JobFolder, execute
+
+    hydra_cfg = HydraConfig.get()
+    multirun = hydra_cfg.mode == RunMode.MULTIRUN
+    folder = JobFolder(
+        path=Path(hydra_cfg.runtime.output_dir),
+        sweep=Path(hydra_cfg.sweep.dir).absolute() if multirun else None,
+        number=int(hydra_cfg.job.num) if multirun else 0,
+        choices={str(k): str(v) for k, v in hydra_cfg.runtime.choices.items() if "/" not in str(k)},
+        overrides=tuple(hydra_cfg.overrides.task),
+    )
+    set_exit_code(execute(cfg, folder))
+
+
+def _explain(error: BaseException) -> str:
+    """The message of a Hydra or OmegaConf error, with the keys that are allowed where a key is unknown."""
+    text = str(error).strip()
+    cause = str(error.__cause__ or "").strip()
+    unknown = re.search(r"Could not override '([^']+)'", text)
+    if unknown is None:
+        return f"{text}\n{cause}".strip() if cause and cause not in text else text
+    key = unknown.group(1)
+    if "not in" not in cause and "Error merging" not in text and cause:
+        return f"{key}: {cause.splitlines()[0]}"
+    allowed = _allowed_keys(key)
+    if not allowed:
+        return f"{text}\n{cause}".strip()
+    parent, _, name = key.rpartition(".")
+    close = difflib.get_close_matches(name, allowed, n=1)
+    hint = f" Did you mean {parent + '.' if parent else ''}{close[0]}?" if close else ""
+    where = f"{parent} has" if parent else "the config has"
+    return f"unknown key {key!r}.{hint} {where[0].upper() + where[1:]}: {', '.join(allowed)}"
+
+
+def _allowed_keys(key: str) -> list[str]:
+    """The keys beside an unknown one, for the parts that the command line chose."""
+    from hydra import compose, initialize_config_dir
+    from hydra.core.global_hydra import GlobalHydra
+    from omegaconf import DictConfig, OmegaConf
+
+    conf = Path(sys.argv[0]).resolve().parent / "conf"
+    choices = [a for a in sys.argv[1:] if re.fullmatch(r"[a-z_]+=[A-Za-z0-9_]+", a)]
+    GlobalHydra.instance().clear()
+    try:
+        with initialize_config_dir(str(conf), version_base="1.3"):
+            from ragauge.config import GROUPS
+
+            groups = [a for a in choices if a.split("=")[0] in (*GROUPS, "experiment")]
+            cfg = compose("config", overrides=groups)
+        parent = key.rpartition(".")[0]
+        node = OmegaConf.select(cfg, parent) if parent else cfg
+    except Exception:  # the error at hand is told; this look-up is only a courtesy
+        return []
+    if not isinstance(node, DictConfig):
+        return []
+    return sorted(str(k) for k in node if not str(k).startswith("_"))

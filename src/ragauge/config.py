@@ -1,0 +1,68 @@
+"""The root of the configuration: its keys, types and allowed values.
+
+Registered as Hydra's schema, so that an unknown key or a value of the wrong type is refused before any job
+of a sweep starts.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+from hydra.core.config_store import ConfigStore
+from omegaconf import MISSING
+
+from ragauge.errors import ConfigError
+
+GROUPS = ("dataset", "chunker", "embedder", "tokenizer", "retriever", "measure", "llm", "judge")
+MAX_N_TOKENS = 1_000_000
+
+
+@dataclass
+class Tracking:
+    """Where MLflow writes; null means the environment (MLFLOW_TRACKING_URI), then mlruns/."""
+
+    uri: str | None = None
+    experiment: str | None = None
+    note: str | None = None
+
+
+@dataclass
+class Config:
+    """The keys of conf/config.yaml."""
+
+    dataset: Any = MISSING
+    chunker: Any = MISSING
+    embedder: Any = MISSING
+    tokenizer: Any = MISSING
+    retriever: Any = MISSING
+    measure: Any = MISSING
+    llm: Any = MISSING
+    judge: Any = MISSING
+    n_tokens: int = 1000
+    n_grid: list[int] = field(default_factory=list)
+    seed: int = 0
+    bootstrap: int = 1000
+    max_missing_share: float = 0.05
+    gate: dict[str, float] = field(default_factory=dict)
+    dry_run: bool = False
+    store: str = MISSING
+    tracking: Tracking = field(default_factory=Tracking)
+
+
+def register() -> None:
+    """Makes `Config` known to Hydra under the name that conf/config.yaml starts from."""
+    ConfigStore.instance().store(name="schema", node=Config)
+
+
+def check_values(cfg: Any) -> None:
+    """ConfigError for a root value out of its range; types are checked by the schema."""
+    if not 0 <= cfg.n_tokens <= MAX_N_TOKENS:
+        raise ConfigError(f"n_tokens={cfg.n_tokens}: allowed are 0 (no context) to {MAX_N_TOKENS:,} tokens")
+    for n in cfg.n_grid:
+        if not 1 <= n <= MAX_N_TOKENS:
+            raise ConfigError(f"n_grid holds {n}: allowed are 1 to {MAX_N_TOKENS:,} tokens")
+    if not 0 <= cfg.max_missing_share <= 1:
+        raise ConfigError(f"max_missing_share={cfg.max_missing_share}: allowed are 0 to 1")
+    if cfg.bootstrap < 0 or cfg.bootstrap > 100_000:
+        raise ConfigError(f"bootstrap={cfg.bootstrap}: allowed are 0 (no intervals) to 100,000 replicates")

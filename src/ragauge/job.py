@@ -1,0 +1,286 @@
+"""One job: a composed config in, an MLflow run and a record in the job's folder out."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import logging
+import os
+import tempfile
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pandas as pd
+
+from ragauge import metrics, track
+from ragauge.config import GROUPS, check_values
+from ragauge.errors import ConfigError, GateError, RagaugeError
+from ragauge.needs import describe_needs, needs
+from ragauge.redact import redact, redact_config
+
+if TYPE_CHECKING:
+    from omegaconf import DictConfig
+
+    from ragauge.pipeline import Parts, Pipeline
+
+log = logging.getLogger(__name__)
+
+RECORD_FILE = "job.json"
+OUTCOMES_FILE = "outcomes.parquet"
+_TABLE_TOPICS = 1000  # above this many topics the table holds chunks and lengths instead of contexts
+_TABLE_CHUNKS = 10
+
+
+@dataclass(frozen=True)
+class JobFolder:
+    """Where a job writes and how it was asked for: what Hydra knows of it, in plain values."""
+
+    path: Path
+    sweep: Path | None
+    number: int
+    choices: Mapping[str, str]
+    overrides: tuple[str, ...]
+
+    @property
+    def sweep_id(self) -> str | None:
+        """One id for all jobs of a sweep, from its folder's date, time and place; None for a single job."""
+        if self.sweep is None:
+            return None
+        place = hashlib.sha256(str(self.sweep).encode()).hexdigest()[:6]
+        return f"{self.sweep.parent.name}_{self.sweep.name}_{place}"
+
+
+def execute(cfg: DictConfig, folder: JobFolder) -> int:
+    """Runs the job and returns its exit code; a failure is told, and recorded in MLflow and in `job.json`."""
+    name = run_name(cfg, folder.choices)
+    record: dict[str, Any] = {
+        "status": "FAILED",
+        "name": name,
+        "number": folder.number,
+        "sweep_id": folder.sweep_id,
+        "choices": dict(folder.choices),
+        "overrides": list(folder.overrides),
+        "n_tokens": int(cfg.n_tokens),
+        "seed": int(cfg.seed),
+        "bootstrap": int(cfg.bootstrap),
+        "experiment": cfg.tracking.experiment or str(cfg.dataset.name),
+        "tracking_uri": redact(track.tracking_uri(cfg.tracking.uri)),
+        "exit_code": 0,
+    }
+    try:
+        _run(cfg, folder, record)
+    except RagaugeError as error:
+        record |= {"error": str(error), "exit_code": error.exit_code}
+        log.error("%s: %s", name, error)
+    except Exception as error:
+        record |= {"error": f"{type(error).__name__}: {error}", "exit_code": 1}
+        log.exception("%s failed", name)
+    finally:
+        write_json(folder.path / RECORD_FILE, record)
+    return int(record["exit_code"])
+
+
+def run_name(cfg: DictConfig, choices: Mapping[str, str]) -> str:
+    """What a run is called in lists: retriever, budget and model."""
+    from omegaconf import OmegaConf
+
+    model = OmegaConf.select(cfg, "llm.chat.model") or choices.get("llm", "?")
+    return f"{choices.get('retriever', '?')} · N={cfg.n_tokens} · {model}"
+
+
+def instantiate_parts(cfg: DictConfig, budget: str | None = None) -> Parts:
+    """The part of every config group; ConfigError naming the group where one refuses its values.
+
+    `budget` names what chat models spend together (a sweep's id), unless their config names it.
+    """
+    from hydra.errors import HydraException
+    from hydra.utils import instantiate
+
+    from ragauge.pipeline import Parts
+
+    parts = {}
+    for group in GROUPS:
+        try:
+            shared = {"budget": budget} if budget and cfg[group].get("budget", "") is None else {}
+            parts[group] = instantiate(cfg[group], **shared)
+        except HydraException as error:
+            cause: BaseException = error
+            while cause.__cause__ is not None:
+                cause = cause.__cause__
+            if isinstance(cause, RagaugeError):
+                raise cause from None
+            raise ConfigError(f"{group}: {cause}") from error
+    return Parts(**parts)
+
+
+def _run(cfg: DictConfig, folder: JobFolder, record: dict[str, Any]) -> None:
+    from omegaconf import OmegaConf
+
+    start = time.perf_counter()
+    plain: dict[str, Any] = OmegaConf.to_container(cfg, resolve=True)  # type: ignore[assignment]
+    if cfg.dry_run:
+        record |= {"status": "DRY RUN", "needs": needs(make_pipeline(cfg, folder))}
+        print(f"{record['name']:<32} {describe_needs(record['needs'])}")
+        return
+    # The config error of a single job leaves no run behind; in a sweep every job has its run.
+    pipeline = make_pipeline(cfg, folder) if folder.sweep is None else None
+    tracker = track.Tracker(track.tracking_uri(cfg.tracking.uri), record["experiment"])
+    tags = {
+        "role": "job",
+        **{group: folder.choices.get(group, "?") for group in GROUPS},
+        "n_tokens": cfg.n_tokens,
+        **({"sweep_id": folder.sweep_id} if folder.sweep_id else {}),
+    }
+    with tracker.run(
+        record["name"], redact_config(track.flatten(plain)), tags, note=cfg.tracking.note
+    ) as run:
+        record |= {"run_id": run.run_id, "experiment_id": run.experiment_id}
+        pipeline = pipeline or make_pipeline(cfg, folder)
+        run.tag({"dataset_digest": pipeline.dataset.digest, **_descriptions(pipeline)})
+        for reason in pipeline.dataset.frame("skipped")["skipped"]:
+            log.warning("skipped: %s", reason)
+        record["deferred"] = folder.sweep is not None and getattr(pipeline.parts.judge, "mode", "") == "batch"
+        values = _log_retrieval(pipeline, cfg, folder, run, record)
+        if record["deferred"]:
+            values |= metrics.costs(pipeline.answers) | {"ir_score": values["ir_score"]}
+        else:
+            values |= log_verdicts(pipeline, cfg, folder, run, record)
+        values |= {f"seconds_{stage}": seconds for stage, seconds in pipeline.seconds.items()}
+        values |= {"stages_made": len(pipeline.made), "seconds_total": time.perf_counter() - start}
+        run.metrics(values, {"ir_score_at_n": record["ir_score_at_n"]})
+        record |= {"metrics": values, "stages_made": pipeline.made}
+    record["status"] = "FINISHED"
+    log.info("%s", metrics.line(record["name"], values))
+    if not record["deferred"]:
+        check_gates(dict(cfg.gate), values)
+
+
+def make_pipeline(cfg: DictConfig, folder: JobFolder) -> Pipeline:
+    """The stages of a config, once everything that can be told before any work has been checked."""
+    from ragauge.pipeline import Pipeline
+    from ragauge.store import Store
+
+    check_values(cfg)
+    parts = instantiate_parts(cfg, folder.sweep_id)
+    parts.dataset.files()
+    return Pipeline(parts, Store(Path(cfg.store)), cfg.n_tokens, tuple(cfg.n_grid), cfg.max_missing_share)
+
+
+def _descriptions(pipeline: Pipeline) -> dict[str, str]:
+    """What parts say of how they do it (for example that queries were made without an LLM), as tags."""
+    told: dict[str, str] = {}
+    for group in GROUPS:
+        describe = getattr(getattr(pipeline.parts, group), "describe", None)
+        if callable(describe):
+            told |= {f"{group}.{k}": str(v) for k, v in describe(pipeline.tools).items()}
+    return told
+
+
+def _log_retrieval(
+    pipeline: Pipeline, cfg: DictConfig, folder: JobFolder, run: track.Run, record: dict[str, Any]
+) -> dict[str, float]:
+    """Runs the stages up to the scores, logs what needs no LLM, and returns those metrics."""
+    from ragauge.measures import write_qrels, write_trec_run
+
+    curve = metrics.curve(pipeline.scores.frame("scores"))
+    classics = pipeline.classics.frame("classics")
+    with tempfile.TemporaryDirectory() as scratch:
+        out = Path(scratch)
+        (out / "config").mkdir()
+        _write_config(cfg, folder, out / "config")
+        write_trec_run(
+            pipeline.run.frame("run"), out / "run.trec", folder.choices.get("retriever", "ragauge")
+        )
+        write_qrels(pipeline.dataset.frame("evidence"), out / "qrels.trec")
+        run.artifacts(out)
+    stages = {"dataset": pipeline.dataset, "run": pipeline.run, "context": pipeline.context}
+    record |= {
+        "ir_score_at_n": {n: value for n, value in curve.items() if n <= pipeline.n_tokens},
+        "dataset_digest": pipeline.dataset.digest,
+        "store": str(Path(cfg.store).absolute()),
+        "entries": {name: entry.digest for name, entry in {**stages, "scores": pipeline.scores}.items()},
+    }
+    return {
+        "ir_score": curve[pipeline.n_tokens],
+        **dict(zip(classics["metric"], classics["value"], strict=True)),
+        "topics": len(pipeline.dataset.frame("topics")),
+        "topics_skipped": len(pipeline.dataset.frame("skipped")),
+    }
+
+
+def log_verdicts(
+    pipeline: Pipeline, cfg: DictConfig, folder: JobFolder, run: track.Run, record: Mapping[str, Any]
+) -> dict[str, float]:
+    """Estimates from the verdicts, logs their table, figure and predictor, and returns their metrics."""
+    from ragauge import report
+
+    outcomes = pipeline.outcomes.assign(**{g: folder.choices.get(g, "?") for g in GROUPS})
+    estimates = metrics.estimate(outcomes, cfg.bootstrap, cfg.seed)
+    outcomes.to_parquet(folder.path / OUTCOMES_FILE, index=False)
+    run.table(_per_question(pipeline, outcomes), "per_question.json")
+    if estimates.model is not None:
+        with tempfile.TemporaryDirectory() as scratch:
+            figure = report.sorted_scores(outcomes, estimates.thresholds, record["name"])
+            report.save(figure, Path(scratch) / "figures" / "sorted_scores.png")
+            run.artifacts(Path(scratch))
+        run.predictor(estimates.model, estimates.example)
+    return {
+        **metrics.quality(outcomes, cfg.bootstrap, cfg.seed),
+        **estimates.metrics,
+        **metrics.costs(pipeline.answers),
+        **metrics.costs(pipeline.verdicts, "judge_"),
+    }
+
+
+def _per_question(pipeline: Pipeline, outcomes: pd.DataFrame) -> pd.DataFrame:
+    """One row per topic for MLflow's table viewer: question, truth, what was retrieved, what came of it."""
+    evidence = pipeline.dataset.frame("evidence").sort_values(["qid", "part"])
+    evidence = evidence.groupby("qid", sort=False)["text"].agg("\n".join).rename("evidence").reset_index()
+    contexts = pipeline.contexts
+    contexts = contexts.assign(
+        chunks=[" ".join(docnos[:_TABLE_CHUNKS]) for docnos in contexts["docnos"]],
+        context_chars=contexts["text"].str.len(),
+    ).rename(columns={"text": "context", "n_used": "context_tokens"})
+    rows = outcomes.merge(evidence, on="qid", how="left", validate="one_to_one").merge(
+        contexts[["qid", "context", "context_tokens", "context_chars", "chunks"]],
+        on="qid",
+        validate="one_to_one",
+    )
+    columns = [
+        "qid", "query", "answer_reference", "answer", "label", "ir_score", "evidence", "context",
+        "context_tokens", "context_chars", "chunks", "judge_raw", "judge_status", "answer_status",
+        "answer_error",
+    ]  # fmt: skip
+    if len(rows) > _TABLE_TOPICS:
+        columns.remove("context")
+    table = rows[columns]
+    return table.astype({"label": "object"}).where(table.notna(), None)
+
+
+def _write_config(cfg: DictConfig, folder: JobFolder, out: Path) -> None:
+    from omegaconf import OmegaConf
+
+    # Unresolved, so that what stands in an environment variable stays there.
+    for name, content in (("config", cfg), ("overrides", OmegaConf.create(list(folder.overrides)))):
+        (out / f"{name}.yaml").write_text(redact(OmegaConf.to_yaml(content, resolve=False)), encoding="utf-8")
+
+
+def check_gates(gates: Mapping[str, float], values: Mapping[str, float]) -> None:
+    """GateError for a metric below its minimum, ConfigError for one that the job does not have."""
+    unknown = sorted(set(gates) - set(values))
+    if unknown:
+        raise ConfigError(f"gate.{unknown[0]}: no such metric; this job has {', '.join(sorted(values))}")
+    missed = [f"{k}={values[k]:.4f} is below {v:g}" for k, v in gates.items() if not values[k] >= v]
+    if missed:
+        raise GateError("quality gate not met: " + "; ".join(missed))
+
+
+def write_json(path: Path, value: Mapping[str, Any]) -> None:
+    """Writes a JSON file whole or not at all."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    draft = path.with_suffix(".tmp")
+    draft.write_text(json.dumps(value, indent=1, ensure_ascii=False, default=float), encoding="utf-8")
+    os.replace(draft, path)

@@ -1,0 +1,105 @@
+"""The metrics of one job or of pooled jobs, under the names that MLflow shows.
+
+Scores and shares are in [0, 1], money in US dollars, times in seconds.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import pandas as pd
+
+from ragauge.estimate import (
+    CrossValidation,
+    Thresholds,
+    bootstrap_mean,
+    class_shares,
+    cross_validate,
+    fit_predictor,
+    fit_thresholds,
+)
+
+
+@dataclass(frozen=True)
+class Estimates:
+    """What the outcomes say of score and class; `model` is None where no row has a verdict.
+
+    `example` are a few rows of the model's features, `metrics` the contract's names and values.
+    """
+
+    thresholds: Thresholds
+    validation: CrossValidation
+    model: Any
+    example: pd.DataFrame
+    metrics: dict[str, float]
+
+
+def quality(outcomes: pd.DataFrame, n_boot: int, seed: int) -> dict[str, float]:
+    """IR score and correct share with 95 % intervals over topics, and the share of every judge class."""
+    score = bootstrap_mean(outcomes["ir_score"], outcomes["qid"], n_boot, seed)
+    right = bootstrap_mean(outcomes["label"].eq(5).fillna(False), outcomes["qid"], n_boot, seed)
+    return {
+        "ir_score": score.value,
+        "ir_score_lo": score.lo,
+        "ir_score_hi": score.hi,
+        **class_shares(outcomes),
+        "correct_share_lo": right.lo,
+        "correct_share_hi": right.hi,
+    }
+
+
+def estimate(outcomes: pd.DataFrame, n_boot: int, seed: int) -> Estimates:
+    """Thresholds and predictor of a frame of outcomes (qid, ir_score, label)."""
+    thresholds = fit_thresholds(outcomes, n_boot, seed)
+    validation = cross_validate(outcomes, n_boot=n_boot, seed=seed)
+    judged = outcomes["label"].notna().any()
+    predictor = fit_predictor(outcomes, seed=seed) if judged else None
+    return Estimates(
+        thresholds,
+        validation,
+        None if predictor is None else predictor.model,
+        outcomes[["ir_score"]].astype(float).head(5).reset_index(drop=True),
+        {**thresholds.metrics(), **validation.metrics()},
+    )
+
+
+def costs(replies: pd.DataFrame, prefix: str = "") -> dict[str, float]:
+    """Calls, tokens and money of answers, or of verdicts with `prefix="judge_"`.
+
+    A call that the store or the ledger answered counts as cached: it has no tokens and no cost here.
+    """
+    called = replies["prompt_tokens"].gt(0)
+    paid = called & ~replies["cached"]
+    # Verdicts that came in one request name it.
+    call = replies["request"] if "request" in replies else replies["qid"]
+    return {
+        f"{prefix}llm_calls": int(call[paid].nunique()),
+        f"{prefix}llm_calls_cached": int(call[called & replies["cached"]].nunique()),
+        f"{prefix}prompt_tokens": int(replies.loc[paid, "prompt_tokens"].sum()),
+        f"{prefix}completion_tokens": int(replies.loc[paid, "completion_tokens"].sum()),
+        f"{prefix}cost_usd": float(replies.loc[paid, "cost_usd"].sum()),
+    }
+
+
+def curve(scores: pd.DataFrame) -> dict[int, float]:
+    """The mean IR score over topics at every budget of the grid: {n_tokens: score}."""
+    means = scores.groupby("n_tokens")["value"].mean()
+    return dict(zip(means.index.tolist(), means.tolist(), strict=True))
+
+
+def line(name: str, values: Mapping[str, float]) -> str:
+    """One line for the terminal."""
+    parts = [f"IR score {values['ir_score']:.3f}"]
+    if values.get("judge_share_missing", 1) < 1:
+        parts += [
+            f"right {values['correct_share']:.0%}",
+            f"lack {values['judge_share_1']:.0%}",
+            f"hallucination {values['hallucination_share']:.0%}",
+        ]
+    cost = values["cost_usd"] + values.get("judge_cost_usd", 0.0)
+    if cost > 0:
+        parts.append(f"{cost:.4f} USD")
+    parts.append(f"{values['seconds_total']:.1f} s")
+    return f"{name:<32} " + "  ".join(parts)

@@ -1,0 +1,29 @@
+"""Figures and the one-file report of a sweep."""
+
+from ragauge.report.figures import (
+    ir_score_by_n,
+    judge_shares,
+    reliability,
+    save,
+    sorted_scores,
+    transfer,
+)
+from ragauge.report.html import ReportContent, write_report
+from ragauge.report.text import leaderboard_text, thresholds_text
+from ragauge.report.topics import contexts_of, read_topics, worth_reading
+
+__all__ = [
+    "ReportContent",
+    "contexts_of",
+    "ir_score_by_n",
+    "judge_shares",
+    "leaderboard_text",
+    "read_topics",
+    "reliability",
+    "save",
+    "sorted_scores",
+    "thresholds_text",
+    "transfer",
+    "worth_reading",
+    "write_report",
+]

@@ -1,0 +1,238 @@
+"""The report of a sweep: one HTML file that needs no network, for a screen of any width and for paper."""
+
+from __future__ import annotations
+
+import base64
+import os
+import platform
+import shlex
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import lru_cache
+from importlib import metadata
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pandas as pd
+
+from ragauge import __version__
+from ragauge.config import GROUPS
+from ragauge.redact import redact
+from ragauge.report.figures import svg
+from ragauge.report.topics import Topic, class_name
+
+if TYPE_CHECKING:
+    from jinja2 import Template
+    from matplotlib.figure import Figure
+
+    from ragauge.estimate import Transfer
+    from ragauge.metrics import Estimates
+
+_LIBRARIES = ("numpy", "pandas", "scipy", "scikit-learn", "statsmodels", "mlflow", "torch", "matplotlib")
+_CALLS = ("llm_calls", "llm_calls_cached", "prompt_tokens", "completion_tokens", "cost_usd")
+_CLASSICS = {
+    "ndcg_at_10": "nDCG@10", "rr": "RR", "p_at_1": "P@1", "p_at_5": "P@5", "r_at_1": "R@1", "r_at_5": "R@5",
+    "r_at_10": "R@10",
+}  # fmt: skip
+
+_SHORT = {1: "lack", 2: "partly wrong", 3: "incomplete", 4: "wrong", 5: "right"}
+_ZONES = {
+    "above_k": "above k", "between": "between h and k", "below_h": "below h", "missing": "no verdict",
+}  # fmt: skip
+
+
+def versions() -> dict[str, str]:
+    """Version by name: ragauge, Python, and the libraries that the numbers depend on."""
+    found = {"ragauge": __version__, "Python": platform.python_version()}
+    for name in _LIBRARIES:
+        try:
+            found[name] = metadata.version(name)
+        except metadata.PackageNotFoundError:
+            continue
+    return found
+
+
+@dataclass(frozen=True)
+class ReportContent:
+    """What a report shows, computed by the sweep.
+
+    `records` and `failed` are what its jobs left in `job.json`; `systems` names the system of each record.
+    `board` and `pairs` are those of `leaderboard` and `compare_pairs` at n_tokens, `zones` that of
+    `share_by_zone`, `curves` the mean IR score {system: {n_tokens: score}}. `transfer` is None where there is
+    one retriever only. `figures` are by name: ir_score_by_n, judge_shares, sorted_scores, reliability,
+    transfer; one that is not there is not shown. `estimates.model` is None where no row has a verdict.
+    """
+
+    sweep_id: str
+    experiment: str
+    records: Sequence[Mapping[str, Any]]
+    systems: Sequence[str]
+    failed: Sequence[Mapping[str, Any]]
+    n_tokens: int
+    board: pd.DataFrame
+    pairs: pd.DataFrame
+    curves: Mapping[str, Mapping[int, float]]
+    estimates: Estimates
+    zones: pd.DataFrame
+    transfer: Transfer | None
+    topics: Sequence[Topic]
+    figures: Mapping[str, Figure]
+    versions: Mapping[str, str] = field(default_factory=versions)
+
+
+def write_report(content: ReportContent, path: Path) -> None:
+    """Writes the report as one HTML file, whole or not at all; texts of the data are escaped."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    draft = path.with_name(f".{path.name}.tmp")
+    # Lone surrogates, which a JSON corpus may hold, have no UTF-8.
+    draft.write_bytes(_html(content).encode("utf-8", "replace"))
+    os.replace(draft, path)
+
+
+def _html(content: ReportContent) -> str:
+    board = content.board.astype(object).where(content.board.notna(), None).to_dict("records")
+    known = [row for row in board if row["correct_share"] is not None]
+    return _template().render(
+        c=content,
+        command=_command([*content.records, *content.failed]),
+        judged=content.estimates.model is not None,
+        sections=_sections(content),
+        images={name: _data_uri(figure) for name, figure in content.figures.items()},
+        level=content.estimates.thresholds.level,
+        board=board,
+        best_correct=max(known, key=lambda row: row["correct_share"], default=None),
+        n_topics=max(row["n_topics"] for row in board),
+        pairs=content.pairs.to_dict("records"),
+        parts=_parts(content.records),
+        datasets=list(dict.fromkeys(r["dataset_digest"] for r in content.records)),
+        budgets=sorted({int(r["n_tokens"]) for r in content.records}),
+        curve_grid=sorted({n for curve in content.curves.values() for n in curve}),
+        jobs=_metrics_by_system(content),
+        classics={key: name for key, name in _CLASSICS.items() if key in content.records[0]["metrics"]},
+        zones=content.zones.to_dict("records"),
+        measures=content.estimates.validation.estimates,
+        transfer_rows=[] if content.transfer is None else content.transfer.table.to_dict("records"),
+        costs=_costs(content.records),
+        total_seconds=sum(r["metrics"]["seconds_total"] for r in content.records),
+    )
+
+
+def _sections(content: ReportContent) -> dict[str, str]:
+    """Anchor to heading, in order; all are always there, so that a missing number is told, not left out."""
+    return {
+        "run": "What was run",
+        "leaderboard": "Leaderboard",
+        "ir-score": "IR score against N",
+        "classes": "Judge classes by system",
+        "thresholds": "Sorted scores and thresholds",
+        "predictor": "Reliability of the predictor",
+        "transfer": "Transfer to an unseen retriever",
+        "cost": "Cost",
+        "topics": f"{len(content.topics) or 'The'} topics worth reading",
+    }
+
+
+def _metrics_by_system(content: ReportContent) -> dict[str, dict[int, Mapping[str, Any]]]:
+    """The metrics of the jobs: {system: {n_tokens: metrics}}."""
+    found: dict[str, dict[int, Mapping[str, Any]]] = {}
+    for system, record in zip(content.systems, content.records, strict=True):
+        found.setdefault(system, {})[int(record["n_tokens"])] = record["metrics"]
+    return found
+
+
+def _parts(records: Sequence[Mapping[str, Any]]) -> dict[str, list[str]]:
+    """The options that were chosen of every config group."""
+    known = dict.fromkeys(group for record in records for group in record["choices"])
+    groups = [*(g for g in GROUPS if g in known), *(g for g in known if g not in GROUPS)]
+    chosen = {
+        group: list(dict.fromkeys(str(record["choices"].get(group)) for record in records))
+        for group in groups
+    }
+    return {group: options for group, options in chosen.items() if options != ["None"]}
+
+
+def _command(records: Sequence[Mapping[str, Any]]) -> str:
+    """The command that asks for the jobs: every override with all of its values in these jobs."""
+    values: dict[str, list[str]] = {}
+    for record in sorted(records, key=lambda record: record["number"]):
+        for override in record["overrides"]:
+            key, _, value = override.partition("=")
+            seen = values.setdefault(key, [])
+            if value not in seen:
+                seen.append(value)
+    overrides = [f"{key}={','.join(seen)}" if seen != [""] else key for key, seen in values.items()]
+    many = ["-m"] if len(records) > 1 else []
+    return redact(shlex.join(["python", "run.py", *many, *overrides]))
+
+
+def _costs(records: Sequence[Mapping[str, Any]]) -> dict[str, dict[str, float]]:
+    """Sums over the jobs, of the answers and of the verdicts: calls, tokens, US dollars."""
+    return {
+        what: {name: sum(record["metrics"].get(prefix + name, 0) for record in records) for name in _CALLS}
+        for what, prefix in (("Answers", ""), ("Verdicts", "judge_"))
+    }
+
+
+def _data_uri(figure: Figure) -> str:
+    return "data:image/svg+xml;base64," + base64.b64encode(svg(figure)).decode()
+
+
+@lru_cache(maxsize=1)
+def _template() -> Template:
+    from jinja2 import Environment, PackageLoader, StrictUndefined
+
+    environment = Environment(
+        autoescape=True,
+        loader=PackageLoader("ragauge.report", "template"),
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    environment.globals |= {
+        "score": _score,
+        "share": _share,
+        "points": _points,
+        "p_value": _p,
+        "whole": _whole,
+        "usd": _usd,
+        "seconds": _seconds,
+        "class_name": class_name,
+        "calls": _CALLS,
+        "short": _SHORT,
+        "zone_names": _ZONES,
+    }
+    return environment.get_template("report.html")
+
+
+_NOTHING = "–"
+
+
+def _score(value: float | None) -> str:
+    return f"{value:.3f}".replace("-", "−") if value is not None and value == value else _NOTHING
+
+
+def _share(value: float | None) -> str:
+    return f"{100 * value:.1f} %" if value is not None and value == value else _NOTHING
+
+
+def _points(value: float | None) -> str:
+    """A difference of shares in percentage points."""
+    return f"{100 * value:+.1f}".replace("-", "−") if value is not None and value == value else _NOTHING
+
+
+def _p(value: float | None) -> str:
+    if value is None or value != value:
+        return _NOTHING
+    return "< 0.001" if value < 0.001 else f"{value:.3f}"
+
+
+def _whole(value: float) -> str:
+    return f"{int(value):,}"
+
+
+def _usd(value: float) -> str:
+    return f"{value:,.2f}" if value >= 1 or value == 0 else f"{value:.4f}"
+
+
+def _seconds(value: float) -> str:
+    return f"{value:.1f} s" if value < 120 else f"{value / 60:.1f} min"

@@ -1,0 +1,56 @@
+"""What a sweep prints on the terminal."""
+
+from __future__ import annotations
+
+import pandas as pd
+
+from ragauge import metrics
+
+
+def leaderboard_text(board: pd.DataFrame, n_tokens: int, judged: bool) -> str:
+    """The leaderboard as a table of characters; `judged` adds the columns of the verdicts."""
+    rows = []
+    for row in board.to_dict("records"):
+        cells = {
+            "system": row["system"],
+            "IR score": f"{row['ir_score']:.3f}" + ("*" if row["ir_score_same_as_best"] else " "),
+            "95 %": f"{row['ir_score_lo']:.3f}-{row['ir_score_hi']:.3f}",
+        }
+        if judged:
+            cells |= {
+                "right": f"{row['correct_share']:.1%}"
+                + ("*" if row["correct_same_as_best"] is True else " "),
+                "95 % ": f"{row['correct_share_lo']:.1%}-{row['correct_share_hi']:.1%}",
+                "lack": f"{row['judge_share_1']:.1%}",
+                "hallucination": f"{row['hallucination_share']:.1%}",
+                "incomplete": f"{row['judge_share_3']:.1%}",
+                "no verdict": f"{row['judge_share_missing']:.1%}",
+            }
+        rows.append(cells)
+    table = pd.DataFrame(rows).to_string(index=False)
+    topics = int(board["n_topics"].max())
+    return (
+        f"\nLeaderboard at N = {n_tokens} tokens, {topics} topics\n{table}\n"
+        "* not distinguishable from the best (paired tests over topics, Holm's correction, 5 %)"
+    )
+
+
+def thresholds_text(estimates: metrics.Estimates) -> str:
+    """h, k and the predictor in three lines, each beside what a constant guess reaches."""
+    lines = []
+    for letter, says, t in (
+        ("h", "lack of information below", estimates.thresholds.h),
+        ("k", "right above", estimates.thresholds.k),
+    ):
+        note = f"; degenerate: says “{t.degenerate}”" if t.degenerate else ""
+        lines.append(
+            f"{letter} = {t.value:.3f} ({says}; 95 % {t.lo:.3f}-{t.hi:.3f}; accuracy {t.accuracy:.1%}, "
+            f"a constant guess {t.base_rate:.1%}{note})"
+        )
+    e = estimates.validation.estimates
+    lines.append(
+        f"predictor, on unseen topics: AUC right {e['auc_correct'].value:.3f}, "
+        f"AUC lack {e['auc_lack'].value:.3f}, log loss {e['log_loss'].value:.3f} "
+        f"(base rate {e['log_loss_base'].value:.3f})"
+    )
+    return "\n".join(lines)

@@ -1,0 +1,356 @@
+"""The jobs of one sweep pooled into one more MLflow run; stands on the sweep's folder alone.
+
+`python -m ragauge.sweep <sweep folder>` does it again, for example after an interrupted sweep.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import logging
+import re
+import sys
+import tempfile
+import time
+import traceback
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pandas as pd
+
+from ragauge import metrics, report, study, track
+from ragauge.deferred import judge_deferred
+from ragauge.errors import DataError, RagaugeError
+from ragauge.estimate import compare_pairs, fit_thresholds, leaderboard, share_by_zone
+from ragauge.estimate.transfer import Transfer, leave_one_out
+from ragauge.frames import JUDGE_CLASSES
+from ragauge.job import OUTCOMES_FILE, RECORD_FILE
+from ragauge.needs import describe_needs, total
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+    from omegaconf import DictConfig
+
+log = logging.getLogger(__name__)
+
+_SHARE_COLUMNS = [*(f"judge_share_{c}" for c in JUDGE_CLASSES), "judge_share_missing"]
+_SUMMED = ("llm_calls", "llm_calls_cached", "prompt_tokens", "completion_tokens", "cost_usd")
+
+
+@dataclass(frozen=True)
+class Sweep:
+    """The finished jobs of a sweep in one experiment: their records, and their outcomes in one frame.
+
+    `outcomes` has a column `system`: what the sweep varied but for n_tokens, so one line in a chart.
+    """
+
+    sweep_id: str
+    experiment: str
+    records: list[dict[str, Any]]
+    failed: list[dict[str, Any]]
+    outcomes: pd.DataFrame
+
+    @property
+    def n_tokens(self) -> int:
+        """The largest budget that every system was judged at (the largest of all if there is none)."""
+        budgets = [set(rows["n_tokens"]) for _, rows in self.outcomes.groupby("system")]
+        return int(max(set.intersection(*budgets) or set.union(*budgets)))
+
+
+def finish(config: DictConfig) -> int:
+    """Pools the sweep that has just ended; its exit code."""
+    folder = Path(config.hydra.sweep.dir).absolute()
+    try:
+        return pool(folder)
+    except RagaugeError as error:
+        print(f"error: the sweep could not be pooled: {error}", file=sys.stderr)
+        return error.exit_code
+    except Exception:
+        # Not logged: which loggers speak after a sweep is up to Hydra's launcher.
+        traceback.print_exc()
+        print(
+            f"the sweep could not be pooled; its jobs are kept: python -m ragauge.sweep {folder}",
+            file=sys.stderr,
+        )
+        return 1
+
+
+def pool(folder: Path) -> int:
+    """Pools the jobs in a sweep's folder, logs the sweep's run and prints the leaderboard; the exit code.
+
+    0 if all jobs finished, the jobs' code if all failures share one, else 1.
+    """
+    records = _records(folder)
+    dry = [record["needs"] for record in records if record["status"] == "DRY RUN"]
+    if dry:
+        print(f"{len(dry)} job(s) would need {describe_needs(total(dry))}")
+    records = judge_deferred(records)
+    for sweep in _sweeps(records):
+        _track(sweep, folder)
+    for record in records:
+        if record["status"] == "FAILED":
+            print(
+                f"FAILED  {record['name']}: {record.get('error', 'no error was recorded')}", file=sys.stderr
+            )
+    codes = {int(r["exit_code"]) for r in records} - {0}
+    return 0 if not codes else codes.pop() if len(codes) == 1 else 1
+
+
+def load(folder: Path) -> list[Sweep]:
+    """What a sweep's folder holds, by experiment; an experiment without a finished job is left out."""
+    return _sweeps(_records(folder))
+
+
+def _sweeps(records: Sequence[dict[str, Any]]) -> list[Sweep]:
+    found = []
+    for experiment in dict.fromkeys(r["experiment"] for r in records):
+        of_experiment = [r for r in records if r["experiment"] == experiment]
+        finished = [r for r in of_experiment if r["status"] == "FINISHED"]
+        failed = [r for r in of_experiment if r["status"] == "FAILED"]
+        if finished:
+            sweep_id = str(finished[0]["sweep_id"])
+            found.append(Sweep(sweep_id, experiment, finished, failed, _outcomes(finished)))
+    return found
+
+
+def _records(folder: Path) -> list[dict[str, Any]]:
+    if not folder.is_dir():
+        raise DataError(f"{folder} is no folder; give a sweep's folder, such as multirun/<date>/<time>")
+    files = sorted(folder.glob(f"*/{RECORD_FILE}"))
+    if not files:
+        raise DataError(f"{folder} holds no finished job (no */{RECORD_FILE})")
+    records = [{**json.loads(f.read_text(encoding="utf-8")), "folder": str(f.parent)} for f in files]
+    return sorted(records, key=lambda record: record["number"])
+
+
+def _outcomes(records: Sequence[Mapping[str, Any]]) -> pd.DataFrame:
+    return pd.concat(
+        [
+            pd.read_parquet(Path(record["folder"]) / OUTCOMES_FILE).assign(system=system)
+            for record, system in zip(records, _systems(records), strict=True)
+        ],
+        ignore_index=True,
+    )
+
+
+def system_names(overrides: Sequence[Sequence[str]]) -> list[str]:
+    """What tells jobs apart but for n_tokens: the values of the overrides that differ between them."""
+    chosen = [dict(o.split("=", 1) for o in job if "=" in o) for job in overrides]
+    keys = list(dict.fromkeys(k for job in chosen for k in job if k != "n_tokens"))
+    varied = [k for k in keys if len({job.get(k) for job in chosen}) > 1]
+    if not varied:
+        varied = [k for k in keys if k == "retriever"]
+    return [
+        " · ".join(
+            str(job.get(k, "default")) if "." not in k else f"{k.lstrip('+')}={job.get(k, 'default')}"
+            for k in varied
+        )
+        or "all"
+        for job in chosen
+    ]
+
+
+def _track(sweep: Sweep, folder: Path) -> None:
+    """Logs the sweep's run: pooled estimates, transfer, leaderboard and figures."""
+    first = sweep.records[0]
+    start = time.perf_counter()
+    content = pooled(sweep)
+    board, estimates, moved = content.board, content.estimates, content.transfer
+    judged = estimates.model is not None
+
+    tags = {
+        "role": "sweep",
+        "sweep_id": sweep.sweep_id,
+        "dataset_digest": first["dataset_digest"],
+        **{group: ",".join(dict.fromkeys(r["choices"][group] for r in sweep.records))
+           for group in ("dataset", "retriever", "chunker", "llm", "judge", "measure", "tokenizer")},
+    }  # fmt: skip
+    uri = first["tracking_uri"]
+    # A password is not on record: then the environment must say where MLflow is.
+    tracker = track.Tracker(track.tracking_uri() if "***" in uri else uri, sweep.experiment)
+    tracker.close_orphans()
+    tracker.replace_runs({"role": "sweep", "sweep_id": sweep.sweep_id})
+    name = f"sweep · {len(board)} systems · {len(sweep.records)} jobs"
+    with tracker.run(
+        name, {"overrides": first["overrides"], "folder": str(folder)}, tags, _note(sweep)
+    ) as run:
+        with tempfile.TemporaryDirectory() as scratch:
+            out = Path(scratch)
+            for figure, drawn in content.figures.items():
+                report.save(drawn, out / "figures" / f"{figure}.png")
+            _write_tables(sweep, content, out / "tables")
+            report.write_report(content, out / "report.html")
+            run.artifacts(out)
+        run.table(board.astype(object).where(board.notna(), None), "leaderboard.json")
+        if estimates.model is not None:
+            run.predictor(estimates.model, estimates.example)
+        values = {
+            **estimates.metrics,
+            **({} if moved is None else _transfer_metrics(moved)),
+            **{key: sum(r["metrics"][key] for r in sweep.records)
+               for name in _SUMMED for key in (name, f"judge_{name}")},
+            "jobs": len(sweep.records),
+            "jobs_failed": len(sweep.failed),
+            "seconds_jobs": sum(r["metrics"]["seconds_total"] for r in sweep.records),
+            "seconds_pooled": time.perf_counter() - start,
+        }  # fmt: skip
+        run.metrics(values, _step_charts(sweep, int(first["seed"])))
+    print(report.leaderboard_text(board, sweep.n_tokens, judged))
+    print(report.thresholds_text(estimates) if judged else "no verdicts: no thresholds and no predictor")
+    print(f"\n{len(sweep.records)} job(s) done, {len(sweep.failed)} failed; folder {folder}")
+    print(_where(first["tracking_uri"], sweep.experiment))
+
+
+def pooled(sweep: Sweep) -> report.ReportContent:
+    """Everything that is computed over the jobs of a sweep: what its run logs and its report shows."""
+    n_boot, seed = int(sweep.records[0]["bootstrap"]), int(sweep.records[0]["seed"])
+    at_n = sweep.outcomes[sweep.outcomes["n_tokens"] == sweep.n_tokens]
+    estimates = metrics.estimate(sweep.outcomes, n_boot, seed)
+    board = leaderboard(at_n, "system", n_boot, seed)
+    moved = _transfer(sweep, n_boot, seed) if estimates.model is not None else None
+    systems = _systems(sweep.records)
+    of_job = {(s, int(r["n_tokens"])): r for s, r in zip(systems, sweep.records, strict=True)}
+    return report.ReportContent(
+        sweep_id=sweep.sweep_id,
+        experiment=sweep.experiment,
+        records=sweep.records,
+        systems=systems,
+        failed=sweep.failed,
+        n_tokens=sweep.n_tokens,
+        board=board,
+        pairs=compare_pairs(at_n, "system", n_boot, seed),
+        curves=_score_curves(sweep),
+        estimates=estimates,
+        zones=share_by_zone(sweep.outcomes, estimates.thresholds.h.value, estimates.thresholds.k.value),
+        transfer=moved,
+        topics=report.read_topics(report.worth_reading(sweep.outcomes), of_job),
+        figures=_figures(sweep, at_n, estimates, board, moved),
+    )
+
+
+def _transfer(sweep: Sweep, n_boot: int, seed: int) -> Transfer | None:
+    """Leave one retriever out, where there are several."""
+    if sweep.outcomes["retriever"].nunique() < 2:
+        return None
+    return leave_one_out(sweep.outcomes, "retriever", n_boot=n_boot, seed=seed)
+
+
+def _transfer_metrics(moved: Transfer) -> dict[str, float]:
+    """How far predicted class shares of an unseen retriever are from the judged ones."""
+    return {
+        "transfer_mae": moved.mean_absolute_error.value,
+        "transfer_mae_lo": moved.mean_absolute_error.lo,
+        "transfer_mae_hi": moved.mean_absolute_error.hi,
+        "transfer_mae_base": moved.mean_absolute_error_base.value,
+        "transfer_kendall_tau": moved.kendall_tau.value,
+    }
+
+
+def _score_curves(sweep: Sweep) -> dict[str, dict[int, float]]:
+    """IR score against the budget by system, as far as the largest budget of its jobs."""
+    curves: dict[str, dict[int, float]] = {}
+    for record, system in zip(sweep.records, _systems(sweep.records), strict=True):
+        curve = {int(n): float(value) for n, value in record["ir_score_at_n"].items()}
+        curves[system] = curves.get(system, {}) | curve
+    return curves
+
+
+def _step_charts(sweep: Sweep, seed: int) -> dict[str, dict[int, float]]:
+    """MLflow step charts over n_tokens: IR score and correct share by system, pooled thresholds by budget."""
+    charts = {f"ir_score_at_n/{_slug(s)}": curve for s, curve in _score_curves(sweep).items()}
+    judged = sweep.outcomes[sweep.outcomes["label"].notna()]
+    for n in sorted(judged["n_tokens"].unique().tolist()):
+        rows = sweep.outcomes[sweep.outcomes["n_tokens"] == n]
+        for system, share in rows["label"].eq(5).fillna(False).groupby(rows["system"]).mean().items():
+            charts.setdefault(f"correct_share_at_n/{_slug(str(system))}", {})[n] = share
+        fitted = fit_thresholds(rows, n_boot=0, seed=seed)
+        charts.setdefault("threshold_h_at_n", {})[n] = fitted.h.value
+        charts.setdefault("threshold_k_at_n", {})[n] = fitted.k.value
+    return charts
+
+
+def _slug(system: str) -> str:
+    """A system's name in the characters that MLflow allows in a metric."""
+    return re.sub(r"[^\w.\- /]+", "_", system)
+
+
+def _figures(
+    sweep: Sweep,
+    at_n: pd.DataFrame,
+    estimates: metrics.Estimates,
+    board: pd.DataFrame,
+    moved: Transfer | None,
+) -> dict[str, Figure]:
+    """The sweep's figures by name; those of the judge classes only where there are verdicts."""
+    hotpot = sweep.records[0]["choices"]["dataset"] == "hotpotqa"
+    published_scores = study.IR_SCORE if hotpot else None
+    figures = {"ir_score_by_n": report.ir_score_by_n(_score_curves(sweep), published_scores)}
+    if estimates.model is None:
+        return figures
+    shares = board.set_index("system")[_SHARE_COLUMNS]
+    if hotpot and sweep.n_tokens == study.JUDGE_SHARES_N_TOKENS:
+        published = pd.DataFrame(
+            {f"{s}, study": [*study.JUDGE_SHARES[s], 0.0] for s in shares.index if s in study.JUDGE_SHARES},
+            index=_SHARE_COLUMNS,
+        ).T
+        shares = pd.concat([shares, published])
+    figures["judge_shares"] = report.judge_shares(shares, f"Judge classes at N = {sweep.n_tokens} tokens")
+    title = f"All systems at N = {sweep.n_tokens} tokens, thresholds of the sweep"
+    figures["sorted_scores"] = report.sorted_scores(at_n, estimates.thresholds, title)
+    curve = estimates.validation.reliability
+    figures["reliability"] = report.reliability(
+        {"P(5, right)": curve[curve["n"] > 0]}, "Out-of-fold reliability of the predictor"
+    )
+    if moved is not None:
+        figures["transfer"] = report.transfer(moved.table)
+    return figures
+
+
+def _systems(records: Sequence[Mapping[str, Any]]) -> list[str]:
+    return system_names([record["overrides"] for record in records])
+
+
+def _write_tables(sweep: Sweep, content: report.ReportContent, out: Path) -> None:
+    """CSV tables of the sweep: the leaderboard, its paired tests, zones, transfer, and every outcome."""
+    out.mkdir(parents=True)
+    content.board.to_csv(out / "leaderboard.csv", index=False)
+    if len(content.pairs):
+        content.pairs.to_csv(out / "paired_tests.csv", index=False)
+    if content.estimates.model is not None:
+        content.zones.to_csv(out / "zones.csv", index=False)
+    if content.transfer is not None:
+        content.transfer.table.to_csv(out / "transfer.csv", index=False)
+    keys = ["system", "retriever", "n_tokens", "qid", "ir_score", "label"]
+    sweep.outcomes[keys].to_csv(out / "outcomes.csv", index=False)
+
+
+def _where(uri: str, experiment: str) -> str:
+    if uri.startswith("sqlite:"):
+        return f"MLflow UI: make ui, or mlflow ui --backend-store-uri {uri}; experiment {experiment!r}"
+    return f"MLflow UI: {uri}; experiment {experiment!r}"
+
+
+def _note(sweep: Sweep) -> str:
+    return (
+        f"{len(sweep.records)} jobs over {', '.join(dict.fromkeys(_systems(sweep.records)))}. "
+        "Look first at figures/ and leaderboard.json under Artifacts; the jobs carry the same sweep_id tag "
+        f"(filter with tags.sweep_id = '{sweep.sweep_id}')."
+    )
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """The command: pools a sweep's folder."""
+    parser = argparse.ArgumentParser(prog="python -m ragauge.sweep", description="Pools the jobs of a sweep.")
+    parser.add_argument("folder", type=Path, help="the sweep's folder, such as multirun/<date>/<time>")
+    logging.basicConfig(format="%(message)s")
+    try:
+        return pool(parser.parse_args(arguments).folder.absolute())
+    except RagaugeError as error:
+        print(f"error: {error}", file=sys.stderr)
+        return error.exit_code
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,287 @@
+"""The only room that knows MLflow: where runs are kept, and what is written into one."""
+
+from __future__ import annotations
+
+import getpass
+import json
+import logging
+import os
+import re
+import socket
+import subprocess
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pandas as pd
+from filelock import FileLock
+
+from ragauge.errors import ConfigError
+
+if TYPE_CHECKING:
+    from mlflow import MlflowClient
+
+log = logging.getLogger(__name__)
+
+# What people measure is theirs: MLflow's usage reports are off unless somebody turned them on.
+os.environ.setdefault("MLFLOW_DISABLE_TELEMETRY", "true")
+
+DEFAULT_FOLDER = Path("mlruns")
+_MAX_PARAM_CHARS = 6000  # MLflow's limit on a param value
+_BATCH_METRICS = 1000  # MLflow's limits on one log_batch
+_BATCH_PARAMS = 100
+
+
+def tracking_uri(configured: str | None = None) -> str:
+    """The config's URI, else MLFLOW_TRACKING_URI, else SQLite under mlruns/ in the working directory."""
+    uri = configured or os.environ.get("MLFLOW_TRACKING_URI")
+    return uri or f"sqlite:///{(DEFAULT_FOLDER / 'mlflow.db').absolute()}"
+
+
+@dataclass
+class Run:
+    """One open MLflow run; everything is logged in few calls, since every call is a transaction."""
+
+    client: MlflowClient
+    run_id: str
+    experiment_id: str
+
+    def tag(self, tags: Mapping[str, str]) -> None:
+        """Sets tags."""
+        from mlflow.entities import RunTag
+
+        self.client.log_batch(self.run_id, tags=[RunTag(k, str(v)) for k, v in tags.items()])
+
+    def metrics(
+        self, values: Mapping[str, float], curves: Mapping[str, Mapping[int, float]] | None = None
+    ) -> None:
+        """Logs metrics (NaN ones are left out) and step charts {name: {step: value}} in one batch."""
+        import time
+
+        from mlflow.entities import Metric
+
+        now = int(time.time() * 1000)
+        rows = [Metric(k, float(v), now, 0) for k, v in values.items() if v == v]
+        for name, curve in (curves or {}).items():
+            rows += [Metric(name, float(v), now, int(step)) for step, v in sorted(curve.items()) if v == v]
+        for first in range(0, len(rows), _BATCH_METRICS):
+            self.client.log_batch(self.run_id, metrics=rows[first : first + _BATCH_METRICS])
+
+    def artifacts(self, folder: Path) -> None:
+        """Uploads a folder's content."""
+        self.client.log_artifacts(self.run_id, str(folder))
+
+    def table(self, frame: pd.DataFrame, name: str) -> None:
+        """A frame as a table artifact that MLflow's UI pages through and sets side by side."""
+        self.client.log_table(self.run_id, frame, name)
+
+    def predictor(self, model: Any, example: pd.DataFrame, registered_name: str | None = None) -> None:
+        """A fitted scikit-learn estimator as an MLflow model with signature and input example."""
+        import mlflow
+        import sklearn
+        from mlflow.models import infer_signature
+
+        signature = infer_signature(example, model.predict_proba(example))
+        with _quiet(), mlflow.start_run(run_id=self.run_id):
+            mlflow.sklearn.log_model(
+                model,
+                name="predictor",
+                signature=signature,
+                input_example=example,
+                pyfunc_predict_fn="predict_proba",
+                # Given, because inferring them imports the model in a process of its own for seconds.
+                pip_requirements=[f"scikit-learn=={sklearn.__version__}", f"pandas=={pd.__version__}"],
+                registered_model_name=registered_name,
+            )
+
+
+class Tracker:
+    """The MLflow store of one experiment."""
+
+    def __init__(self, uri: str, experiment: str) -> None:
+        self.uri = uri
+        self.experiment = experiment
+
+    @contextmanager
+    def run(
+        self, name: str, params: Mapping[str, Any], tags: Mapping[str, str], note: str | None = None
+    ) -> Iterator[Run]:
+        """An open run, which ends FINISHED, or FAILED with its error, or KILLED if interrupted."""
+        from mlflow.entities import Param
+
+        client, experiment_id = _client(self.uri, self.experiment)
+        all_tags = {
+            **{k: str(v) for k, v in tags.items()},
+            **_origin_tags(),
+            "ragauge.host": socket.gethostname(),
+            "ragauge.pid": str(os.getpid()),
+            **({"mlflow.note.content": note} if note else {}),
+        }
+        created = client.create_run(experiment_id, run_name=name, tags=all_tags)
+        run = Run(client, created.info.run_id, experiment_id)
+        status = "FAILED"
+        try:
+            rows = [Param(k, _param(v)) for k, v in params.items()]
+            for first in range(0, len(rows), _BATCH_PARAMS):
+                client.log_batch(run.run_id, params=rows[first : first + _BATCH_PARAMS])
+            yield run
+            status = "FINISHED"
+        except KeyboardInterrupt:
+            status = "KILLED"
+            raise
+        except Exception as error:
+            run.tag({"error": f"{type(error).__name__}: {error}"[:5000]})
+            raise
+        finally:
+            client.set_terminated(run.run_id, status=status)
+
+    @contextmanager
+    def resume(self, run_id: str) -> Iterator[Run]:
+        """A finished run, to log more into it; FAILED with its error if the block raises."""
+        client, experiment_id = _client(self.uri, self.experiment)
+        run = Run(client, run_id, experiment_id)
+        try:
+            yield run
+        except Exception as error:
+            run.tag({"error": f"{type(error).__name__}: {error}"[:5000]})
+            client.set_terminated(run_id, status="FAILED")
+            raise
+
+    def replace_runs(self, tags: Mapping[str, str]) -> None:
+        """Deletes the runs that carry all of the tags (an earlier pooling of the same sweep)."""
+        client, experiment_id = _client(self.uri, self.experiment)
+        query = " and ".join(f"tags.`{k}` = '{v}'" for k, v in tags.items())
+        for run in client.search_runs([experiment_id], query):
+            client.delete_run(run.info.run_id)
+
+    def close_orphans(self) -> int:
+        """Marks runs as KILLED whose process on this machine is gone; returns how many.
+
+        A process that was killed cannot end its own run, and MLflow would show it as running for ever.
+        """
+        client, experiment_id = _client(self.uri, self.experiment)
+        query = f"attributes.status = 'RUNNING' and tags.`ragauge.host` = '{socket.gethostname()}'"
+        orphans = [
+            run
+            for run in client.search_runs([experiment_id], query)
+            if not _alive(int(run.data.tags.get("ragauge.pid", "0")))
+        ]
+        for run in orphans:
+            client.set_terminated(run.info.run_id, status="KILLED")
+        return len(orphans)
+
+    def describe(self, note: str) -> None:
+        """Sets the experiment's description, shown above its runs."""
+        client, experiment_id = _client(self.uri, self.experiment)
+        client.set_experiment_tag(experiment_id, "mlflow.note.content", note)
+
+
+@lru_cache(maxsize=16)
+def _client(uri: str, experiment: str) -> tuple[MlflowClient, str]:
+    """A client and the id of the experiment, both made if need be.
+
+    Several processes that create one SQLite database at a time break it, so the first look is locked.
+    """
+    for noisy in ("alembic", "mlflow"):
+        logging.getLogger(noisy).setLevel(logging.WARNING)
+    import mlflow
+    from mlflow import MlflowClient
+    from mlflow.exceptions import MlflowException
+
+    local = re.fullmatch(r"sqlite:///(.+)", uri)
+    folder = Path(local.group(1)).parent if local else None
+    if folder is not None:
+        folder.mkdir(parents=True, exist_ok=True)
+    lock = FileLock(folder / ".prepare.lock") if folder is not None else None
+    try:
+        if lock is not None:
+            lock.acquire()
+        with _quiet():
+            mlflow.set_tracking_uri(uri)
+            client = MlflowClient(uri)
+            found = client.get_experiment_by_name(experiment)
+            if found is not None and found.lifecycle_stage == "deleted":
+                client.restore_experiment(found.experiment_id)
+            if found is not None:
+                return client, found.experiment_id
+            slug = re.sub(r"[^\w.-]+", "_", experiment)
+            location = (folder / "artifacts" / slug).absolute().as_uri() if folder is not None else None
+            return client, client.create_experiment(experiment, artifact_location=location)
+    except MlflowException as error:
+        raise ConfigError(f"MLflow at {_without_password(uri)}: {error}") from error
+    finally:
+        if lock is not None:
+            lock.release()
+
+
+@contextmanager
+def _quiet() -> Iterator[None]:
+    """Holds back MLflow's and Alembic's chatter below a warning."""
+    before = logging.root.manager.disable
+    logging.disable(logging.INFO)
+    try:
+        yield
+    finally:
+        logging.disable(before)
+
+
+@lru_cache(maxsize=1)
+def _origin_tags() -> dict[str, str]:
+    """Who ran what code: MLflow's own tags, which its UI shows, and ragauge's."""
+    from ragauge import __version__
+
+    commit = _git("rev-parse", "HEAD")
+    dirty = bool(commit and _git("status", "--porcelain", "--untracked-files=no"))
+    tags = {
+        "mlflow.source.name": "run.py",
+        "mlflow.source.type": "LOCAL",
+        "ragauge_version": __version__,
+    }
+    try:
+        tags["mlflow.user"] = getpass.getuser()
+    except (OSError, KeyError):
+        log.debug("no user name on this machine")
+    if commit:
+        tags |= {"mlflow.source.git.commit": commit, "git_commit": commit + ("-dirty" if dirty else "")}
+    return tags
+
+
+def _git(*args: str) -> str | None:
+    try:
+        done = subprocess.run(["git", *args], capture_output=True, text=True, timeout=10, check=False)
+    except (OSError, subprocess.TimeoutExpired):
+        return None
+    return done.stdout.strip() if done.returncode == 0 else None
+
+
+def _param(value: Any) -> str:
+    text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, default=str)
+    return text[:_MAX_PARAM_CHARS]
+
+
+def _alive(pid: int) -> bool:
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    except PermissionError:
+        return True
+    return pid > 0
+
+
+def _without_password(uri: str) -> str:
+    return re.sub(r"(://[^:/@]+):[^@]+@", r"\1:***@", uri)
+
+
+def flatten(config: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
+    """Nested mappings as one level of dotted keys; lists stay values."""
+    flat: dict[str, Any] = {}
+    for key, value in config.items():
+        if isinstance(value, Mapping) and value:
+            flat |= flatten(value, f"{prefix}{key}.")
+        else:
+            flat[f"{prefix}{key}"] = value
+    return flat

@@ -1,0 +1,232 @@
+"""Sweeps as a user runs them: the real command on the shipped sample, a real MLflow store, real kills."""
+
+from __future__ import annotations
+
+import difflib
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pandas as pd
+import pytest
+
+from ragauge import sweep
+from ragauge.errors import DataError
+from ragauge.frames import JUDGE_CLASSES
+
+ROOT = Path(__file__).resolve().parents[1]
+SMALL = ["dataset.limit=12", "chunker=none", "bootstrap=50"]
+TWO_BY_TWO = [*SMALL, "retriever=bm25,sim", "n_tokens=100,300"]
+# One dataset and one set of chunks; an index and a run for each retriever; answers for each budget.
+ONCE_EACH = {"dataset": 1, "chunks": 1, "index": 2, "run": 2, "scores": 2, "answers": 4}
+THRESHOLD_METRICS = ("", "_lo", "_hi", "_accuracy", "_base_rate", "_degenerate")
+CONTRACT = {
+    "ir_score", "ir_score_lo", "ir_score_hi",
+    *(f"judge_share_{c}" for c in JUDGE_CLASSES), "judge_share_missing",
+    "hallucination_share", "correct_share", "correct_share_lo", "correct_share_hi",
+    *(f"threshold_{t}{s}" for t in "hk" for s in THRESHOLD_METRICS),
+    "predictor_log_loss", "predictor_log_loss_base", "predictor_brier", "predictor_ece",
+    *(f"{p}{m}" for p in ("", "judge_")
+      for m in ("llm_calls", "llm_calls_cached", "prompt_tokens", "completion_tokens", "cost_usd")),
+    "seconds_chunks", "seconds_run", "seconds_scores", "seconds_total",
+}  # fmt: skip
+
+
+def start(folder: Path, *arguments: str, **kwargs) -> subprocess.Popen[str]:
+    environment = {k: v for k, v in os.environ.items() if k not in ("MLFLOW_TRACKING_URI", "RAGAUGE_STORE")}
+    return subprocess.Popen(
+        [sys.executable, str(ROOT / "run.py"), "-m", *arguments],
+        cwd=folder, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, **kwargs,
+    )  # fmt: skip
+
+
+def run(folder: Path, *arguments: str) -> tuple[int, str, str]:
+    process = start(folder, *arguments)
+    out, err = process.communicate(timeout=300)
+    return process.returncode, out, err
+
+
+def sweep_folders(folder: Path) -> list[Path]:
+    return sorted((folder / "multirun").glob("*/*"))
+
+
+def job_records(sweep_folder: Path) -> list[dict]:
+    return [json.loads(file.read_text()) for file in sorted(sweep_folder.glob("*/job.json"))]
+
+
+def mlflow_runs(folder: Path, role: str):
+    from mlflow import MlflowClient
+
+    client = MlflowClient(f"sqlite:///{folder / 'mlruns' / 'mlflow.db'}")
+    experiment = client.get_experiment_by_name("sample")
+    return client, client.search_runs([experiment.experiment_id], f"tags.role = '{role}'")
+
+
+@pytest.fixture(scope="module")
+def swept(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder in which the same small sweep ran twice."""
+    folder = tmp_path_factory.mktemp("swept")
+    for _ in range(2):
+        code, _, err = run(folder, *TWO_BY_TWO)
+        assert code == 0, err
+    return folder
+
+
+@pytest.mark.slow
+def test_the_second_sweep_makes_no_stage(swept: Path) -> None:
+    first, second = (job_records(folder) for folder in sweep_folders(swept))
+    assert [len(first), len(second)] == [4, 4]
+    made = [stage for record in first for stage in record["stages_made"]]
+    assert {stage: made.count(stage) for stage in ONCE_EACH} == ONCE_EACH
+    assert [record["stages_made"] for record in second] == [[]] * 4
+
+
+@pytest.mark.slow
+def test_both_sweeps_measure_the_same_to_the_last_bit(swept: Path) -> None:
+    first, second = (job_records(folder) for folder in sweep_folders(swept))
+    for one, two in zip(first, second, strict=True):
+        timeless = [k for k in one["metrics"] if not k.startswith(("seconds_", "stages_"))]
+        assert {k: str(one["metrics"][k]) for k in timeless} == {k: str(two["metrics"][k]) for k in timeless}
+
+
+@pytest.mark.slow
+def test_every_job_is_a_flat_run_with_the_metrics_of_the_contract(swept: Path) -> None:
+    client, runs = mlflow_runs(swept, "job")
+    assert len(runs) == 8
+    for logged in runs:
+        assert logged.info.status == "FINISHED"
+        # A measure that cannot be computed (one class only) is left out, not logged as NaN.
+        assert set(logged.data.metrics) >= CONTRACT
+        assert "mlflow.parentRunId" not in logged.data.tags
+        assert logged.data.tags["sweep_id"]
+        assert logged.data.tags["dataset_digest"]
+        assert logged.data.params["retriever.top_k"] == "30"
+        shares = [logged.data.metrics[f"judge_share_{c}"] for c in (*JUDGE_CLASSES, "missing")]
+        assert sum(shares) == pytest.approx(1)
+        names = {a.path for a in client.list_artifacts(logged.info.run_id)}
+        assert names >= {"config", "figures", "per_question.json", "run.trec", "qrels.trec"}
+
+
+@pytest.mark.slow
+def test_every_score_equals_an_exact_match_over_the_row_s_own_context_and_evidence(swept: Path) -> None:
+    client, runs = mlflow_runs(swept, "job")
+    for logged in runs[:4]:
+        table = json.loads(
+            Path(client.download_artifacts(logged.info.run_id, "per_question.json")).read_text()
+        )
+        rows = pd.DataFrame(table["data"], columns=table["columns"])
+        assert len(rows) == 12
+        for row in rows.itertuples():
+            context = " ".join(row.context.split())
+            ratios = []
+            for part in row.evidence.split("\n"):
+                needed = " ".join(part.split())
+                match = difflib.SequenceMatcher(None, needed, context, autojunk=False).find_longest_match()
+                ratios.append(match.size / len(needed))
+            assert row.ir_score == pytest.approx(sum(ratios) / len(ratios), abs=1e-12)
+        assert logged.data.metrics["ir_score"] == pytest.approx(rows["ir_score"].mean(), abs=1e-12)
+
+
+@pytest.mark.slow
+def test_the_sweep_has_one_run_of_its_own_that_pooling_again_replaces(swept: Path) -> None:
+    client, runs = mlflow_runs(swept, "sweep")
+    assert len(runs) == 2
+    for logged in runs:
+        assert logged.data.metrics["jobs"] == 4
+        assert {"threshold_h", "threshold_k", "predictor_log_loss", "transfer_mae"} <= set(
+            logged.data.metrics
+        )
+        steps = client.get_metric_history(logged.info.run_id, "ir_score_at_n/bm25")
+        assert {m.step for m in steps} >= {100, 300}
+        figures = {a.path for a in client.list_artifacts(logged.info.run_id, "figures")}
+        assert figures >= {f"figures/{n}.png" for n in ("ir_score_by_n", "judge_shares", "sorted_scores")}
+    folder = sweep_folders(swept)[0]
+    assert sweep.main([str(folder)]) == 0
+    _, again = mlflow_runs(swept, "sweep")
+    assert len(again) == 2
+    assert {r.data.tags["sweep_id"] for r in again} == {r.data.tags["sweep_id"] for r in runs}
+
+
+@pytest.mark.slow
+def test_a_job_that_fails_is_recorded_and_the_others_and_the_pooled_step_still_run(
+    swept: Path, tmp_path
+) -> None:
+    shutil.copytree(swept / ".ragauge", tmp_path / ".ragauge")
+    code, out, err = run(tmp_path, *SMALL, "retriever=bm25,sim", "n_tokens=100", "retriever.top_k=30,0")
+    assert code == 2
+    assert "retriever.top_k" in err
+    assert "Leaderboard at N = 100 tokens" in out
+    _, jobs = mlflow_runs(tmp_path, "job")
+    assert sorted(r.info.status for r in jobs) == ["FAILED", "FAILED", "FINISHED", "FINISHED"]
+    assert all("retriever.top_k" in r.data.tags["error"] for r in jobs if r.info.status == "FAILED")
+    (pooled,) = mlflow_runs(tmp_path, "sweep")[1]
+    assert (pooled.data.metrics["jobs"], pooled.data.metrics["jobs_failed"]) == (2, 2)
+
+
+@pytest.mark.slow
+def test_a_killed_sweep_goes_on_where_it_was_and_makes_no_finished_stage_again(tmp_path) -> None:
+    process = start(tmp_path, *TWO_BY_TWO, start_new_session=True)
+    deadline = time.monotonic() + 200
+    while not list((tmp_path / "multirun").glob("*/*/0/job.json")):
+        assert time.monotonic() < deadline
+        assert process.poll() is None, process.communicate()[1]
+        time.sleep(0.05)
+    os.killpg(process.pid, signal.SIGKILL)
+    process.communicate()
+    finished = {p.name for p in (tmp_path / ".ragauge").glob("*/*") if (p / "key.json").exists()}
+    code, _, err = run(tmp_path, *TWO_BY_TWO)
+    assert code == 0, err
+    rerun = job_records(sweep_folders(tmp_path)[-1])
+    made = [stage for record in rerun for stage in record["stages_made"]]
+    now = {p.name for p in (tmp_path / ".ragauge").glob("*/*") if (p / "key.json").exists()}
+    assert len(made) == len(now - finished)
+    assert rerun[0]["stages_made"] == []
+    _, jobs = mlflow_runs(tmp_path, "job")
+    assert "RUNNING" not in {r.info.status for r in jobs}
+    assert [r.info.status for r in jobs].count("FINISHED") >= 5
+
+
+@pytest.mark.slow
+def test_two_jobs_at_a_time_do_no_work_twice_and_lock_no_database(tmp_path) -> None:
+    pytest.importorskip("hydra_plugins.hydra_joblib_launcher")
+    code, _, err = run(tmp_path, *TWO_BY_TWO, "hydra/launcher=joblib", "hydra.launcher.n_jobs=2")
+    assert code == 0, err
+    records = job_records(sweep_folders(tmp_path)[0])
+    made = [stage for record in records for stage in record["stages_made"]]
+    assert [record["status"] for record in records] == ["FINISHED"] * 4
+    assert {stage: made.count(stage) for stage in ONCE_EACH} == ONCE_EACH
+
+
+@pytest.mark.parametrize(
+    ("overrides", "names"),
+    [
+        ([["retriever=bm25", "n_tokens=1"], ["retriever=bm25", "n_tokens=2"]], ["bm25", "bm25"]),
+        ([["retriever=bm25"], ["retriever=sim"]], ["bm25", "sim"]),
+        (
+            [["retriever=sim", "retriever.top_k=5"], ["retriever=sim", "retriever.top_k=9"]],
+            ["retriever.top_k=5", "retriever.top_k=9"],
+        ),
+        (
+            [
+                ["retriever=sim", "+gate.x=1", "chunker=none"],
+                ["retriever=mmr", "+gate.x=1", "chunker=tokens"],
+            ],
+            ["sim · none", "mmr · tokens"],
+        ),
+        ([["n_tokens=1"], ["n_tokens=2"]], ["all", "all"]),
+    ],
+)
+def test_a_system_is_named_by_what_the_sweep_varied(overrides, names) -> None:
+    assert sweep.system_names(overrides) == names
+
+
+def test_a_folder_without_jobs_is_an_error_that_says_what_to_give(tmp_path) -> None:
+    with pytest.raises(DataError, match="holds no finished job"):
+        sweep.pool(tmp_path)
+    with pytest.raises(DataError, match="is no folder"):
+        sweep.pool(tmp_path / "nowhere")

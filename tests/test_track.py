@@ -1,0 +1,157 @@
+"""Tracking against a real MLflow store on SQLite."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from ragauge.track import Tracker, flatten, tracking_uri
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("tracking") / "mlruns"
+
+
+@pytest.fixture
+def tracker(folder: Path, request: pytest.FixtureRequest) -> Tracker:
+    """An experiment of the test's own in a database of the module's (making one takes seconds)."""
+    return Tracker(f"sqlite:///{folder / 'mlflow.db'}", request.node.name)
+
+
+def client_of(tracker: Tracker):
+    from mlflow import MlflowClient
+
+    return MlflowClient(tracker.uri)
+
+
+def runs_of(tracker: Tracker):
+    client = client_of(tracker)
+    return client.search_runs([client.get_experiment_by_name(tracker.experiment).experiment_id])
+
+
+def tracker_folder(tracker: Tracker) -> Path:
+    return Path(tracker.uri.removeprefix("sqlite:///")).parent / "artifacts" / tracker.experiment
+
+
+def test_the_config_comes_before_the_environment_and_that_before_sqlite(monkeypatch, tmp_path) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.delenv("MLFLOW_TRACKING_URI", raising=False)
+    assert tracking_uri() == f"sqlite:///{tmp_path}/mlruns/mlflow.db"
+    monkeypatch.setenv("MLFLOW_TRACKING_URI", "http://127.0.0.1:5000")
+    assert tracking_uri() == "http://127.0.0.1:5000"
+    assert tracking_uri("sqlite:///other.db") == "sqlite:///other.db"
+
+
+def test_nested_config_becomes_dotted_params() -> None:
+    config = {
+        "n_tokens": 100,
+        "retriever": {"top_k": 5, "chat": {"model": "m"}},
+        "n_grid": [1, 2],
+        "gate": {},
+    }
+    assert flatten(config) == {
+        "n_tokens": 100,
+        "retriever.top_k": 5,
+        "retriever.chat.model": "m",
+        "n_grid": [1, 2],
+        "gate": {},
+    }
+
+
+def test_a_run_holds_params_tags_metrics_curves_artifacts_and_a_table(tracker: Tracker, tmp_path) -> None:
+    (tmp_path / "out" / "figures").mkdir(parents=True)
+    (tmp_path / "out" / "figures" / "a.txt").write_text("figure")
+    with tracker.run(
+        "bm25 · N=100", {"n_tokens": 100, "long": "x" * 9000}, {"retriever": "bm25"}, "a note"
+    ) as run:
+        run.metrics({"ir_score": 0.5, "undefined": float("nan")}, {"ir_score_at_n": {100: 0.25, 50: 0.125}})
+        run.artifacts(tmp_path / "out")
+        run.table(pd.DataFrame({"qid": ["q1"], "answer": ["<b>é</b>"]}), "per_question.json")
+    client = client_of(tracker)
+    logged = client.get_run(run.run_id)
+    assert logged.info.status == "FINISHED"
+    assert logged.data.params["n_tokens"] == "100"
+    assert len(logged.data.params["long"]) == 6000
+    assert logged.data.tags["retriever"] == "bm25"
+    assert logged.data.tags["mlflow.note.content"] == "a note"
+    assert logged.data.metrics["ir_score"] == 0.5
+    assert "undefined" not in logged.data.metrics
+    history = client.get_metric_history(run.run_id, "ir_score_at_n")
+    assert [(m.step, m.value) for m in history] == [(50, 0.125), (100, 0.25)]
+    artifacts = tracker_folder(tracker) / run.run_id / "artifacts"
+    assert (artifacts / "figures" / "a.txt").read_text() == "figure"
+    table = json.loads(Path(client.download_artifacts(run.run_id, "per_question.json")).read_text())
+    assert table["data"] == [["q1", "<b>é</b>"]]
+
+
+def test_a_failing_block_leaves_a_failed_run_with_its_error(tracker: Tracker) -> None:
+    with pytest.raises(ValueError, match="no such thing"), tracker.run("bad", {}, {}):
+        raise ValueError("no such thing")
+    (run,) = runs_of(tracker)
+    assert run.info.status == "FAILED"
+    assert run.data.tags["error"] == "ValueError: no such thing"
+
+
+def test_an_interrupted_block_leaves_a_killed_run(tracker: Tracker) -> None:
+    with pytest.raises(KeyboardInterrupt), tracker.run("stopped", {}, {}):
+        raise KeyboardInterrupt
+    assert [run.info.status for run in runs_of(tracker)] == ["KILLED"]
+
+
+def test_runs_of_a_process_that_is_gone_are_closed_and_those_of_a_living_one_left(tracker: Tracker) -> None:
+    gone = subprocess.Popen([sys.executable, "-c", "pass"])
+    gone.wait()
+    with tracker.run("alive", {}, {}) as alive:
+        client = client_of(tracker)
+        orphan = client.create_run(
+            alive.experiment_id,
+            tags={
+                "ragauge.pid": str(gone.pid),
+                "ragauge.host": client.get_run(alive.run_id).data.tags["ragauge.host"],
+            },
+        )
+        assert tracker.close_orphans() == 1
+        assert client.get_run(orphan.info.run_id).info.status == "KILLED"
+        assert client.get_run(alive.run_id).info.status == "RUNNING"
+
+
+def test_only_runs_with_all_of_the_tags_are_replaced(tracker: Tracker) -> None:
+    for role, sweep_id in (("sweep", "a"), ("sweep", "b"), ("job", "a")):
+        with tracker.run("r", {}, {"role": role, "sweep_id": sweep_id}):
+            pass
+    tracker.replace_runs({"role": "sweep", "sweep_id": "a"})
+    left = {(run.data.tags["role"], run.data.tags["sweep_id"]) for run in runs_of(tracker)}
+    assert left == {("sweep", "b"), ("job", "a")}
+
+
+def test_the_predictor_comes_back_as_a_model_with_a_signature(tracker: Tracker) -> None:
+    import mlflow
+    from sklearn.linear_model import LogisticRegression
+
+    x = pd.DataFrame({"ir_score": np.linspace(0, 1, 20)})
+    model = LogisticRegression().fit(x, [1] * 10 + [5] * 10)
+    with tracker.run("fit", {}, {}) as run:
+        run.predictor(model, x.head(3))
+    mlflow.set_tracking_uri(tracker.uri)
+    loaded = mlflow.pyfunc.load_model(f"runs:/{run.run_id}/predictor")
+    assert [column.name for column in loaded.metadata.signature.inputs] == ["ir_score"]
+    np.testing.assert_allclose(loaded.predict(x), model.predict_proba(x))
+
+
+@pytest.mark.slow
+def test_four_processes_at_once_make_one_database_without_harm(tmp_path: Path) -> None:
+    code = (
+        "import sys; from ragauge.track import Tracker\n"
+        "with Tracker(sys.argv[1], 'sample').run('r', {'a': 1}, {}) as run: run.metrics({'m': 1.0})\n"
+    )
+    uri = f"sqlite:///{tmp_path / 'mlruns' / 'mlflow.db'}"
+    workers = [subprocess.Popen([sys.executable, "-c", code, uri]) for _ in range(4)]
+    assert [worker.wait(timeout=120) for worker in workers] == [0] * 4
+    assert [run.info.status for run in runs_of(Tracker(uri, "sample"))] == ["FINISHED"] * 4
