@@ -11,7 +11,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from ragauge.track import Tracker, flatten, tracking_uri
+from ragauge.track import Tracker, flatten, load_predictor, tracking_uri
 
 
 @pytest.fixture(scope="module")
@@ -138,8 +138,11 @@ def test_the_predictor_comes_back_as_a_model_with_a_signature(tracker: Tracker) 
     x = pd.DataFrame({"ir_score": np.linspace(0, 1, 20)})
     model = LogisticRegression().fit(x, [1] * 10 + [5] * 10)
     with tracker.run("fit", {}, {}) as run:
-        run.predictor(model, x.head(3))
+        run.predictor(model, x.head(3), {"n_tokens": [100]})
     mlflow.set_tracking_uri(tracker.uri)
+    again, settings = load_predictor(tracker.uri, f"runs:/{run.run_id}/predictor")
+    assert settings == {"n_tokens": [100]}
+    np.testing.assert_allclose(again.predict_proba(x), model.predict_proba(x))
     loaded = mlflow.pyfunc.load_model(f"runs:/{run.run_id}/predictor")
     assert [column.name for column in loaded.metadata.signature.inputs] == ["ir_score"]
     np.testing.assert_allclose(loaded.predict(x), model.predict_proba(x))

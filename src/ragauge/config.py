@@ -44,6 +44,9 @@ class Config:
     seed: int = 0
     bootstrap: int = 1000
     max_missing_share: float = 0.05
+    predictor: str | None = None
+    predictor_mismatch: str = "refuse"
+    register_predictor: str | None = None
     gate: dict[str, float] = field(default_factory=dict)
     dry_run: bool = False
     store: str = MISSING
@@ -62,6 +65,8 @@ def check_values(cfg: Any) -> None:
     for n in cfg.n_grid:
         if not 1 <= n <= MAX_N_TOKENS:
             raise ConfigError(f"n_grid holds {n}: allowed are 1 to {MAX_N_TOKENS:,} tokens")
+    if cfg.predictor_mismatch not in ("refuse", "allow"):
+        raise ConfigError(f"predictor_mismatch={cfg.predictor_mismatch}: allowed are refuse, allow")
     if not 0 <= cfg.max_missing_share <= 1:
         raise ConfigError(f"max_missing_share={cfg.max_missing_share}: allowed are 0 to 1")
     if cfg.bootstrap < 0 or cfg.bootstrap > 100_000:

@@ -19,6 +19,8 @@ from ragauge import metrics, track
 from ragauge.config import GROUPS, check_values
 from ragauge.errors import ConfigError, GateError, RagaugeError
 from ragauge.needs import describe_needs, needs
+from ragauge.parts import identity
+from ragauge.prediction import check_settings, predict, settings_of
 from ragauge.redact import redact, redact_config
 
 if TYPE_CHECKING:
@@ -143,15 +145,18 @@ def _run(cfg: DictConfig, folder: JobFolder, record: dict[str, Any]) -> None:
         for reason in pipeline.dataset.frame("skipped")["skipped"]:
             log.warning("skipped: %s", reason)
         record["deferred"] = folder.sweep is not None and getattr(pipeline.parts.judge, "mode", "") == "batch"
+        predictor = _load_predictor(pipeline, cfg)
         values = _log_retrieval(pipeline, cfg, folder, run, record)
         if record["deferred"]:
             values |= metrics.costs(pipeline.answers) | {"ir_score": values["ir_score"]}
         else:
             values |= log_verdicts(pipeline, cfg, folder, run, record)
+        if predictor is not None:
+            values |= _log_prediction(predictor, pipeline, cfg, run)
         values |= {f"seconds_{stage}": seconds for stage, seconds in pipeline.seconds.items()}
         values |= {"stages_made": len(pipeline.made), "seconds_total": time.perf_counter() - start}
         run.metrics(values, {"ir_score_at_n": record["ir_score_at_n"]})
-        record |= {"metrics": values, "stages_made": pipeline.made}
+        record |= {"settings": _settings(pipeline), "metrics": values, "stages_made": pipeline.made}
     record["status"] = "FINISHED"
     log.info("%s", metrics.line(record["name"], values))
     if not record["deferred"]:
@@ -216,23 +221,59 @@ def log_verdicts(
 ) -> dict[str, float]:
     """Estimates from the verdicts, logs their table, figure and predictor, and returns their metrics."""
     from ragauge import report
+    from ragauge.frames import content_digest
+    from ragauge.store import Key
 
     outcomes = pipeline.outcomes.assign(**{g: folder.choices.get(g, "?") for g in GROUPS})
     estimates = metrics.estimate(outcomes, cfg.bootstrap, cfg.seed)
     outcomes.to_parquet(folder.path / OUTCOMES_FILE, index=False)
     run.table(_per_question(pipeline, outcomes), "per_question.json")
     if estimates.model is not None:
-        with tempfile.TemporaryDirectory() as scratch:
+        key = Key(
+            "figure",
+            report.FIGURES_VERSION,
+            {"name": record["name"], "bootstrap": cfg.bootstrap, "seed": cfg.seed},
+            {"outcomes": content_digest(outcomes[["qid", "ir_score", "label"]])},
+        )
+
+        def draw(drawn: Path) -> None:
             figure = report.sorted_scores(outcomes, estimates.thresholds, record["name"])
-            report.save(figure, Path(scratch) / "figures" / "sorted_scores.png")
-            run.artifacts(Path(scratch))
-        run.predictor(estimates.model, estimates.example)
+            report.save(figure, drawn / "sorted_scores.png")
+
+        # A figure costs more than all other work of a job whose stages are in the store.
+        run.artifact(pipeline.store.get(key, draw).path / "sorted_scores.png", "figures")
+        run.predictor(
+            estimates.model, estimates.example, _settings(pipeline), registered_name=cfg.register_predictor
+        )
     return {
         **metrics.quality(outcomes, cfg.bootstrap, cfg.seed),
         **estimates.metrics,
         **metrics.costs(pipeline.answers),
         **metrics.costs(pipeline.verdicts, "judge_"),
     }
+
+
+def _settings(pipeline: Pipeline) -> dict[str, Any]:
+    """What the scores of this job mean to a predictor."""
+    parts = pipeline.parts
+    return settings_of(identity(parts.measure), identity(parts.tokenizer), [pipeline.n_tokens])
+
+
+def _load_predictor(pipeline: Pipeline, cfg: DictConfig) -> Any:
+    """The configured predictor, None if there is none; ConfigError where it does not fit this job."""
+    if cfg.predictor is None:
+        return None
+    model, trained = track.load_predictor(track.tracking_uri(cfg.tracking.uri), cfg.predictor)
+    for difference in check_settings(trained, _settings(pipeline), cfg.predictor_mismatch == "allow"):
+        log.warning("predictor used on other ground: %s", difference)
+    return model
+
+
+def _log_prediction(model: Any, pipeline: Pipeline, cfg: DictConfig, run: track.Run) -> dict[str, float]:
+    """Predicts the classes, logs the topics by risk, and returns the predicted shares."""
+    prediction = predict(model, pipeline.outcomes, cfg.bootstrap, cfg.seed)
+    run.table(prediction.topics, "topics_at_risk.json")
+    return prediction.metrics
 
 
 def _per_question(pipeline: Pipeline, outcomes: pd.DataFrame) -> pd.DataFrame:

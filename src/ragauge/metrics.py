@@ -98,6 +98,11 @@ def line(name: str, values: Mapping[str, float]) -> str:
             f"lack {values['judge_share_1']:.0%}",
             f"hallucination {values['hallucination_share']:.0%}",
         ]
+    if "predicted_correct_share" in values:
+        parts.append(
+            f"predicted right {values['predicted_correct_share']:.0%}, "
+            f"hallucination {values['predicted_hallucination_share']:.0%}"
+        )
     cost = values["cost_usd"] + values.get("judge_cost_usd", 0.0)
     if cost > 0:
         parts.append(f"{cost:.4f} USD")

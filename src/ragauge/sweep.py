@@ -28,6 +28,7 @@ from ragauge.estimate.transfer import Transfer, leave_one_out
 from ragauge.frames import JUDGE_CLASSES
 from ragauge.job import OUTCOMES_FILE, RECORD_FILE
 from ragauge.needs import describe_needs, total
+from ragauge.prediction import settings_of
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -185,7 +186,7 @@ def _track(sweep: Sweep, folder: Path) -> None:
             run.artifacts(out)
         run.table(board.astype(object).where(board.notna(), None), "leaderboard.json")
         if estimates.model is not None:
-            run.predictor(estimates.model, estimates.example)
+            run.predictor(estimates.model, estimates.example, _settings(sweep))
         values = {
             **estimates.metrics,
             **({} if moved is None else _transfer_metrics(moved)),
@@ -226,7 +227,7 @@ def pooled(sweep: Sweep) -> report.ReportContent:
         zones=share_by_zone(sweep.outcomes, estimates.thresholds.h.value, estimates.thresholds.k.value),
         transfer=moved,
         topics=report.read_topics(report.worth_reading(sweep.outcomes), of_job),
-        figures=_figures(sweep, at_n, estimates, board, moved),
+        figures=_figures(sweep, estimates, board, moved),
     )
 
 
@@ -278,7 +279,6 @@ def _slug(system: str) -> str:
 
 def _figures(
     sweep: Sweep,
-    at_n: pd.DataFrame,
     estimates: metrics.Estimates,
     board: pd.DataFrame,
     moved: Transfer | None,
@@ -297,8 +297,8 @@ def _figures(
         ).T
         shares = pd.concat([shares, published])
     figures["judge_shares"] = report.judge_shares(shares, f"Judge classes at N = {sweep.n_tokens} tokens")
-    title = f"All systems at N = {sweep.n_tokens} tokens, thresholds of the sweep"
-    figures["sorted_scores"] = report.sorted_scores(at_n, estimates.thresholds, title)
+    title = "All systems and budgets of the sweep, and its thresholds"
+    figures["sorted_scores"] = report.sorted_scores(sweep.outcomes, estimates.thresholds, title)
     curve = estimates.validation.reliability
     figures["reliability"] = report.reliability(
         {"P(5, right)": curve[curve["n"] > 0]}, "Out-of-fold reliability of the predictor"
@@ -324,6 +324,15 @@ def _write_tables(sweep: Sweep, content: report.ReportContent, out: Path) -> Non
         content.transfer.table.to_csv(out / "transfer.csv", index=False)
     keys = ["system", "retriever", "n_tokens", "qid", "ir_score", "label"]
     sweep.outcomes[keys].to_csv(out / "outcomes.csv", index=False)
+
+
+def _settings(sweep: Sweep) -> dict[str, Any]:
+    """What the pooled predictor's scores mean; {} where the jobs differ in measure or tokenizer."""
+    of_jobs = [record["settings"] for record in sweep.records]
+    first = of_jobs[0]
+    if any((s["measure"], s["tokenizer"]) != (first["measure"], first["tokenizer"]) for s in of_jobs):
+        return {}
+    return settings_of(first["measure"], first["tokenizer"], [n for s in of_jobs for n in s["n_tokens"]])
 
 
 def _where(uri: str, experiment: str) -> str:

@@ -33,6 +33,7 @@ DEFAULT_FOLDER = Path("mlruns")
 _MAX_PARAM_CHARS = 6000  # MLflow's limit on a param value
 _BATCH_METRICS = 1000  # MLflow's limits on one log_batch
 _BATCH_PARAMS = 100
+_SETTINGS = "ragauge_settings"  # key of a model's metadata
 
 
 def tracking_uri(configured: str | None = None) -> str:
@@ -74,12 +75,25 @@ class Run:
         """Uploads a folder's content."""
         self.client.log_artifacts(self.run_id, str(folder))
 
+    def artifact(self, file: Path, folder: str) -> None:
+        """Uploads one file into an artifact folder."""
+        self.client.log_artifact(self.run_id, str(file), folder)
+
     def table(self, frame: pd.DataFrame, name: str) -> None:
         """A frame as a table artifact that MLflow's UI pages through and sets side by side."""
         self.client.log_table(self.run_id, frame, name)
 
-    def predictor(self, model: Any, example: pd.DataFrame, registered_name: str | None = None) -> None:
-        """A fitted scikit-learn estimator as an MLflow model with signature and input example."""
+    def predictor(
+        self,
+        model: Any,
+        example: pd.DataFrame,
+        settings: Mapping[str, Any],
+        registered_name: str | None = None,
+    ) -> None:
+        """A fitted scikit-learn estimator as an MLflow model with signature and input example.
+
+        `settings` say what its scores mean (`ragauge.prediction.settings_of`).
+        """
         import mlflow
         import sklearn
         from mlflow.models import infer_signature
@@ -95,7 +109,26 @@ class Run:
                 # Given, because inferring them imports the model in a process of its own for seconds.
                 pip_requirements=[f"scikit-learn=={sklearn.__version__}", f"pandas=={pd.__version__}"],
                 registered_model_name=registered_name,
+                metadata={_SETTINGS: json.dumps(settings, sort_keys=True)},
             )
+
+
+def load_predictor(uri: str, model_uri: str) -> tuple[Any, dict[str, Any]]:
+    """A logged predictor and the settings it was fitted under ({} where it does not say).
+
+    `model_uri` is any of MLflow's: models:/<name>/<version>, runs:/<run id>/predictor, models:/m-<id>.
+    """
+    import mlflow
+    from mlflow.exceptions import MlflowException
+    from mlflow.models import get_model_info
+
+    try:
+        with _quiet():
+            mlflow.set_tracking_uri(uri)
+            metadata = get_model_info(model_uri).metadata or {}
+            return mlflow.sklearn.load_model(model_uri), json.loads(metadata.get(_SETTINGS, "{}"))
+    except (MlflowException, OSError) as error:
+        raise ConfigError(f"predictor: {model_uri} cannot be loaded from MLflow: {error}") from error
 
 
 class Tracker:

@@ -1,6 +1,7 @@
 """Figures and the one-file report of a sweep."""
 
 from ragauge.report.figures import (
+    FIGURES_VERSION,
     ir_score_by_n,
     judge_shares,
     reliability,
@@ -13,6 +14,7 @@ from ragauge.report.text import leaderboard_text, thresholds_text
 from ragauge.report.topics import contexts_of, read_topics, worth_reading
 
 __all__ = [
+    "FIGURES_VERSION",
     "ReportContent",
     "contexts_of",
     "ir_score_by_n",
