@@ -11,7 +11,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from ragauge.track import Tracker, flatten, load_predictor, tracking_uri
+from ragauge.track import TopicTrace, Tracker, flatten, load_predictor, tracking_uri
 
 
 @pytest.fixture(scope="module")
@@ -158,3 +158,19 @@ def test_four_processes_at_once_make_one_database_without_harm(tmp_path: Path) -
     workers = [subprocess.Popen([sys.executable, "-c", code, uri]) for _ in range(4)]
     assert [worker.wait(timeout=120) for worker in workers] == [0] * 4
     assert [run.info.status for run in runs_of(Tracker(uri, "sample"))] == ["FINISHED"] * 4
+
+
+def test_a_trace_per_topic_has_retrieval_generation_and_judge_spans(tracker: Tracker) -> None:
+    import mlflow
+
+    chunks, verdict = [("a%p0", "text")], {"label": 5}
+    topics = [TopicTrace(f"q{i}", f"question {i}?", chunks, "text", "answer", verdict, {}) for i in range(5)]
+    with tracker.run("traced", {}, {}) as run:
+        assert run.traces(topics) == 5
+    mlflow.set_tracking_uri(tracker.uri)
+    found = mlflow.search_traces(
+        locations=[run.experiment_id], run_id=run.run_id, return_type="list", include_spans=True
+    )
+    assert len(found) == 5
+    spans = {span.name for span in found[0].data.spans}
+    assert {"retrieval", "generation", "judge"} < spans

@@ -48,6 +48,7 @@ class Config:
     predictor_mismatch: str = "refuse"
     register_predictor: str | None = None
     gate: dict[str, float] = field(default_factory=dict)
+    trace: bool = False
     dry_run: bool = False
     store: str = MISSING
     tracking: Tracking = field(default_factory=Tracking)

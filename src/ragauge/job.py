@@ -8,7 +8,7 @@ import logging
 import os
 import tempfile
 import time
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -18,6 +18,7 @@ import pandas as pd
 from ragauge import metrics, track
 from ragauge.config import GROUPS, check_values
 from ragauge.errors import ConfigError, GateError, RagaugeError
+from ragauge.frames import JUDGE_CLASSES
 from ragauge.needs import describe_needs, needs
 from ragauge.parts import identity
 from ragauge.prediction import check_settings, predict, settings_of
@@ -228,6 +229,8 @@ def log_verdicts(
     estimates = metrics.estimate(outcomes, cfg.bootstrap, cfg.seed)
     outcomes.to_parquet(folder.path / OUTCOMES_FILE, index=False)
     run.table(_per_question(pipeline, outcomes), "per_question.json")
+    if cfg.trace:
+        run.traces(_traces(pipeline, outcomes))
     if estimates.model is not None:
         key = Key(
             "figure",
@@ -299,6 +302,22 @@ def _per_question(pipeline: Pipeline, outcomes: pd.DataFrame) -> pd.DataFrame:
         columns.remove("context")
     table = rows[columns]
     return table.astype({"label": "object"}).where(table.notna(), None)
+
+
+def _traces(pipeline: Pipeline, outcomes: pd.DataFrame) -> Iterator[track.TopicTrace]:
+    chunks = pipeline.chunks.frame("chunks").set_index("docno")["text"]
+    rows = outcomes.merge(pipeline.contexts[["qid", "text", "docnos"]], on="qid", validate="one_to_one")
+    for row in rows.to_dict("records"):
+        label = None if pd.isna(row["label"]) else int(row["label"])
+        yield track.TopicTrace(
+            qid=row["qid"],
+            query=row["query"],
+            chunks=[(docno, chunks[docno]) for docno in row["docnos"]],
+            context=row["text"],
+            answer=None if pd.isna(row["answer"]) else row["answer"],
+            verdict={"label": label, "class": JUDGE_CLASSES.get(label or 0), "status": row["judge_status"]},
+            scores={"ir_score": float(row["ir_score"])},
+        )
 
 
 def _write_config(cfg: DictConfig, folder: JobFolder, out: Path) -> None:

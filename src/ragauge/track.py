@@ -9,7 +9,7 @@ import os
 import re
 import socket
 import subprocess
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import lru_cache
@@ -40,6 +40,19 @@ def tracking_uri(configured: str | None = None) -> str:
     """The config's URI, else MLFLOW_TRACKING_URI, else SQLite under mlruns/ in the working directory."""
     uri = configured or os.environ.get("MLFLOW_TRACKING_URI")
     return uri or f"sqlite:///{(DEFAULT_FOLDER / 'mlflow.db').absolute()}"
+
+
+@dataclass(frozen=True)
+class TopicTrace:
+    """What happened to one question: shown span by span in MLflow's Traces page."""
+
+    qid: str
+    query: str
+    chunks: list[tuple[str, str]]  # docno and text, in the order of the context
+    context: str
+    answer: str | None
+    verdict: dict[str, Any]
+    scores: dict[str, float]
 
 
 @dataclass
@@ -82,6 +95,36 @@ class Run:
     def table(self, frame: pd.DataFrame, name: str) -> None:
         """A frame as a table artifact that MLflow's UI pages through and sets side by side."""
         self.client.log_table(self.run_id, frame, name)
+
+    def traces(self, topics: Iterable[TopicTrace]) -> int:
+        """Logs a trace per topic with retrieval, generation and judge spans; returns how many.
+
+        Written one by one: MLflow's asynchronous export loses traces when a process ends.
+        """
+        import mlflow
+        from mlflow.entities import Document, SpanType
+
+        count = 0
+        os.environ["MLFLOW_ENABLE_ASYNC_TRACE_LOGGING"] = "false"
+        with _quiet():
+            mlflow.set_experiment(experiment_id=self.experiment_id)
+            with mlflow.start_run(run_id=self.run_id):
+                for topic in topics:
+                    with mlflow.start_span(topic.query[:80], span_type=SpanType.CHAIN) as root:
+                        root.set_inputs({"qid": topic.qid, "question": topic.query})
+                        with mlflow.start_span("retrieval", span_type=SpanType.RETRIEVER) as span:
+                            span.set_inputs({"query": topic.query})
+                            span.set_outputs([Document(t, {"docno": d}) for d, t in topic.chunks])
+                            span.set_attributes(topic.scores)
+                        with mlflow.start_span("generation", span_type=SpanType.LLM) as span:
+                            span.set_inputs({"question": topic.query, "context": topic.context})
+                            span.set_outputs(topic.answer)
+                        with mlflow.start_span("judge", span_type=SpanType.EVALUATOR) as span:
+                            span.set_inputs({"answer": topic.answer})
+                            span.set_outputs(topic.verdict)
+                        root.set_outputs({"answer": topic.answer, **topic.verdict})
+                    count += 1
+        return count
 
     def predictor(
         self,

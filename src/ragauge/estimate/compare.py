@@ -266,7 +266,7 @@ def judge_agreement(
     np.add.at(cells, (topics, (people[known] - 1) * len(CLASSES) + judge[known] - 1), 1)
     value = _kappa(cells.sum(axis=0, keepdims=True))[0]
     lo = hi = float("nan")
-    if n_topics > 1:
+    if n_topics > 1 and n_boot:
         blocks = [_kappa(w @ cells) for w in topic_weights(n_topics, n_boot, seed)]
         lo, hi = percentile_interval(np.concatenate(blocks), level)
     equal = bootstrap_mean(people[known] == judge[known], both.loc[known, "qid"], n_boot, seed, level)

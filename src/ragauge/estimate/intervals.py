@@ -59,7 +59,7 @@ def mean_replicates(sums: np.ndarray, rows: np.ndarray, n_boot: int = 1000, seed
     Of each topic a resample only needs the sum and the number of rows: `sums` and `rows` are [topics,
     columns].
     """
-    blocks = []
+    blocks = [np.empty((0, sums.shape[1]))]
     for drawn in topic_weights(len(sums), n_boot, seed):
         weights = drawn.astype(float)
         total, n = weights @ sums, weights @ rows

@@ -132,7 +132,7 @@ def _compare(
     (ours,), _, (judged,) = shares(once)
     difference, numbers = summary(once)
     differences, replicates = np.full((1, n_cells, k), np.nan), np.full((1, 3), np.nan)
-    if n_topics > 1:
+    if n_topics > 1 and n_boot:
         blocks = [summary(w) for w in topic_weights(n_topics, n_boot, seed, width=n_cells * values.shape[1])]
         differences, replicates = (np.concatenate(part) for part in zip(*blocks, strict=True))
     limits = [
