@@ -30,7 +30,7 @@ sweep: setup
 	$(BIN)/python run.py -m retriever=bm25,sim,mmr,mlq,reo 'n_tokens=range(100,1100,100)'
 
 test: lint
-	$(BIN)/python -m pytest
+	$(BIN)/python -m pytest -n 2
 
 lint: setup
 	$(BIN)/ruff check .

@@ -14,6 +14,7 @@ import pytest
 from ragauge.parts import Tools
 from ragauge.store import Store
 from ragauge.tokenizers import WordTokenizer
+from small_pipeline import SmallPipelines
 
 
 @dataclass(frozen=True)
@@ -50,3 +51,8 @@ def store(tmp_path: Path) -> Store:
 @pytest.fixture
 def tools(store: Store, hash_embedder: HashEmbedder, word_tokenizer: WordTokenizer) -> Tools:
     return Tools(store=store, embedder=hash_embedder, tokenizer=word_tokenizer)
+
+
+@pytest.fixture
+def small(tmp_path: Path, hash_embedder: HashEmbedder) -> SmallPipelines:
+    return SmallPipelines(tmp_path, hash_embedder)

@@ -59,6 +59,11 @@ def job_records(sweep_folder: Path) -> list[dict]:
     return [json.loads(file.read_text()) for file in sorted(sweep_folder.glob("*/job.json"))]
 
 
+def stage_outputs(folder: Path) -> set[str]:
+    """The digests of finished stages; figures are kept beside them."""
+    return {file.parent.name for file in (folder / ".ragauge").glob("[!f]*/*/key.json")}
+
+
 def mlflow_runs(folder: Path, role: str):
     from mlflow import MlflowClient
 
@@ -178,13 +183,12 @@ def test_a_killed_sweep_goes_on_where_it_was_and_makes_no_finished_stage_again(t
         time.sleep(0.05)
     os.killpg(process.pid, signal.SIGKILL)
     process.communicate()
-    finished = {p.name for p in (tmp_path / ".ragauge").glob("*/*") if (p / "key.json").exists()}
+    finished = stage_outputs(tmp_path)
     code, _, err = run(tmp_path, *TWO_BY_TWO)
     assert code == 0, err
     rerun = job_records(sweep_folders(tmp_path)[-1])
     made = [stage for record in rerun for stage in record["stages_made"]]
-    now = {p.name for p in (tmp_path / ".ragauge").glob("*/*") if (p / "key.json").exists()}
-    assert len(made) == len(now - finished)
+    assert len(made) == len(stage_outputs(tmp_path) - finished)
     assert rerun[0]["stages_made"] == []
     _, jobs = mlflow_runs(tmp_path, "job")
     assert "RUNNING" not in {r.info.status for r in jobs}

@@ -27,6 +27,18 @@ class Tracking:
     note: str | None = None
 
 
+FEATURES = ("ir_score", "evidence_best", "evidence_worst", "answer_in_context", "n_used", "score_gap")
+
+
+@dataclass
+class Estimation:
+    """What the predictor is fitted on, and how."""
+
+    features: list[str] = field(default_factory=lambda: ["ir_score"])
+    spline: bool = False
+    calibrate: bool = False
+
+
 @dataclass
 class Config:
     """The keys of conf/config.yaml."""
@@ -44,6 +56,7 @@ class Config:
     seed: int = 0
     bootstrap: int = 1000
     max_missing_share: float = 0.05
+    estimate: Estimation = field(default_factory=Estimation)
     predictor: str | None = None
     predictor_mismatch: str = "refuse"
     register_predictor: str | None = None
@@ -66,6 +79,13 @@ def check_values(cfg: Any) -> None:
     for n in cfg.n_grid:
         if not 1 <= n <= MAX_N_TOKENS:
             raise ConfigError(f"n_grid holds {n}: allowed are 1 to {MAX_N_TOKENS:,} tokens")
+    unknown = [name for name in cfg.estimate.features if name not in FEATURES]
+    if unknown or not cfg.estimate.features:
+        raise ConfigError(
+            f"estimate.features={list(cfg.estimate.features)}: allowed are {', '.join(FEATURES)}"
+        )
+    if cfg.estimate.spline and "ir_score" not in cfg.estimate.features:
+        raise ConfigError("estimate.spline=true bends ir_score, which is not in estimate.features")
     if cfg.predictor_mismatch not in ("refuse", "allow"):
         raise ConfigError(f"predictor_mismatch={cfg.predictor_mismatch}: allowed are refuse, allow")
     if not 0 <= cfg.max_missing_share <= 1:

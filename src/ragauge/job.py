@@ -58,6 +58,8 @@ class JobFolder:
 
 def execute(cfg: DictConfig, folder: JobFolder) -> int:
     """Runs the job and returns its exit code; a failure is told, and recorded in MLflow and in `job.json`."""
+    from omegaconf.errors import OmegaConfBaseException
+
     name = run_name(cfg, folder.choices)
     record: dict[str, Any] = {
         "status": "FAILED",
@@ -69,6 +71,11 @@ def execute(cfg: DictConfig, folder: JobFolder) -> int:
         "n_tokens": int(cfg.n_tokens),
         "seed": int(cfg.seed),
         "bootstrap": int(cfg.bootstrap),
+        "estimate": {
+            "features": list(cfg.estimate.features),
+            "spline": bool(cfg.estimate.spline),
+            "calibrate": bool(cfg.estimate.calibrate),
+        },
         "experiment": cfg.tracking.experiment or str(cfg.dataset.name),
         "tracking_uri": redact(track.tracking_uri(cfg.tracking.uri)),
         "exit_code": 0,
@@ -77,6 +84,9 @@ def execute(cfg: DictConfig, folder: JobFolder) -> int:
         _run(cfg, folder, record)
     except RagaugeError as error:
         record |= {"error": str(error), "exit_code": error.exit_code}
+        log.error("%s: %s", name, error)
+    except OmegaConfBaseException as error:
+        record |= {"error": str(error), "exit_code": ConfigError.exit_code}
         log.error("%s: %s", name, error)
     except Exception as error:
         record |= {"error": f"{type(error).__name__}: {error}", "exit_code": 1}
@@ -226,7 +236,7 @@ def log_verdicts(
     from ragauge.store import Key
 
     outcomes = pipeline.outcomes.assign(**{g: folder.choices.get(g, "?") for g in GROUPS})
-    estimates = metrics.estimate(outcomes, cfg.bootstrap, cfg.seed)
+    estimates = metrics.estimate(outcomes, cfg.bootstrap, cfg.seed, **record["estimate"])
     outcomes.to_parquet(folder.path / OUTCOMES_FILE, index=False)
     run.table(_per_question(pipeline, outcomes), "per_question.json")
     if cfg.trace:
@@ -287,21 +297,20 @@ def _per_question(pipeline: Pipeline, outcomes: pd.DataFrame) -> pd.DataFrame:
     contexts = contexts.assign(
         chunks=[" ".join(docnos[:_TABLE_CHUNKS]) for docnos in contexts["docnos"]],
         context_chars=contexts["text"].str.len(),
-    ).rename(columns={"text": "context", "n_used": "context_tokens"})
+    ).rename(columns={"text": "context"})
     rows = outcomes.merge(evidence, on="qid", how="left", validate="one_to_one").merge(
-        contexts[["qid", "context", "context_tokens", "context_chars", "chunks"]],
+        contexts[["qid", "context", "context_chars", "chunks"]],
         on="qid",
         validate="one_to_one",
     )
     columns = [
-        "qid", "query", "answer_reference", "answer", "label", "ir_score", "evidence", "context",
-        "context_tokens", "context_chars", "chunks", "judge_raw", "judge_status", "answer_status",
-        "answer_error",
+        "qid", "query", "answer_reference", "answer", "label", "ir_score", "evidence", "context", "n_used",
+        "evidence_best", "evidence_worst", "answer_in_context", "score_gap", "context_chars", "chunks",
+        "judge_raw", "judge_status", "answer_status", "answer_error",
     ]  # fmt: skip
     if len(rows) > _TABLE_TOPICS:
         columns.remove("context")
-    table = rows[columns]
-    return table.astype({"label": "object"}).where(table.notna(), None)
+    return rows[columns]
 
 
 def _traces(pipeline: Pipeline, outcomes: pd.DataFrame) -> Iterator[track.TopicTrace]:

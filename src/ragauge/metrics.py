@@ -5,7 +5,7 @@ Scores and shares are in [0, 1], money in US dollars, times in seconds.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -50,17 +50,24 @@ def quality(outcomes: pd.DataFrame, n_boot: int, seed: int) -> dict[str, float]:
     }
 
 
-def estimate(outcomes: pd.DataFrame, n_boot: int, seed: int) -> Estimates:
-    """Thresholds and predictor of a frame of outcomes (qid, ir_score, label)."""
+def estimate(
+    outcomes: pd.DataFrame,
+    n_boot: int,
+    seed: int,
+    features: Sequence[str] = ("ir_score",),
+    spline: bool = False,
+    calibrate: bool = False,
+) -> Estimates:
+    """Thresholds and predictor of a frame of outcomes (qid, ir_score, label, and the other features)."""
     thresholds = fit_thresholds(outcomes, n_boot, seed)
-    validation = cross_validate(outcomes, n_boot=n_boot, seed=seed)
+    validation = cross_validate(outcomes, features, spline, calibrate, n_boot=n_boot, seed=seed)
     judged = outcomes["label"].notna().any()
-    predictor = fit_predictor(outcomes, seed=seed) if judged else None
+    predictor = fit_predictor(outcomes, features, spline, calibrate, seed=seed) if judged else None
     return Estimates(
         thresholds,
         validation,
         None if predictor is None else predictor.model,
-        outcomes[["ir_score"]].astype(float).head(5).reset_index(drop=True),
+        outcomes[list(features)].astype(float).head(5).reset_index(drop=True),
         {**thresholds.metrics(), **validation.metrics()},
     )
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
@@ -15,6 +16,7 @@ _TOKEN = "word "  # stands for a token of a context that is not known yet
 
 # Requests that earlier jobs of this process counted: a sweep pays equal ones once.
 _seen: set[str] = set()
+_jobs = itertools.count()  # a number tells the unknown answers of a job from those of the others
 
 
 def needs(pipeline: Pipeline) -> dict[str, dict[str, float]]:
@@ -42,12 +44,14 @@ def needs(pipeline: Pipeline) -> dict[str, dict[str, float]]:
         candidates = pd.DataFrame(
             {
                 "qid": topics["qid"],
-                "candidate": f"{id(pipeline)}",
+                "candidate": f"{next(_jobs)}",
                 "answer": pd.array([None] * len(topics), "str"),
             }
         )
         evidence = pipeline.dataset.frame("evidence")
-        found["judge"] = judge.estimate_judging(topics, evidence, candidates, tools, seen=_seen)
+        # In mode batch the jobs of a sweep share requests.
+        who = "judge, at most" if judge.mode == "batch" else "judge"
+        found[who] = judge.estimate_judging(topics, evidence, candidates, tools, seen=_seen)
     return found
 
 

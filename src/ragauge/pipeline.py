@@ -19,7 +19,7 @@ import pandas as pd
 
 from ragauge import frames
 from ragauge.context import build_contexts, contexts_at
-from ragauge.errors import ConfigError, MissingError
+from ragauge.errors import ConfigError, DataError, MissingError
 from ragauge.measures import classics, mean_over_parts, part_scores, qrels_of
 from ragauge.parts import (
     ChatModel,
@@ -35,6 +35,9 @@ from ragauge.parts import (
     identity,
 )
 from ragauge.store import Entry, Key, Store
+
+# Statuses of rows that are missing on purpose: no LLM or judge was chosen, or there was nothing to judge.
+_SETTLED = ("none", "no answer")
 
 # ir-measures' name of a measure to MLflow's, which allows no @.
 CLASSICS = {
@@ -327,11 +330,39 @@ class Pipeline:
         rows = rows.rename(columns={"answer": "answer_reference"}).merge(
             answers[["qid", "answer", "answer_status", "answer_error"]], on="qid", validate="one_to_one"
         )
+        rows = rows.merge(self.features, on="qid", validate="one_to_one")
         keep = [c for c in ("qid", "label", "status", "raw", "reason") if c in self.verdicts]
         return rows.merge(
             self.verdicts[keep].rename(columns={"status": "judge_status", "raw": "judge_raw"}),
             on="qid",
             validate="one_to_one",
+        )
+
+    @cached_property
+    def features(self) -> pd.DataFrame:
+        """What is known of every topic before any LLM is asked, beside its IR score (keyed by qid).
+
+        evidence_best, evidence_worst: the highest and lowest score of the topic's evidence parts, in [0, 1].
+        answer_in_context: 1 where the reference answer stands in the context (case folded), else 0.
+        n_used: tokens of the context. score_gap: the retriever's first score less its second, 0 without one.
+        """
+        parts = self.scores.frame("part_scores")
+        of_topic = parts[parts["n_tokens"] == self.n_tokens].groupby("qid")["value"]
+        rows = self.dataset.frame("topics")[["qid", "answer"]].merge(
+            self.contexts[["qid", "text", "n_used"]], on="qid", validate="one_to_one"
+        )
+        pairs = zip(rows["answer"].str.casefold(), rows["text"].str.casefold(), strict=True)
+        top = self.run.frame("run").query("rank < 2").pivot(index="qid", columns="rank", values="score")
+        top = top.reindex(columns=[0, 1])
+        return pd.DataFrame(
+            {
+                "qid": rows["qid"],
+                "evidence_best": rows["qid"].map(of_topic.max()),
+                "evidence_worst": rows["qid"].map(of_topic.min()),
+                "answer_in_context": [float(answer in text) for answer, text in pairs],
+                "n_used": rows["n_used"].astype(float),
+                "score_gap": rows["qid"].map(top[0] - top[1]).fillna(0.0),
+            }
         )
 
     # --- how a stage is got -----------------------------------------------------------------------
@@ -345,12 +376,18 @@ class Pipeline:
 
     def _replies(self, name: str, key: Key, make: Callable[[], pd.DataFrame]) -> pd.DataFrame:
         """Answers or verdicts: from the store (then marked as cached, at no cost) or made now."""
+        value = "answer" if name == "answers" else "label"
 
         def checked() -> Mapping[str, pd.DataFrame]:
-            frame = make()
-            value = frame["answer" if name == "answers" else "label"]
-            if value.isna().any():
-                raise _Incomplete(frames.check(name, frame))
+            frame = frames.check(name, make())
+            lost = set(self.dataset.frame("topics")["qid"]) ^ set(frame["qid"])
+            if lost:
+                raise DataError(
+                    f"{name} frame: {len(lost)} topic(s) missing or unknown, such as {min(lost)!r}"
+                )
+            # Nobody was asked for the others; what failed is asked for again in the next run.
+            if (~frame["status"].isin(_SETTLED) & frame[value].isna()).any():
+                raise _Incomplete(frame)
             return {name: frame}
 
         with self._timed(name):

@@ -184,7 +184,7 @@ def _track(sweep: Sweep, folder: Path) -> None:
             _write_tables(sweep, content, out / "tables")
             report.write_report(content, out / "report.html")
             run.artifacts(out)
-        run.table(board.astype(object).where(board.notna(), None), "leaderboard.json")
+        run.table(board, "leaderboard.json")
         if estimates.model is not None:
             run.predictor(estimates.model, estimates.example, _settings(sweep))
         values = {
@@ -208,7 +208,7 @@ def pooled(sweep: Sweep) -> report.ReportContent:
     """Everything that is computed over the jobs of a sweep: what its run logs and its report shows."""
     n_boot, seed = int(sweep.records[0]["bootstrap"]), int(sweep.records[0]["seed"])
     at_n = sweep.outcomes[sweep.outcomes["n_tokens"] == sweep.n_tokens]
-    estimates = metrics.estimate(sweep.outcomes, n_boot, seed)
+    estimates = metrics.estimate(sweep.outcomes, n_boot, seed, **sweep.records[0]["estimate"])
     board = leaderboard(at_n, "system", n_boot, seed)
     moved = _transfer(sweep, n_boot, seed) if estimates.model is not None else None
     systems = _systems(sweep.records)
@@ -235,7 +235,9 @@ def _transfer(sweep: Sweep, n_boot: int, seed: int) -> Transfer | None:
     """Leave one retriever out, where there are several."""
     if sweep.outcomes["retriever"].nunique() < 2:
         return None
-    return leave_one_out(sweep.outcomes, "retriever", n_boot=n_boot, seed=seed)
+    return leave_one_out(
+        sweep.outcomes, "retriever", **sweep.records[0]["estimate"], n_boot=n_boot, seed=seed
+    )
 
 
 def _transfer_metrics(moved: Transfer) -> dict[str, float]:

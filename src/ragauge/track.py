@@ -28,11 +28,20 @@ log = logging.getLogger(__name__)
 
 # What people measure is theirs: MLflow's usage reports are off unless somebody turned them on.
 os.environ.setdefault("MLFLOW_DISABLE_TELEMETRY", "true")
+# A bar per downloaded file would bury what ragauge says.
+os.environ.setdefault("MLFLOW_ENABLE_ARTIFACTS_PROGRESS_BAR", "false")
 
 DEFAULT_FOLDER = Path("mlruns")
 _MAX_PARAM_CHARS = 6000  # MLflow's limit on a param value
 _BATCH_METRICS = 1000  # MLflow's limits on one log_batch
 _BATCH_PARAMS = 100
+_TABLES_TAG = "mlflow.loggedArtifacts"  # where MLflow's UI looks for tables
+# What a predictor may be made of beside scikit-learn's own: splines, and calibration.
+_MODEL_TYPES = [
+    "ragauge.estimate._calibration.RightCalibrated",
+    "scipy._lib.array_api_compat.numpy._aliases.asarray",
+    "scipy.interpolate._bsplines.BSpline",
+]
 _SETTINGS = "ragauge_settings"  # key of a model's metadata
 
 
@@ -93,8 +102,18 @@ class Run:
         self.client.log_artifact(self.run_id, str(file), folder)
 
     def table(self, frame: pd.DataFrame, name: str) -> None:
-        """A frame as a table artifact that MLflow's UI pages through and sets side by side."""
-        self.client.log_table(self.run_id, frame, name)
+        """A frame as a table artifact that MLflow's UI pages through and sets side by side.
+
+        Written here and not by MLflow's log_table, which rounds numbers to ten digits.
+        """
+        cells = frame.astype(object).where(frame.notna(), None).to_numpy().tolist()
+        text = json.dumps(
+            {"columns": list(frame.columns), "data": cells}, ensure_ascii=False, default=lambda v: v.item()
+        )
+        self.client.log_text(self.run_id, text, name)
+        known = json.loads(self.client.get_run(self.run_id).data.tags.get(_TABLES_TAG, "[]"))
+        entry = {"path": name, "type": "table"}
+        self.tag({_TABLES_TAG: json.dumps([*(e for e in known if e != entry), entry])})
 
     def traces(self, topics: Iterable[TopicTrace]) -> int:
         """Logs a trace per topic with retrieval, generation and judge spans; returns how many.
@@ -152,6 +171,7 @@ class Run:
                 # Given, because inferring them imports the model in a process of its own for seconds.
                 pip_requirements=[f"scikit-learn=={sklearn.__version__}", f"pandas=={pd.__version__}"],
                 registered_model_name=registered_name,
+                skops_trusted_types=_MODEL_TYPES,
                 metadata={_SETTINGS: json.dumps(settings, sort_keys=True)},
             )
 

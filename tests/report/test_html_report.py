@@ -106,7 +106,9 @@ def write_sweep(folder: Path, judged: bool = True) -> Path:
             "status": "FINISHED", "name": f"{system} · N={n}", "number": number, "sweep_id": "the-sweep",
             "choices": {"retriever": system, "dataset": "towers", "llm": "chat", "judge": "lexical"},
             "overrides": [f"retriever={system}", f"n_tokens={n}", "dataset=towers"],
-            "n_tokens": n, "seed": 0, "bootstrap": 50, "experiment": "towers", "tracking_uri": "unused",
+            "n_tokens": n, "seed": 0, "bootstrap": 50,
+            "estimate": {"features": ["ir_score"], "spline": False, "calibrate": False},
+            "experiment": "towers", "tracking_uri": "unused",
             "exit_code": 0, "dataset_digest": "ab" * 32, "store": str(folder / "store"), "entries": entries,
             "metrics": {
                 "ir_score": score, "ir_score_lo": score - 0.1, "ir_score_hi": score + 0.1,

@@ -115,6 +115,11 @@ def _record(run: Run, client: MlflowClient) -> dict[str, Any]:
         "n_tokens": int(tags["n_tokens"]),
         "seed": int(run.data.params.get("seed", 0)),
         "bootstrap": int(run.data.params.get("bootstrap", 1000)),
+        "estimate": {
+            "features": json.loads(run.data.params.get("estimate.features", '["ir_score"]')),
+            "spline": run.data.params.get("estimate.spline") == "true",
+            "calibrate": run.data.params.get("estimate.calibrate") == "true",
+        },
         "dataset_digest": tags.get("dataset_digest", ""),
         "metrics": dict(run.data.metrics),
         "ir_score_at_n": {point.step: point.value for point in curve},
