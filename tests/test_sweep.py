@@ -92,6 +92,15 @@ def test_the_second_sweep_makes_no_stage(swept: Path) -> None:
 
 
 @pytest.mark.slow
+def test_a_run_says_that_its_queries_were_written_without_an_llm(swept: Path, tmp_path) -> None:
+    shutil.copytree(swept / ".ragauge", tmp_path / ".ragauge")
+    code, _, err = run(tmp_path, *SMALL, "retriever=mlq", "n_tokens=100")
+    assert code == 0, err
+    (logged,) = mlflow_runs(tmp_path, "job")[1]
+    assert logged.data.tags["retriever.queries"] == "rules"
+
+
+@pytest.mark.slow
 def test_both_sweeps_measure_the_same_to_the_last_bit(swept: Path) -> None:
     first, second = (job_records(folder) for folder in sweep_folders(swept))
     for one, two in zip(first, second, strict=True):

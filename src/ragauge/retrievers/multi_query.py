@@ -113,6 +113,10 @@ class MLQ(Dense):
 
         return as_transformer("MLQ", rank)
 
+    def describe(self, tools: Tools) -> dict[str, str]:
+        """Who writes the queries, for the record: llm or rules."""
+        return {"queries": "rules" if self.queries == "rules" or tools.chat is None else "llm"}
+
     def _request(self, question: str) -> str:
         return str(self.prompt).format(n_queries=self.n_queries, question=question)
 
