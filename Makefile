@@ -4,6 +4,9 @@ VENV   := .venv
 BIN    := $(VENV)/bin
 PORT   ?= 5000
 EXTRAS ?= dev,joblib
+comma  := ,
+# One stamp per choice of extras, so that a further one is installed into an environment that is there.
+READY  := $(VENV)/.ready-$(subst $(comma),-,$(EXTRAS))
 
 .PHONY: sweep test lint ui bench clean setup
 .DEFAULT_GOAL := help
@@ -16,9 +19,9 @@ help:
 	@echo "make bench   the speed tables of benchmarks/"
 	@echo "make clean   remove the environment and everything generated"
 
-setup: $(VENV)/.ready
+setup: $(READY)
 
-$(VENV)/.ready: pyproject.toml constraints.txt
+$(READY): pyproject.toml constraints.txt
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
 	  { echo "ragauge needs Python 3.11 or newer; this is $$($(PYTHON) --version). Try: make PYTHON=python3.11 ..."; exit 2; }
 	@echo "Setting up $(VENV) (about 2.5 GB, a few minutes the first time)"
