@@ -29,11 +29,11 @@ from ragauge.errors import ConfigError
 from ragauge.models import model_path
 from ragauge.parts import runtime
 from ragauge.progress import progress
+from ragauge.store import Store, file_sha256
 
 if TYPE_CHECKING:
     from sentence_transformers import SentenceTransformer
 
-    from ragauge.store import Store
 
 log = logging.getLogger(__name__)
 
@@ -229,9 +229,7 @@ def _model_digest(folder: Path) -> str:
         suffixes = {".json", ".txt", ".model", ".safetensors" if ".safetensors" in weights else ".bin"}
         for file in sorted(part.iterdir()):
             if file.is_file() and file.suffix in suffixes:
-                with file.open("rb") as stream:
-                    content = hashlib.file_digest(stream, "sha256").hexdigest()
-                sha.update(f"{file.relative_to(folder).as_posix()}\0{content}\n".encode())
+                sha.update(f"{file.relative_to(folder).as_posix()}\0{file_sha256(file)}\n".encode())
     return sha.hexdigest()
 
 

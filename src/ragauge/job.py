@@ -139,7 +139,7 @@ def _run(cfg: DictConfig, folder: JobFolder, record: dict[str, Any]) -> None:
         print(f"{record['name']:<32} {describe_needs(record['needs'])}")
         return
     # The config error of a single job leaves no run behind; in a sweep every job has its run.
-    pipeline = make_pipeline(cfg, folder) if folder.sweep is None else None
+    ready = _prepared(cfg, folder) if folder.sweep is None else None
     tracker = track.Tracker(track.tracking_uri(cfg.tracking.uri), record["experiment"])
     tags = {
         "role": "job",
@@ -151,12 +151,11 @@ def _run(cfg: DictConfig, folder: JobFolder, record: dict[str, Any]) -> None:
         record["name"], redact_config(track.flatten(plain)), tags, note=cfg.tracking.note
     ) as run:
         record |= {"run_id": run.run_id, "experiment_id": run.experiment_id}
-        pipeline = pipeline or make_pipeline(cfg, folder)
+        pipeline, predictor = ready or _prepared(cfg, folder)
         run.tag({"dataset_digest": pipeline.dataset.digest, **_descriptions(pipeline)})
         for reason in pipeline.dataset.frame("skipped")["skipped"]:
             log.warning("skipped: %s", reason)
         record["deferred"] = folder.sweep is not None and getattr(pipeline.parts.judge, "mode", "") == "batch"
-        predictor = _load_predictor(pipeline, cfg)
         values = _log_retrieval(pipeline, cfg, folder, run, record)
         if record["deferred"]:
             values |= metrics.costs(pipeline.answers) | {"ir_score": values["ir_score"]}
@@ -172,6 +171,12 @@ def _run(cfg: DictConfig, folder: JobFolder, record: dict[str, Any]) -> None:
     log.info("%s", metrics.line(record["name"], values))
     if not record["deferred"]:
         check_gates(dict(cfg.gate), values)
+
+
+def _prepared(cfg: DictConfig, folder: JobFolder) -> tuple[Pipeline, Any]:
+    """The stages and the predictor (None where none is asked for) of a job that nothing speaks against."""
+    pipeline = make_pipeline(cfg, folder)
+    return pipeline, _load_predictor(pipeline, cfg)
 
 
 def make_pipeline(cfg: DictConfig, folder: JobFolder) -> Pipeline:

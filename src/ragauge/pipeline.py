@@ -5,7 +5,6 @@ Knows neither Hydra nor MLflow: parts in, frames out.
 
 from __future__ import annotations
 
-import hashlib
 import time
 import uuid
 from collections.abc import Callable, Iterator, Mapping
@@ -34,7 +33,7 @@ from ragauge.parts import (
     Tools,
     identity,
 )
-from ragauge.store import Entry, Key, Store
+from ragauge.store import Entry, Key, Store, file_sha256
 
 # Statuses of rows that are missing on purpose: no LLM or judge was chosen, or there was nothing to judge.
 _SETTLED = ("none", "no answer")
@@ -446,5 +445,4 @@ def file_digest(path: Path) -> str:
 
 @lru_cache(maxsize=64)
 def _file_digest(path: Path, size: int, mtime_ns: int) -> str:
-    with path.open("rb") as stream:
-        return hashlib.file_digest(stream, "sha256").hexdigest()
+    return file_sha256(path)

@@ -148,7 +148,7 @@ class Store:
             manifest = {
                 **key.as_dict(),
                 "files": {
-                    file.relative_to(draft).as_posix(): _sha256(file)
+                    file.relative_to(draft).as_posix(): file_sha256(file)
                     for file in sorted(draft.rglob("*"))
                     if file.is_file()
                 },
@@ -180,7 +180,7 @@ class Store:
             manifest: dict[str, Any] = json.loads((path / KEY_FILE).read_text(encoding="utf-8"))
             if path in self._verified:
                 return manifest
-            damaged = [name for name, sha in manifest["files"].items() if _sha256(path / name) != sha]
+            damaged = [name for name, sha in manifest["files"].items() if file_sha256(path / name) != sha]
         except FileNotFoundError:
             if not path.exists():
                 return None
@@ -210,6 +210,7 @@ class Store:
         return frame.copy(deep=False)
 
 
-def _sha256(file: Path) -> str:
+def file_sha256(file: Path) -> str:
+    """SHA-256 (hex) of a file's bytes."""
     with file.open("rb") as stream:
         return hashlib.file_digest(stream, "sha256").hexdigest()

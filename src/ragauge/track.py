@@ -20,6 +20,7 @@ import pandas as pd
 from filelock import FileLock
 
 from ragauge.errors import ConfigError
+from ragauge.redact import redact
 
 if TYPE_CHECKING:
     from mlflow import MlflowClient
@@ -307,7 +308,7 @@ def _client(uri: str, experiment: str) -> tuple[MlflowClient, str]:
             location = (folder / "artifacts" / slug).absolute().as_uri() if folder is not None else None
             return client, client.create_experiment(experiment, artifact_location=location)
     except MlflowException as error:
-        raise ConfigError(f"MLflow at {_without_password(uri)}: {error}") from error
+        raise ConfigError(f"MLflow at {redact(uri)}: {error}") from error
     finally:
         if lock is not None:
             lock.release()
@@ -366,10 +367,6 @@ def _alive(pid: int) -> bool:
     except PermissionError:
         return True
     return pid > 0
-
-
-def _without_password(uri: str) -> str:
-    return re.sub(r"(://[^:/@]+):[^@]+@", r"\1:***@", uri)
 
 
 def flatten(config: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:

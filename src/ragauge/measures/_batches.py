@@ -8,11 +8,12 @@ from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from itertools import chain
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
 from ragauge.errors import ConfigError, DataError
+from ragauge.parts import runtime
 from ragauge.progress import progress
 
 NO_SYMBOL = 0xFFFFFFFF  # stands in no evidence: no code point, and more words than memory holds
@@ -94,9 +95,52 @@ def fold_contexts(batch: Batch) -> None:
     kernels().fold(batch.texts, batch.text_at, batch.ends, batch.ends_at)
 
 
+Encode = Callable[[Sequence[Sequence[str]], Sequence[str], Sequence[np.ndarray]], Batch]
+
+
+@dataclass(frozen=True)
+class BatchedMeasure:
+    """A measure whose kernel takes many topics at a time, over `threads` threads (0: every core).
+
+    A measure names itself, how texts become a batch, and the kernel that writes the matched symbols.
+    """
+
+    threads: int = runtime(0)
+    name: ClassVar[str]
+    version: ClassVar[int] = 1
+
+    def __post_init__(self) -> None:
+        check_threads(self.threads)
+
+    def score(self, evidence: Sequence[str], context: str, ends: np.ndarray) -> np.ndarray:
+        """float64 [len(evidence), len(ends)] in [0, 1]: evidence i in context[:ends[j]].
+
+        `ends` rise from 0 to len(context). Raises DataError on evidence that has nothing to match.
+        """
+        return self.score_all([evidence], [context], [ends])[0]
+
+    def score_all(
+        self, evidence: Sequence[Sequence[str]], contexts: Sequence[str], ends: Sequence[np.ndarray]
+    ) -> list[np.ndarray]:
+        """`score` of every context with its own evidence and ends, over threads."""
+        return score_batches(self.name, self.encode, self.match, evidence, contexts, ends, self.threads)
+
+    @staticmethod
+    def encode(
+        evidence: Sequence[Sequence[str]], contexts: Sequence[str], ends: Sequence[np.ndarray]
+    ) -> Batch:
+        """The texts of a batch as symbols."""
+        raise NotImplementedError
+
+    @staticmethod
+    def match(batch: Batch, out: np.ndarray) -> None:
+        """Writes the matched symbols, context by context and part by part."""
+        raise NotImplementedError
+
+
 def score_batches(
     what: str,
-    encode: Callable[[Sequence[Sequence[str]], Sequence[str], Sequence[np.ndarray]], Batch],
+    encode: Encode,
     match: Callable[[Batch, np.ndarray], None],
     evidence: Sequence[Sequence[str]],
     contexts: Sequence[str],

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -10,17 +9,15 @@ import numpy as np
 
 from ragauge.measures._batches import (
     Batch,
+    BatchedMeasure,
     character_batch,
-    check_threads,
     fold_contexts,
     kernels,
-    score_batches,
 )
-from ragauge.parts import runtime
 
 
 @dataclass(frozen=True)
-class Subsequence:
+class Subsequence(BatchedMeasure):
     """Share of each evidence text's characters that stand in a context in their order, gaps allowed.
 
     The longest common subsequence over the length of the evidence, white space folded on both sides. Of a
@@ -28,27 +25,11 @@ class Subsequence:
     core.
     """
 
-    threads: int = runtime(0)
     name: ClassVar[str] = "subsequence"
-    version: ClassVar[int] = 1
+    encode = staticmethod(character_batch)
 
-    def __post_init__(self) -> None:
-        check_threads(self.threads)
-
-    def score(self, evidence: Sequence[str], context: str, ends: np.ndarray) -> np.ndarray:
-        """float64 [len(evidence), len(ends)] in [0, 1]: evidence i in context[:ends[j]].
-
-        `ends` rise from 0 to len(context). Raises DataError on evidence that is white space only.
-        """
-        return self.score_all([evidence], [context], [ends])[0]
-
-    def score_all(
-        self, evidence: Sequence[Sequence[str]], contexts: Sequence[str], ends: Sequence[np.ndarray]
-    ) -> list[np.ndarray]:
-        """`score` of every context with its own evidence and ends, over threads."""
-        return score_batches(self.name, character_batch, _match, evidence, contexts, ends, self.threads)
-
-
-def _match(batch: Batch, out: np.ndarray) -> None:
-    fold_contexts(batch)
-    kernels().subsequences(*batch.arrays, batch.cut, out)
+    @staticmethod
+    def match(batch: Batch, out: np.ndarray) -> None:
+        """Writes the matched characters."""
+        fold_contexts(batch)
+        kernels().subsequences(*batch.arrays, batch.cut, out)

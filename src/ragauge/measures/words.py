@@ -13,18 +13,16 @@ import numpy as np
 from ragauge.measures._batches import (
     NO_SYMBOL,
     Batch,
-    check_threads,
+    BatchedMeasure,
     kernels,
     offsets,
-    score_batches,
 )
-from ragauge.parts import runtime
 
 _WORD = re.compile(r"[^\W_]+")
 
 
 @dataclass(frozen=True)
-class Words:
+class Words(BatchedMeasure):
     """Share of each evidence text's words that stand in a context in their order (ROUGE-L recall).
 
     A word is a longest run of letters and digits (`str.isalnum`), compared casefolded; a word that the end of
@@ -32,25 +30,19 @@ class Words:
     core. Source: Lin, ROUGE: a package for automatic evaluation of summaries, 2004, section 3.
     """
 
-    threads: int = runtime(0)
     name: ClassVar[str] = "words"
-    version: ClassVar[int] = 1
 
-    def __post_init__(self) -> None:
-        check_threads(self.threads)
+    @staticmethod
+    def encode(
+        evidence: Sequence[Sequence[str]], contexts: Sequence[str], ends: Sequence[np.ndarray]
+    ) -> Batch:
+        """The evidence and contexts as numbers of the evidence's words."""
+        return _word_batch(evidence, contexts, ends)
 
-    def score(self, evidence: Sequence[str], context: str, ends: np.ndarray) -> np.ndarray:
-        """float64 [len(evidence), len(ends)] in [0, 1]: evidence i in context[:ends[j]].
-
-        `ends` rise from 0 to len(context). Raises DataError on evidence without a word.
-        """
-        return self.score_all([evidence], [context], [ends])[0]
-
-    def score_all(
-        self, evidence: Sequence[Sequence[str]], contexts: Sequence[str], ends: Sequence[np.ndarray]
-    ) -> list[np.ndarray]:
-        """`score` of every context with its own evidence and ends, over threads."""
-        return score_batches(self.name, _word_batch, _match, evidence, contexts, ends, self.threads)
+    @staticmethod
+    def match(batch: Batch, out: np.ndarray) -> None:
+        """Writes the matched words."""
+        kernels().subsequences(*batch.arrays, batch.cut, out)
 
 
 def _word_batch(
@@ -87,10 +79,6 @@ def _word_batch(
         ends_at=offsets([len(of_context) for of_context in ends]),
         cut=np.array(cut, dtype=np.uint32),
     )
-
-
-def _match(batch: Batch, out: np.ndarray) -> None:
-    kernels().subsequences(*batch.arrays, batch.cut, out)
 
 
 def _fold_case(text: str) -> str | None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import re
 import tempfile
 from collections.abc import Sequence
@@ -55,7 +54,6 @@ def _client(uri: str) -> MlflowClient:
         raise ConfigError(
             f"no MLflow database at {local.group(1)}; name yours by --tracking-uri or MLFLOW_TRACKING_URI"
         )
-    os.environ["MLFLOW_ENABLE_ARTIFACTS_PROGRESS_BAR"] = "false"  # one bar a file, over ours
     from mlflow import MlflowClient
 
     return MlflowClient(uri)
