@@ -27,6 +27,7 @@ from ragauge.job import (
 )
 from ragauge.judges import ChatJudge, NoJudge
 from ragauge.parts import identity
+from ragauge.pipeline import Sample
 from ragauge.retrievers import BM25
 from small_pipeline import SmallPipelines
 
@@ -60,6 +61,21 @@ def test_every_group_becomes_its_part(configure: Configure) -> None:
     parts = instantiate_parts(configure("retriever=bm25", "retriever.top_k=7"))
     assert identity(parts.retriever) == identity(BM25(top_k=7))
     assert (parts.llm.kind, parts.judge.kind, parts.tokenizer.name) == ("none", "none", "words")
+
+
+def test_a_sample_is_no_part_of_the_judge(configure: Configure) -> None:
+    some = configure("judge=lexical", "judge.sample=20")
+    assert identity(instantiate_parts(some).judge) == identity(
+        instantiate_parts(configure("judge=lexical")).judge
+    )
+    assert make_pipeline(some, folder_of(Path("unused"))).sample == Sample(20, "uniform", 0)
+    assert make_pipeline(configure("judge=lexical"), folder_of(Path("unused"))).sample is None
+
+
+def test_a_sample_by_prediction_needs_a_predictor(configure: Configure) -> None:
+    asked = configure("judge=lexical", "judge.sample=20", "judge.sample_design=neyman")
+    with pytest.raises(ConfigError, match="give predictor="):
+        make_pipeline(asked, folder_of(Path("unused")))
 
 
 def test_the_config_error_of_a_part_comes_as_it_is(configure: Configure) -> None:

@@ -53,6 +53,23 @@ def test_no_verdict_at_all_is_a_share_of_its_own() -> None:
     assert values["correct_share"] == values["correct_share_hi"] == 0
 
 
+def test_of_a_sample_the_shares_are_those_of_all_topics() -> None:
+    # The prediction is right everywhere. Of the others 5 of 30 are right, of the judged one half; lambda is
+    # (0.25 / 10) / (0.1923 * (1/10 + 1/30)) = 0.975.
+    frame = outcomes([0.0] * 30 + [1.0] * 10, [1] * 5 + [None] * 25 + [5] * 5 + [None] * 5)
+    right = frame["ir_score"].to_numpy()
+    columns = {f"p{c}": 0.0 for c in (2, 3, 4)} | {"p1": 1 - right, "p5": right}
+    values = metrics.quality(frame.assign(judged=frame["label"].notna(), **columns), n_boot=50, seed=0)
+    assert values["correct_share"] == pytest.approx(0.025 * 0.5 + 0.975 / 6, abs=1e-3)
+    assert values["correct_share_classical"] == pytest.approx(0.5)
+    assert values["judge_share_1"] + values["correct_share"] == pytest.approx(1)
+    assert values["correct_share_lo"] < values["correct_share"] < values["correct_share_hi"]
+    assert values["judged_topics"] == 10
+    assert values["correct_share_effective_n"] > 10
+    assert values["ir_score"] == pytest.approx(0.25)
+    assert values["judge_share_missing"] == 0
+
+
 def test_without_replicates_there_are_values_and_no_intervals() -> None:
     frame = outcomes([1.0, 0.5, 0.25, 0.0], [5, 5, 4, 1])
     values = metrics.quality(frame, 0, 0)

@@ -23,7 +23,7 @@ from ragauge.generate import LACK_OF_INFORMATION, Extractive, NoLLM
 from ragauge.judges import LexicalJudge, NoJudge
 from ragauge.measures import Words
 from ragauge.parts import ChatModel, Dataset, Reply, Tools, runtime
-from ragauge.pipeline import Pipeline, file_digest
+from ragauge.pipeline import Pipeline, Sample, file_digest
 from ragauge.retrievers import BM25, NoRetrieval, Sim
 from small_pipeline import DOCS, TOPICS, SmallPipelines, replaced
 
@@ -423,6 +423,53 @@ def test_verdicts_made_elsewhere_are_checked_and_taken(small: SmallPipelines) ->
     job.set_verdicts(made_there)
     assert job.outcomes.set_index("qid")["label"].to_dict() == {"q1": 5, "q2": 4, "q3": 1}
     assert "verdicts" not in job.made
+
+
+# --- a sample of topics to judge --------------------------------------------------------------------------
+
+
+def test_only_the_sample_is_judged_and_the_rest_is_not_missing(small: SmallPipelines) -> None:
+    job = small(judge=FakeJudge({"q1": 5, "q2": 4, "q3": 1}), max_missing_share=0.0)
+    job.sample = Sample(2)
+    chosen = set(job.sampled.loc[job.sampled["judged"], "qid"])
+    assert len(chosen) == 2
+    assert set(job.verdicts["qid"]) == chosen
+    rows = job.outcomes.set_index("qid")
+    assert set(rows.index[rows["label"].notna()]) == chosen == set(rows.index[rows["judged"]])
+    (left_out,) = set(rows.index) - chosen
+    assert rows.loc[left_out, "judge_status"] == "not sampled"
+    assert job.answers["answer"].notna().all()
+
+
+def test_the_sample_depends_on_topics_and_seed_alone(small: SmallPipelines) -> None:
+    topics = [{**TOPICS[0], "qid": f"q{i}", "query": f"Who built the tower {i}?"} for i in range(12)]
+    jobs = [
+        small(topics=topics),
+        small(topics=topics, n_tokens=4, retriever=Sim(top_k=1)),
+        small(topics=topics),
+    ]
+    for job, seed in zip(jobs, (0, 0, 1), strict=True):
+        job.sample = Sample(5, seed=seed)
+    first, second, other = (set(job.sampled.loc[job.sampled["judged"], "qid"]) for job in jobs)
+    assert first == second != other
+    assert len(first) == 5
+
+
+def test_a_choice_made_elsewhere_decides_what_is_judged(small: SmallPipelines) -> None:
+    job = small(judge=FakeJudge({"q1": 5, "q2": 4, "q3": 1}))
+    job.sample = Sample(2, "neyman")
+    job.set_sampled(
+        pd.DataFrame({"qid": ["q3", "q1", "q2"], "stratum": [0, 1, 1], "judged": [True, False, True]})
+    )
+    labels = job.outcomes.set_index("qid")["label"]
+    assert labels.dropna().to_dict() == {"q2": 4, "q3": 1}
+    assert job.outcomes.set_index("qid")["stratum"].to_dict() == {"q1": 1, "q2": 1, "q3": 0}
+
+
+@pytest.mark.parametrize(("n", "design"), [(1, "uniform"), (0, "uniform"), (True, "uniform"), (5, "best")])
+def test_a_sample_out_of_range_is_refused(n: int, design: str) -> None:
+    with pytest.raises(ConfigError, match=r"judge\.sample"):
+        Sample(n, design)
 
 
 # --- outcomes ---------------------------------------------------------------------------------------------

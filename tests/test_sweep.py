@@ -18,6 +18,7 @@ import pytest
 from ragauge import sweep
 from ragauge.errors import DataError
 from ragauge.frames import JUDGE_CLASSES
+from ragauge.report import __main__ as report
 
 ROOT = Path(__file__).resolve().parents[1]
 SMALL = ["dataset.limit=12", "chunker=none", "bootstrap=50"]
@@ -164,6 +165,38 @@ def test_the_sweep_has_one_run_of_its_own_that_pooling_again_replaces(swept: Pat
     _, again = mlflow_runs(swept, "sweep")
     assert len(again) == 2
     assert {r.data.tags["sweep_id"] for r in again} == {r.data.tags["sweep_id"] for r in runs}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("design", ["uniform", "neyman"])
+def test_a_sample_of_topics_is_judged_the_same_for_every_retriever(swept: Path, tmp_path, design) -> None:
+    shutil.copytree(swept / ".ragauge", tmp_path / ".ragauge")
+    _, pooled = mlflow_runs(swept, "sweep")
+    code, out, err = run(
+        tmp_path,
+        *TWO_BY_TWO,
+        "judge.sample=8",
+        f"judge.sample_design={design}",
+        f"predictor=runs:/{pooled[0].info.run_id}/predictor",
+        f"tracking.uri=sqlite:///{swept / 'mlruns' / 'mlflow.db'}",
+        "tracking.experiment=sampled",
+    )
+    assert code == 0, err
+    assert "12 topics, 8 of them judged" in out
+    (folder,) = sweep_folders(tmp_path)
+    rows = pd.concat([pd.read_parquet(file) for file in folder.glob("*/outcomes.parquet")])
+    judged = rows[rows["judged"]].groupby(["retriever", "n_tokens"])["qid"].agg(frozenset)
+    assert len(judged) == 4
+    assert judged.nunique() == 1
+    assert len(judged.iloc[0]) == 8
+    assert rows.loc[~rows["judged"], "label"].isna().all()
+    for record in job_records(folder):
+        values = record["metrics"]
+        assert values["judged_topics"] == 8
+        assert values["correct_share_lo"] <= values["correct_share"] <= values["correct_share_hi"]
+        assert values["correct_share_effective_n"] > 0
+    assert report.main([str(folder)]) == 0
+    assert "A sample of topics was judged" in (folder / "report.html").read_text(encoding="utf-8")
 
 
 @pytest.mark.slow

@@ -57,6 +57,7 @@ class Config:
     bootstrap: int = 1000
     max_missing_share: float = 0.05
     estimate: Estimation = field(default_factory=Estimation)
+    human_labels: str | None = None
     predictor: str | None = None
     predictor_mismatch: str = "refuse"
     register_predictor: str | None = None

@@ -1,13 +1,15 @@
-"""Judging at the end of a sweep: all jobs' answers to a topic in one request (`judge.mode=batch`).
+"""Judging at the end of a sweep, once what all jobs retrieved and answered is known.
 
-The verdicts go back to each job's MLflow run. What the ledger holds is not asked again, so an interrupted
-judging goes on with `python -m ragauge.sweep <folder>`.
+All jobs' answers to a topic go into one request (`judge.mode=batch`), or the topics to judge are chosen by
+what all jobs retrieved (`judge.sample_design=neyman`). The verdicts go back to each job's MLflow run. What
+the ledger holds is not asked again: `python -m ragauge.sweep <folder>` goes on with an interrupted judging.
 """
 
 from __future__ import annotations
 
 import sys
 from collections.abc import Mapping, Sequence
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +17,16 @@ import pandas as pd
 
 from ragauge import metrics, track
 from ragauge.errors import RagaugeError
-from ragauge.job import RECORD_FILE, JobFolder, check_gates, log_verdicts, make_pipeline, write_json
+from ragauge.job import (
+    RECORD_FILE,
+    JobFolder,
+    check_gates,
+    fitting_predictor,
+    log_verdicts,
+    make_pipeline,
+    sample_topics,
+    write_json,
+)
 from ragauge.parts import identity
 from ragauge.pipeline import Pipeline
 from ragauge.store import canonical_json
@@ -24,21 +35,28 @@ from ragauge.store import canonical_json
 def judge_deferred(records: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
     """The records of a sweep's jobs, those that were waiting for their verdicts now with them.
 
-    Jobs that share judge and dataset are judged together. A job of which too many verdicts are missing is
-    recorded as failed; the others go on.
+    Jobs that share judge, sample and dataset are judged together. A job of which too many verdicts are
+    missing is recorded as failed; the others go on.
     """
     waiting = [record for record in records if record.get("deferred")]
     jobs = {int(record["number"]): _job(record) for record in waiting}
     groups: dict[str, list[int]] = {}
-    for number, (pipeline, _, _) in jobs.items():
-        same = canonical_json([identity(pipeline.parts.judge), pipeline.dataset.digest])
+    for number, (pipeline, cfg, _) in jobs.items():
+        sample = None if pipeline.sample is None else asdict(pipeline.sample)
+        same = canonical_json(
+            [identity(pipeline.parts.judge), pipeline.dataset.digest, sample, cfg.predictor]
+        )
         groups.setdefault(same, []).append(number)
     done = {}
     for numbers in groups.values():
-        verdicts, stability = _verdicts({number: jobs[number][0] for number in numbers})
+        pipelines = {number: jobs[number][0] for number in numbers}
+        one, cfg, _ = jobs[numbers[0]]
+        sample_topics(list(pipelines.values()), fitting_predictor(one, cfg))
+        batch = getattr(one.parts.judge, "mode", "") == "batch"
+        verdicts, stability = _verdicts(pipelines) if batch else ({}, {})
         for number in numbers:
             record = next(r for r in waiting if int(r["number"]) == number)
-            done[number] = _finish(record, *jobs[number], verdicts[number], stability)
+            done[number] = _finish(record, *jobs[number], verdicts.get(number), stability)
     return [done.get(int(record["number"]), record) for record in records]
 
 
@@ -60,7 +78,7 @@ def _verdicts(pipelines: Mapping[int, Pipeline]) -> tuple[dict[int, pd.DataFrame
     topics, evidence = one.dataset.frame("topics"), one.dataset.frame("evidence")
     candidates = pd.concat(
         [
-            pipeline.answers[["qid", "n_tokens", "answer"]].assign(candidate=str(number))
+            pipeline.to_judge(pipeline.answers)[["qid", "n_tokens", "answer"]].assign(candidate=str(number))
             for number, pipeline in pipelines.items()
         ],
         ignore_index=True,
@@ -81,14 +99,15 @@ def _finish(
     pipeline: Pipeline,
     cfg: Any,
     folder: JobFolder,
-    verdicts: pd.DataFrame,
+    verdicts: pd.DataFrame | None,
     stability: Mapping[str, float],
 ) -> dict[str, Any]:
     """Logs a job's verdicts into its run; the record as it is now, on disk, too."""
     tracker = track.Tracker(track.tracking_uri(cfg.tracking.uri), record["experiment"])
     try:
         with tracker.resume(record["run_id"]) as run:
-            pipeline.set_verdicts(verdicts)
+            if verdicts is not None:
+                pipeline.set_verdicts(verdicts)
             values = {**log_verdicts(pipeline, cfg, folder, run, record), **stability}
             run.metrics(values)
         record = {**record, "deferred": False, "metrics": {**record["metrics"], **values}}

@@ -8,7 +8,7 @@ import logging
 import os
 import tempfile
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -18,16 +18,18 @@ import pandas as pd
 from ragauge import metrics, track
 from ragauge.config import GROUPS, check_values
 from ragauge.errors import ConfigError, GateError, RagaugeError
+from ragauge.estimate.predictor import PROBABILITY_COLUMNS
 from ragauge.frames import JUDGE_CLASSES
+from ragauge.human import with_human_labels
 from ragauge.needs import describe_needs, needs
 from ragauge.parts import identity
-from ragauge.prediction import check_settings, predict, settings_of
+from ragauge.prediction import check_settings, predict, predict_right, settings_of
 from ragauge.redact import redact, redact_config
 
 if TYPE_CHECKING:
     from omegaconf import DictConfig
 
-    from ragauge.pipeline import Parts, Pipeline
+    from ragauge.pipeline import Parts, Pipeline, Sample
 
 log = logging.getLogger(__name__)
 
@@ -35,6 +37,9 @@ RECORD_FILE = "job.json"
 OUTCOMES_FILE = "outcomes.parquet"
 _TABLE_TOPICS = 1000  # above this many topics the table holds chunks and lengths instead of contexts
 _TABLE_CHUNKS = 10
+# Of the per-question table, where a sample was judged or people gave labels.
+_IF_THERE = ("human_label", "judged", "stratum", *PROBABILITY_COLUMNS)
+_SAMPLE_KEYS = ("sample", "sample_design")
 
 
 @dataclass(frozen=True)
@@ -111,14 +116,21 @@ def instantiate_parts(cfg: DictConfig, budget: str | None = None) -> Parts:
     """
     from hydra.errors import HydraException
     from hydra.utils import instantiate
+    from omegaconf import open_dict
 
     from ragauge.pipeline import Parts
 
     parts = {}
     for group in GROUPS:
+        node = cfg[group].copy()
+        if group == "judge":
+            # Which topics are judged is no part of the judge: what it said of a topic serves any sample.
+            with open_dict(node):
+                for key in _SAMPLE_KEYS:
+                    node.pop(key, None)
         try:
-            shared = {"budget": budget} if budget and cfg[group].get("budget", "") is None else {}
-            parts[group] = instantiate(cfg[group], **shared)
+            shared = {"budget": budget} if budget and node.get("budget", "") is None else {}
+            parts[group] = instantiate(node, **shared)
         except HydraException as error:
             cause: BaseException = error
             while cause.__cause__ is not None:
@@ -155,11 +167,16 @@ def _run(cfg: DictConfig, folder: JobFolder, record: dict[str, Any]) -> None:
         run.tag({"dataset_digest": pipeline.dataset.digest, **_descriptions(pipeline)})
         for reason in pipeline.dataset.frame("skipped")["skipped"]:
             log.warning("skipped: %s", reason)
-        record["deferred"] = folder.sweep is not None and getattr(pipeline.parts.judge, "mode", "") == "batch"
+        # Both need what other jobs of the sweep retrieved or answered.
+        together = getattr(pipeline.parts.judge, "mode", "") == "batch" or (
+            pipeline.sample is not None and pipeline.sample.design == "neyman"
+        )
+        record["deferred"] = folder.sweep is not None and together
         values = _log_retrieval(pipeline, cfg, folder, run, record)
         if record["deferred"]:
             values |= metrics.costs(pipeline.answers) | {"ir_score": values["ir_score"]}
         else:
+            sample_topics([pipeline], predictor)
             values |= log_verdicts(pipeline, cfg, folder, run, record)
         if predictor is not None:
             values |= _log_prediction(predictor, pipeline, cfg, run)
@@ -176,7 +193,7 @@ def _run(cfg: DictConfig, folder: JobFolder, record: dict[str, Any]) -> None:
 def _prepared(cfg: DictConfig, folder: JobFolder) -> tuple[Pipeline, Any]:
     """The stages and the predictor (None where none is asked for) of a job that nothing speaks against."""
     pipeline = make_pipeline(cfg, folder)
-    return pipeline, _load_predictor(pipeline, cfg)
+    return pipeline, fitting_predictor(pipeline, cfg)
 
 
 def make_pipeline(cfg: DictConfig, folder: JobFolder) -> Pipeline:
@@ -187,7 +204,39 @@ def make_pipeline(cfg: DictConfig, folder: JobFolder) -> Pipeline:
     check_values(cfg)
     parts = instantiate_parts(cfg, folder.sweep_id)
     parts.dataset.files()
-    return Pipeline(parts, Store(Path(cfg.store)), cfg.n_tokens, tuple(cfg.n_grid), cfg.max_missing_share)
+    store, grid = Store(Path(cfg.store)), tuple(cfg.n_grid)
+    return Pipeline(parts, store, cfg.n_tokens, grid, cfg.max_missing_share, _sample(cfg))
+
+
+def _sample(cfg: DictConfig) -> Sample | None:
+    """The judge's `sample` and `sample_design`; None where all topics are judged."""
+    from ragauge.pipeline import Sample
+
+    n, design = (cfg.judge.get(key) for key in _SAMPLE_KEYS)
+    if n is None:
+        return None
+    sample = Sample(n, design or "uniform", int(cfg.seed))
+    if sample.design == "neyman" and cfg.predictor is None:
+        raise ConfigError(
+            "judge.sample_design=neyman chooses topics by a predicted P(right): give predictor=<model URI>"
+        )
+    return sample
+
+
+def sample_topics(pipelines: Sequence[Pipeline], predictor: Any) -> None:
+    """Chooses the topics that are judged by their predicted P(5), the same ones for all of the pipelines.
+
+    Nothing is left to do where all topics are judged, or a uniform sample of them.
+    """
+    from ragauge.estimate import choose_topics
+
+    sample = pipelines[0].sample
+    if sample is None or sample.design == "uniform":
+        return
+    p5 = pd.concat([predict_right(predictor, pipeline.retrieved) for pipeline in pipelines])
+    chosen = choose_topics(p5, sample.n, seed=sample.seed, design="neyman")
+    for pipeline in pipelines:
+        pipeline.set_sampled(chosen)
 
 
 def _descriptions(pipeline: Pipeline) -> dict[str, str]:
@@ -237,11 +286,20 @@ def log_verdicts(
 ) -> dict[str, float]:
     """Estimates from the verdicts, logs their table, figure and predictor, and returns their metrics."""
     from ragauge import report
+    from ragauge.estimate import asked, cross_fit, ppi_shares
     from ragauge.frames import content_digest
     from ragauge.store import Key
 
     outcomes = pipeline.outcomes.assign(**{g: folder.choices.get(g, "?") for g in GROUPS})
-    estimates = metrics.estimate(outcomes, cfg.bootstrap, cfg.seed, **record["estimate"])
+    if cfg.human_labels is not None:
+        outcomes = with_human_labels(outcomes, Path(cfg.human_labels))
+    sampled = pipeline.sampled is not None and outcomes["label"].notna().any()
+    if sampled:
+        outcomes = cross_fit(outcomes, **record["estimate"], seed=cfg.seed)
+    else:
+        outcomes = outcomes.drop(columns=["stratum", "judged"], errors="ignore")
+    judged = asked(outcomes)
+    estimates = metrics.estimate(judged, cfg.bootstrap, cfg.seed, **record["estimate"])
     outcomes.to_parquet(folder.path / OUTCOMES_FILE, index=False)
     run.table(_per_question(pipeline, outcomes), "per_question.json")
     if cfg.trace:
@@ -251,11 +309,11 @@ def log_verdicts(
             "figure",
             report.FIGURES_VERSION,
             {"name": record["name"], "bootstrap": cfg.bootstrap, "seed": cfg.seed},
-            {"outcomes": content_digest(outcomes[["qid", "ir_score", "label"]])},
+            {"outcomes": content_digest(judged[["qid", "ir_score", "label"]])},
         )
 
         def draw(drawn: Path) -> None:
-            figure = report.sorted_scores(outcomes, estimates.thresholds, record["name"])
+            figure = report.sorted_scores(judged, estimates.thresholds, record["name"])
             report.save(figure, drawn / "sorted_scores.png")
 
         # A figure costs more than all other work of a job whose stages are in the store.
@@ -263,9 +321,12 @@ def log_verdicts(
         run.predictor(
             estimates.model, estimates.example, _settings(pipeline), registered_name=cfg.register_predictor
         )
+    if sampled:
+        run.table(ppi_shares(outcomes), "sampled_shares.json")
     return {
         **metrics.quality(outcomes, cfg.bootstrap, cfg.seed),
         **estimates.metrics,
+        **metrics.human(outcomes, cfg.bootstrap, cfg.seed),
         **metrics.costs(pipeline.answers),
         **metrics.costs(pipeline.verdicts, "judge_"),
     }
@@ -277,7 +338,7 @@ def _settings(pipeline: Pipeline) -> dict[str, Any]:
     return settings_of(identity(parts.measure), identity(parts.tokenizer), [pipeline.n_tokens])
 
 
-def _load_predictor(pipeline: Pipeline, cfg: DictConfig) -> Any:
+def fitting_predictor(pipeline: Pipeline, cfg: DictConfig) -> Any:
     """The configured predictor, None if there is none; ConfigError where it does not fit this job."""
     if cfg.predictor is None:
         return None
@@ -315,7 +376,7 @@ def _per_question(pipeline: Pipeline, outcomes: pd.DataFrame) -> pd.DataFrame:
     ]  # fmt: skip
     if len(rows) > _TABLE_TOPICS:
         columns.remove("context")
-    return rows[columns]
+    return rows[[*columns, *(c for c in _IF_THERE if c in rows)]]
 
 
 def _traces(pipeline: Pipeline, outcomes: pd.DataFrame) -> Iterator[track.TopicTrace]:

@@ -12,6 +12,7 @@ from typing import Any
 import pandas as pd
 
 from ragauge.estimate import (
+    Agreement,
     CrossValidation,
     Thresholds,
     bootstrap_mean,
@@ -19,7 +20,9 @@ from ragauge.estimate import (
     cross_validate,
     fit_predictor,
     fit_thresholds,
+    ppi_shares,
 )
+from ragauge.human import human_agreement, human_shares
 
 
 @dataclass(frozen=True)
@@ -37,8 +40,15 @@ class Estimates:
 
 
 def quality(outcomes: pd.DataFrame, n_boot: int, seed: int) -> dict[str, float]:
-    """IR score and correct share with 95 % intervals over topics, and the share of every judge class."""
+    """IR score and correct share with 95 % intervals over topics, and the share of every judge class.
+
+    Where only some topics were judged (columns judged and p1..p5), the shares are prediction-powered
+    estimates for all topics, beside the classical ones of correct and hallucination share (see `ppi_shares`).
+    """
     score = bootstrap_mean(outcomes["ir_score"], outcomes["qid"], n_boot, seed)
+    if "judged" in outcomes:
+        of_score = {"ir_score": score.value, "ir_score_lo": score.lo, "ir_score_hi": score.hi}
+        return of_score | _sampled_shares(ppi_shares(outcomes))
     right = bootstrap_mean(outcomes["label"].eq(5).fillna(False), outcomes["qid"], n_boot, seed)
     return {
         "ir_score": score.value,
@@ -48,6 +58,52 @@ def quality(outcomes: pd.DataFrame, n_boot: int, seed: int) -> dict[str, float]:
         "correct_share_lo": right.lo,
         "correct_share_hi": right.hi,
     }
+
+
+def _sampled_shares(shares: pd.DataFrame) -> dict[str, float]:
+    """The rows of `ppi_shares` as metrics; in full for the two shares that are headlines."""
+    by_name = shares.set_index("share").astype(float)
+    values = {str(name): float(value) for name, value in by_name["estimate"].items()}
+    for name in ("correct_share", "hallucination_share"):
+        row = by_name.loc[name].to_dict()
+        values |= {
+            f"{name}_{column}": row[column]
+            for column in ("lo", "hi", "effective_n", "classical", "classical_lo", "classical_hi")
+        }
+    return values | {"judged_topics": int(shares["n_judged"].iloc[0])}
+
+
+def human(outcomes: pd.DataFrame, n_boot: int, seed: int) -> dict[str, float]:
+    """The judge's agreement with people (column human_label), and prediction-powered shares of their classes.
+
+    {} without a human label. The shares take the judge's verdicts for predictions of the human labels, so
+    every topic needs its verdict: with a sample of judged topics there is the agreement alone.
+    """
+    if "human_label" not in outcomes or outcomes["human_label"].isna().all():
+        return {}
+    values = agreement(human_agreement(outcomes, n_boot, seed))
+    shares = human_shares(outcomes)
+    if shares is None:
+        return values
+    by_name = shares.set_index("share").astype(float)
+    for name in ("correct_share", "hallucination_share"):
+        row = by_name.loc[name].to_dict()
+        values |= {
+            f"human_{name}{suffix}": row[column]
+            for suffix, column in (("", "estimate"), ("_lo", "lo"), ("_hi", "hi"),
+                                   ("_effective_n", "effective_n"), ("_classical", "classical"))
+        }  # fmt: skip
+    return values
+
+
+def agreement(found: Agreement | None) -> dict[str, float]:
+    """How many human labels there are, Cohen's kappa and the share of equal labels; {} for None."""
+    if found is None:
+        return {}
+    values: dict[str, float] = {"human_labels": found.n + found.n_missing}
+    for name, measured in (("judge_kappa", found.kappa), ("judge_agreement", found.agreement)):
+        values |= {name: measured.value, f"{name}_lo": measured.lo, f"{name}_hi": measured.hi}
+    return values
 
 
 def estimate(

@@ -41,11 +41,12 @@ def needs(pipeline: Pipeline) -> dict[str, dict[str, float]]:
     if llm.kind == "chat":
         found["llm"] = llm.estimate(llm.prompts(topics, contexts), pipeline.store, seen=_seen)
     if judge.kind == "chat" and llm.kind != "none":
+        asked = pipeline.to_judge(topics)
         candidates = pd.DataFrame(
             {
-                "qid": topics["qid"],
+                "qid": asked["qid"],
                 "candidate": f"{next(_jobs)}",
-                "answer": pd.array([None] * len(topics), "str"),
+                "answer": pd.array([None] * len(asked), "str"),
             }
         )
         evidence = pipeline.dataset.frame("evidence")

@@ -19,6 +19,7 @@ import pandas as pd
 from ragauge import frames
 from ragauge.context import build_contexts, contexts_at
 from ragauge.errors import ConfigError, DataError, MissingError
+from ragauge.estimate import choose_topics
 from ragauge.measures import classics, mean_over_parts, part_scores, qrels_of
 from ragauge.parts import (
     ChatModel,
@@ -64,6 +65,21 @@ class Parts:
     judge: Judge
 
 
+@dataclass(frozen=True)
+class Sample:
+    """How many topics are judged and how they are chosen: `uniform`, or `neyman` by predicted P(5)."""
+
+    n: int
+    design: str = "uniform"
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.n, int) or isinstance(self.n, bool) or self.n < 2:
+            raise ConfigError(f"judge.sample={self.n}: allowed are integers of at least 2, null for all")
+        if self.design not in ("uniform", "neyman"):
+            raise ConfigError(f"judge.sample_design={self.design}: allowed are uniform, neyman")
+
+
 class _Incomplete(Exception):
     """Carries a frame with missing rows past the store, which keeps whole outputs only."""
 
@@ -77,6 +93,7 @@ class Pipeline:
     """One job: its parts, its budget, and the stages, each computed on first use.
 
     n_grid: budgets in tokens at which the score is laid out; n_tokens is added to it.
+    sample: which topics are judged; None is all of them.
     Attributes hold frames (see ragauge.frames); `seconds` the time of each stage in this process,
     `made` the names of the stages that were not in the store.
     """
@@ -86,6 +103,7 @@ class Pipeline:
     n_tokens: int
     n_grid: tuple[int, ...]
     max_missing_share: float = 1.0
+    sample: Sample | None = None
     seconds: dict[str, float] = field(default_factory=dict)
     made: list[str] = field(default_factory=list)
 
@@ -276,16 +294,39 @@ class Pipeline:
             },
         )
         frame = self._replies(
-            "answers", key, lambda: llm.answer(self.dataset.frame("topics"), self.contexts, self.tools)
+            "answers",
+            key,
+            lambda: llm.answer(self.dataset.frame("topics"), self.contexts, self.tools),
+            self.contexts["qid"],
         )
         if llm.kind != "none":
             self._check_missing("answers", frame["answer"])
         return frame
 
     @cached_property
+    def sampled(self) -> pd.DataFrame | None:
+        """Which topics are judged: [qid, stratum, judged]; None where all are. Uniform unless set."""
+        if self.sample is None:
+            return None
+        qids = self.dataset.frame("topics")["qid"]
+        even = pd.Series(0.5, index=qids)
+        return choose_topics(even, self.sample.n, seed=self.sample.seed, design="uniform")
+
+    def set_sampled(self, frame: pd.DataFrame) -> None:
+        """Takes a choice of topics that was made elsewhere, such as for all jobs of a sweep."""
+        self.__dict__["sampled"] = frame
+
+    def to_judge(self, frame: pd.DataFrame) -> pd.DataFrame:
+        """The rows of the topics that are judged."""
+        if self.sampled is None:
+            return frame
+        return frame[frame["qid"].isin(self.sampled.loc[self.sampled["judged"], "qid"])]
+
+    @cached_property
     def verdicts(self) -> pd.DataFrame:
-        """verdicts on this job's answers; stored when none is missing."""
+        """verdicts on this job's answers, those to judge; stored when none is missing."""
         judge = self.parts.judge
+        answers = self.to_judge(self.answers)
         key = Key(
             "verdicts",
             1,
@@ -293,15 +334,16 @@ class Pipeline:
             {
                 "topics": self.dataset.frame_digest("topics"),
                 "evidence": self.dataset.frame_digest("evidence"),
-                "answers": frames.content_digest(self.answers[["qid", "n_tokens", "answer", "status"]]),
+                "answers": frames.content_digest(answers[["qid", "n_tokens", "answer", "status"]]),
             },
         )
         frame = self._replies(
             "verdicts",
             key,
             lambda: judge.judge(
-                self.dataset.frame("topics"), self.dataset.frame("evidence"), self.answers, self.tools
+                self.dataset.frame("topics"), self.dataset.frame("evidence"), answers, self.tools
             ),
+            answers["qid"],
         )
         self._check_verdicts(frame)
         return frame
@@ -316,8 +358,8 @@ class Pipeline:
             self._check_missing("verdicts", frame["label"])
 
     @cached_property
-    def outcomes(self) -> pd.DataFrame:
-        """One row per topic at this n_tokens: qid, n_tokens, ir_score, answer, label, statuses and costs."""
+    def retrieved(self) -> pd.DataFrame:
+        """One row per topic at this n_tokens, before any LLM: query, answer_reference, ir_score, features."""
         scores = self.scores.frame("scores")
         at_n = scores[scores["n_tokens"] == self.n_tokens]
         rows = self.dataset.frame("topics").merge(
@@ -325,17 +367,27 @@ class Pipeline:
             on="qid",
             validate="one_to_one",
         )
+        rows = rows.rename(columns={"answer": "answer_reference"})
+        return rows.merge(self.features, on="qid", validate="one_to_one")
+
+    @cached_property
+    def outcomes(self) -> pd.DataFrame:
+        """`retrieved` with answer, label and statuses; where topics are sampled, stratum and judged, too."""
         answers = self.answers.rename(columns={"status": "answer_status", "error": "answer_error"})
-        rows = rows.rename(columns={"answer": "answer_reference"}).merge(
+        rows = self.retrieved.merge(
             answers[["qid", "answer", "answer_status", "answer_error"]], on="qid", validate="one_to_one"
         )
-        rows = rows.merge(self.features, on="qid", validate="one_to_one")
         keep = [c for c in ("qid", "label", "status", "raw", "reason") if c in self.verdicts]
-        return rows.merge(
+        rows = rows.merge(
             self.verdicts[keep].rename(columns={"status": "judge_status", "raw": "judge_raw"}),
             on="qid",
+            how="left",
             validate="one_to_one",
         )
+        if self.sampled is None:
+            return rows
+        rows["judge_status"] = rows["judge_status"].fillna("not sampled")
+        return rows.merge(self.sampled, on="qid", validate="one_to_one")
 
     @cached_property
     def features(self) -> pd.DataFrame:
@@ -373,13 +425,15 @@ class Pipeline:
             self.made.append(name)
         return entry
 
-    def _replies(self, name: str, key: Key, make: Callable[[], pd.DataFrame]) -> pd.DataFrame:
-        """Answers or verdicts: from the store (then marked as cached, at no cost) or made now."""
+    def _replies(
+        self, name: str, key: Key, make: Callable[[], pd.DataFrame], qids: pd.Series
+    ) -> pd.DataFrame:
+        """Answers or verdicts of the qids: from the store (then marked as cached, at no cost) or made now."""
         value = "answer" if name == "answers" else "label"
 
         def checked() -> Mapping[str, pd.DataFrame]:
             frame = frames.check(name, make())
-            lost = set(self.dataset.frame("topics")["qid"]) ^ set(frame["qid"])
+            lost = set(qids) ^ set(frame["qid"])
             if lost:
                 raise DataError(
                     f"{name} frame: {len(lost)} topic(s) missing or unknown, such as {min(lost)!r}"

@@ -61,8 +61,7 @@ def predict(model: Any, outcomes: pd.DataFrame, n_boot: int, seed: int) -> Predi
     `model` is a scikit-learn classifier of judge classes; `outcomes` has qid, query and the model's features.
     The intervals say how far other topics would move the shares; the model itself is taken as it is.
     """
-    features = tuple(str(name) for name in getattr(model, "feature_names_in_", ["ir_score"]))
-    probabilities = Predictor(model, features, 0, 0, 0).predict_proba(outcomes)
+    probabilities = _probabilities(model, outcomes)
     of_class = {c: probabilities[:, c - 1] for c in JUDGE_CLASSES}
     shares = {f"share_{c}": values for c, values in of_class.items()}
     shares["correct_share"] = of_class[5]
@@ -81,3 +80,14 @@ def predict(model: Any, outcomes: pd.DataFrame, n_boot: int, seed: int) -> Predi
     return Prediction(
         metrics, topics.sort_values(["risk", "qid"], ascending=[False, True], ignore_index=True)
     )
+
+
+def predict_right(model: Any, outcomes: pd.DataFrame) -> pd.Series:
+    """P(5) of every row, float64 indexed by qid; `model` and `outcomes` as in `predict`."""
+    return pd.Series(_probabilities(model, outcomes)[:, 4], index=outcomes["qid"])
+
+
+def _probabilities(model: Any, outcomes: pd.DataFrame) -> np.ndarray:
+    """float64 [rows, 5]."""
+    features = tuple(str(name) for name in getattr(model, "feature_names_in_", ["ir_score"]))
+    return Predictor(model, features, 0, 0, 0).predict_proba(outcomes)

@@ -13,7 +13,7 @@ import sys
 import tempfile
 import time
 import traceback
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -23,9 +23,18 @@ import pandas as pd
 from ragauge import metrics, report, study, track
 from ragauge.deferred import judge_deferred
 from ragauge.errors import DataError, RagaugeError
-from ragauge.estimate import compare_pairs, fit_thresholds, leaderboard, share_by_zone
+from ragauge.estimate import (
+    Agreement,
+    asked,
+    compare_pairs,
+    fit_thresholds,
+    leaderboard,
+    ppi_shares,
+    share_by_zone,
+)
 from ragauge.estimate.transfer import Transfer, leave_one_out
 from ragauge.frames import JUDGE_CLASSES
+from ragauge.human import human_agreement, human_shares
 from ragauge.job import OUTCOMES_FILE, RECORD_FILE
 from ragauge.needs import describe_needs, total
 from ragauge.prediction import settings_of
@@ -36,6 +45,7 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
+TRANSFER_GROUPS = ("retriever", "dataset", "chunker", "llm")
 _SHARE_COLUMNS = [*(f"judge_share_{c}" for c in JUDGE_CLASSES), "judge_share_missing"]
 _SUMMED = ("llm_calls", "llm_calls_cached", "prompt_tokens", "completion_tokens", "cost_usd")
 
@@ -127,13 +137,17 @@ def _records(folder: Path) -> list[dict[str, Any]]:
 
 
 def _outcomes(records: Sequence[Mapping[str, Any]]) -> pd.DataFrame:
-    return pd.concat(
+    outcomes = pd.concat(
         [
             pd.read_parquet(Path(record["folder"]) / OUTCOMES_FILE).assign(system=system)
             for record, system in zip(records, _systems(records), strict=True)
         ],
         ignore_index=True,
     )
+    if "judged" in outcomes:  # there may be jobs that judged all topics beside those that judged a sample
+        outcomes["judged"] = outcomes["judged"].ne(False)
+        outcomes["stratum"] = outcomes["stratum"].fillna(0)
+    return outcomes
 
 
 def system_names(overrides: Sequence[Sequence[str]]) -> list[str]:
@@ -158,7 +172,7 @@ def _track(sweep: Sweep, folder: Path) -> None:
     first = sweep.records[0]
     start = time.perf_counter()
     content = pooled(sweep)
-    board, estimates, moved = content.board, content.estimates, content.transfer
+    board, estimates = content.board, content.estimates
     judged = estimates.model is not None
 
     tags = {
@@ -189,7 +203,8 @@ def _track(sweep: Sweep, folder: Path) -> None:
             run.predictor(estimates.model, estimates.example, _settings(sweep))
         values = {
             **estimates.metrics,
-            **({} if moved is None else _transfer_metrics(moved)),
+            **_transfer_metrics(content.transfers),
+            **metrics.agreement(content.agreement),
             **{key: sum(r["metrics"][key] for r in sweep.records)
                for name in _SUMMED for key in (name, f"judge_{name}")},
             "jobs": len(sweep.records),
@@ -208,9 +223,10 @@ def pooled(sweep: Sweep) -> report.ReportContent:
     """Everything that is computed over the jobs of a sweep: what its run logs and its report shows."""
     n_boot, seed = int(sweep.records[0]["bootstrap"]), int(sweep.records[0]["seed"])
     at_n = sweep.outcomes[sweep.outcomes["n_tokens"] == sweep.n_tokens]
-    estimates = metrics.estimate(sweep.outcomes, n_boot, seed, **sweep.records[0]["estimate"])
+    judged = asked(sweep.outcomes)
+    estimates = metrics.estimate(judged, n_boot, seed, **sweep.records[0]["estimate"])
     board = leaderboard(at_n, "system", n_boot, seed)
-    moved = _transfer(sweep, n_boot, seed) if estimates.model is not None else None
+    moved = _transfers(sweep, n_boot, seed) if estimates.model is not None else {}
     systems = _systems(sweep.records)
     of_job = {(s, int(r["n_tokens"])): r for s, r in zip(systems, sweep.records, strict=True)}
     return report.ReportContent(
@@ -224,31 +240,62 @@ def pooled(sweep: Sweep) -> report.ReportContent:
         pairs=compare_pairs(at_n, "system", n_boot, seed),
         curves=_score_curves(sweep),
         estimates=estimates,
-        zones=share_by_zone(sweep.outcomes, estimates.thresholds.h.value, estimates.thresholds.k.value),
-        transfer=moved,
+        zones=share_by_zone(judged, estimates.thresholds.h.value, estimates.thresholds.k.value, n_boot, seed),
+        transfers=moved,
+        sampled=_by_system(at_n, _sampled),
+        agreement=_agreement(sweep, n_boot, seed),
+        human_shares=_by_system(at_n, human_shares) if "human_label" in at_n else None,
         topics=report.read_topics(report.worth_reading(sweep.outcomes), of_job),
         figures=_figures(sweep, estimates, board, moved),
     )
 
 
-def _transfer(sweep: Sweep, n_boot: int, seed: int) -> Transfer | None:
-    """Leave one retriever out, where there are several."""
-    if sweep.outcomes["retriever"].nunique() < 2:
-        return None
-    return leave_one_out(
-        sweep.outcomes, "retriever", **sweep.records[0]["estimate"], n_boot=n_boot, seed=seed
-    )
-
-
-def _transfer_metrics(moved: Transfer) -> dict[str, float]:
-    """How far predicted class shares of an unseen retriever are from the judged ones."""
+def _transfers(sweep: Sweep, n_boot: int, seed: int) -> dict[str, Transfer]:
+    """Leave one retriever, dataset, chunker or LLM out, where the sweep has several."""
+    rows = asked(sweep.outcomes)
+    if rows["dataset"].nunique() > 1:  # topics of two collections are different ones, whatever their qids
+        rows = rows.assign(qid=rows["dataset"] + "/" + rows["qid"])
     return {
-        "transfer_mae": moved.mean_absolute_error.value,
-        "transfer_mae_lo": moved.mean_absolute_error.lo,
-        "transfer_mae_hi": moved.mean_absolute_error.hi,
-        "transfer_mae_base": moved.mean_absolute_error_base.value,
-        "transfer_kendall_tau": moved.kendall_tau.value,
+        by: leave_one_out(rows, by, **sweep.records[0]["estimate"], n_boot=n_boot, seed=seed)
+        for by in TRANSFER_GROUPS
+        if rows.loc[rows["label"].notna(), by].nunique() > 1
     }
+
+
+def _transfer_metrics(transfers: Mapping[str, Transfer]) -> dict[str, float]:
+    """How far predicted class shares of what was left out are from the judged ones."""
+    values: dict[str, float] = {}
+    for by, moved in transfers.items():
+        name = "transfer" if by == "retriever" else f"transfer_{by}"
+        values |= {
+            f"{name}_mae": moved.mean_absolute_error.value,
+            f"{name}_mae_lo": moved.mean_absolute_error.lo,
+            f"{name}_mae_hi": moved.mean_absolute_error.hi,
+            f"{name}_mae_base": moved.mean_absolute_error_base.value,
+            f"{name}_kendall_tau": moved.kendall_tau.value,
+        }
+    return values
+
+
+def _by_system(
+    rows: pd.DataFrame, shares: Callable[[pd.DataFrame], pd.DataFrame | None]
+) -> pd.DataFrame | None:
+    """The shares of every system one below the other, with a column system; None where none has any."""
+    found = {system: shares(part) for system, part in rows.groupby("system", sort=False)}
+    known = [frame.assign(system=system) for system, frame in found.items() if frame is not None]
+    return pd.concat(known, ignore_index=True) if known else None
+
+
+def _sampled(rows: pd.DataFrame) -> pd.DataFrame | None:
+    """Shares of all topics from the few that were judged; None where all were."""
+    return ppi_shares(rows) if len(asked(rows)) < len(rows) else None
+
+
+def _agreement(sweep: Sweep, n_boot: int, seed: int) -> Agreement | None:
+    """The judge beside people, over all jobs; None where nobody labelled an answer."""
+    if "human_label" not in sweep.outcomes or sweep.outcomes["human_label"].isna().all():
+        return None
+    return human_agreement(sweep.outcomes, n_boot, seed, ("qid", "system", "n_tokens"))
 
 
 def _score_curves(sweep: Sweep) -> dict[str, dict[int, float]]:
@@ -263,11 +310,13 @@ def _score_curves(sweep: Sweep) -> dict[str, dict[int, float]]:
 def _step_charts(sweep: Sweep, seed: int) -> dict[str, dict[int, float]]:
     """MLflow step charts over n_tokens: IR score and correct share by system, pooled thresholds by budget."""
     charts = {f"ir_score_at_n/{_slug(s)}": curve for s, curve in _score_curves(sweep).items()}
+    for record, system in zip(sweep.records, _systems(sweep.records), strict=True):
+        if record["metrics"]["judge_share_missing"] < 1:
+            chart = charts.setdefault(f"correct_share_at_n/{_slug(system)}", {})
+            chart[int(record["n_tokens"])] = record["metrics"]["correct_share"]
     judged = sweep.outcomes[sweep.outcomes["label"].notna()]
     for n in sorted(judged["n_tokens"].unique().tolist()):
-        rows = sweep.outcomes[sweep.outcomes["n_tokens"] == n]
-        for system, share in rows["label"].eq(5).fillna(False).groupby(rows["system"]).mean().items():
-            charts.setdefault(f"correct_share_at_n/{_slug(str(system))}", {})[n] = share
+        rows = judged[judged["n_tokens"] == n]
         fitted = fit_thresholds(rows, n_boot=0, seed=seed)
         charts.setdefault("threshold_h_at_n", {})[n] = fitted.h.value
         charts.setdefault("threshold_k_at_n", {})[n] = fitted.k.value
@@ -283,7 +332,7 @@ def _figures(
     sweep: Sweep,
     estimates: metrics.Estimates,
     board: pd.DataFrame,
-    moved: Transfer | None,
+    transfers: Mapping[str, Transfer],
 ) -> dict[str, Figure]:
     """The sweep's figures by name; those of the judge classes only where there are verdicts."""
     hotpot = sweep.records[0]["choices"]["dataset"] == "hotpotqa"
@@ -300,13 +349,13 @@ def _figures(
         shares = pd.concat([shares, published])
     figures["judge_shares"] = report.judge_shares(shares, f"Judge classes at N = {sweep.n_tokens} tokens")
     title = "All systems and budgets of the sweep, and its thresholds"
-    figures["sorted_scores"] = report.sorted_scores(sweep.outcomes, estimates.thresholds, title)
+    figures["sorted_scores"] = report.sorted_scores(asked(sweep.outcomes), estimates.thresholds, title)
     curve = estimates.validation.reliability
     figures["reliability"] = report.reliability(
         {"P(5, right)": curve[curve["n"] > 0]}, "Out-of-fold reliability of the predictor"
     )
-    if moved is not None:
-        figures["transfer"] = report.transfer(moved.table)
+    for by, moved in transfers.items():
+        figures[f"transfer_{by}"] = report.transfer(moved.table)
     return figures
 
 
@@ -322,8 +371,13 @@ def _write_tables(sweep: Sweep, content: report.ReportContent, out: Path) -> Non
         content.pairs.to_csv(out / "paired_tests.csv", index=False)
     if content.estimates.model is not None:
         content.zones.to_csv(out / "zones.csv", index=False)
-    if content.transfer is not None:
-        content.transfer.table.to_csv(out / "transfer.csv", index=False)
+    for by, moved in content.transfers.items():
+        moved.table.to_csv(out / f"transfer_{by}.csv", index=False)
+    for name, frame in (("sampled_shares", content.sampled), ("human_shares", content.human_shares)):
+        if frame is not None:
+            frame.to_csv(out / f"{name}.csv", index=False)
+    if content.agreement is not None:
+        content.agreement.confusion.to_csv(out / "judge_agreement.csv")
     keys = ["system", "retriever", "n_tokens", "qid", "ir_score", "label"]
     sweep.outcomes[keys].to_csv(out / "outcomes.csv", index=False)
 

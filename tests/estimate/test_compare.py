@@ -8,7 +8,7 @@ import pandas as pd
 import pytest
 
 from ragauge.errors import DataError
-from ragauge.estimate import bootstrap_mean, compare_pairs, judge_agreement, leaderboard
+from ragauge.estimate import bootstrap_mean, compare_pairs, judge_agreement, leaderboard, ppi_shares
 from ragauge.estimate.compare import mcnemar_p, sign_flip_p
 
 
@@ -142,6 +142,32 @@ def test_the_leaderboard_without_a_judge():
     assert (board["judge_share_missing"] == 1).all()
     assert board["correct_same_as_best"].isna().all()
     assert board["ir_score_same_as_best"].all()
+
+
+def test_a_leaderboard_of_sampled_judging_gives_shares_of_all_and_tests_what_was_judged():
+    rng = np.random.default_rng(0)
+    parts = []
+    for system, shift in (("a", 0.0), ("b", 0.3)):
+        score = np.clip(rng.random(60) - shift, 0, 1)
+        label = np.where(rng.random(60) < score, 5, 1).astype(object)
+        label[20:] = None
+        p = {"p1": 1 - score, "p2": 0.0, "p3": 0.0, "p4": 0.0, "p5": score}
+        qids = [f"q{i}" for i in range(60)]
+        part = pd.DataFrame(
+            {"qid": qids, "retriever": system, "ir_score": score, "judged": np.arange(60) < 20}
+        )
+        parts.append(part.assign(label=pd.array(label, dtype="Int8"), **p))
+    frame = pd.concat(parts, ignore_index=True)
+    board = leaderboard(frame, n_boot=50).set_index("retriever")
+    for system, part in frame.groupby("retriever"):
+        alone = ppi_shares(part).set_index("share")
+        assert board.loc[system, "correct_share"] == alone.loc["correct_share", "estimate"]
+        assert board.loc[system, "correct_share_lo"] == alone.loc["correct_share", "lo"]
+    assert board["n_judged"].tolist() == [20, 20]
+    assert board["n_topics"].tolist() == [60, 60]
+    pairs = compare_pairs(frame, n_boot=50).set_index("measure")
+    assert pairs.loc["correct", "n"] == 20
+    assert pairs.loc["ir_score", "n"] == 60
 
 
 def test_a_leaderboard_of_one_under_any_column():

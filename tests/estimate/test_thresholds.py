@@ -258,6 +258,18 @@ def test_share_by_zone_by_hand():
     assert zones.loc["between", "difference"] == 1 / 8
 
 
+def test_the_difference_of_a_zone_has_an_interval_over_topics():
+    rng = np.random.default_rng(0)
+    frame = pd.DataFrame({"qid": [f"q{i}" for i in range(200)], "ir_score": rng.random(200)})
+    frame["label"] = np.where(frame["ir_score"] > 0.5, 5, 1)
+    zones = share_by_zone(frame, h=0.5, k=0.5, n_boot=200).set_index("zone")
+    assert zones.loc["above_k", ["difference", "lo", "hi"]].tolist() == [0, 0, 0]
+    biased = share_by_zone(frame, h=0.2, k=0.8, n_boot=500).set_index("zone").loc["above_k"]
+    error = np.sqrt(0.3 * 0.7 / 200)  # of a share of 0.3 that score and judge see differently
+    assert biased["hi"] - biased["lo"] == pytest.approx(2 * 1.96 * error, rel=0.2)
+    assert biased["lo"] < biased["difference"] < biased["hi"]
+
+
 def test_share_by_zone_with_crossed_or_unknown_thresholds():
     frame = outcomes([0.1, 0.5, 0.9], [1, 4, 5])
     crossed = share_by_zone(frame, h=0.7, k=0.3).set_index("zone")["share"]

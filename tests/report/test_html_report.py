@@ -30,7 +30,7 @@ NASTY = f'{SCRIPT}<img src="https://example.org/x.png" onerror="alert(2)"></styl
 FACT, OTHER = "The tower is 330 metres tall.", "It was finished in 1889."
 TOPICS = [f"q{i:02}" for i in range(24)]
 SYSTEMS, BUDGETS = ("bm25", "sim"), (100, 300)
-FIGURES = {"ir_score_by_n", "judge_shares", "sorted_scores", "reliability", "transfer"}
+FIGURES = {"ir_score_by_n", "judge_shares", "sorted_scores", "reliability", "transfer_retriever"}
 
 
 def outcomes(system: str, n: int, judged: bool) -> pd.DataFrame:
@@ -55,6 +55,7 @@ def outcomes(system: str, n: int, judged: bool) -> pd.DataFrame:
             "judge_raw": f'{{"label": 4}} {NASTY}',
             "dataset": "towers",
             "retriever": system,
+            "chunker": "none",
             "llm": "chat",
         }
     )

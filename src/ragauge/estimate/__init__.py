@@ -2,7 +2,7 @@
 
 from ragauge.estimate.compare import Agreement, compare_pairs, judge_agreement, leaderboard
 from ragauge.estimate.intervals import Estimate, bootstrap_mean, topic_bootstrap
-from ragauge.estimate.outcomes import class_shares
+from ragauge.estimate.outcomes import asked, class_shares
 from ragauge.estimate.ppi import choose_topics, cross_fit, ppi_shares
 from ragauge.estimate.predictor import (
     CrossValidation,
@@ -22,6 +22,7 @@ __all__ = [
     "Threshold",
     "Thresholds",
     "Transfer",
+    "asked",
     "bootstrap_mean",
     "choose_topics",
     "class_shares",

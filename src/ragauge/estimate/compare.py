@@ -22,11 +22,13 @@ from ragauge.estimate.outcomes import (
     CLASSES,
     GROUP_COLUMNS,
     RIGHT,
+    asked,
     check_outcomes,
     class_shares,
     labels_of,
     topic_codes,
 )
+from ragauge.estimate.ppi import ppi_shares
 
 _SIGN_FLIPS = 9999
 _BLOCK = 2_000_000  # elements of one block of sign flips
@@ -77,7 +79,10 @@ def _holm(p: np.ndarray) -> np.ndarray:
 
 
 def _by_topic(frame: pd.DataFrame, group: str) -> dict[str, pd.DataFrame]:
-    """Tables [qid x group] of the measures: `ir_score`, and `correct` (0, 1) where any row has a label."""
+    """Tables [qid x group] of the measures: `ir_score`, and `correct` (0, 1) where any row has a label.
+
+    `correct` is NaN for a topic that a sample left out, so that pairs are compared on the judged topics.
+    """
     check_outcomes(frame, keys=("qid", group))
     twice = frame.duplicated(["qid", group])
     if twice.any():
@@ -87,7 +92,9 @@ def _by_topic(frame: pd.DataFrame, group: str) -> dict[str, pd.DataFrame]:
             f"per topic and {group} (choose one n_tokens)"
         )
     labels = labels_of(frame)
-    flat = frame[["qid", group, "ir_score"]].assign(correct=(labels == RIGHT).astype(float))
+    correct = (labels == RIGHT).astype(float)
+    correct[~frame.index.isin(asked(frame).index)] = np.nan
+    flat = frame[["qid", group, "ir_score"]].assign(correct=correct)
     measures = ("ir_score", "correct") if (labels > 0).any() else ("ir_score",)
     return {measure: flat.pivot(index="qid", columns=group, values=measure) for measure in measures}
 
@@ -152,12 +159,13 @@ def leaderboard(
 ) -> pd.DataFrame:
     """A row per group, the best IR score first: scores and shares with intervals, and who shares first place.
 
-    `frame` has one row per topic and group (one n_tokens). Columns: the group, `n_topics`, `ir_score`,
-    `ir_score_lo`, `ir_score_hi`, `judge_share_1`..`_5`, `judge_share_missing`, `hallucination_share`,
-    `correct_share`, `correct_share_lo`, `correct_share_hi`, and `ir_score_same_as_best`,
-    `correct_same_as_best`: true for the best and for those whose difference from it is not significant at
-    alpha after Holm's correction over all pairs (see `compare_pairs`). Shares of a group without any label
-    are NaN; `correct_same_as_best` is then missing (pd.NA).
+    `frame` has one row per topic and group (one n_tokens). Columns: the group, `n_topics`, `n_judged`,
+    `ir_score`, `ir_score_lo`, `ir_score_hi`, `judge_share_1`..`_5`, `judge_share_missing`,
+    `hallucination_share`, `correct_share`, `correct_share_lo`, `correct_share_hi`, and
+    `ir_score_same_as_best`, `correct_same_as_best`: true for the best and for those whose difference from it
+    is not significant at alpha after Holm's correction over all pairs (see `compare_pairs`). Shares of a
+    group without any label are NaN; `correct_same_as_best` is then missing (pd.NA). Where a sample of the
+    topics was judged, the shares are those of `ppi_shares`.
     """
     tables = _by_topic(frame, group)
     if frame.empty:
@@ -167,11 +175,15 @@ def leaderboard(
     rows = []
     for name, part in frame.groupby(group, sort=True):
         score = means["ir_score"][name]
-        row = {group: name, "n_topics": score.n}
+        row = {group: name, "n_topics": score.n, "n_judged": len(asked(part))}
         row |= {"ir_score": score.value, "ir_score_lo": score.lo, "ir_score_hi": score.hi}
         row |= class_shares(part) | {"correct_share_lo": float("nan"), "correct_share_hi": float("nan")}
         if part["label"].isna().all():
             row |= {c: float("nan") for c in row if "share" in c and c != "judge_share_missing"}
+        elif len(asked(part)) < len(part):
+            shares = ppi_shares(part).set_index("share").astype(float)
+            row |= {str(share): value for share, value in shares["estimate"].items()}
+            row |= {f"correct_share_{side}": shares[side]["correct_share"] for side in ("lo", "hi")}
         else:
             row |= {
                 "correct_share_lo": means["correct"][name].lo,

@@ -2,7 +2,8 @@
 
 Columns: `qid`, `ir_score` in [0, 1], `label` (judge class 1..5 or missing), and for pooled outcomes the
 columns that tell rows of a topic apart (`retriever`, `n_tokens`, `dataset`, `chunker`, `llm`). A missing
-label is left out of fits and counted; shares are over all rows.
+label is left out of fits and counted; shares are over all rows. Where only a sample of topics was judged,
+`judged` (bool), `stratum` and `p1`..`p5` say which and with what prediction (see `ragauge.estimate.ppi`).
 """
 
 from __future__ import annotations
@@ -57,6 +58,11 @@ def check_outcomes(
                 f"outcomes: column {column}, row {row} ({who}): {values.iloc[row]} is not {expected}"
             )
     return frame
+
+
+def asked(frame: pd.DataFrame) -> pd.DataFrame:
+    """The rows that a judge was asked about: all, but for topics that a sample left out."""
+    return frame[frame["judged"].astype(bool)] if "judged" in frame else frame
 
 
 def labels_of(frame: pd.DataFrame) -> np.ndarray:

@@ -17,7 +17,7 @@ import numpy as np
 import pandas as pd
 
 from ragauge.errors import DataError
-from ragauge.estimate.intervals import LEVEL, percentile_interval, topic_weights
+from ragauge.estimate.intervals import LEVEL, bootstrap_mean, percentile_interval, topic_weights
 from ragauge.estimate.outcomes import LACK, RIGHT, check_outcomes, labels_of, topic_codes
 
 Side = Literal["above", "below"]
@@ -245,32 +245,37 @@ def fit_thresholds(
     )
 
 
-def share_by_zone(frame: pd.DataFrame, h: float, k: float) -> pd.DataFrame:
+def share_by_zone(
+    frame: pd.DataFrame, h: float, k: float, n_boot: int = 1000, seed: int = 0, level: float = LEVEL
+) -> pd.DataFrame:
     """What the thresholds would make of the classes, beside what the judge found.
 
-    Returns [zone, share, classes, judged_share, difference], one row each for `above_k` against class 5,
-    `between` against classes 2 to 4, `below_h` against class 1, and `missing` for rows without a verdict
-    (share 0). Shares are over all rows, difference is share less judged_share. A score on a threshold is
-    between; should h lie above k, a score above k counts there and not as below h. Shares are NaN where h or
-    k is.
+    Returns [zone, share, classes, judged_share, difference, lo, hi], one row each for `above_k` against
+    class 5, `between` against classes 2 to 4, `below_h` against class 1, and `missing` for rows without a
+    verdict (share 0). Shares are over all rows, difference is share less judged_share, lo and hi its interval
+    over topics for these h and k. A score on a threshold is between; should h lie above k, a score above k
+    counts there and not as below h. Shares are NaN where h or k is.
     """
     check_outcomes(frame)
     scores = frame["ir_score"].to_numpy(dtype=float)
     labels = labels_of(frame)
-    n = max(len(frame), 1)
     above = scores > k
     below = (scores < h) & ~above
     known = not (math.isnan(h) or math.isnan(k))
-    counts = [above.sum(), (~above & ~below).sum(), below.sum(), 0]
-    zones = pd.DataFrame(
+    said = np.column_stack([above, ~above & ~below, below, np.zeros(len(frame), bool)]).astype(float)
+    if not known:
+        said[:] = np.nan
+    judged = np.column_stack([np.isin(labels, c) for c in ([RIGHT], [2, 3, 4], [LACK], [0])]).astype(float)
+    n = max(len(frame), 1)
+    gaps = [bootstrap_mean(gap, frame["qid"], n_boot, seed, level) for gap in (said - judged).T]
+    return pd.DataFrame(
         {
             "zone": ["above_k", "between", "below_h", "missing"],
-            "share": [c / n if known else float("nan") for c in counts],
+            "share": said.sum(axis=0) / n,
             "classes": ["5", "2, 3, 4", "1", ""],
-            "judged_share": [
-                float(np.isin(labels, classes).sum() / n) for classes in ([RIGHT], [2, 3, 4], [LACK], [0])
-            ],
+            "judged_share": judged.sum(axis=0) / n,
+            "difference": (said.sum(axis=0) - judged.sum(axis=0)) / n,
+            "lo": [gap.lo for gap in gaps],
+            "hi": [gap.hi for gap in gaps],
         }
     )
-    zones["difference"] = zones["share"] - zones["judged_share"]
-    return zones

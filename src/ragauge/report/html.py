@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from jinja2 import Template
     from matplotlib.figure import Figure
 
-    from ragauge.estimate import Transfer
+    from ragauge.estimate import Agreement, Transfer
     from ragauge.metrics import Estimates
 
 _LIBRARIES = ("numpy", "pandas", "scipy", "scikit-learn", "statsmodels", "mlflow", "torch", "matplotlib")
@@ -58,9 +58,11 @@ class ReportContent:
 
     `records` and `failed` are what its jobs left in `job.json`; `systems` names the system of each record.
     `board` and `pairs` are those of `leaderboard` and `compare_pairs` at n_tokens, `zones` that of
-    `share_by_zone`, `curves` the mean IR score {system: {n_tokens: score}}. `transfer` is None where there is
-    one retriever only. `figures` are by name: ir_score_by_n, judge_shares, sorted_scores, reliability,
-    transfer; one that is not there is not shown. `estimates.model` is None where no row has a verdict.
+    `share_by_zone`, `curves` the mean IR score {system: {n_tokens: score}}. `transfers` are by what was left
+    out (retriever, dataset, chunker, llm). `sampled` and `human_shares` are those of `ppi_shares` with a
+    column system, None where all topics were judged, or people labelled none; `agreement` is None there, too.
+    `figures` are by name: ir_score_by_n, judge_shares, sorted_scores, reliability, transfer_<group>; one that
+    is not there is not shown. `estimates.model` is None where no row has a verdict.
     """
 
     sweep_id: str
@@ -74,7 +76,10 @@ class ReportContent:
     curves: Mapping[str, Mapping[int, float]]
     estimates: Estimates
     zones: pd.DataFrame
-    transfer: Transfer | None
+    transfers: Mapping[str, Transfer]
+    sampled: pd.DataFrame | None
+    agreement: Agreement | None
+    human_shares: pd.DataFrame | None
     topics: Sequence[Topic]
     figures: Mapping[str, Figure]
     versions: Mapping[str, str] = field(default_factory=versions)
@@ -111,7 +116,9 @@ def _html(content: ReportContent) -> str:
         classics={key: name for key, name in _CLASSICS.items() if key in content.records[0]["metrics"]},
         zones=content.zones.to_dict("records"),
         measures=content.estimates.validation.estimates,
-        transfer_rows=[] if content.transfer is None else content.transfer.table.to_dict("records"),
+        sampled=_share_rows(content.sampled),
+        human_shares=_share_rows(content.human_shares),
+        predicted=any("predicted_correct_share" in r["metrics"] for r in content.records),
         costs=_costs(content.records),
         total_seconds=sum(r["metrics"]["seconds_total"] for r in content.records),
     )
@@ -126,7 +133,7 @@ def _sections(content: ReportContent) -> dict[str, str]:
         "classes": "Judge classes by system",
         "thresholds": "Sorted scores and thresholds",
         "predictor": "Reliability of the predictor",
-        "transfer": "Transfer to an unseen retriever",
+        "transfer": "Transfer to what the predictor has not seen",
         "cost": "Cost",
         "topics": f"{len(content.topics) or 'The'} topics worth reading",
     }
@@ -163,6 +170,14 @@ def _command(records: Sequence[Mapping[str, Any]]) -> str:
     overrides = [f"{key}={','.join(seen)}" if seen != [""] else key for key, seen in values.items()]
     many = ["-m"] if len(records) > 1 else []
     return redact(shlex.join(["python", "run.py", *many, *overrides]))
+
+
+def _share_rows(shares: pd.DataFrame | None) -> list[dict[Any, Any]]:
+    """The rows of the two headline shares of every system."""
+    if shares is None:
+        return []
+    headlines = shares[shares["share"].isin(["correct_share", "hallucination_share"])]
+    return headlines.to_dict("records")
 
 
 def _costs(records: Sequence[Mapping[str, Any]]) -> dict[str, dict[str, float]]:

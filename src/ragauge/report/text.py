@@ -28,9 +28,10 @@ def leaderboard_text(board: pd.DataFrame, n_tokens: int, judged: bool) -> str:
             }
         rows.append(cells)
     table = pd.DataFrame(rows).to_string(index=False)
-    topics = int(board["n_topics"].max())
+    topics, seen = int(board["n_topics"].max()), int(board["n_judged"].min())
+    sampled = f", {seen} of them judged (shares of all: prediction-powered)" if seen < topics else ""
     return (
-        f"\nLeaderboard at N = {n_tokens} tokens, {topics} topics\n{table}\n"
+        f"\nLeaderboard at N = {n_tokens} tokens, {topics} topics{sampled}\n{table}\n"
         "* not distinguishable from the best (paired tests over topics, Holm's correction, 5 %)"
     )
 
