@@ -120,6 +120,19 @@ def test_batch_mode_judges_all_jobs_at_the_end_and_writes_the_verdicts_back(tmp_
         shares = [job.data.metrics[f"judge_share_{c}"] for c in (1, 2, 3, 4, 5, "missing")]
         assert sum(shares) == pytest.approx(1)
         assert 0 <= job.data.metrics["judge_position_flip_share"] <= 1
+        # What the job used before its verdicts, and the figure that was drawn of them.
+        used = {name.split("/")[0] for name in json.loads(job.data.tags["ragauge.entries"])}
+        assert used >= {
+            "dataset",
+            "chunks",
+            "index",
+            "run",
+            "context",
+            "scores",
+            "classics",
+            "answers",
+            "figure",
+        }
 
 
 @pytest.mark.slow

@@ -175,6 +175,8 @@ def _run(cfg: DictConfig, folder: JobFolder, record: dict[str, Any]) -> None:
         values = _log_retrieval(pipeline, cfg, folder, run, record)
         if record["deferred"]:
             values |= metrics.costs(pipeline.answers) | {"ir_score": values["ir_score"]}
+            record["entries_used"] = sorted(pipeline.store.used)
+            run.tag(track.entries_tag(record["entries_used"]))
         else:
             sample_topics([pipeline], predictor)
             values |= log_verdicts(pipeline, cfg, folder, run, record)
@@ -301,7 +303,6 @@ def log_verdicts(
     judged = asked(outcomes)
     estimates = metrics.estimate(judged, cfg.bootstrap, cfg.seed, **record["estimate"])
     outcomes.to_parquet(folder.path / OUTCOMES_FILE, index=False)
-    run.table(_per_question(pipeline, outcomes), "per_question.json")
     if cfg.trace:
         run.traces(_traces(pipeline, outcomes))
     if estimates.model is not None:
@@ -318,6 +319,10 @@ def log_verdicts(
 
         # A figure costs more than all other work of a job whose stages are in the store.
         run.artifact(pipeline.store.get(key, draw).path / "sorted_scores.png", "figures")
+    # Nothing is read from the store after this. A job that waited for its verdicts read more before.
+    used = track.entries_tag([*pipeline.store.used, *record.get("entries_used", ())])
+    run.table(_per_question(pipeline, outcomes), "per_question.json", used)
+    if estimates.model is not None:
         run.predictor(
             estimates.model, estimates.example, _settings(pipeline), registered_name=cfg.register_predictor
         )

@@ -9,10 +9,10 @@ import os
 import re
 import socket
 import subprocess
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import lru_cache, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -33,9 +33,12 @@ os.environ.setdefault("MLFLOW_DISABLE_TELEMETRY", "true")
 os.environ.setdefault("MLFLOW_ENABLE_ARTIFACTS_PROGRESS_BAR", "false")
 
 DEFAULT_FOLDER = Path("mlruns")
+_ENTRIES_TAG = "ragauge.entries"  # <stage>/<digest> of every store entry that a job used, as a JSON list
 _MAX_PARAM_CHARS = 6000  # MLflow's limit on a param value
 _BATCH_METRICS = 1000  # MLflow's limits on one log_batch
 _BATCH_PARAMS = 100
+_RETRIES = "MLFLOW_HTTP_REQUEST_MAX_RETRIES"
+_PAGE = 1000  # runs or experiments of one search
 _TABLES_TAG = "mlflow.loggedArtifacts"  # where MLflow's UI looks for tables
 # What a predictor may be made of beside scikit-learn's own: splines, and calibration.
 _MODEL_TYPES = [
@@ -102,9 +105,10 @@ class Run:
         """Uploads one file into an artifact folder."""
         self.client.log_artifact(self.run_id, str(file), folder)
 
-    def table(self, frame: pd.DataFrame, name: str) -> None:
+    def table(self, frame: pd.DataFrame, name: str, tags: Mapping[str, str] | None = None) -> None:
         """A frame as a table artifact that MLflow's UI pages through and sets side by side.
 
+        `tags` are set with the one that makes it a table, at no further call.
         Written here and not by MLflow's log_table, which rounds numbers to ten digits.
         """
         cells = frame.astype(object).where(frame.notna(), None).to_numpy().tolist()
@@ -114,7 +118,7 @@ class Run:
         self.client.log_text(self.run_id, text, name)
         known = json.loads(self.client.get_run(self.run_id).data.tags.get(_TABLES_TAG, "[]"))
         entry = {"path": name, "type": "table"}
-        self.tag({_TABLES_TAG: json.dumps([*(e for e in known if e != entry), entry])})
+        self.tag({_TABLES_TAG: json.dumps([*(e for e in known if e != entry), entry]), **(tags or {})})
 
     def traces(self, topics: Iterable[TopicTrace]) -> int:
         """Logs a trace per topic with retrieval, generation and judge spans; returns how many.
@@ -193,6 +197,91 @@ def load_predictor(uri: str, model_uri: str) -> tuple[Any, dict[str, Any]]:
             return mlflow.sklearn.load_model(model_uri), json.loads(metadata.get(_SETTINGS, "{}"))
     except (MlflowException, OSError) as error:
         raise ConfigError(f"predictor: {model_uri} cannot be loaded from MLflow: {error}") from error
+
+
+def entries_tag(names: Iterable[str]) -> dict[str, str]:
+    """The tag by which a run records the store entries (<stage>/<digest>) that it used."""
+    return {_ENTRIES_TAG: json.dumps(sorted(set(names)))}
+
+
+@dataclass(frozen=True)
+class LoggedRun:
+    """A run that is in MLflow and not deleted, and the store entries (<stage>/<digest>) that it recorded.
+
+    `started` in seconds since 1970. `going`: it has not ended, and its process is not known to be gone.
+    """
+
+    run_id: str
+    name: str
+    role: str
+    sweep_id: str | None
+    started: float
+    finished: bool
+    going: bool
+    entries: frozenset[str] | None  # None: it recorded none
+
+
+def logged_runs(uri: str, entry: str | None = None) -> list[LoggedRun]:
+    """All of ragauge's runs at a tracking URI, the newest first, or those that used the store entry.
+
+    ConfigError where MLflow cannot be asked; a database that is not there is not made.
+    """
+    from mlflow.exceptions import MlflowException
+    from sqlalchemy.exc import SQLAlchemyError
+
+    query = "tags.ragauge_version != ''" if entry is None else f"tags.`{_ENTRIES_TAG}` LIKE '%{entry}%'"
+    runs: list[LoggedRun] = []
+    try:
+        with _quiet(), _few_retries():
+            client = open_client(uri)
+            experiments = [e.experiment_id for e in _pages(client.search_experiments)]
+            if experiments:
+                runs = [_logged(r) for r in _pages(partial(client.search_runs, experiments, query))]
+    except (MlflowException, SQLAlchemyError) as error:
+        raise ConfigError(f"MLflow at {redact(uri)} cannot be asked: {redact(str(error))}") from error
+    return sorted(runs, key=lambda run: run.started, reverse=True)
+
+
+def open_client(uri: str) -> MlflowClient:
+    """A client of a store that exists: ConfigError where an SQLite database would have to be made first."""
+    local = re.fullmatch(r"sqlite:///(.+)", uri)
+    if local and not Path(local.group(1)).is_file():
+        raise ConfigError(
+            f"no MLflow database at {local.group(1)}; name yours by --tracking-uri or MLFLOW_TRACKING_URI"
+        )
+    from mlflow import MlflowClient
+
+    return MlflowClient(uri)
+
+
+def _pages(search: Callable[..., Any]) -> Iterator[Any]:
+    """What a search of MLflow finds, page by page."""
+    token = None
+    while True:
+        page = search(max_results=_PAGE, page_token=token)
+        yield from page
+        token = page.token
+        if not token:
+            return
+
+
+def _logged(run: Any) -> LoggedRun:
+    tags = run.data.tags
+    try:
+        entries = frozenset(json.loads(tags[_ENTRIES_TAG])) if _ENTRIES_TAG in tags else None
+    except (ValueError, TypeError) as error:
+        raise ConfigError(f"run {run.info.run_id}: its tag {_ENTRIES_TAG} is no JSON list: {error}") from None
+    here = tags.get("ragauge.host") == socket.gethostname()
+    return LoggedRun(
+        run_id=run.info.run_id,
+        name=run.info.run_name,
+        role=tags.get("role", "?"),
+        sweep_id=tags.get("sweep_id"),
+        started=run.info.start_time / 1000,
+        finished=run.info.status == "FINISHED",
+        going=run.info.status == "RUNNING" and not (here and not _alive(int(tags.get("ragauge.pid", "0")))),
+        entries=entries,
+    )
 
 
 class Tracker:
@@ -323,6 +412,19 @@ def _quiet() -> Iterator[None]:
         yield
     finally:
         logging.disable(before)
+
+
+@contextmanager
+def _few_retries() -> Iterator[None]:
+    """A server that does not answer is asked for seconds, not for MLflow's four minutes."""
+    if _RETRIES in os.environ:
+        yield
+        return
+    os.environ[_RETRIES] = "2"
+    try:
+        yield
+    finally:
+        del os.environ[_RETRIES]
 
 
 @lru_cache(maxsize=1)

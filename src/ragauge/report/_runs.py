@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
 import tempfile
 from collections.abc import Sequence
 from pathlib import Path
@@ -15,6 +14,7 @@ from ragauge.config import GROUPS
 from ragauge.errors import ConfigError, DataError
 from ragauge.progress import progress
 from ragauge.sweep import Sweep, system_names
+from ragauge.track import open_client
 
 if TYPE_CHECKING:
     from mlflow import MlflowClient
@@ -29,7 +29,7 @@ def find(run_id: str, uri: str) -> Path | Sweep:
     `run_id` is that of a sweep's run or of a job's; a job outside any sweep comes as a sweep of one. Raises
     ConfigError where the store or the run is not there, DataError where the runs lack what is needed.
     """
-    client = _client(uri)
+    client = open_client(uri)
     run = _run(client, run_id, uri)
     sweep_id = run.data.tags.get("sweep_id")
     if "role" not in run.data.tags:
@@ -46,17 +46,6 @@ def find(run_id: str, uri: str) -> Path | Sweep:
         gone = ", ".join(map(str, folders)) or "not recorded"
         raise DataError(f"sweep {sweep_id}: its folder is gone ({gone}), and MLflow holds no run of its jobs")
     return _rebuilt(jobs, client, uri)
-
-
-def _client(uri: str) -> MlflowClient:
-    local = re.fullmatch(r"sqlite:///(.+)", uri)
-    if local and not Path(local.group(1)).is_file():
-        raise ConfigError(
-            f"no MLflow database at {local.group(1)}; name yours by --tracking-uri or MLFLOW_TRACKING_URI"
-        )
-    from mlflow import MlflowClient
-
-    return MlflowClient(uri)
 
 
 def _run(client: MlflowClient, run_id: str, uri: str) -> Run:

@@ -1,9 +1,10 @@
-"""Content-addressed stage outputs on disk: get one, or make it once.
+"""The entries of the store: what identifies one, and how it is got or made.
 
 An entry is a folder `<root>/<stage>/<digest>/`. Its digest is SHA-256 over the canonical JSON of the stage's
 name, its version, the parameters that can change its output and the digests of what it read; `key.json`
 beside the data says in clear what was hashed, and which files of which SHA-256 the entry holds. An entry is
-written under a temporary name and renamed, by one maker at a time; a damaged one is made again.
+written under a temporary name and renamed, by one maker at a time; a damaged one is made again. The time
+of `key.json` is when the entry was last used.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ import time
 import uuid
 from collections import OrderedDict
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -95,6 +97,7 @@ class Store:
     def __init__(self, root: Path) -> None:
         self.root = Path(root)
         self.made: list[str] = []  # stages that this object had to make, in order
+        self.used: set[str] = set()  # <stage>/<digest> of every entry that this object read or made
         self._verified: set[Path] = set()
         self._decoded: OrderedDict[tuple[Path, str], pd.DataFrame] = OrderedDict()
 
@@ -105,8 +108,12 @@ class Store:
     def find(self, key: Key) -> Entry | None:
         """The entry, if it is there and whole; a damaged one is removed."""
         path = self.folder(key)
+        # Before anything is read: what is being removed then stays (see ragauge.store._removal). A store
+        # that may only be read stays as it is.
+        with suppress(OSError):
+            os.utime(path / KEY_FILE)
         manifest = self._manifest(path)
-        return None if manifest is None else Entry(key, path, False, 0.0, manifest, self)
+        return None if manifest is None else self._entry(key, False, 0.0, manifest)
 
     def get(self, key: Key, make: Callable[[Path], None]) -> Entry:
         """The entry of the key; `make(folder)` fills an empty folder if nobody has yet.
@@ -172,7 +179,11 @@ class Store:
         self.made.append(key.stage)
         self._verified.add(path)
         log.debug("made %s %s in %.2f s", key.stage, key.digest[:12], seconds)
-        return Entry(key, path, True, seconds, manifest, self)
+        return self._entry(key, True, seconds, manifest)
+
+    def _entry(self, key: Key, made: bool, seconds: float, manifest: Mapping[str, Any]) -> Entry:
+        self.used.add(f"{key.stage}/{key.digest}")
+        return Entry(key, self.folder(key), made, seconds, manifest, self)
 
     def _manifest(self, path: Path) -> dict[str, Any] | None:
         """The manifest of a whole entry; None if absent. Checksums are compared once per process."""
