@@ -16,7 +16,7 @@ import time
 import uuid
 import zlib
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
@@ -282,17 +282,25 @@ def _write_segment(folder: Path, keys: np.ndarray, vectors: np.ndarray) -> None:
 
 def _open_segment(path: Path) -> tuple[np.ndarray, np.ndarray] | None:
     """Sorted keys, and their vectors as a memory map; None for a damaged segment, or one just merged away."""
+    damage = segment_damage(path)
+    if damage is None:
+        with suppress(OSError, ValueError):
+            return np.load(path / "keys.npy"), np.load(path / "vectors.npy", mmap_mode="r")
+    elif path.exists():
+        log.warning("vectors in %s are damaged (%s); their texts are embedded again", path, damage)
+    return None
+
+
+def segment_damage(path: Path) -> str | None:
+    """Why a segment of vectors cannot be used; None where its files are as they were written."""
     try:
         checksums = json.loads((path / "checksums.json").read_text(encoding="utf-8"))
         for name in ("keys.npy", "vectors.npy"):
             if _crc32(path / name) != checksums[name]:
-                raise ValueError(f"{name} has another checksum")
-        keys = np.load(path / "keys.npy")
-        return keys, np.load(path / "vectors.npy", mmap_mode="r")
+                return f"{name} has another checksum"
     except (OSError, ValueError, KeyError, TypeError) as error:
-        if path.exists():
-            log.warning("vectors in %s are damaged (%s); their texts are embedded again", path, error)
-        return None
+        return f"{type(error).__name__}: {error}"
+    return None
 
 
 def _crc32(file: Path) -> int:

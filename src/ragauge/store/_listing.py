@@ -1,0 +1,226 @@
+"""What lies in a store's folder: entries with their sizes and times, and the vectors beside them."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+from ragauge.store._entries import KEY_FILE
+
+MIN_PREFIX = 12  # characters of a digest that are shown at least
+_DIGEST = re.compile(r"[0-9a-f]{64}")
+_LONG_DIGEST = re.compile(r"[0-9a-f]{32,}")
+_SHARED_MODELS = ("embedder", "tokenizer", "chat")
+_MAX_VALUE, _MAX_WORDS = 32, 100  # characters of one parameter, and of all words on an entry
+
+
+@dataclass(frozen=True)
+class Item:
+    """An entry as it lies on the disk, whole or not.
+
+    `size` in bytes; `made` and `used` in seconds since 1970; `state` changes whenever the entry is used or
+    made again. `manifest` is the content of key.json, empty where that cannot be read.
+    """
+
+    path: Path
+    size: int
+    made: float
+    state: tuple[int, int]
+    manifest: Mapping[str, Any]
+
+    @property
+    def stage(self) -> str:
+        """The stage that made it."""
+        return self.path.parent.name
+
+    @property
+    def digest(self) -> str:
+        """Its digest, 64 characters."""
+        return self.path.name
+
+    @property
+    def name(self) -> str:
+        """<stage>/<digest>, as runs record it."""
+        return f"{self.stage}/{self.digest}"
+
+    @property
+    def used(self) -> float:
+        """When it was last read or made."""
+        return self.state[1] / 1e9
+
+    @property
+    def what(self) -> str:
+        """What made it, in a few words."""
+        if not self.manifest:
+            return "damaged: key.json cannot be read"
+        return describe(self.manifest.get("params", {}))
+
+
+@dataclass(frozen=True)
+class Vectors:
+    """The cached vectors of one embedding model: its folder, bytes, segments, and the newest one's time."""
+
+    path: Path
+    size: int
+    segments: tuple[Path, ...]
+    written: float
+
+    @property
+    def name(self) -> str:
+        """vectors/<the beginning of the model's digest>."""
+        return f"vectors/{self.path.name}"
+
+
+def list_items(root: Path) -> list[Item]:
+    """The entries of a store, by stage and digest; those that vanish meanwhile are left out."""
+    found = []
+    for path in sorted(root.glob("[!.]*/*")):
+        if _DIGEST.fullmatch(path.name) and path.is_dir():
+            try:
+                found.append(_item(path))
+            except FileNotFoundError:
+                continue
+    return found
+
+
+def list_vectors(root: Path) -> list[Vectors]:
+    """The vectors of every embedding model."""
+    found = []
+    for path in sorted(path for path in (root / "vectors").glob("*") if path.is_dir()):
+        segments = tuple(sorted(path.glob("segment-*")))
+        # The folder's own time moves whenever a segment comes or goes.
+        found.append(Vectors(path, folder_size(path), segments, path.stat().st_mtime))
+    return found
+
+
+def state_of(path: Path) -> tuple[int, int]:
+    """The inode of an entry's folder, and when it was last used in nanoseconds since 1970."""
+    stat = path.stat()
+    try:
+        return stat.st_ino, (path / KEY_FILE).stat().st_mtime_ns
+    except FileNotFoundError:
+        return stat.st_ino, stat.st_mtime_ns
+
+
+def folder_size(path: Path) -> int:
+    """Bytes of all files in a folder."""
+    size = 0
+    for folder, _, files in os.walk(path):
+        for name in files:
+            with suppress(FileNotFoundError):  # a file that somebody else removes meanwhile
+                size += os.stat(os.path.join(folder, name)).st_size
+    return size
+
+
+def _item(path: Path) -> Item:
+    try:
+        manifest = json.loads((path / KEY_FILE).read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        manifest = {}
+    if not isinstance(manifest, dict):
+        manifest = {}
+    # A folder's own time stands still once its last file, key.json, is in it.
+    return Item(path, folder_size(path), path.stat().st_mtime, state_of(path), manifest)
+
+
+def models_of(items: Iterable[Item]) -> dict[str, str]:
+    """The names of the models that made the entries, by digest."""
+    return {
+        part["digest"]: str(part.get("model", part.get("class", "?")))
+        for item in items
+        for part in _parts(item.manifest.get("params", {}))
+        if isinstance(part.get("digest"), str) and _LONG_DIGEST.fullmatch(part["digest"])
+    }
+
+
+def model_of(vectors: Vectors, models: Mapping[str, str]) -> str | None:
+    """The name of the model whose digest the vectors' folder begins with; None where it made no entry."""
+    return next((name for digest, name in models.items() if vectors.path.name.startswith(digest[:32])), None)
+
+
+def _parts(value: Any) -> Iterator[Mapping[str, Any]]:
+    if isinstance(value, Mapping):
+        yield value
+        for inner in value.values():
+            yield from _parts(inner)
+
+
+def describe(params: Mapping[str, Any]) -> str:
+    """What made an entry in a few words: its part with the part's own parameters, then shared models."""
+    shared = [name for name in _SHARED_MODELS if name in params]
+    own = [name for name in params if name not in shared]
+    words = ", ".join(_words(name, params[name]) for name in (*own, *shared))
+    return _cut(words, _MAX_WORDS)
+
+
+def _words(name: str, value: Any) -> str:
+    if isinstance(value, Mapping):
+        plain = {
+            k: v
+            for k, v in value.items()
+            if k not in ("class", "version") and v is not None and not _LONG_DIGEST.fullmatch(str(v))
+        }
+        cls = str(value.get("class", name)).rpartition(".")[2]
+        return f"{cls}({', '.join(_words(k, v) for k, v in plain.items())})" if plain else cls
+    if isinstance(value, Sequence) and not isinstance(value, str) and len(value) > 2:
+        return f"{name}={value[0]}..{value[-1]} ({len(value)})"
+    return f"{name}={_cut(' '.join(str(value).split()), _MAX_VALUE)}"
+
+
+def _cut(text: str, length: int) -> str:
+    return text if len(text) <= length else text[: length - 1] + "…"
+
+
+def prefix_length(items: Sequence[Item]) -> int:
+    """How many characters tell all digests of a store apart."""
+    digests = {item.digest for item in items}
+    length = MIN_PREFIX
+    while len({digest[:length] for digest in digests}) < len(digests):
+        length += 1
+    return length
+
+
+def size_text(size: int) -> str:
+    """Bytes in decimal units, such as 1.2 MB."""
+    value = float(size)
+    for unit in ("B", "kB", "MB", "GB"):
+        if value < 999.5:
+            return f"{value:.0f} {unit}" if unit == "B" or value >= 99.95 else f"{value:.1f} {unit}"
+        value /= 1000
+    return f"{value:,.1f} TB"
+
+
+def time_text(seconds: float) -> str:
+    """A time to the minute, in the local time zone."""
+    return datetime.fromtimestamp(seconds).strftime("%Y-%m-%d %H:%M")
+
+
+def words_on(vectors: Vectors, models: Mapping[str, str]) -> str:
+    """Size and model of cached vectors; `models` are those that made entries."""
+    return f"{size_text(vectors.size)}, of {model_of(vectors, models) or 'a model that made no entry'}"
+
+
+def row(item: Item, length: int) -> tuple[str, ...]:
+    """An entry in a table: stage, digest, size, made, last used, what made it."""
+    times = (time_text(item.made), time_text(item.used))
+    return (item.stage, item.digest[:length], size_text(item.size), *times, item.what)
+
+
+def table(rows: Sequence[Sequence[str]], indent: str = "", right: Sequence[int] = (2,)) -> str:
+    """Columns two spaces apart, those at `right` to the right."""
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    lines = [
+        "  ".join(
+            cell.rjust(width) if at in right else cell.ljust(width)
+            for at, (cell, width) in enumerate(zip(line, widths, strict=True))
+        )
+        for line in rows
+    ]
+    return "\n".join(f"{indent}{line}".rstrip() for line in lines)
