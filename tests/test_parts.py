@@ -9,10 +9,15 @@ from typing import Any, ClassVar
 
 import pytest
 
-from ragauge.parts import identity, runtime
+from ragauge.chunkers import TokenChunker
+from ragauge.fingerprint import code_digests
+from ragauge.llm import ChatLLM
+from ragauge.parts import code_of, identity, runtime
+from ragauge.retrievers import PyTerrierPipeline
 from ragauge.store import canonical_json
 
 HERE = f"{__name__}."
+CODE: Any = {"code": code_digests([__name__])}  # of the classes below
 
 
 @dataclass(frozen=True)
@@ -67,8 +72,9 @@ def test_class_version_and_fields() -> None:
         "share": 0.5,
         "name": None,
         "strict": True,
+        **CODE,
     }
-    assert identity(Versioned()) == {"class": f"{HERE}Versioned", "version": 3, "size": 1}
+    assert identity(Versioned()) == {"class": f"{HERE}Versioned", "version": 3, "size": 1, **CODE}
 
 
 def test_a_runtime_field_is_left_out_and_keeps_its_default() -> None:
@@ -90,7 +96,7 @@ def test_nested_parts_lists_and_mappings_become_json() -> None:
     found = identity(part)
     assert found["inner"] == identity(Plain())
     assert found["sizes"] == [1, [2, identity(Versioned())]]
-    assert found["options"] == {"b": {"model": "m"}, "7": None}
+    assert found["options"] == {"b": {"model": "m", **CODE}, "7": None}
     assert canonical_json(found)
 
 
@@ -107,8 +113,25 @@ def test_lists_of_a_config_and_tuples_are_the_same() -> None:
 
 
 def test_its_own_identity_comes_first() -> None:
-    assert identity(Wrapped("tiny")) == {"model": "tiny"}
-    assert identity(Shortened(size=5)) == {"only": 5}
+    assert identity(Wrapped("tiny")) == {"model": "tiny", **CODE}
+    assert identity(Shortened(size=5)) == {"only": 5, **CODE}
+
+
+def test_parts_of_ragauge_are_known_by_their_version_and_others_by_their_code() -> None:
+    assert "code" not in identity(TokenChunker())
+    assert identity(Plain())["code"] == code_digests([__name__])
+
+
+def test_the_code_behind_every_target_counts_but_not_that_of_runtime_fields() -> None:
+    nested = {"_target_": "ragauge.x", "_args_": [{"k": {"_target_": "pyterrier_pisa.PisaIndex"}}]}
+    assert set(code_of(Holder(Plain(), nested))["code"]) == {"pyterrier_pisa", *CODE["code"]}
+    assert code_of(Plain(threads={"_target_": "pyterrier_pisa.PisaIndex"})) == CODE
+    assert code_of(PyTerrierPipeline({"_target_": "builtins.dict"})) == {}
+    assert set(code_of(PyTerrierPipeline({"_target_": "pyterrier_pisa.x"}))["code"]) == {"pyterrier_pisa"}
+
+
+def test_a_client_of_a_chat_model_may_change_without_a_call_being_paid_again() -> None:
+    assert "code" not in identity(ChatLLM({"_target_": "langchain_openai.ChatOpenAI", "model": "m"}))
 
 
 @pytest.mark.parametrize(

@@ -3,19 +3,21 @@
 A part is a frozen dataclass whose fields are its config keys. Fields made with `runtime()` change how the
 work is done, not what comes out (paths, threads, batch sizes, retries); they stay out of the part's identity
 and so out of every digest. A part that uses a shared model says so in `uses`; the model's identity then
-enters the digest of what the part makes.
+enters the digest of what the part makes. So does the code of a part that is not ragauge's own.
 """
 
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Protocol, runtime_checkable
 
 import numpy as np
 import pandas as pd
+
+from ragauge.fingerprint import code_digests
 
 if TYPE_CHECKING:
     from ragauge.store import Store
@@ -27,26 +29,50 @@ def runtime(default: Any) -> Any:
 
 
 def identity(part: Any) -> dict[str, Any]:
-    """What can change the part's output, as JSON values: class, version, and all but runtime fields.
+    """What can change the part's output, as JSON values: class, version, all but runtime fields, and code.
 
     A part that is no dataclass (one wrapped from another library) has its own `identity()` method.
     Raises TypeError where there is neither.
     """
     own = getattr(part, "identity", None)
     if callable(own):
-        return dict(own())
+        return {**own(), **code_of(part)}
     if not dataclasses.is_dataclass(part) or isinstance(part, type):
         raise TypeError(f"{type(part).__name__} is neither a dataclass nor has it an identity() method")
     cls = type(part)
     return {
         "class": f"{cls.__module__}.{cls.__qualname__}",
         "version": getattr(part, "version", 1),
-        **{
-            f.name: _plain(getattr(part, f.name))
-            for f in dataclasses.fields(part)
-            if not f.metadata.get("runtime", False)
-        },
+        **{name: _plain(getattr(part, name)) for name in _own_fields(part)},
+        **code_of(part),
     }
+
+
+def code_of(part: Any) -> dict[str, dict[str, str]]:
+    """`{"code": digests}` of the code outside of ragauge that makes the part's output; {} if there is none.
+
+    It is that of the part's class and, unless the part says itself what identifies it, that of every
+    `_target_` in its fields.
+    """
+    names = {cls.__module__ for cls in type(part).__mro__}
+    if not callable(getattr(part, "identity", None)):
+        names.update(_targets([getattr(part, name) for name in _own_fields(part)]))
+    digests = code_digests(names)
+    return {"code": digests} if digests else {}
+
+
+def _own_fields(part: Any) -> list[str]:
+    return [f.name for f in dataclasses.fields(part) if not f.metadata.get("runtime", False)]
+
+
+def _targets(value: Any) -> Iterator[str]:
+    if isinstance(value, Mapping):
+        if isinstance(value.get("_target_"), str):
+            yield value["_target_"]
+        yield from _targets(list(value.values()))
+    elif isinstance(value, Sequence) and not isinstance(value, str):
+        for item in value:
+            yield from _targets(item)
 
 
 def _plain(value: Any) -> Any:

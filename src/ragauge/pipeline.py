@@ -32,6 +32,7 @@ from ragauge.parts import (
     Source,
     Tokenizer,
     Tools,
+    code_of,
     identity,
 )
 from ragauge.store import Entry, Key, Store, file_sha256
@@ -166,7 +167,7 @@ class Pipeline:
         key = Key(
             "index",
             1,
-            {"index": dict(retriever.index_identity()), **self._models(embeds)},
+            {"index": {**retriever.index_identity(), **code_of(retriever)}, **self._models(embeds)},
             {"chunks": self.chunks.frame_digest("chunks")},
         )
 

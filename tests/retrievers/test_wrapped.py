@@ -3,6 +3,7 @@
 import sys
 
 import pandas as pd
+import pyterrier as pt
 import pytest
 from langchain_core.documents import Document
 from langchain_core.retrievers import BaseRetriever
@@ -35,22 +36,20 @@ def pisa_index(folder):
 
 def pisa_and_more(folder, boost=1.0):
     """PISA, its scores shifted by an apply: a pipeline of two stages."""
-    import pyterrier as pt
-
     return pisa_index(folder).bm25(num_results=10) >> pt.apply.doc_score(lambda row: row["score"] + boost)
+
+
+def needs_more(chunks):
+    raise ImportError("Could not import rank_bm25, please install it")
 
 
 def in_memory(chunks):
     """A transformer that finds every chunk for every topic, all with the same score."""
-    import pyterrier as pt
-
     found = chunks[["docno"]].assign(score=1.0, rank=range(len(chunks)))
     return pt.apply.generic(lambda topics: topics.merge(found, how="cross"))
 
 
 def faulty(what):
-    import pyterrier as pt
-
     def transform(topics):
         run = topics[["qid"]].assign(docno="paris%p0", score=1.0)
         if what == "qid":
@@ -61,9 +60,19 @@ def faulty(what):
             return run.assign(score=float("nan"))
         if what == "twice":
             return pd.concat([run, run])
+        if what == "no frame":
+            return run.to_dict("records")
         return run.drop(columns=what.removeprefix("no "))
 
     return pt.apply.generic(transform)
+
+
+class ReadsText(pt.Transformer):
+    """A re-ranker as most are: it needs the chunks' text in the run."""
+
+    def transform(self, inp):
+        pt.validate.result_frame(inp, extra_columns=["text"])
+        return inp
 
 
 def search(retriever, folder):
@@ -84,8 +93,8 @@ class TestPyTerrierPipeline:
 
     def test_a_pipeline_composed_in_the_configuration(self, tmp_path):
         pipeline = {
-            "_target_": "pyterrier._ops.Compose",
-            "_args_": [{"_target_": "team.in_memory"}, {"_target_": "pyterrier._ops.RankCutoff", "k": 2}],
+            "_target_": "pyterrier.Compose",
+            "_args_": [{"_target_": "team.in_memory"}, {"_target_": "pyterrier.RankCutoff", "k": 2}],
         }
         run = search(PyTerrierPipeline(pipeline), tmp_path)
         assert run.groupby("qid").size().to_dict() == {"q1": 2, "q2": 2}
@@ -105,11 +114,18 @@ class TestPyTerrierPipeline:
             ("docno", "docno of no chunk: 'atlantis%p0'"),
             ("score", "qid='q1', docno='paris%p0' has no finite score"),
             ("twice", "qid='q1', docno='paris%p0' is returned twice"),
+            ("no frame", r"team\.faulty: returned a list, not a frame"),
         ],
     )
     def test_runs_that_are_wrong(self, tmp_path, what, message):
         with pytest.raises(DataError, match=message):
             search(PyTerrierPipeline({"_target_": "team.faulty", "what": what}), tmp_path)
+
+    def test_a_stage_that_misses_a_column(self, tmp_path):
+        stages = [{"_target_": "team.in_memory"}, {"_target_": "team.ReadsText"}]
+        pipeline = {"_target_": "pyterrier.Compose", "_args_": stages}
+        with pytest.raises(DataError, match=r"pyterrier\.Compose: column text is missing for a stage of it"):
+            search(PyTerrierPipeline(pipeline), tmp_path)
 
     @pytest.mark.parametrize(
         ("spec", "message"),
@@ -118,10 +134,14 @@ class TestPyTerrierPipeline:
             ({"_target_": "nowhere.at.all"}, "there is no such class or function"),
             ({"_target_": "team.nothing"}, "there is no such class or function"),
             ({"_target_": "team.in_memory", "depth": 3}, "called with depth, chunks: .*'depth'"),
+            ({"_target_": "team.needs_more"}, r"team\.needs_more called with chunks: .* install it"),
+            ({"_target_": "team_half.search"}, r"team_half cannot be imported: cannot import name 'gone'"),
             ({"_target_": "builtins.dict"}, "made a dict, which is no PyTerrier transformer"),
         ],
     )
-    def test_targets_that_are_wrong(self, tmp_path, spec, message):
+    def test_targets_that_are_wrong(self, tmp_path, monkeypatch, spec, message):
+        monkeypatch.syspath_prepend(tmp_path)
+        (tmp_path / "team_half.py").write_text("from json import gone\n")
         with pytest.raises(ConfigError, match=message):
             search(PyTerrierPipeline(spec), tmp_path)
 

@@ -25,7 +25,7 @@ def build(key: str, spec: Mapping[str, Any], offers: Mapping[str, Any]) -> Any:
     offered = {k: v for k, v in offers.items() if k in _parameters(target) and k not in named}
     try:
         return target(*args, **offered, **named)
-    except TypeError as error:
+    except (TypeError, ImportError) as error:
         given = ", ".join([*named, *offered]) or "nothing"
         raise ConfigError(f"{key}: {spec['_target_']} called with {given}: {error}") from error
 
@@ -56,6 +56,8 @@ def _locate(key: str, path: object) -> Callable[..., Any]:
             if error.name is None or not f"{module}.".startswith(f"{error.name}."):
                 raise ConfigError(f"{key}._target_={path!r}: {module} needs {error.name}") from error
             continue
+        except ImportError as error:
+            raise ConfigError(f"{key}._target_={path!r}: {module} cannot be imported: {error}") from error
         for name in names[cut:]:
             found = getattr(found, name, None)
         if callable(found):

@@ -72,7 +72,7 @@ class BM25:
         fields = ("engine", "stemmer", *written)
         return {"class": "ragauge.retrievers.bm25", "version": 1, **{f: getattr(self, f) for f in fields}}
 
-    def build_index(self, chunks: pd.DataFrame, folder: Path, tools: Tools) -> None:
+    def build_index(self, chunks: pd.DataFrame, folder: Path, tools: Tools | None = None) -> None:
         """Writes the engine's index; DataError if it holds fewer documents than there are chunks."""
         texts = [fold(text) for text in check_chunks(chunks)["text"]]
         if not any(map(_WORD.search, texts)):
@@ -82,7 +82,9 @@ class BM25:
         else:
             _terrier.build(texts, folder, self.stemmer, self.stopwords)
 
-    def transformer(self, chunks: pd.DataFrame, folder: Path, tools: Tools) -> Callable[..., pd.DataFrame]:
+    def transformer(
+        self, chunks: pd.DataFrame, folder: Path, tools: Tools | None = None
+    ) -> Callable[..., pd.DataFrame]:
         """Scores are the engine's; ties are broken by docno, at the cut-off, too."""
         if (folder / _NO_WORDS).exists():
             return as_transformer("BM25", lambda topics: run_frame(topics, chunks, NO_ROWS, NO_ROWS))

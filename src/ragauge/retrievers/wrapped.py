@@ -33,7 +33,8 @@ class PyTerrierPipeline:
 
     What is called gets `chunks` (frame [docno, text, ...]) and `folder` (of the index) where its signature
     has them. index: a `_target_` that is called with chunks and folder, once, to write the index; optional.
-    revision: to be raised when the code behind a `_target_` changes, since stored runs do not know the code.
+    revision: to be raised when what the code only calls changes (a service, a file), since stored runs know
+        the configuration and the code, nothing behind them.
     What comes back must have qid, docno and score; it is ordered by score, then docno, and cut at top_k.
     """
 
@@ -74,7 +75,7 @@ class PyTerrierPipeline:
             rows = rows_with_words(topics)
             if len(rows) == 0:
                 return run_frame(topics, chunks, NO_ROWS, NO_ROWS)
-            found = pipeline(topics.iloc[rows].reset_index(drop=True))
+            found = _transformed(name, pipeline, topics.iloc[rows].reset_index(drop=True))
             for column in ("qid", "docno", "score"):
                 if column not in found.columns:
                     has = ", ".join(map(str, found.columns))
@@ -98,7 +99,8 @@ class LangChainRetriever:
     or its class has `from_documents`. Every Document that it returns must carry the docno. The order is the
     result: `score` is 1 / (rank + 1); cut at top_k, but how many a retriever returns is mostly a parameter
     of its own (often `k`).
-    revision: to be raised when the code behind `_target_` changes, since stored runs do not know the code.
+    revision: to be raised when what the code only calls changes (a service, a file), since stored runs know
+        the configuration and the code, nothing behind them.
     """
 
     uses: ClassVar[frozenset[str]] = frozenset()
@@ -152,6 +154,20 @@ class LangChainRetriever:
             return run_frame(topics, chunks, topic, chunk)
 
         return as_transformer(str(name), rank)
+
+
+def _transformed(name: str, pipeline: Callable[..., Any], topics: pd.DataFrame) -> pd.DataFrame:
+    """What the pipeline makes of the topics; DataError for a stage that misses columns, and for no frame."""
+    from pyterrier.validate import InputValidationError
+
+    try:
+        found = pipeline(topics)
+    except InputValidationError as error:
+        misses = " or ".join(", ".join(mode.missing_columns) for mode in error.modes)
+        raise DataError(f"{name}: column {misses} is missing for a stage of it: {error.args[0]}") from error
+    if not isinstance(found, pd.DataFrame):
+        raise DataError(f"{name}: returned a {type(found).__name__}, not a frame")
+    return found
 
 
 def _rows(keys: pd.Series) -> pd.Series:
