@@ -37,9 +37,12 @@ def main(hydra_main: Callable[[], Any]) -> int:
     from hydra.errors import HydraException
     from omegaconf.errors import OmegaConfBaseException
 
+    from ragauge.packages import refuse_shadowed
+
     # Hydra then raises instead of printing a trace and leaving with 1.
     full_error = os.environ.setdefault("HYDRA_FULL_ERROR", "1")
     try:
+        refuse_shadowed(_conf(), _config_dir())
         hydra_main()
     except RagaugeError as error:
         print(f"error: {error}", file=sys.stderr)
@@ -106,14 +109,16 @@ def _allowed_keys(key: str) -> list[str]:
     from hydra.core.global_hydra import GlobalHydra
     from omegaconf import DictConfig, OmegaConf
 
-    conf = Path(sys.argv[0]).resolve().parent / "conf"
     choices = [a for a in sys.argv[1:] if re.fullmatch(r"[a-z_]+=[A-Za-z0-9_]+", a)]
+    config_dir = _config_dir()
     GlobalHydra.instance().clear()
     try:
-        with initialize_config_dir(str(conf), version_base="1.3"):
+        with initialize_config_dir(str(_conf()), version_base="1.3"):
             from ragauge.config import GROUPS
 
             groups = [a for a in choices if a.split("=")[0] in (*GROUPS, "experiment")]
+            if config_dir is not None:
+                groups.append(f"hydra.searchpath=['file://{config_dir}']")
             cfg = compose("config", overrides=groups)
         parent = key.rpartition(".")[0]
         node = OmegaConf.select(cfg, parent) if parent else cfg
@@ -122,3 +127,16 @@ def _allowed_keys(key: str) -> list[str]:
     if not isinstance(node, DictConfig):
         return []
     return sorted(str(k) for k in node if not str(k).startswith("_"))
+
+
+def _conf() -> Path:
+    """The folder of ragauge's own configs, beside the script."""
+    return Path(sys.argv[0]).resolve().parent / "conf"
+
+
+def _config_dir() -> Path | None:
+    """The folder that the command line adds to the configs, if any."""
+    from hydra._internal.utils import get_args_parser
+
+    given = get_args_parser().parse_known_args()[0].config_dir
+    return Path(given).absolute() if given else None

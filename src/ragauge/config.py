@@ -10,9 +10,11 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from hydra.core.config_store import ConfigStore
+from hydra.core.plugins import Plugins
 from omegaconf import MISSING
 
 from ragauge.errors import ConfigError
+from ragauge.packages import PackageSearchPath
 
 GROUPS = ("dataset", "chunker", "embedder", "tokenizer", "retriever", "measure", "llm", "judge")
 MAX_N_TOKENS = 1_000_000
@@ -69,8 +71,9 @@ class Config:
 
 
 def register() -> None:
-    """Makes `Config` known to Hydra under the name that conf/config.yaml starts from."""
+    """Makes known to Hydra `Config`, which conf/config.yaml starts from, and the configs of packages."""
     ConfigStore.instance().store(name="schema", node=Config)
+    Plugins.instance().register(PackageSearchPath)
 
 
 def check_values(cfg: Any) -> None:

@@ -22,6 +22,7 @@ from ragauge.estimate.predictor import PROBABILITY_COLUMNS
 from ragauge.frames import JUDGE_CLASSES
 from ragauge.human import with_human_labels
 from ragauge.needs import describe_needs, needs
+from ragauge.packages import config_packages
 from ragauge.parts import identity
 from ragauge.prediction import check_settings, predict, predict_right, settings_of
 from ragauge.redact import redact, redact_config
@@ -153,11 +154,13 @@ def _run(cfg: DictConfig, folder: JobFolder, record: dict[str, Any]) -> None:
     # The config error of a single job leaves no run behind; in a sweep every job has its run.
     ready = _prepared(cfg, folder) if folder.sweep is None else None
     tracker = track.Tracker(track.tracking_uri(cfg.tracking.uri), record["experiment"])
+    packages = ", ".join(dict.fromkeys(package.distribution for package in config_packages()))
     tags = {
         "role": "job",
         **{group: folder.choices.get(group, "?") for group in GROUPS},
         "n_tokens": cfg.n_tokens,
         **({"sweep_id": folder.sweep_id} if folder.sweep_id else {}),
+        **({"config_packages": packages} if packages else {}),
     }
     with tracker.run(
         record["name"], redact_config(track.flatten(plain)), tags, note=cfg.tracking.note
