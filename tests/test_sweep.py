@@ -65,11 +65,11 @@ def stage_outputs(folder: Path) -> set[str]:
     return {file.parent.name for file in (folder / ".ragauge").glob("[!f]*/*/key.json")}
 
 
-def mlflow_runs(folder: Path, role: str):
+def mlflow_runs(folder: Path, role: str, experiment_name: str = "sample"):
     from mlflow import MlflowClient
 
     client = MlflowClient(f"sqlite:///{folder / 'mlruns' / 'mlflow.db'}")
-    experiment = client.get_experiment_by_name("sample")
+    experiment = client.get_experiment_by_name(experiment_name)
     return client, client.search_runs([experiment.experiment_id], f"tags.role = '{role}'")
 
 

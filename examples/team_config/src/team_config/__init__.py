@@ -1,0 +1,1 @@
+"""A team's retriever, chat model and experiment for ragauge."""

@@ -1,0 +1,1 @@
+"""Config groups, which ragauge adds to its own."""
