@@ -6,6 +6,7 @@ without text has no chunk, whatever the chunker.
 
 from ragauge.chunkers._none import NoChunker
 from ragauge.chunkers._semantic import SemanticChunker
+from ragauge.chunkers._spans import chunks_frame
 from ragauge.chunkers._tokens import TokenChunker
 
-__all__ = ["NoChunker", "SemanticChunker", "TokenChunker"]
+__all__ = ["NoChunker", "SemanticChunker", "TokenChunker", "chunks_frame"]

@@ -1,7 +1,17 @@
 """Config group `dataset`: files to documents, topics and evidence (formats: docs/datasets.md)."""
 
 from ragauge.datasets._csv import CsvDataset
+from ragauge.datasets._gather import BadRow, FileSource, Gatherer, existing_file
 from ragauge.datasets._hotpotqa import HotpotQA
 from ragauge.datasets._jsonl import JsonlDataset, SampleDataset
 
-__all__ = ["CsvDataset", "HotpotQA", "JsonlDataset", "SampleDataset"]
+__all__ = [
+    "BadRow",
+    "CsvDataset",
+    "FileSource",
+    "Gatherer",
+    "HotpotQA",
+    "JsonlDataset",
+    "SampleDataset",
+    "existing_file",
+]
