@@ -27,7 +27,7 @@ from ragauge.job import JobFolder, execute
 from ragauge.store import KEY_FILE, Key, Store, _removal, file_sha256
 from ragauge.store.__main__ import main
 from ragauge.store._listing import describe, list_items, list_vectors, prefix_length, size_text
-from ragauge.track import LoggedRun, Tracker, logged_runs
+from ragauge.track import LoggedRun, Reader, Tracker
 
 CONF = Path(__file__).resolve().parents[1] / "conf"
 CHEAP = ["dataset.limit=5", "chunker=none", "tokenizer=words", "llm=none", "judge=none", "bootstrap=0"]
@@ -100,7 +100,7 @@ def place(filled: Path, tmp_path: Path) -> Place:
     shutil.copytree(filled / "store", tmp_path / "store")
     shutil.copy(filled / "mlflow.db", tmp_path / "mlflow.db")
     uri = f"sqlite:///{tmp_path / 'mlflow.db'}"
-    none, bm25 = logged_runs(uri)
+    none, bm25 = Reader(uri).measured()
     return Place(tmp_path / "store", uri, bm25, none)
 
 
@@ -132,9 +132,9 @@ def test_a_job_records_every_entry_that_it_used(place: Place) -> None:
 
 def test_the_runs_of_one_entry_are_found_by_its_name(place: Place) -> None:
     _, own = shared_and_own(place)
-    assert logged_runs(place.uri, min(own)) == [place.bm25]
+    assert Reader(place.uri).measured(min(own)) == [place.bm25]
     dataset = next(name for name in place.names() if name.startswith("dataset/"))
-    assert logged_runs(place.uri, dataset) == [place.none, place.bm25]
+    assert Reader(place.uri).measured(dataset) == [place.none, place.bm25]
 
 
 def test_reading_an_entry_says_when_it_was_used_and_that_it_was(store: Store) -> None:

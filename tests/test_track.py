@@ -11,7 +11,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from ragauge.track import TopicTrace, Tracker, flatten, load_predictor, tracking_uri
+from ragauge.errors import ConfigError, DataError
+from ragauge.track import Reader, TopicTrace, Tracker, flatten, load_predictor, tracking_uri
 
 
 @pytest.fixture(scope="module")
@@ -146,6 +147,39 @@ def test_the_predictor_comes_back_as_a_model_with_a_signature(tracker: Tracker) 
     loaded = mlflow.pyfunc.load_model(f"runs:/{run.run_id}/predictor")
     assert [column.name for column in loaded.metadata.signature.inputs] == ["ir_score"]
     np.testing.assert_allclose(loaded.predict(x), model.predict_proba(x))
+
+
+def test_a_reader_finds_runs_by_the_beginning_of_their_id_and_by_tags(tracker: Tracker) -> None:
+    frame = pd.DataFrame({"qid": ["q1", "q2"], "ir_score": [1 / 3, 1.0], "answer": ["a", None]})
+    with tracker.run("first", {"k": 1}, {"role": "job", "sweep_id": "s"}) as run:
+        run.metrics({"ir_score": 2 / 3}, {"ir_score_at_n": {100: 0.5, 200: 2 / 3}})
+        run.table(frame, "per_question.json")
+    with tracker.run("second", {}, {"role": "job", "sweep_id": "s"}) as second:
+        pass
+    with tracker.run("pooled", {}, {"role": "sweep", "sweep_id": "s"}) as pooled:
+        pass
+    reader = Reader(tracker.uri)
+    found = reader.run(run.run_id[:12])
+    assert (found.run_id, found.name, found.status) == (run.run_id, "first", "FINISHED")
+    assert (found.params, found.experiment) == ({"k": "1"}, tracker.experiment)
+    assert found.metrics["ir_score"] == 2 / 3
+    assert found.tags["sweep_id"] == "s"
+    jobs = reader.search({"sweep_id": "s", "role": "job"}, found.experiment_id)
+    assert {job.name for job in jobs} == {"first", "second"}
+    assert reader.history(run.run_id, "ir_score_at_n") == {100: 0.5, 200: 2 / 3}
+    pd.testing.assert_frame_equal(reader.table(run.run_id, "per_question.json"), frame, check_dtype=False)
+    with pytest.raises(DataError, match=r"has no artifact per_question\.json"):
+        reader.text(second.run_id, "per_question.json")
+    client_of(tracker).delete_run(pooled.run_id)
+    with pytest.raises(ConfigError, match=f"(?s)holds no run {pooled.run_id}; the newest are .*: second"):
+        reader.run(pooled.run_id)
+    with pytest.raises(ConfigError, match="holds no run %"):
+        reader.run("%")
+
+
+def test_a_reader_says_where_no_database_is(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match=r"no MLflow database at .*nowhere\.db; name yours"):
+        Reader(f"sqlite:///{tmp_path / 'nowhere.db'}")
 
 
 @pytest.mark.slow

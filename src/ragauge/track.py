@@ -9,21 +9,25 @@ import os
 import re
 import socket
 import subprocess
+import tempfile
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
+from datetime import datetime
 from functools import lru_cache, partial
+from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pandas as pd
 from filelock import FileLock
 
-from ragauge.errors import ConfigError
+from ragauge.errors import ConfigError, DataError
 from ragauge.redact import redact
 
 if TYPE_CHECKING:
     from mlflow import MlflowClient
+    from mlflow.entities import Run as MlflowRun
 
 log = logging.getLogger(__name__)
 
@@ -204,56 +208,6 @@ def entries_tag(names: Iterable[str]) -> dict[str, str]:
     return {_ENTRIES_TAG: json.dumps(sorted(set(names)))}
 
 
-@dataclass(frozen=True)
-class LoggedRun:
-    """A run that is in MLflow and not deleted, and the store entries (<stage>/<digest>) that it recorded.
-
-    `started` in seconds since 1970. `going`: it has not ended, and its process is not known to be gone.
-    """
-
-    run_id: str
-    name: str
-    role: str
-    sweep_id: str | None
-    started: float
-    finished: bool
-    going: bool
-    entries: frozenset[str] | None  # None: it recorded none
-
-
-def logged_runs(uri: str, entry: str | None = None) -> list[LoggedRun]:
-    """All of ragauge's runs at a tracking URI, the newest first, or those that used the store entry.
-
-    ConfigError where MLflow cannot be asked; a database that is not there is not made.
-    """
-    from mlflow.exceptions import MlflowException
-    from sqlalchemy.exc import SQLAlchemyError
-
-    query = "tags.ragauge_version != ''" if entry is None else f"tags.`{_ENTRIES_TAG}` LIKE '%{entry}%'"
-    runs: list[LoggedRun] = []
-    try:
-        with _quiet(), _few_retries():
-            client = open_client(uri)
-            experiments = [e.experiment_id for e in _pages(client.search_experiments)]
-            if experiments:
-                runs = [_logged(r) for r in _pages(partial(client.search_runs, experiments, query))]
-    except (MlflowException, SQLAlchemyError) as error:
-        raise ConfigError(f"MLflow at {redact(uri)} cannot be asked: {redact(str(error))}") from error
-    return sorted(runs, key=lambda run: run.started, reverse=True)
-
-
-def open_client(uri: str) -> MlflowClient:
-    """A client of a store that exists: ConfigError where an SQLite database would have to be made first."""
-    local = re.fullmatch(r"sqlite:///(.+)", uri)
-    if local and not Path(local.group(1)).is_file():
-        raise ConfigError(
-            f"no MLflow database at {local.group(1)}; name yours by --tracking-uri or MLFLOW_TRACKING_URI"
-        )
-    from mlflow import MlflowClient
-
-    return MlflowClient(uri)
-
-
 def _pages(search: Callable[..., Any]) -> Iterator[Any]:
     """What a search of MLflow finds, page by page."""
     token = None
@@ -265,22 +219,139 @@ def _pages(search: Callable[..., Any]) -> Iterator[Any]:
             return
 
 
-def _logged(run: Any) -> LoggedRun:
-    tags = run.data.tags
-    try:
-        entries = frozenset(json.loads(tags[_ENTRIES_TAG])) if _ENTRIES_TAG in tags else None
-    except (ValueError, TypeError) as error:
-        raise ConfigError(f"run {run.info.run_id}: its tag {_ENTRIES_TAG} is no JSON list: {error}") from None
-    here = tags.get("ragauge.host") == socket.gethostname()
-    return LoggedRun(
-        run_id=run.info.run_id,
-        name=run.info.run_name,
-        role=tags.get("role", "?"),
-        sweep_id=tags.get("sweep_id"),
-        started=run.info.start_time / 1000,
-        finished=run.info.status == "FINISHED",
-        going=run.info.status == "RUNNING" and not (here and not _alive(int(tags.get("ragauge.pid", "0")))),
-        entries=entries,
+@dataclass(frozen=True)
+class LoggedRun:
+    """What MLflow's database holds of a run, in plain values; `started` is in seconds since 1970."""
+
+    run_id: str
+    name: str
+    status: str
+    experiment_id: str
+    experiment: str
+    started: float
+    params: Mapping[str, str]
+    tags: Mapping[str, str]
+    metrics: Mapping[str, float]
+
+    @property
+    def going(self) -> bool:
+        """Whether the run has not ended, and its process is not known to be gone."""
+        here = self.tags.get("ragauge.host") == socket.gethostname()
+        return self.status == "RUNNING" and not (here and not _alive(int(self.tags.get("ragauge.pid", "0"))))
+
+    @property
+    def entries(self) -> frozenset[str] | None:
+        """The store entries (<stage>/<digest>) that the run recorded; None if it recorded none."""
+        if _ENTRIES_TAG not in self.tags:
+            return None
+        try:
+            return frozenset(json.loads(self.tags[_ENTRIES_TAG]))
+        except (ValueError, TypeError) as error:
+            raise ConfigError(f"run {self.run_id}: its tag {_ENTRIES_TAG} is no JSON list: {error}") from None
+
+
+class Reader:
+    """Reads the runs of every experiment of an MLflow store; deleted ones are not there."""
+
+    def __init__(self, uri: str) -> None:
+        local = re.fullmatch(r"sqlite:///(.+)", uri)
+        if local and not Path(local.group(1)).is_file():
+            raise ConfigError(
+                f"no MLflow database at {local.group(1)}; name yours by --tracking-uri or MLFLOW_TRACKING_URI"
+            )
+        from mlflow import MlflowClient
+        from mlflow.exceptions import MlflowException
+
+        self.uri = uri
+        try:
+            with _quiet():
+                self._mlflow = MlflowClient(uri)
+                found = _pages(self._mlflow.search_experiments)
+                self._experiments = {e.experiment_id: e.name for e in found}
+        except MlflowException as error:
+            raise ConfigError(f"MLflow at {redact(uri)}: {error}") from error
+
+    def run(self, prefix: str) -> LoggedRun:
+        """The run whose id begins so; ConfigError where none or several do, with what there is."""
+        found: list[LoggedRun] = []
+        if re.fullmatch(r"[0-9a-f]{1,32}", prefix):
+            found = self._search(f"attributes.run_id LIKE '{prefix}%'", limit=20)
+        if len(found) == 1:
+            return found[0]
+        where = f"MLflow at {redact(self.uri)} holds"
+        if found:
+            raise ConfigError(f"{where} several runs {prefix}…: {_listed(found)}")
+        newest = self._search("tags.role LIKE '%'", limit=10, order="attributes.start_time DESC")
+        hint = f"; the newest are {_listed(newest)}" if newest else ", and none of ragauge's"
+        raise ConfigError(f"{where} no run {prefix}{hint}")
+
+    def search(self, tags: Mapping[str, str], experiment_id: str) -> list[LoggedRun]:
+        """The runs of an experiment that carry all of the tags, oldest first."""
+        query = " and ".join(f"tags.`{k}` = '{v}'" for k, v in tags.items())
+        return self._search(query, experiments=[experiment_id])
+
+    def measured(self, entry: str | None = None) -> list[LoggedRun]:
+        """All of ragauge's runs, the newest first, or those that used the store entry."""
+        used = "tags.ragauge_version != ''" if entry is None else f"tags.`{_ENTRIES_TAG}` LIKE '%{entry}%'"
+        return self._search(used, order="attributes.start_time DESC")
+
+    def history(self, run_id: str, metric: str) -> dict[int, float]:
+        """The points of a step chart: {step: value}."""
+        return {point.step: point.value for point in self._mlflow.get_metric_history(run_id, metric)}
+
+    def text(self, run_id: str, artifact: str) -> str:
+        """The text of an artifact; DataError where the run has none of this name."""
+        from mlflow.exceptions import MlflowException
+
+        with tempfile.TemporaryDirectory() as folder:
+            try:
+                return Path(self._mlflow.download_artifacts(run_id, artifact, folder)).read_text("utf-8")
+            except (MlflowException, OSError) as error:
+                raise DataError(f"run {run_id} has no artifact {artifact}, which is needed") from error
+
+    def table(self, run_id: str, name: str) -> pd.DataFrame:
+        """The frame that `Run.table` logged; columns that hold anything but one kind of value are objects."""
+        table = json.loads(self.text(run_id, name))
+        return pd.DataFrame(table["data"], columns=table["columns"])
+
+    def _search(
+        self,
+        query: str,
+        experiments: list[str] | None = None,
+        limit: int | None = None,
+        order: str = "attributes.start_time",
+    ) -> list[LoggedRun]:
+        from mlflow.exceptions import MlflowException
+
+        search = partial(
+            self._mlflow.search_runs, experiments or list(self._experiments), query, order_by=[order]
+        )
+        try:
+            found = list(islice(_pages(search), limit))
+        except MlflowException as error:
+            raise ConfigError(f"MLflow at {redact(self.uri)}: {error}") from error
+        return [self._plain(run) for run in found]
+
+    def _plain(self, run: MlflowRun) -> LoggedRun:
+        return LoggedRun(
+            run_id=run.info.run_id,
+            name=run.info.run_name or "",
+            status=run.info.status,
+            experiment_id=run.info.experiment_id,
+            experiment=self._experiments[run.info.experiment_id],
+            started=run.info.start_time / 1000,
+            params=dict(run.data.params),
+            tags=dict(run.data.tags),
+            metrics=dict(run.data.metrics),
+        )
+
+
+def _listed(runs: Iterable[LoggedRun]) -> str:
+    """The runs in a few words each, a line each."""
+    return "".join(
+        f"\n  {run.run_id}  {datetime.fromtimestamp(run.started):%Y-%m-%d %H:%M}  "
+        f"{run.status:<8}  {run.experiment}: {run.name}"
+        for run in runs
     )
 
 

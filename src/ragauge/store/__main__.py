@@ -78,13 +78,13 @@ def show(root: Path, target: str, uris: Sequence[str]) -> int:
     print("\n".join(lines))
     for uri in uris:
         try:
-            runs = track.logged_runs(uri, item.name)
+            runs = track.Reader(uri).measured(item.name)
         except ConfigError as error:
             print(f"used by runs: not known ({error})")
             continue
         print(f"used by {len(runs)} run(s) in MLflow at {redact(uri)}")
         for run in runs:
-            sweep = f"sweep {run.sweep_id}" if run.sweep_id else "no sweep"
+            sweep = f"sweep {run.tags['sweep_id']}" if "sweep_id" in run.tags else "no sweep"
             print(f"  {run.run_id}  {time_text(run.started)}  {run.name}  ({sweep})")
     return 0
 

@@ -56,7 +56,7 @@ def gc(
     since = now - keep_days * _removal.DAY
     # Before MLflow is asked: what is used after this moment differs from the list, and stays.
     items = _listing.list_items(root)
-    runs = [run for uri in uris for run in track.logged_runs(uri)]
+    runs = [run for uri in uris for run in track.Reader(uri).measured()]
     needed = {} if also_needed else _needs(runs)
     going = [run for run in runs if run.going]
     choice = _removal.choose(items, since, min((run.started for run in going), default=math.inf), needed)
@@ -99,7 +99,8 @@ def gc(
 
 def _needs(runs: Sequence[track.LoggedRun]) -> dict[str, list[str]]:
     """The names of entries that runs recorded, with the runs; DataError where a finished job is silent."""
-    silent = [run for run in runs if run.role == "job" and run.finished and run.entries is None]
+    jobs = [run for run in runs if run.tags.get("role") == "job"]
+    silent = [run for run in jobs if run.status == "FINISHED" and run.entries is None]
     if silent:
         raise DataError(
             f"{len(silent)} finished job(s) in MLflow do not say which entries they used, such as "
