@@ -1,0 +1,499 @@
+"""Runs side by side: real jobs in a real MLflow store, their differences worked out again by hand."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import os
+import re
+import subprocess
+import sys
+from dataclasses import dataclass, field
+from itertools import product
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+from hydra import compose, initialize_config_dir
+from omegaconf import open_dict
+
+from ragauge import compare as comparing
+from ragauge import config
+from ragauge.compare import tables
+from ragauge.compare.__main__ import main
+from ragauge.errors import ConfigError, DataError
+from ragauge.job import JobFolder, execute
+from ragauge.track import Reader, Tracker
+
+pytestmark = pytest.mark.slow  # making the jobs takes seconds
+
+ROOT = Path(__file__).resolve().parents[2]
+CHEAP = [
+    "chunker=none",
+    "tokenizer=words",
+    "llm=extractive",
+    "llm.threshold=-1",
+    "judge=lexical",
+    "bootstrap=50",
+]
+ESCAPE, OSC = "\x1b[31mred\x1b[0m", "\x1b]8;;https://example.org\x07link\x1b]8;;\x07"
+NASTY = f"{ESCAPE} | 50% & a_b #1 {{x}} <b> \\ ~ ^ $ {OSC} \u202eback\u202c"
+TOWNS = ("Graz", "Linz", "Wels", "Steyr", "Melk", "Krems", "Lienz", "Bruck", "Enns", "Hall", "Imst", "Perg")
+
+
+def documents() -> list[dict[str, str]]:
+    """Two about each town, so that the first hit is often the wrong one."""
+    towers = [
+        {"docno": f"t{i}", "title": town, "text": f"Anna built the tower of {town} in {1900 + i}."}
+        for i, town in enumerate(TOWNS)
+    ]
+    return towers + [
+        {
+            "docno": f"s{i}",
+            "title": "",
+            "text": f"The tower of {town}: who built that tower, and when? " * (i % 3 + 1),
+        }
+        for i, town in enumerate(TOWNS)
+    ]
+
+
+def topics(towns: tuple[str, ...] = TOWNS) -> list[dict[str, Any]]:
+    return [
+        {
+            "qid": f"q{TOWNS.index(town):02}",
+            "query": f"Who built the tower of {town}? {NASTY}",
+            "answer": "Anna",
+            "evidence": [{"docno": f"t{TOWNS.index(town)}",
+                          "text": f"Anna built the tower of {town} in {1900 + TOWNS.index(town)}."}],
+        }
+        for town in towns
+    ]  # fmt: skip
+
+
+@dataclass
+class Jobs:
+    """An MLflow store and what ran in it: run ids by a name."""
+
+    folder: Path
+    ids: dict[str, str] = field(default_factory=dict)
+    made: dict[str, comparing.Comparison] = field(default_factory=dict)
+
+    @property
+    def uri(self) -> str:
+        return f"sqlite:///{self.folder / 'mlflow.db'}"
+
+    def source(self, name: str, rows: list[dict[str, Any]]) -> list[str]:
+        """Overrides for a corpus and its questions."""
+        files = {}
+        for kind, lines in (("docs", documents()), ("topics", rows)):
+            files[kind] = self.folder / f"{kind}-{name}.jsonl"
+            files[kind].write_text("".join(json.dumps(line) + "\n" for line in lines), encoding="utf-8")
+        return ["dataset=jsonl", f"dataset.docs={files['docs']}", f"dataset.topics={files['topics']}"]
+
+    def run(self, name: str, *overrides: str, sweep: Path | None = None, code: int = 0) -> None:
+        with initialize_config_dir(str(ROOT / "conf"), version_base="1.3"):
+            cfg = compose("config", overrides=[*CHEAP, f"store={self.folder / 'store'}",
+                                               f"tracking.uri={self.uri}", *overrides])  # fmt: skip
+        with open_dict(cfg):
+            cfg.embedder = {"_target_": "conftest.HashEmbedder"}
+        chosen = dict(o.split("=", 1) for o in [*CHEAP, *overrides] if re.fullmatch(r"[a-z]+=[a-z0-9]+", o))
+        choices = {"measure": "substring", "embedder": "hash", **chosen}
+        number = len(self.ids)
+        path = (sweep or self.folder / "outputs") / str(number)
+        path.mkdir(parents=True)
+        assert execute(cfg, JobFolder(path, sweep, number, choices, tuple(overrides))) == code
+        self.ids[name] = json.loads((path / "job.json").read_text(encoding="utf-8"))["run_id"]
+
+    def compare(self, *names: str, **options: Any) -> comparing.Comparison:
+        key = repr((names, options))
+        if key not in self.made:
+            self.made[key] = comparing.compare([self.ids.get(n, n) for n in names], self.uri, **options)
+        return self.made[key]
+
+    def table(self, name: str) -> pd.DataFrame:
+        return Reader(self.uri).table(self.ids[name], "per_question.json").set_index("qid")
+
+
+@pytest.fixture(scope="module")
+def jobs(tmp_path_factory: pytest.TempPathFactory) -> Jobs:
+    """Single jobs, and a sweep of two retrievers at two budgets with one job that fails."""
+    config.register()
+    made = Jobs(tmp_path_factory.mktemp("compared"))
+    towns = made.source("towns", topics())
+    made.run("one", *towns, "retriever=bm25", "retriever.top_k=1", "n_tokens=24")
+    made.run("two", *towns, "retriever=bm25", "retriever.top_k=2", "n_tokens=24")
+    made.run("wide", *towns, "retriever=bm25", "retriever.top_k=3", "n_tokens=24")
+    made.run("odd", *towns, "retriever=bm25", "retriever.top_k=1", "n_tokens=24",
+             f"tracking.note='50% of a_b & #1 {{x}} [y] * {'word ' * 40}'")  # fmt: skip
+    made.run("none", *towns, "retriever=none", "n_tokens=24")
+    made.run("unjudged", *towns, "retriever=bm25", "n_tokens=24", "judge=none")
+    made.run("words", *towns, "retriever=bm25", "n_tokens=24", "measure=words", "judge=none")
+    made.run("fewer", *made.source("fewer", topics(TOWNS[3:])), "retriever=bm25", "n_tokens=24")
+    other = [{**topic, "query": "Who is Anna?"} for topic in topics()]
+    made.run("other", *made.source("other", other), "retriever=bm25", "n_tokens=24", "judge=none")
+    sweep = made.folder / "multirun" / "day" / "hour"
+    for retriever, n in product(("bm25", "none"), (6, 24)):
+        made.run(f"{retriever}-{n}", *towns, f"retriever={retriever}", f"n_tokens={n}", sweep=sweep)
+    made.run("failed", *towns, "retriever=bm25", "retriever.top_k=0", "n_tokens=6", sweep=sweep, code=2)
+    sweep_id = JobFolder(sweep / "0", sweep, 0, {}, ()).sweep_id
+    with Tracker(made.uri, "jsonl").run("sweep", {}, {"role": "sweep", "sweep_id": str(sweep_id)}) as run:
+        made.ids["sweep"] = run.run_id
+    made.ids["folder"] = str(sweep)
+    return made
+
+
+# --- differences, by hand -----------------------------------------------------------------------------------
+
+
+def test_differences_are_those_of_the_tables_topic_by_topic(jobs: Jobs) -> None:
+    found = jobs.compare("one", "two", "none")
+    pairs = found.pairs.set_index(["run_id", "measure"])
+    base = jobs.table("one")
+    assert found.baseline == jobs.ids["one"]
+    assert len(pairs) == found.n_tests == 4
+    for name in ("two", "none"):
+        own = jobs.table(name).loc[base.index]
+        score = own["ir_score"] - base["ir_score"]
+        right = own["label"].eq(5).astype(int) - base["label"].eq(5).astype(int)
+        for measure, difference in (("ir_score", score), ("correct", right)):
+            row = pairs.loc[(jobs.ids[name], measure)]
+            assert row["difference"] == pytest.approx(difference.mean(), abs=1e-12)
+            assert row["lo"] <= row["difference"] <= row["hi"]
+            assert row["n"] == 12
+        # All sign patterns of twelve differences, and those as extreme as the one that came out.
+        signs = np.array(list(product([1, -1], repeat=12)))
+        sums = np.abs(signs @ score.to_numpy())
+        assert pairs.loc[(jobs.ids[name], "ir_score"), "p"] == pytest.approx(
+            (sums >= abs(score.sum()) - 1e-9).mean(), abs=1e-12
+        )
+    rows = found.outcomes.set_index(["run_id", "qid"])
+    assert rows.loc[(jobs.ids["none"], "q05"), "ir_score_difference"] == -base.loc["q05", "ir_score"]
+    assert rows.loc[jobs.ids["one"], "ir_score_difference"].isna().all()
+
+
+def test_holm_counts_every_comparison_that_is_shown(jobs: Jobs) -> None:
+    found = jobs.compare("one", "two", "none")
+    p = np.sort(found.pairs["p"].to_numpy())
+    by_hand = np.minimum(np.maximum.accumulate(p * np.arange(4, 0, -1)), 1)
+    assert np.sort(found.pairs["p_holm"].to_numpy()) == pytest.approx(by_hand)
+
+
+def test_the_baseline_turns_the_difference_and_its_interval(jobs: Jobs) -> None:
+    forth, back = jobs.compare("one", "none"), jobs.compare("one", "none", baseline="none")
+    a, b = (c.pairs.set_index("measure").loc["ir_score"] for c in (forth, back))
+    assert (a["difference"], a["lo"], a["hi"], a["p"]) == (-b["difference"], -b["hi"], -b["lo"], b["p"])
+    by_id = jobs.compare("one", "none", baseline=jobs.ids["none"][:12])
+    assert by_id.baseline == back.baseline == jobs.ids["none"]
+    with pytest.raises(ConfigError, match=r"baseline 'sim' is none of the compared runs; these are .*none"):
+        jobs.compare("one", "none", baseline="sim")
+
+
+def test_seed_and_replicates_are_those_of_the_config_unless_given(jobs: Jobs) -> None:
+    found = jobs.compare("one", "none")
+    assert (found.n_boot, found.seed) == (50, 0)
+    without = jobs.compare("one", "none", n_boot=0, seed=3)
+    assert (without.n_boot, without.seed) == (0, 3)
+    assert without.pairs["lo"].isna().all()
+    pd.testing.assert_series_equal(without.pairs["difference"], found.pairs["difference"])
+
+
+# --- which runs, and what differs ---------------------------------------------------------------------------
+
+
+def test_only_what_differs_is_told_and_names_the_runs(jobs: Jobs) -> None:
+    found = jobs.compare("one", "two")
+    assert list(found.params) == ["retriever.top_k"]
+    assert found.runs["run"].tolist() == ["retriever.top_k=1", "retriever.top_k=2"]
+    assert found.common["retriever"] == "bm25"
+    assert found.common["n_tokens"] == "24"
+    assert jobs.compare("one", "two", "odd", "none").runs["run"].tolist() == [
+        "bm25 · retriever.top_k=1 · tracking.note=null",
+        "bm25 · retriever.top_k=2",
+        "bm25 · retriever.top_k=1 · tracking.note=50% of a_b & #1 {x} [y]…",
+        "none",
+    ]
+    # What a retriever alone has is no difference beside that of the retrievers.
+    assert list(jobs.compare("one", "none").params) == ["retriever"]
+    assert jobs.compare("one", "two", "none").runs["run"].tolist() == [
+        "bm25 · retriever.top_k=1", "bm25 · retriever.top_k=2", "none",
+    ]  # fmt: skip
+
+
+def test_a_sweep_is_its_finished_jobs_and_pairs_are_of_one_budget(jobs: Jobs) -> None:
+    found = jobs.compare("sweep")
+    assert found.runs["run"].tolist() == ["bm25 · N=6", "none · N=6", "bm25 · N=24", "none · N=24"]
+    assert found.runs["compared"].tolist() == [False, False, True, True]
+    assert (found.n_tokens, found.baseline, found.baseline_chosen) == (24, jobs.ids["bm25-24"], True)
+    assert set(found.outcomes["run_id"]) == {jobs.ids["bm25-24"], jobs.ids["none-24"]}
+    assert "1 job(s)" in found.notes[0]
+    assert jobs.compare("sweep", n_tokens=6, baseline="none").baseline == jobs.ids["none-6"]
+    with pytest.raises(ConfigError, match=r"n_tokens=7: 0 of the runs .* 6 \(2 runs\), 24 \(2 runs\)"):
+        jobs.compare("sweep", n_tokens=7)
+
+
+def test_a_sweep_s_folder_is_the_same_sweep(jobs: Jobs) -> None:
+    by_run = jobs.compare("sweep")
+    by_folder = comparing.compare([jobs.ids["folder"]])  # the folder says where MLflow is
+    pd.testing.assert_frame_equal(by_folder.runs, by_run.runs)
+    pd.testing.assert_frame_equal(by_folder.pairs, by_run.pairs)
+    both = jobs.compare("folder", "bm25-24")
+    assert len(both.runs) == 4
+
+
+def test_a_chosen_baseline_has_every_pair_counted(jobs: Jobs) -> None:
+    # Three runs of one budget make three pairs of two measures; two pairs are shown.
+    found = jobs.compare("sweep", "wide")
+    assert found.n_tests == 6
+    assert found.pairs.groupby("measure").size().to_dict() == {"correct": 2, "ir_score": 2}
+    named = jobs.compare("sweep", "wide", baseline="none")
+    assert named.n_tests == 4
+    assert not named.baseline_chosen
+
+
+def test_a_beginning_of_an_id_is_enough_where_it_is_one_run_s(jobs: Jobs) -> None:
+    short = [jobs.ids[n][:10] for n in ("one", "two")]
+    assert jobs.compare(*short).runs["run_id"].tolist() == [jobs.ids["one"], jobs.ids["two"]]
+    first = [run_id[0] for run_id in jobs.ids.values() if "/" not in run_id]
+    twice = next(letter for letter in first if first.count(letter) > 1)
+    with pytest.raises(ConfigError, match=f"holds several runs {twice}…"):
+        jobs.compare(twice, "one")
+
+
+# --- what is refused, and what is told ----------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("names", "message"),
+    [
+        (("one",), "takes two runs or more"),
+        (("one", "one"), "takes two runs or more"),
+        (("one", "0" * 32), f"holds no run {'0' * 32}; the newest are"),
+        (("one", "nowhere"), "'nowhere' is neither a folder nor an MLflow run id"),
+        (("one", "failed"), r"is FAILED: .*retriever\.top_k"),
+        (("one", "words"), r"different measures \(substring .*; words "),
+        (("one", "fewer"), r"different datasets \(jsonl [0-9a-f]{12}: .*; jsonl [0-9a-f]{12}: "),
+    ],
+)
+def test_what_cannot_be_compared_is_refused(jobs: Jobs, names: tuple[str, ...], message: str) -> None:
+    with pytest.raises((ConfigError, DataError), match=message):
+        jobs.compare(*names)
+
+
+def test_topics_that_one_run_lacks_are_counted_and_the_shared_ones_paired(jobs: Jobs) -> None:
+    found = jobs.compare("one", "fewer", across_datasets=True)
+    assert found.pairs["n"].tolist() == [9, 9]
+    assert any("The datasets differ" in note for note in found.notes)
+    own, base = jobs.table("fewer")["ir_score"], jobs.table("one")["ir_score"]
+    expected = (own - base.loc[own.index]).mean()
+    assert found.pairs["difference"].iloc[0] == pytest.approx(expected, abs=1e-12)
+    assert any("0 topic(s) are only in" in note and "3 only in" in note for note in found.notes)
+
+
+def test_a_qid_of_another_question_is_refused(jobs: Jobs) -> None:
+    with pytest.raises(DataError, match=r"qid 'q00' is not the same topic .* query is 'Who built"):
+        jobs.compare("one", "other", across_datasets=True)
+
+
+def test_a_run_without_verdicts_is_compared_by_its_score_alone(jobs: Jobs) -> None:
+    found = jobs.compare("one", "unjudged", "two")
+    measures = found.pairs.groupby("run_id")["measure"].agg(list)
+    assert measures[jobs.ids["unjudged"]] == ["ir_score"]
+    assert measures[jobs.ids["two"]] == ["ir_score", "correct"]
+    shares = found.runs.set_index("run_id").loc[jobs.ids["unjudged"]]
+    assert np.isnan(shares["correct_share"])
+    assert np.isnan(shares["hallucination_share"])
+    assert shares["judge_share_missing"] == 1
+    assert any("Without verdicts" in note for note in found.notes)
+    assert any("judges differ" in note for note in found.notes)
+    silent = comparing.compare([jobs.ids["unjudged"], jobs.ids["unjudged"], jobs.ids["none"]], jobs.uri)
+    assert set(silent.pairs["measure"]) == {"ir_score"}
+
+
+def test_a_job_that_waits_for_its_verdicts_is_refused_with_what_to_do(jobs: Jobs) -> None:
+    one = Reader(jobs.uri).run(jobs.ids["one"])
+    tags = {k: v for k, v in one.tags.items() if not k.startswith("mlflow.")}
+    with Tracker(jobs.uri, "jsonl").run("waiting", one.params, {**tags, "sweep_id": "s"}) as run:
+        run.metrics({"ir_score": 0.5})
+    with pytest.raises(DataError, match=r"has no artifact per_question\.json, .*python -m ragauge\.sweep"):
+        jobs.compare("one", run.run_id)
+
+
+# --- on the terminal ----------------------------------------------------------------------------------------
+
+
+def metrics_of(found: comparing.Comparison) -> list[str]:
+    return tables.choose_metrics(found)
+
+
+@pytest.mark.parametrize("width", [60, 80, 200])
+def test_no_line_is_wider_than_the_terminal(jobs: Jobs, width: int) -> None:
+    found = jobs.compare("one", "two", "none")
+    lines = comparing.text(found, metrics_of(found), 3, width).splitlines()
+    assert max(map(tables._cells, lines)) <= width
+    assert not re.search(r"[\x00-\x1f\x7f-\x9f\u202e]", "".join(lines))
+    # Every metric stands there, however narrow it is.
+    together = "\n".join(lines)
+    for heading in ("IR score", "hallucination", "nDCG@10", "RR", "p, Holm"):
+        assert heading in together
+
+
+def test_the_best_and_the_significant_are_marked(jobs: Jobs) -> None:
+    found = jobs.compare("one", "none")
+    lines = comparing.text(found, ["ir_score"], 0, 200).splitlines()
+    row = next(line for line in lines if line.startswith(f"bm25  {jobs.ids['one'][:8]}"))
+    score = jobs.table("one")["ir_score"].mean()
+    assert f"{score:.3f}^ " in row
+    assert next(line for line in lines if line.startswith("none  ") and "0.000†" in line)
+    assert "^" not in "".join(
+        line for line in comparing.text(found, ["topics"], 0, 200).splitlines() if line.startswith("none ")
+    )
+
+
+def test_unknown_metrics_are_refused_and_classics_have_two_names(jobs: Jobs) -> None:
+    found = jobs.compare("one", "two")
+    assert tables.choose_metrics(found, "ir_score, nDCG@10,rr") == ["ir_score", "ndcg_at_10", "rr"]
+    with pytest.raises(ConfigError, match=r"no run has 'speed'; there are .*ir_score"):
+        tables.choose_metrics(found, "speed")
+    everything = tables.choose_metrics(found, everything=True)
+    assert {"threshold_h", "seconds_total", "llm_calls"} <= set(everything)
+    assert not [name for name in everything if name.endswith("_lo")]
+
+
+# --- files for papers ---------------------------------------------------------------------------------------
+
+
+def test_the_csv_of_runs_reads_back_in_full_precision(jobs: Jobs) -> None:
+    found = jobs.compare("one", "two", "none")
+    table = pd.read_csv(io.StringIO(comparing.runs_csv(found, metrics_of(found)))).set_index("run_id")
+    assert table["is_baseline"].tolist() == [True, False, False]
+    assert table.loc[jobs.ids["two"], "retriever.top_k"] == 2
+    assert table.loc[jobs.ids["two"], "ir_score"] == found.runs["ir_score"].iloc[1]
+    pairs = found.pairs.set_index(["run_id", "measure"])
+    for measure, column in product(("ir_score", "correct"), ("", "_lo", "_hi", "_p", "_p_holm")):
+        values = table.loc[jobs.ids["none"], f"difference_{measure}{column}"]
+        assert values == pairs.loc[(jobs.ids["none"], measure), column.lstrip("_") or "difference"]
+    assert np.isnan(table.loc[jobs.ids["one"], "difference_ir_score"])
+    assert table.loc[jobs.ids["none"], "difference_ir_score_topics"] == 12
+
+
+def test_the_csv_of_topics_has_a_row_per_run_and_topic(jobs: Jobs) -> None:
+    text = comparing.topics_csv(jobs.compare("one", "two"))
+    table = pd.read_csv(io.StringIO(text)).set_index(["run_id", "qid"])
+    assert len(table) == 24
+    for name in ("one", "two"):
+        own = jobs.table(name)
+        assert table.loc[jobs.ids[name], "ir_score"].tolist() == own["ir_score"].tolist()
+        assert table.loc[jobs.ids[name], "label"].tolist() == own["label"].tolist()
+    assert "\x1b" not in text
+    assert {len(row) for row in csv.reader(io.StringIO(text))} == {9}
+    assert "| 50% & a_b #1 {x} <b> \\ ~ ^ $" in table["query"].iloc[0]
+
+
+def test_every_row_of_a_markdown_table_has_its_columns(jobs: Jobs) -> None:
+    found = jobs.compare("one", "two", "none")
+    text = comparing.markdown(found, metrics_of(found), 3)
+    blocks = [block.splitlines() for block in text.split("\n\n") if block.startswith("|")]
+    assert len(blocks) == 5
+    for block in blocks:
+        # A bar that is not escaped ends a cell.
+        assert len({len(re.split(r"(?<!\\)\|", line)) for line in block}) == 1
+    assert "50% &amp; a\\_b \\#1 {x} &lt;b&gt; \\\\ \\~ ^ $" in text
+    assert "**" in text
+    assert "\x1b" not in text
+
+
+def test_latex_tables_are_escaped_and_whole(jobs: Jobs) -> None:
+    found = jobs.compare("none", "one", "odd", "two")
+    text = comparing.latex(found, ["ir_score", "correct_share", "ndcg_at_10"])
+    body = "\n".join(line for line in text.splitlines() if not line.startswith("%"))
+    for command in ("begin", "end"):
+        assert re.findall(rf"\\{command}{{(\w+)}}", body).count("tabular") == 2
+    for tabular in re.findall(r"\\begin{tabular}{([lr]+)}(.*?)\\end{tabular}", body, re.S):
+        columns, content = tabular
+        rows = [line for line in content.splitlines() if line.endswith("\\\\")]
+        assert len(rows) >= 4
+        for row in rows:
+            assert len(re.findall(r"(?<!\\)&", row)) == len(columns) - 1
+            assert not re.search(r"(?<!\\)[%#_]", row)
+            assert row.lstrip()[0] not in "[*"
+        assert [content.count(rule) for rule in ("\\toprule", "\\midrule", "\\bottomrule")] == [1, 1, 1]
+    assert body.count("{") == body.count("}")
+    assert r"\textbf{" in body
+    assert r"$^{\dagger}$" in body
+    assert r"$\dagger$ differs from none after Holm's correction over 6 comparisons" in body
+    assert "95 \\%" in body
+    assert f"% none: MLflow run {jobs.ids['none']}" in text
+
+
+# --- the command --------------------------------------------------------------------------------------------
+
+
+def command(jobs: Jobs, *arguments: str) -> int:
+    return main([*(jobs.ids.get(a, a) for a in arguments), "--tracking-uri", jobs.uri])
+
+
+def test_the_command_prints_and_writes(
+    jobs: Jobs, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    files = {name: tmp_path / name for name in ("csv", "md", "latex", "topics-csv")}
+    options = [x for name, file in files.items() for x in (f"--{name}", str(file))]
+    assert command(jobs, "one", "none", "--topics", "2", *options) == 0
+    out, err = capsys.readouterr()
+    assert "Paired differences from bm25, N = 24 tokens" in out
+    assert "Topics that differ most in IR score: 2 of" in out
+    assert err.count("wrote ") == 4
+    assert pd.read_csv(files["csv"])["run"].tolist() == ["bm25", "none"]
+    assert len(pd.read_csv(files["topics-csv"])) == 24
+    assert files["latex"].read_text(encoding="utf-8").count("\\bottomrule") == 2
+    assert files["md"].read_text(encoding="utf-8").startswith("2 runs of experiment jsonl, 12 topics.")
+
+
+def test_a_format_on_standard_output_stands_there_alone(
+    jobs: Jobs, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert command(jobs, "sweep", "--csv", "-") == 0
+    assert len(pd.read_csv(io.StringIO(capsys.readouterr().out))) == 4
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (("one",), "takes two runs or more"),
+        (("one", "two", "--csv", "-", "--md", "-"), "--csv and --md: one format goes to standard output"),
+        (("one", "two", "--topics", "-1"), "--topics -1: allowed are 0"),
+        (("one", "two", "--bootstrap", "100001"), "--bootstrap 100001: allowed are"),
+        (("one", "two", "--csv", "/nowhere/x.csv"), "/nowhere/x.csv cannot be written"),
+    ],
+)
+def test_errors_are_told_in_a_line(
+    jobs: Jobs, arguments: tuple[str, ...], message: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert command(jobs, *arguments) == 2
+    err = capsys.readouterr().err
+    assert err.startswith("error: ")
+    assert message in err
+
+
+def test_a_sweep_of_the_real_command_is_compared_down_a_pipe(tmp_path: Path) -> None:
+    environment = {k: v for k, v in os.environ.items() if k not in ("MLFLOW_TRACKING_URI", "RAGAUGE_STORE")}
+    small = ["chunker=none", "dataset.limit=12", "llm=none", "judge=none", "bootstrap=20"]
+    sweep = [sys.executable, str(ROOT / "run.py"), "-m", *small, "retriever=bm25,none", "n_tokens=50,100"]
+    subprocess.run(sweep, cwd=tmp_path, env=environment, check=True, capture_output=True, timeout=300)
+    [folder] = (tmp_path / "multirun").glob("*/*")
+    compared = subprocess.run(
+        [sys.executable, "-m", "ragauge.compare", str(folder)],
+        cwd=tmp_path, env={**environment, "PYTHONIOENCODING": "ascii"}, capture_output=True, timeout=300,
+    )  # fmt: skip
+    assert compared.returncode == 0, compared.stderr
+    out = compared.stdout.decode("ascii")
+    assert "No compared run has verdicts" in out
+    assert "N = 100 tokens" in out
+    closed = subprocess.run(
+        f"{sys.executable} -m ragauge.compare {folder} --all | head -1",
+        shell=True, cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=300,
+    )  # fmt: skip
+    assert closed.stdout.startswith("4 runs of experiment sample, 12 topics.")
+    assert closed.stderr == ""
