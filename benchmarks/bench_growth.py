@@ -73,15 +73,17 @@ class Grown:
         words = [np.array(text.split(), dtype=object) for text in data.docs["text"]]
         others = np.concatenate(words)
         rng = np.random.default_rng(0)
-        grown = [data.docs]
-        for copy in range(1, -(-self.n_docs // len(words))):
+        grown = []
+        for copy in range(-(-self.n_docs // len(words))):
             texts = []
             for i, text in enumerate(words):
-                # With two neighbours' texts: about 110 words, where the passages have 40.
+                # With two neighbours' texts: about 120 words, where the passages have 40.
                 altered = np.concatenate([text, words[i - 1], words[i - 2]])
-                altered[::8] = others[rng.integers(len(others), size=len(altered[::8]))]
+                if copy:
+                    altered[::8] = others[rng.integers(len(others), size=len(altered[::8]))]
                 texts.append(" ".join(altered))
-            grown.append(data.docs.assign(docno=data.docs["docno"] + f"-{copy}", text=texts))
+            docno = data.docs["docno"] + (f"-{copy}" if copy else "")
+            grown.append(data.docs.assign(docno=docno, text=texts))
         docs = pd.concat(grown, ignore_index=True).head(self.n_docs)
         return Dataset(docs, data.topics, data.evidence)
 

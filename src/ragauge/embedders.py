@@ -335,10 +335,13 @@ def _tidy(folder: Path) -> None:
         elif len(segment[0]) < _SMALL:
             small.append((path, *segment))
     if len(small) > _MAX_SMALL:
-        keys, first = np.unique(np.concatenate([held for _, held, _ in small]), return_index=True)
-        _write_segment(folder, keys, np.concatenate([rows for _, _, rows in small])[first])
-        for path, _, _ in small:
-            _remove_segment(path)
+        # Some at a time, so that what is merged fits the memory whatever the number of vectors.
+        for start in range(0, len(small), _MAX_SMALL):
+            merged = small[start : start + _MAX_SMALL]
+            keys, first = np.unique(np.concatenate([held for _, held, _ in merged]), return_index=True)
+            _write_segment(folder, keys, np.concatenate([rows for _, _, rows in merged])[first])
+            for path, _, _ in merged:
+                _remove_segment(path)
 
 
 def _remove_segment(path: Path) -> None:

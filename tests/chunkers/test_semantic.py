@@ -11,8 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ragauge import frames
-from ragauge.chunkers import SemanticChunker
-from ragauge.chunkers._semantic import above_percentile, cosine_distances, merge_sentences
+from ragauge.chunkers import SemanticChunker, _semantic
+from ragauge.chunkers._semantic import above_percentile, blocks_of_groups, cosine_distances, merge_sentences
 from ragauge.errors import ConfigError
 from ragauge.parts import Tools
 
@@ -111,6 +111,23 @@ def test_chunks_cover_the_text_in_order_and_keep_the_maximum(
         assert own["docno"].tolist() == [f"d{i}%p{j}" for j in range(len(own))]
         assert [text[s:e] for s, e in zip(own["start"], own["end"], strict=True)] == own["text"].tolist()
         assert "".join("".join(own["text"]).split()) == "".join(text.split())
+
+
+def test_documents_in_small_blocks_get_the_same_chunks(tools: Tools, monkeypatch) -> None:
+    texts = ["A x. B x. C z. D z. ", "E z. F z. G z. H x.", "I x. J y. K z. L x. M x.", "N x."]
+    whole, calls = chunk(tools, docs_of(*texts), **PLAIN)
+    monkeypatch.setattr(_semantic, "_BLOCK_WINDOWS", 5)
+    blocks, more_calls = chunk(tools, docs_of(*texts), **PLAIN)
+    pd.testing.assert_frame_equal(blocks, whole)
+    assert [len(call) for call in calls] == [13]
+    assert [len(call) for call in more_calls] == [8, 5]
+
+
+def test_blocks_hold_whole_groups() -> None:
+    groups = np.array([0, 0, 0, 2, 2, 5, 6, 6])
+    assert list(blocks_of_groups(groups, 2)) == [slice(0, 3), slice(3, 5), slice(5, 8)]
+    assert list(blocks_of_groups(groups, 100)) == [slice(0, 8)]
+    assert list(blocks_of_groups(groups[:0], 2)) == []
 
 
 def test_sentences_are_merged_from_the_first_on() -> None:

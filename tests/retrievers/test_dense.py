@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from ragauge import frames
 from ragauge.errors import ConfigError, DataError
 from ragauge.parts import identity
-from ragauge.retrievers import MMR, Reo, Sim
+from ragauge.retrievers import MMR, Reo, Sim, dense
 from ragauge.retrievers.dense import mmr_order
 
 TEXTS = {
@@ -100,6 +100,16 @@ class TestEveryDenseRetriever:
         search(retriever, tools, tmp_path / "i", ["apple"])
         with pytest.raises(DataError, match="6 vectors for 1 chunks"):
             search(retriever, tools, tmp_path / "i", ["apple"], {"a": "apple"})
+
+
+def test_an_index_written_in_blocks_is_the_same(tools, tmp_path, monkeypatch):
+    texts = [f"text {i} of {i % 3}" for i in range(7)]
+    chunks = pd.DataFrame({"docno": [f"d{i}" for i in range(7)], "text": texts})
+    monkeypatch.setattr(dense, "_BLOCK_TEXTS", 3)
+    Sim().build_index(chunks, tmp_path, tools)
+    written = np.load(tmp_path / "vectors.npy")
+    assert written.dtype == np.float32
+    np.testing.assert_array_equal(written, tools.embedder.embed(texts))
 
 
 def test_mmr_order_by_hand():

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -12,6 +13,8 @@ from ragauge.chunkers._spans import Span, chunks_frame, split_long
 from ragauge.errors import ConfigError
 from ragauge.parts import Tools
 from ragauge.sentences import sentence_spans
+
+_BLOCK_WINDOWS = 1 << 17  # whose vectors are in memory at a time: 200 MB of 384 floats each
 
 
 @dataclass(frozen=True)
@@ -49,7 +52,7 @@ class SemanticChunker:
             )
 
     def chunk(self, docs: pd.DataFrame, tools: Tools) -> pd.DataFrame:
-        """Frame `chunks`, in document order; all windows of all documents are embedded in one call."""
+        """Frame `chunks`, in document order; the windows of many documents are embedded in one call."""
         texts = docs["text"].tolist()
         sentences = [
             (row, start, end)
@@ -82,13 +85,14 @@ class SemanticChunker:
             return breaks
         low = np.maximum(at - self.window_each_side, np.repeat(head, count)[at])
         high = np.minimum(at + self.window_each_side, np.repeat(head + count, count)[at] - 1)
-        windows = [
-            texts[row][start:end] for row, start, end in zip(rows[at], starts[low], ends[high], strict=True)
-        ]
-        distances = cosine_distances(tools.embedder.embed(windows, tools.store))
-        inside = rows[at[1:]] == rows[at[:-1]]
-        before = at[:-1][inside]
-        breaks[before] = above_percentile(distances[inside], rows[before], self.breakpoint_percentile)
+        for block in blocks_of_groups(rows[at], _BLOCK_WINDOWS):
+            here = at[block]
+            spans = zip(rows[here], starts[low[block]], ends[high[block]], strict=True)
+            windows = [texts[row][start:end] for row, start, end in spans]
+            distances = cosine_distances(tools.embedder.embed(windows, tools.store))
+            inside = rows[here[1:]] == rows[here[:-1]]
+            before = here[:-1][inside]
+            breaks[before] = above_percentile(distances[inside], rows[before], self.breakpoint_percentile)
         return breaks
 
 
@@ -109,6 +113,16 @@ def merge_sentences(spans: list[tuple[int, int]], min_chars: int) -> list[tuple[
         begin = merged.pop()[0] if merged else begin
         merged.append((begin, spans[-1][1]))
     return merged
+
+
+def blocks_of_groups(groups: np.ndarray, size: int) -> Iterator[slice]:
+    """Slices of `groups`, which is sorted: whole groups, about `size` rows each."""
+    start = 0
+    while start < len(groups):
+        end = min(start + size, len(groups))
+        end = int(np.searchsorted(groups, groups[end - 1], side="right"))
+        yield slice(start, end)
+        start = end
 
 
 def cosine_distances(vectors: np.ndarray) -> np.ndarray:

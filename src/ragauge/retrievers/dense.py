@@ -33,6 +33,7 @@ _FLOAT32_ERROR = 5e-6
 # Beyond this the sum of a dot product depends on the processor and on a row's place in the batch. Rounded,
 # chunks of equal text are equally similar, and their order falls to the docno.
 _DECIMALS = 12
+_BLOCK_TEXTS = 1 << 17  # chunks whose vectors are in memory at a time: 200 MB of 384 floats each
 _BLOCK_BYTES = 4 << 20  # of float64 candidate vectors at a time: about a processor's cache
 
 
@@ -89,9 +90,18 @@ class Dense:
         return {"class": "ragauge.retrievers.dense", "version": 1}
 
     def build_index(self, chunks: pd.DataFrame, folder: Path, tools: Tools) -> None:
-        """Writes the chunks' vectors, float32 [chunks, dimensions], in their order."""
-        texts = check_chunks(chunks)["text"].tolist()
-        np.save(folder / _VECTORS, tools.embedder.embed(texts, tools.store).astype(np.float32, copy=False))
+        """Writes the chunks' vectors, float32 [chunks, dimensions], in their order.
+
+        Straight into the file, a block of chunks at a time: memory does not grow with the index.
+        """
+        texts = check_chunks(chunks)["text"]
+        index: np.ndarray | None = None
+        for start in range(0, max(len(texts), 1), _BLOCK_TEXTS):
+            vectors = tools.embedder.embed(texts.iloc[start : start + _BLOCK_TEXTS].tolist(), tools.store)
+            if index is None:
+                shape = (len(texts), vectors.shape[1])
+                index = np.lib.format.open_memmap(folder / _VECTORS, "w+", np.float32, shape)
+            index[start : start + len(vectors)] = vectors
 
     def transformer(self, chunks: pd.DataFrame, folder: Path, tools: Tools) -> Callable[..., pd.DataFrame]:
         """Topics to their nearest chunks, in the retriever's own order."""
