@@ -11,7 +11,8 @@ import logging
 import os
 import re
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -41,8 +42,10 @@ def main(hydra_main: Callable[[], Any]) -> int:
 
     # Hydra then raises instead of printing a trace and leaving with 1.
     full_error = os.environ.setdefault("HYDRA_FULL_ERROR", "1")
+    stack = ExitStack()
     try:
-        refuse_shadowed(_conf(), _config_dir())
+        refuse_shadowed(_conf_folder(), _config_dir())
+        stack.enter_context(_command_line())
         hydra_main()
     except RagaugeError as error:
         print(f"error: {error}", file=sys.stderr)
@@ -57,7 +60,33 @@ def main(hydra_main: Callable[[], Any]) -> int:
             "interrupted; what is finished is kept, and the same command goes on from there", file=sys.stderr
         )
         return 130
+    finally:
+        stack.close()  # not before an error is told: that takes the command line which caused it
     return _exit_code
+
+
+@contextmanager
+def _command_line() -> Iterator[None]:
+    """Where `rerun=<run id>` is asked for, the command line that runs it again while the block lasts."""
+    if not any(argument.startswith("rerun=") for argument in sys.argv[1:]):
+        yield
+        return
+    from ragauge import rerun
+
+    given = sys.argv
+    with rerun.prepared(given[1:], _conf_folder()) as arguments:
+        sys.argv = [given[0], *arguments]
+        try:
+            yield
+        finally:
+            sys.argv = given
+
+
+def _conf_folder() -> Path:
+    """The folder of the configuration: the one given, or conf/ beside the program."""
+    if "--config-path" in sys.argv[:-1]:
+        return Path(sys.argv[sys.argv.index("--config-path") + 1])
+    return Path(sys.argv[0]).resolve().parent / "conf"
 
 
 def run_job(cfg: DictConfig) -> None:
@@ -69,16 +98,21 @@ def run_job(cfg: DictConfig) -> None:
     from hydra.core.hydra_config import HydraConfig
     from hydra.types import RunMode
 
+    from ragauge import rerun
     from ragauge.job import JobFolder, execute
 
     hydra_cfg = HydraConfig.get()
     multirun = hydra_cfg.mode == RunMode.MULTIRUN
+    choices = {str(k): str(v) for k, v in hydra_cfg.runtime.choices.items() if "/" not in str(k)}
+    conf = next(s.path for s in hydra_cfg.runtime.config_sources if s.provider == "main")
+    origin = rerun.origin(Path(conf), choices, hydra_cfg.overrides.task)
     folder = JobFolder(
         path=Path(hydra_cfg.runtime.output_dir),
         sweep=Path(hydra_cfg.sweep.dir).absolute() if multirun else None,
         number=int(hydra_cfg.job.num) if multirun else 0,
-        choices={str(k): str(v) for k, v in hydra_cfg.runtime.choices.items() if "/" not in str(k)},
-        overrides=tuple(hydra_cfg.overrides.task),
+        choices=origin.choices if origin else choices,
+        overrides=origin.overrides if origin else tuple(hydra_cfg.overrides.task),
+        origin=origin,
     )
     set_exit_code(execute(cfg, folder))
 
@@ -113,10 +147,10 @@ def _allowed_keys(key: str) -> list[str]:
     config_dir = _config_dir()
     GlobalHydra.instance().clear()
     try:
-        with initialize_config_dir(str(_conf()), version_base="1.3"):
+        with initialize_config_dir(str(_conf_folder().resolve()), version_base="1.3"):
             from ragauge.config import GROUPS
 
-            groups = [a for a in choices if a.split("=")[0] in (*GROUPS, "experiment")]
+            groups = [a for a in choices if a.split("=")[0] in (*GROUPS, "experiment", "rerun")]
             if config_dir is not None:
                 groups.append(f"hydra.searchpath=['file://{config_dir}']")
             cfg = compose("config", overrides=groups)
@@ -127,11 +161,6 @@ def _allowed_keys(key: str) -> list[str]:
     if not isinstance(node, DictConfig):
         return []
     return sorted(str(k) for k in node if not str(k).startswith("_"))
-
-
-def _conf() -> Path:
-    """The folder of ragauge's own configs, beside the script."""
-    return Path(sys.argv[0]).resolve().parent / "conf"
 
 
 def _config_dir() -> Path | None:

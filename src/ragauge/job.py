@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 import pandas as pd
 
-from ragauge import metrics, track
+from ragauge import metrics, rerun, track
 from ragauge.config import GROUPS, check_values
 from ragauge.errors import ConfigError, GateError, RagaugeError
 from ragauge.estimate.predictor import PROBABILITY_COLUMNS
@@ -52,6 +52,7 @@ class JobFolder:
     number: int
     choices: Mapping[str, str]
     overrides: tuple[str, ...]
+    origin: rerun.Origin | None = None  # where the job is a rerun
 
     @property
     def sweep_id(self) -> str | None:
@@ -85,6 +86,7 @@ def execute(cfg: DictConfig, folder: JobFolder) -> int:
         "experiment": cfg.tracking.experiment or str(cfg.dataset.name),
         "tracking_uri": redact(track.tracking_uri(cfg.tracking.uri)),
         "exit_code": 0,
+        **({"rerun": {"run_id": origin.run_id, "sweep": origin.sweep}} if (origin := folder.origin) else {}),
     }
     try:
         _run(cfg, folder, record)
@@ -159,15 +161,21 @@ def _run(cfg: DictConfig, folder: JobFolder, record: dict[str, Any]) -> None:
         "role": "job",
         **{group: folder.choices.get(group, "?") for group in GROUPS},
         "n_tokens": cfg.n_tokens,
-        **({"sweep_id": folder.sweep_id} if folder.sweep_id else {}),
+        **({"sweep_id": folder.sweep_id, "job": folder.number} if folder.sweep_id else {}),
         **({"config_packages": packages} if packages else {}),
+        **({"rerun_of": folder.origin.run_id} if folder.origin else {}),
     }
     with tracker.run(
         record["name"], redact_config(track.flatten(plain)), tags, note=cfg.tracking.note
     ) as run:
         record |= {"run_id": run.run_id, "experiment_id": run.experiment_id}
         pipeline, predictor = ready or _prepared(cfg, folder)
-        run.tag({"dataset_digest": pipeline.dataset.digest, **_descriptions(pipeline)})
+        known = {"dataset_digest": pipeline.dataset.digest, **_descriptions(pipeline)}
+        run.tag(known)
+        if folder.origin:
+            same = ["the dataset is the same"] if folder.number == 0 else []
+            for line in folder.origin.changed(known) or same:
+                log.info("  %s", line)
         for reason in pipeline.dataset.frame("skipped")["skipped"]:
             log.warning("skipped: %s", reason)
         # Both need what other jobs of the sweep retrieved or answered.
@@ -188,9 +196,14 @@ def _run(cfg: DictConfig, folder: JobFolder, record: dict[str, Any]) -> None:
         values |= {f"seconds_{stage}": seconds for stage, seconds in pipeline.seconds.items()}
         values |= {"stages_made": len(pipeline.made), "seconds_total": time.perf_counter() - start}
         run.metrics(values, {"ir_score_at_n": record["ir_score_at_n"]})
+        comparison = None
+        if folder.origin and folder.sweep is None:
+            comparison = rerun.log_comparison(tracker.uri, folder.origin.run_id, run)
         record |= {"settings": _settings(pipeline), "metrics": values, "stages_made": pipeline.made}
     record["status"] = "FINISHED"
     log.info("%s", metrics.line(record["name"], values))
+    if comparison is not None:
+        print(rerun.summary(comparison))
     if not record["deferred"]:
         check_gates(dict(cfg.gate), values)
 
@@ -409,6 +422,7 @@ def _write_config(cfg: DictConfig, folder: JobFolder, out: Path) -> None:
     # Unresolved, so that what stands in an environment variable stays there.
     for name, content in (("config", cfg), ("overrides", OmegaConf.create(list(folder.overrides)))):
         (out / f"{name}.yaml").write_text(redact(OmegaConf.to_yaml(content, resolve=False)), encoding="utf-8")
+    (out / rerun.PACKAGES_FILE).write_text(rerun.packages_text(), encoding="utf-8")
 
 
 def check_gates(gates: Mapping[str, float], values: Mapping[str, float]) -> None:

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any
 
 import pandas as pd
 
-from ragauge import metrics, report, study, track
+from ragauge import metrics, report, rerun, study, track
 from ragauge.deferred import judge_deferred
 from ragauge.errors import DataError, RagaugeError
 from ragauge.estimate import (
@@ -174,11 +174,14 @@ def _track(sweep: Sweep, folder: Path) -> None:
     content = pooled(sweep)
     board, estimates = content.board, content.estimates
     judged = estimates.model is not None
+    again = [record for record in sweep.records if "rerun" in record]
+    origin = again[0]["rerun"]["sweep"] if again else None
 
     tags = {
         "role": "sweep",
         "sweep_id": sweep.sweep_id,
         "dataset_digest": first["dataset_digest"],
+        **({"rerun_of": origin} if origin else {}),
         **{group: ",".join(dict.fromkeys(r["choices"][group] for r in sweep.records))
            for group in ("dataset", "retriever", "chunker", "llm", "judge", "measure", "tokenizer")},
     }  # fmt: skip
@@ -213,8 +216,13 @@ def _track(sweep: Sweep, folder: Path) -> None:
             "seconds_pooled": time.perf_counter() - start,
         }  # fmt: skip
         run.metrics(values, _step_charts(sweep, int(first["seed"])))
+        compared = [rerun.log_job_comparisons(tracker, again)] if again else []
+        if origin:
+            compared.append(f"pooled: {rerun.summary(rerun.log_comparison(tracker.uri, origin, run))}")
     print(report.leaderboard_text(board, sweep.n_tokens, judged))
     print(report.thresholds_text(estimates) if judged else "no verdicts: no thresholds and no predictor")
+    if compared:
+        print("\nagainst the runs that were repeated:", *compared, sep="\n")
     print(f"\n{len(sweep.records)} job(s) done, {len(sweep.failed)} failed; folder {folder}")
     print(_where(first["tracking_uri"], sweep.experiment))
 

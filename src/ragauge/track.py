@@ -6,6 +6,7 @@ import getpass
 import json
 import logging
 import os
+import platform
 import re
 import socket
 import subprocess
@@ -15,6 +16,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import datetime
 from functools import lru_cache, partial
+from importlib import metadata
 from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -257,7 +259,8 @@ class Reader:
         local = re.fullmatch(r"sqlite:///(.+)", uri)
         if local and not Path(local.group(1)).is_file():
             raise ConfigError(
-                f"no MLflow database at {local.group(1)}; name yours by --tracking-uri or MLFLOW_TRACKING_URI"
+                f"no MLflow database at {local.group(1)}; name yours by --tracking-uri (of run.py: "
+                "tracking.uri=) or MLFLOW_TRACKING_URI"
             )
         from mlflow import MlflowClient
         from mlflow.exceptions import MlflowException
@@ -295,9 +298,26 @@ class Reader:
         used = "tags.ragauge_version != ''" if entry is None else f"tags.`{_ENTRIES_TAG}` LIKE '%{entry}%'"
         return self._search(used, order="attributes.start_time DESC")
 
+    def jobs(self, sweep: LoggedRun) -> list[LoggedRun]:
+        """The runs of a sweep's jobs, in the order of the jobs."""
+        found = self.search({"sweep_id": sweep.tags["sweep_id"], "role": "job"}, sweep.experiment_id)
+        return sorted(found, key=lambda run: int(run.tags.get("job", 0)))
+
+    def metrics(self, run_id: str) -> dict[str, float]:
+        """The metrics of a run by name; those of a step chart over budgets as `<name>[<n_tokens>]`."""
+        values: dict[str, float] = {}
+        for name, value in sorted(self._mlflow.get_run(run_id).data.metrics.items()):
+            if "_at_n" in name:
+                points = sorted(self.history(run_id, name).items())
+                values |= {f"{name}[{step}]": point for step, point in points}
+            else:
+                values[name] = value
+        return values
+
     def history(self, run_id: str, metric: str) -> dict[int, float]:
         """The points of a step chart: {step: value}."""
-        return {point.step: point.value for point in self._mlflow.get_metric_history(run_id, metric)}
+        points = self._mlflow.get_metric_history(run_id, metric)
+        return {point.step: point.value for point in sorted(points, key=lambda point: point.timestamp)}
 
     def text(self, run_id: str, artifact: str) -> str:
         """The text of an artifact; DataError where the run has none of this name."""
@@ -308,6 +328,19 @@ class Reader:
                 return Path(self._mlflow.download_artifacts(run_id, artifact, folder)).read_text("utf-8")
             except (MlflowException, OSError) as error:
                 raise DataError(f"run {run_id} has no artifact {artifact}, which is needed") from error
+
+    def files(self, run_id: str, folder: str) -> dict[str, str]:
+        """The texts of the files in an artifact folder of a run by name; {} where there is no such folder."""
+        from mlflow.exceptions import MlflowException
+
+        try:
+            if not self._mlflow.list_artifacts(run_id, folder):
+                return {}
+            with tempfile.TemporaryDirectory() as scratch, _quiet():
+                path = Path(self._mlflow.download_artifacts(run_id, folder, scratch))
+                return {file.name: file.read_text("utf-8") for file in path.iterdir() if file.is_file()}
+        except (MlflowException, OSError) as error:
+            raise ConfigError(f"the artifacts of run {run_id} cannot be read: {error}") from error
 
     def table(self, run_id: str, name: str) -> pd.DataFrame:
         """The frame that `Run.table` logged; columns that hold anything but one kind of value are objects."""
@@ -372,7 +405,7 @@ class Tracker:
         client, experiment_id = _client(self.uri, self.experiment)
         all_tags = {
             **{k: str(v) for k, v in tags.items()},
-            **_origin_tags(),
+            **origin_tags(),
             "ragauge.host": socket.gethostname(),
             "ragauge.pid": str(os.getpid()),
             **({"mlflow.note.content": note} if note else {}),
@@ -381,7 +414,7 @@ class Tracker:
         run = Run(client, created.info.run_id, experiment_id)
         status = "FAILED"
         try:
-            rows = [Param(k, _param(v)) for k, v in params.items()]
+            rows = [Param(k, param_text(v)) for k, v in params.items()]
             for first in range(0, len(rows), _BATCH_PARAMS):
                 client.log_batch(run.run_id, params=rows[first : first + _BATCH_PARAMS])
             yield run
@@ -499,7 +532,7 @@ def _few_retries() -> Iterator[None]:
 
 
 @lru_cache(maxsize=1)
-def _origin_tags() -> dict[str, str]:
+def origin_tags() -> dict[str, str]:
     """Who ran what code: MLflow's own tags, which its UI shows, and ragauge's."""
     from ragauge import __version__
 
@@ -519,6 +552,22 @@ def _origin_tags() -> dict[str, str]:
     return tags
 
 
+@lru_cache(maxsize=1)
+def installed_packages() -> dict[str, str]:
+    """The versions of Python (and what it runs on) and of every installed package but ragauge, by name."""
+    versions: dict[str, str] = {}
+    for found in metadata.distributions():
+        # What an interrupted pip leaves behind has no name; the first of two on the path is imported.
+        if found.name:
+            versions.setdefault(found.name.lower().replace("_", "-"), found.version)
+    versions.pop("ragauge", None)
+    return {
+        "python": platform.python_version(),
+        "platform": f"{platform.system()} {platform.machine()}",
+        **dict(sorted(versions.items())),
+    }
+
+
 def _git(*args: str) -> str | None:
     try:
         done = subprocess.run(["git", *args], capture_output=True, text=True, timeout=10, check=False)
@@ -527,7 +576,8 @@ def _git(*args: str) -> str | None:
     return done.stdout.strip() if done.returncode == 0 else None
 
 
-def _param(value: Any) -> str:
+def param_text(value: Any) -> str:
+    """A value as the text that MLflow holds of a param."""
     text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, default=str)
     return text[:_MAX_PARAM_CHARS]
 
