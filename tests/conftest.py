@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -14,6 +14,7 @@ import pytest
 from ragauge.parts import Tools
 from ragauge.store import Store
 from ragauge.tokenizers import WordTokenizer
+from servers import postgres_server
 from small_pipeline import SmallPipelines
 
 
@@ -56,3 +57,10 @@ def tools(store: Store, hash_embedder: HashEmbedder, word_tokenizer: WordTokeniz
 @pytest.fixture
 def small(tmp_path: Path, hash_embedder: HashEmbedder) -> SmallPipelines:
     return SmallPipelines(tmp_path, hash_embedder)
+
+
+@pytest.fixture(scope="session")
+def postgres() -> Iterator[str]:
+    """URL of a PostgreSQL database."""
+    with postgres_server() as url:
+        yield url

@@ -1,14 +1,13 @@
 import hashlib
-import os
-import shutil
+import logging
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
+from ragauge import ledger as ledger_module
 from ragauge.errors import ConfigError, DataError
 from ragauge.ledger import Call, Ledger, open_ledger
 
@@ -21,30 +20,10 @@ def call(name: object, cost: float = 0.25, budget: str = "b", text: str | None =
     return Call(key(name), '{"q":1}', text, "stop", 3, 4, cost, 0.5, budget)
 
 
-@pytest.fixture(scope="module")
-def postgres_url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    """The database that RAGAUGE_TEST_POSTGRES names, or a server started for the tests."""
-    pytest.importorskip("psycopg")
-    if given := os.environ.get("RAGAUGE_TEST_POSTGRES"):
-        yield given
-        return
-    if not shutil.which("initdb") or not shutil.which("pg_ctl"):
-        pytest.skip("no PostgreSQL server programs")
-    if os.geteuid() == 0:
-        pytest.skip("PostgreSQL does not run as root")
-    data = tmp_path_factory.mktemp("postgres")
-    subprocess.run(["initdb", "-D", data, "-A", "trust", "-U", "tester"], check=True, capture_output=True)
-    options = f"-k {data} -c listen_addresses= -p 54321"
-    start = ["pg_ctl", "-D", data, "-o", options, "-l", data / "log", "-w", "start"]
-    subprocess.run(start, check=True, capture_output=True)
-    yield f"postgresql://tester@/postgres?host={data}&port=54321"
-    subprocess.run(["pg_ctl", "-D", data, "-m", "immediate", "stop"], check=True, capture_output=True)
-
-
 @pytest.fixture(params=["file", "postgres"])
 def where(request: pytest.FixtureRequest, tmp_path: Path) -> str:
     if request.param == "postgres":
-        return str(request.getfixturevalue("postgres_url"))
+        return str(request.getfixturevalue("postgres"))
     return str(tmp_path / "folder" / "ledger.db")
 
 
@@ -170,3 +149,21 @@ def test_urls_that_are_not_allowed(url: str, says: str) -> None:
         Ledger(url)
     assert "word@" not in str(caught.value)
     assert "=word" not in str(caught.value)
+
+
+def test_a_file_on_a_network_share_is_warned_of(tmp_path: Path, monkeypatch, caplog) -> None:
+    mounts = tmp_path / "mounts"
+    share = tmp_path / "team share"
+    share.mkdir()
+    place = str(share).replace(" ", "\\040")
+    mounts.write_text(
+        f"overlay / overlay rw 0 0\nserver:/x {place} nfs4 rw 0 0\nserver:/x {place}x ext4 rw 0 0\n"
+    )
+    kind = ledger_module._file_system
+    monkeypatch.setattr(ledger_module, "_file_system", lambda folder: kind(folder, mounts))
+    with caplog.at_level(logging.WARNING):
+        Ledger(tmp_path / "ledger.db").close()
+        assert not caplog.records
+        Ledger(share / "ledger.db").close()
+    assert "nfs4" in caplog.text
+    assert "RAGAUGE_LEDGER" in caplog.text

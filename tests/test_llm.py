@@ -440,3 +440,13 @@ def test_importing_loads_no_client() -> None:
     command = [sys.executable, "-c", code, *heavy.split()]
     done = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=True)
     assert done.stdout.strip() == "set()"
+
+
+def test_the_ledger_is_the_model_s_own_else_that_of_the_environment_else_the_store_s(
+    store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("RAGAUGE_LEDGER", raising=False)
+    assert fake("x")._ledger(store).where == str(store.root / "ledger.db")
+    monkeypatch.setenv("RAGAUGE_LEDGER", str(tmp_path / "all.db"))
+    assert fake("x")._ledger(store).where == str(tmp_path / "all.db")
+    assert fake("x", ledger=str(tmp_path / "own.db"))._ledger(store).where == str(tmp_path / "own.db")

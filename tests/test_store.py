@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import multiprocessing
+import os
 import time
 from pathlib import Path
 
 import pandas as pd
 import pytest
 
-from ragauge.errors import DataError
-from ragauge.store import KEY_FILE, Key, Store, canonical_json
+from ragauge.errors import ConfigError, DataError
+from ragauge.store import KEY_FILE, Key, Store, _entries, canonical_json
 
 KEY = Key("chunks", 1, {"size": 128, "overlap": 16}, {"docs": "abc"})
 
@@ -160,3 +162,57 @@ def test_a_maker_that_was_overtaken_on_another_machine_reads_the_winner(tmp_path
 
     assert (ours.get(KEY, overtaken).path / "data.txt").read_text() == "one"
     assert list((tmp_path / ".drafts").iterdir()) == []
+
+
+def test_a_look_at_damage_takes_nobody_s_entry_away(tmp_path: Path) -> None:
+    """A reader that saw the damage may be slower than the maker who made it good."""
+    path = Store(tmp_path).get(KEY, write_text("one")).path
+    (path / "data.txt").write_text("two")
+    assert Store(tmp_path).find(KEY) is None
+    assert (path / "data.txt").read_text() == "two"
+    assert Store(tmp_path).get(KEY, write_text("one")).made
+    assert (path / "data.txt").read_text() == "one"
+    assert list((tmp_path / ".drafts").iterdir()) == []
+
+
+def _machine_without_locks(root: Path, number: int) -> None:
+    """Makes or reads the same entries as everybody else, in an order of its own."""
+    _entries.FileLock.acquire = lambda self: None
+    _entries.FileLock.release = lambda self: None
+    frame = pd.DataFrame({"qid": ["q1"], "value": [0.5]})
+    for i in range(40):
+        # Runs of four in another order each.
+        key = Key("values", 1, {"i": i ^ number})
+        entry = Store(root).get_frames(key, lambda: {"values": frame})
+        pd.testing.assert_frame_equal(entry.frame("values"), frame, check_dtype=False)
+
+
+def test_machines_whose_locks_do_not_reach_each_other_do_no_harm(tmp_path: Path) -> None:
+    context = multiprocessing.get_context("fork")
+    machines = [context.Process(target=_machine_without_locks, args=(tmp_path, n)) for n in range(4)]
+    for machine in machines:
+        machine.start()
+    for machine in machines:
+        machine.join()
+    assert [machine.exitcode for machine in machines] == [0] * 4
+    assert len(list(tmp_path.glob("values/*/key.json"))) == 40
+    assert list((tmp_path / ".drafts").iterdir()) == []
+
+
+def test_a_file_system_without_locks_is_refused(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refused(self) -> None:
+        raise OSError(errno.ENOLCK, os.strerror(errno.ENOLCK))
+
+    monkeypatch.setattr(_entries.FileLock, "acquire", refused)
+    with pytest.raises(ConfigError, match=r"cannot be locked \(No locks available\)"):
+        store.get(KEY, write_text("one"))
+
+
+def test_colleagues_of_one_group_may_lock_what_the_other_made(store: Store) -> None:
+    before = os.umask(0o002)
+    try:
+        path = store.get(KEY, write_text("one")).path
+    finally:
+        os.umask(before)
+    written = [path, path / "data.txt", store.root / ".drafts", *(store.root / ".locks").iterdir()]
+    assert {oct(p.stat().st_mode & 0o060) for p in written} == {"0o60"}

@@ -5,14 +5,19 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+import threading
+import time
+from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
 import pytest
 
-from ragauge.errors import ConfigError, DataError
-from ragauge.track import Reader, TopicTrace, Tracker, flatten, load_predictor, tracking_uri
+from ragauge.errors import ConfigError, DataError, TrackingError
+from ragauge.track import Reader, TopicTrace, Tracker, connect, flatten, load_predictor, tracking_uri
+from servers import free_port
 
 
 @pytest.fixture(scope="module")
@@ -208,3 +213,125 @@ def test_a_trace_per_topic_has_retrieval_generation_and_judge_spans(tracker: Tra
     assert len(found) == 5
     spans = {span.name for span in found[0].data.spans}
     assert {"retrieval", "generation", "judge"} < spans
+
+
+# --- a server that is away, refuses, or goes away ---------------------------------------------------
+
+
+class FakeServer(ThreadingHTTPServer):
+    """As much of MLflow's server as opens a run; `answers` holds [status, body] by the path's end."""
+
+    def __init__(self) -> None:
+        super().__init__(("127.0.0.1", 0), _Answer)
+        experiment = {"experiment": {"experiment_id": "1", "name": "e", "lifecycle_stage": "active"}}
+        run = {"run": {"info": {"run_id": "r" * 32, "experiment_id": "1", "status": "RUNNING"}, "data": {}}}
+        self.answers: dict[str, list[tuple[int, dict]]] = {
+            "experiments/get-by-name": [(200, experiment)],
+            "runs/create": [(200, run)],
+        }
+        self.asked: list[str] = []
+        threading.Thread(target=self.serve_forever, kwargs={"poll_interval": 0.02}, daemon=True).start()
+
+    @property
+    def url(self) -> str:
+        return f"http://127.0.0.1:{self.server_port}"
+
+    def stop(self) -> None:
+        self.shutdown()
+        self.server_close()
+
+
+class _Answer(BaseHTTPRequestHandler):
+    server: FakeServer
+
+    def do_GET(self) -> None:
+        asked = self.path.split("?")[0].split("/mlflow/")[-1]
+        self.server.asked.append(asked)
+        self.rfile.read(int(self.headers.get("Content-Length", 0)))
+        queue = self.server.answers.get(asked, [(200, {})])
+        status, body = queue.pop(0) if len(queue) > 1 else queue[0]
+        content = json.dumps(body).encode()
+        self.send_response(status)
+        self.send_header("Content-Length", str(len(content)))
+        self.end_headers()
+        self.wfile.write(content)
+
+    do_POST = do_GET
+
+    def log_message(self, *_) -> None:
+        pass
+
+
+@pytest.fixture
+def fake(monkeypatch: pytest.MonkeyPatch) -> Iterator[FakeServer]:
+    monkeypatch.setenv("MLFLOW_HTTP_REQUEST_MAX_RETRIES", "1")
+    server = FakeServer()
+    yield server
+    server.stop()
+
+
+def test_a_server_that_is_away_is_told_at_once(caplog: pytest.LogCaptureFixture) -> None:
+    uri = f"http://127.0.0.1:{free_port()}"
+    start = time.monotonic()
+    says = rf"MLflow at {uri} does not answer \(.*refused.*MLFLOW_TRACKING_URI"
+    with pytest.raises(ConfigError, match=says), Tracker(uri, "e").run("r", {}, {}):
+        pytest.fail("the block is not entered")
+    with pytest.raises(ConfigError, match=says):
+        load_predictor(uri, "models:/ours/1")
+    assert time.monotonic() - start < 10
+    assert not caplog.records
+
+
+def test_a_server_that_wants_a_password_is_told_with_where_to_put_it(fake: FakeServer) -> None:
+    refusal = {"error_code": "UNAUTHENTICATED", "message": "You are not authenticated."}
+    fake.answers["experiments/search"] = [(401, refusal)]
+    with pytest.raises(ConfigError, match=r"not authenticated.*MLFLOW_TRACKING_USERNAME"):
+        connect(fake.url)
+
+
+def test_an_experiment_that_another_machine_made_meanwhile_is_taken(fake: FakeServer) -> None:
+    absent = {"error_code": "RESOURCE_DOES_NOT_EXIST", "message": "none"}
+    fake.answers["experiments/get-by-name"].insert(0, (404, absent))
+    fake.answers["experiments/create"] = [
+        (400, {"error_code": "RESOURCE_ALREADY_EXISTS", "message": "there"})
+    ]
+    with Tracker(fake.url, "e").run("r", {}, {}) as run:
+        assert run.experiment_id == "1"
+    assert fake.asked[-1] == "runs/update"
+
+
+def test_a_server_that_goes_away_during_a_run_is_told_and_asked_anew_by_the_next(fake: FakeServer) -> None:
+    start = time.monotonic()
+
+    def lose() -> None:
+        with Tracker(fake.url, "e").run("r", {}, {}) as run:
+            fake.stop()
+            run.metrics({"m": 1.0})
+
+    with pytest.raises(TrackingError, match=r"stopped answering .*the same command logs it"):
+        lose()
+    with pytest.raises(ConfigError, match="does not answer"), Tracker(fake.url, "e").run("r", {}, {}):
+        pytest.fail("the block is not entered")
+    assert time.monotonic() - start < 10
+
+
+def test_the_error_of_a_job_is_told_even_where_its_run_cannot_be_ended(
+    fake: FakeServer, caplog: pytest.LogCaptureFixture
+) -> None:
+
+    def fail() -> None:
+        with Tracker(fake.url, "e").run("r", {}, {}):
+            fake.stop()
+            raise ValueError("no such thing")
+
+    with pytest.raises(ValueError, match="no such thing"):
+        fail()
+    assert "stays open" in caplog.text
+
+
+def test_a_run_that_failed_ends_well_where_its_rest_is_logged(tracker: Tracker) -> None:
+    with pytest.raises(ValueError, match="silence"), tracker.run("judged later", {}, {}) as run:
+        raise ValueError("silence")
+    with tracker.resume(run.run_id) as again:
+        again.metrics({"m": 1.0})
+    assert [run.info.status for run in runs_of(tracker)] == ["FINISHED"]

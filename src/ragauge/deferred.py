@@ -110,7 +110,9 @@ def _finish(
                 pipeline.set_verdicts(verdicts)
             values = {**log_verdicts(pipeline, cfg, folder, run, record), **stability}
             run.metrics(values)
-        record = {**record, "deferred": False, "metrics": {**record["metrics"], **values}}
+        # An earlier attempt may have left its failure.
+        record = {**record, "status": "FINISHED", "exit_code": 0, "deferred": False}
+        record = {k: v for k, v in record.items() if k != "error"} | {"metrics": record["metrics"] | values}
         print(metrics.line(record["name"], record["metrics"]), file=sys.stderr)
         check_gates(dict(cfg.gate), record["metrics"])
     except RagaugeError as error:

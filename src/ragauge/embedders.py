@@ -23,13 +23,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
-from filelock import FileLock
 
 from ragauge.errors import ConfigError
 from ragauge.models import model_path
 from ragauge.parts import runtime
 from ragauge.progress import progress
-from ragauge.store import Store, file_sha256
+from ragauge.store import Store, file_sha256, locked
 
 if TYPE_CHECKING:
     from sentence_transformers import SentenceTransformer
@@ -41,6 +40,7 @@ _GIVE_A_FOLDER = "Give the path of a sentence-transformers model's folder (the o
 _KEY_BYTES = 16
 _SLICE = 2048  # texts between two writes to the disk: what a kill can lose
 _SMALL = 16_384  # rows below which a segment is worth merging
+_MERGED = 65_536  # rows of a merged segment, about
 _ABANDONED = 3600  # seconds after which a draft is what a kill left, not what another machine writes
 _MAX_SMALL = 32  # small segments that are kept before they become one
 
@@ -101,8 +101,7 @@ class SentenceTransformerEmbedder:
         found, vectors = _look_up(keys, folder)
         if vectors is not None and found.all():
             return vectors
-        lock.parent.mkdir(parents=True, exist_ok=True)
-        with FileLock(lock):
+        with locked(lock):
             _tidy(folder)
             found, vectors = _look_up(keys, folder)  # another process may have embedded them meanwhile
             missing = np.flatnonzero(~found)
@@ -334,10 +333,13 @@ def _tidy(folder: Path) -> None:
             _remove_segment(path)
         elif len(segment[0]) < _SMALL:
             small.append((path, *segment))
-    if len(small) > _MAX_SMALL:
-        # Some at a time, so that what is merged fits the memory whatever the number of vectors.
-        for start in range(0, len(small), _MAX_SMALL):
-            merged = small[start : start + _MAX_SMALL]
+    if len(small) <= _MAX_SMALL:
+        return
+    # Some at a time, so that what is merged fits the memory whatever the number of vectors.
+    rows_before = np.cumsum([0, *(len(held) for _, held, _ in small[:-1])])
+    for number in np.unique(rows_before // _MERGED):
+        merged = [small[i] for i in np.flatnonzero(rows_before // _MERGED == number)]
+        if len(merged) > 1:
             keys, first = np.unique(np.concatenate([held for _, held, _ in merged]), return_index=True)
             _write_segment(folder, keys, np.concatenate([rows for _, _, rows in merged])[first])
             for path, _, _ in merged:
@@ -345,7 +347,10 @@ def _tidy(folder: Path) -> None:
 
 
 def _remove_segment(path: Path) -> None:
-    # Renamed first: a reader sees a whole segment or none.
+    """Sets a segment aside, for a later `_tidy`: another machine may be reading it, and would crash.
+
+    On a network share the memory map of a file that another machine deletes is gone with it.
+    """
     trash = path.with_name(f"draft-{uuid.uuid4().hex}")
     os.rename(path, trash)
-    shutil.rmtree(trash, ignore_errors=True)
+    os.utime(trash)

@@ -31,3 +31,7 @@ class MissingError(RagaugeError):
     """More answers or verdicts are missing than `max_missing_share` allows."""
 
     exit_code = 4
+
+
+class TrackingError(RagaugeError):
+    """MLflow stopped answering while a run was open; what was computed is in the store."""

@@ -11,7 +11,9 @@ from __future__ import annotations
 import contextlib
 import functools
 import json
+import logging
 import os
+import re
 import sys
 import threading
 from collections.abc import Sequence
@@ -29,6 +31,10 @@ if sys.platform != "win32":  # on Windows claims hold within the process only
 if TYPE_CHECKING:
     from sqlalchemy import Connection, Engine
 
+log = logging.getLogger(__name__)
+
+# SQLite's write-ahead log is shared memory, which machines do not share.
+_NETWORK_FILE_SYSTEMS = re.compile(r"nfs|cifs|smb|ceph|lustre|gpfs|beegfs|gluster|sshfs|afs")
 _KEYS_PER_QUERY = 500  # below every database's limit of bound values
 _SCHEMA = (
     """CREATE TABLE IF NOT EXISTS calls (
@@ -178,6 +184,14 @@ def _file_engine(path: Path) -> Engine:
     from sqlalchemy import create_engine, event, exc, text
 
     path.parent.mkdir(parents=True, exist_ok=True)
+    kind = _file_system(path.parent)
+    if _NETWORK_FILE_SYSTEMS.search(kind):
+        log.warning(
+            "ledger: %s is on %s, where two machines at once would damage it; a team's ledger is PostgreSQL: "
+            "RAGAUGE_LEDGER=postgresql://... (docs/team.md)",
+            path,
+            kind,
+        )
     engine = create_engine(f"sqlite:///{path}", connect_args={"timeout": 60})
 
     @event.listens_for(engine, "connect")
@@ -194,6 +208,22 @@ def _file_engine(path: Path) -> Engine:
     except exc.DatabaseError as error:
         raise DataError(f"{path} cannot be opened as a call ledger: {error.orig}") from None
     return engine
+
+
+def _file_system(folder: Path, mounts: Path = Path("/proc/self/mounts")) -> str:
+    """The type of the file system that holds the folder, such as ext4; "" where the system does not tell."""
+    try:
+        table = [line.split() for line in mounts.read_text(encoding="utf-8", errors="replace").splitlines()]
+    except OSError:
+        return ""
+    at = folder.resolve()
+    # Of several file systems at one place the last mounted is seen; spaces are written as \\040.
+    holding = [
+        (len(place), number, kind)
+        for number, (_, place, kind, *_) in enumerate(table)
+        if at.is_relative_to(place.replace("\\040", " "))
+    ]
+    return max(holding)[2] if holding else ""
 
 
 def _server_engine(where: str) -> Engine:

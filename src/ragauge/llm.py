@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import os
 import uuid
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -57,7 +58,7 @@ class ChatLLM:
     max_cost_usd: no call starts that could take what `budget` has spent above this (GateError).
     budget: the name under which cost is summed in the ledger, a sweep's id; by default this process.
     expected_tokens: completion tokens per call, for estimates.
-    ledger: file or postgresql:// URL; null for ledger.db in the store.
+    ledger: file or postgresql:// URL; null for RAGAUGE_LEDGER, and without it ledger.db in the store.
     """
 
     chat: Mapping[str, Any]
@@ -214,7 +215,7 @@ class ChatLLM:
         return canonical_json(request)
 
     def _ledger(self, store: Store) -> Ledger:
-        return open_ledger(self.ledger or store.root / "ledger.db")
+        return open_ledger(self.ledger or os.environ.get("RAGAUGE_LEDGER") or store.root / "ledger.db")
 
 
 def _as_json(value: Any) -> str:

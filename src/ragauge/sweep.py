@@ -76,7 +76,10 @@ def finish(config: DictConfig) -> int:
     try:
         return pool(folder)
     except RagaugeError as error:
-        print(f"error: the sweep could not be pooled: {error}", file=sys.stderr)
+        print(
+            f"error: the sweep could not be pooled: {error}\nagain: python -m ragauge.sweep {folder}",
+            file=sys.stderr,
+        )
         return error.exit_code
     except Exception:
         # Not logged: which loggers speak after a sweep is up to Hydra's launcher.

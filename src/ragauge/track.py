@@ -11,6 +11,7 @@ import re
 import socket
 import subprocess
 import tempfile
+import uuid
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -24,7 +25,7 @@ from typing import TYPE_CHECKING, Any
 import pandas as pd
 from filelock import FileLock
 
-from ragauge.errors import ConfigError, DataError
+from ragauge.errors import ConfigError, DataError, TrackingError
 from ragauge.redact import redact
 
 if TYPE_CHECKING:
@@ -37,13 +38,18 @@ log = logging.getLogger(__name__)
 os.environ.setdefault("MLFLOW_DISABLE_TELEMETRY", "true")
 # A bar per downloaded file would bury what ragauge says.
 os.environ.setdefault("MLFLOW_ENABLE_ARTIFACTS_PROGRESS_BAR", "false")
+# So would two lines per run with its address on the server.
+os.environ.setdefault("MLFLOW_SUPPRESS_PRINTING_URL_TO_STDOUT", "true")
+# A server that restarts is waited for: a minute per request. MLflow's own seven retries wait four.
+os.environ.setdefault("MLFLOW_HTTP_REQUEST_MAX_RETRIES", "5")
+# Whether a server is there at all is told sooner: two attempts of so many seconds.
+_FIRST_LOOK = {"MLFLOW_HTTP_REQUEST_MAX_RETRIES": "1", "MLFLOW_HTTP_REQUEST_TIMEOUT": "15"}
 
 DEFAULT_FOLDER = Path("mlruns")
 _ENTRIES_TAG = "ragauge.entries"  # <stage>/<digest> of every store entry that a job used, as a JSON list
 _MAX_PARAM_CHARS = 6000  # MLflow's limit on a param value
 _BATCH_METRICS = 1000  # MLflow's limits on one log_batch
 _BATCH_PARAMS = 100
-_RETRIES = "MLFLOW_HTTP_REQUEST_MAX_RETRIES"
 _PAGE = 1000  # runs or experiments of one search
 _TABLES_TAG = "mlflow.loggedArtifacts"  # where MLflow's UI looks for tables
 # What a predictor may be made of beside scikit-learn's own: splines, and calibration.
@@ -196,6 +202,7 @@ def load_predictor(uri: str, model_uri: str) -> tuple[Any, dict[str, Any]]:
     from mlflow.exceptions import MlflowException
     from mlflow.models import get_model_info
 
+    connect(uri)
     try:
         with _quiet():
             mlflow.set_tracking_uri(uri)
@@ -238,7 +245,7 @@ class LoggedRun:
     @property
     def going(self) -> bool:
         """Whether the run has not ended, and its process is not known to be gone."""
-        here = self.tags.get("ragauge.host") == socket.gethostname()
+        here = self.tags.get("ragauge.host") == _machine()
         return self.status == "RUNNING" and not (here and not _alive(int(self.tags.get("ragauge.pid", "0"))))
 
     @property
@@ -262,17 +269,11 @@ class Reader:
                 f"no MLflow database at {local.group(1)}; name yours by --tracking-uri (of run.py: "
                 "tracking.uri=) or MLFLOW_TRACKING_URI"
             )
-        from mlflow import MlflowClient
-        from mlflow.exceptions import MlflowException
-
         self.uri = uri
-        try:
-            with _quiet():
-                self._mlflow = MlflowClient(uri)
-                found = _pages(self._mlflow.search_experiments)
-                self._experiments = {e.experiment_id: e.name for e in found}
-        except MlflowException as error:
-            raise ConfigError(f"MLflow at {redact(uri)}: {error}") from error
+        self._mlflow = connect(uri)
+        with _reachable(uri):
+            found = _pages(self._mlflow.search_experiments)
+            self._experiments = {e.experiment_id: e.name for e in found}
 
     def run(self, prefix: str) -> LoggedRun:
         """The run whose id begins so; ConfigError where none or several do, with what there is."""
@@ -399,53 +400,62 @@ class Tracker:
     def run(
         self, name: str, params: Mapping[str, Any], tags: Mapping[str, str], note: str | None = None
     ) -> Iterator[Run]:
-        """An open run, which ends FINISHED, or FAILED with its error, or KILLED if interrupted."""
+        """An open run, which ends FINISHED, or FAILED with its error, or KILLED if interrupted.
+
+        Raises TrackingError where MLflow stops answering; such a run stays open until `close_orphans`.
+        """
         from mlflow.entities import Param
 
         client, experiment_id = _client(self.uri, self.experiment)
         all_tags = {
             **{k: str(v) for k, v in tags.items()},
             **origin_tags(),
-            "ragauge.host": socket.gethostname(),
+            "ragauge.host": _machine(),
             "ragauge.pid": str(os.getpid()),
             **({"mlflow.note.content": note} if note else {}),
         }
-        created = client.create_run(experiment_id, run_name=name, tags=all_tags)
-        run = Run(client, created.info.run_id, experiment_id)
-        status = "FAILED"
-        try:
-            rows = [Param(k, param_text(v)) for k, v in params.items()]
-            for first in range(0, len(rows), _BATCH_PARAMS):
-                client.log_batch(run.run_id, params=rows[first : first + _BATCH_PARAMS])
-            yield run
-            status = "FINISHED"
-        except KeyboardInterrupt:
-            status = "KILLED"
-            raise
-        except Exception as error:
-            run.tag({"error": f"{type(error).__name__}: {error}"[:5000]})
-            raise
-        finally:
-            client.set_terminated(run.run_id, status=status)
+        with _reachable(self.uri):
+            created = client.create_run(experiment_id, run_name=name, tags=all_tags)
+            run = Run(client, created.info.run_id, experiment_id)
+            with self._ended(run):
+                rows = [Param(k, param_text(v)) for k, v in params.items()]
+                for first in range(0, len(rows), _BATCH_PARAMS):
+                    client.log_batch(run.run_id, params=rows[first : first + _BATCH_PARAMS])
+                yield run
 
     @contextmanager
     def resume(self, run_id: str) -> Iterator[Run]:
-        """A finished run, to log more into it; FAILED with its error if the block raises."""
+        """An ended run, to log more into it; it ends as one of `run` does."""
         client, experiment_id = _client(self.uri, self.experiment)
         run = Run(client, run_id, experiment_id)
-        try:
+        with _reachable(self.uri), self._ended(run):
             yield run
-        except Exception as error:
-            run.tag({"error": f"{type(error).__name__}: {error}"[:5000]})
-            client.set_terminated(run_id, status="FAILED")
+
+    @contextmanager
+    def _ended(self, run: Run) -> Iterator[None]:
+        """Ends the run by how the block ends; one that MLflow's silence ended cannot be."""
+        try:
+            yield
+        except BaseException as error:
+            if not _is_silence(error):
+                interrupted = isinstance(error, KeyboardInterrupt)
+                try:
+                    if not interrupted:
+                        run.tag({"error": f"{type(error).__name__}: {error}"[:5000]})
+                    run.client.set_terminated(run.run_id, status="KILLED" if interrupted else "FAILED")
+                except Exception as second:
+                    # The first error is the one to tell.
+                    log.warning("run %s stays open: %s", run.run_id, _reason(second))
             raise
+        run.client.set_terminated(run.run_id, status="FINISHED")
 
     def replace_runs(self, tags: Mapping[str, str]) -> None:
         """Deletes the runs that carry all of the tags (an earlier pooling of the same sweep)."""
         client, experiment_id = _client(self.uri, self.experiment)
         query = " and ".join(f"tags.`{k}` = '{v}'" for k, v in tags.items())
-        for run in client.search_runs([experiment_id], query):
-            client.delete_run(run.info.run_id)
+        with _reachable(self.uri):
+            for run in client.search_runs([experiment_id], query):
+                client.delete_run(run.info.run_id)
 
     def close_orphans(self) -> int:
         """Marks runs as KILLED whose process on this machine is gone; returns how many.
@@ -453,14 +463,15 @@ class Tracker:
         A process that was killed cannot end its own run, and MLflow would show it as running for ever.
         """
         client, experiment_id = _client(self.uri, self.experiment)
-        query = f"attributes.status = 'RUNNING' and tags.`ragauge.host` = '{socket.gethostname()}'"
-        orphans = [
-            run
-            for run in client.search_runs([experiment_id], query)
-            if not _alive(int(run.data.tags.get("ragauge.pid", "0")))
-        ]
-        for run in orphans:
-            client.set_terminated(run.info.run_id, status="KILLED")
+        query = f"attributes.status = 'RUNNING' and tags.`ragauge.host` = '{_machine()}'"
+        with _reachable(self.uri):
+            orphans = [
+                run
+                for run in client.search_runs([experiment_id], query)
+                if not _alive(int(run.data.tags.get("ragauge.pid", "0")))
+            ]
+            for run in orphans:
+                client.set_terminated(run.info.run_id, status="KILLED")
         return len(orphans)
 
     def describe(self, note: str) -> None:
@@ -470,41 +481,141 @@ class Tracker:
 
 
 @lru_cache(maxsize=16)
-def _client(uri: str, experiment: str) -> tuple[MlflowClient, str]:
-    """A client and the id of the experiment, both made if need be.
+def connect(uri: str) -> MlflowClient:
+    """A client of the MLflow store at the URI, which has answered.
 
-    Several processes that create one SQLite database at a time break it, so the first look is locked.
+    Raises ConfigError where nobody answers, within half a minute, or where it refuses us. One SQLite database
+    that several processes create at a time would break, so the first look at a local one is locked.
     """
     for noisy in ("alembic", "mlflow"):
         logging.getLogger(noisy).setLevel(logging.WARNING)
     import mlflow
     from mlflow import MlflowClient
     from mlflow.exceptions import MlflowException
+    from sqlalchemy.exc import SQLAlchemyError
 
-    local = re.fullmatch(r"sqlite:///(.+)", uri)
-    folder = Path(local.group(1)).parent if local else None
-    if folder is not None:
-        folder.mkdir(parents=True, exist_ok=True)
-    lock = FileLock(folder / ".prepare.lock") if folder is not None else None
-    try:
-        if lock is not None:
-            lock.acquire()
-        with _quiet():
+    with _prepared(uri), _quiet():
+        try:
             mlflow.set_tracking_uri(uri)
             client = MlflowClient(uri)
+            with _first_look():
+                client.search_experiments(max_results=1)
+        except (MlflowException, SQLAlchemyError) as error:
+            if _is_silence(error):
+                raise ConfigError(
+                    f"MLflow at {redact(uri)} does not answer ({_reason(error)}); tracking.uri or "
+                    "MLFLOW_TRACKING_URI says where it is"
+                ) from error
+            raise ConfigError(f"MLflow at {redact(uri)}: {_reason(error)}") from error
+    return client
+
+
+@lru_cache(maxsize=16)
+def _client(uri: str, experiment: str) -> tuple[MlflowClient, str]:
+    """A client and the id of the experiment, both made if need be."""
+    from mlflow.exceptions import MlflowException
+
+    client = connect(uri)
+    folder = _local_folder(uri)
+    slug = re.sub(r"[^\w.-]+", "_", experiment)
+    # A server has a place of its own for artifacts.
+    location = (folder / "artifacts" / slug).absolute().as_uri() if folder is not None else None
+    with _prepared(uri), _quiet(), _reachable(uri):
+        try:
             found = client.get_experiment_by_name(experiment)
-            if found is not None and found.lifecycle_stage == "deleted":
+            if found is None:
+                try:
+                    return client, client.create_experiment(experiment, artifact_location=location)
+                except MlflowException:
+                    # Another process or machine made it meanwhile.
+                    found = client.get_experiment_by_name(experiment)
+                    if found is None:
+                        raise
+            if found.lifecycle_stage == "deleted":
                 client.restore_experiment(found.experiment_id)
-            if found is not None:
-                return client, found.experiment_id
-            slug = re.sub(r"[^\w.-]+", "_", experiment)
-            location = (folder / "artifacts" / slug).absolute().as_uri() if folder is not None else None
-            return client, client.create_experiment(experiment, artifact_location=location)
-    except MlflowException as error:
-        raise ConfigError(f"MLflow at {redact(uri)}: {error}") from error
+            return client, found.experiment_id
+        except MlflowException as error:
+            if _is_silence(error):
+                raise
+            raise ConfigError(f"MLflow at {redact(uri)}: {_reason(error)}") from error
+
+
+def _local_folder(uri: str) -> Path | None:
+    """The folder of an SQLite database; None for a server."""
+    local = re.fullmatch(r"sqlite:///(.+)", uri)
+    return Path(local.group(1)).parent if local else None
+
+
+@contextmanager
+def _prepared(uri: str) -> Iterator[None]:
+    """Lets one process at a time prepare an SQLite database; a server sees to that itself."""
+    folder = _local_folder(uri)
+    if folder is None:
+        yield
+        return
+    folder.mkdir(parents=True, exist_ok=True)
+    with FileLock(folder / ".prepare.lock"):
+        yield
+
+
+@contextmanager
+def _first_look() -> Iterator[None]:
+    """Has MLflow's client give up early, and without a line per attempt."""
+    before = {name: os.environ.get(name) for name in _FIRST_LOOK}
+    attempts = logging.getLogger("urllib3.connectionpool")
+    level = attempts.level
+    os.environ.update(_FIRST_LOOK)
+    attempts.setLevel(logging.ERROR)
+    try:
+        yield
     finally:
-        if lock is not None:
-            lock.release()
+        attempts.setLevel(level)
+        for name, value in before.items():
+            if value is None:
+                del os.environ[name]
+            else:
+                os.environ[name] = value
+
+
+@contextmanager
+def _reachable(uri: str) -> Iterator[None]:
+    """Tells MLflow's silence as a TrackingError, and has the next use look anew whether it is there."""
+    from mlflow.exceptions import MlflowException
+
+    try:
+        yield
+    except MlflowException as error:
+        if not _is_silence(error):
+            raise
+        connect.cache_clear()
+        _client.cache_clear()
+        raise TrackingError(
+            f"MLflow at {redact(uri)} stopped answering ({_reason(error)}); what is finished is in the "
+            "store, and the same command logs it when MLflow is back"
+        ) from error
+
+
+def _is_silence(error: BaseException) -> bool:
+    """Whether MLflow's server gave no answer, or none but server errors, on every attempt."""
+    from mlflow.exceptions import MlflowException
+    from requests.exceptions import RequestException
+
+    return isinstance(error, MlflowException) and isinstance(
+        error.__cause__ or error.__context__, RequestException
+    )
+
+
+def _reason(error: BaseException) -> str:
+    """What went wrong, in a line: the error at the bottom of a server's silence, else MLflow's message."""
+    if _is_silence(error):
+        while (inner := error.__cause__ or error.__context__) is not None:
+            error = inner
+    text = " ".join(str(error).split()) or type(error).__name__
+    if re.search(r"\b401\b|UNAUTHENTICATED|not authenticated", text):
+        text += (
+            "; MLFLOW_TRACKING_USERNAME and MLFLOW_TRACKING_PASSWORD, or MLFLOW_TRACKING_TOKEN, say who asks"
+        )
+    return redact(text)
 
 
 @contextmanager
@@ -518,17 +629,10 @@ def _quiet() -> Iterator[None]:
         logging.disable(before)
 
 
-@contextmanager
-def _few_retries() -> Iterator[None]:
-    """A server that does not answer is asked for seconds, not for MLflow's four minutes."""
-    if _RETRIES in os.environ:
-        yield
-        return
-    os.environ[_RETRIES] = "2"
-    try:
-        yield
-    finally:
-        del os.environ[_RETRIES]
+@lru_cache(maxsize=1)
+def _machine() -> str:
+    """This machine's name, told from another machine of the same name by its network address."""
+    return f"{socket.gethostname()}/{uuid.getnode():012x}"
 
 
 @lru_cache(maxsize=1)

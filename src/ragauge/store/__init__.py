@@ -3,6 +3,6 @@
 `python -m ragauge.store` lists, shows, checks and removes them.
 """
 
-from ragauge.store._entries import KEY_FILE, Entry, Key, Store, canonical_json, file_sha256
+from ragauge.store._entries import KEY_FILE, Entry, Key, Store, canonical_json, file_sha256, locked
 
-__all__ = ["KEY_FILE", "Entry", "Key", "Store", "canonical_json", "file_sha256"]
+__all__ = ["KEY_FILE", "Entry", "Key", "Store", "canonical_json", "file_sha256", "locked"]

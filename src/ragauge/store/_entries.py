@@ -4,7 +4,8 @@ An entry is a folder `<root>/<stage>/<digest>/`. Its digest is SHA-256 over the 
 name, its version, the parameters that can change its output and the digests of what it read; `key.json`
 beside the data says in clear what was hashed, and which files of which SHA-256 the entry holds. An entry is
 written under a temporary name and renamed, by one maker at a time; a damaged one is made again. The time
-of `key.json` is when the entry was last used.
+of `key.json` is when the entry was last used. Several machines may share a store: docs/team.md says on what
+file systems.
 """
 
 from __future__ import annotations
@@ -17,8 +18,8 @@ import shutil
 import time
 import uuid
 from collections import OrderedDict
-from collections.abc import Callable, Mapping
-from contextlib import suppress
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -28,7 +29,7 @@ import pandas as pd
 from filelock import FileLock
 
 from ragauge import frames
-from ragauge.errors import DataError
+from ragauge.errors import ConfigError, DataError
 
 log = logging.getLogger(__name__)
 
@@ -106,13 +107,13 @@ class Store:
         return self.root / key.stage / key.digest
 
     def find(self, key: Key) -> Entry | None:
-        """The entry, if it is there and whole; a damaged one is removed."""
+        """The entry, if it is there and whole."""
         path = self.folder(key)
         # Before anything is read: what is being removed then stays (see ragauge.store._removal). A store
         # that may only be read stays as it is.
         with suppress(OSError):
             os.utime(path / KEY_FILE)
-        manifest = self._manifest(path)
+        manifest, _ = self._read(path)
         return None if manifest is None else self._entry(key, False, 0.0, manifest)
 
     def get(self, key: Key, make: Callable[[Path], None]) -> Entry:
@@ -124,11 +125,13 @@ class Store:
         found = self.find(key)
         if found is not None:
             return found
-        locks = self.root / ".locks"
-        locks.mkdir(parents=True, exist_ok=True)
-        with FileLock(locks / f"{key.digest}.lock"):
+        with locked(self.root / ".locks" / f"{key.digest}.lock"):
+            # Looked at again, since another maker may have made it, or made good its damage, meanwhile.
             found = self.find(key)
-            return found if found is not None else self._make(key, make)
+            if found is not None:
+                return found
+            self._remove_damaged(key)
+            return self._make(key, make)
 
     def get_frames(self, key: Key, make: Callable[[], Mapping[str, pd.DataFrame]]) -> Entry:
         """Like `get`, for a stage whose output is frames: each is checked and written as Parquet.
@@ -172,7 +175,7 @@ class Store:
                 os.rename(draft, path)
             except OSError:
                 # A maker on another machine, whose lock ours does not see, was first.
-                if self._manifest(path) is None:
+                if self._read(path)[0] is None:
                     raise
         finally:
             shutil.rmtree(draft, ignore_errors=True)
@@ -185,25 +188,38 @@ class Store:
         self.used.add(f"{key.stage}/{key.digest}")
         return Entry(key, self.folder(key), made, seconds, manifest, self)
 
-    def _manifest(self, path: Path) -> dict[str, Any] | None:
-        """The manifest of a whole entry; None if absent. Checksums are compared once per process."""
+    def _read(self, path: Path) -> tuple[dict[str, Any] | None, str]:
+        """The manifest of a whole entry; else None and what damage there is, "" for an absent one.
+
+        Checksums are compared once per process.
+        """
         try:
             manifest: dict[str, Any] = json.loads((path / KEY_FILE).read_text(encoding="utf-8"))
             if path in self._verified:
-                return manifest
+                return manifest, ""
             damaged = [name for name, sha in manifest["files"].items() if file_sha256(path / name) != sha]
         except FileNotFoundError:
             if not path.exists():
-                return None
+                return None, ""
             damaged = ["a missing file"]
         except (json.JSONDecodeError, KeyError, UnicodeDecodeError, OSError) as error:
             damaged = [str(error)]
         if damaged:
-            log.warning("store entry %s is damaged (%s); it is made again", path, ", ".join(damaged))
-            shutil.rmtree(path, ignore_errors=True)
-            return None
+            return None, ", ".join(damaged)
         self._verified.add(path)
-        return manifest
+        return manifest, ""
+
+    def _remove_damaged(self, key: Key) -> None:
+        """Makes room where an entry is damaged; under its lock, so that nobody's good one is taken away."""
+        path = self.folder(key)
+        _, damage = self._read(path)
+        if damage:
+            log.warning("store entry %s is damaged (%s); it is made again", path, damage)
+            trash = self.root / ".drafts" / f"{key.stage}-{uuid.uuid4().hex}"
+            trash.parent.mkdir(exist_ok=True)
+            with suppress(FileNotFoundError):  # one whose lock ours does not see was first
+                os.rename(path, trash)
+            shutil.rmtree(trash, ignore_errors=True)
 
     def _read_frame(self, entry: Entry, name: str) -> pd.DataFrame:
         at = (entry.path, name)
@@ -219,6 +235,27 @@ class Store:
                 self._decoded.popitem(last=False)
         self._decoded.move_to_end(at)
         return frame.copy(deep=False)
+
+
+@contextmanager
+def locked(path: Path) -> Iterator[None]:
+    """Holds the lock file alone, among all processes, and machines where the file system carries locks.
+
+    ConfigError where it cannot be locked at all.
+    """
+    path.parent.mkdir(parents=True, exist_ok=True)
+    lock = FileLock(path)
+    try:
+        lock.acquire()
+    except OSError as error:
+        raise ConfigError(
+            f"store: {path.parent.parent} cannot be locked ({error.strerror or error}); docs/team.md says "
+            "what a shared store needs"
+        ) from error
+    try:
+        yield
+    finally:
+        lock.release()
 
 
 def file_sha256(file: Path) -> str:
