@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from ragauge import embedders
+from ragauge import embedders, onnx_backend
 from ragauge.embedders import SentenceTransformerEmbedder
 from ragauge.errors import ConfigError
 from ragauge.models import model_path
@@ -25,6 +25,9 @@ CARRIED = model_path("all-MiniLM-L6-v2")
 needs_model = pytest.mark.skipif(
     CARRIED is None, reason="the package that carries the model is not installed"
 )
+
+
+needs_onnx = pytest.mark.skipif(not onnx_backend.installed(), reason="the extra onnx is not installed")
 
 
 class Encoder:
@@ -60,7 +63,7 @@ def model(tmp_path: Path) -> Path:
 @pytest.fixture
 def encoder(monkeypatch: pytest.MonkeyPatch) -> Encoder:
     encoder = Encoder()
-    monkeypatch.setattr(SentenceTransformerEmbedder, "_encode", lambda self, texts: encoder(texts))
+    monkeypatch.setattr(SentenceTransformerEmbedder, "_encode", lambda self, texts, store: encoder(texts))
     return encoder
 
 
@@ -122,7 +125,7 @@ def test_kill_loses_the_slice_at_hand_only(
     texts = [f"text {i:02}" for i in range(35)]
     with monkeypatch.context() as patch:
 
-        def killed_at_the_third(self: Any, batch: Sequence[str]) -> np.ndarray:
+        def killed_at_the_third(self: Any, batch: Sequence[str], store: Store) -> np.ndarray:
             if len(encoder.asked) == 20:
                 raise KeyboardInterrupt
             return encoder(batch)
@@ -242,6 +245,40 @@ def test_model_that_cannot_be_had_says_how_to_give_a_path(
         SentenceTransformerEmbedder(str(tmp_path)).identity()
 
 
+def test_backend_is_part_of_the_identity_and_of_where_vectors_lie(
+    model: Path, encoder: Encoder, store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(onnx_backend, "installed", lambda: True)
+    by_torch, by_onnx = (SentenceTransformerEmbedder(str(model), backend=name) for name in ("torch", "onnx"))
+    assert identity(by_torch)["backend"] == "torch"
+    assert identity(by_onnx) == {**identity(by_torch), "backend": "onnx"}
+    by_torch.embed(["a"], store)
+    by_onnx.embed(["a"], store)
+    assert encoder.asked == ["a", "a"]
+    assert {path.parent.name.rpartition("-")[2] for path in segments(store)} == {"torch", "onnx"}
+
+
+@pytest.mark.parametrize(
+    ("installed", "device", "settled"),
+    [(True, None, "onnx"), (True, "cpu", "onnx"), (True, "cuda:1", "torch"), (False, None, "torch")],
+)
+def test_auto_is_onnx_where_it_can_be(
+    monkeypatch: pytest.MonkeyPatch, installed: bool, device: str | None, settled: str
+) -> None:
+    monkeypatch.setattr(onnx_backend, "installed", lambda: installed)
+    assert SentenceTransformerEmbedder(device=device).backend == settled
+
+
+def test_backend_that_cannot_be_had_says_what_to_do(monkeypatch: pytest.MonkeyPatch) -> None:
+    with pytest.raises(ConfigError, match=r"^embedder\.backend='tf': allowed are auto, torch, onnx$"):
+        SentenceTransformerEmbedder(backend="tf")
+    with pytest.raises(ConfigError, match=r"^embedder\.device=cuda: .* allowed are null and cpu"):
+        SentenceTransformerEmbedder(backend="onnx", device="cuda")
+    monkeypatch.setattr(onnx_backend, "installed", lambda: False)
+    with pytest.raises(ConfigError, match=r"^embedder\.backend=onnx .*pip install 'ragauge\[onnx\]'"):
+        SentenceTransformerEmbedder(backend="onnx")
+
+
 @pytest.mark.parametrize("fields", [{"model": ""}, {"batch_size": 0}, {"threads": 0}, {"threads": "2"}])
 def test_values_out_of_range_name_the_key(fields: dict[str, Any]) -> None:
     with pytest.raises(ConfigError, match=f"embedder.{next(iter(fields))}="):
@@ -250,16 +287,18 @@ def test_values_out_of_range_name_the_key(fields: dict[str, Any]) -> None:
 
 @needs_model
 @pytest.mark.slow
-def test_carried_model_embeds_and_batches_do_not_matter(store: Store) -> None:
+@pytest.mark.parametrize("backend", ["torch", pytest.param("onnx", marks=needs_onnx)])
+def test_carried_model_embeds_and_batches_do_not_matter(store: Store, backend: str) -> None:
+    other = Store(store.root.with_name("other"))
     texts = ["The Rhine rises in Switzerland.", "A river of the Alps.", "", "word " * 400, "日本", "\ud800"]
     texts += [f"Sentence number {i} " + "and more " * i for i in range(40)]
-    vectors = SentenceTransformerEmbedder().embed(texts, store)
+    vectors = SentenceTransformerEmbedder(backend=backend).embed(texts, store)
     assert vectors.shape == (len(texts), 384)
     np.testing.assert_allclose(np.linalg.norm(vectors, axis=1), 1, atol=1e-6)
     assert vectors[0] @ vectors[1] > 0.4 > vectors[0] @ vectors[10]
-    alone = SentenceTransformerEmbedder(batch_size=1).embed(texts[::-1])[::-1]
+    alone = SentenceTransformerEmbedder(backend=backend, batch_size=1).embed(texts[::-1], other)[::-1]
     np.testing.assert_allclose(alone, vectors, atol=2e-6)
-    assert SentenceTransformerEmbedder().embed([]).shape == (0, 384)
+    assert SentenceTransformerEmbedder(backend=backend).embed([], store).shape == (0, 384)
 
 
 @needs_model
@@ -276,6 +315,7 @@ def test_torch_is_not_imported_where_all_vectors_are_there(store: Store, encoder
         "import sys; from pathlib import Path; from ragauge.store import Store;"
         "from ragauge.embedders import SentenceTransformerEmbedder as E;"
         f"E().embed(['b', 'a'], Store(Path({str(store.root)!r})));"
-        "bad = {'torch', 'transformers', 'sentence_transformers'} & set(sys.modules); assert not bad, bad"
+        "bad = {'torch', 'transformers', 'sentence_transformers', 'onnxruntime', 'onnx'} & set(sys.modules);"
+        "assert not bad, bad"
     )
     subprocess.run([sys.executable, "-c", code], check=True)

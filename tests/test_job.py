@@ -13,7 +13,7 @@ import pytest
 from hydra import compose, initialize_config_dir
 from omegaconf import DictConfig
 
-from ragauge import config, job
+from ragauge import config, job, onnx_backend
 from ragauge.errors import ConfigError, GateError
 from ragauge.generate import ChatGenerator, NoLLM
 from ragauge.job import (
@@ -23,6 +23,7 @@ from ragauge.job import (
     instantiate_parts,
     make_pipeline,
     run_name,
+    settle,
     write_json,
 )
 from ragauge.judges import ChatJudge, NoJudge
@@ -108,6 +109,22 @@ def test_chat_models_of_a_sweep_spend_together_unless_told_otherwise(configure: 
     assert isinstance(alone.llm, ChatGenerator)
     assert alone.llm.budget is None
     assert identity(alone.llm) == identity(parts.llm)
+
+
+@pytest.mark.parametrize("installed", [True, False])
+def test_what_auto_stands_for_is_written_into_the_config(
+    configure: Configure, monkeypatch: pytest.MonkeyPatch, installed: bool
+) -> None:
+    monkeypatch.setattr(onnx_backend, "installed", lambda: installed)
+    cfg = configure("embedder.backend=auto")
+    settle(cfg)
+    assert cfg.embedder.backend == ("onnx" if installed else "torch")
+    chosen = configure("embedder.backend=torch")
+    settle(chosen)
+    assert chosen.embedder.backend == "torch"
+    foreign = configure("embedder._target_=team.Embedder")
+    settle(foreign)
+    assert foreign.embedder.backend == "auto"
 
 
 def test_a_pipeline_is_made_of_checked_values(configure: Configure, tmp_path: Path) -> None:

@@ -24,6 +24,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
+from ragauge import onnx_backend
 from ragauge.errors import ConfigError
 from ragauge.models import model_path
 from ragauge.parts import runtime
@@ -36,9 +37,13 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
+BACKENDS = ("auto", "torch", "onnx")
+BATCH_SIZES = {"torch": 16, "onnx": 8}  # what is fast on a CPU: benchmarks/bench_embedding.py
+
 _GIVE_A_FOLDER = "Give the path of a sentence-transformers model's folder (the one with modules.json)"
 _KEY_BYTES = 16
 _SLICE = 2048  # texts between two writes to the disk: what a kill can lose
+_SIDE_BY_SIDE = 16  # batches that ONNX Runtime is handed at once, work for as many threads
 _SMALL = 16_384  # rows below which a segment is worth merging
 _MERGED = 65_536  # rows of a merged segment, about
 _ABANDONED = 3600  # seconds after which a draft is what a kill left, not what another machine writes
@@ -50,12 +55,16 @@ class SentenceTransformerEmbedder:
     """A sentence-transformers model, by name or by the path of its folder; all vectors have length 1.
 
     `model` all-MiniLM-L6-v2 is carried by an installed package; other names are looked up on the hub.
+    `backend` onnx is faster on a CPU and gives torch's vectors up to float noise; since equal identities
+    promise equal results to the last bit, it is part of the identity nevertheless. auto becomes onnx where
+    its packages are installed and no other device than the CPU is asked for, else torch.
     """
 
     version: ClassVar[int] = 1
 
     model: str = "all-MiniLM-L6-v2"
-    batch_size: int = runtime(16)
+    backend: str = "auto"
+    batch_size: int | None = runtime(None)
     device: str | None = runtime(None)
     threads: int | None = runtime(None)
 
@@ -64,18 +73,20 @@ class SentenceTransformerEmbedder:
             raise ConfigError(
                 f"embedder.model={self.model!r}: expected a model's name or the path of its folder"
             )
-        if type(self.batch_size) is not int or self.batch_size < 1:
-            raise ConfigError(f"embedder.batch_size={self.batch_size!r}: allowed are integers from 1")
-        if self.threads is not None and (type(self.threads) is not int or self.threads < 1):
-            raise ConfigError(f"embedder.threads={self.threads!r}: allowed are null and integers from 1")
+        for key in ("batch_size", "threads"):
+            value = getattr(self, key)
+            if value is not None and (type(value) is not int or value < 1):
+                raise ConfigError(f"embedder.{key}={value!r}: allowed are null and integers from 1")
+        object.__setattr__(self, "backend", settle_backend(self.backend, self.device))
 
     def identity(self) -> dict[str, Any]:
-        """The model's name and the digest of its files: the same wherever its folder lies."""
+        """The backend, the model's name and the digest of its files: the same wherever its folder lies."""
         return {
             "class": "ragauge.embedders.SentenceTransformerEmbedder",
             "version": self.version,
             "model": Path(self.model).name,
             "digest": _model_digest(_model_folder(self.model)),
+            "backend": self.backend,
         }
 
     def embed(self, texts: Sequence[str], store: Store | None = None) -> np.ndarray:
@@ -86,17 +97,18 @@ class SentenceTransformerEmbedder:
         """
         distinct = list(dict.fromkeys(texts))
         if store is None or not distinct:
-            vectors = self._encode(distinct)
+            vectors = self._encode(distinct, store)
         else:
-            folder = store.root / "vectors" / _model_digest(_model_folder(self.model))[:32]
-            vectors = self._cached(distinct, folder, store.root / ".locks" / f"vectors-{folder.name}.lock")
+            vectors = self._cached(distinct, store)
         if len(distinct) == len(texts):
             return vectors
         row = {text: i for i, text in enumerate(distinct)}
         return vectors[[row[text] for text in texts]]
 
-    def _cached(self, texts: list[str], folder: Path, lock: Path) -> np.ndarray:
-        """Vectors of distinct texts, from the segments in the folder or else computed and added to them."""
+    def _cached(self, texts: list[str], store: Store) -> np.ndarray:
+        """Vectors of distinct texts, from the store's segments or else computed and added to them."""
+        name = f"{_model_digest(_model_folder(self.model))[:32]}-{self.backend}"
+        folder, lock = store.root / "vectors" / name, store.root / ".locks" / f"vectors-{name}.lock"
         keys = _text_keys(texts)
         found, vectors = _look_up(keys, folder)
         if vectors is not None and found.all():
@@ -110,7 +122,7 @@ class SentenceTransformerEmbedder:
             with progress(len(missing), f"embedding with {Path(self.model).name}", "text") as bar:
                 for first in range(0, len(missing), _SLICE):
                     rows = missing[first : first + _SLICE]
-                    new = self._encode([texts[i] for i in rows])
+                    new = self._encode([texts[i] for i in rows], store)
                     _write_segment(folder, keys[rows], new)
                     if vectors is None:
                         vectors = np.empty((len(texts), new.shape[1]), dtype=np.float32)
@@ -119,21 +131,31 @@ class SentenceTransformerEmbedder:
         assert vectors is not None
         return vectors
 
-    def _encode(self, texts: Sequence[str]) -> np.ndarray:
+    def _encode(self, texts: Sequence[str], store: Store | None) -> np.ndarray:
         """The model's own vectors, at unit length."""
-        model = _load(_model_folder(self.model), self.device)
+        folder = _model_folder(self.model)
+        if self.backend == "onnx":
+            model = _load_onnx(folder, None if store is None else store.root)
+        else:
+            model = _load(folder, self.device)
         if not texts:
             return np.empty((0, model.get_embedding_dimension() or 0), dtype=np.float32)
-        if self.threads is not None:
-            import torch
+        import torch
 
+        if self.threads is not None:
             torch.set_num_threads(self.threads)
+        at_once = self.batch_size or BATCH_SIZES[self.backend]
+        if self.backend == "onnx":
+            transformer: Any = model[0].model
+            transformer.batch_size, transformer.threads = at_once, torch.get_num_threads()
+            # Always the same number of texts, so that threads do not decide which are computed together.
+            at_once *= _SIDE_BY_SIDE
         # A lone surrogate has no UTF-8, which the model's tokenizer needs.
         readable = [text.encode("utf-8", "replace").decode() for text in texts]
         vectors = np.asarray(
             model.encode(
                 readable,
-                batch_size=self.batch_size,
+                batch_size=at_once,
                 show_progress_bar=False,
                 convert_to_numpy=True,
                 normalize_embeddings=True,
@@ -141,6 +163,26 @@ class SentenceTransformerEmbedder:
             dtype=np.float32,
         )
         return vectors / np.linalg.norm(vectors, axis=1, keepdims=True)
+
+
+def settle_backend(backend: str, device: str | None) -> str:
+    """What runs the model, "torch" or "onnx"; ConfigError where it cannot be run so here."""
+    if backend not in BACKENDS:
+        raise ConfigError(f"embedder.backend={backend!r}: allowed are {', '.join(BACKENDS)}")
+    on_cpu = device in (None, "cpu")
+    if backend == "auto":
+        return "onnx" if on_cpu and onnx_backend.installed() else "torch"
+    if backend == "onnx" and not on_cpu:
+        raise ConfigError(
+            f"embedder.device={device}: backend=onnx runs on the CPU; allowed are null and cpu, "
+            "or embedder.backend=torch"
+        )
+    if backend == "onnx" and not onnx_backend.installed():
+        raise ConfigError(
+            "embedder.backend=onnx needs packages that are not installed: pip install 'ragauge[onnx]'. "
+            "Without them: embedder.backend=torch"
+        )
+    return backend
 
 
 # --- the model --------------------------------------------------------------------------------------
@@ -181,7 +223,24 @@ def _hub_folder(model: str) -> Path:
 
 @lru_cache(maxsize=2)
 def _load(folder: Path, device: str | None) -> SentenceTransformer:
-    """The model itself, kept for the process: the jobs of a sweep share it."""
+    """The model run by torch, kept for the process: the jobs of a sweep share it."""
+    return _read_model(folder, device)
+
+
+@lru_cache(maxsize=2)
+def _load_onnx(folder: Path, root: Path | None) -> SentenceTransformer:
+    """The model run by ONNX Runtime, kept for the process, its exported file in the store at `root`."""
+    model = _read_model(folder, "cpu")
+    import torch
+
+    if torch.cuda.is_available():
+        log.warning("embedder.backend=onnx leaves the GPU idle; embedder.backend=torch uses it")
+    store = None if root is None else Store(root)
+    onnx_backend.run_by_onnx(model, str(folder), _model_digest(folder), store)
+    return model
+
+
+def _read_model(folder: Path, device: str | None) -> SentenceTransformer:
     with _quiet():
         from sentence_transformers import SentenceTransformer
 

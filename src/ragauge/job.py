@@ -67,6 +67,7 @@ def execute(cfg: DictConfig, folder: JobFolder) -> int:
     """Runs the job and returns its exit code; a failure is told, and recorded in MLflow and in `job.json`."""
     from omegaconf.errors import OmegaConfBaseException
 
+    settle(cfg)
     name = run_name(cfg, folder.choices)
     record: dict[str, Any] = {
         "status": "FAILED",
@@ -102,6 +103,18 @@ def execute(cfg: DictConfig, folder: JobFolder) -> int:
     finally:
         write_json(folder.path / RECORD_FILE, record)
     return int(record["exit_code"])
+
+
+def settle(cfg: DictConfig) -> None:
+    """Writes what `embedder.backend=auto` is here into the config: what is logged then says what was run."""
+    from omegaconf import OmegaConf
+
+    from ragauge.embedders import SentenceTransformerEmbedder, settle_backend
+
+    part = cfg.embedder
+    ours = f"{SentenceTransformerEmbedder.__module__}.{SentenceTransformerEmbedder.__qualname__}"
+    if part.get("_target_") == ours and part.get("backend", "auto") == "auto":
+        OmegaConf.update(part, "backend", settle_backend("auto", part.get("device")), force_add=True)
 
 
 def run_name(cfg: DictConfig, choices: Mapping[str, str]) -> str:
