@@ -16,7 +16,7 @@ help:
 	@echo "make sweep   set up, then 5 retrievers x 10 budgets on the shipped sample"
 	@echo "make test    set up, then all tests, ruff and mypy"
 	@echo "make ui      MLflow's UI on what was measured, on port $(PORT)"
-	@echo "make bench   the speed tables of benchmarks/"
+	@echo "make bench   the speed tables of benchmarks/ (installs the extras onnx and bench)"
 	@echo "make clean   remove the environment and everything generated"
 
 setup: $(READY)
@@ -43,7 +43,8 @@ lint: setup
 ui: setup
 	$(BIN)/mlflow ui --backend-store-uri "$${MLFLOW_TRACKING_URI:-sqlite:///mlruns/mlflow.db}" --port $(PORT)
 
-bench: setup
+bench:
+	@$(MAKE) --no-print-directory setup EXTRAS=$(EXTRAS),onnx,bench
 	$(BIN)/python -m benchmarks
 
 clean:

@@ -6,7 +6,7 @@ import os
 import platform
 import subprocess
 import sys
-from importlib.metadata import version
+from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
@@ -20,7 +20,20 @@ PACKAGES = (
     "rapidfuzz",
     "mlflow",
     "torch",
+    "sentence-transformers",
+    "onnxruntime",
+    "llama-index-core",
+    "bm25s",
+    "rank-bm25",
 )
+
+
+def version_of(package: str) -> str:
+    """The installed version, or that there is none."""
+    try:
+        return version(package)
+    except PackageNotFoundError:
+        return "not installed"
 
 
 def main() -> int:
@@ -29,7 +42,7 @@ def main() -> int:
         "# Benchmarks\n\nWritten by `make bench`. Ratios were measured in one run each, on one machine: "
         "believe them more than the seconds.\n\n"
         f"Python {platform.python_version()}, {os.cpu_count()} cores, {platform.machine()}; "
-        + ", ".join(f"{name} {version(name)}" for name in PACKAGES)
+        + ", ".join(f"{name} {version_of(name)}" for name in PACKAGES)
         + "\n"
     )
     sections, failed = [header], 0

@@ -1,0 +1,31 @@
+"""Medians of interleaved runs, and rows of Markdown tables: what the benchmarks share."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping
+from statistics import median
+from typing import Any
+
+
+def interleaved(works: Mapping[str, Callable[[], Any]], runs: int) -> tuple[dict[str, float], dict[str, Any]]:
+    """Seconds of each work, the median over rounds in which each runs once, and what it returned last."""
+    seconds: dict[str, list[float]] = {name: [] for name in works}
+    results: dict[str, Any] = {}
+    for _ in range(runs):
+        for name, work in works.items():
+            start = time.perf_counter()
+            results[name] = work()
+            seconds[name].append(time.perf_counter() - start)
+    return {name: median(taken) for name, taken in seconds.items()}, results
+
+
+def print_row(*cells: str) -> None:
+    """Prints a row of a table at once, so that a long benchmark shows how far it is."""
+    print("| " + " | ".join(cells) + " |", flush=True)
+
+
+def print_header(*names: str) -> None:
+    """Prints the head of a table."""
+    print_row(*names)
+    print("|" + "---|" * len(names))
