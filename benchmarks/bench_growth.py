@@ -92,7 +92,7 @@ class Grown:
 class Hashed(SentenceTransformerEmbedder):
     """Vectors that a hash of the text makes; all else is the real embedder's."""
 
-    def _encode(self, texts: Sequence[str]) -> np.ndarray:
+    def _encode(self, texts: Sequence[str], store: Store | None = None) -> np.ndarray:
         seeds = [int.from_bytes(hashlib.sha256(t.encode()).digest()[:8], "little") for t in texts]
         vectors = np.array([np.random.Generator(np.random.SFC64(s)).random(DIMENSIONS) for s in seeds])
         vectors = vectors.reshape(-1, DIMENSIONS).astype(np.float32) - np.float32(0.5)

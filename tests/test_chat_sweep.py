@@ -105,6 +105,8 @@ def test_batch_mode_judges_all_jobs_at_the_end_and_writes_the_verdicts_back(tmp_
         assert 10 <= len(judged) <= 15
         before = sum(server.whole.values())
         (folder,) = sweep_folders(tmp_path)
+        # What the answers cost stays on record when the verdicts come.
+        assert sum(r["metrics"]["llm_calls"] for r in job_records(folder)) == before - len(judged)
         again = subprocess.run(
             [sys.executable, "-m", "ragauge.sweep", str(folder)], cwd=tmp_path, capture_output=True, text=True
         )

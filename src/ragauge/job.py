@@ -197,8 +197,8 @@ def _run(cfg: DictConfig, folder: JobFolder, record: dict[str, Any]) -> None:
         )
         record["deferred"] = folder.sweep is not None and together
         values = _log_retrieval(pipeline, cfg, folder, run, record)
+        values |= metrics.costs(pipeline.answers)
         if record["deferred"]:
-            values |= metrics.costs(pipeline.answers) | {"ir_score": values["ir_score"]}
             record["entries_used"] = sorted(pipeline.store.used)
             run.tag(track.entries_tag(record["entries_used"]))
         else:
@@ -361,7 +361,6 @@ def log_verdicts(
         **metrics.quality(outcomes, cfg.bootstrap, cfg.seed),
         **estimates.metrics,
         **metrics.human(outcomes, cfg.bootstrap, cfg.seed),
-        **metrics.costs(pipeline.answers),
         **metrics.costs(pipeline.verdicts, "judge_"),
     }
 

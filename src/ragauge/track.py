@@ -178,6 +178,9 @@ class Run:
         from mlflow.models import infer_signature
 
         signature = infer_signature(example, model.predict_proba(example))
+        with _quiet():
+            # MLflow refuses to resume a run of another experiment than the one it was last told.
+            mlflow.set_experiment(experiment_id=self.experiment_id)
         with _quiet(), mlflow.start_run(run_id=self.run_id):
             mlflow.sklearn.log_model(
                 model,
@@ -674,7 +677,9 @@ def installed_packages() -> dict[str, str]:
 
 def _git(*args: str) -> str | None:
     try:
-        done = subprocess.run(["git", *args], capture_output=True, text=True, timeout=10, check=False)
+        # Where the code is, which need not be where it was started.
+        command = ["git", "-C", str(Path(__file__).parent), *args]
+        done = subprocess.run(command, capture_output=True, text=True, timeout=10, check=False)
     except (OSError, subprocess.TimeoutExpired):
         return None
     return done.stdout.strip() if done.returncode == 0 else None
