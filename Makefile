@@ -8,7 +8,7 @@ comma  := ,
 # One stamp per choice of extras, so that a further one is installed into an environment that is there.
 READY  := $(VENV)/.ready-$(subst $(comma),-,$(EXTRAS))
 
-.PHONY: sweep test lint ui bench clean setup
+.PHONY: sweep test lint ui screenshots bench clean setup
 .DEFAULT_GOAL := help
 
 .PHONY: help
@@ -16,6 +16,7 @@ help:
 	@echo "make sweep   set up, then 5 retrievers x 10 budgets on the shipped sample"
 	@echo "make test    set up, then all tests, ruff and mypy"
 	@echo "make ui      MLflow's UI on what was measured, on port $(PORT)"
+	@echo "make screenshots   the README's pictures of MLflow's UI, from what make sweep measured (needs chromium)"
 	@echo "make bench   the speed tables of benchmarks/ (installs the extras onnx and bench)"
 	@echo "make clean   remove the environment and everything generated"
 
@@ -43,7 +44,11 @@ lint: setup
 ui: setup
 	$(BIN)/mlflow ui --backend-store-uri "$${MLFLOW_TRACKING_URI:-sqlite:///mlruns/mlflow.db}" --port $(PORT)
 
+screenshots: setup
+	PYTHONPATH=tests $(BIN)/python docs/screenshots.py
+
 bench:
+	@echo "Installing the extras onnx and bench; embedder.backend=auto then means onnx in $(VENV)"
 	@$(MAKE) --no-print-directory setup EXTRAS=$(EXTRAS),onnx,bench
 	$(BIN)/python -m benchmarks
 

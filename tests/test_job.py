@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pytest
 from hydra import compose, initialize_config_dir
 from omegaconf import DictConfig
@@ -275,6 +276,21 @@ def test_the_table_holds_question_truth_context_and_what_came_of_it(small: Small
     assert row["context_chars"] == len(context["text"])
     assert row["chunks"].split() == list(context["docnos"])
     assert row["label"] == pipeline.outcomes["label"][0]
+
+
+def test_the_table_sets_what_came_of_a_question_beside_it(small: SmallPipelines) -> None:
+    pipeline = small(n_tokens=8)
+    outcomes = pipeline.outcomes.assign(
+        label=pd.array([5, None, 1], dtype="Int8"), ir_score=[1.0, 0.256, 0.0], answer=["Anna", "Linz", None]
+    )
+    table = job._per_question(pipeline, outcomes)
+    # MLflow groups by the first column and compares the second.
+    assert list(table.columns[:2]) == ["query", "outcome"]
+    assert table["outcome"].tolist() == [
+        "right · IR score 1.00: Anna",
+        "no verdict · IR score 0.26: Linz",
+        "lack of information · IR score 0.00: ",
+    ]
 
 
 def test_what_is_missing_is_null_in_the_table_s_json(small: SmallPipelines) -> None:

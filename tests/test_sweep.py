@@ -200,6 +200,16 @@ def test_a_sample_of_topics_is_judged_the_same_for_every_retriever(swept: Path, 
 
 
 @pytest.mark.slow
+def test_the_experiment_says_what_to_look_at_and_a_system_has_one_colour(swept: Path) -> None:
+    client, runs = mlflow_runs(swept, "job")
+    tags = client.get_experiment(runs[0].info.experiment_id).tags
+    assert tags["mlflow.note.content"].startswith("**Look first at** [IR score against N](#/experiments/")
+    assert {"mlflow.sharedViewState.ragauge-jobs", "mlflow.sharedViewState.ragauge-charts"} <= set(tags)
+    colours = {(r.data.tags["retriever"], r.data.tags["mlflow.runColor"]) for r in runs}
+    assert len(colours) == len(dict(colours)) == 2
+
+
+@pytest.mark.slow
 def test_a_job_that_fails_is_recorded_and_the_others_and_the_pooled_step_still_run(
     swept: Path, tmp_path
 ) -> None:

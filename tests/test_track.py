@@ -15,6 +15,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from ragauge import views
 from ragauge.errors import ConfigError, DataError, TrackingError
 from ragauge.track import Reader, TopicTrace, Tracker, connect, flatten, load_predictor, tracking_uri
 from servers import free_port
@@ -213,6 +214,29 @@ def test_a_trace_per_topic_has_retrieval_generation_and_judge_spans(tracker: Tra
     assert len(found) == 5
     spans = {span.name for span in found[0].data.spans}
     assert {"retrieval", "generation", "judge"} < spans
+
+
+def test_views_and_description_are_kept_up_to_date_but_a_human_s_words_stay(tracker: Tracker) -> None:
+    def tags() -> dict[str, str]:
+        return client_of(tracker).get_experiment(tracker.experiment_id).tags
+
+    tracker.present([views.jobs_view()], "of a job", replace=False)
+    tracker.present([views.jobs_view(), views.charts_view("s1", 100)], "of a sweep")
+    assert tags()["mlflow.note.content"] == "of a sweep"
+    first = tags()["mlflow.sharedViewState.ragauge-charts"]
+    tracker.present([], "of another job", replace=False)
+    assert tags()["mlflow.note.content"] == "of a sweep"
+    client_of(tracker).set_experiment_tag(tracker.experiment_id, "mlflow.note.content", "by hand")
+    tracker.present([views.charts_view("s2", 100)], "of the next sweep")
+    assert tags()["mlflow.note.content"] == "by hand"
+    assert tags()["mlflow.sharedViewState.ragauge-charts"] != first
+
+
+def test_runs_are_given_colours(tracker: Tracker) -> None:
+    with tracker.run("r", {}, {}) as run:
+        pass
+    tracker.colour({run.run_id: "#0072B2"})
+    assert [r.data.tags["mlflow.runColor"] for r in runs_of(tracker)] == ["#0072B2"]
 
 
 # --- a server that is away, refuses, or goes away ---------------------------------------------------

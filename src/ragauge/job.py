@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 import pandas as pd
 
-from ragauge import metrics, rerun, track
+from ragauge import metrics, rerun, track, views
 from ragauge.config import GROUPS, check_values
 from ragauge.errors import ConfigError, GateError, RagaugeError
 from ragauge.estimate.predictor import PROBABILITY_COLUMNS
@@ -213,6 +213,8 @@ def _run(cfg: DictConfig, folder: JobFolder, record: dict[str, Any]) -> None:
         if folder.origin and folder.sweep is None:
             comparison = rerun.log_comparison(tracker.uri, folder.origin.run_id, run)
         record |= {"settings": _settings(pipeline), "metrics": values, "stages_made": pipeline.made}
+    if folder.sweep is None:
+        tracker.present([views.jobs_view()], views.description(record["experiment_id"]), replace=False)
     record["status"] = "FINISHED"
     log.info("%s", metrics.line(record["name"], values))
     if comparison is not None:
@@ -397,19 +399,28 @@ def _per_question(pipeline: Pipeline, outcomes: pd.DataFrame) -> pd.DataFrame:
         chunks=[" ".join(docnos[:_TABLE_CHUNKS]) for docnos in contexts["docnos"]],
         context_chars=contexts["text"].str.len(),
     ).rename(columns={"text": "context"})
-    rows = outcomes.merge(evidence, on="qid", how="left", validate="one_to_one").merge(
+    rows = outcomes.assign(outcome=_outcome(outcomes))
+    rows = rows.merge(evidence, on="qid", how="left", validate="one_to_one").merge(
         contexts[["qid", "context", "context_chars", "chunks"]],
         on="qid",
         validate="one_to_one",
     )
     columns = [
-        "qid", "query", "answer_reference", "answer", "label", "ir_score", "evidence", "context", "n_used",
-        "evidence_best", "evidence_worst", "answer_in_context", "score_gap", "context_chars", "chunks",
-        "judge_raw", "judge_status", "answer_status", "answer_error",
+        # MLflow groups by the first and sets the second side by side, unless it is told otherwise.
+        "query", "outcome", "answer", "label", "ir_score", "answer_reference", "evidence", "context", "qid",
+        "n_used", "evidence_best", "evidence_worst", "answer_in_context", "score_gap", "context_chars",
+        "chunks", "judge_raw", "judge_status", "answer_status", "answer_error",
     ]  # fmt: skip
     if len(rows) > _TABLE_TOPICS:
         columns.remove("context")
     return rows[[*columns, *(c for c in _IF_THERE if c in rows)]]
+
+
+def _outcome(outcomes: pd.DataFrame) -> pd.Series:
+    """What came of a question in one text, for comparison at a glance: judge's class, IR score, answer."""
+    judged = outcomes["label"].map(JUDGE_CLASSES).astype("str").where(outcomes["label"].notna(), "no verdict")
+    scores = outcomes["ir_score"].map("{:.2f}".format)
+    return judged + " · IR score " + scores + ": " + outcomes["answer"].fillna("")
 
 
 def _traces(pipeline: Pipeline, outcomes: pd.DataFrame) -> Iterator[track.TopicTrace]:

@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import argparse
+import itertools
 import json
 import logging
 import re
@@ -20,7 +21,7 @@ from typing import TYPE_CHECKING, Any
 
 import pandas as pd
 
-from ragauge import metrics, report, rerun, study, track
+from ragauge import metrics, report, rerun, study, track, views
 from ragauge.deferred import judge_deferred
 from ragauge.errors import DataError, RagaugeError
 from ragauge.estimate import (
@@ -194,9 +195,8 @@ def _track(sweep: Sweep, folder: Path) -> None:
     tracker.close_orphans()
     tracker.replace_runs({"role": "sweep", "sweep_id": sweep.sweep_id})
     name = f"sweep · {len(board)} systems · {len(sweep.records)} jobs"
-    with tracker.run(
-        name, {"overrides": first["overrides"], "folder": str(folder)}, tags, _note(sweep)
-    ) as run:
+    note = _note(sweep, views.sweep_page(tracker.experiment_id, sweep.sweep_id))
+    with tracker.run(name, {"overrides": first["overrides"], "folder": str(folder)}, tags, note) as run:
         with tempfile.TemporaryDirectory() as scratch:
             out = Path(scratch)
             for figure, drawn in content.figures.items():
@@ -222,12 +222,15 @@ def _track(sweep: Sweep, folder: Path) -> None:
         compared = [rerun.log_job_comparisons(tracker, again)] if again else []
         if origin:
             compared.append(f"pooled: {rerun.summary(rerun.log_comparison(tracker.uri, origin, run))}")
+    tracker.colour(_colours(sweep))
+    shown = [views.jobs_view(), views.charts_view(sweep.sweep_id, sweep.n_tokens)]
+    tracker.present(shown, views.description(run.experiment_id, run.run_id))
     print(report.leaderboard_text(board, sweep.n_tokens, judged))
     print(report.thresholds_text(estimates) if judged else "no verdicts: no thresholds and no predictor")
     if compared:
         print("\nagainst the runs that were repeated:", *compared, sep="\n")
     print(f"\n{len(sweep.records)} job(s) done, {len(sweep.failed)} failed; folder {folder}")
-    print(_where(first["tracking_uri"], sweep.experiment))
+    print(_where(first["tracking_uri"], views.page(run.experiment_id, views.CHARTS, "CHART")))
 
 
 def pooled(sweep: Sweep) -> report.ReportContent:
@@ -402,17 +405,24 @@ def _settings(sweep: Sweep) -> dict[str, Any]:
     return settings_of(first["measure"], first["tokenizer"], [n for s in of_jobs for n in s["n_tokens"]])
 
 
-def _where(uri: str, experiment: str) -> str:
+def _colours(sweep: Sweep) -> dict[str, str]:
+    """The colour of every job's run: that of its system in the figures."""
+    systems = _systems(sweep.records)
+    of_system = dict(zip(dict.fromkeys(systems), itertools.cycle(report.LINE_COLOURS), strict=False))
+    return {r["run_id"]: of_system[system] for r, system in zip(sweep.records, systems, strict=True)}
+
+
+def _where(uri: str, page: str) -> str:
     if uri.startswith("sqlite:"):
-        return f"MLflow UI: make ui, or mlflow ui --backend-store-uri {uri}; experiment {experiment!r}"
-    return f"MLflow UI: {uri}; experiment {experiment!r}"
+        start = f"make ui, or mlflow ui --backend-store-uri {uri}"
+        return f"MLflow UI: {start}; then http://127.0.0.1:5000/{page}"
+    return f"MLflow UI: {uri.rstrip('/')}/{page}"
 
 
-def _note(sweep: Sweep) -> str:
+def _note(sweep: Sweep, page: str) -> str:
     return (
-        f"{len(sweep.records)} jobs over {', '.join(dict.fromkeys(_systems(sweep.records)))}. "
-        "Look first at figures/ and leaderboard.json under Artifacts; the jobs carry the same sweep_id tag "
-        f"(filter with tags.sweep_id = '{sweep.sweep_id}')."
+        f"{len(sweep.records)} [jobs]({page}) over {', '.join(dict.fromkeys(_systems(sweep.records)))}. "
+        "Look first at report.html, figures/ and leaderboard.json under Artifacts."
     )
 
 

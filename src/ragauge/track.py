@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import getpass
+import hashlib
 import json
 import logging
 import os
@@ -32,6 +33,8 @@ if TYPE_CHECKING:
     from mlflow import MlflowClient
     from mlflow.entities import Run as MlflowRun
 
+    from ragauge.views import View
+
 log = logging.getLogger(__name__)
 
 # What people measure is theirs: MLflow's usage reports are off unless somebody turned them on.
@@ -59,6 +62,9 @@ _MODEL_TYPES = [
     "scipy.interpolate._bsplines.BSpline",
 ]
 _SETTINGS = "ragauge_settings"  # key of a model's metadata
+_VIEW_TAG = "mlflow.sharedViewState."  # and the view's key: where MLflow's UI looks for it
+_NOTE_TAG = "mlflow.note.content"
+_OWN_NOTE_TAG = "ragauge.note.sha256"  # of the description that ragauge wrote
 
 
 def tracking_uri(configured: str | None = None) -> str:
@@ -415,7 +421,7 @@ class Tracker:
             **origin_tags(),
             "ragauge.host": _machine(),
             "ragauge.pid": str(os.getpid()),
-            **({"mlflow.note.content": note} if note else {}),
+            **({_NOTE_TAG: note} if note else {}),
         }
         with _reachable(self.uri):
             created = client.create_run(experiment_id, run_name=name, tags=all_tags)
@@ -477,10 +483,35 @@ class Tracker:
                 client.set_terminated(run.info.run_id, status="KILLED")
         return len(orphans)
 
-    def describe(self, note: str) -> None:
-        """Sets the experiment's description, shown above its runs."""
+    def colour(self, colours: Mapping[str, str]) -> None:
+        """Gives runs {id: colour, such as #0072B2} in MLflow's charts and lists."""
+        client, _ = _client(self.uri, self.experiment)
+        with _reachable(self.uri):
+            for run_id, value in colours.items():
+                client.set_tag(run_id, "mlflow.runColor", value)
+
+    @property
+    def experiment_id(self) -> str:
+        """The experiment's id, made if need be."""
+        return _client(self.uri, self.experiment)[1]
+
+    def present(self, saved: Iterable[View], note: str, replace: bool = True) -> None:
+        """Saves views of the experiment and its description, shown above its runs.
+
+        A description that somebody else wrote, or changed, stays; without `replace` every one does.
+        """
+        import time
+
         client, experiment_id = _client(self.uri, self.experiment)
-        client.set_experiment_tag(experiment_id, "mlflow.note.content", note)
+        with _reachable(self.uri):
+            tags = client.get_experiment(experiment_id).tags
+            new = {_VIEW_TAG + view.key: view.encoded(int(time.time() * 1000)) for view in saved}
+            there = tags.get(_NOTE_TAG)
+            if not there or (replace and _digest(there) == tags.get(_OWN_NOTE_TAG)):
+                new |= {_NOTE_TAG: note, _OWN_NOTE_TAG: _digest(note)}
+            for key, value in new.items():
+                if replace or key not in tags:
+                    client.set_experiment_tag(experiment_id, key, value)
 
 
 @lru_cache(maxsize=16)
@@ -683,6 +714,10 @@ def _git(*args: str) -> str | None:
     except (OSError, subprocess.TimeoutExpired):
         return None
     return done.stdout.strip() if done.returncode == 0 else None
+
+
+def _digest(text: str) -> str:
+    return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
 
 
 def param_text(value: Any) -> str:

@@ -3,20 +3,17 @@
 from __future__ import annotations
 
 import json
-import os
 import re
 import shutil
-import subprocess
-import time
 from collections.abc import Iterator
 from html.parser import HTMLParser
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pandas as pd
 import pytest
 
+from browser import CHROMIUM, Browser
 from ragauge import report, sweep
 from ragauge.errors import DataError
 from ragauge.report import _runs
@@ -24,7 +21,6 @@ from ragauge.report.__main__ import main
 from ragauge.report.topics import longest_match, match_evidence
 from ragauge.store import Key, Store
 
-CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
 SCRIPT = "<script>alert(1)</script>"
 NASTY = f'{SCRIPT}<img src="https://example.org/x.png" onerror="alert(2)"></style> & {{{{ 7 * 6 }}}}'
 FACT, OTHER = "The tower is 330 metres tall.", "It was finished in 1889."
@@ -422,83 +418,6 @@ def test_an_unknown_run_is_told(
 # --- in a browser -----------------------------------------------------------------------------------
 
 
-class Browser:
-    """A headless Chromium behind its debugging pipe; `events` are what it told, in order."""
-
-    def __init__(self, profile: Path) -> None:
-        child_in, self._out = os.pipe()
-        self._in, child_out = os.pipe()
-        flags = [
-            "--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run",
-            "--disable-background-networking", "--disable-component-update", "--disable-sync",
-            "--disable-dev-shm-usage", "--remote-debugging-pipe",
-        ]  # fmt: skip
-        # The pipe's ends must be file descriptors 3 and 4; our own ends are above them.
-        self.process = subprocess.Popen(
-            ["bash", "-c", f'exec "$@" 3<&{child_in} 4>&{child_out}', "bash", str(CHROMIUM), *flags,
-             f"--user-data-dir={profile}"],
-            pass_fds=(child_in, child_out), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
-        )  # fmt: skip
-        os.close(child_in)
-        os.close(child_out)
-        self.events: list[dict[str, Any]] = []
-        self._rest, self._number, self._session = b"", 0, None
-        target = self.call("Target.createTarget", url="about:blank")["targetId"]
-        self._session = self.call("Target.attachToTarget", targetId=target, flatten=True)["sessionId"]
-        for domain in ("Page", "Runtime", "Log", "Network"):
-            self.call(f"{domain}.enable")
-
-    def call(self, method: str, **parameters: Any) -> dict[str, Any]:
-        self._number += 1
-        message = {"id": self._number, "method": method, "params": parameters}
-        if self._session:
-            message["sessionId"] = self._session
-        os.write(self._out, json.dumps(message).encode() + b"\0")
-        while True:
-            told = self._read()
-            if told.get("id") == self._number:
-                assert "error" not in told, told
-                return told["result"]
-
-    def _read(self) -> dict[str, Any]:
-        while b"\0" not in self._rest:
-            more = os.read(self._in, 1 << 20)
-            assert more, "the browser is gone"
-            self._rest += more
-        first, _, self._rest = self._rest.partition(b"\0")
-        told: dict[str, Any] = json.loads(first)
-        if "method" in told:
-            self.events.append(told)
-        return told
-
-    def open(self, page: Path, width: int) -> None:
-        self.events.clear()
-        self.call(
-            "Emulation.setDeviceMetricsOverride",
-            width=width,
-            height=900,
-            deviceScaleFactor=1,
-            mobile=width < 500,
-        )
-        self.call("Page.navigate", url=page.as_uri())
-        while not any(e["method"] == "Page.loadEventFired" for e in self.events):
-            self._read()
-        time.sleep(0.2)
-        self.evaluate("1")
-
-    def evaluate(self, expression: str) -> Any:
-        return self.call("Runtime.evaluate", expression=expression, returnByValue=True)["result"].get("value")
-
-    def told(self, *methods: str) -> list[dict[str, Any]]:
-        return [event["params"] for event in self.events if event["method"] in methods]
-
-    def close(self) -> None:
-        self.call("Browser.close")
-        self.process.wait(10)
-        os.close(self._in)
-        os.close(self._out)
-
-
 @pytest.fixture(scope="module")
 def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Browser]:
     if CHROMIUM is None:
@@ -510,7 +429,7 @@ def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Browser]:
 
 @pytest.mark.parametrize("width", [390, 1360])
 def test_a_browser_shows_all_of_it_and_has_no_complaint(page: Path, browser: Browser, width: int) -> None:
-    browser.open(page, width)
+    browser.open(page.as_uri(), width)
     problems = browser.told("Log.entryAdded", "Runtime.exceptionThrown", "Runtime.consoleAPICalled")
     assert problems == []
     assert browser.told("Page.javascriptDialogOpening") == []

@@ -2,6 +2,7 @@
 
 from ragauge.report.figures import (
     FIGURES_VERSION,
+    LINE_COLOURS,
     ir_score_by_n,
     judge_shares,
     reliability,
@@ -15,6 +16,7 @@ from ragauge.report.topics import contexts_of, read_topics, worth_reading
 
 __all__ = [
     "FIGURES_VERSION",
+    "LINE_COLOURS",
     "ReportContent",
     "contexts_of",
     "ir_score_by_n",

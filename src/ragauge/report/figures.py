@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 # are hallucinations, grey holds no answer.
 CLASS_COLOURS = {1: "#999999", 2: "#E69F00", 3: "#56B4E9", 4: "#D55E00", 5: "#0072B2"}
 MISSING_COLOUR = "#DDDDDD"
-_LINES = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")
+LINE_COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")
 _MARKERS = "osD^vPX"
 _WIDTH = 5.0  # inches
 _NAME_CHARS = 20  # of a system's name on one line beside its bar
@@ -62,7 +62,7 @@ def ir_score_by_n(
     figure, axes = _figure(3.4, _legend_rows(len(curves) + len(published), 3))
     for i, (name, curve) in enumerate(curves.items()):
         ns = sorted(curve)
-        colour = _LINES[i % len(_LINES)]
+        colour = LINE_COLOURS[i % len(LINE_COLOURS)]
         # Wide lines under thin ones: retrievers that score alike stay visible.
         width = 1.2 + 2.4 * (len(curves) - 1 - i) / max(len(curves) - 1, 1)
         axes.plot(
@@ -198,7 +198,7 @@ def reliability(curves: Mapping[str, pd.DataFrame], title: str) -> Figure:
     figure, axes = _figure(3.6, _legend_rows(len(curves) + 1, 3))
     axes.plot([0, 1], [0, 1], color="#999999", lw=1, ls="--", label="perfect")
     for i, (name, curve) in enumerate(curves.items()):
-        colour = _LINES[i % len(_LINES)]
+        colour = LINE_COLOURS[i % len(LINE_COLOURS)]
         axes.plot(curve["predicted"], curve["observed"], color=colour, lw=1)
         largest = max(float(curve["n"].max()), 1.0)
         sizes = 14 + 110 * curve["n"] / largest

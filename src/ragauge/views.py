@@ -1,0 +1,148 @@
+"""What MLflow's UI shows without clicking about: an experiment's saved views, and a description with links.
+
+MLflow keeps a saved view as one tag of the experiment and opens it by its key in the address
+(`viewStateShareKey`). The state's keys are those of MLflow's own UI; one that a version does not know shows
+its default view.
+"""
+
+from __future__ import annotations
+
+import base64
+import json
+import zlib
+from dataclasses import dataclass
+from typing import Any
+from urllib.parse import quote
+
+JOBS, CHARTS = "ragauge-jobs", "ragauge-charts"
+_COLUMNS = [
+    *(f"metrics.`{name}`" for name in (
+        "ir_score", "correct_share", "hallucination_share", "judge_share_1", "judge_share_missing",
+        "predicted_correct_share", "threshold_h", "threshold_k", "predictor_log_loss", "cost_usd",
+    )),
+    *(f"tags.`{name}`" for name in ("judge", "chunker", "measure", "sweep_id")),
+]  # fmt: skip
+_BARS = ("ir_score", "correct_share", "hallucination_share", "judge_share_1", "judge_share_3")
+
+
+@dataclass(frozen=True)
+class View:
+    """A saved view: the key that addresses open it by, the name in MLflow's menu of views, what it shows."""
+
+    key: str
+    name: str
+    state: dict[str, Any]
+
+    def encoded(self, created_ms: int) -> str:
+        """The value of its tag; compressed, since older servers allow 5,000 characters."""
+        packed = base64.b64encode(zlib.compress(json.dumps(self.state).encode(), 9)).decode()
+        envelope = {"name": self.name, "createdAt": created_ms, "state": f"deflate;{packed}"}
+        return json.dumps(envelope, ensure_ascii=False)
+
+
+def jobs_view() -> View:
+    """All jobs, the columns that matter first."""
+    return View(JOBS, "ragauge: jobs", _table("tags.role = 'job'"))
+
+
+def charts_view(sweep_id: str, n_tokens: int) -> View:
+    """The jobs of a sweep at one budget, the best first: IR score against N, and the judge's shares."""
+    section = "ragauge-section"
+    search = f"tags.role = 'job' and tags.sweep_id = '{sweep_id}' and tags.n_tokens = '{n_tokens}'"
+    state = {
+        **_table(search),
+        "orderByKey": "metrics.`ir_score`",
+        "compareRunCharts": [_line("ir_score_at_n", section), *(_bar(metric, section) for metric in _BARS)],
+        "compareRunSections": [
+            {
+                "uuid": section,
+                "name": f"Latest sweep, N = {n_tokens}",
+                "display": True,
+                "isReordered": True,
+                "deleted": False,
+                "isGenerated": False,
+            }
+        ],
+        "isAccordionReordered": True,
+    }
+    return View(CHARTS, "ragauge: latest sweep", state)
+
+
+def page(experiment_id: str, key: str, mode: str = "TABLE") -> str:
+    """The address of a view within MLflow's UI; `mode` is TABLE, CHART or ARTIFACT (tables side by side)."""
+    return f"#/experiments/{experiment_id}/runs?compareRunsMode={mode}&viewStateShareKey={key}"
+
+
+def sweep_page(experiment_id: str, sweep_id: str) -> str:
+    """The address of all runs of a sweep within MLflow's UI."""
+    return f"#/experiments/{experiment_id}/runs?searchFilter=" + quote(f"tags.sweep_id = '{sweep_id}'")
+
+
+def description(experiment_id: str, sweep_run_id: str | None = None) -> str:
+    """Markdown for the head of the experiment's page; `sweep_run_id` is the latest sweep's run, if any."""
+    lines = [f"**Look at** [the jobs]({page(experiment_id, JOBS)}): scores, judge classes, thresholds, cost"]
+    if sweep_run_id is not None:
+        report = f"#/experiments/{experiment_id}/runs/{sweep_run_id}/artifacts/report.html"
+        lines[0] = (
+            f"**Look first at** [IR score against N]({page(experiment_id, CHARTS, 'CHART')}) of the latest "
+            "sweep"
+            f" · [its answers side by side]({page(experiment_id, CHARTS, 'ARTIFACT')})"
+            f" · [its report]({report})"
+            f" · [all jobs]({page(experiment_id, JOBS)})"
+        )
+    lines += [
+        "",
+        "A job is one retriever, budget and model; `role=sweep` is what is pooled over a sweep's jobs.",
+        "",
+        "- `ir_score`: share of the needed evidence that stands in the first N tokens, 0 to 1",
+        "- `correct_share`, `hallucination_share`, `judge_share_1` (lack of information): shares of topics",
+        "- `threshold_h`, `threshold_k`: IR scores below which information lacks, above which answers are "
+        "right",
+        "- `per_question.json` of a job: every question with truth, answer, verdict and context",
+    ]
+    return "\n".join(lines)
+
+
+def _table(search: str) -> dict[str, Any]:
+    return {
+        "searchFilter": search,
+        "orderByKey": "attributes.start_time",
+        "orderByAsc": False,
+        "startTime": "ALL",
+        "lifecycleFilter": "Active",
+        "modelVersionFilter": "All Runs",
+        "datasetsFilter": [],
+        "selectedColumns": _COLUMNS,
+        "columnOrder": _COLUMNS,
+        "runsHiddenMode": "FIRST_20_RUNS",
+    }
+
+
+def _bar(metric: str, section: str) -> dict[str, Any]:
+    return {
+        "type": "BAR",
+        "uuid": f"ragauge-{metric}",
+        "metricSectionId": section,
+        "metricKey": metric,
+        "runsCountToCompare": 20,
+        "deleted": False,
+        "isGenerated": False,
+    }
+
+
+def _line(metric: str, section: str) -> dict[str, Any]:
+    return {
+        **_bar(metric, section),
+        "type": "LINE",
+        "xAxisKey": "step",
+        "useGlobalXaxisKey": False,
+        "useGlobalLineSmoothing": False,
+        "lineSmoothness": 0,
+        "xAxisScaleType": "linear",
+        "scaleType": "linear",
+        "range": {},
+        "selectedXAxisMetricKey": "",
+        "yAxisKey": "metric",
+        "yAxisExpressions": [],
+        "ignoreOutliers": False,
+    }
