@@ -10,12 +10,17 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from hypothesis import settings
 
 from ragauge.parts import Tools
 from ragauge.store import Store
 from ragauge.tokenizers import WordTokenizer
 from servers import postgres_server
 from small_pipeline import SmallPipelines
+
+# How long an example takes says more of the machine than of the code.
+settings.register_profile("ragauge", deadline=None)
+settings.load_profile("ragauge")
 
 
 @dataclass(frozen=True)

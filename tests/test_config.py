@@ -7,11 +7,11 @@ from pathlib import Path
 import pytest
 from hydra import compose, initialize_config_dir
 from hydra.errors import ConfigCompositionException
-from hydra.utils import instantiate
 from omegaconf import OmegaConf
 
 from ragauge import config
 from ragauge.errors import ConfigError
+from ragauge.job import instantiate_parts
 from ragauge.parts import identity
 from ragauge.store import canonical_json
 
@@ -48,7 +48,7 @@ def test_every_option_composes_and_instantiates_and_has_an_identity(group: str, 
     config.check_values(cfg)
     OmegaConf.to_container(cfg, resolve=True)
     if group != "experiment":
-        part = instantiate(cfg[group])
+        part = getattr(instantiate_parts(cfg), group)
         if group not in ("embedder", "tokenizer", "dataset"):  # whose identity reads the model or has no path
             assert canonical_json(identity(part))
 
