@@ -190,6 +190,9 @@ def test_a_sample_of_topics_is_judged_the_same_for_every_retriever(swept: Path, 
     assert judged.nunique() == 1
     assert len(judged.iloc[0]) == 8
     assert rows.loc[~rows["judged"], "label"].isna().all()
+    # Nobody else was judged on the way, for a prediction or for another sample.
+    verdicts = [len(list((place / ".ragauge" / "verdicts").iterdir())) for place in (swept, tmp_path)]
+    assert verdicts[1] - verdicts[0] == 4
     for record in job_records(folder):
         values = record["metrics"]
         assert values["judged_topics"] == 8
