@@ -188,7 +188,7 @@ class Store:
         self.used.add(f"{key.stage}/{key.digest}")
         return Entry(key, self.folder(key), made, seconds, manifest, self)
 
-    def _read(self, path: Path) -> tuple[dict[str, Any] | None, str]:
+    def _read(self, path: Path, again: bool = True) -> tuple[dict[str, Any] | None, str]:
         """The manifest of a whole entry; else None and what damage there is, "" for an absent one.
 
         Checksums are compared once per process.
@@ -201,6 +201,8 @@ class Store:
         except FileNotFoundError:
             if not path.exists():
                 return None, ""
+            if again:  # a maker elsewhere may have renamed it into place since: whole, then
+                return self._read(path, again=False)
             damaged = ["a missing file"]
         except (json.JSONDecodeError, KeyError, UnicodeDecodeError, OSError) as error:
             damaged = [str(error)]
