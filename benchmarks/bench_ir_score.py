@@ -154,9 +154,9 @@ def rows() -> Iterator[str]:
         ):
             yield compare(
                 f"substring, evidence {name}, 10 budgets: {label}",
-                partial(together, substring, topics * 50),
+                partial(together, substring, topics * 400),
                 partial(per_budget, ratio, topics),
-                pairs(topics), "pair", repeat=50, goal=goal,
+                pairs(topics), "pair", repeat=400, goal=goal,
             )  # fmt: skip
     both = some_own + some_other
     yield compare(

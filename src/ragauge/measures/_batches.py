@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import os
-from collections import deque
-from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
 from dataclasses import dataclass
 from itertools import chain
 from typing import Any, ClassVar
@@ -17,12 +17,15 @@ from ragauge.parts import runtime
 from ragauge.progress import progress
 
 NO_SYMBOL = 0xFFFFFFFF  # stands in no evidence: no code point, and more words than memory holds
-_BATCH_CHARS = 200_000  # small enough for a core's cache, large enough that a call costs nothing against it
+_BATCH_CHARS = 2_000_000  # large enough that threads seldom wait for the interpreter's lock
 
 
 @dataclass(frozen=True)
 class Batch:
-    """Evidence parts and contexts as symbols (uint32), laid out as `_kernels` says; the others are int64."""
+    """Evidence parts and contexts as symbols (uint32), laid out as `_kernels` says; the others are int64.
+
+    `characters` says that the symbols are those of the texts, white space and all. Nothing writes to `texts`.
+    """
 
     parts: np.ndarray
     part_at: np.ndarray
@@ -33,6 +36,10 @@ class Batch:
     ends: np.ndarray
     ends_at: np.ndarray
     cut: np.ndarray
+    characters: bool
+
+    def __post_init__(self) -> None:
+        self.texts.setflags(write=False)  # as texts that come from bytes are: kernels compile for one of both
 
     @property
     def arrays(self) -> tuple[np.ndarray, ...]:
@@ -57,8 +64,8 @@ def kernels() -> Any:
 
 
 def code_points(text: str) -> np.ndarray:
-    """uint32 [len(text)]; lone surrogates are code points like others."""
-    return np.frombuffer(text.encode("utf-32-le", "surrogatepass"), dtype=np.uint32).copy()
+    """uint32 [len(text)], not to be written to; lone surrogates are code points like others."""
+    return np.frombuffer(text.encode("utf-32-le", "surrogatepass"), dtype=np.uint32)
 
 
 def offsets(lengths: Sequence[int] | np.ndarray) -> np.ndarray:
@@ -71,12 +78,12 @@ def offsets(lengths: Sequence[int] | np.ndarray) -> np.ndarray:
 def character_batch(
     evidence: Sequence[Sequence[str]], contexts: Sequence[str], ends: Sequence[np.ndarray]
 ) -> Batch:
-    """The batch whose symbols are the characters (code points), the evidence's white space folded."""
+    """The batch whose symbols are the characters (code points); the evidence's white space is folded."""
     parts = list(chain.from_iterable(evidence))
     part_sizes = np.array([len(part) for part in parts], dtype=np.int64)
     end_counts = [len(of_context) for of_context in ends]
     batch = Batch(
-        parts=code_points("".join(parts)),
+        parts=code_points("".join(parts)).copy(),
         part_at=offsets(part_sizes),
         part_sizes=part_sizes,
         first_part=offsets([len(topic) for topic in evidence]),
@@ -85,17 +92,10 @@ def character_batch(
         ends=np.concatenate(ends).astype(np.int64),
         ends_at=offsets(end_counts),
         cut=np.full(sum(end_counts), NO_SYMBOL, dtype=np.uint32),
+        characters=True,
     )
-    kernels().fold(batch.parts, batch.part_at, batch.part_sizes, np.arange(len(parts) + 1))
+    kernels().fold(batch.parts, batch.part_at, batch.part_sizes)
     return batch
-
-
-def fold_contexts(batch: Batch) -> None:
-    """Folds the contexts of a `character_batch` in place; apart from its making, since it needs no lock."""
-    kernels().fold(batch.texts, batch.text_at, batch.ends, batch.ends_at)
-
-
-Encode = Callable[[Sequence[Sequence[str]], Sequence[str], Sequence[np.ndarray]], Batch]
 
 
 @dataclass(frozen=True)
@@ -122,8 +122,46 @@ class BatchedMeasure:
     def score_all(
         self, evidence: Sequence[Sequence[str]], contexts: Sequence[str], ends: Sequence[np.ndarray]
     ) -> list[np.ndarray]:
-        """`score` of every context with its own evidence and ends, over threads."""
-        return score_batches(self.name, self.encode, self.match, evidence, contexts, ends, self.threads)
+        """`score` of every context with its own evidence and ends, over threads.
+
+        Raises ValueError on ends that do not rise within their context, DataError on evidence that has
+        nothing to match.
+        """
+        _check(evidence, contexts, ends)
+
+        def score(bounds: tuple[int, int]) -> list[np.ndarray]:
+            of_batch = slice(*bounds)
+            batch = self.encode(evidence[of_batch], contexts[of_batch], ends[of_batch])
+            if not batch.part_sizes.all():
+                nothing = list(chain.from_iterable(evidence[of_batch]))[int(np.argmin(batch.part_sizes))]
+                raise DataError(f"measure {self.name}: evidence {nothing!r} has nothing to match")
+            return self._score(batch)
+
+        threads = self.threads or _cores()
+        bounds = _batch_bounds(contexts, threads)
+        found: list[np.ndarray] = []
+        with ExitStack() as stack:
+            # A batch's texts are laid out under the interpreter's lock, its kernel runs without.
+            alone = threads == 1 or len(bounds) < 2
+            run = map if alone else stack.enter_context(ThreadPoolExecutor(threads)).map
+            bar = stack.enter_context(progress(len(contexts), f"score {self.name}", "context"))
+            for of_batch in run(score, bounds):
+                found += of_batch
+                bar.update(len(of_batch))
+        return found
+
+    def _score(self, batch: Batch) -> list[np.ndarray]:
+        """For every context float64 [its parts, its ends]: matched symbols over the part's symbols."""
+        part_counts, end_counts = np.diff(batch.first_part), np.diff(batch.ends_at)
+        out = np.empty(int(part_counts @ end_counts))
+        self.match(batch, out)
+        out /= np.repeat(batch.part_sizes, np.repeat(end_counts, part_counts))
+        found, at = [], 0
+        for shape in zip(part_counts.tolist(), end_counts.tolist(), strict=True):
+            size = shape[0] * shape[1]
+            found.append(out[at : at + size].reshape(shape))
+            at += size
+        return found
 
     @staticmethod
     def encode(
@@ -136,65 +174,6 @@ class BatchedMeasure:
     def match(batch: Batch, out: np.ndarray) -> None:
         """Writes the matched symbols, context by context and part by part."""
         raise NotImplementedError
-
-
-def score_batches(
-    what: str,
-    encode: Encode,
-    match: Callable[[Batch, np.ndarray], None],
-    evidence: Sequence[Sequence[str]],
-    contexts: Sequence[str],
-    ends: Sequence[np.ndarray],
-    threads: int,
-) -> list[np.ndarray]:
-    """For every context float64 [its evidence parts, its ends]: matched symbols over the part's symbols.
-
-    `match` writes the matched symbols of a batch, context by context and part by part. Raises ValueError on
-    ends that do not rise within their context, DataError on evidence that has nothing to match.
-    """
-    _check(evidence, contexts, ends)
-
-    def batches() -> Iterator[Batch]:
-        for first, last in _batch_bounds(contexts):
-            batch = encode(evidence[first:last], contexts[first:last], ends[first:last])
-            if (batch.part_sizes == 0).any():
-                nothing = list(chain.from_iterable(evidence[first:last]))[int(np.argmin(batch.part_sizes))]
-                raise DataError(f"measure {what}: evidence {nothing!r} has nothing to match")
-            yield batch
-
-    found: list[np.ndarray] = []
-    with progress(len(contexts), f"score {what}", "context") as bar:
-        for of_batch in _scored(batches(), match, threads or _cores()):
-            found += of_batch
-            bar.update(len(of_batch))
-    return found
-
-
-def _scored(
-    batches: Iterator[Batch], match: Callable[[Batch, np.ndarray], None], threads: int
-) -> Iterator[list[np.ndarray]]:
-    """The scores of every batch, in order. Texts are laid out by the calling thread, which has to hold the
-    interpreter's lock for that; the kernels need none, and run beside it in as many threads."""
-    if threads == 1:
-        yield from (_score(batch, match) for batch in batches)
-        return
-    waiting: deque[Future[list[np.ndarray]]] = deque()
-    with ThreadPoolExecutor(threads) as pool:
-        for batch in batches:
-            waiting.append(pool.submit(_score, batch, match))
-            if len(waiting) > 2 * threads:  # so that few batches lie in memory
-                yield waiting.popleft().result()
-        yield from (future.result() for future in waiting)
-
-
-def _score(batch: Batch, match: Callable[[Batch, np.ndarray], None]) -> list[np.ndarray]:
-    part_counts, end_counts = np.diff(batch.first_part), np.diff(batch.ends_at)
-    out = np.empty(int(part_counts @ end_counts))
-    match(batch, out)
-    out /= np.repeat(batch.part_sizes, np.repeat(end_counts, part_counts))
-    pieces = np.split(out, np.cumsum(part_counts * end_counts)[:-1])
-    shapes = zip(part_counts.tolist(), end_counts.tolist(), strict=True)
-    return [piece.reshape(shape) for piece, shape in zip(pieces, shapes, strict=True)]
 
 
 def _cores() -> int:
@@ -222,10 +201,11 @@ def _check(evidence: Sequence[Sequence[str]], contexts: Sequence[str], ends: Seq
         raise ValueError("ends must rise from 0 to the length of their context")
 
 
-def _batch_bounds(contexts: Sequence[str]) -> list[tuple[int, int]]:
-    """Ranges of contexts with about as many characters each."""
+def _batch_bounds(contexts: Sequence[str], threads: int) -> list[tuple[int, int]]:
+    """Ranges of contexts with about as many characters each, one a thread at least."""
     if not contexts:
         return []
-    batch = np.cumsum([len(context) for context in contexts]) // _BATCH_CHARS
+    read = np.cumsum([len(context) for context in contexts])
+    batch = read // max(1, min(_BATCH_CHARS, -(-int(read[-1]) // threads)))
     cuts = np.flatnonzero(np.diff(batch)) + 1
     return list(zip([0, *cuts.tolist()], [*cuts.tolist(), len(contexts)], strict=True))

@@ -24,46 +24,69 @@ _WORK = 16
 
 
 @njit(cache=True, nogil=True)
-def fold(texts, text_at, ends, ends_at):
-    """Folds the white space of every text in place, and turns its ends into those of the folded prefixes.
+def fold(texts, text_at, sizes):
+    """Folds the white space of every text in place; sizes[i] is how long text i is before and after."""
+    whole = np.empty(1, np.int64)
+    for i in range(sizes.size):
+        text = texts[text_at[i] : text_at[i + 1]]
+        _fold(text, sizes[i : i + 1], text, whole)
+        sizes[i] = whole[0]
+
+
+@njit(cache=True, nogil=True)
+def _fold(text, ends, folded, folded_ends):
+    """Writes the text with its white space folded, and its ends as those of the folded prefixes.
 
     Every run of white space becomes one space, none stands at the start, and none at the end of a prefix:
-    text[: ends[k]] is afterwards what the prefix would have been, folded by itself.
+    folded[: folded_ends[k]] is what the prefix text[: ends[k]] becomes, folded by itself. `folded` may be the
+    text.
     """
     # Unsigned, so that no index is checked for being negative: that halves the time.
     one = np.uint64(1)
-    for job in range(text_at.size - 1):
-        base = np.uint64(text_at[job])
-        size = i = base
-        after_space = one  # as if a space came before, so that none is written at the start
-        for k in range(ends_at[job], ends_at[job + 1]):
-            end = base + np.uint64(ends[k])
-            while i < end:
-                c = texts[i]
-                space = np.uint64(_IS_SPACE[c]) if c <= _LAST_SPACE else np.uint64(0)
-                texts[size] = np.uint32(32) if space else c
-                size += one - (space & after_space)
-                after_space = space
-                i += one
-            ends[k] = np.int64(size - after_space - base) if size > base else 0
+    size = i = np.uint64(0)
+    after_space = one  # as if a space came before, so that none is written at the start
+    for k in range(ends.size):
+        end = np.uint64(ends[k])
+        while i < end:
+            c = text[i]
+            space = np.uint64(_IS_SPACE[c]) if c <= _LAST_SPACE else np.uint64(0)
+            folded[size] = np.uint32(32) if space else c
+            size += one - (space & after_space)
+            after_space = space
+            i += one
+        folded_ends[k] = np.int64(size - after_space) if size > 0 else 0
+
+
+@njit(cache=True, nogil=True)
+def _longest(at):
+    """The greatest length of the items that begin where `at` says."""
+    longest = 0
+    for i in range(at.size - 1):
+        longest = max(longest, at[i + 1] - at[i])
+    return longest
 
 
 @njit(cache=True, nogil=True)
 def substrings(parts, part_at, part_sizes, first_part, texts, text_at, ends, ends_at, out):
-    """Writes, text by text and part by part, the longest common substring for every end to the flat `out`."""
-    longest = 0
-    for size in part_sizes:
-        longest = max(longest, size)
+    """Writes, text by text and part by part, the longest common substring for every end to the flat `out`.
+
+    The parts are folded, the texts not.
+    """
+    longest = _longest(part_at)
     chain = np.empty(longest, np.int32)
     heads = np.empty(_table_size(longest), np.int32)
+    folded = np.empty(_longest(text_at), np.uint32)
+    folded_ends = np.empty(_longest(ends_at), np.int64)
     row = 0
     for job in range(text_at.size - 1):
-        text = texts[text_at[job] : text_at[job + 1]]
-        text_ends = ends[ends_at[job] : ends_at[job + 1]]
+        text_ends = folded_ends[: ends_at[job + 1] - ends_at[job]]
+        _fold(
+            texts[text_at[job] : text_at[job + 1]], ends[ends_at[job] : ends_at[job + 1]], folded, text_ends
+        )
         for part in range(first_part[job], first_part[job + 1]):
             pattern = parts[part_at[part] : part_at[part] + part_sizes[part]]
             head = heads[: _table_size(pattern.size)]
-            _longest_substrings(pattern, text, text_ends, head, chain, out[row : row + text_ends.size])
+            _longest_substrings(pattern, folded, text_ends, head, chain, out[row : row + text_ends.size])
             row += text_ends.size
 
 
@@ -77,20 +100,32 @@ def _table_size(symbols):
 
 
 @njit(cache=True, nogil=True)
-def subsequences(parts, part_at, part_sizes, first_part, texts, text_at, ends, ends_at, cut, out):
+def subsequences(parts, part_at, part_sizes, first_part, texts, text_at, ends, ends_at, cut, folds, out):
     """Writes, text by text and part by part, the longest common subsequence for every end to the flat `out`.
 
     cut[k] is one more symbol that the prefix of end k has after its last whole one (a word cut by the end),
-    or a symbol that stands in no part.
+    or a symbol that stands in no part. `folds` says that the symbols are characters, the parts folded, the
+    texts not.
     """
+    folded = np.empty(_longest(text_at) if folds else 0, np.uint32)
+    folded_ends = np.empty(_longest(ends_at), np.int64)
     row = 0
     for job in range(text_at.size - 1):
         text = texts[text_at[job] : text_at[job + 1]]
         text_ends = ends[ends_at[job] : ends_at[job + 1]]
         text_cut = cut[ends_at[job] : ends_at[job + 1]]
+        whole = folded_ends[: text_ends.size]
+        if folds:
+            _fold(text, text_ends, folded, whole)
+        else:
+            whole[:] = text_ends
         for part in range(first_part[job], first_part[job + 1]):
             pattern = parts[part_at[part] : part_at[part] + part_sizes[part]]
-            _longest_subsequences(pattern, text, text_ends, text_cut, out[row : row + text_ends.size])
+            into = out[row : row + text_ends.size]
+            if folds:
+                _longest_subsequences(pattern, folded, whole, text_cut, into)
+            else:
+                _longest_subsequences(pattern, text, whole, text_cut, into)
             row += text_ends.size
 
 

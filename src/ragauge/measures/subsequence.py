@@ -7,13 +7,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from ragauge.measures._batches import (
-    Batch,
-    BatchedMeasure,
-    character_batch,
-    fold_contexts,
-    kernels,
-)
+from ragauge.measures._batches import Batch, BatchedMeasure, character_batch, kernels
 
 
 @dataclass(frozen=True)
@@ -31,5 +25,4 @@ class Subsequence(BatchedMeasure):
     @staticmethod
     def match(batch: Batch, out: np.ndarray) -> None:
         """Writes the matched characters."""
-        fold_contexts(batch)
-        kernels().subsequences(*batch.arrays, batch.cut, out)
+        kernels().subsequences(*batch.arrays, batch.cut, batch.characters, out)

@@ -7,13 +7,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from ragauge.measures._batches import (
-    Batch,
-    BatchedMeasure,
-    character_batch,
-    fold_contexts,
-    kernels,
-)
+from ragauge.measures._batches import Batch, BatchedMeasure, character_batch, kernels
 
 
 @dataclass(frozen=True)
@@ -30,5 +24,4 @@ class Substring(BatchedMeasure):
     @staticmethod
     def match(batch: Batch, out: np.ndarray) -> None:
         """Writes the matched characters."""
-        fold_contexts(batch)
         kernels().substrings(*batch.arrays, out)

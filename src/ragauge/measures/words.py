@@ -42,7 +42,7 @@ class Words(BatchedMeasure):
     @staticmethod
     def match(batch: Batch, out: np.ndarray) -> None:
         """Writes the matched words."""
-        kernels().subsequences(*batch.arrays, batch.cut, out)
+        kernels().subsequences(*batch.arrays, batch.cut, batch.characters, out)
 
 
 def _word_batch(
@@ -78,6 +78,7 @@ def _word_batch(
         ends=np.array(ends_in_words, dtype=np.int64),
         ends_at=offsets([len(of_context) for of_context in ends]),
         cut=np.array(cut, dtype=np.uint32),
+        characters=False,
     )
 
 
