@@ -51,11 +51,13 @@ def master(loader: Counting, *overrides: str) -> DictConfig:
 
 
 def same(a: DictConfig, b: DictConfig) -> bool:
-    def plain(cfg: DictConfig) -> tuple[str, Any, Any]:
+    def plain(cfg: DictConfig) -> tuple[Any, ...]:
         return (
             OmegaConf.to_yaml(cfg),
             OmegaConf.to_container(cfg.hydra.job, resolve=True),
-            OmegaConf.to_container(OmegaConf.masked_copy(cfg, [k for k in cfg if k != "hydra"]), resolve=True),
+            OmegaConf.to_container(
+                OmegaConf.masked_copy(cfg, [k for k in cfg if k != "hydra"]), resolve=True
+            ),
         )
 
     return plain(a) == plain(b)

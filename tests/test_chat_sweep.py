@@ -122,7 +122,7 @@ def test_batch_mode_judges_all_jobs_at_the_end_and_writes_the_verdicts_back(tmp_
         shares = [job.data.metrics[f"judge_share_{c}"] for c in (1, 2, 3, 4, 5, "missing")]
         assert sum(shares) == pytest.approx(1)
         assert 0 <= job.data.metrics["judge_position_flip_share"] <= 1
-        # What the job used before its verdicts, and the figure that was drawn of them.
+        # What the job used before its verdicts, and what was found by them.
         used = {name.split("/")[0] for name in json.loads(job.data.tags["ragauge.entries"])}
         assert used >= {
             "dataset",
@@ -133,7 +133,7 @@ def test_batch_mode_judges_all_jobs_at_the_end_and_writes_the_verdicts_back(tmp_
             "scores",
             "classics",
             "answers",
-            "figure",
+            "findings",
         }
 
 

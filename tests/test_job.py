@@ -24,7 +24,6 @@ from ragauge.job import (
     instantiate_parts,
     make_pipeline,
     run_name,
-    settle,
     write_json,
 )
 from ragauge.judges import ChatJudge, NoJudge
@@ -118,13 +117,13 @@ def test_what_auto_stands_for_is_written_into_the_config(
 ) -> None:
     monkeypatch.setattr(onnx_backend, "installed", lambda: installed)
     cfg = configure("embedder.backend=auto")
-    settle(cfg)
+    config.settle(cfg)
     assert cfg.embedder.backend == ("onnx" if installed else "torch")
     chosen = configure("embedder.backend=torch")
-    settle(chosen)
+    config.settle(chosen)
     assert chosen.embedder.backend == "torch"
     foreign = configure("embedder._target_=team.Embedder")
-    settle(foreign)
+    config.settle(foreign)
     assert foreign.embedder.backend == "auto"
 
 

@@ -18,7 +18,7 @@ from hydra import compose, initialize_config_dir
 from omegaconf import OmegaConf
 
 from chat_server import ChatServer
-from ragauge import config, rerun, track
+from ragauge import config, provenance, rerun, track
 from ragauge.config import GROUPS
 from ragauge.errors import ConfigError
 
@@ -50,8 +50,9 @@ def log(uri: str, request: pytest.FixtureRequest, tmp_path: Path) -> Log:
         given = [*CHEAP, f"tracking.uri={uri}", f"store={tmp_path / 'theirs'}", *overrides]
         with initialize_config_dir(str(ROOT / "conf"), version_base="1.3"):
             cfg: Any = compose("config", overrides=given)
+        config.settle(cfg)
         content = {**OmegaConf.to_container(cfg), **changes}  # type: ignore[dict-item]
-        (files := tmp_path / "files" / "config").mkdir(parents=True, exist_ok=True)
+        (files := tmp_path / "config").mkdir(parents=True, exist_ok=True)
         OmegaConf.save(OmegaConf.create(content), files / "config.yaml")
         OmegaConf.save(OmegaConf.create(given), files / "overrides.yaml")
         (files / rerun.PACKAGES_FILE).write_text(rerun.packages_text(), encoding="utf-8")
@@ -59,7 +60,7 @@ def log(uri: str, request: pytest.FixtureRequest, tmp_path: Path) -> Log:
         params = track.flatten(OmegaConf.to_container(cfg, resolve=True))  # type: ignore[arg-type]
         own = {"role": "job", **{group: chosen.get(group, "default") for group in GROUPS}, **(tags or {})}
         with track.Tracker(uri, request.node.name).run("a run", params, own) as run:
-            run.artifacts(files.parent)
+            shutil.copytree(files, run.folder / "config")
         return run.run_id
 
     return logged
@@ -204,14 +205,14 @@ def test_a_sweep_is_a_multirun_over_its_jobs_in_their_order(log: Log, uri: str, 
 def test_nothing_differs_is_said_and_so_is_another_package_version(
     log: Log, uri: str, conf: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr(track, "origin_tags", lambda: {"ragauge_version": "1.0", "git_commit": "c0ffee"})
+    monkeypatch.setattr(provenance, "origin_tags", lambda: {"ragauge_version": "1.0", "git_commit": "c0ffee"})
     run_id = log()
     again(run_id, uri, conf)
     assert "nothing differs" in capsys.readouterr().err
-    monkeypatch.setattr(track, "origin_tags", lambda: {"ragauge_version": "1.1", "git_commit": "decaf"})
-    here = track.installed_packages()
+    monkeypatch.setattr(provenance, "origin_tags", lambda: {"ragauge_version": "1.1", "git_commit": "decaf"})
+    here = provenance.installed_packages()
     changed = {**here, "numpy": "1.0", "alembic": "0.1"}
-    monkeypatch.setattr(track, "installed_packages", lambda: changed)
+    monkeypatch.setattr(provenance, "installed_packages", lambda: changed)
     again(run_id, uri, conf)
     told = capsys.readouterr().err
     assert "ragauge is 1.1 here, the run had 1.0" in told

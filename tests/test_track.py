@@ -17,7 +17,16 @@ import pytest
 
 from ragauge import views
 from ragauge.errors import ConfigError, DataError, TrackingError
-from ragauge.track import Reader, TopicTrace, Tracker, connect, flatten, load_predictor, tracking_uri
+from ragauge.track import (
+    Reader,
+    TopicTrace,
+    Tracker,
+    connect,
+    flatten,
+    load_predictor,
+    save_predictor,
+    tracking_uri,
+)
 from servers import free_port
 
 
@@ -72,14 +81,13 @@ def test_nested_config_becomes_dotted_params() -> None:
     }
 
 
-def test_a_run_holds_params_tags_metrics_curves_artifacts_and_a_table(tracker: Tracker, tmp_path) -> None:
-    (tmp_path / "out" / "figures").mkdir(parents=True)
-    (tmp_path / "out" / "figures" / "a.txt").write_text("figure")
+def test_a_run_holds_params_tags_metrics_curves_artifacts_and_a_table(tracker: Tracker) -> None:
     with tracker.run(
         "bm25 · N=100", {"n_tokens": 100, "long": "x" * 9000}, {"retriever": "bm25"}, "a note"
     ) as run:
         run.metrics({"ir_score": 0.5, "undefined": float("nan")}, {"ir_score_at_n": {100: 0.25, 50: 0.125}})
-        run.artifacts(tmp_path / "out")
+        (run.folder / "figures").mkdir()
+        (run.folder / "figures" / "a.txt").write_text("figure")
         run.table(pd.DataFrame({"qid": ["q1"], "answer": ["<b>é</b>"]}), "per_question.json")
     client = client_of(tracker)
     logged = client.get_run(run.run_id)
@@ -138,14 +146,15 @@ def test_only_runs_with_all_of_the_tags_are_replaced(tracker: Tracker) -> None:
     assert left == {("sweep", "b"), ("job", "a")}
 
 
-def test_the_predictor_comes_back_as_a_model_with_a_signature(tracker: Tracker) -> None:
+def test_the_predictor_comes_back_as_a_model_with_a_signature(tracker: Tracker, tmp_path: Path) -> None:
     import mlflow
     from sklearn.linear_model import LogisticRegression
 
     x = pd.DataFrame({"ir_score": np.linspace(0, 1, 20)})
     model = LogisticRegression().fit(x, [1] * 10 + [5] * 10)
     with tracker.run("fit", {}, {}) as run:
-        run.predictor(model, x.head(3), {"n_tokens": [100]})
+        save_predictor(tmp_path / "model", model, x.head(3), {"n_tokens": [100]})
+        run.predictor(tmp_path / "model")
     mlflow.set_tracking_uri(tracker.uri)
     again, settings = load_predictor(tracker.uri, f"runs:/{run.run_id}/predictor")
     assert settings == {"n_tokens": [100]}

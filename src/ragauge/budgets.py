@@ -10,7 +10,7 @@ import copy
 import re
 from typing import TYPE_CHECKING, Any
 
-from omegaconf import DictConfig, OmegaConf, open_dict
+from omegaconf import DictConfig, open_dict
 
 if TYPE_CHECKING:
     from hydra.core.config_loader import ConfigLoader

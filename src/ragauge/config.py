@@ -96,3 +96,15 @@ def check_values(cfg: Any) -> None:
         raise ConfigError(f"max_missing_share={cfg.max_missing_share}: allowed are 0 to 1")
     if cfg.bootstrap < 0 or cfg.bootstrap > 100_000:
         raise ConfigError(f"bootstrap={cfg.bootstrap}: allowed are 0 (no intervals) to 100,000 replicates")
+
+
+def settle(cfg: Any) -> None:
+    """Writes what `embedder.backend=auto` is here into the config: what is logged then says what was run."""
+    from omegaconf import OmegaConf
+
+    from ragauge.embedders import SentenceTransformerEmbedder, settle_backend
+
+    part = cfg.embedder
+    ours = f"{SentenceTransformerEmbedder.__module__}.{SentenceTransformerEmbedder.__qualname__}"
+    if part.get("_target_") == ours and part.get("backend", "auto") == "auto":
+        OmegaConf.update(part, "backend", settle_backend("auto", part.get("device")), force_add=True)

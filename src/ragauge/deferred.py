@@ -51,7 +51,8 @@ def judge_deferred(records: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
     for numbers in groups.values():
         pipelines = {number: jobs[number][0] for number in numbers}
         one, cfg, _ = jobs[numbers[0]]
-        sample_topics(list(pipelines.values()), fitting_predictor(one, cfg))
+        predictor = fitting_predictor(one, cfg) if one.sampled_by_prediction else None
+        sample_topics(list(pipelines.values()), predictor)
         batch = getattr(one.parts.judge, "mode", "") == "batch"
         verdicts, stability = _verdicts(pipelines) if batch else ({}, {})
         for number in numbers:

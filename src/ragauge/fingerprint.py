@@ -20,14 +20,15 @@ def code_digests(names: Iterable[str]) -> dict[str, str]:
     imports from outside, and data files, do not. Nothing is imported. ragauge, the standard library and
     code without Python files have no digest.
     """
-    found = {top: _digest(top) for top in sorted({name.partition(".")[0] for name in names} - _KNOWN)}
+    found = {top: module_digest(top) for top in sorted({name.partition(".")[0] for name in names} - _KNOWN)}
     return {top: digest for top, digest in found.items() if digest is not None}
 
 
 @lru_cache(maxsize=64)  # a process runs the code that it has once loaded
-def _digest(top: str) -> str | None:
+def module_digest(name: str) -> str | None:
+    """SHA-256 (hex) of the Python files of a module, or of a package with all in it; None without any."""
     try:
-        spec = find_spec(top)
+        spec = find_spec(name)
     except ValueError:  # what was typed in, in a notebook, has no spec
         return None
     if spec is None:

@@ -175,7 +175,7 @@ def content_digest(frame: pd.DataFrame) -> str:
     for column in frame.columns:
         values = frame[column]
         sha.update(f"{column}\x1f{len(values)}\x1e".encode())
-        if pd.api.types.is_numeric_dtype(values.dtype):
+        if isinstance(values.dtype, np.dtype) and values.dtype.kind in "biuf":
             sha.update(values.to_numpy().tobytes())
         else:
             for value in values:

@@ -6,7 +6,7 @@ import hashlib
 import json
 import logging
 import os
-import tempfile
+import shutil
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 import pandas as pd
 
 from ragauge import metrics, rerun, track, views
-from ragauge.config import GROUPS, check_values
+from ragauge.config import GROUPS, check_values, settle
 from ragauge.errors import ConfigError, GateError, RagaugeError
 from ragauge.estimate.predictor import PROBABILITY_COLUMNS
 from ragauge.frames import JUDGE_CLASSES
@@ -105,18 +105,6 @@ def execute(cfg: DictConfig, folder: JobFolder) -> int:
     return int(record["exit_code"])
 
 
-def settle(cfg: DictConfig) -> None:
-    """Writes what `embedder.backend=auto` is here into the config: what is logged then says what was run."""
-    from omegaconf import OmegaConf
-
-    from ragauge.embedders import SentenceTransformerEmbedder, settle_backend
-
-    part = cfg.embedder
-    ours = f"{SentenceTransformerEmbedder.__module__}.{SentenceTransformerEmbedder.__qualname__}"
-    if part.get("_target_") == ours and part.get("backend", "auto") == "auto":
-        OmegaConf.update(part, "backend", settle_backend("auto", part.get("device")), force_add=True)
-
-
 def run_name(cfg: DictConfig, choices: Mapping[str, str]) -> str:
     """What a run is called in lists: retriever, budget and model."""
     from omegaconf import OmegaConf
@@ -192,9 +180,7 @@ def _run(cfg: DictConfig, folder: JobFolder, record: dict[str, Any]) -> None:
         for reason in pipeline.dataset.frame("skipped")["skipped"]:
             log.warning("skipped: %s", reason)
         # Both need what other jobs of the sweep retrieved or answered.
-        together = getattr(pipeline.parts.judge, "mode", "") == "batch" or (
-            pipeline.sample is not None and pipeline.sample.design == "neyman"
-        )
+        together = getattr(pipeline.parts.judge, "mode", "") == "batch" or pipeline.sampled_by_prediction
         record["deferred"] = folder.sweep is not None and together
         values = _log_retrieval(pipeline, cfg, folder, run, record)
         values |= metrics.costs(pipeline.answers)
@@ -211,7 +197,7 @@ def _run(cfg: DictConfig, folder: JobFolder, record: dict[str, Any]) -> None:
         run.metrics(values, {"ir_score_at_n": record["ir_score_at_n"]})
         comparison = None
         if folder.origin and folder.sweep is None:
-            comparison = rerun.log_comparison(tracker.uri, folder.origin.run_id, run)
+            comparison = rerun.log_comparison(track.Reader(tracker.uri), folder.origin.run_id, run)
         record |= {"settings": _settings(pipeline), "metrics": values, "stages_made": pipeline.made}
     if folder.sweep is None:
         tracker.present([views.jobs_view()], views.description(record["experiment_id"]), replace=False)
@@ -264,7 +250,7 @@ def sample_topics(pipelines: Sequence[Pipeline], predictor: Any) -> None:
     from ragauge.estimate import choose_topics
 
     sample = pipelines[0].sample
-    if sample is None or sample.design == "uniform":
+    if sample is None or not pipelines[0].sampled_by_prediction:
         return
     p5 = pd.concat([predict_right(predictor, pipeline.retrieved) for pipeline in pipelines])
     chosen = choose_topics(p5, sample.n, seed=sample.seed, design="neyman")
@@ -290,15 +276,11 @@ def _log_retrieval(
 
     curve = metrics.curve(pipeline.scores.frame("scores"))
     classics = pipeline.classics.frame("classics")
-    with tempfile.TemporaryDirectory() as scratch:
-        out = Path(scratch)
-        (out / "config").mkdir()
-        _write_config(cfg, folder, out / "config")
-        write_trec_run(
-            pipeline.run.frame("run"), out / "run.trec", folder.choices.get("retriever", "ragauge")
-        )
-        write_qrels(pipeline.dataset.frame("evidence"), out / "qrels.trec")
-        run.artifacts(out)
+    out = run.folder
+    (out / "config").mkdir()
+    _write_config(cfg, folder, out / "config")
+    write_trec_run(pipeline.run.frame("run"), out / "run.trec", folder.choices.get("retriever", "ragauge"))
+    write_qrels(pipeline.dataset.frame("evidence"), out / "qrels.trec")
     stages = {"dataset": pipeline.dataset, "run": pipeline.run, "context": pipeline.context}
     record |= {
         "ir_score_at_n": {n: value for n, value in curve.items() if n <= pipeline.n_tokens},
@@ -317,54 +299,40 @@ def _log_retrieval(
 def log_verdicts(
     pipeline: Pipeline, cfg: DictConfig, folder: JobFolder, run: track.Run, record: Mapping[str, Any]
 ) -> dict[str, float]:
-    """Estimates from the verdicts, logs their table, figure and predictor, and returns their metrics."""
-    from ragauge import report
-    from ragauge.estimate import asked, cross_fit, ppi_shares
-    from ragauge.frames import content_digest
-    from ragauge.store import Key
+    """Finds what the verdicts say, logs their table, figure and predictor, and returns their metrics."""
+    from ragauge.estimate import cross_fit
+    from ragauge.findings import findings
 
     outcomes = pipeline.outcomes.assign(**{g: folder.choices.get(g, "?") for g in GROUPS})
     if cfg.human_labels is not None:
         outcomes = with_human_labels(outcomes, Path(cfg.human_labels))
-    sampled = pipeline.sampled is not None and outcomes["label"].notna().any()
-    if sampled:
+    if pipeline.sampled is not None and outcomes["label"].notna().any():
         outcomes = cross_fit(outcomes, **record["estimate"], seed=cfg.seed)
     else:
         outcomes = outcomes.drop(columns=["stratum", "judged"], errors="ignore")
-    judged = asked(outcomes)
-    estimates = metrics.estimate(judged, cfg.bootstrap, cfg.seed, **record["estimate"])
+    found = findings(
+        pipeline.store,
+        outcomes,
+        record["name"],
+        cfg.bootstrap,
+        cfg.seed,
+        record["estimate"],
+        _settings(pipeline),
+    )
     outcomes.to_parquet(folder.path / OUTCOMES_FILE, index=False)
     if cfg.trace:
         run.traces(_traces(pipeline, outcomes))
-    if estimates.model is not None:
-        key = Key(
-            "figure",
-            report.FIGURES_VERSION,
-            {"name": record["name"], "bootstrap": cfg.bootstrap, "seed": cfg.seed},
-            {"outcomes": content_digest(judged[["qid", "ir_score", "label"]])},
-        )
-
-        def draw(drawn: Path) -> None:
-            figure = report.sorted_scores(judged, estimates.thresholds, record["name"])
-            report.save(figure, drawn / "sorted_scores.png")
-
-        # A figure costs more than all other work of a job whose stages are in the store.
-        run.artifact(pipeline.store.get(key, draw).path / "sorted_scores.png", "figures")
+    if found.figure is not None:
+        (run.folder / "figures").mkdir()
+        shutil.copy(found.figure, run.folder / "figures")
+    if found.sampled_shares is not None:
+        run.table(found.sampled_shares, "sampled_shares.json")
+    run.table(_per_question(pipeline, outcomes), "per_question.json")
     # Nothing is read from the store after this. A job that waited for its verdicts read more before.
-    used = track.entries_tag([*pipeline.store.used, *record.get("entries_used", ())])
-    run.table(_per_question(pipeline, outcomes), "per_question.json", used)
-    if estimates.model is not None:
-        run.predictor(
-            estimates.model, estimates.example, _settings(pipeline), registered_name=cfg.register_predictor
-        )
-    if sampled:
-        run.table(ppi_shares(outcomes), "sampled_shares.json")
-    return {
-        **metrics.quality(outcomes, cfg.bootstrap, cfg.seed),
-        **estimates.metrics,
-        **metrics.human(outcomes, cfg.bootstrap, cfg.seed),
-        **metrics.costs(pipeline.verdicts, "judge_"),
-    }
+    run.tag(track.entries_tag([*pipeline.store.used, *record.get("entries_used", ())]))
+    if found.predictor is not None:
+        run.predictor(found.predictor, registered_name=cfg.register_predictor)
+    return {**found.metrics, **metrics.costs(pipeline.verdicts, "judge_")}
 
 
 def _settings(pipeline: Pipeline) -> dict[str, Any]:

@@ -12,6 +12,7 @@ from typing import Any
 import pandas as pd
 
 from ragauge.estimate import (
+    HEADLINE_SHARES,
     Agreement,
     CrossValidation,
     Thresholds,
@@ -39,38 +40,40 @@ class Estimates:
     metrics: dict[str, float]
 
 
-def quality(outcomes: pd.DataFrame, n_boot: int, seed: int) -> dict[str, float]:
+def quality(
+    outcomes: pd.DataFrame, n_boot: int, seed: int, sampled: pd.DataFrame | None = None
+) -> dict[str, float]:
     """IR score and correct share with 95 % intervals over topics, and the share of every judge class.
 
     Where only some topics were judged (columns judged and p1..p5), the shares are prediction-powered
-    estimates for all topics, beside the classical ones of correct and hallucination share (see `ppi_shares`).
+    estimates for all topics, beside the classical ones of the headlines; `sampled` is what `ppi_shares`
+    makes of the outcomes, where that is known.
     """
     score = bootstrap_mean(outcomes["ir_score"], outcomes["qid"], n_boot, seed)
+    values = {"ir_score": score.value, "ir_score_lo": score.lo, "ir_score_hi": score.hi}
     if "judged" in outcomes:
-        of_score = {"ir_score": score.value, "ir_score_lo": score.lo, "ir_score_hi": score.hi}
-        return of_score | _sampled_shares(ppi_shares(outcomes))
+        sampled = ppi_shares(outcomes) if sampled is None else sampled
+        of_classes = sampled.set_index("share")["estimate"].astype(float)
+        columns = ("lo", "hi", "effective_n", "classical", "classical_lo", "classical_hi")
+        return {
+            **values,
+            **{str(name): float(share) for name, share in of_classes.items()},
+            **_headlines(sampled, columns),
+            "judged_topics": int(sampled["n_judged"].iloc[0]),
+        }
     right = bootstrap_mean(outcomes["label"].eq(5).fillna(False), outcomes["qid"], n_boot, seed)
     return {
-        "ir_score": score.value,
-        "ir_score_lo": score.lo,
-        "ir_score_hi": score.hi,
+        **values,
         **class_shares(outcomes),
         "correct_share_lo": right.lo,
         "correct_share_hi": right.hi,
     }
 
 
-def _sampled_shares(shares: pd.DataFrame) -> dict[str, float]:
-    """The rows of `ppi_shares` as metrics; in full for the two shares that are headlines."""
-    by_name = shares.set_index("share").astype(float)
-    values = {str(name): float(value) for name, value in by_name["estimate"].items()}
-    for name in ("correct_share", "hallucination_share"):
-        row = by_name.loc[name].to_dict()
-        values |= {
-            f"{name}_{column}": row[column]
-            for column in ("lo", "hi", "effective_n", "classical", "classical_lo", "classical_hi")
-        }
-    return values | {"judged_topics": int(shares["n_judged"].iloc[0])}
+def _headlines(shares: pd.DataFrame, columns: Sequence[str]) -> dict[str, float]:
+    """Columns of the rows of `ppi_shares` that are headlines, as <share>_<column>."""
+    by_name = shares.set_index("share")[list(columns)].astype(float)
+    return {f"{name}_{c}": float(by_name[c][name]) for name in HEADLINE_SHARES for c in columns}
 
 
 def human(outcomes: pd.DataFrame, n_boot: int, seed: int) -> dict[str, float]:
@@ -85,15 +88,8 @@ def human(outcomes: pd.DataFrame, n_boot: int, seed: int) -> dict[str, float]:
     shares = human_shares(outcomes)
     if shares is None:
         return values
-    by_name = shares.set_index("share").astype(float)
-    for name in ("correct_share", "hallucination_share"):
-        row = by_name.loc[name].to_dict()
-        values |= {
-            f"human_{name}{suffix}": row[column]
-            for suffix, column in (("", "estimate"), ("_lo", "lo"), ("_hi", "hi"),
-                                   ("_effective_n", "effective_n"), ("_classical", "classical"))
-        }  # fmt: skip
-    return values
+    found = _headlines(shares, ("estimate", "lo", "hi", "effective_n", "classical"))
+    return values | {f"human_{name.removesuffix('_estimate')}": value for name, value in found.items()}
 
 
 def agreement(found: Agreement | None) -> dict[str, float]:

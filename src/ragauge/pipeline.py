@@ -304,6 +304,11 @@ class Pipeline:
             self._check_missing("answers", frame["answer"])
         return frame
 
+    @property
+    def sampled_by_prediction(self) -> bool:
+        """Whether the topics to judge are chosen by a predictor, from what all jobs of a sweep retrieved."""
+        return self.sample is not None and self.sample.design == "neyman"
+
     @cached_property
     def sampled(self) -> pd.DataFrame | None:
         """Which topics are judged: [qid, stratum, judged]; None where all are. Uniform unless set."""

@@ -22,8 +22,8 @@ from typing import Any
 
 import pandas as pd
 
-from ragauge import track
-from ragauge.config import GROUPS, Config
+from ragauge import provenance, track
+from ragauge.config import GROUPS, Config, settle
 from ragauge.errors import ConfigError
 from ragauge.progress import progress
 from ragauge.redact import redact, redact_config
@@ -152,9 +152,9 @@ def origin(conf: Path, choices: Mapping[str, str], overrides: Sequence[str]) -> 
     )
 
 
-def log_comparison(uri: str, old: str, run: track.Run) -> pd.DataFrame:
+def log_comparison(reader: track.Reader, old: str, run: track.Run) -> pd.DataFrame:
     """The metrics of an old run against those of the run that repeats it, logged as the latter's table."""
-    reader = track.Reader(uri)
+    run.flush()
     comparison = compare(reader.metrics(old), reader.metrics(run.run_id))
     run.table(comparison, TABLE)
     return comparison
@@ -163,11 +163,12 @@ def log_comparison(uri: str, old: str, run: track.Run) -> pd.DataFrame:
 def log_job_comparisons(tracker: track.Tracker, records: Sequence[Mapping[str, Any]]) -> str:
     """Logs the comparison of every job that is a rerun; how many are equal, and where some are not."""
     unequal = []
+    reader = track.Reader(tracker.uri)
     with progress(len(records), "old against new") as bar:
         for record in records:
             old = record["rerun"]["run_id"]
             with tracker.resume(record["run_id"]) as run:
-                comparison = log_comparison(tracker.uri, old, run)
+                comparison = log_comparison(reader, old, run)
             if len(_unequal(comparison)):
                 unequal.append(f"{record['name']}, rerun of {old}: {summary(comparison)}")
             bar.update()
@@ -217,7 +218,7 @@ def packages_text() -> str:
     """What is installed, as a requirements file; Python and the platform are comments in it."""
     return "".join(
         f"# {name} {version}\n" if name in ("python", "platform") else f"{name}=={version}\n"
-        for name, version in track.installed_packages().items()
+        for name, version in provenance.installed_packages().items()
     )
 
 
@@ -360,7 +361,7 @@ def _refuse_equal_jobs(jobs: Sequence[_Job], given: Sequence[str]) -> None:
 
 def _environment_differences(job: _Job) -> list[str]:
     """Version, commit, Python and packages of a logged job against this process's."""
-    here = track.origin_tags()
+    here = provenance.origin_tags()
     names = {"ragauge_version": "ragauge", "git_commit": "git commit"}
     lines = [
         f"{name} is {here.get(tag, 'unknown')} here, the run had {job.run.tags.get(tag, 'none on record')}"
@@ -371,7 +372,7 @@ def _environment_differences(job: _Job) -> list[str]:
         lines.append("the run's code cannot be told by a git commit: none on record, or changes beside it")
     if not job.packages:
         return [*lines, "the run has no record of its packages"]
-    installed = track.installed_packages()
+    installed = provenance.installed_packages()
     differing = [n for n in {**job.packages, **installed} if job.packages.get(n) != installed.get(n)]
     lines += [
         f"{name} is {installed.get(name, 'missing')} here, the run had {job.packages.get(name, 'none')}"
@@ -401,13 +402,15 @@ def _conf_differences(jobs: Sequence[_Job], conf: Path) -> list[str]:
                         f"{key} is {value} in this environment, the run had {job.run.params.get(key)}"
                     )
             try:
-                today: Any = OmegaConf.to_container(compose("config", overrides=list(job.overrides)))
+                composed = compose("config", overrides=list(job.overrides))
             except (HydraException, OmegaConfBaseException) as error:
                 reason = str(error).strip().splitlines()[0]
                 lines.append(
                     f"conf/ cannot compose the run's overrides ({reason}); its logged config is taken"
                 )
                 continue
+            settle(composed)  # as that of the run was, when it was logged
+            today: Any = OmegaConf.to_container(composed)
             had, has = track.flatten(job.config), track.flatten(today)
             for key in dict.fromkeys([*had, *has]):
                 if key in _HERE:

@@ -189,24 +189,22 @@ def _track(sweep: Sweep, folder: Path) -> None:
         **{group: ",".join(dict.fromkeys(r["choices"][group] for r in sweep.records))
            for group in ("dataset", "retriever", "chunker", "llm", "judge", "measure", "tokenizer")},
     }  # fmt: skip
-    uri = first["tracking_uri"]
-    # A password is not on record: then the environment must say where MLflow is.
-    tracker = track.Tracker(track.tracking_uri() if "***" in uri else uri, sweep.experiment)
+    tracker = track.Tracker(track.recorded_uri(first["tracking_uri"]), sweep.experiment)
     tracker.close_orphans()
     tracker.replace_runs({"role": "sweep", "sweep_id": sweep.sweep_id})
     name = f"sweep · {len(board)} systems · {len(sweep.records)} jobs"
     note = _note(sweep, views.sweep_page(tracker.experiment_id, sweep.sweep_id))
     with tracker.run(name, {"overrides": first["overrides"], "folder": str(folder)}, tags, note) as run:
-        with tempfile.TemporaryDirectory() as scratch:
-            out = Path(scratch)
-            for figure, drawn in content.figures.items():
-                report.save(drawn, out / "figures" / f"{figure}.png")
-            _write_tables(sweep, content, out / "tables")
-            report.write_report(content, out / "report.html")
-            run.artifacts(out)
+        for figure, drawn in content.figures.items():
+            report.save(drawn, run.folder / "figures" / f"{figure}.png")
+        _write_tables(sweep, content, run.folder / "tables")
+        report.write_report(content, run.folder / "report.html")
         run.table(board, "leaderboard.json")
         if estimates.model is not None:
-            run.predictor(estimates.model, estimates.example, _settings(sweep))
+            with tempfile.TemporaryDirectory() as scratch:
+                saved = Path(scratch) / "model"
+                track.save_predictor(saved, estimates.model, estimates.example, _settings(sweep))
+                run.predictor(saved)
         values = {
             **estimates.metrics,
             **_transfer_metrics(content.transfers),
@@ -221,7 +219,9 @@ def _track(sweep: Sweep, folder: Path) -> None:
         run.metrics(values, _step_charts(sweep, int(first["seed"])))
         compared = [rerun.log_job_comparisons(tracker, again)] if again else []
         if origin:
-            compared.append(f"pooled: {rerun.summary(rerun.log_comparison(tracker.uri, origin, run))}")
+            compared.append(
+                f"pooled: {rerun.summary(rerun.log_comparison(track.Reader(tracker.uri), origin, run))}"
+            )
     tracker.colour(_colours(sweep))
     shown = [views.jobs_view(), views.charts_view(sweep.sweep_id, sweep.n_tokens)]
     tracker.present(shown, views.description(run.experiment_id, run.run_id))
@@ -239,7 +239,8 @@ def pooled(sweep: Sweep) -> report.ReportContent:
     at_n = sweep.outcomes[sweep.outcomes["n_tokens"] == sweep.n_tokens]
     judged = asked(sweep.outcomes)
     estimates = metrics.estimate(judged, n_boot, seed, **sweep.records[0]["estimate"])
-    board = leaderboard(at_n, "system", n_boot, seed)
+    pairs = compare_pairs(at_n, "system", n_boot, seed)
+    board = leaderboard(at_n, "system", n_boot, seed, pairs=pairs)
     moved = _transfers(sweep, n_boot, seed) if estimates.model is not None else {}
     systems = _systems(sweep.records)
     of_job = {(s, int(r["n_tokens"])): r for s, r in zip(systems, sweep.records, strict=True)}
@@ -251,7 +252,7 @@ def pooled(sweep: Sweep) -> report.ReportContent:
         failed=sweep.failed,
         n_tokens=sweep.n_tokens,
         board=board,
-        pairs=compare_pairs(at_n, "system", n_boot, seed),
+        pairs=pairs,
         curves=_score_curves(sweep),
         estimates=estimates,
         zones=share_by_zone(judged, estimates.thresholds.h.value, estimates.thresholds.k.value, n_boot, seed),

@@ -16,7 +16,7 @@ from ragauge.estimate import compare_pairs
 from ragauge.frames import HALLUCINATIONS
 from ragauge.job import RECORD_FILE
 from ragauge.progress import progress
-from ragauge.track import LoggedRun, Reader, tracking_uri
+from ragauge.track import LoggedRun, Reader, recorded_uri, tracking_uri
 
 MEASURES = ("ir_score", "correct")  # those of compare_pairs
 _TABLE = "per_question.json"
@@ -185,20 +185,20 @@ def _members(source: str, uri: str | None, stores: dict[str, Reader]) -> tuple[b
             )
         # A password is not on record: then the environment must say where MLflow is.
         recorded = records[0]["tracking_uri"]
-        reader = store(tracking_uri(uri or (None if "***" in recorded else recorded)))
+        reader = store(tracking_uri(uri) if uri else recorded_uri(recorded))
         return not single.is_file(), [reader.run(record["run_id"]) for record in records], reader
     if not source or not set(source) <= set("0123456789abcdef"):
         raise ConfigError(f"{source!r} is neither a folder nor an MLflow run id or the beginning of one")
     reader = store(tracking_uri(uri))
     run = reader.run(source)
-    role, sweep_id = run.tags.get("role"), run.tags.get("sweep_id", "")
+    role = run.tags.get("role")
     if role == "job":
         return False, [run], reader
     if role != "sweep":
         raise DataError(f"run {run.run_id} has no tag role=job or role=sweep, so it is not one of ragauge's")
-    members = reader.search({"sweep_id": sweep_id, "role": "job"}, run.experiment_id)
+    members = reader.jobs(run)
     if not members:
-        raise DataError(f"MLflow holds no job of sweep {sweep_id} (run {run.run_id})")
+        raise DataError(f"MLflow holds no job of sweep {run.tags.get('sweep_id', '')} (run {run.run_id})")
     return True, members, reader
 
 

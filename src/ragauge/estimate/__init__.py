@@ -2,7 +2,7 @@
 
 from ragauge.estimate.compare import Agreement, compare_pairs, judge_agreement, leaderboard
 from ragauge.estimate.intervals import Estimate, bootstrap_mean, topic_bootstrap
-from ragauge.estimate.outcomes import asked, class_shares
+from ragauge.estimate.outcomes import HEADLINE_SHARES, asked, class_shares
 from ragauge.estimate.ppi import choose_topics, cross_fit, ppi_shares
 from ragauge.estimate.predictor import (
     CrossValidation,
@@ -15,6 +15,7 @@ from ragauge.estimate.thresholds import Threshold, Thresholds, fit_threshold, fi
 from ragauge.estimate.transfer import Transfer, leave_one_out
 
 __all__ = [
+    "HEADLINE_SHARES",
     "Agreement",
     "CrossValidation",
     "Estimate",

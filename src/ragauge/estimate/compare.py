@@ -156,6 +156,7 @@ def leaderboard(
     seed: int = 0,
     alpha: float = 0.05,
     level: float = LEVEL,
+    pairs: pd.DataFrame | None = None,
 ) -> pd.DataFrame:
     """A row per group, the best IR score first: scores and shares with intervals, and who shares first place.
 
@@ -165,12 +166,14 @@ def leaderboard(
     `ir_score_same_as_best`, `correct_same_as_best`: true for the best and for those whose difference from it
     is not significant at alpha after Holm's correction over all pairs (see `compare_pairs`). Shares of a
     group without any label are NaN; `correct_same_as_best` is then missing (pd.NA). Where a sample of the
-    topics was judged, the shares are those of `ppi_shares`.
+    topics was judged, the shares are those of `ppi_shares`. `pairs` is what `compare_pairs` makes of the same
+    arguments, where that is known.
     """
     tables = _by_topic(frame, group)
     if frame.empty:
         raise DataError("outcomes: no rows, so there is nothing to rank")
-    pairs = compare_pairs(frame, group, n_boot, seed, level)
+    if pairs is None:
+        pairs = compare_pairs(frame, group, n_boot, seed, level)
     means = {measure: bootstrap_means(table, n_boot, seed, level) for measure, table in tables.items()}
     rows = []
     for name, part in frame.groupby(group, sort=True):

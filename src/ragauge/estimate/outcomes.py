@@ -18,6 +18,7 @@ from ragauge.frames import HALLUCINATIONS, JUDGE_CLASSES
 
 CLASSES = np.array(list(JUDGE_CLASSES))
 LACK, RIGHT = 1, 5
+HEADLINE_SHARES = ("correct_share", "hallucination_share")
 GROUP_COLUMNS = ("system", "retriever", "n_tokens", "dataset", "chunker", "llm")
 
 

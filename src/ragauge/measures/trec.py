@@ -39,8 +39,10 @@ def write_trec_run(run: pd.DataFrame, path: Path, tag: str) -> None:
     format cannot hold, is percent-encoded, here as in the qrels.
     """
     documents = document_run(run)
+    fields = {name: _field(name) for name in {*documents["qid"], *documents["docno"]}}
+    named = _field(tag)
     lines = [
-        f"{_field(qid)} Q0 {_field(docno)} {rank} {score:.6f} {_field(tag)}\n"
+        f"{fields[qid]} Q0 {fields[docno]} {rank} {score:.6f} {named}\n"
         for qid, docno, rank, score in documents.itertuples(index=False)
     ]
     path.write_text("".join(lines), encoding="utf-8")

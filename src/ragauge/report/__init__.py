@@ -1,7 +1,6 @@
 """Figures and the one-file report of a sweep."""
 
 from ragauge.report.figures import (
-    FIGURES_VERSION,
     LINE_COLOURS,
     ir_score_by_n,
     judge_shares,
@@ -15,7 +14,6 @@ from ragauge.report.text import leaderboard_text, thresholds_text
 from ragauge.report.topics import contexts_of, read_topics, worth_reading
 
 __all__ = [
-    "FIGURES_VERSION",
     "LINE_COLOURS",
     "ReportContent",
     "contexts_of",

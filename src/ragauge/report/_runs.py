@@ -36,7 +36,7 @@ def find(run_id: str, uri: str) -> Path | Sweep:
     for folder in folders:
         if any(folder.glob("*/job.json")):
             return folder
-    jobs = reader.search({"sweep_id": sweep_id, "role": "job"}, run.experiment_id)
+    jobs = reader.jobs(run)
     if not jobs:
         gone = ", ".join(map(str, folders)) or "not recorded"
         raise DataError(f"sweep {sweep_id}: its folder is gone ({gone}), and MLflow holds no run of its jobs")

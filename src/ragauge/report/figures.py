@@ -35,9 +35,6 @@ _STRIP_BINS, _STRIP_ROWS = 200, 60
 _MANY_POINTS = 1000  # from here on points are drawn as pixels, also in SVG
 
 
-FIGURES_VERSION = 1  # raised when a figure of the same numbers looks different
-
-
 def save(figure: Figure, path: Path) -> None:
     """Writes a figure as PNG, sharp on a screen of double resolution, too."""
     path.parent.mkdir(parents=True, exist_ok=True)

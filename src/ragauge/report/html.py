@@ -17,6 +17,7 @@ import pandas as pd
 
 from ragauge import __version__
 from ragauge.config import GROUPS
+from ragauge.estimate import HEADLINE_SHARES
 from ragauge.redact import redact
 from ragauge.report.figures import svg
 from ragauge.report.topics import Topic, class_name
@@ -176,7 +177,7 @@ def _share_rows(shares: pd.DataFrame | None) -> list[dict[Any, Any]]:
     """The rows of the two headline shares of every system."""
     if shares is None:
         return []
-    headlines = shares[shares["share"].isin(["correct_share", "hallucination_share"])]
+    headlines = shares[shares["share"].isin(HEADLINE_SHARES)]
     return headlines.to_dict("records")
 
 

@@ -1,0 +1,211 @@
+"""Where MLflow is, and what its silence means."""
+
+from __future__ import annotations
+
+import logging
+import os
+import re
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from functools import lru_cache
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from filelock import FileLock
+
+from ragauge.errors import ConfigError, TrackingError
+from ragauge.redact import redact
+
+if TYPE_CHECKING:
+    from mlflow import MlflowClient
+
+# What people measure is theirs: MLflow's usage reports are off unless somebody turned them on.
+os.environ.setdefault("MLFLOW_DISABLE_TELEMETRY", "true")
+# A bar per downloaded file would bury what ragauge says.
+os.environ.setdefault("MLFLOW_ENABLE_ARTIFACTS_PROGRESS_BAR", "false")
+# So would two lines per run with its address on the server.
+os.environ.setdefault("MLFLOW_SUPPRESS_PRINTING_URL_TO_STDOUT", "true")
+# A server that restarts is waited for: a minute per request. MLflow's own seven retries wait four.
+os.environ.setdefault("MLFLOW_HTTP_REQUEST_MAX_RETRIES", "5")
+# Whether a server is there at all is told sooner: two attempts of so many seconds.
+_FIRST_LOOK = {"MLFLOW_HTTP_REQUEST_MAX_RETRIES": "1", "MLFLOW_HTTP_REQUEST_TIMEOUT": "15"}
+
+
+DEFAULT_FOLDER = Path("mlruns")
+_PAGE = 1000  # runs or experiments of one search
+
+
+def tracking_uri(configured: str | None = None) -> str:
+    """The config's URI, else MLFLOW_TRACKING_URI, else SQLite under mlruns/ in the working directory."""
+    uri = configured or os.environ.get("MLFLOW_TRACKING_URI")
+    return uri or f"sqlite:///{(DEFAULT_FOLDER / 'mlflow.db').absolute()}"
+
+
+def recorded_uri(recorded: str) -> str:
+    """The URI on a job's record. A password is not on record: then the environment says where MLflow is."""
+    return tracking_uri(None if "***" in recorded else recorded)
+
+
+@lru_cache(maxsize=16)
+def connect(uri: str) -> MlflowClient:
+    """A client of the MLflow store at the URI, which has answered.
+
+    Raises ConfigError where nobody answers, within half a minute, or where it refuses us. One SQLite database
+    that several processes create at a time would break, so the first look at a local one is locked.
+    """
+    for noisy in ("alembic", "mlflow"):
+        logging.getLogger(noisy).setLevel(logging.WARNING)
+    import mlflow
+    from mlflow import MlflowClient
+    from mlflow.exceptions import MlflowException
+    from sqlalchemy.exc import SQLAlchemyError
+
+    with _prepared(uri), quiet():
+        try:
+            mlflow.set_tracking_uri(uri)
+            client = MlflowClient(uri)
+            with _first_look():
+                client.search_experiments(max_results=1)
+        except (MlflowException, SQLAlchemyError) as error:
+            if is_silence(error):
+                raise ConfigError(
+                    f"MLflow at {redact(uri)} does not answer ({reason(error)}); tracking.uri or "
+                    "MLFLOW_TRACKING_URI says where it is"
+                ) from error
+            raise ConfigError(f"MLflow at {redact(uri)}: {reason(error)}") from error
+    return client
+
+
+@lru_cache(maxsize=16)
+def client_of(uri: str, experiment: str) -> tuple[MlflowClient, str]:
+    """A client and the id of the experiment, both made if need be."""
+    from mlflow.exceptions import MlflowException
+
+    client = connect(uri)
+    database = local_database(uri)
+    slug = re.sub(r"[^\w.-]+", "_", experiment)
+    # A server has a place of its own for artifacts.
+    location = (database.parent / "artifacts" / slug).absolute().as_uri() if database else None
+    with _prepared(uri), quiet(), reachable(uri):
+        try:
+            found = client.get_experiment_by_name(experiment)
+            if found is None:
+                try:
+                    return client, client.create_experiment(experiment, artifact_location=location)
+                except MlflowException:
+                    # Another process or machine made it meanwhile.
+                    found = client.get_experiment_by_name(experiment)
+                    if found is None:
+                        raise
+            if found.lifecycle_stage == "deleted":
+                client.restore_experiment(found.experiment_id)
+            return client, found.experiment_id
+        except MlflowException as error:
+            if is_silence(error):
+                raise
+            raise ConfigError(f"MLflow at {redact(uri)}: {reason(error)}") from error
+
+
+def local_database(uri: str) -> Path | None:
+    """The file of an SQLite database; None for a server."""
+    local = re.fullmatch(r"sqlite:///(.+)", uri)
+    return Path(local.group(1)) if local else None
+
+
+@contextmanager
+def _prepared(uri: str) -> Iterator[None]:
+    """Lets one process at a time prepare an SQLite database; a server sees to that itself."""
+    database = local_database(uri)
+    if database is None:
+        yield
+        return
+    database.parent.mkdir(parents=True, exist_ok=True)
+    with FileLock(database.parent / ".prepare.lock"):
+        yield
+
+
+@contextmanager
+def _first_look() -> Iterator[None]:
+    """Has MLflow's client give up early, and without a line per attempt."""
+    before = {name: os.environ.get(name) for name in _FIRST_LOOK}
+    attempts = logging.getLogger("urllib3.connectionpool")
+    level = attempts.level
+    os.environ.update(_FIRST_LOOK)
+    attempts.setLevel(logging.ERROR)
+    try:
+        yield
+    finally:
+        attempts.setLevel(level)
+        for name, value in before.items():
+            if value is None:
+                del os.environ[name]
+            else:
+                os.environ[name] = value
+
+
+@contextmanager
+def reachable(uri: str) -> Iterator[None]:
+    """Tells MLflow's silence as a TrackingError, and has the next use look anew whether it is there."""
+    from mlflow.exceptions import MlflowException
+
+    try:
+        yield
+    except MlflowException as error:
+        if not is_silence(error):
+            raise
+        connect.cache_clear()
+        client_of.cache_clear()
+        raise TrackingError(
+            f"MLflow at {redact(uri)} stopped answering ({reason(error)}); what is finished is in the "
+            "store, and the same command logs it when MLflow is back"
+        ) from error
+
+
+def is_silence(error: BaseException) -> bool:
+    """Whether MLflow's server gave no answer, or none but server errors, on every attempt."""
+    from mlflow.exceptions import MlflowException
+    from requests.exceptions import RequestException
+
+    return isinstance(error, MlflowException) and isinstance(
+        error.__cause__ or error.__context__, RequestException
+    )
+
+
+def reason(error: BaseException) -> str:
+    """What went wrong, in a line: the error at the bottom of a server's silence, else MLflow's message."""
+    if is_silence(error):
+        while (inner := error.__cause__ or error.__context__) is not None:
+            error = inner
+    text = " ".join(str(error).split()) or type(error).__name__
+    if re.search(r"\b401\b|UNAUTHENTICATED|not authenticated", text):
+        text += (
+            "; MLFLOW_TRACKING_USERNAME and MLFLOW_TRACKING_PASSWORD, or MLFLOW_TRACKING_TOKEN, say who asks"
+        )
+    return redact(text)
+
+
+@contextmanager
+def quiet() -> Iterator[None]:
+    """Holds back MLflow's and Alembic's chatter below a warning."""
+    before = logging.root.manager.disable
+    logging.disable(logging.INFO)
+    try:
+        yield
+    finally:
+        logging.disable(before)
+
+
+def pages(search: Callable[..., Any]) -> Iterator[Any]:
+    """What a search of MLflow finds, page by page."""
+    token = None
+    while True:
+        page = search(max_results=_PAGE, page_token=token)
+        yield from page
+        token = page.token
+        if not token:
+            return
+
+
+def with_tags(tags: Mapping[str, str]) -> str:
+    """MLflow's query for the runs that carry all of the tags."""
+    return " and ".join(f"tags.`{k}` = '{v}'" for k, v in tags.items())

@@ -1,0 +1,193 @@
+"""Runs that are in MLflow, read in plain values."""
+
+from __future__ import annotations
+
+import json
+import re
+import tempfile
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from functools import partial
+from itertools import islice
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pandas as pd
+
+from ragauge import provenance
+from ragauge.errors import ConfigError, DataError
+from ragauge.redact import redact
+from ragauge.track._connection import connect, local_database, pages, quiet, reachable, with_tags
+
+if TYPE_CHECKING:
+    from mlflow.entities import Run as MlflowRun
+
+_ENTRIES_TAG = "ragauge.entries"  # <stage>/<digest> of every store entry that a job used, as a JSON list
+
+
+def entries_tag(names: Iterable[str]) -> dict[str, str]:
+    """The tag by which a run records the store entries (<stage>/<digest>) that it used."""
+    return {_ENTRIES_TAG: json.dumps(sorted(set(names)))}
+
+
+@dataclass(frozen=True)
+class LoggedRun:
+    """What MLflow's database holds of a run, in plain values; `started` is in seconds since 1970."""
+
+    run_id: str
+    name: str
+    status: str
+    experiment_id: str
+    experiment: str
+    started: float
+    params: Mapping[str, str]
+    tags: Mapping[str, str]
+    metrics: Mapping[str, float]
+
+    @property
+    def going(self) -> bool:
+        """Whether the run has not ended, and its process is not known to be gone."""
+        here = self.tags.get("ragauge.host") == provenance.machine()
+        return self.status == "RUNNING" and not (
+            here and not provenance.alive(int(self.tags.get("ragauge.pid", "0")))
+        )
+
+    @property
+    def entries(self) -> frozenset[str] | None:
+        """The store entries (<stage>/<digest>) that the run recorded; None if it recorded none."""
+        if _ENTRIES_TAG not in self.tags:
+            return None
+        try:
+            return frozenset(json.loads(self.tags[_ENTRIES_TAG]))
+        except (ValueError, TypeError) as error:
+            raise ConfigError(f"run {self.run_id}: its tag {_ENTRIES_TAG} is no JSON list: {error}") from None
+
+
+class Reader:
+    """Reads the runs of every experiment of an MLflow store; deleted ones are not there."""
+
+    def __init__(self, uri: str) -> None:
+        database = local_database(uri)
+        if database is not None and not database.is_file():
+            raise ConfigError(
+                f"no MLflow database at {database}; name yours by --tracking-uri (of run.py: "
+                "tracking.uri=) or MLFLOW_TRACKING_URI"
+            )
+        self.uri = uri
+        self._mlflow = connect(uri)
+        with reachable(uri):
+            found = pages(self._mlflow.search_experiments)
+            self._experiments = {e.experiment_id: e.name for e in found}
+
+    def run(self, prefix: str) -> LoggedRun:
+        """The run whose id begins so; ConfigError where none or several do, with what there is."""
+        found: list[LoggedRun] = []
+        if re.fullmatch(r"[0-9a-f]{1,32}", prefix):
+            found = self._search(f"attributes.run_id LIKE '{prefix}%'", limit=20)
+        if len(found) == 1:
+            return found[0]
+        where = f"MLflow at {redact(self.uri)} holds"
+        if found:
+            raise ConfigError(f"{where} several runs {prefix}…: {_listed(found)}")
+        newest = self._search("tags.role LIKE '%'", limit=10, order="attributes.start_time DESC")
+        hint = f"; the newest are {_listed(newest)}" if newest else ", and none of ragauge's"
+        raise ConfigError(f"{where} no run {prefix}{hint}")
+
+    def search(self, tags: Mapping[str, str], experiment_id: str) -> list[LoggedRun]:
+        """The runs of an experiment that carry all of the tags, oldest first."""
+        return self._search(with_tags(tags), experiments=[experiment_id])
+
+    def measured(self, entry: str | None = None) -> list[LoggedRun]:
+        """All of ragauge's runs, the newest first, or those that used the store entry."""
+        used = "tags.ragauge_version != ''" if entry is None else f"tags.`{_ENTRIES_TAG}` LIKE '%{entry}%'"
+        return self._search(used, order="attributes.start_time DESC")
+
+    def jobs(self, sweep: LoggedRun) -> list[LoggedRun]:
+        """The runs of a sweep's jobs, in the order of the jobs."""
+        found = self.search({"sweep_id": sweep.tags["sweep_id"], "role": "job"}, sweep.experiment_id)
+        return sorted(found, key=lambda run: int(run.tags.get("job", 0)))
+
+    def metrics(self, run_id: str) -> dict[str, float]:
+        """The metrics of a run by name; those of a step chart over budgets as `<name>[<n_tokens>]`."""
+        values: dict[str, float] = {}
+        for name, value in sorted(self._mlflow.get_run(run_id).data.metrics.items()):
+            if "_at_n" in name:
+                points = sorted(self.history(run_id, name).items())
+                values |= {f"{name}[{step}]": point for step, point in points}
+            else:
+                values[name] = value
+        return values
+
+    def history(self, run_id: str, metric: str) -> dict[int, float]:
+        """The points of a step chart: {step: value}."""
+        points = self._mlflow.get_metric_history(run_id, metric)
+        return {point.step: point.value for point in sorted(points, key=lambda point: point.timestamp)}
+
+    def text(self, run_id: str, artifact: str) -> str:
+        """The text of an artifact; DataError where the run has none of this name."""
+        from mlflow.exceptions import MlflowException
+
+        with tempfile.TemporaryDirectory() as folder:
+            try:
+                return Path(self._mlflow.download_artifacts(run_id, artifact, folder)).read_text("utf-8")
+            except (MlflowException, OSError) as error:
+                raise DataError(f"run {run_id} has no artifact {artifact}, which is needed") from error
+
+    def files(self, run_id: str, folder: str) -> dict[str, str]:
+        """The texts of the files in an artifact folder of a run by name; {} where there is no such folder."""
+        from mlflow.exceptions import MlflowException
+
+        try:
+            if not self._mlflow.list_artifacts(run_id, folder):
+                return {}
+            with tempfile.TemporaryDirectory() as scratch, quiet():
+                path = Path(self._mlflow.download_artifacts(run_id, folder, scratch))
+                return {file.name: file.read_text("utf-8") for file in path.iterdir() if file.is_file()}
+        except (MlflowException, OSError) as error:
+            raise ConfigError(f"the artifacts of run {run_id} cannot be read: {error}") from error
+
+    def table(self, run_id: str, name: str) -> pd.DataFrame:
+        """The frame that `Run.table` logged; columns that hold anything but one kind of value are objects."""
+        table = json.loads(self.text(run_id, name))
+        return pd.DataFrame(table["data"], columns=table["columns"])
+
+    def _search(
+        self,
+        query: str,
+        experiments: list[str] | None = None,
+        limit: int | None = None,
+        order: str = "attributes.start_time",
+    ) -> list[LoggedRun]:
+        from mlflow.exceptions import MlflowException
+
+        search = partial(
+            self._mlflow.search_runs, experiments or list(self._experiments), query, order_by=[order]
+        )
+        try:
+            found = list(islice(pages(search), limit))
+        except MlflowException as error:
+            raise ConfigError(f"MLflow at {redact(self.uri)}: {error}") from error
+        return [self._plain(run) for run in found]
+
+    def _plain(self, run: MlflowRun) -> LoggedRun:
+        return LoggedRun(
+            run_id=run.info.run_id,
+            name=run.info.run_name or "",
+            status=run.info.status,
+            experiment_id=run.info.experiment_id,
+            experiment=self._experiments[run.info.experiment_id],
+            started=run.info.start_time / 1000,
+            params=dict(run.data.params),
+            tags=dict(run.data.tags),
+            metrics=dict(run.data.metrics),
+        )
+
+
+def _listed(runs: Iterable[LoggedRun]) -> str:
+    """The runs in a few words each, a line each."""
+    return "".join(
+        f"\n  {run.run_id}  {datetime.fromtimestamp(run.started):%Y-%m-%d %H:%M}  "
+        f"{run.status:<8}  {run.experiment}: {run.name}"
+        for run in runs
+    )
