@@ -19,6 +19,7 @@ from ragauge import views
 from ragauge.errors import ConfigError, DataError, TrackingError
 from ragauge.track import (
     Reader,
+    Run,
     TopicTrace,
     Tracker,
     connect,
@@ -112,6 +113,57 @@ def test_a_failing_block_leaves_a_failed_run_with_its_error(tracker: Tracker) ->
     (run,) = runs_of(tracker)
     assert run.info.status == "FAILED"
     assert run.data.tags["error"] == "ValueError: no such thing"
+
+
+def test_what_is_logged_is_there_when_it_is_flushed_or_the_run_ends(tracker: Tracker) -> None:
+    client = client_of(tracker)
+    frame = pd.DataFrame({"qid": ["q1"]})
+    with tracker.run("long", {}, {}) as run:
+        run.metrics({"ir_score": 0.5})
+        run.table(frame, "first.json")
+        (run.folder / "a.txt").write_text("a")
+        assert not client.get_run(run.run_id).data.metrics
+        run.flush()
+        assert client.get_run(run.run_id).data.metrics == {"ir_score": 0.5}
+        assert not list(run.folder.iterdir())
+        run.metrics({"correct_share": 0.25})
+        run.tag({"judge": "x"})
+        run.table(frame, "second.json")
+    with tracker.resume(run.run_id) as again:
+        again.table(frame, "third.json")
+        again.table(frame, "first.json")
+    logged = client.get_run(run.run_id).data
+    assert logged.metrics == {"ir_score": 0.5, "correct_share": 0.25}
+    assert len(client.get_metric_history(run.run_id, "ir_score")) == 1
+    assert logged.tags["judge"] == "x"
+    tables = json.loads(logged.tags["mlflow.loggedArtifacts"])
+    assert sorted(table["path"] for table in tables) == ["first.json", "second.json", "third.json"]
+    files = {file.path for file in client.list_artifacts(run.run_id)}
+    assert files == {"a.txt", "first.json", "second.json", "third.json"}
+
+
+def test_more_metrics_than_mlflow_takes_at_once_are_all_logged(tracker: Tracker) -> None:
+    many = {f"m{i}": float(i) for i in range(2100)}
+    with tracker.run("many", {}, {}) as run:
+        run.tag({f"t{i}": "x" for i in range(60)})
+        run.metrics(many)
+    logged = client_of(tracker).get_run(run.run_id).data
+    assert logged.metrics == many
+    assert logged.tags["t59"] == "x"
+
+
+def test_what_was_logged_before_a_failure_is_kept(tracker: Tracker) -> None:
+    def log(run: Run) -> None:
+        run.metrics({"ir_score": 0.5})
+        (run.folder / "config.yaml").write_text("n_tokens: 100")
+        raise ValueError("later")
+
+    with pytest.raises(ValueError, match="later"), tracker.run("bad", {}, {}) as run:
+        log(run)
+    (failed,) = runs_of(tracker)
+    assert failed.data.metrics == {"ir_score": 0.5}
+    files = client_of(tracker).list_artifacts(failed.info.run_id)
+    assert [file.path for file in files] == ["config.yaml"]
 
 
 def test_an_interrupted_block_leaves_a_killed_run(tracker: Tracker) -> None:

@@ -182,8 +182,11 @@ def _run(cfg: DictConfig, folder: JobFolder, record: dict[str, Any]) -> None:
         # Both need what other jobs of the sweep retrieved or answered.
         together = getattr(pipeline.parts.judge, "mode", "") == "batch" or pipeline.sampled_by_prediction
         record["deferred"] = folder.sweep is not None and together
-        values = _log_retrieval(pipeline, cfg, folder, run, record)
-        values |= metrics.costs(pipeline.answers)
+        retrieval = _log_retrieval(pipeline, cfg, folder, run, record)
+        run.metrics(retrieval, {"ir_score_at_n": record["ir_score_at_n"]})
+        if "chat" in (pipeline.parts.llm.kind, pipeline.parts.judge.kind):
+            run.flush()  # an LLM may take hours
+        values = metrics.costs(pipeline.answers)
         if record["deferred"]:
             record["entries_used"] = sorted(pipeline.store.used)
             run.tag(track.entries_tag(record["entries_used"]))
@@ -194,7 +197,8 @@ def _run(cfg: DictConfig, folder: JobFolder, record: dict[str, Any]) -> None:
             values |= _log_prediction(predictor, pipeline, cfg, run)
         values |= {f"seconds_{stage}": seconds for stage, seconds in pipeline.seconds.items()}
         values |= {"stages_made": len(pipeline.made), "seconds_total": time.perf_counter() - start}
-        run.metrics(values, {"ir_score_at_n": record["ir_score_at_n"]})
+        run.metrics({name: value for name, value in values.items() if name not in retrieval})
+        values |= retrieval
         comparison = None
         if folder.origin and folder.sweep is None:
             comparison = rerun.log_comparison(track.Reader(tracker.uri), folder.origin.run_id, run)
