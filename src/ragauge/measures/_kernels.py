@@ -103,9 +103,9 @@ def _table_size(symbols):
 def subsequences(parts, part_at, part_sizes, first_part, texts, text_at, ends, ends_at, cut, folds, out):
     """Writes, text by text and part by part, the longest common subsequence for every end to the flat `out`.
 
-    cut[k] is one more symbol that the prefix of end k has after its last whole one (a word cut by the end),
-    or a symbol that stands in no part. `folds` says that the symbols are characters, the parts folded, the
-    texts not.
+    cut[k] is one more symbol that the prefix of end k has after those before it (a word that the end may
+    cut), or a symbol that stands in no part. `folds` says that the symbols are characters, the parts folded,
+    the texts not.
     """
     folded = np.empty(_longest(text_at) if folds else 0, np.uint32)
     folded_ends = np.empty(_longest(ends_at), np.int64)

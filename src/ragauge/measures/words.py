@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import functools
 import re
+import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import chain
@@ -10,15 +12,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from ragauge.measures._batches import (
-    NO_SYMBOL,
-    Batch,
-    BatchedMeasure,
-    kernels,
-    offsets,
-)
-
-_WORD = re.compile(r"[^\W_]+")
+from ragauge.measures._batches import Batch, BatchedMeasure, code_points, kernels, offsets
 
 
 @dataclass(frozen=True)
@@ -36,8 +30,34 @@ class Words(BatchedMeasure):
     def encode(
         evidence: Sequence[Sequence[str]], contexts: Sequence[str], ends: Sequence[np.ndarray]
     ) -> Batch:
-        """The evidence and contexts as numbers of the evidence's words."""
-        return _word_batch(evidence, contexts, ends)
+        """The evidence's words as numbers, and those words of the contexts that stand in their evidence."""
+        from ragauge.measures._word_kernels import number_words  # here, since numba takes its time
+
+        parts = list(chain.from_iterable(evidence))
+        first_part = offsets([len(topic) for topic in evidence])
+        ends_at = offsets([len(of_context) for of_context in ends])
+        part_words, part_sizes, text_words, text_words_at, words_before, last_word = number_words(
+            code_points("".join(parts)),
+            offsets([len(part) for part in parts]),
+            first_part,
+            code_points("".join(contexts)),
+            offsets([len(context) for context in contexts]),
+            np.concatenate(ends).astype(np.int64),
+            ends_at,
+            *_folds(),
+        )
+        return Batch(
+            parts=part_words,
+            part_at=offsets(part_sizes),
+            part_sizes=part_sizes,
+            first_part=first_part,
+            texts=text_words,
+            text_at=text_words_at,
+            ends=words_before,
+            ends_at=ends_at,
+            cut=last_word,
+            characters=False,
+        )
 
     @staticmethod
     def match(batch: Batch, out: np.ndarray) -> None:
@@ -45,61 +65,19 @@ class Words(BatchedMeasure):
         kernels().subsequences(*batch.arrays, batch.cut, batch.characters, out)
 
 
-def _word_batch(
-    evidence: Sequence[Sequence[str]], contexts: Sequence[str], ends: Sequence[np.ndarray]
-) -> Batch:
-    """The batch whose symbols are numbers of the evidence's words."""
-    parts = [_words(part, None, 0, len(part)) for part in chain.from_iterable(evidence)]
-    part_sizes = np.array([len(part) for part in parts], dtype=np.int64)
-    numbers: dict[str, int] = {}
-    for word in chain.from_iterable(parts):
-        numbers.setdefault(word, len(numbers))
-    symbols: list[int] = []
-    text_at, ends_in_words, cut = [0], [], []
-    for context, context_ends in zip(contexts, ends, strict=True):
-        folded = _fold_case(context)
-        done = 0
-        first = len(symbols)
-        for end in map(int, context_ends):
-            whole = _start_of_cut_word(context, end)
-            if whole > done:
-                symbols += [numbers.get(word, NO_SYMBOL) for word in _words(context, folded, done, whole)]
-                done = whole
-            ends_in_words.append(len(symbols) - first)
-            cut.append(numbers.get(context[whole:end].casefold(), NO_SYMBOL))
-        text_at.append(len(symbols))
-    return Batch(
-        parts=np.array([numbers[word] for word in chain.from_iterable(parts)], dtype=np.uint32),
-        part_at=offsets(part_sizes),
-        part_sizes=part_sizes,
-        first_part=offsets([len(topic) for topic in evidence]),
-        texts=np.array(symbols, dtype=np.uint32),
-        text_at=np.array(text_at, dtype=np.int64),
-        ends=np.array(ends_in_words, dtype=np.int64),
-        ends_at=offsets([len(of_context) for of_context in ends]),
-        cut=np.array(cut, dtype=np.uint32),
-        characters=False,
-    )
-
-
-def _fold_case(text: str) -> str | None:
-    """The text casefolded, where its characters keep their places and words stay words; else None."""
-    folded = text.casefold()
-    # Of the characters that fold to one character, only the iota below (U+0345) turns into a letter.
-    return folded if len(folded) == len(text) and "\u0345" not in text else None
-
-
-def _words(text: str, folded: str | None, start: int, end: int) -> list[str]:
-    """The casefolded words of text[start:end]; `folded` is what `_fold_case` makes of the text."""
-    if folded is not None:
-        return _WORD.findall(folded, start, end)
-    return [word.casefold() for word in _WORD.findall(text, start, end)]
-
-
-def _start_of_cut_word(text: str, end: int) -> int:
-    """Where the word begins that goes on past the end; the end itself where no word is cut."""
-    if end == len(text) or not text[end].isalnum():
-        return end
-    while end > 0 and text[end - 1].isalnum():
-        end -= 1
-    return end
+@functools.cache
+def _folds() -> tuple[np.ndarray, np.ndarray]:
+    """`folds` and `long_folds` of `number_words`, from Python: uint32 [0x110000] and [about 100, 3]."""
+    every = np.arange(sys.maxunicode + 1, dtype=np.uint32).tobytes().decode("utf-32-le", "surrogatepass")
+    folds = np.zeros(len(every), dtype=np.uint32)
+    several: list[str] = []
+    for run in re.finditer(r"[^\W_]+", every):  # of characters that are str.isalnum
+        start, end = run.span()
+        folded = run[0].casefold()
+        if len(folded) == end - start:
+            folds[start:end] = code_points(folded)
+            continue
+        for code, fold in enumerate(map(str.casefold, run[0]), start):
+            folds[code] = ord(fold) if len(fold) == 1 else len(every) + len(several)
+            several += [fold] if len(fold) > 1 else []
+    return folds, np.array(several).view(np.uint32).reshape(len(several), -1)
