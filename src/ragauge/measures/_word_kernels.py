@@ -29,7 +29,7 @@ def number_words(parts, part_at, first_part, texts, text_at, ends, ends_at, fold
     topic_at = part_at[first_part]
     part_words = np.empty(parts.size, np.uint32)
     part_sizes = np.empty(part_at.size - 1, np.int64)
-    text_words = np.empty(texts.size, np.uint32)
+    text_words = np.empty((texts.size + topics) // 2, np.uint32)  # at most, apart as they are
     text_words_at = np.zeros(topics + 1, np.int64)
     before = np.empty(ends.size, np.int64)
     last = np.full(ends.size, _NONE, np.uint32)
