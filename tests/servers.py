@@ -1,4 +1,4 @@
-"""PostgreSQL and MLflow servers of a test's own, on loopback, gone with the test."""
+"""PostgreSQL, MLflow and other servers of a test's own, on loopback, gone with the test."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ import tempfile
 import time
 import urllib.request
 import uuid
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -66,22 +66,29 @@ def database(server: str) -> Iterator[str]:
 @contextmanager
 def mlflow_server(backend: str, artifacts: Path, log: Path) -> Iterator[str]:
     """URL of an `mlflow server` with the database and the artifact folder, as docs/team.md starts one."""
-    port = free_port()
     command = [
-        sys.executable, "-m", "mlflow", "server", "--host", "127.0.0.1", "--port", str(port),
-        "--workers", "1", "--backend-store-uri", backend, "--artifacts-destination", str(artifacts),
+        sys.executable, "-m", "mlflow", "server", "--workers", "1", "--backend-store-uri", backend,
+        "--artifacts-destination", str(artifacts),
     ]  # fmt: skip
-    environment = {**os.environ, "MLFLOW_SERVER_ENABLE_JOB_EXECUTION": "false"}
+    with http_server(command, log, MLFLOW_SERVER_ENABLE_JOB_EXECUTION="false") as url:
+        yield url
+
+
+@contextmanager
+def http_server(command: Sequence[str], log: Path, **environment: str) -> Iterator[str]:
+    """URL of a server that takes --host and --port and answers at /health; killed with its processes."""
+    port = free_port()
     with log.open("w") as out:
         server = subprocess.Popen(
-            command, cwd=log.parent, env=environment, stdout=out, stderr=out, start_new_session=True
-        )
+            [*command, "--host", "127.0.0.1", "--port", str(port)], cwd=log.parent,
+            env={**os.environ, **environment}, stdout=out, stderr=out, start_new_session=True,
+        )  # fmt: skip
     try:
         url = f"http://127.0.0.1:{port}"
         deadline = time.monotonic() + 120
         while not _is_up(url):
             if server.poll() is not None or time.monotonic() > deadline:
-                pytest.fail(f"mlflow server did not start: {log.read_text()[-2000:]}")
+                pytest.fail(f"{' '.join(command[:4])} did not start: {log.read_text()[-2000:]}")
             time.sleep(0.2)
         yield url
     finally:

@@ -3,12 +3,7 @@
 What it says is noise; the protocol, the token counts and the ledger are what is looked at.
 """
 
-import os
-import socket
-import subprocess
 import sys
-import time
-import urllib.request
 from collections.abc import Iterator
 from importlib.util import find_spec
 from pathlib import Path
@@ -19,6 +14,7 @@ from ragauge.errors import ConfigError
 from ragauge.ledger import open_ledger
 from ragauge.llm import CUT, ChatLLM
 from ragauge.store import Store
+from servers import http_server
 
 pytestmark = pytest.mark.slow
 
@@ -59,35 +55,10 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[str, str]
             pytest.skip(f"transformers serve needs {needed}")
     folder = tmp_path_factory.mktemp("tiny_llama")
     _save_tiny_llama(folder)
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
-    command = [Path(sys.executable).parent / "transformers", "serve", str(folder), "--host", "127.0.0.1"]
-    log = folder / "server.log"
-    with log.open("w") as out:
-        process = subprocess.Popen(
-            [*command, "--port", str(port), "--device", "cpu"],
-            stdout=out, stderr=out, env={**os.environ, "HF_HUB_OFFLINE": "1"},
-        )  # fmt: skip
-    try:
-        url = f"http://127.0.0.1:{port}"
-        deadline = time.monotonic() + 90
-        while not _is_up(url):
-            if process.poll() is not None or time.monotonic() > deadline:
-                pytest.fail(f"transformers serve did not start: {log.read_text()[-2000:]}")
-            time.sleep(0.3)
+    transformers = str(Path(sys.executable).parent / "transformers")
+    command = [transformers, "serve", str(folder), "--device", "cpu"]
+    with http_server(command, folder / "server.log", HF_HUB_OFFLINE="1") as url:
         yield f"{url}/v1", str(folder)
-    finally:
-        process.terminate()
-        process.wait(20)
-
-
-def _is_up(url: str) -> bool:
-    try:
-        with urllib.request.urlopen(f"{url}/health", timeout=1):
-            return True
-    except OSError:
-        return False
 
 
 def _llm(url: str, model: str) -> ChatLLM:
