@@ -3,24 +3,62 @@
 from __future__ import annotations
 
 import hashlib
+import os
 import re
-from collections.abc import Iterator, Sequence
+import shutil
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
+from filelock import FileLock
 from hypothesis import settings
 
+from processes import TWO_BY_TWO, run_fresh
 from ragauge.parts import Tools
 from ragauge.store import Store
 from ragauge.tokenizers import WordTokenizer
 from servers import postgres_server
 from small_pipeline import SmallPipelines
 
+_OF_MODELS = ("onnx", "vectors")  # what a store keeps of embedding models
+
+# Files whose tests share something that takes seconds to make and so run in one process, the slowest first.
+_TOGETHER = (
+    "test_sweep.py", "test_example_package.py", "test_team_server.py", "test_comparison.py",
+    "test_rerun.py", "test_onnx_backend.py", "test_html_report.py", "test_store_cli.py", "test_track.py",
+    "test_real_server.py",
+)  # fmt: skip
+
 # How long an example takes says more of the machine than of the code.
 settings.register_profile("ragauge", deadline=None)
 settings.load_profile("ragauge")
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Files of one process come first, then slow tests: one that came last would leave the others idle."""
+
+    def rank(item: pytest.Item) -> tuple[int, bool]:
+        place = _TOGETHER.index(item.path.name) if item.path.name in _TOGETHER else len(_TOGETHER)
+        return place, item.get_closest_marker("slow") is None
+
+    items.sort(key=rank)
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
+    """Hands out the tests one by one in their order, but for the files whose tests stay together."""
+    from xdist.scheduler import LoadScopeScheduling
+
+    class Scheduler(LoadScopeScheduling):
+        def _split_scope(self, nodeid: str) -> str:
+            file = nodeid.split("::", 1)[0]
+            return file if file.rsplit("/", 1)[-1] in _TOGETHER else nodeid
+
+    config.option.loadscopereorder = False
+    return Scheduler(config, log)
 
 
 @dataclass(frozen=True)
@@ -69,3 +107,34 @@ def postgres() -> Iterator[str]:
     """URL of a PostgreSQL database."""
     with postgres_server() as url:
         yield url
+
+
+@pytest.fixture(scope="session")
+def two_by_two(tmp_path_factory: pytest.TempPathFactory, worker_id: str) -> Path:
+    """A folder in which a small sweep ran in a fresh interpreter, once for all processes of the tests."""
+    base = tmp_path_factory.getbasetemp()
+    folder = (base if worker_id == "master" else base.parent) / "two_by_two"
+    models = folder.with_suffix(".models")
+    with FileLock(folder.with_suffix(".lock")):
+        if not models.exists():
+            shutil.rmtree(folder, ignore_errors=True)
+            folder.mkdir()
+            done = run_fresh(folder, *TWO_BY_TWO)
+            assert done.returncode == 0, done.stderr
+            kept = [part for name in _OF_MODELS if (part := folder / ".ragauge" / name).exists()]
+            for part in kept:
+                shutil.copytree(part, models.with_suffix(".draft") / part.name)
+            models.with_suffix(".draft").rename(models)
+    return folder
+
+
+@pytest.fixture(scope="session")
+def bring_models(two_by_two: Path) -> Callable[..., None]:
+    """Makes a store that has the embedding model of that sweep and, unless told otherwise, its vectors."""
+
+    def bring(store: Path, vectors: bool = True) -> None:
+        left_out = None if vectors else shutil.ignore_patterns("vectors")
+        # Links, for what is there is never changed.
+        shutil.copytree(two_by_two.with_suffix(".models"), store, left_out, copy_function=os.link)
+
+    return bring

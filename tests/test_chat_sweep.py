@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import json
-import os
 import random
 import re
-import signal
 import subprocess
 import sys
 import time
@@ -16,9 +14,9 @@ import pandas as pd
 import pytest
 
 from chat_server import ChatServer, faults_at
+from processes import Command, clean_environment
 from test_sweep import job_records, mlflow_runs, sweep_folders
 
-ROOT = Path(__file__).resolve().parents[1]
 KEY = "sk-planted-0123456789abcdef"
 FAST = [
     "llm.backoff=0.01",
@@ -41,19 +39,17 @@ def reply(prompt: str) -> str:
     return f"It is number {dice.randint(0, 9)}."
 
 
-def command(server: ChatServer, *arguments: str) -> list[str]:
+def started(folder: Path, server: ChatServer, *arguments: str) -> Command:
+    """A sweep that asks the server."""
     values = ("chat.model=dice", f"chat.base_url={server.url}/v1", "price={prompt: 1.0, completion: 2.0}")
     chat = [f"{part}.{value}" for part in ("llm", "judge") for value in values]
     groups = ["llm=openai_compatible", "judge=openai_compatible", "chunker=none", "bootstrap=20"]
-    return [sys.executable, str(ROOT / "run.py"), "-m", *groups, *chat, *FAST, *arguments]
+    environment = clean_environment(RAGAUGE_API_KEY=KEY)
+    return Command(folder, "-m", *groups, *chat, *FAST, *arguments, environment=environment)
 
 
-def sweep(folder: Path, server: ChatServer, *arguments: str, **kwargs) -> subprocess.Popen[str]:
-    environment = {k: v for k, v in os.environ.items() if k not in ("MLFLOW_TRACKING_URI", "RAGAUGE_STORE")}
-    return subprocess.Popen(
-        command(server, *arguments), cwd=folder, env={**environment, "RAGAUGE_API_KEY": KEY},
-        stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, **kwargs,
-    )  # fmt: skip
+def sweep(folder: Path, server: ChatServer, *arguments: str) -> subprocess.CompletedProcess[str]:
+    return started(folder, server, *arguments).wait()
 
 
 def outcomes(folder: Path) -> pd.DataFrame:
@@ -64,9 +60,8 @@ def outcomes(folder: Path) -> pd.DataFrame:
 @pytest.mark.slow
 def test_with_thirty_percent_faults_every_request_succeeds_once_and_no_key_is_on_disk(tmp_path) -> None:
     with ChatServer(reply, faults_at(0.3, seed=1), hang=3.0) as server:
-        process = sweep(tmp_path, server, "retriever=bm25,none", "n_tokens=100,300", "dataset.limit=20")
-        out, err = process.communicate(timeout=400)
-    assert process.returncode == 0, err
+        done = sweep(tmp_path, server, "retriever=bm25,none", "n_tokens=100,300", "dataset.limit=20")
+    assert done.returncode == 0, done.stderr
     rows = outcomes(tmp_path)
     assert len(rows) == 80
     assert (rows["answer"].notna() | rows["answer_error"].notna()).all()
@@ -84,7 +79,7 @@ def test_with_thirty_percent_faults_every_request_succeeds_once_and_no_key_is_on
     for file in tmp_path.rglob("*"):
         if file.is_file():
             assert KEY.encode() not in file.read_bytes(), file
-    assert KEY not in out + err
+    assert KEY not in done.stdout + done.stderr
 
 
 @pytest.mark.slow
@@ -97,9 +92,8 @@ def test_batch_mode_judges_all_jobs_at_the_end_and_writes_the_verdicts_back(tmp_
         "judge.repeat=5",
     ]
     with ChatServer(reply) as server:
-        process = sweep(tmp_path, server, *arguments)
-        _, err = process.communicate(timeout=300)
-        assert process.returncode == 0, err
+        done = sweep(tmp_path, server, *arguments)
+        assert done.returncode == 0, done.stderr
         judged = [prompt for prompt in server.whole if re.search(r"^1\. ", prompt, re.M)]
         # One request a topic (the jobs without retrieval give equal answers), and those that are repeated.
         assert 10 <= len(judged) <= 15
@@ -141,15 +135,13 @@ def test_batch_mode_judges_all_jobs_at_the_end_and_writes_the_verdicts_back(tmp_
 def test_a_dry_run_tells_what_the_sweep_needs_and_calls_nobody(tmp_path) -> None:
     arguments = ["retriever=bm25,none", "n_tokens=100,300", "dataset.limit=10"]
     with ChatServer(reply) as server:
-        process = sweep(tmp_path, server, *arguments, "dry_run=true")
-        out, err = process.communicate(timeout=300)
-        assert process.returncode == 0, err
+        done = sweep(tmp_path, server, *arguments, "dry_run=true")
+        assert done.returncode == 0, done.stderr
         assert not server.calls
         assert not (tmp_path / "mlruns").exists()
         # bm25 at two budgets, and one prompt a topic without documents.
-        assert "4 job(s) would need llm: 30 calls" in out
-        process = sweep(tmp_path, server, *arguments)
-        process.communicate(timeout=300)
+        assert "4 job(s) would need llm: 30 calls" in done.stdout
+        sweep(tmp_path, server, *arguments)
         answered = [p for p in server.whole if "label" not in p]
         assert len(answered) == 30
 
@@ -158,15 +150,13 @@ def test_a_dry_run_tells_what_the_sweep_needs_and_calls_nobody(tmp_path) -> None
 def test_a_sweep_stops_before_it_spends_more_than_allowed_and_keeps_what_was_paid(tmp_path) -> None:
     arguments = ["retriever=none", "n_tokens=100", "dataset.limit=20"]
     with ChatServer(reply) as server:
-        process = sweep(tmp_path, server, *arguments, "llm.max_cost_usd=0.002", "llm.concurrency=1")
-        _, err = process.communicate(timeout=300)
-        assert process.returncode == 3, err
-        assert "max_cost_usd" in err
+        done = sweep(tmp_path, server, *arguments, "llm.max_cost_usd=0.002", "llm.concurrency=1")
+        assert done.returncode == 3, done.stderr
+        assert "max_cost_usd" in done.stderr
         answered = sum(server.whole.values())
         assert 0 < answered < 20
-        process = sweep(tmp_path, server, *arguments)
-        _, err = process.communicate(timeout=300)
-        assert process.returncode == 0, err
+        done = sweep(tmp_path, server, *arguments)
+        assert done.returncode == 0, done.stderr
         assert set(server.whole.values()) == {1}
 
 
@@ -176,17 +166,15 @@ def test_killed_at_random_moments_a_sweep_repeats_no_finished_request(tmp_path) 
     dice = random.Random(3)
     with ChatServer(reply, delay=0.15) as server:
         for _ in range(4):
-            process = sweep(tmp_path, server, *arguments, start_new_session=True)
+            command = started(tmp_path, server, *arguments)
             seen, deadline = sum(server.calls.values()), time.monotonic() + 60
             stop_after = seen + dice.randint(1, 15)
-            while sum(server.calls.values()) < stop_after and process.poll() is None:
+            while sum(server.calls.values()) < stop_after and command.runs:
                 assert time.monotonic() < deadline
                 time.sleep(0.01)
-            os.killpg(process.pid, signal.SIGKILL)
-            process.communicate()
-        process = sweep(tmp_path, server, *arguments)
-        _, err = process.communicate(timeout=300)
-        assert process.returncode == 0, err
+            command.kill()
+        done = sweep(tmp_path, server, *arguments)
+        assert done.returncode == 0, done.stderr
         # A request may be sent again only if it was in flight at a kill: at most the concurrency, per kill.
         again = sum(n - 1 for n in server.whole.values())
         assert again <= 4 * 8
@@ -194,8 +182,7 @@ def test_killed_at_random_moments_a_sweep_repeats_no_finished_request(tmp_path) 
     with ChatServer(reply) as server:
         other = tmp_path / "other"
         other.mkdir()
-        process = sweep(other, server, *arguments)
-        _, err = process.communicate(timeout=300)
-        assert process.returncode == 0, err
+        done = sweep(other, server, *arguments)
+        assert done.returncode == 0, done.stderr
     keys = ["retriever", "n_tokens", "qid", "answer", "label", "ir_score"]
     pd.testing.assert_frame_equal(killed[keys], outcomes(other)[keys])

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import re
 import shutil
 import subprocess
@@ -14,6 +13,7 @@ import pandas as pd
 import pytest
 from langchain_core.messages import HumanMessage
 
+from processes import clean_environment
 from ragauge.parts import identity
 from ragauge.retrievers import PyTerrierPipeline
 from test_sweep import job_records, mlflow_runs, sweep_folders
@@ -51,10 +51,9 @@ def fresh_environment(folder: Path, *how: str) -> Path:
 
 
 def run(python: Path, folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
-    environment = {k: v for k, v in os.environ.items() if k not in ("MLFLOW_TRACKING_URI", "RAGAUGE_STORE")}
     return subprocess.run(
         [str(python), str(ROOT / "run.py"), *arguments],
-        cwd=folder, env=environment, capture_output=True, text=True, timeout=300,
+        cwd=folder, env=clean_environment(), capture_output=True, text=True, timeout=300,
     )  # fmt: skip
 
 
@@ -116,7 +115,7 @@ def test_its_experiment_picks_retriever_chat_model_and_budgets_also_in_workers(
 @pytest.mark.slow
 def test_an_editable_install_is_seen_and_its_changed_code_reads_no_older_run(tmp_path: Path) -> None:
     python = fresh_environment(tmp_path, "--editable")
-    job = [*SMALL, "retriever=team_pipeline", "n_tokens=100"]
+    job = [*SMALL, "retriever=team_pipeline", "n_tokens=100", "judge=none"]
     assert "team_chat" in run(python, tmp_path, "--help").stdout
     made = []
     for _ in range(2):

@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+from processes import clean_environment
 from ragauge.fingerprint import code_digests
 from test_sweep import mlflow_runs
 
@@ -69,9 +70,14 @@ def test_the_guide_s_command_runs_with_the_guide_s_files(
     paths = os.pathsep.join([".", *filter(None, [os.environ.get("PYTHONPATH")])])
     command = command.replace("PYTHONPATH=.", f"PYTHONPATH='{paths}'")
     command = command.replace("python run.py", f"'{sys.executable}' '{ROOT / 'run.py'}'")
-    environment = {k: v for k, v in os.environ.items() if k not in ("MLFLOW_TRACKING_URI", "RAGAUGE_STORE")}
     done = subprocess.run(
-        command, shell=True, cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=300
+        command,
+        shell=True,
+        cwd=tmp_path,
+        env=clean_environment(),
+        capture_output=True,
+        text=True,
+        timeout=300,
     )
     assert done.returncode == 0, done.stderr
     client, (job,) = mlflow_runs(tmp_path, "job", "squad")

@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from chat_server import ChatServer, faults_at
+from processes import Command
 from ragauge import parts
 from ragauge.errors import ConfigError, GateError, MissingError
 from ragauge.ledger import open_ledger
@@ -252,16 +253,17 @@ def test_a_kill_at_any_moment_loses_only_the_calls_in_flight(
     script.write_text(_ASK)
     with ChatServer(delay=0.01) as server:
         llm = make(server.url)
-        job = [sys.executable, script, _job(llm, prompts, store)]
+        job = _job(llm, prompts, store)
         for kill_at in (1, 14, 27, 41):  # calls that the server has seen
             calls_of_finished = {p: server.calls[p] for p in _finished(llm, prompts, store)}
-            with subprocess.Popen(job, stdout=subprocess.DEVNULL) as run:
-                while sum(server.calls.values()) < kill_at and run.poll() is None:
-                    time.sleep(0.002)
-                run.kill()
+            command = Command(tmp_path, job, program=str(script))
+            while sum(server.calls.values()) < kill_at and command.runs:
+                time.sleep(0.002)
+            command.kill()
             # No finished call was sent again.
             assert calls_of_finished == {p: server.calls[p] for p in calls_of_finished}
-        last = subprocess.run(job, stdout=subprocess.PIPE, check=True)
+        last = Command(tmp_path, job, program=str(script)).wait()
+    assert last.returncode == 0, last.stderr
     assert json.loads(last.stdout) == [f"reply to {p}" for p in prompts]
     assert len(open_ledger(store.root / "ledger.db")) == 60
     assert sum(server.calls.values()) <= 60 + 4 * 4  # four kills, four calls in flight

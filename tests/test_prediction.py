@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import os
-import subprocess
-import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -12,11 +10,11 @@ import pandas as pd
 import pytest
 from sklearn.linear_model import LogisticRegression
 
+from processes import run
 from ragauge.errors import ConfigError
 from ragauge.prediction import check_settings, predict, settings_of
 from test_sweep import mlflow_runs
 
-ROOT = Path(__file__).resolve().parents[1]
 TRAINED = settings_of({"class": "Substring"}, {"class": "Words"}, [1000, 100, 100])
 FRAME = pd.DataFrame({"qid": ["q1", "q2", "q3"], "query": ["a", "b", "c"], "ir_score": [0.0, 0.5, 1.0]})
 
@@ -78,25 +76,21 @@ def test_a_model_that_says_nothing_of_itself_is_refused() -> None:
 
 
 @pytest.mark.slow
-def test_a_job_without_llm_and_judge_logs_what_a_job_s_predictor_foresees(tmp_path) -> None:
-    environment = {k: v for k, v in os.environ.items() if k not in ("MLFLOW_TRACKING_URI", "RAGAUGE_STORE")}
-
-    def run(*arguments: str) -> subprocess.CompletedProcess[str]:
-        command = [sys.executable, str(ROOT / "run.py"), "dataset.limit=30", "chunker=none", "bootstrap=50"]
-        return subprocess.run(
-            [*command, *arguments], cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=300
-        )
-
-    judged = run("retriever=bm25", "n_tokens=300", "register_predictor=sample-predictor")
+def test_a_job_without_llm_and_judge_logs_what_a_job_s_predictor_foresees(
+    tmp_path: Path, bring_models: Callable[..., None]
+) -> None:
+    bring_models(tmp_path / ".ragauge")
+    small = ["dataset.limit=30", "chunker=none", "bootstrap=50"]
+    judged = run(tmp_path, *small, "retriever=bm25", "n_tokens=300", "register_predictor=sample-predictor")
     assert judged.returncode == 0, judged.stderr
-    alone = ["retriever=sim", "llm=none", "judge=none", "predictor=models:/sample-predictor/1"]
-    predicted = run(*alone, "n_tokens=300")
+    alone = [*small, "retriever=sim", "llm=none", "judge=none", "predictor=models:/sample-predictor/1"]
+    predicted = run(tmp_path, *alone, "n_tokens=300")
     assert predicted.returncode == 0, predicted.stderr
     _, (logged, _) = mlflow_runs(tmp_path, "job")
     shares = [logged.data.metrics[f"predicted_share_{c}"] for c in range(1, 6)]
     assert sum(shares) == pytest.approx(1)
     assert logged.data.metrics["llm_calls"] == 0
     assert "judge_share_5" not in logged.data.metrics or logged.data.metrics["judge_share_missing"] == 1
-    refused = run(*alone, "n_tokens=600")
+    refused = run(tmp_path, *alone, "n_tokens=600")
     assert refused.returncode == 2
     assert "n_tokens: fitted on 300 to 300, this job has 600" in refused.stderr

@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import json
-import os
 import shutil
 import subprocess
-import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -18,6 +16,7 @@ from hydra import compose, initialize_config_dir
 from omegaconf import OmegaConf
 
 from chat_server import ChatServer
+from processes import Command, clean_environment, run_fresh
 from ragauge import config, provenance, rerun, track
 from ragauge.config import GROUPS
 from ragauge.errors import ConfigError
@@ -313,11 +312,8 @@ def clone(folder: Path) -> Path:
 
 
 def run(folder: Path, *arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
-    clean = {k: v for k, v in os.environ.items() if k not in ("MLFLOW_TRACKING_URI", "RAGAUGE_STORE")}
-    done = subprocess.run(
-        [sys.executable, "run.py", *arguments], cwd=folder, env={**clean, **environment},
-        capture_output=True, text=True, timeout=400,
-    )  # fmt: skip
+    given = clean_environment(**environment)
+    done = Command(folder, *arguments, program=str(folder / "run.py"), environment=given).wait()
     assert done.returncode == 0, done.stderr
     return done
 
@@ -342,19 +338,25 @@ def table_of(uri: str, run_id: str) -> pd.DataFrame:
 
 
 @pytest.fixture(scope="module")
-def measured(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, str]:
+def measured(tmp_path_factory: pytest.TempPathFactory, bring_models: Callable[..., None]) -> tuple[Path, str]:
     """Where a sweep of two retrievers at two budgets was measured in one clone, and its tracking URI."""
     folder = tmp_path_factory.mktemp("clones")
     theirs = clone(folder / "theirs")
+    bring_models(theirs / ".ragauge")
     small = ["dataset.limit=12", "chunker=none", "bootstrap=20", "retriever.top_k=7"]
-    run(theirs, "-m", *small, "retriever=bm25,sim", "n_tokens=100,300")
+    sweep = ["-m", *small, "retriever=bm25,sim", "n_tokens=100,300"]
+    done = run_fresh(theirs, *sweep, program=str(theirs / "run.py"))
+    assert done.returncode == 0, done.stderr
     return folder, f"sqlite:///{theirs}/mlruns/mlflow.db"
 
 
 @pytest.mark.slow
-def test_a_run_of_one_clone_is_rerun_in_another_to_the_last_bit(measured: tuple[Path, str]) -> None:
+def test_a_run_of_one_clone_is_rerun_in_another_to_the_last_bit(
+    measured: tuple[Path, str], bring_models: Callable[..., None]
+) -> None:
     folder, uri = measured
     ours = clone(folder / "ours")
+    bring_models(ours / ".ragauge", vectors=False)
     bm25 = ours / "conf" / "retriever" / "bm25.yaml"
     bm25.write_text(bm25.read_text().replace("k1: 0.9", "k1: 1.5"))
     old = runs_of(uri, role="job", retriever="bm25", n_tokens="300")[0]
@@ -381,9 +383,12 @@ def test_a_run_of_one_clone_is_rerun_in_another_to_the_last_bit(measured: tuple[
 
 
 @pytest.mark.slow
-def test_a_sweep_of_one_clone_is_rerun_in_another_job_by_job_and_pooled(measured: tuple[Path, str]) -> None:
+def test_a_sweep_of_one_clone_is_rerun_in_another_job_by_job_and_pooled(
+    measured: tuple[Path, str], bring_models: Callable[..., None]
+) -> None:
     folder, uri = measured
     ours = clone(folder / "sweeping")
+    bring_models(ours / ".ragauge", vectors=False)
     sweep = runs_of(uri, role="sweep")[0]
     done = run(ours, f"rerun={sweep.info.run_id}", f"tracking.uri={uri}")
     (pooled,) = runs_of(uri, rerun_of=sweep.info.run_id)

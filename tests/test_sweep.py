@@ -4,25 +4,21 @@ from __future__ import annotations
 
 import difflib
 import json
-import os
 import shutil
-import signal
-import subprocess
-import sys
 import time
+from collections.abc import Callable
 from pathlib import Path
 
 import pandas as pd
 import pytest
 
+from processes import TWO_BY_TWO, Command, run, run_fresh
 from ragauge import sweep
 from ragauge.errors import DataError
 from ragauge.frames import JUDGE_CLASSES
 from ragauge.report import __main__ as report
 
-ROOT = Path(__file__).resolve().parents[1]
 SMALL = ["dataset.limit=12", "chunker=none", "bootstrap=50"]
-TWO_BY_TWO = [*SMALL, "retriever=bm25,sim", "n_tokens=100,300"]
 # One dataset and one set of chunks; an index and a run for each retriever; answers for each budget.
 ONCE_EACH = {"dataset": 1, "chunks": 1, "index": 2, "run": 2, "scores": 2, "answers": 4}
 THRESHOLD_METRICS = ("", "_lo", "_hi", "_accuracy", "_base_rate", "_degenerate")
@@ -36,20 +32,6 @@ CONTRACT = {
       for m in ("llm_calls", "llm_calls_cached", "prompt_tokens", "completion_tokens", "cost_usd")),
     "seconds_chunks", "seconds_run", "seconds_scores", "seconds_total",
 }  # fmt: skip
-
-
-def start(folder: Path, *arguments: str, **kwargs) -> subprocess.Popen[str]:
-    environment = {k: v for k, v in os.environ.items() if k not in ("MLFLOW_TRACKING_URI", "RAGAUGE_STORE")}
-    return subprocess.Popen(
-        [sys.executable, str(ROOT / "run.py"), "-m", *arguments],
-        cwd=folder, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, **kwargs,
-    )  # fmt: skip
-
-
-def run(folder: Path, *arguments: str) -> tuple[int, str, str]:
-    process = start(folder, *arguments)
-    out, err = process.communicate(timeout=300)
-    return process.returncode, out, err
 
 
 def sweep_folders(folder: Path) -> list[Path]:
@@ -74,13 +56,11 @@ def mlflow_runs(folder: Path, role: str, experiment_name: str = "sample"):
 
 
 @pytest.fixture(scope="module")
-def swept(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder in which the same small sweep ran twice."""
-    folder = tmp_path_factory.mktemp("swept")
-    for _ in range(2):
-        code, _, err = run(folder, *TWO_BY_TWO)
-        assert code == 0, err
-    return folder
+def swept(two_by_two: Path) -> Path:
+    """A folder in which the same small sweep ran twice, once in a fresh interpreter."""
+    done = run(two_by_two, *TWO_BY_TWO)
+    assert done.returncode == 0, done.stderr
+    return two_by_two
 
 
 @pytest.mark.slow
@@ -95,8 +75,8 @@ def test_the_second_sweep_makes_no_stage(swept: Path) -> None:
 @pytest.mark.slow
 def test_a_run_says_that_its_queries_were_written_without_an_llm(swept: Path, tmp_path) -> None:
     shutil.copytree(swept / ".ragauge", tmp_path / ".ragauge")
-    code, _, err = run(tmp_path, *SMALL, "retriever=mlq", "n_tokens=100")
-    assert code == 0, err
+    done = run(tmp_path, "-m", *SMALL, "retriever=mlq", "n_tokens=100")
+    assert done.returncode == 0, done.stderr
     (logged,) = mlflow_runs(tmp_path, "job")[1]
     assert logged.data.tags["retriever.queries"] == "rules"
 
@@ -172,7 +152,7 @@ def test_the_sweep_has_one_run_of_its_own_that_pooling_again_replaces(swept: Pat
 def test_a_sample_of_topics_is_judged_the_same_for_every_retriever(swept: Path, tmp_path, design) -> None:
     shutil.copytree(swept / ".ragauge", tmp_path / ".ragauge")
     _, pooled = mlflow_runs(swept, "sweep")
-    code, out, err = run(
+    done = run(
         tmp_path,
         *TWO_BY_TWO,
         "judge.sample=8",
@@ -181,8 +161,8 @@ def test_a_sample_of_topics_is_judged_the_same_for_every_retriever(swept: Path, 
         f"tracking.uri=sqlite:///{swept / 'mlruns' / 'mlflow.db'}",
         "tracking.experiment=sampled",
     )
-    assert code == 0, err
-    assert "12 topics, 8 of them judged" in out
+    assert done.returncode == 0, done.stderr
+    assert "12 topics, 8 of them judged" in done.stdout
     (folder,) = sweep_folders(tmp_path)
     rows = pd.concat([pd.read_parquet(file) for file in folder.glob("*/outcomes.parquet")])
     judged = rows[rows["judged"]].groupby(["retriever", "n_tokens"])["qid"].agg(frozenset)
@@ -217,10 +197,10 @@ def test_a_job_that_fails_is_recorded_and_the_others_and_the_pooled_step_still_r
     swept: Path, tmp_path
 ) -> None:
     shutil.copytree(swept / ".ragauge", tmp_path / ".ragauge")
-    code, out, err = run(tmp_path, *SMALL, "retriever=bm25,sim", "n_tokens=100", "retriever.top_k=30,0")
-    assert code == 2
-    assert "retriever.top_k" in err
-    assert "Leaderboard at N = 100 tokens" in out
+    done = run(tmp_path, "-m", *SMALL, "retriever=bm25,sim", "n_tokens=100", "retriever.top_k=30,0")
+    assert done.returncode == 2
+    assert "retriever.top_k" in done.stderr
+    assert "Leaderboard at N = 100 tokens" in done.stdout
     _, jobs = mlflow_runs(tmp_path, "job")
     assert sorted(r.info.status for r in jobs) == ["FAILED", "FAILED", "FINISHED", "FINISHED"]
     assert all("retriever.top_k" in r.data.tags["error"] for r in jobs if r.info.status == "FAILED")
@@ -229,18 +209,20 @@ def test_a_job_that_fails_is_recorded_and_the_others_and_the_pooled_step_still_r
 
 
 @pytest.mark.slow
-def test_a_killed_sweep_goes_on_where_it_was_and_makes_no_finished_stage_again(tmp_path) -> None:
-    process = start(tmp_path, *TWO_BY_TWO, start_new_session=True)
+def test_a_killed_sweep_goes_on_where_it_was_and_makes_no_finished_stage_again(
+    tmp_path, bring_models: Callable[..., None]
+) -> None:
+    bring_models(tmp_path / ".ragauge")
+    command = Command(tmp_path, *TWO_BY_TWO)
     deadline = time.monotonic() + 200
     while not list((tmp_path / "multirun").glob("*/*/0/job.json")):
         assert time.monotonic() < deadline
-        assert process.poll() is None, process.communicate()[1]
+        assert command.runs, command.wait().stderr
         time.sleep(0.05)
-    os.killpg(process.pid, signal.SIGKILL)
-    process.communicate()
+    command.kill()
     finished = stage_outputs(tmp_path)
-    code, _, err = run(tmp_path, *TWO_BY_TWO)
-    assert code == 0, err
+    done = run(tmp_path, *TWO_BY_TWO)
+    assert done.returncode == 0, done.stderr
     rerun = job_records(sweep_folders(tmp_path)[-1])
     made = [stage for record in rerun for stage in record["stages_made"]]
     assert len(made) == len(stage_outputs(tmp_path) - finished)
@@ -251,10 +233,13 @@ def test_a_killed_sweep_goes_on_where_it_was_and_makes_no_finished_stage_again(t
 
 
 @pytest.mark.slow
-def test_two_jobs_at_a_time_do_no_work_twice_and_lock_no_database(tmp_path) -> None:
+def test_two_jobs_at_a_time_do_no_work_twice_and_lock_no_database(
+    tmp_path, bring_models: Callable[..., None]
+) -> None:
     pytest.importorskip("hydra_plugins.hydra_joblib_launcher")
-    code, _, err = run(tmp_path, *TWO_BY_TWO, "hydra/launcher=joblib", "hydra.launcher.n_jobs=2")
-    assert code == 0, err
+    bring_models(tmp_path / ".ragauge", vectors=False)
+    done = run_fresh(tmp_path, *TWO_BY_TWO, "hydra/launcher=joblib", "hydra.launcher.n_jobs=2")
+    assert done.returncode == 0, done.stderr
     records = job_records(sweep_folders(tmp_path)[0])
     made = [stage for record in records for stage in record["stages_made"]]
     assert [record["status"] for record in records] == ["FINISHED"] * 4

@@ -3,23 +3,21 @@
 from __future__ import annotations
 
 import json
-import os
-import subprocess
-import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from processes import run as run_forked
+from processes import run_fresh
 from ragauge.ledger import Ledger
 from ragauge.report.__main__ import main as report_main
 from servers import database, mlflow_server
 
 pytestmark = pytest.mark.slow
 
-ROOT = Path(__file__).resolve().parents[1]
 SMALL = ["dataset.limit=12", "chunker=none", "bootstrap=20"]
 TEN_JOBS = ["-m", *SMALL, "retriever=bm25,sim,mmr,mlq,reo", "n_tokens=100,300", "register_predictor=ours"]
 TWO_AT_A_TIME = ["hydra/launcher=joblib", "hydra.launcher.n_jobs=2"]
@@ -38,13 +36,10 @@ class Team:
 
 def run(folder: Path, store: Path, uri: str | None, *arguments: str) -> str:
     folder.mkdir(exist_ok=True)
-    environment = {**os.environ, "RAGAUGE_STORE": str(store), **({"MLFLOW_TRACKING_URI": uri} if uri else {})}
-    if uri is None:
-        environment.pop("MLFLOW_TRACKING_URI", None)
-    done = subprocess.run(
-        [sys.executable, str(ROOT / "run.py"), *arguments],
-        cwd=folder, env=environment, capture_output=True, text=True, timeout=300, check=False,
-    )  # fmt: skip
+    given = {"RAGAUGE_STORE": str(store), **({"MLFLOW_TRACKING_URI": uri} if uri else {})}
+    # Two at a time are processes of joblib's, which only an interpreter of its own can start.
+    start = run_fresh if TWO_AT_A_TIME[0] in arguments else run_forked
+    done = start(folder, *arguments, **given)
     assert done.returncode == 0, done.stderr
     return done.stdout
 
@@ -64,13 +59,16 @@ def measured(run: Any) -> dict[str, float]:
 
 
 @pytest.fixture(scope="module")
-def team(postgres: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Team]:
+def team(
+    postgres: str, tmp_path_factory: pytest.TempPathFactory, bring_models: Callable[..., None]
+) -> Iterator[Team]:
     pytest.importorskip("hydra_plugins.hydra_joblib_launcher")
     place = tmp_path_factory.mktemp("team")
     with database(postgres) as backend:
         uri = backend.replace("postgresql://", "postgresql+psycopg://")
         with mlflow_server(uri, place / "server" / "artifacts", place / "server.log") as url:
             folder, store = place / "work", place / "store"
+            bring_models(store)
             output = run(folder, store, url, *TEN_JOBS, *TWO_AT_A_TIME)
             yield Team(url, backend, folder, store, output)
 

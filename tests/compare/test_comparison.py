@@ -5,7 +5,6 @@ from __future__ import annotations
 import csv
 import io
 import json
-import os
 import re
 import subprocess
 import sys
@@ -20,6 +19,7 @@ import pytest
 from hydra import compose, initialize_config_dir
 from omegaconf import open_dict
 
+from processes import clean_environment, run
 from ragauge import compare as comparing
 from ragauge import config
 from ragauge.compare import tables
@@ -478,10 +478,10 @@ def test_errors_are_told_in_a_line(
 
 
 def test_a_sweep_of_the_real_command_is_compared_down_a_pipe(tmp_path: Path) -> None:
-    environment = {k: v for k, v in os.environ.items() if k not in ("MLFLOW_TRACKING_URI", "RAGAUGE_STORE")}
+    environment = clean_environment()
     small = ["chunker=none", "dataset.limit=12", "llm=none", "judge=none", "bootstrap=20"]
-    sweep = [sys.executable, str(ROOT / "run.py"), "-m", *small, "retriever=bm25,none", "n_tokens=50,100"]
-    subprocess.run(sweep, cwd=tmp_path, env=environment, check=True, capture_output=True, timeout=300)
+    swept = run(tmp_path, "-m", *small, "retriever=bm25,none", "n_tokens=50,100")
+    assert swept.returncode == 0, swept.stderr
     [folder] = (tmp_path / "multirun").glob("*/*")
     compared = subprocess.run(
         [sys.executable, "-m", "ragauge.compare", str(folder)],

@@ -1,0 +1,28 @@
+"""What `python run.py` imports sooner or later; imported once by the process that commands are forked from.
+
+Nothing is run here that would start a thread, for a fork would lose it.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import gc
+import importlib
+
+# skops looks for functions in every module that is loaded: first, where few are.
+_MODULES = [
+    "skops.io", "hydra.main", "mlflow.sklearn", "mlflow.store.tracking.sqlalchemy_store",
+    "matplotlib.backends.backend_agg", "langchain_ollama", "langchain_openai", "ir_measures", "pyterrier",
+    "pyterrier_pisa", "faiss", "numba", "sentence_transformers", "onnxruntime", "ragauge.callbacks",
+    "ragauge.compare", "ragauge.job", "ragauge.pipeline", "ragauge.sweep", "processes",
+]  # fmt: skip
+for name in _MODULES:
+    with contextlib.suppress(ImportError):
+        importlib.import_module(name)
+with contextlib.suppress(ImportError, AttributeError):  # which package a module is of, kept for the process
+    from mlflow.utils import requirements_utils
+
+    requirements_utils._init_modules_to_packages_map()
+# A full collection, as statsmodels does after every correction, then leaves out what is here already.
+gc.collect()
+gc.freeze()

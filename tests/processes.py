@@ -1,0 +1,116 @@
+"""Commands in processes of their own: fresh interpreters, and forks of one that has everything imported.
+
+A fresh interpreter imports MLflow, scikit-learn and torch for ten seconds or more before it does anything.
+"""
+
+from __future__ import annotations
+
+import atexit
+import multiprocessing
+import os
+import runpy
+import signal
+import subprocess
+import sys
+import tempfile
+from collections.abc import Mapping
+from multiprocessing import forkserver
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[1]
+RUN = str(ROOT / "run.py")
+# The sweep that `two_by_two` of conftest.py ran.
+TWO_BY_TWO = [
+    "-m", "dataset.limit=12", "chunker=none", "bootstrap=50", "retriever=bm25,sim", "n_tokens=100,300",
+]  # fmt: skip
+
+
+def clean_environment(**more: str) -> dict[str, str]:
+    """The environment without what would send a command to the user's own runs and store."""
+    kept = {k: v for k, v in os.environ.items() if k not in ("MLFLOW_TRACKING_URI", "RAGAUGE_STORE")}
+    return {**kept, **more}
+
+
+class Command:
+    """A Python program with its arguments, started in a folder as a fork that leads a session of its own."""
+
+    def __init__(
+        self, folder: Path, *arguments: str, program: str = RUN, environment: Mapping[str, str] | None = None
+    ) -> None:
+        _start_server()
+        self._folder = tempfile.TemporaryDirectory(prefix="ragauge-command-")
+        self._said = [Path(self._folder.name) / name for name in ("out", "err")]
+        for file in self._said:
+            file.touch()
+        self.args = [program, *arguments]
+        given = clean_environment() if environment is None else dict(environment)
+        context = multiprocessing.get_context("forkserver")
+        self._process = context.Process(target=_run, args=(str(folder), self.args, given, *self._said))
+        self._process.start()
+
+    @property
+    def runs(self) -> bool:
+        return self._process.is_alive()
+
+    def kill(self) -> None:
+        """Kills it and all that it started, at once."""
+        assert self._process.pid is not None
+        try:
+            os.killpg(self._process.pid, signal.SIGKILL)
+        except ProcessLookupError:  # it has ended, or has no session yet
+            self._process.kill()
+        self._process.join()
+
+    def wait(self, timeout: float = 300) -> subprocess.CompletedProcess[str]:
+        """How it ended, and what it said."""
+        self._process.join(timeout)
+        if self.runs:
+            self.kill()
+            raise subprocess.TimeoutExpired(self.args, timeout)
+        out, err = (file.read_text(encoding="utf-8") for file in self._said)
+        self._folder.cleanup()
+        return subprocess.CompletedProcess(self.args, self._process.exitcode, out, err)
+
+
+def run(folder: Path, *arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
+    """`python run.py` in a folder, as a fork."""
+    return Command(folder, *arguments, environment=clean_environment(**environment)).wait()
+
+
+def run_fresh(
+    folder: Path, *arguments: str, program: str = RUN, **environment: str
+) -> subprocess.CompletedProcess[str]:
+    """`python run.py` in a folder, in an interpreter of its own, whose strings have hashes of their own."""
+    return subprocess.run(
+        [sys.executable, program, *arguments], cwd=folder, env=clean_environment(**environment),
+        capture_output=True, text=True, timeout=300, check=False,
+    )  # fmt: skip
+
+
+def _start_server() -> None:
+    """Starts the process that commands are forked from, unless it runs."""
+    context = multiprocessing.get_context("forkserver")
+    context.set_forkserver_preload(["preloaded"])
+    with pytest.MonkeyPatch.context() as patch:
+        paths = [str(ROOT / "tests"), os.environ.get("PYTHONPATH")]
+        patch.setenv("PYTHONPATH", os.pathsep.join(filter(None, paths)))
+        forkserver.ensure_running()
+
+
+def _run(folder: str, command: list[str], environment: dict[str, str], out: Path, err: Path) -> None:
+    os.setsid()
+    for stream, file in ((1, out), (2, err)):
+        os.dup2(os.open(file, os.O_WRONLY | os.O_APPEND), stream)
+    for name in set(os.environ) - set(environment):
+        if name.startswith(("RAGAUGE_", "MLFLOW_TRACKING_", "PYTHONPATH")):  # imports have set others
+            del os.environ[name]
+    os.environ.update(environment)
+    os.chdir(folder)
+    sys.argv[:] = command
+    sys.path.insert(0, str(Path(command[0]).parent))
+    try:
+        runpy.run_path(command[0], run_name="__main__")
+    finally:
+        atexit._run_exitfuncs()
