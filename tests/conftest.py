@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import hashlib
 import os
 import re
@@ -75,6 +76,13 @@ class HashEmbedder:
                 digest = hashlib.sha256(word.encode("utf-8", "surrogatepass")).digest()
                 vectors[row, digest[0] % self.dimensions] += 1 if digest[1] % 2 else -1
         return vectors / np.linalg.norm(vectors, axis=1, keepdims=True)
+
+
+@pytest.fixture(scope="module")
+def frozen_heap() -> None:
+    """Full collections, which statsmodels asks for after every correction, leave out what is there by now."""
+    gc.collect()
+    gc.freeze()
 
 
 @pytest.fixture

@@ -14,6 +14,7 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Mapping
+from functools import cache
 from multiprocessing import forkserver
 from pathlib import Path
 
@@ -89,14 +90,18 @@ def run_fresh(
     )  # fmt: skip
 
 
+@cache
 def _start_server() -> None:
-    """Starts the process that commands are forked from, unless it runs."""
+    """Starts the process that commands are forked from, and waits until it has imported everything."""
     context = multiprocessing.get_context("forkserver")
     context.set_forkserver_preload(["preloaded"])
     with pytest.MonkeyPatch.context() as patch:
         paths = [str(ROOT / "tests"), os.environ.get("PYTHONPATH")]
         patch.setenv("PYTHONPATH", os.pathsep.join(filter(None, paths)))
         forkserver.ensure_running()
+    first = context.Process(target=os.getpid)
+    first.start()
+    first.join()
 
 
 def _run(folder: str, command: list[str], environment: dict[str, str], out: Path, err: Path) -> None:

@@ -28,7 +28,8 @@ from ragauge.errors import ConfigError, DataError
 from ragauge.job import JobFolder, execute
 from ragauge.track import Reader, Tracker
 
-pytestmark = pytest.mark.slow  # making the jobs takes seconds
+# Making the jobs takes seconds.
+pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("frozen_heap")]
 
 ROOT = Path(__file__).resolve().parents[2]
 CHEAP = [

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import math
 import warnings
+from functools import cache
 
 import numpy as np
 import pandas as pd
@@ -30,18 +31,26 @@ def population(n_topics, seed):
     return scores, p, (rng.random(n_topics)[:, None] > p.cumsum(axis=1)).sum(axis=1) + 1
 
 
+@cache
+def names(n_topics):
+    return pd.Series([f"q{i:05d}" for i in range(n_topics)])
+
+
+@cache
+def true_shares():
+    """Of a population so large that nothing is left to chance."""
+    return class_probabilities(population(2_000_000, 99)[0]).mean(axis=0)
+
+
 def few_judged(n_topics=1000, n=200, seed=0, design="uniform"):
     scores, p, classes = population(n_topics, seed)
     frame = pd.DataFrame(
-        {
-            "qid": [f"q{i:05d}" for i in range(n_topics)],
-            "ir_score": scores,
-            "label": pd.array(classes, dtype="Int8"),
-        }
+        {"qid": names(n_topics), "ir_score": scores, "label": pd.array(classes, dtype="Int8")}
     )
     frame[PROBABILITIES] = 0.8 * p + 0.04  # a predictor is never quite right
     chosen = choose_topics(frame.set_index("qid")["p5"], n, seed=seed, design=design)
-    frame = frame.merge(chosen, on="qid", validate="one_to_one")
+    assert chosen["qid"].equals(frame["qid"])
+    frame[["stratum", "judged"]] = chosen[["stratum", "judged"]]
     frame.loc[~frame["judged"], "label"] = pd.NA
     return frame
 
@@ -274,7 +283,7 @@ def test_human_shares_from_a_judge():
 
 def covered(design, trials, fit):
     """Share of trials whose interval holds the truth, by class and for the classical one of class 5."""
-    truth = class_probabilities(population(2_000_000, 99)[0]).mean(axis=0)
+    truth = true_shares()
     inside = []
     for trial in range(trials):
         frame = few_judged(7404, 200, trial, design)

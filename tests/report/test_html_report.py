@@ -21,6 +21,8 @@ from ragauge.report.__main__ import main
 from ragauge.report.topics import longest_match, match_evidence
 from ragauge.store import Key, Store
 
+pytestmark = pytest.mark.usefixtures("frozen_heap")
+
 SCRIPT = "<script>alert(1)</script>"
 NASTY = f'{SCRIPT}<img src="https://example.org/x.png" onerror="alert(2)"></style> & {{{{ 7 * 6 }}}}'
 FACT, OTHER = "The tower is 330 metres tall.", "It was finished in 1889."
