@@ -86,5 +86,7 @@ def test_mlflow_s_ui_opens_the_views(tmp_path: Path) -> None:
         browser.open(f"{url}/{views.page(run.experiment_id, views.JOBS)}", 1500)
         browser.wait_for(shown.format("ragauge: jobs"))
         headers = "[...document.querySelectorAll('.ag-header-viewport .ag-header-cell')]"
-        browser.wait_for(f"{headers}.map(h => h.innerText.trim())[0] === 'ir_score'")
+        # By place on the screen: a column that came late stands last in the document.
+        by_place = "(a, b) => a.getBoundingClientRect().left - b.getBoundingClientRect().left"
+        browser.wait_for(f"{headers}.sort({by_place})[0]?.innerText.trim() === 'ir_score'")
         browser.close()
