@@ -15,7 +15,7 @@ from ragauge.fingerprint import code_digests
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A folder that Python imports from; every look reads the files anew, as every process does."""
     monkeypatch.syspath_prepend(tmp_path)
-    monkeypatch.setattr(fingerprint, "_digest", fingerprint._digest.__wrapped__)
+    monkeypatch.setattr(fingerprint, "module_digest", fingerprint.module_digest.__wrapped__)
     return tmp_path
 
 

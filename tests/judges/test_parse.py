@@ -89,7 +89,7 @@ def _mutated(draw: st.DrawFn, good: str) -> str:
 
 
 @pytest.mark.slow
-@settings(max_examples=2000, deadline=None)
+@settings(max_examples=5000, deadline=None)
 @given(st.data(), _scores, st.integers(1, 8))
 def test_a_random_reply_gives_the_scores_it_shows_or_none(
     data: st.DataObject, scores: list[int], n: int
@@ -103,7 +103,7 @@ def test_a_random_reply_gives_the_scores_it_shows_or_none(
 
 
 @pytest.mark.slow
-@settings(max_examples=2000, deadline=None)
+@settings(max_examples=5000, deadline=None)
 @given(st.data(), st.integers(-1, 7), st.text(max_size=12))
 def test_a_random_reply_gives_the_verdict_it_shows_or_none(
     data: st.DataObject, label: int, reason: str
