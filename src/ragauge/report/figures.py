@@ -37,8 +37,11 @@ _MANY_POINTS = 1000  # from here on points are drawn as pixels, also in SVG
 
 def save(figure: Figure, path: Path) -> None:
     """Writes a figure as PNG, sharp on a screen of double resolution, too."""
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
+
     path.parent.mkdir(parents=True, exist_ok=True)
-    figure.savefig(path, dpi=180)
+    figure.set_dpi(180)
+    FigureCanvasAgg(figure).print_png(path)  # savefig would lay everything out twice
 
 
 def svg(figure: Figure) -> bytes:
