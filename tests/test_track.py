@@ -210,6 +210,9 @@ def test_the_predictor_comes_back_as_a_model_with_a_signature(tracker: Tracker, 
     mlflow.set_tracking_uri(tracker.uri)
     again, settings = load_predictor(tracker.uri, f"runs:/{run.run_id}/predictor")
     assert settings == {"n_tokens": [100]}
+    (logged,) = client_of(tracker).search_logged_models([run.experiment_id])
+    assert (logged.name, logged.status, logged.source_run_id) == ("predictor", "READY", run.run_id)
+    assert logged.tags["mlflow.source.name"] == "run.py"
     np.testing.assert_allclose(again.predict_proba(x), model.predict_proba(x))
     loaded = mlflow.pyfunc.load_model(f"runs:/{run.run_id}/predictor")
     assert [column.name for column in loaded.metadata.signature.inputs] == ["ir_score"]

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import json
 import shutil
+import tempfile
 from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pandas as pd
 
+from ragauge import provenance
 from ragauge.errors import ConfigError
 from ragauge.track._connection import connect, quiet
 
@@ -23,7 +25,7 @@ _MODEL_TYPES = [
     "scipy.interpolate._bsplines.BSpline",
 ]
 _SETTINGS = "ragauge_settings"  # key of a model's metadata
-NAME = "predictor"
+_NAME = "predictor"
 
 
 def save_predictor(folder: Path, model: Any, example: pd.DataFrame, settings: Mapping[str, Any]) -> None:
@@ -49,34 +51,29 @@ def save_predictor(folder: Path, model: Any, example: pd.DataFrame, settings: Ma
         )
 
 
-def log_saved(
-    client: MlflowClient,
-    experiment_id: str,
-    run_id: str,
-    saved: Path,
-    scratch: Path,
-    registered_name: str | None,
+def log_predictor(
+    client: MlflowClient, experiment_id: str, run_id: str, saved: Path, registered_name: str | None
 ) -> None:
-    """Logs the files of `save_predictor` as a run's model, and registers it where there is a name.
-
-    `scratch` is a folder to be made; it holds what is uploaded.
-    """
+    """Logs the files of `save_predictor` as a run's model, and registers it where there is a name."""
     import mlflow
     from mlflow.entities import LoggedModelOutput
     from mlflow.models import Model
     from mlflow.models.model import MLMODEL_FILE_NAME
 
-    logged = client.create_logged_model(experiment_id, name=NAME, source_run_id=run_id)
-    shutil.copytree(saved, scratch)
-    of_run = Model.load(str(scratch))
-    of_run.run_id = run_id
-    of_run.model_id = of_run.model_uuid = logged.model_id
-    of_run.artifact_path = logged.artifact_location
-    of_run.save(str(scratch / MLMODEL_FILE_NAME))
-    client.log_model_artifacts(logged.model_id, str(scratch))
+    tags = provenance.origin_tags()
+    logged = client.create_logged_model(experiment_id, name=_NAME, source_run_id=run_id, tags=tags)
+    with tempfile.TemporaryDirectory() as scratch:
+        files = shutil.copytree(saved, Path(scratch) / _NAME)
+        of_run = Model.load(str(files))
+        of_run.run_id = run_id
+        of_run.model_id = of_run.model_uuid = logged.model_id
+        of_run.artifact_path = logged.artifact_location
+        of_run.save(str(files / MLMODEL_FILE_NAME))
+        client.log_model_artifacts(logged.model_id, str(files))
     client.finalize_logged_model(logged.model_id, "READY")
     client.log_outputs(run_id, [LoggedModelOutput(logged.model_id, step=0)])
     if registered_name is not None:
+        mlflow.set_tracking_uri(client.tracking_uri)
         with quiet():
             mlflow.register_model(f"models:/{logged.model_id}", registered_name)
 

@@ -19,7 +19,7 @@ import pandas as pd
 
 from ragauge import provenance
 from ragauge.track._connection import client_of, is_silence, quiet, reachable, reason, with_tags
-from ragauge.track._models import NAME, log_saved
+from ragauge.track._models import log_predictor
 
 if TYPE_CHECKING:
     from mlflow import MlflowClient
@@ -53,19 +53,19 @@ class TopicTrace:
 
 @dataclass
 class Run:
-    """One open MLflow run. What is logged is held back and written in few calls, since every call is a
-    transaction: when the run ends, however it does, or by `flush`.
+    """One open MLflow run; what is written into `folder` becomes its artifacts.
 
-    What is written into `folder` becomes the run's artifacts.
+    All is held back and written in few calls, since every call is a transaction: when the run ends, however
+    it does, or by `flush`.
     """
 
     client: MlflowClient
     run_id: str
     experiment_id: str
     folder: Path
-    _tags: dict[str, str] = field(default_factory=dict)
-    _metrics: list[Metric] = field(default_factory=list)
-    _tables: list[str] = field(default_factory=list)
+    _tags: dict[str, str] = field(init=False, default_factory=dict)
+    _metrics: list[Metric] = field(init=False, default_factory=list)
+    _tables: list[str] = field(init=False, default_factory=list)
 
     def tag(self, tags: Mapping[str, str]) -> None:
         """Sets tags."""
@@ -147,10 +147,7 @@ class Run:
 
     def predictor(self, saved: Path, registered_name: str | None = None) -> None:
         """Logs the folder that `save_predictor` wrote as the run's model."""
-        with tempfile.TemporaryDirectory() as scratch:
-            log_saved(
-                self.client, self.experiment_id, self.run_id, saved, Path(scratch) / NAME, registered_name
-            )
+        log_predictor(self.client, self.experiment_id, self.run_id, saved, registered_name)
 
 
 class Tracker:
