@@ -29,3 +29,9 @@ def print_header(*names: str) -> None:
     """Prints the head of a table."""
     print_row(*names)
     print("|" + "---|" * len(names))
+
+
+def against(goal: float, value: float, at_most: bool = False) -> str:
+    """What is aimed at, as the end of a cell, and whether the value is at least (or at most) that."""
+    reached = value <= goal if at_most else value >= goal
+    return f" (goal: {'at most ' if at_most else ''}{goal:,g}, {'reached' if reached else 'missed'})"
