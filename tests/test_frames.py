@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
+
 import pandas as pd
 import pytest
 
@@ -85,3 +88,20 @@ def test_the_content_digest_does_not_run_neighbouring_values_together() -> None:
     one = pd.DataFrame({"text": ["ab", "c"]})
     other = pd.DataFrame({"text": ["a", "bc"]})
     assert frames.content_digest(one) != frames.content_digest(other)
+
+
+def test_missing_values_have_one_digest_in_every_process() -> None:
+    program = """
+import pandas as pd
+from ragauge.frames import content_digest
+for dtype, values in {"Int64": [5, None, 1], "boolean": [True, None, False]}.items():
+    print(content_digest(pd.DataFrame({"x": pd.array(values, dtype=dtype)})))
+"""
+    told = [
+        subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True).stdout
+        for _ in range(2)
+    ]
+    assert told[0] == told[1]
+    here = pd.DataFrame({"x": pd.array([True, None, False], dtype="boolean")})
+    assert told[0].split()[1] == frames.content_digest(here)
+    assert frames.content_digest(here) != frames.content_digest(here.fillna(True))
