@@ -86,7 +86,7 @@ def test_what_they_do_not_depend_on_does_not(store: Store) -> None:
     assert made(store) == 1
 
 
-def test_missing_labels_are_the_same_in_another_process(store: Store) -> None:
+def test_outcomes_read_from_a_file_are_the_same(store: Store) -> None:
     frame = outcomes()
     frame.loc[3, "label"] = pd.NA
     found(store, frame)
