@@ -78,14 +78,12 @@ def offsets(lengths: Sequence[int] | np.ndarray) -> np.ndarray:
     return at
 
 
-def character_batch(
-    evidence: Sequence[Sequence[str]], contexts: Sequence[str], ends: Sequence[np.ndarray]
-) -> Batch:
-    """The batch whose symbols are the characters (code points); the evidence's white space is folded."""
+def lay_out(evidence: Sequence[Sequence[str]], contexts: Sequence[str], ends: Sequence[np.ndarray]) -> Batch:
+    """The batch whose symbols are the characters (code points), nothing of it folded."""
     parts = list(chain.from_iterable(evidence))
     part_sizes = np.array([len(part) for part in parts], dtype=np.int64)
     end_counts = [len(of_context) for of_context in ends]
-    batch = Batch(
+    return Batch(
         parts=code_points("".join(parts)).copy(),
         part_at=offsets(part_sizes),
         part_sizes=part_sizes,
@@ -97,6 +95,10 @@ def character_batch(
         cut=np.full(sum(end_counts), NO_SYMBOL, dtype=np.uint32),
         characters=True,
     )
+
+
+def fold_parts(batch: Batch) -> Batch:
+    """The batch of `lay_out`, the evidence's white space folded in place."""
     kernels().fold(batch.parts, batch.part_at, batch.part_sizes)
     return batch
 
@@ -105,7 +107,7 @@ def character_batch(
 class BatchedMeasure:
     """A measure whose kernel takes many topics at a time, over `threads` threads (0: every core).
 
-    A measure names itself, how texts become a batch, and the kernel that writes the matched symbols.
+    A measure names itself, what symbols characters become, and the kernel that writes the matched symbols.
     """
 
     threads: int = runtime(0)
@@ -134,7 +136,7 @@ class BatchedMeasure:
 
         def score(bounds: tuple[int, int]) -> list[np.ndarray]:
             of_batch = slice(*bounds)
-            batch = self.encode(evidence[of_batch], contexts[of_batch], ends[of_batch])
+            batch = self.encode(lay_out(evidence[of_batch], contexts[of_batch], ends[of_batch]))
             if not batch.part_sizes.all():
                 nothing = list(chain.from_iterable(evidence[of_batch]))[int(np.argmin(batch.part_sizes))]
                 raise DataError(f"measure {self.name}: evidence {nothing!r} has nothing to match")
@@ -167,10 +169,8 @@ class BatchedMeasure:
         return found
 
     @staticmethod
-    def encode(
-        evidence: Sequence[Sequence[str]], contexts: Sequence[str], ends: Sequence[np.ndarray]
-    ) -> Batch:
-        """The texts of a batch as symbols."""
+    def encode(batch: Batch) -> Batch:
+        """The batch of `lay_out` as the symbols that are matched."""
         raise NotImplementedError
 
     @staticmethod

@@ -7,7 +7,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from ragauge.measures._batches import Batch, BatchedMeasure, character_batch, kernels
+from ragauge.measures._batches import Batch, BatchedMeasure, fold_parts, kernels
 
 
 @dataclass(frozen=True)
@@ -20,7 +20,7 @@ class Subsequence(BatchedMeasure):
     """
 
     name: ClassVar[str] = "subsequence"
-    encode = staticmethod(character_batch)
+    encode = staticmethod(fold_parts)
 
     @staticmethod
     def match(batch: Batch, out: np.ndarray) -> None:

@@ -7,7 +7,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from ragauge.measures._batches import Batch, BatchedMeasure, character_batch, kernels
+from ragauge.measures._batches import Batch, BatchedMeasure, fold_parts, kernels
 
 
 @dataclass(frozen=True)
@@ -19,7 +19,7 @@ class Substring(BatchedMeasure):
     """
 
     name: ClassVar[str] = "substring"
-    encode = staticmethod(character_batch)
+    encode = staticmethod(fold_parts)
 
     @staticmethod
     def match(batch: Batch, out: np.ndarray) -> None:

@@ -5,9 +5,7 @@ from __future__ import annotations
 import functools
 import re
 import sys
-from collections.abc import Sequence
-from dataclasses import dataclass
-from itertools import chain
+from dataclasses import dataclass, replace
 from typing import ClassVar
 
 import numpy as np
@@ -27,34 +25,22 @@ class Words(BatchedMeasure):
     name: ClassVar[str] = "words"
 
     @staticmethod
-    def encode(
-        evidence: Sequence[Sequence[str]], contexts: Sequence[str], ends: Sequence[np.ndarray]
-    ) -> Batch:
+    def encode(batch: Batch) -> Batch:
         """The evidence's words as numbers, and those words of the contexts that stand in their evidence."""
         from ragauge.measures._word_kernels import number_words  # here, since numba takes its time
 
-        parts = list(chain.from_iterable(evidence))
-        first_part = offsets([len(topic) for topic in evidence])
-        ends_at = offsets([len(of_context) for of_context in ends])
         part_words, part_sizes, text_words, text_words_at, words_before, last_word = number_words(
-            code_points("".join(parts)),
-            offsets([len(part) for part in parts]),
-            first_part,
-            code_points("".join(contexts)),
-            offsets([len(context) for context in contexts]),
-            np.concatenate(ends).astype(np.int64),
-            ends_at,
-            *_folds(),
-        )
-        return Batch(
+            batch.parts, batch.part_at, batch.first_part, batch.texts, batch.text_at, batch.ends,
+            batch.ends_at, *_folds(),
+        )  # fmt: skip
+        return replace(
+            batch,
             parts=part_words,
             part_at=offsets(part_sizes),
             part_sizes=part_sizes,
-            first_part=first_part,
             texts=text_words,
             text_at=text_words_at,
             ends=words_before,
-            ends_at=ends_at,
             cut=last_word,
             characters=False,
         )
