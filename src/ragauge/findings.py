@@ -8,13 +8,12 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass
-from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
 import pandas as pd
 
-from ragauge import metrics, report
+from ragauge import metrics, provenance, report
 from ragauge.estimate import asked, ppi_shares
 from ragauge.fingerprint import module_digest
 from ragauge.frames import content_digest
@@ -22,7 +21,10 @@ from ragauge.store import Key, Store
 from ragauge.track import save_predictor
 
 # What the numbers and the figure come from, beside the outcomes.
-_CODE = ("ragauge.estimate", "ragauge.human", "ragauge.metrics", "ragauge.report.figures")
+_CODE = (
+    "ragauge.estimate", "ragauge.frames", "ragauge.human", "ragauge.metrics", "ragauge.report.figures",
+    "ragauge.track._models",
+)  # fmt: skip
 _PACKAGES = ("mlflow", "numpy", "pandas", "ppi-python", "scikit-learn", "scipy", "statsmodels")
 _METRICS, _PREDICTOR, _FIGURE, _SHARES = (
     "metrics.json", "predictor", "sorted_scores.png", "sampled_shares.parquet",
@@ -79,6 +81,7 @@ def findings(
     columns = outcomes.select_dtypes("number").columns.union(
         [c for c in ("qid", "label", "judged", "human_label") if c in outcomes], sort=False
     )
+    installed = provenance.installed_packages()
     key = Key(
         "findings",
         1,
@@ -89,7 +92,7 @@ def findings(
             "estimate": dict(estimate),
             "settings": dict(settings),
             "code": {module: module_digest(module) for module in _CODE},
-            "packages": {package: version(package) for package in _PACKAGES},
+            "packages": {name: installed.get(name, "none") for name in _PACKAGES},
         },
         {"outcomes": content_digest(outcomes[columns])},
     )
