@@ -63,9 +63,9 @@ class Run:
     run_id: str
     experiment_id: str
     folder: Path
+    tables: list[str]  # artifacts that are tables
     _tags: dict[str, str] = field(init=False, default_factory=dict)
     _metrics: list[Metric] = field(init=False, default_factory=list)
-    _tables: list[str] = field(init=False, default_factory=list)
 
     def tag(self, tags: Mapping[str, str]) -> None:
         """Sets tags."""
@@ -93,7 +93,8 @@ class Run:
             {"columns": list(frame.columns), "data": cells}, ensure_ascii=False, default=lambda v: v.item()
         )
         (self.folder / name).write_text(text, encoding="utf-8")
-        self._tables.append(name)
+        self.tables = list(dict.fromkeys([*self.tables, name]))
+        self._tags[_TABLES_TAG] = json.dumps([{"path": path, "type": "table"} for path in self.tables])
 
     def flush(self) -> None:
         """Writes what is held back."""
@@ -103,17 +104,13 @@ class Run:
             self.client.log_artifacts(self.run_id, str(self.folder))
             shutil.rmtree(self.folder)
             self.folder.mkdir()
-        if self._tables:
-            known = json.loads(self.client.get_run(self.run_id).data.tags.get(_TABLES_TAG, "[]"))
-            entries = [{"path": name, "type": "table"} for name in dict.fromkeys(self._tables)]
-            self._tags[_TABLES_TAG] = json.dumps([*(e for e in known if e not in entries), *entries])
         tags = [RunTag(k, v) for k, v in self._tags.items()]
         rows = self._metrics
         while rows or tags:
             batch, rows = rows[: _BATCH - len(tags)], rows[_BATCH - len(tags) :]
             self.client.log_batch(self.run_id, metrics=batch, tags=tags)
             tags = []
-        self._tags, self._metrics, self._tables = {}, [], []
+        self._tags, self._metrics = {}, []
 
     def traces(self, topics: Iterable[TopicTrace]) -> int:
         """Logs a trace per topic with retrieval, generation and judge spans; returns how many.
@@ -177,7 +174,7 @@ class Tracker:
         }
         with reachable(self.uri):
             created = client.create_run(experiment_id, run_name=name, tags=all_tags)
-            with _open(client, created.info.run_id, experiment_id) as run:
+            with _open(client, created.info.run_id, experiment_id, []) as run:
                 rows = [Param(k, param_text(v)) for k, v in params.items()]
                 for first in range(0, len(rows), _BATCH_PARAMS):
                     client.log_batch(run.run_id, params=rows[first : first + _BATCH_PARAMS])
@@ -187,8 +184,10 @@ class Tracker:
     def resume(self, run_id: str) -> Iterator[Run]:
         """An ended run, to log more into it; it ends as one of `run` does."""
         client, experiment_id = client_of(self.uri, self.experiment)
-        with reachable(self.uri), _open(client, run_id, experiment_id) as run:
-            yield run
+        with reachable(self.uri):
+            known = json.loads(client.get_run(run_id).data.tags.get(_TABLES_TAG, "[]"))
+            with _open(client, run_id, experiment_id, [table["path"] for table in known]) as run:
+                yield run
 
     def replace_runs(self, tags: Mapping[str, str]) -> None:
         """Deletes the runs that carry all of the tags (an earlier pooling of the same sweep)."""
@@ -244,10 +243,10 @@ class Tracker:
 
 
 @contextmanager
-def _open(client: MlflowClient, run_id: str, experiment_id: str) -> Iterator[Run]:
+def _open(client: MlflowClient, run_id: str, experiment_id: str, tables: list[str]) -> Iterator[Run]:
     """The run, written and ended by how the block ends; one that MLflow's silence ended cannot be."""
     with tempfile.TemporaryDirectory() as folder:
-        run = Run(client, run_id, experiment_id, Path(folder))
+        run = Run(client, run_id, experiment_id, Path(folder), tables)
         try:
             yield run
             run.flush()
