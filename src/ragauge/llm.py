@@ -14,11 +14,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from ragauge.calls import CUT, Batch, as_cached, as_reply, run_batch
+from ragauge.calls import Batch, run_batch
 from ragauge.errors import ConfigError
 from ragauge.ledger import Ledger, open_ledger
 from ragauge.parts import Reply, runtime
 from ragauge.redact import refuse_secrets
+from ragauge.replies import CUT, as_cached, as_repeated, as_reply
 from ragauge.store import canonical_json
 
 if TYPE_CHECKING:
@@ -38,6 +39,7 @@ CONNECTION_KEYS = frozenset(
 )
 _OUTPUT_LIMITS = ("max_tokens", "max_completion_tokens", "num_predict", "max_output_tokens", "max_new_tokens")
 _OUTPUT_BOUND = 4096  # completion tokens assumed at most where the config sets no limit
+_PROMPT_MARGIN = 64  # prompt tokens beside the prompt's own: the chat template's
 _CHARACTERS_PER_TOKEN = 4  # of English text, for estimates before a call
 _PROCESS = f"process-{uuid.uuid4().hex}"
 
@@ -155,9 +157,7 @@ class ChatLLM:
             fresh = run_batch(batch.run(jobs))
         cached = {key: as_cached(as_reply(call)) for key, call in known.items()}
         return [
-            cached[key]
-            if key in cached
-            else (fresh[key] if first[key] == i or fresh[key].text is None else as_cached(fresh[key]))
+            cached[key] if key in cached else fresh[key] if first[key] == i else as_repeated(fresh[key])
             for i, key in enumerate(keys)
         ]
 
@@ -200,11 +200,16 @@ class ChatLLM:
             return 0.0
         return (prompt_tokens * self.price["prompt"] + completion_tokens * self.price["completion"]) / 1e6
 
-    def cost_bound(self, prompt: str) -> float:
-        """The most that one call can cost: a byte a prompt token, and the limit of completion tokens."""
+    def token_bounds(self, prompt: str, options: Mapping[str, Any] | None = None) -> tuple[int, int]:
+        """The most prompt and completion tokens of one call: its bytes, and the limit of what is written."""
+        sent = prompt + (canonical_json(options) if options else "")
         limit = max((self.chat.get(key) or 0 for key in _OUTPUT_LIMITS), default=0)
         limit = limit if limit > 0 else _OUTPUT_BOUND
-        return self.cost(len(prompt.encode("utf-8", "replace")) + 64, limit)
+        return len(sent.encode("utf-8", "replace")) + _PROMPT_MARGIN, limit
+
+    def cost_bound(self, prompt: str, options: Mapping[str, Any] | None = None) -> float:
+        """The most that one call can cost, in US dollars, by `token_bounds`."""
+        return self.cost(*self.token_bounds(prompt, options))
 
     def _request(self, prompt: str, salt: str, options: Mapping[str, Any] | None) -> str:
         request: dict[str, Any] = {"chat": self.chat_identity(), "messages": [["human", prompt]]}
