@@ -23,6 +23,8 @@ from ragauge.replies import CUT, as_cached, as_repeated, as_reply
 from ragauge.store import canonical_json
 
 if TYPE_CHECKING:
+    import pandas as pd
+
     from ragauge.store import Store
 
 __all__ = ["CONNECTION_KEYS", "CUT", "ChatLLM"]
@@ -161,34 +163,50 @@ class ChatLLM:
             for i, key in enumerate(keys)
         ]
 
-    def estimate(
+    def known(
         self,
         prompts: Sequence[str],
         store: Store,
         *,
+        salt: str = "",
+        options: Mapping[str, Any] | None = None,
+    ) -> list[Reply | None]:
+        """What `ask` would reply without a call: the ledger's replies, None where there is none."""
+        keys = [_digest(self._request(prompt, salt, options)) for prompt in prompts]
+        found = self._ledger(store).find(list(dict.fromkeys(keys)))
+        return [as_cached(as_reply(found[key])) if key in found else None for key in keys]
+
+    def needs_of(
+        self,
+        prompts: Sequence[str],
+        store: Store,
+        *,
+        salt: str = "",
         options: Mapping[str, Any] | None = None,
         expected_tokens: int | None = None,
-        seen: set[str] | None = None,
-    ) -> dict[str, float]:
-        """What asking would need: {calls, calls_cached, prompt_tokens, completion_tokens, cost_usd}.
+    ) -> pd.DataFrame:
+        """What asking would need, one row per prompt: [key, known, exact, prompt_tokens, completion_tokens,
+        cost_usd].
 
-        Calls are the distinct requests that are not in the ledger. `seen` gathers requests over several
-        estimates: what is in it is not counted again. Tokens are estimates, of 4 characters each.
+        `key` names the request, equal for equal ones; `known` requests are in the ledger. Tokens and cost are
+        those of asking, estimates, of 4 characters a token; `exact` is True, the prompts being what they are.
         """
-        seen = set() if seen is None else seen
-        lengths = {_digest(self._request(prompt, "", options)): len(prompt) for prompt in prompts}
-        known = self._ledger(store).find(list(lengths))
-        todo = [key for key in lengths if key not in known and key not in seen]
-        seen.update(lengths)
-        prompt_tokens = sum(-(-lengths[key] // _CHARACTERS_PER_TOKEN) for key in todo)
-        completion_tokens = len(todo) * (self.expected_tokens if expected_tokens is None else expected_tokens)
-        return {
-            "calls": len(todo),
-            "calls_cached": len(prompts) - len(todo),
-            "prompt_tokens": prompt_tokens,
-            "completion_tokens": completion_tokens,
-            "cost_usd": self.cost(prompt_tokens, completion_tokens),
-        }
+        import pandas as pd
+
+        keys = [_digest(self._request(prompt, salt, options)) for prompt in prompts]
+        known = self._ledger(store).find(list(dict.fromkeys(keys)))
+        tokens = [-(-len(prompt) // _CHARACTERS_PER_TOKEN) for prompt in prompts]
+        expected = self.expected_tokens if expected_tokens is None else expected_tokens
+        return pd.DataFrame(
+            {
+                "key": pd.array(keys, dtype="str"),
+                "known": pd.array([key in known for key in keys], dtype=bool),
+                "exact": pd.array([True] * len(keys), dtype=bool),
+                "prompt_tokens": pd.array(tokens, dtype="int64"),
+                "completion_tokens": pd.array([expected] * len(keys), dtype="int64"),
+                "cost_usd": pd.array([self.cost(n, expected) for n in tokens], dtype=float),
+            }
+        )
 
     def spent(self, store: Store) -> float:
         """US dollars spent so far under the budget's name."""
