@@ -84,7 +84,9 @@ def of_judge(pipeline: Pipeline, answers: pd.DataFrame) -> pd.DataFrame:
     candidates = to_ask(pipeline, answers).assign(candidate=uuid.uuid4().hex)
     asked = judge.needs(topics, evidence, candidates, pipeline.tools).assign(who="judge")
     shown = pipeline.to_judge(answers)
-    if "status" in shown and pipeline.store.find(pipeline.verdicts_key(shown)) is not None:
+    # Verdicts are stored where answers are missing, too, but those will be asked for again.
+    complete = pipeline.parts.llm.kind != "chat" or shown["answer"].notna().all()
+    if complete and pipeline.store.find(pipeline.verdicts_key(shown)) is not None:
         asked["known"] = True
     return asked
 
