@@ -131,10 +131,7 @@ def test_a_finished_job_needs_nothing(small: SmallPipelines, mode: Any, retrieve
         for file in again.store.root.glob("ledger.db*"):
             file.rename(file.with_name(f"gone-{file.name}"))
         elsewhere = {"ledger": str(again.store.root / "other.db")}
-        parts["llm"], parts["judge"] = (
-            replace(parts["llm"], **elsewhere),
-            replace(parts["judge"], **elsewhere),
-        )
+        parts |= {name: replace(parts[name], **elsewhere) for name in ("llm", "judge")}
         assert calls_needed(small(**parts)) == 0
         assert sum(server.calls.values()) == calls
 
