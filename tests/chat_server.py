@@ -22,6 +22,10 @@ FAULTS = ("429", "500", "reset", "hang", "cut", "empty")
 # What goes wrong with the n-th call of a prompt (from 0), or None.
 Schedule = Callable[[str, int], str | None]
 
+UNTOLD = object()  # a reply without any usage
+# The usage of the n-th call of a prompt (from 0), from the honest one {prompt_tokens, completion_tokens}.
+Usage = Callable[[str, int, dict[str, Any]], Any]
+
 
 def faults_at(share: float, seed: int, faults: tuple[str, ...] = FAULTS) -> Schedule:
     """A schedule in which every call goes wrong with this probability, the same for the same seed."""
@@ -38,6 +42,7 @@ class ChatServer:
 
     reply: a prompt to the text of its reply.   faults: what goes wrong when.   delay: seconds per reply.
     retry_after: value of the Retry-After header of a 429.   hang: seconds that a hanging call takes at most.
+    usage: what the server says of its tokens: anything, or UNTOLD.
     """
 
     def __init__(
@@ -47,9 +52,10 @@ class ChatServer:
         delay: float = 0.0,
         retry_after: str = "0.05",
         hang: float = 5.0,
+        usage: Usage = lambda prompt, n, honest: honest,
     ) -> None:
         self.reply, self.faults, self.delay = reply, faults, delay
-        self.retry_after, self.hang = retry_after, hang
+        self.retry_after, self.hang, self.usage = retry_after, hang, usage
         self.whole: Counter[str] = Counter()  # replies given whole, by prompt
         self.calls: Counter[str] = Counter()  # all calls, by prompt
         self.bodies: list[dict[str, Any]] = []
@@ -80,6 +86,11 @@ class ChatServer:
             self._in_flight += 1
             self.most_in_flight = max(self.most_in_flight, self._in_flight)
         return prompt, fault
+
+    def told(self, prompt: str, text: str) -> Any:
+        """What the server says of the tokens of the prompt's latest call."""
+        honest = {"prompt_tokens": len(prompt.split()), "completion_tokens": len(text.split())}
+        return self.usage(prompt, self.calls[prompt] - 1, honest)
 
     def end(self, prompt: str, whole: bool) -> None:
         with self._lock:
@@ -156,14 +167,14 @@ def _handler(owner: ChatServer) -> type[BaseHTTPRequestHandler]:
             choice = {
                 "index": 0,
                 "message": {"role": "assistant", "content": None if fault == "none" else text},
-                "finish_reason": "length" if fault == "length" else "stop",
+                "finish_reason": {"length": "length", "unfinished": None}.get(str(fault), "stop"),
             }
-            usage = {"prompt_tokens": len(prompt.split()), "completion_tokens": len(text.split())}
-            usage["total_tokens"] = sum(usage.values())
+            usage = owner.told(prompt, text)
             data = json.dumps(
                 {
                     "id": "chatcmpl-1", "object": "chat.completion", "created": 1, "model": body["model"],
-                    "choices": [] if fault == "empty" else [choice], "usage": usage,
+                    "choices": [] if fault == "empty" else [choice],
+                    **({} if usage is UNTOLD else {"usage": usage}),
                 }
             ).encode()  # fmt: skip
             if fault == "cut":
@@ -199,11 +210,16 @@ def _handler(owner: ChatServer) -> type[BaseHTTPRequestHandler]:
                 if fault == "cut":
                     self.wfile.write(b"0\r\n\r\n")  # a clean end of the stream, without the last line
                     return False
+            usage = owner.told(prompt, text)
+            usage = usage if isinstance(usage, dict) else {}
+            counts = {"prompt_eval_count": "prompt_tokens", "eval_count": "completion_tokens"}
+            reason = (
+                {} if fault == "unfinished" else {"done_reason": "length" if fault == "length" else "stop"}
+            )
             self.chunk(
                 {
-                    **about, "message": {"role": "assistant", "content": ""}, "done": True,
-                    "done_reason": "length" if fault == "length" else "stop", "total_duration": 1,
-                    "prompt_eval_count": len(prompt.split()), "eval_count": len(text.split()),
+                    **about, **reason, "message": {"role": "assistant", "content": ""}, "done": True,
+                    "total_duration": 1, **{n: usage[of] for n, of in counts.items() if of in usage},
                 }
             )  # fmt: skip
             self.wfile.write(b"0\r\n\r\n")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import random
 import re
+import shutil
 import subprocess
 import sys
 import time
@@ -74,7 +75,8 @@ def test_with_thirty_percent_faults_every_request_succeeds_once_and_no_key_is_on
         for r in job_records(sweep_folders(tmp_path)[0])
         for name in ("llm_calls", "judge_llm_calls")
     )
-    assert paid <= sum(server.whole.values())
+    # Beside them, calls may have been charged that were cut, empty, too late or reset.
+    assert sum(server.whole.values()) <= paid <= sum(server.calls.values())
     assert all(f"Bearer {KEY}" in headers.values() for headers in server.headers)
     for file in tmp_path.rglob("*"):
         if file.is_file():
@@ -101,6 +103,8 @@ def test_batch_mode_judges_all_jobs_at_the_end_and_writes_the_verdicts_back(tmp_
         (folder,) = sweep_folders(tmp_path)
         # What the answers cost stays on record when the verdicts come.
         assert sum(r["metrics"]["llm_calls"] for r in job_records(folder)) == before - len(judged)
+        # Each request is one job's, the repeated ones too.
+        assert sum(r["metrics"]["judge_llm_calls"] for r in job_records(folder)) == len(judged)
         again = subprocess.run(
             [sys.executable, "-m", "ragauge.sweep", str(folder)], cwd=tmp_path, capture_output=True, text=True
         )
@@ -144,6 +148,42 @@ def test_a_dry_run_tells_what_the_sweep_needs_and_calls_nobody(tmp_path) -> None
         sweep(tmp_path, server, *arguments)
         answered = [p for p in server.whole if "label" not in p]
         assert len(answered) == 30
+
+
+def needed(done: subprocess.CompletedProcess[str]) -> int:
+    """The calls that a dry run of a sweep says would be made."""
+    assert done.returncode == 0, done.stderr
+    (line,) = [line for line in done.stdout.splitlines() if " job(s) would need " in line]
+    return sum(int(n.replace(",", "")) for n in re.findall(r": ([\d,]+) calls", line))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("mode", ["single", "batch"])
+def test_the_dry_run_of_a_finished_sweep_needs_nothing_and_of_a_part_what_is_missing(tmp_path, mode) -> None:
+    def arguments(retrievers: str, n_tokens: str) -> list[str]:
+        judging = [f"judge.mode={mode}", "judge.repeat=3"]
+        return [f"retriever={retrievers}", f"n_tokens={n_tokens}", "dataset.limit=8", *judging]
+
+    whole = arguments("bm25,mlq,none", "100,300")
+    with ChatServer(reply) as server:
+        # A part of the sweep is there, its llm has answered all; then the store loses answers and verdicts.
+        assert sweep(tmp_path, server, *arguments("bm25,mlq,none", "100")).returncode == 0
+        first = sum(server.calls.values())
+        assert needed(sweep(tmp_path, server, *arguments("bm25,mlq,none", "100"), "dry_run=true")) == 0
+        for stage in ("answers", "verdicts", "run"):
+            shutil.rmtree(tmp_path / ".ragauge" / stage, ignore_errors=True)
+        assert needed(sweep(tmp_path, server, *arguments("bm25,mlq,none", "100"), "dry_run=true")) == 0
+        missing = needed(sweep(tmp_path, server, *whole, "dry_run=true"))
+        assert sum(server.calls.values()) == first
+        assert sweep(tmp_path, server, *whole).returncode == 0
+        asked = sum(server.calls.values()) - first
+        # Equal answers at both budgets would be judged once, which a dry run cannot know.
+        assert 0 < asked <= missing
+        assert needed(sweep(tmp_path, server, *whole, "dry_run=true")) == 0
+        assert sum(server.calls.values()) == first + asked
+        records = job_records(sweep_folders(tmp_path)[-2])
+        counts = ("llm_calls", "judge_llm_calls", "retriever_llm_calls")
+        assert sum(r["metrics"].get(name, 0) for r in records for name in counts) == asked
 
 
 @pytest.mark.slow

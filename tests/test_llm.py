@@ -270,25 +270,28 @@ def test_a_kill_at_any_moment_loses_only_the_calls_in_flight(
 
 
 def _finished(llm: ChatLLM, prompts: list[str], store: Store) -> list[str]:
-    return [p for p in prompts if llm.estimate([p], store)["calls"] == 0]
+    replies = llm.known(prompts, store)
+    return [p for p, reply in zip(prompts, replies, strict=True) if reply is not None]
 
 
 # --- money --------------------------------------------------------------------------------------------
 
 
-def test_estimates_count_distinct_requests_that_are_not_in_the_ledger(store: Store) -> None:
+def test_needs_tell_which_requests_the_ledger_answers_and_what_the_others_would_cost(store: Store) -> None:
     llm = fake("one", price={"prompt": 1.0, "completion": 2.0}, expected_tokens=10)
     llm.ask(["known"], store, "answers")
-    seen: set[str] = set()
     prompts = ["known", "x" * 400, "x" * 400, "y" * 41]
-    assert llm.estimate(prompts, store, seen=seen) == {
-        "calls": 2,
-        "calls_cached": 2,
-        "prompt_tokens": 100 + 11,
-        "completion_tokens": 20,
-        "cost_usd": pytest.approx((111 * 1 + 20 * 2) / 1e6),
-    }
-    assert llm.estimate(["y" * 41, "z"], store, seen=seen)["calls"] == 1
+    rows = llm.needs_of(prompts, store)
+    assert rows["known"].tolist() == [True, False, False, False]
+    assert rows["exact"].all()
+    assert rows["key"].nunique() == 3
+    assert rows["prompt_tokens"].tolist() == [2, 100, 100, 11]
+    assert rows["completion_tokens"].tolist() == [10] * 4
+    assert rows["cost_usd"].tolist() == pytest.approx([(n + 20) / 1e6 for n in (2, 100, 100, 11)])
+    assert not llm.needs_of(["known"], store, salt="again")["known"].any()
+    assert [reply and (reply.text, reply.cached) for reply in llm.known(prompts, store)] == [
+        ("one", True), None, None, None,
+    ]  # fmt: skip
     assert len(open_ledger(store.root / "ledger.db")) == 1
 
 

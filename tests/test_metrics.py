@@ -127,10 +127,25 @@ def test_cached_replies_are_counted_apart_and_cost_nothing() -> None:
     assert metrics.costs(frame) == {
         "llm_calls": 2,
         "llm_calls_cached": 1,
+        "llm_usage_unknown": 0,
         "prompt_tokens": 30,
         "completion_tokens": 5,
         "cost_usd": 0.75,
     }
+
+
+def test_calls_are_counted_where_the_server_tells_no_tokens() -> None:
+    frame = replies(
+        ("q1", 0, 0, 0.5, False),  # its usage is not known
+        ("q2", 0, 0, 0.75, False),  # answered at the third call, two of unknown usage
+        ("q3", 0, 0, 0.0, True),
+        ("q4", 0, 0, 0.0, False),
+        calls=[1, 3, 1, 0],
+        usage_unknown=[1, 2, 1, 0],
+    )
+    found = metrics.costs(frame)
+    assert (found["llm_calls"], found["llm_calls_cached"], found["llm_usage_unknown"]) == (4, 1, 3)
+    assert found["cost_usd"] == 1.25
 
 
 def test_verdicts_of_one_request_are_one_call() -> None:
@@ -145,6 +160,7 @@ def test_verdicts_of_one_request_are_one_call() -> None:
     assert metrics.costs(frame, "judge_") == {
         "judge_llm_calls": 1,
         "judge_llm_calls_cached": 1,
+        "judge_llm_usage_unknown": 0,
         "judge_prompt_tokens": 20,
         "judge_completion_tokens": 2,
         "judge_cost_usd": 1.0,

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import asyncio
 import dataclasses
-import email.utils
 import functools
 import importlib
 import json
@@ -19,14 +18,23 @@ import time
 import uuid
 from collections.abc import Coroutine, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from ragauge.errors import ConfigError, GateError, MissingError, RagaugeError
 from ragauge.ledger import Call, Ledger
 from ragauge.parts import Reply
 from ragauge.progress import progress
 from ragauge.redact import redact
+from ragauge.replies import (
+    Received,
+    as_cached,
+    as_reply,
+    may_have_cost,
+    read_message,
+    retry_after,
+    status_of,
+    with_call,
+)
 from ragauge.store import canonical_json
 
 if TYPE_CHECKING:
@@ -38,33 +46,11 @@ log = logging.getLogger(__name__)
 
 T = TypeVar("T")
 
-CUT = "cut at the token limit"
-_CUT_REASONS = frozenset({"length", "max_tokens", "MAX_TOKENS"})
-# Their complete replies say why they ended; one that does not was cut by the connection.
-_SAY_WHY_THEY_END = ("langchain_openai", "langchain_ollama")
-
 # Every call would fail: wrong key, no right, no such model or path, nothing left to pay with.
 _FATAL = frozenset({401, 402, 403, 404, 405, 407})
 # Client errors that pass with time; any other 4xx is this request's own fault.
 _PASSING = frozenset({408, 409, 425, 429})
 _LOCAL_KEY = "EMPTY"  # what servers that check no key are sent; the clients refuse an empty one
-
-
-def as_reply(call: Call) -> Reply:
-    """The reply that a finished call is."""
-    return Reply(
-        text=call.text,
-        error=CUT if call.finish in _CUT_REASONS else None,
-        prompt_tokens=call.prompt_tokens,
-        completion_tokens=call.completion_tokens,
-        cost_usd=call.cost_usd,
-        seconds=call.seconds,
-    )
-
-
-def as_cached(reply: Reply) -> Reply:
-    """The reply as it is when nobody had to pay for it: marked, with its tokens, at no cost and time."""
-    return dataclasses.replace(reply, cost_usd=0.0, seconds=0.0, cached=True)
 
 
 class _Stop(Exception):
@@ -76,11 +62,16 @@ class _Stop(Exception):
 
 
 class _Failed(Exception):
-    """One attempt that gave no reply; `wait` is what the server asked for, None where a retry is no use."""
+    """One attempt that gave no answer; `wait` is what the server asked for, None where a retry is no use.
 
-    def __init__(self, why: str, wait: float | None = 0.0) -> None:
+    `charged` is whether it cost something, or may have.
+    """
+
+    def __init__(self, why: str, wait: float | None = 0.0, charged: bool = False) -> None:
         super().__init__(why)
         self.wait = wait
+        self.charged = charged
+        self.call: Call | None = None
 
 
 @dataclass
@@ -116,6 +107,8 @@ class Batch:
     failed_in_a_row: int = 0
     stop: RagaugeError | None = None
     replies: dict[str, Reply] = field(default_factory=dict)
+    guessed: list[float] = field(default_factory=list)  # costs of calls whose usage is not known
+    exceeding: list[str] = field(default_factory=list)  # calls that used more than they could, in words
 
     async def run(self, jobs: Sequence[tuple[str, str, str]]) -> dict[str, Reply]:
         """The reply of every (key, request, prompt)."""
@@ -132,6 +125,7 @@ class Batch:
             finally:
                 for worker in workers:
                     worker.cancel()
+                self._tell_usage()
         if self.stop is not None:
             raise self.stop
         return self.replies
@@ -177,30 +171,23 @@ class Batch:
                 call = await self._attempt(key, request, prompt, model)
             except _Failed as failure:
                 error = f"{attempt + 1} attempt(s), the last: {failure}"
-                if failure.wait is None or failure.wait > llm.max_wait:
-                    break
-                if failure.wait:
-                    gate.pause(failure.wait)
-                if attempt < llm.retries:
-                    log.debug("%s: %s; asked again", self.what, error)
-                    longest = min(llm.max_wait, llm.backoff * 2**attempt)
-                    await asyncio.sleep(failure.wait + random.uniform(0, longest))
-                continue
-            finally:
-                self.reserved -= bound
-            self.spent += call.cost_usd
-            paid = dataclasses.replace(
-                paid,
-                prompt_tokens=paid.prompt_tokens + call.prompt_tokens,
-                completion_tokens=paid.completion_tokens + call.completion_tokens,
-                cost_usd=paid.cost_usd + call.cost_usd,
-            )
-            if call.text is not None:
+                paid = paid if failure.call is None else with_call(paid, failure.call)
+                wait = failure.wait
+            else:
                 self.failed_in_a_row = 0
                 return dataclasses.replace(
-                    paid, text=call.text, error=as_reply(call).error, seconds=call.seconds
+                    with_call(paid, call), text=call.text, error=as_reply(call).error, seconds=call.seconds
                 )
-            error = f"{attempt + 1} attempt(s), the last: an empty reply"
+            finally:
+                self.reserved -= bound
+            if wait is None or wait > llm.max_wait:
+                break
+            if wait:
+                gate.pause(wait)
+            if attempt < llm.retries:
+                log.debug("%s: %s; asked again", self.what, error)
+                longest = min(llm.max_wait, llm.backoff * 2**attempt)
+                await asyncio.sleep(wait + random.uniform(0, longest))
         self._count_failure(error)
         return dataclasses.replace(paid, error=error, seconds=time.monotonic() - began)
 
@@ -223,7 +210,7 @@ class Batch:
         limit = self.llm.max_cost_usd
         if limit is None:
             return 0.0
-        bound = self.llm.cost_bound(prompt)
+        bound = self.llm.cost_bound(prompt, self.options)
         while (spent := self.ledger.spent(self.llm.budget_name)) + bound <= limit:
             if spent + self.reserved + bound <= limit:
                 self.reserved += bound
@@ -237,101 +224,98 @@ class Batch:
         )
 
     async def _attempt(self, key: str, request: str, prompt: str, model: Any) -> Call:
-        """One call, in the ledger when this returns; _Failed without a reply, _Stop where none can come."""
+        """One call; _Failed where it gave no answer, _Stop where none can come.
+
+        Whatever was charged, or may have been, is in the ledger before the reply is judged.
+        """
         began = time.monotonic()
+        received, failed = None, None
         try:
             message = await asyncio.wait_for(
                 model.ainvoke([("human", prompt)], **self.options), self.llm.timeout
             )
-            text, finish, prompt_tokens, completion_tokens = _read_message(message, self.llm.chat["_target_"])
-        except _Failed:
-            raise
+            received = read_message(message, self.llm.chat["_target_"])
         except TimeoutError:
-            raise _Failed(f"no reply within {self.llm.timeout:g} s") from None
+            failed = _Failed(f"no reply within {self.llm.timeout:g} s", charged=True)
         except Exception as error:
-            self._classify(error)
+            failed = self._failed(error)
+        if received is not None and received.refused is not None:
+            failed = _Failed(received.refused, charged=True)
+        if failed is None or failed.charged:
+            call = self._charged(key, request, prompt, received, failed, time.monotonic() - began)
+            if failed is None:
+                return call
+            failed.call = call
+        raise failed
+
+    def _charged(
+        self,
+        key: str,
+        request: str,
+        prompt: str,
+        received: Received | None,
+        failed: _Failed | None,
+        seconds: float,
+    ) -> Call:
+        """The attempt as a call in the ledger; what is not known of its usage is charged at its bound."""
+        llm = self.llm
+        told = (None, None) if received is None else (received.prompt_tokens, received.completion_tokens)
+        bounds = llm.token_bounds(prompt, self.options)
+        prompt_tokens, completion_tokens = (
+            bound if n is None else n for n, bound in zip(told, bounds, strict=True)
+        )
         call = Call(
-            # An empty reply was paid for but is nothing to find again.
-            key=key if text.strip() else f"{key[:48]}-empty-{uuid.uuid4().hex}",
+            # What is no answer was paid for, but is nothing to find again.
+            key=key if failed is None else f"{key[:48]}-unanswered-{uuid.uuid4().hex}",
             request=request,
-            text=text if text.strip() else None,
-            finish=finish,
-            prompt_tokens=prompt_tokens,
-            completion_tokens=completion_tokens,
-            cost_usd=self.llm.cost(prompt_tokens, completion_tokens),
-            seconds=time.monotonic() - began,
-            budget=self.llm.budget_name,
+            text=None if failed is not None or received is None else received.text,
+            finish=str(failed) if received is None else received.finish,
+            prompt_tokens=told[0] or 0,
+            completion_tokens=told[1] or 0,
+            cost_usd=llm.cost(prompt_tokens, completion_tokens),
+            seconds=seconds,
+            budget=llm.budget_name,
+            usage_unknown=None in told,
         )
         self.ledger.add(call)
+        self.spent += call.cost_usd
+        if call.usage_unknown:
+            self.guessed.append(call.cost_usd)
+        for n, bound, what in zip(told, bounds, ("prompt", "completion"), strict=True):
+            if n is not None and n > bound:
+                self.exceeding.append(f"{n} {what} tokens where {bound} were the most")
         return call
 
-    def _classify(self, error: Exception) -> NoReturn:
+    def _tell_usage(self) -> None:
+        """Warns once of calls whose usage is not known, and once of those that used more than their bound."""
+        if self.guessed:
+            log.warning(
+                "%s: of %d call(s) the server told no usage; each counts at the most it can cost, %.4f USD "
+                "together",
+                self.what, len(self.guessed), sum(self.guessed),
+            )  # fmt: skip
+        if self.exceeding and self.llm.price is not None:
+            log.warning(
+                "%s: %d count(s) of tokens are above the bound that max_cost_usd reckons with, such as %s; "
+                "they are charged as told",
+                self.what, len(self.exceeding), self.exceeding[0],
+            )  # fmt: skip
+
+    def _failed(self, error: Exception) -> _Failed:
+        """The failed attempt that an error means; raises _Stop where every call would fail."""
         why = redact(f"{type(error).__name__}: {error}")[:500]
-        status = _status(error)
+        status = status_of(error)
         if status in _FATAL or (status == 429 and "insufficient_quota" in str(error)):
             raise _Stop(ConfigError(f"{self.what}: {self._where()} refuses with {status}: {why}")) from None
-        if isinstance(error, UnicodeError) or (
+        if isinstance(error, UnicodeEncodeError) or (
             status is not None and 400 <= status < 500 and status not in _PASSING
         ):
-            raise _Failed(why, wait=None) from None
-        raise _Failed(why, wait=_retry_after(error)) from None
+            return _Failed(why, wait=None)
+        return _Failed(why, wait=retry_after(error), charged=may_have_cost(error))
 
     def _where(self) -> str:
         address = self.llm.chat.get("base_url")
         return f"model {self.llm.model_name}" + (f" at {redact(str(address))}" if address else "")
-
-
-def _read_message(message: Any, target: str) -> tuple[str, str, int, int]:
-    """Text, reason of ending, prompt and completion tokens of a message; _Failed if the connection cut it."""
-    about = message.response_metadata or {}
-    finish = next((about[k] for k in ("finish_reason", "done_reason", "stop_reason") if about.get(k)), None)
-    if finish is None and target.startswith(_SAY_WHY_THEY_END):
-        raise _Failed("the connection ended before the reply did")
-    usage = message.usage_metadata or {}
-    return (
-        str(message.text),
-        str(finish or ""),
-        int(usage.get("input_tokens") or 0),
-        int(usage.get("output_tokens") or 0),
-    )
-
-
-def _chain(error: BaseException) -> Iterator[BaseException]:
-    """The error and what it came from, the suppressed contexts included."""
-    seen: set[int] = set()
-    at: BaseException | None = error
-    while at is not None and id(at) not in seen:
-        seen.add(id(at))
-        yield at
-        at = at.__cause__ or at.__context__
-
-
-def _status(error: Exception) -> int | None:
-    for link in _chain(error):
-        for holder in (link, getattr(link, "response", None)):
-            status = getattr(holder, "status_code", None)
-            if isinstance(status, int) and status >= 400:
-                return status
-    return None
-
-
-def _retry_after(error: Exception) -> float:
-    """Seconds that the server asks to wait, 0 where it does not say."""
-    for link in _chain(error):
-        headers = getattr(getattr(link, "response", None), "headers", None)
-        value = headers.get("retry-after") if headers is not None else None
-        if value is None:
-            continue
-        try:
-            return max(0.0, float(value))
-        except ValueError:
-            try:
-                until = email.utils.parsedate_to_datetime(value)
-            except ValueError:
-                return 0.0
-            until = until if until.tzinfo else until.replace(tzinfo=UTC)
-            return max(0.0, (until - datetime.now(UTC)).total_seconds())
-    return 0.0
 
 
 def _api_key(llm: ChatLLM) -> str | None:

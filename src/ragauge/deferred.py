@@ -9,13 +9,14 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
 import pandas as pd
 
 from ragauge import metrics, track
+from ragauge.chat_use import Unasked
 from ragauge.errors import RagaugeError
 from ragauge.job import (
     RECORD_FILE,
@@ -27,6 +28,7 @@ from ragauge.job import (
     sample_topics,
     write_json,
 )
+from ragauge.needs import before_judging, gathered, of_judge, to_ask
 from ragauge.parts import identity
 from ragauge.pipeline import Pipeline
 from ragauge.store import canonical_json
@@ -40,6 +42,54 @@ def judge_deferred(records: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
     """
     waiting = [record for record in records if record.get("deferred")]
     jobs = {int(record["number"]): _job(record) for record in waiting}
+    done = {}
+    for numbers in _groups(jobs):
+        pipelines = {number: jobs[number][0] for number in numbers}
+        one, cfg, _ = jobs[numbers[0]]
+        predictor = fitting_predictor(one, cfg) if one.sampled_by_prediction else None
+        sample_topics(list(pipelines.values()), predictor)
+        judged = _judged(pipelines) if _in_batches(one) else _Judged({}, {}, {})
+        for number in numbers:
+            record = next(r for r in waiting if int(r["number"]) == number)
+            done[number] = _finish(record, *jobs[number], judged)
+    return [done.get(int(record["number"]), record) for record in records]
+
+
+def needs_together(records: Sequence[dict[str, Any]]) -> pd.DataFrame:
+    """What judging the jobs of a dry run together would need (see ragauge.needs)."""
+    jobs = {int(r["number"]): _job(r) for r in records if r.get("judged_later")}
+    found: list[pd.DataFrame] = []
+    for numbers in _groups(jobs):
+        pipelines = {number: jobs[number][0] for number in numbers}
+        one, cfg, _ = jobs[numbers[0]]
+        answers = {number: before_judging(pipeline)[1] for number, pipeline in pipelines.items()}
+        known = {number: frame for number, frame in answers.items() if frame is not None}
+        if not known or one.parts.judge.kind != "chat":
+            continue
+        sampled = True
+        try:
+            predictor = fitting_predictor(one, cfg) if one.sampled_by_prediction else None
+            sample_topics(list(pipelines.values()), predictor)
+        except Unasked:  # which topics depends on what is retrieved: as many others stand for them
+            sampled = False
+        if _in_batches(one):
+            candidates = [to_ask(pipelines[n], frame).assign(candidate=str(n)) for n, frame in known.items()]
+            judge: Any = one.parts.judge
+            topics, evidence = one.dataset.frame("topics"), one.dataset.frame("evidence")
+            together = pd.concat(candidates, ignore_index=True)
+            asked = [judge.needs(topics, evidence, together, one.tools, repeat=True).assign(who="judge")]
+        else:
+            asked = [of_judge(pipelines[n], frame) for n, frame in known.items()]
+        found += [frame.assign(exact=frame["exact"] & sampled) for frame in asked]
+    return gathered(found)
+
+
+def _in_batches(pipeline: Pipeline) -> bool:
+    return getattr(pipeline.parts.judge, "mode", "") == "batch"
+
+
+def _groups(jobs: Mapping[int, tuple[Pipeline, Any, JobFolder]]) -> list[list[int]]:
+    """The numbers of the jobs that share judge, sample and dataset."""
     groups: dict[str, list[int]] = {}
     for number, (pipeline, cfg, _) in jobs.items():
         sample = None if pipeline.sample is None else asdict(pipeline.sample)
@@ -47,18 +97,7 @@ def judge_deferred(records: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
             [identity(pipeline.parts.judge), pipeline.dataset.digest, sample, cfg.predictor]
         )
         groups.setdefault(same, []).append(number)
-    done = {}
-    for numbers in groups.values():
-        pipelines = {number: jobs[number][0] for number in numbers}
-        one, cfg, _ = jobs[numbers[0]]
-        predictor = fitting_predictor(one, cfg) if one.sampled_by_prediction else None
-        sample_topics(list(pipelines.values()), predictor)
-        batch = getattr(one.parts.judge, "mode", "") == "batch"
-        verdicts, stability = _verdicts(pipelines) if batch else ({}, {})
-        for number in numbers:
-            record = next(r for r in waiting if int(r["number"]) == number)
-            done[number] = _finish(record, *jobs[number], verdicts.get(number), stability)
-    return [done.get(int(record["number"]), record) for record in records]
+    return list(groups.values())
 
 
 def _job(record: Mapping[str, Any]) -> tuple[Pipeline, Any, JobFolder]:
@@ -73,8 +112,16 @@ def _job(record: Mapping[str, Any]) -> tuple[Pipeline, Any, JobFolder]:
     return make_pipeline(cfg, folder), cfg, folder
 
 
-def _verdicts(pipelines: Mapping[int, Pipeline]) -> tuple[dict[int, pd.DataFrame], dict[str, float]]:
-    """The verdicts of every job, and how stable the judge's labels are where that is measured."""
+@dataclass(frozen=True)
+class _Judged:
+    """What judging jobs together gave: verdicts and repeated verdicts by job, and how stable labels are."""
+
+    verdicts: Mapping[int, pd.DataFrame]
+    repeated: Mapping[int, pd.DataFrame]
+    stability: Mapping[str, float]
+
+
+def _judged(pipelines: Mapping[int, Pipeline]) -> _Judged:
     one = next(iter(pipelines.values()))
     topics, evidence = one.dataset.frame("topics"), one.dataset.frame("evidence")
     candidates = pd.concat(
@@ -87,12 +134,16 @@ def _verdicts(pipelines: Mapping[int, Pipeline]) -> tuple[dict[int, pd.DataFrame
     judge: Any = one.parts.judge
     asked = candidates[["qid", "candidate", "answer"]]
     verdicts = judge.judge_candidates(topics, evidence, asked, one.tools)
-    stability = judge.judge_again(topics, evidence, asked, verdicts, one.tools)
+    stability, repeated = judge.judge_again(topics, evidence, asked, verdicts, one.tools)
     verdicts = verdicts.merge(
         candidates[["qid", "candidate", "n_tokens"]], on=["qid", "candidate"], validate="one_to_one"
     )
     by_job = {int(str(number)): rows for number, rows in verdicts.groupby("candidate")}
-    return {n: by_job[n].drop(columns="candidate").reset_index(drop=True) for n in pipelines}, stability
+    return _Judged(
+        {n: by_job[n].drop(columns="candidate").reset_index(drop=True) for n in pipelines},
+        {int(str(number)): rows for number, rows in repeated.groupby("candidate")},
+        stability,
+    )
 
 
 def _finish(
@@ -100,16 +151,18 @@ def _finish(
     pipeline: Pipeline,
     cfg: Any,
     folder: JobFolder,
-    verdicts: pd.DataFrame | None,
-    stability: Mapping[str, float],
+    judged: _Judged,
 ) -> dict[str, Any]:
     """Logs a job's verdicts into its run; the record as it is now, on disk, too."""
     tracker = track.Tracker(track.tracking_uri(cfg.tracking.uri), record["experiment"])
     try:
         with tracker.resume(record["run_id"]) as run:
-            if verdicts is not None:
-                pipeline.set_verdicts(verdicts)
-            values = {**log_verdicts(pipeline, cfg, folder, run, record), **stability}
+            if folder.number in judged.verdicts:
+                pipeline.set_verdicts(judged.verdicts[folder.number])
+            values = {**log_verdicts(pipeline, cfg, folder, run, record), **judged.stability}
+            if folder.number in judged.repeated:
+                for name, value in metrics.costs(judged.repeated[folder.number], "judge_").items():
+                    values[name] += value
             run.metrics(values)
         # An earlier attempt may have left its failure.
         record = {**record, "status": "FINISHED", "exit_code": 0, "deferred": False}

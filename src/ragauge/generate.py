@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 import pandas as pd
@@ -15,6 +15,9 @@ from ragauge.llm import CUT, ChatLLM
 from ragauge.parts import Reply, Tools
 from ragauge.prompts import fill, load_prompt
 from ragauge.sentences import sentence_spans
+
+if TYPE_CHECKING:
+    from ragauge.store import Store
 
 _ROWS_AT_ONCE = 1 << 16  # pairs of vectors that are multiplied at a time: 100 MB of 384 floats each
 
@@ -72,6 +75,11 @@ class ChatGenerator(ChatLLM):
         """Frame `answers`; status ok, cut or missing."""
         replies = self.ask(self.prompts(topics, contexts), tools.store, "answers")
         return _answers(contexts, replies)
+
+    def known_answers(self, topics: pd.DataFrame, contexts: pd.DataFrame, store: Store) -> pd.DataFrame:
+        """Frame `answers` as far as the ledger holds it; the others are missing, and nobody is asked."""
+        replies = self.known(self.prompts(topics, contexts), store)
+        return _answers(contexts, [reply or Reply(None) for reply in replies])
 
 
 @dataclass(frozen=True)
@@ -175,5 +183,7 @@ def _answers(contexts: pd.DataFrame, replies: Sequence[Reply], no_reply: str = "
             "cost_usd": np.array([r.cost_usd for r in replies], dtype=float),
             "seconds": np.array([r.seconds for r in replies], dtype=float),
             "cached": np.array([r.cached for r in replies], dtype=bool),
+            "calls": np.array([r.calls for r in replies], dtype=np.int64),
+            "usage_unknown": np.array([r.usage_unknown for r in replies], dtype=np.int64),
         }
     )

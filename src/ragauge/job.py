@@ -9,6 +9,7 @@ import os
 import shutil
 import time
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -16,12 +17,13 @@ from typing import TYPE_CHECKING, Any
 import pandas as pd
 
 from ragauge import metrics, rerun, track, views
+from ragauge.chat_use import Unasked
 from ragauge.config import GROUPS, check_values, settle
 from ragauge.errors import ConfigError, GateError, RagaugeError
 from ragauge.estimate.predictor import PROBABILITY_COLUMNS
 from ragauge.frames import JUDGE_CLASSES
 from ragauge.human import with_human_labels
-from ragauge.needs import describe_needs, needs
+from ragauge.needs import describe_needs, needs, summary
 from ragauge.packages import config_packages
 from ragauge.parts import identity
 from ragauge.prediction import check_settings, predict, predict_right, settings_of
@@ -36,6 +38,7 @@ log = logging.getLogger(__name__)
 
 RECORD_FILE = "job.json"
 OUTCOMES_FILE = "outcomes.parquet"
+NEEDS_FILE = "needs.parquet"
 _TABLE_TOPICS = 1000  # above this many topics the table holds chunks and lengths instead of contexts
 _TABLE_CHUNKS = 10
 # Of the per-question table, where a sample was judged or people gave labels.
@@ -151,8 +154,7 @@ def _run(cfg: DictConfig, folder: JobFolder, record: dict[str, Any]) -> None:
     start = time.perf_counter()
     plain: dict[str, Any] = OmegaConf.to_container(cfg, resolve=True)  # type: ignore[assignment]
     if cfg.dry_run:
-        record |= {"status": "DRY RUN", "needs": needs(make_pipeline(cfg, folder))}
-        print(f"{record['name']:<32} {describe_needs(record['needs'])}")
+        _dry_run(cfg, folder, record)
         return
     # The config error of a single job leaves no run behind; in a sweep every job has its run.
     ready = _prepared(cfg, folder) if folder.sweep is None else None
@@ -179,14 +181,14 @@ def _run(cfg: DictConfig, folder: JobFolder, record: dict[str, Any]) -> None:
                 log.info("  %s", line)
         for reason in pipeline.dataset.frame("skipped")["skipped"]:
             log.warning("skipped: %s", reason)
-        # Both need what other jobs of the sweep retrieved or answered.
-        together = getattr(pipeline.parts.judge, "mode", "") == "batch" or pipeline.sampled_by_prediction
-        record["deferred"] = folder.sweep is not None and together
+        record["deferred"] = _judged_later(pipeline, folder)
         retrieval = _log_retrieval(pipeline, cfg, folder, run, record)
         run.metrics(retrieval, {"ir_score_at_n": record["ir_score_at_n"]})
         if "chat" in (pipeline.parts.llm.kind, pipeline.parts.judge.kind):
             run.flush()  # an LLM may take hours
         values = metrics.costs(pipeline.answers)
+        if pipeline.shared_chat is not None and "chat" in pipeline.parts.retriever.uses:
+            values |= metrics.costs(pipeline.shared_chat.replies(), "retriever_")
         if record["deferred"]:
             record["entries_used"] = sorted(pipeline.store.used)
             run.tag(track.entries_tag(record["entries_used"]))
@@ -211,6 +213,26 @@ def _run(cfg: DictConfig, folder: JobFolder, record: dict[str, Any]) -> None:
         print(rerun.summary(comparison))
     if not record["deferred"]:
         check_gates(dict(cfg.gate), values)
+
+
+def _dry_run(cfg: DictConfig, folder: JobFolder, record: dict[str, Any]) -> None:
+    """Prints and records what the job would need; a sweep's end adds what judging together would."""
+    pipeline, predictor = _prepared(cfg, folder)
+    later = _judged_later(pipeline, folder)
+    if not later:
+        with suppress(Unasked):  # without its contexts a job's topics are a uniform sample
+            sample_topics([pipeline], predictor)
+    asked = needs(pipeline, judging=not later)
+    folder.path.mkdir(parents=True, exist_ok=True)
+    asked.to_parquet(folder.path / NEEDS_FILE, index=False)
+    record |= {"status": "DRY RUN", "needs": summary(asked), "judged_later": later}
+    print(f"{record['name']:<32} {describe_needs(record['needs'])}{', then the judge' if later else ''}")
+
+
+def _judged_later(pipeline: Pipeline, folder: JobFolder) -> bool:
+    """Whether judging needs what other jobs of the sweep retrieved or answered."""
+    together = getattr(pipeline.parts.judge, "mode", "") == "batch" or pipeline.sampled_by_prediction
+    return folder.sweep is not None and together
 
 
 def _prepared(cfg: DictConfig, folder: JobFolder) -> tuple[Pipeline, Any]:

@@ -55,9 +55,9 @@ _ADD = """INSERT INTO calls (key, request, reply, cost_usd, budget)
 class Call:
     """One finished call: what was asked (JSON, without keys) and what came back.
 
-    `text` is None for a reply that was paid for and held no text: it counts as spent and answers nothing.
+    `text` is None for what was paid for, or may have been, and is no answer: it counts as spent, no more.
     `finish` is the server's reason for ending, `seconds` the time it took, `budget` the name under which its
-    cost is summed.
+    cost is summed. `usage_unknown`: the server did not tell all tokens, and the cost is the most it can be.
     """
 
     key: str
@@ -69,6 +69,7 @@ class Call:
     cost_usd: float
     seconds: float
     budget: str
+    usage_unknown: bool = False
 
 
 class Ledger:
@@ -119,6 +120,7 @@ class Ledger:
                 "prompt_tokens": call.prompt_tokens,
                 "completion_tokens": call.completion_tokens,
                 "seconds": round(call.seconds, 4),
+                **({"usage_unknown": True} if call.usage_unknown else {}),
             }
         )
         row = {

@@ -14,14 +14,17 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from ragauge.calls import CUT, Batch, as_cached, as_reply, run_batch
+from ragauge.calls import Batch, run_batch
 from ragauge.errors import ConfigError
 from ragauge.ledger import Ledger, open_ledger
 from ragauge.parts import Reply, runtime
 from ragauge.redact import refuse_secrets
+from ragauge.replies import CUT, as_cached, as_repeated, as_reply
 from ragauge.store import canonical_json
 
 if TYPE_CHECKING:
+    import pandas as pd
+
     from ragauge.store import Store
 
 __all__ = ["CONNECTION_KEYS", "CUT", "ChatLLM"]
@@ -38,6 +41,7 @@ CONNECTION_KEYS = frozenset(
 )
 _OUTPUT_LIMITS = ("max_tokens", "max_completion_tokens", "num_predict", "max_output_tokens", "max_new_tokens")
 _OUTPUT_BOUND = 4096  # completion tokens assumed at most where the config sets no limit
+_PROMPT_MARGIN = 64  # prompt tokens beside the prompt's own: the chat template's
 _CHARACTERS_PER_TOKEN = 4  # of English text, for estimates before a call
 _PROCESS = f"process-{uuid.uuid4().hex}"
 
@@ -155,40 +159,54 @@ class ChatLLM:
             fresh = run_batch(batch.run(jobs))
         cached = {key: as_cached(as_reply(call)) for key, call in known.items()}
         return [
-            cached[key]
-            if key in cached
-            else (fresh[key] if first[key] == i or fresh[key].text is None else as_cached(fresh[key]))
+            cached[key] if key in cached else fresh[key] if first[key] == i else as_repeated(fresh[key])
             for i, key in enumerate(keys)
         ]
 
-    def estimate(
+    def known(
         self,
         prompts: Sequence[str],
         store: Store,
         *,
+        salt: str = "",
+        options: Mapping[str, Any] | None = None,
+    ) -> list[Reply | None]:
+        """What `ask` would reply without a call: the ledger's replies, None where there is none."""
+        keys = [_digest(self._request(prompt, salt, options)) for prompt in prompts]
+        found = self._ledger(store).find(list(dict.fromkeys(keys)))
+        return [as_cached(as_reply(found[key])) if key in found else None for key in keys]
+
+    def needs_of(
+        self,
+        prompts: Sequence[str],
+        store: Store,
+        *,
+        salt: str = "",
         options: Mapping[str, Any] | None = None,
         expected_tokens: int | None = None,
-        seen: set[str] | None = None,
-    ) -> dict[str, float]:
-        """What asking would need: {calls, calls_cached, prompt_tokens, completion_tokens, cost_usd}.
+    ) -> pd.DataFrame:
+        """What asking would need, one row per prompt: [key, known, exact, prompt_tokens, completion_tokens,
+        cost_usd].
 
-        Calls are the distinct requests that are not in the ledger. `seen` gathers requests over several
-        estimates: what is in it is not counted again. Tokens are estimates, of 4 characters each.
+        `key` names the request, equal for equal ones; `known` requests are in the ledger. Tokens and cost are
+        those of asking, estimates, of 4 characters a token; `exact` is True, the prompts being what they are.
         """
-        seen = set() if seen is None else seen
-        lengths = {_digest(self._request(prompt, "", options)): len(prompt) for prompt in prompts}
-        known = self._ledger(store).find(list(lengths))
-        todo = [key for key in lengths if key not in known and key not in seen]
-        seen.update(lengths)
-        prompt_tokens = sum(-(-lengths[key] // _CHARACTERS_PER_TOKEN) for key in todo)
-        completion_tokens = len(todo) * (self.expected_tokens if expected_tokens is None else expected_tokens)
-        return {
-            "calls": len(todo),
-            "calls_cached": len(prompts) - len(todo),
-            "prompt_tokens": prompt_tokens,
-            "completion_tokens": completion_tokens,
-            "cost_usd": self.cost(prompt_tokens, completion_tokens),
-        }
+        import pandas as pd
+
+        keys = [_digest(self._request(prompt, salt, options)) for prompt in prompts]
+        known = self._ledger(store).find(list(dict.fromkeys(keys)))
+        tokens = [-(-len(prompt) // _CHARACTERS_PER_TOKEN) for prompt in prompts]
+        expected = self.expected_tokens if expected_tokens is None else expected_tokens
+        return pd.DataFrame(
+            {
+                "key": pd.array(keys, dtype="str"),
+                "known": pd.array([key in known for key in keys], dtype=bool),
+                "exact": pd.array([True] * len(keys), dtype=bool),
+                "prompt_tokens": pd.array(tokens, dtype="int64"),
+                "completion_tokens": pd.array([expected] * len(keys), dtype="int64"),
+                "cost_usd": pd.array([self.cost(n, expected) for n in tokens], dtype=float),
+            }
+        )
 
     def spent(self, store: Store) -> float:
         """US dollars spent so far under the budget's name."""
@@ -200,11 +218,16 @@ class ChatLLM:
             return 0.0
         return (prompt_tokens * self.price["prompt"] + completion_tokens * self.price["completion"]) / 1e6
 
-    def cost_bound(self, prompt: str) -> float:
-        """The most that one call can cost: a byte a prompt token, and the limit of completion tokens."""
+    def token_bounds(self, prompt: str, options: Mapping[str, Any] | None = None) -> tuple[int, int]:
+        """The most prompt and completion tokens of one call: its bytes, and the limit of what is written."""
+        sent = prompt + (canonical_json(options) if options else "")
         limit = max((self.chat.get(key) or 0 for key in _OUTPUT_LIMITS), default=0)
         limit = limit if limit > 0 else _OUTPUT_BOUND
-        return self.cost(len(prompt.encode("utf-8", "replace")) + 64, limit)
+        return len(sent.encode("utf-8", "replace")) + _PROMPT_MARGIN, limit
+
+    def cost_bound(self, prompt: str, options: Mapping[str, Any] | None = None) -> float:
+        """The most that one call can cost, in US dollars, by `token_bounds`."""
+        return self.cost(*self.token_bounds(prompt, options))
 
     def _request(self, prompt: str, salt: str, options: Mapping[str, Any] | None) -> str:
         request: dict[str, Any] = {"chat": self.chat_identity(), "messages": [["human", prompt]]}

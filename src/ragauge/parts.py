@@ -138,7 +138,11 @@ class ChatModel(Protocol):
 
 @dataclass(frozen=True)
 class Reply:
-    """What came back for one request: text, or None and the error."""
+    """What came back for one request: text, or None and the error.
+
+    calls: how often the server was asked and charged for it, or may have, the calls without an answer too.
+    usage_unknown: of how many of them the tokens are not known; their cost is the most they can cost.
+    """
 
     text: str | None
     error: str | None = None
@@ -147,6 +151,8 @@ class Reply:
     cost_usd: float = 0.0
     seconds: float = 0.0
     cached: bool = False
+    calls: int = 0
+    usage_unknown: int = 0
 
 
 @dataclass(frozen=True)

@@ -17,6 +17,7 @@ from typing import Any
 import pandas as pd
 
 from ragauge import frames
+from ragauge.chat_use import SharedChat
 from ragauge.context import build_contexts, contexts_at
 from ragauge.errors import ConfigError, DataError, MissingError
 from ragauge.estimate import choose_topics
@@ -111,9 +112,16 @@ class Pipeline:
     @cached_property
     def tools(self) -> Tools:
         """The shared models that parts may use."""
-        chat = self.parts.llm if self.parts.llm.kind == "chat" else None
-        assert chat is None or isinstance(chat, ChatModel)
-        return Tools(self.store, self.parts.embedder, self.parts.tokenizer, chat)
+        return Tools(self.store, self.parts.embedder, self.parts.tokenizer, self.shared_chat)
+
+    @cached_property
+    def shared_chat(self) -> SharedChat | None:
+        """The job's chat model for parts that ask it beside the llm's own answers; None without one."""
+        llm = self.parts.llm
+        if llm.kind != "chat":
+            return None
+        assert isinstance(llm, ChatModel)
+        return SharedChat(llm)
 
     @cached_property
     def grid(self) -> list[int]:
@@ -280,11 +288,21 @@ class Pipeline:
         """C_N of every topic at this job's n_tokens (frame `contexts`)."""
         return contexts_at(self.context.frame("layouts"), self.context.frame("prefixes"), self.n_tokens)
 
-    @cached_property
-    def answers(self) -> pd.DataFrame:
-        """answers at this job's n_tokens; stored when none is missing."""
+    def contexts_from_ledger(self) -> pd.DataFrame:
+        """`contexts` without a call: Unasked where a retriever would have to ask a chat model for them."""
+        if self.shared_chat is None:
+            return self.contexts
+        self.shared_chat.from_ledger = True
+        try:
+            return self.contexts
+        finally:
+            self.shared_chat.from_ledger = False
+
+    @property
+    def answers_key(self) -> Key:
+        """What the answers depend on."""
         llm = self.parts.llm
-        key = Key(
+        return Key(
             "answers",
             1,
             {"llm": identity(llm), "n_tokens": self.n_tokens, **self._models(llm.uses)},
@@ -294,9 +312,14 @@ class Pipeline:
                 "prefixes": self.context.frame_digest("prefixes"),
             },
         )
+
+    @cached_property
+    def answers(self) -> pd.DataFrame:
+        """answers at this job's n_tokens; stored when none is missing."""
+        llm = self.parts.llm
         frame = self._replies(
             "answers",
-            key,
+            self.answers_key,
             lambda: llm.answer(self.dataset.frame("topics"), self.contexts, self.tools),
             self.contexts["qid"],
         )
@@ -328,12 +351,10 @@ class Pipeline:
             return frame
         return frame[frame["qid"].isin(self.sampled.loc[self.sampled["judged"], "qid"])]
 
-    @cached_property
-    def verdicts(self) -> pd.DataFrame:
-        """verdicts on this job's answers, those to judge; stored when none is missing."""
+    def verdicts_key(self, answers: pd.DataFrame) -> Key:
+        """What the verdicts on these answers depend on."""
         judge = self.parts.judge
-        answers = self.to_judge(self.answers)
-        key = Key(
+        return Key(
             "verdicts",
             1,
             {"judge": identity(judge), **self._models(judge.uses)},
@@ -343,9 +364,15 @@ class Pipeline:
                 "answers": frames.content_digest(answers[["qid", "n_tokens", "answer", "status"]]),
             },
         )
+
+    @cached_property
+    def verdicts(self) -> pd.DataFrame:
+        """verdicts on this job's answers, those to judge; stored when none is missing."""
+        judge = self.parts.judge
+        answers = self.to_judge(self.answers)
         frame = self._replies(
             "verdicts",
-            key,
+            self.verdicts_key(answers),
             lambda: judge.judge(
                 self.dataset.frame("topics"), self.dataset.frame("evidence"), answers, self.tools
             ),

@@ -43,7 +43,8 @@ _DECISIVE = (
 )
 # Metrics of how the work was done, not of what came out.
 _EFFORT = re.compile(
-    r"(judge_)?(llm_calls(_cached)?|prompt_tokens|completion_tokens|cost_usd)|seconds_.*|stages_made|system/.*"
+    r"(judge_|retriever_)?(llm_calls(_cached)?|llm_usage_unknown|prompt_tokens|completion_tokens|cost_usd)"
+    r"|seconds_.*|stages_made|system/.*"
 )
 _EFFORT_TOLD = ("seconds_total", "seconds_jobs", "llm_calls", "judge_llm_calls", "cost_usd", "judge_cost_usd")
 

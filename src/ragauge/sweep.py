@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Any
 import pandas as pd
 
 from ragauge import metrics, report, rerun, study, track, views
-from ragauge.deferred import judge_deferred
+from ragauge.deferred import judge_deferred, needs_together
 from ragauge.errors import DataError, RagaugeError
 from ragauge.estimate import (
     Agreement,
@@ -36,8 +36,8 @@ from ragauge.estimate import (
 from ragauge.estimate.transfer import Transfer, leave_one_out
 from ragauge.frames import JUDGE_CLASSES
 from ragauge.human import human_agreement, human_shares
-from ragauge.job import OUTCOMES_FILE, RECORD_FILE
-from ragauge.needs import describe_needs, total
+from ragauge.job import NEEDS_FILE, OUTCOMES_FILE, RECORD_FILE
+from ragauge.needs import describe_needs, gathered, summary
 from ragauge.prediction import settings_of
 
 if TYPE_CHECKING:
@@ -48,7 +48,10 @@ log = logging.getLogger(__name__)
 
 TRANSFER_GROUPS = ("retriever", "dataset", "chunker", "llm")
 _SHARE_COLUMNS = [*(f"judge_share_{c}" for c in JUDGE_CLASSES), "judge_share_missing"]
-_SUMMED = ("llm_calls", "llm_calls_cached", "prompt_tokens", "completion_tokens", "cost_usd")
+_SUMMED = (
+    *("llm_calls", "llm_calls_cached", "llm_usage_unknown"),
+    *("prompt_tokens", "completion_tokens", "cost_usd"),
+)
 
 
 @dataclass(frozen=True)
@@ -98,9 +101,11 @@ def pool(folder: Path) -> int:
     0 if all jobs finished, the jobs' code if all failures share one, else 1.
     """
     records = _records(folder)
-    dry = [record["needs"] for record in records if record["status"] == "DRY RUN"]
+    dry = [record for record in records if record["status"] == "DRY RUN"]
     if dry:
-        print(f"{len(dry)} job(s) would need {describe_needs(total(dry))}")
+        asked = [pd.read_parquet(Path(record["folder"]) / NEEDS_FILE) for record in dry]
+        sums = summary(gathered([frame for frame in (*asked, needs_together(dry)) if len(frame)]))
+        print(f"{len(dry)} job(s) would need {describe_needs(sums)}")
     records = judge_deferred(records)
     for sweep in _sweeps(records):
         _track(sweep, folder)
@@ -209,8 +214,7 @@ def _track(sweep: Sweep, folder: Path) -> None:
             **estimates.metrics,
             **_transfer_metrics(content.transfers),
             **metrics.agreement(content.agreement),
-            **{key: sum(r["metrics"][key] for r in sweep.records)
-               for name in _SUMMED for key in (name, f"judge_{name}")},
+            **_summed(sweep.records),
             "jobs": len(sweep.records),
             "jobs_failed": len(sweep.failed),
             "seconds_jobs": sum(r["metrics"]["seconds_total"] for r in sweep.records),
@@ -231,6 +235,13 @@ def _track(sweep: Sweep, folder: Path) -> None:
         print("\nagainst the runs that were repeated:", *compared, sep="\n")
     print(f"\n{len(sweep.records)} job(s) done, {len(sweep.failed)} failed; folder {folder}")
     print(_where(first["tracking_uri"], views.page(run.experiment_id, views.CHARTS, "CHART")))
+
+
+def _summed(records: Sequence[Mapping[str, Any]]) -> dict[str, float]:
+    """Calls, tokens and money of all jobs, under the names of the jobs' metrics."""
+    names = [f"{prefix}{name}" for name in _SUMMED for prefix in ("", "judge_", "retriever_")]
+    told = {name for record in records for name in record["metrics"]}
+    return {name: sum(record["metrics"].get(name, 0) for record in records) for name in names if name in told}
 
 
 def pooled(sweep: Sweep) -> report.ReportContent:

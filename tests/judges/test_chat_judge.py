@@ -8,8 +8,8 @@ import pandas as pd
 import pytest
 from sklearn.metrics import cohen_kappa_score
 
-from chat_server import ChatServer, faults_at
-from ragauge import frames, parts
+from chat_server import UNTOLD, ChatServer, faults_at
+from ragauge import frames, metrics, parts
 from ragauge.errors import ConfigError, DataError
 from ragauge.judges import ChatJudge, NoJudge
 from ragauge.judges._chat import VERDICT_SCHEMA, label_stability
@@ -179,6 +179,39 @@ def test_all_candidates_of_a_topic_are_one_request(tools: Tools) -> None:
     assert verdicts["cost_usd"].sum() == pytest.approx(sum(words.values()))
 
 
+def test_a_request_that_several_jobs_share_is_counted_in_one_of_them(tools: Tools) -> None:
+    given = candidates(*[("q1", str(job), f"right {job} 5") for job in range(5)])
+    with ChatServer(reply=honest) as server:
+        part = judge(server.url, mode="batch")
+        of_jobs = [
+            metrics.costs(rows, "judge_")
+            for _, rows in part.judge_candidates(TOPICS, EVIDENCE, given, tools).groupby("candidate")
+        ]
+        assert sum(server.calls.values()) == 1
+    assert [found["judge_llm_calls"] for found in of_jobs] == [1, 0, 0, 0, 0]
+    assert [found["judge_llm_calls_cached"] for found in of_jobs] == [0, 1, 1, 1, 1]
+    assert sum(found["judge_prompt_tokens"] for found in of_jobs) == len(next(iter(server.calls)).split())
+
+
+def test_verdicts_are_counted_where_the_server_tells_no_usage(tools: Tools) -> None:
+    with ChatServer(reply=honest, usage=lambda prompt, n, told: UNTOLD) as server:
+        given = answers(("q1", 1, "right 5"), ("q2", 1, "right 5"))
+        found = metrics.costs(judge(server.url).judge(TOPICS, EVIDENCE, given, tools), "judge_")
+    assert (found["judge_llm_calls"], found["judge_llm_usage_unknown"]) == (2, 2)
+
+
+def test_of_a_reply_that_is_asked_for_once_more_only_what_is_paid_now_counts(tools: Tools) -> None:
+    with ChatServer(reply=_faulty_replies("unreadable", 1)) as server:
+        part = judge(server.url, concurrency=1, retries=0)
+        server.faults = lambda prompt, n: "500" if n else None
+        part.judge(TOPICS, EVIDENCE, answers(("q1", 1, "right 5")), tools)
+        server.faults = lambda prompt, n: None
+        again = part.judge(TOPICS, EVIDENCE, answers(("q1", 1, "right 5")), tools)
+        words = len(next(iter(server.calls)).split())
+    assert metrics.costs(again, "judge_")["judge_prompt_tokens"] == words
+    assert metrics.costs(again, "judge_")["judge_llm_calls"] == 1
+
+
 def test_the_order_of_candidates_depends_on_the_topic_and_moves_when_judged_again(tools: Tools) -> None:
     topics = pd.DataFrame({"qid": [f"q{i}" for i in range(30)], "query": "?", "answer": "x"})
     topics["query"] = topics["qid"]
@@ -249,9 +282,10 @@ def test_a_judge_that_looks_at_the_position_is_found_out(tools: Tools) -> None:
         part = judge(server.url, mode="batch", repeat=5)
         verdicts = part.judge_candidates(topics, evidence, given, tools)
         before = sum(server.calls.values())
-        found = part.judge_again(topics, evidence, given, verdicts, tools)
+        found, second = part.judge_again(topics, evidence, given, verdicts, tools)
         assert sum(server.calls.values()) == before + 5
-        assert part.judge_again(topics, evidence, given, verdicts, tools) == found
+        assert second["calls"].sum() == 5
+        assert part.judge_again(topics, evidence, given, verdicts, tools)[0] == found
         assert sum(server.calls.values()) == before + 5
     assert found == {
         "judge_repeat_pairs": 10.0,
@@ -266,7 +300,7 @@ def test_an_honest_judge_is_stable(mode: Any, tools: Tools) -> None:
     with ChatServer(reply=honest) as server:
         part = judge(server.url, mode=mode, repeat=9)
         verdicts = part.judge_candidates(TOPICS, EVIDENCE, given, tools)
-        found = part.judge_again(TOPICS, EVIDENCE, given, verdicts, tools)
+        found, _ = part.judge_again(TOPICS, EVIDENCE, given, verdicts, tools)
     pairs = 3 if mode == "single" else 2  # one candidate has no other position
     assert found == {
         "judge_repeat_pairs": pairs, "judge_position_flip_share": 0.0, "judge_repeat_kappa": 1.0,
@@ -285,20 +319,50 @@ def test_label_stability_by_hand() -> None:
 
 
 def test_nothing_is_repeated_unless_asked_for(tools: Tools) -> None:
-    given = candidates(("q1", "a", "x"))
-    assert judge().judge_again(TOPICS, EVIDENCE, given, given, tools) == {}
+    given = candidates(("q1", "a", "x")).assign(label=pd.array([5], dtype="Int8"))
+    stability, second = judge().judge_again(TOPICS, EVIDENCE, given, given, tools)
+    assert (stability, len(second)) == ({}, 0)
 
 
 # --- cost and config ----------------------------------------------------------------------------------
 
 
-def test_estimates_need_no_answers_and_ask_nothing(tools: Tools) -> None:
+def test_needs_are_told_without_answers_and_nobody_is_asked(tools: Tools) -> None:
     given = candidates(("q1", "a", None), ("q1", "b", None), ("q2", "a", "x"), ("q2", "b", None))
-    batch = judge(mode="batch").estimate_judging(TOPICS, EVIDENCE, given, tools)
-    assert (batch["calls"], batch["completion_tokens"]) == (2, 2 * 4)
-    seen: set[str] = set()
-    assert judge().estimate_judging(TOPICS, EVIDENCE, given, tools, seen)["calls"] == 4
-    assert judge().estimate_judging(TOPICS, EVIDENCE, given, tools, seen)["calls"] == 0
+    batch = judge(mode="batch").needs(TOPICS, EVIDENCE, given, tools)
+    assert batch["completion_tokens"].tolist() == [4, 4]
+    assert batch["exact"].tolist() == [False, False]
+    single = judge().needs(TOPICS, EVIDENCE, given, tools)
+    assert single["exact"].tolist() == [False, False, True, False]
+    assert single["key"].nunique() == 4
+    assert not single["known"].any()
+
+
+@pytest.mark.parametrize("mode", ["single", "batch"])
+def test_needs_are_the_requests_that_judging_then_makes(mode: Any, tools: Tools) -> None:
+    given = candidates(*[(q, c, f"right {q}{c} 5") for q in ("q1", "q2") for c in "abc"])
+    unreadable = {"n": 0}
+
+    def reply(prompt: str) -> str:
+        unreadable["n"] += 1
+        return "no verdict" if unreadable["n"] == 1 else honest(prompt)
+
+    with ChatServer(reply=reply) as server:
+        part = judge(server.url, mode=mode, repeat=2, concurrency=1, retries=0)
+        assert (~part.needs(TOPICS, EVIDENCE, given, tools, repeat=True)["known"]).sum() == {
+            "single": 6 + 6, "batch": 2 + 2,
+        }[mode]  # fmt: skip
+        # One reply that cannot be read comes, then the server fails: one request is asked for once more.
+        server.faults = lambda prompt, n: "500" if n > 0 else None
+        first = given[given["qid"] == "q1"]
+        part.judge_candidates(TOPICS, EVIDENCE, first, tools)
+        server.faults = lambda prompt, n: None
+        needed = part.needs(TOPICS, EVIDENCE, given, tools, repeat=True)
+        before = sum(server.calls.values())
+        verdicts = part.judge_candidates(TOPICS, EVIDENCE, given, tools)
+        part.judge_again(TOPICS, EVIDENCE, given, verdicts, tools)
+        assert sum(server.calls.values()) - before == (~needed["known"]).sum()
+        assert part.needs(TOPICS, EVIDENCE, given, tools, repeat=True)["known"].all()
 
 
 @pytest.mark.parametrize(

@@ -148,48 +148,89 @@ class ChatJudge(ChatLLM):
         verdicts: pd.DataFrame,
         tools: Tools,
         seed: int = 0,
-    ) -> dict[str, float]:
-        """How stable the labels are: `repeat` topics, drawn by `seed`, are judged a second time.
+    ) -> tuple[dict[str, float], pd.DataFrame]:
+        """How stable the labels are, and the second verdicts: `repeat` topics, drawn by `seed`, judged again.
 
-        `verdicts` are those of `judge_candidates` on the same candidates. Returns judge_repeat_pairs (pairs
-        of labels, both there), judge_position_flip_share (the share of them that differ; the order of the
-        candidates differs in mode batch, only the call in mode single) and judge_repeat_kappa (Cohen's kappa,
-        nominal; left out where it is undefined). Empty where there is nothing to repeat.
+        `verdicts` are those of `judge_candidates` on the same candidates. The first value holds
+        judge_repeat_pairs (pairs of labels, both there), judge_position_flip_share (the share of them that
+        differ; the order of the candidates differs in mode batch, only the call in mode single) and
+        judge_repeat_kappa (Cohen's kappa, nominal; left out where it is undefined); it is empty where nothing
+        is repeated. The second is as of `judge_candidates`.
         """
+        sample = self._to_repeat(candidates, seed)
+        second = self.judge_candidates(topics, evidence, sample, tools, again=True)
+        keys = ["qid", "candidate"]
+        both = verdicts[[*keys, "label"]].merge(second[[*keys, "label"]], on=keys, validate="one_to_one")
+        both = both.dropna(subset=["label_x", "label_y"]).astype({"label_x": int, "label_y": int})
+        return label_stability(both["label_x"].to_numpy(), both["label_y"].to_numpy()), second
+
+    def _to_repeat(self, candidates: pd.DataFrame, seed: int) -> pd.DataFrame:
+        """The distinct answers of `repeat` topics that can be judged again."""
         answered = candidates[candidates["answer"].notna()]
         # One candidate cannot change its place.
         least = 2 if self.mode == "batch" else 1
         counts = answered.groupby("qid")["answer"].nunique()
         able = np.sort(counts.index[counts >= least].to_numpy(dtype=object))
-        if self.repeat == 0 or len(able) == 0:
-            return {}
         drawn = np.random.default_rng(seed).choice(able, min(self.repeat, len(able)), replace=False)
-        sample = answered[answered["qid"].isin(drawn)].drop_duplicates(["qid", "answer"])
-        second = self.judge_candidates(topics, evidence, sample, tools, again=True)
-        keys = ["qid", "candidate"]
-        both = verdicts[[*keys, "label"]].merge(second[[*keys, "label"]], on=keys, validate="one_to_one")
-        both = both.dropna(subset=["label_x", "label_y"]).astype({"label_x": int, "label_y": int})
-        return label_stability(both["label_x"].to_numpy(), both["label_y"].to_numpy())
+        return answered[answered["qid"].isin(drawn)].drop_duplicates(["qid", "answer"])
 
-    def estimate_judging(
+    def needs(
         self,
         topics: pd.DataFrame,
         evidence: pd.DataFrame,
         candidates: pd.DataFrame,
         tools: Tools,
-        seen: set[str] | None = None,
-    ) -> dict[str, float]:
-        """What judging would need, as ChatLLM.estimate; an answer that is not there counts as 30 tokens."""
-        known = truths(topics, evidence, candidates["qid"])
+        *,
+        repeat: bool = False,
+    ) -> pd.DataFrame:
+        """The requests of `judge_candidates`, and of `judge_again` with `repeat`, as of ChatLLM.needs_of.
+
+        An answer that is missing in `candidates` is one that is not known yet: some 30 tokens stand in for
+        it, and `exact` is False for the requests that hold it.
+        """
+        unknown = candidates["answer"].isna()
         # Told apart, since unknown answers of several candidates will rarely be equal.
         stand_in = _EXPECTED_ANSWER + candidates["candidate"].astype(str)
-        answers = candidates["answer"].where(candidates["answer"].notna(), stand_in)
-        requests = self._requests(candidates.assign(answer=answers), again=False)
+        candidates = candidates.assign(answer=candidates["answer"].mask(unknown, stand_in))
+        guessed = frozenset(stand_in[unknown])
+        asked = [self._needs(topics, evidence, candidates, tools, guessed, again=False)]
+        if repeat:
+            sample = self._to_repeat(candidates, seed=0)
+            second = self._needs(topics, evidence, sample, tools, guessed, again=True)
+            # Which topics are drawn depends on all answers.
+            asked.append(second.assign(exact=second["exact"] & (not guessed)))
+        return pd.concat(asked, ignore_index=True)
+
+    def _needs(
+        self,
+        topics: pd.DataFrame,
+        evidence: pd.DataFrame,
+        candidates: pd.DataFrame,
+        tools: Tools,
+        guessed: frozenset[str],
+        again: bool,
+    ) -> pd.DataFrame:
+        known = truths(topics, evidence, candidates["qid"])
+        requests = self._requests(candidates, again)
+        sizes = [len(answers) for _, answers in requests]
         prompts = [self._prompt(known[qid], answers) for qid, answers in requests]
         tokens = None
         if self.mode == "batch" and requests:
-            tokens = 2 * -(-sum(len(shown) for _, shown in requests) // len(requests))  # a class, a comma
-        return self.estimate(prompts, tools.store, options=self._options(), expected_tokens=tokens, seen=seen)
+            tokens = 2 * -(-sum(sizes) // len(sizes))  # a class, a comma
+        salt, options = "again" if again else "", self._options()
+
+        def needs(prompts: Sequence[str], salt: str) -> pd.DataFrame:
+            return self.needs_of(prompts, tools.store, salt=salt, options=options, expected_tokens=tokens)
+
+        first = needs(prompts, salt).assign(exact=[guessed.isdisjoint(answers) for _, answers in requests])
+        replies = self.known(prompts, tools.store, salt=salt, options=options)
+        # What cannot be read is asked for once more.
+        unread = [
+            prompt
+            for prompt, reply, n in zip(prompts, replies, sizes, strict=True)
+            if reply is not None and self._read(reply, n) is None
+        ]
+        return pd.concat([first, needs(unread, f"{salt} once more".strip())], ignore_index=True)
 
     def _requests(self, candidates: pd.DataFrame, again: bool) -> list[tuple[str, list[str]]]:
         """What is asked for at once: (qid, distinct answers), in the order in which they are shown."""
@@ -264,20 +305,26 @@ def _rotated(answers: list[str], qid: str, again: bool) -> list[str]:
 
 
 def _together(first: Reply, second: Reply) -> Reply:
-    """The second reply, or the first where none came, with the tokens, cost and time of both."""
+    """The second reply, or the first where none came, with the tokens, cost, calls and time of both.
+
+    Where only one of them was paid now, the tokens and calls are its own.
+    """
+    paid = [reply for reply in (first, second) if not reply.cached] or [first, second]
     return replace(
         second,
         text=first.text if second.text is None else second.text,
-        prompt_tokens=first.prompt_tokens + second.prompt_tokens,
-        completion_tokens=first.completion_tokens + second.completion_tokens,
+        prompt_tokens=sum(reply.prompt_tokens for reply in paid),
+        completion_tokens=sum(reply.completion_tokens for reply in paid),
         cost_usd=first.cost_usd + second.cost_usd,
         seconds=first.seconds + second.seconds,
         cached=first.cached and second.cached,
+        calls=sum(reply.calls for reply in paid),
+        usage_unknown=sum(reply.usage_unknown for reply in paid),
     )
 
 
 def _divided(reply: Reply, read: list[tuple[int, str | None]] | None, n: int) -> list[Verdict]:
-    """One verdict per answer of a request, with its part of the tokens, cost and time."""
+    """One verdict per answer of a request, with its part of tokens, cost and time, and all of the calls."""
     status = "ok" if read is not None else "missing" if reply.text is None else "unreadable"
     error = None
     if read is None:
@@ -295,14 +342,21 @@ def _divided(reply: Reply, read: list[tuple[int, str | None]] | None, n: int) ->
             cost_usd=reply.cost_usd / n,
             seconds=reply.seconds / n,
             cached=reply.cached,
+            calls=reply.calls,
+            usage_unknown=reply.usage_unknown,
         )
         for i, (label, reason) in enumerate(labels)
     ]
 
 
 def _spread(candidates: pd.DataFrame, verdict_of: Mapping[tuple[str, str], Verdict]) -> list[Verdict]:
-    """A verdict for every row; of equal answers to a topic the first has the cost, the others are cached."""
+    """A verdict for every row.
+
+    Of equal answers to a topic the first has the cost, the others are cached. The calls of a request that
+    several answers share stand at the first of them alone, so that each is counted in one job.
+    """
     paid: set[tuple[str, str]] = set()
+    counted: set[str | None] = set()
     verdicts = []
     for qid, answer in zip(candidates["qid"], candidates["answer"], strict=True):
         if pd.isna(answer):
@@ -311,7 +365,10 @@ def _spread(candidates: pd.DataFrame, verdict_of: Mapping[tuple[str, str], Verdi
         verdict = verdict_of[qid, answer]
         if (qid, answer) in paid:
             verdict = replace(verdict, cost_usd=0.0, seconds=0.0, cached=True)
+        if verdict.request in counted:
+            verdict = replace(verdict, calls=0, usage_unknown=0)
         paid.add((qid, answer))
+        counted.add(verdict.request)
         verdicts.append(verdict)
     return verdicts
 

@@ -18,7 +18,8 @@ class Verdict:
     """One verdict: a class or None, how it came about, and what it cost.
 
     status: `ok`, `no answer` (nothing to judge), `missing` (no reply came), `unreadable` (a reply that is no
-    verdict, kept in `raw`), `none` (no judge). `request` names the call, which several verdicts may share.
+    verdict, kept in `raw`), `none` (no judge). `request` names the request, which several verdicts may share;
+    its `calls`, and those of unknown usage, stand at the first of them.
     """
 
     label: int | None
@@ -31,6 +32,8 @@ class Verdict:
     cost_usd: float = 0.0
     seconds: float = 0.0
     cached: bool = False
+    calls: int = 0
+    usage_unknown: int = 0
     request: str | None = None
 
 
@@ -42,7 +45,7 @@ def verdict_frame(keys: pd.DataFrame, verdicts: Sequence[Verdict]) -> pd.DataFra
         columns[name] = pd.array([getattr(v, name) for v in verdicts], dtype="str")
     for name, dtype in (
         ("prompt_tokens", np.int64), ("completion_tokens", np.int64), ("cost_usd", float),
-        ("seconds", float), ("cached", bool),
+        ("seconds", float), ("cached", bool), ("calls", np.int64), ("usage_unknown", np.int64),
     ):  # fmt: skip
         columns[name] = np.array([getattr(v, name) for v in verdicts], dtype=dtype)
     return pd.DataFrame(columns)

@@ -182,10 +182,13 @@ def _share_rows(shares: pd.DataFrame | None) -> list[dict[Any, Any]]:
 
 
 def _costs(records: Sequence[Mapping[str, Any]]) -> dict[str, dict[str, float]]:
-    """Sums over the jobs, of the answers and of the verdicts: calls, tokens, US dollars."""
+    """Sums over the jobs, of queries that an LLM wrote, answers and verdicts: calls, tokens, US dollars."""
+    kinds = {"Answers": "", "Verdicts": "judge_"}
+    if any("retriever_llm_calls" in record["metrics"] for record in records):
+        kinds = {"Queries": "retriever_", **kinds}
     return {
         what: {name: sum(record["metrics"].get(prefix + name, 0) for record in records) for name in _CALLS}
-        for what, prefix in (("Answers", ""), ("Verdicts", "judge_"))
+        for what, prefix in kinds.items()
     }
 
 
