@@ -120,6 +120,7 @@ class Batch:
     async def run(self, jobs: Sequence[tuple[str, str, str]]) -> dict[str, Reply]:
         """The reply of every (key, request, prompt)."""
         llm = self.llm
+        self.ledger.write_rest()  # where it still cannot be written, nothing is paid
         model, gate = _endpoint(canonical_json(llm.chat), _api_key(llm), llm.requests_per_minute, os.getpid())
         queue = iter(jobs)
         with progress(len(jobs), self.what, unit="call") as bar:
@@ -133,6 +134,7 @@ class Batch:
                 for worker in workers:
                     worker.cancel()
         if self.stop is not None:
+            self.ledger.write_rest()
             raise self.stop
         return self.replies
 
@@ -238,6 +240,8 @@ class Batch:
 
     async def _attempt(self, key: str, request: str, prompt: str, model: Any) -> Call:
         """One call, in the ledger when this returns; _Failed without a reply, _Stop where none can come."""
+        if self.stop is not None:  # since the call has waited for its budget
+            raise _Stop(self.stop)
         began = time.monotonic()
         try:
             message = await asyncio.wait_for(
@@ -262,7 +266,10 @@ class Batch:
             seconds=time.monotonic() - began,
             budget=self.llm.budget_name,
         )
-        self.ledger.add(call)
+        try:
+            self.ledger.add(call)
+        except RagaugeError as error:
+            self.stop = self.stop or error  # the ledger has the reply in memory
         return call
 
     def _classify(self, error: Exception) -> NoReturn:
