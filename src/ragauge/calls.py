@@ -352,6 +352,16 @@ def _api_key(llm: ChatLLM) -> str | None:
     return key or _LOCAL_KEY
 
 
+def key_to_send(llm: ChatLLM) -> str | None:
+    """The key that calls are sent with, the client's own choice included; None where there is none."""
+    try:
+        key = _api_key(llm)
+    except ConfigError:
+        return None
+    theirs = "OPENAI_API_KEY" if "openai" in llm.chat["_target_"] else "OLLAMA_API_KEY"
+    return key or os.environ.get(theirs)
+
+
 @functools.lru_cache(maxsize=16)
 def _endpoint(
     chat: str, api_key: str | None, requests_per_minute: float | None, pid: int

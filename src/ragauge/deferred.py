@@ -27,7 +27,6 @@ from ragauge.job import (
     sample_topics,
     write_json,
 )
-from ragauge.parts import identity
 from ragauge.pipeline import Pipeline
 from ragauge.store import canonical_json
 
@@ -44,7 +43,7 @@ def judge_deferred(records: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
     for number, (pipeline, cfg, _) in jobs.items():
         sample = None if pipeline.sample is None else asdict(pipeline.sample)
         same = canonical_json(
-            [identity(pipeline.parts.judge), pipeline.dataset.digest, sample, cfg.predictor]
+            [pipeline.identity_of(pipeline.parts.judge), pipeline.dataset.digest, sample, cfg.predictor]
         )
         groups.setdefault(same, []).append(number)
     done = {}

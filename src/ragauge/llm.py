@@ -14,11 +14,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from ragauge.calls import CUT, Batch, as_cached, as_reply, run_batch
+from ragauge.calls import CUT, Batch, as_cached, as_reply, key_to_send, run_batch
 from ragauge.errors import ConfigError
 from ragauge.ledger import Ledger, open_ledger
-from ragauge.parts import Reply, runtime
+from ragauge.parts import Reply, Tools, runtime
 from ragauge.redact import refuse_secrets
+from ragauge.served import served_identity
 from ragauge.store import canonical_json
 
 if TYPE_CHECKING:
@@ -122,6 +123,19 @@ class ChatLLM:
         cls = type(self)
         return {"class": f"{cls.__module__}.{cls.__qualname__}", "version": 1, "chat": self.chat_identity()}
 
+    def served(self, store: Store) -> dict[str, Any]:
+        """What the server says that identifies the weights behind the model's name; {} where it does not.
+
+        It is part of what replies are found by, in the store and in the ledger (see ragauge.served).
+        """
+        key = key_to_send(self)
+        return served_identity(self.chat, self.model_name, key, self.budget_name, self._ledger(store))
+
+    def describe(self, tools: Tools) -> dict[str, str]:
+        """What the server serves, as a tag of the run."""
+        served = self.served(tools.store)
+        return {"served": canonical_json(served)} if served else {}
+
     def ask(
         self,
         prompts: Sequence[str],
@@ -140,7 +154,8 @@ class ChatLLM:
         and costs 0. Raises ConfigError where every call would fail (key, model, address), GateError before
         `max_cost_usd` is exceeded, MissingError after `give_up_after` failures in a row.
         """
-        requests = [self._request(prompt, salt, options) for prompt in prompts]
+        served = self.served(store) if prompts else {}
+        requests = [self._request(prompt, salt, options, served) for prompt in prompts]
         keys = [_digest(request) for request in requests]
         first = {key: i for i, key in reversed(list(enumerate(keys)))}
         ledger = self._ledger(store)
@@ -176,7 +191,8 @@ class ChatLLM:
         estimates: what is in it is not counted again. Tokens are estimates, of 4 characters each.
         """
         seen = set() if seen is None else seen
-        lengths = {_digest(self._request(prompt, "", options)): len(prompt) for prompt in prompts}
+        served = self.served(store) if prompts else {}
+        lengths = {_digest(self._request(prompt, "", options, served)): len(prompt) for prompt in prompts}
         known = self._ledger(store).find(list(lengths))
         todo = [key for key in lengths if key not in known and key not in seen]
         seen.update(lengths)
@@ -206,8 +222,12 @@ class ChatLLM:
         limit = limit if limit > 0 else _OUTPUT_BOUND
         return self.cost(len(prompt.encode("utf-8", "replace")) + 64, limit)
 
-    def _request(self, prompt: str, salt: str, options: Mapping[str, Any] | None) -> str:
+    def _request(
+        self, prompt: str, salt: str, options: Mapping[str, Any] | None, served: Mapping[str, Any]
+    ) -> str:
         request: dict[str, Any] = {"chat": self.chat_identity(), "messages": [["human", prompt]]}
+        if served:
+            request["served"] = served
         if options:
             request["options"] = options
         if salt:
