@@ -12,9 +12,11 @@ import pytest
 
 from chat_server import ChatServer
 from ragauge import served
+from ragauge.generate import ChatGenerator
 from ragauge.ledger import Served, open_ledger
 from ragauge.llm import ChatLLM
 from ragauge.store import Store
+from small_pipeline import SmallPipelines
 
 SECRET = "sk-planted-0123456789abcdef"
 Model = Callable[..., ChatLLM]
@@ -187,6 +189,16 @@ def test_the_key_is_sent_where_calls_go_and_kept_nowhere(
         assert not elsewhere.asked_about
     kept = [f.read_bytes().decode("latin-1") for f in store.root.rglob("*") if f.is_file()]
     assert not any(SECRET in place for place in [str(identity), caplog.text, *kept])
+
+
+def test_stored_answers_of_other_weights_are_not_taken(small: SmallPipelines) -> None:
+    with ChatServer(about=vllm("a"), reply=lambda p: "of a") as a, ChatServer(about=vllm("b")) as b:
+        for server, kept in ((a, False), (b, False), (a, True)):
+            chat = openai(server).chat
+            llm = ChatGenerator(chat=chat, api_key_env="RAGAUGE_API_KEY", retries=0, timeout=20.0)
+            pipeline = small(llm=llm)
+            assert set(pipeline.answers["answer"] == "of a") == {server is a}
+            assert ("answers" not in pipeline.made) == kept
 
 
 def test_a_ledger_remembers_what_an_address_served(store: Store, tmp_path: Path) -> None:
