@@ -23,7 +23,7 @@ from ragauge.llm import ChatLLM
 from ragauge.store import Store
 
 SIZES = (1_000, 400_000)
-CALLS, ROUNDS, GOAL = 300, 9, 0.9
+CALLS, ROUNDS, GOAL = 200, 9, 0.9
 REQUEST_CHARACTERS = 1000
 MODEL = "langchain_core.language_models.fake_chat_models.FakeListChatModel"
 
