@@ -1,7 +1,8 @@
 """A chat server on a local port that speaks Ollama's and OpenAI's protocol, and misbehaves on order.
 
 It answers POST /api/chat (newline-delimited JSON, streamed) and POST /v1/chat/completions, and counts the
-replies that it gave whole per distinct request.
+replies that it gave whole per distinct request. What it serves it tells at GET /v1/models, GET /api/tags and
+POST /api/show, if it is told what to say.
 """
 
 from __future__ import annotations
@@ -43,6 +44,8 @@ class ChatServer:
     reply: a prompt to the text of its reply.   faults: what goes wrong when.   delay: seconds per reply.
     retry_after: value of the Retry-After header of a 429.   hang: seconds that a hanging call takes at most.
     usage: what the server says of its tokens: anything, or UNTOLD.
+    about: what is said of the models, by path; bytes as they are, a number as a status, "hang", "drip" or
+    "away" (a redirection) as what goes wrong; a path that is not in it is answered with 404.
     """
 
     def __init__(
@@ -53,7 +56,10 @@ class ChatServer:
         retry_after: str = "0.05",
         hang: float = 5.0,
         usage: Usage = lambda prompt, n, honest: honest,
+        about: dict[str, Any] | None = None,
     ) -> None:
+        self.about = about or {}
+        self.asked_about: list[tuple[str, dict[str, str]]] = []
         self.reply, self.faults, self.delay = reply, faults, delay
         self.retry_after, self.hang, self.usage = retry_after, hang, usage
         self.whole: Counter[str] = Counter()  # replies given whole, by prompt
@@ -114,8 +120,29 @@ def _handler(owner: ChatServer) -> type[BaseHTTPRequestHandler]:
         def log_message(self, *_: object) -> None:
             pass
 
+        def do_GET(self) -> None:
+            owner.asked_about.append((self.path, dict(self.headers)))
+            said = owner.about.get(self.path, 404)
+            try:
+                if said == "hang":
+                    time.sleep(owner.hang)
+                    self.close_connection = True
+                elif said == "drip":
+                    self.drip(b" " * 400)
+                elif said == "away":
+                    self.send(302, b"", {"Location": owner.about["away"]})
+                elif isinstance(said, int):
+                    self.send(said, json.dumps({"error": str(self.headers)}).encode(), {})
+                else:
+                    self.send(200, said if isinstance(said, bytes) else json.dumps(said).encode(), {})
+            except OSError:
+                pass
+
         def do_POST(self) -> None:
             body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+            if self.path == "/api/show":
+                self.do_GET()
+                return
             prompt, fault = owner.begin(body, dict(self.headers))
             whole = False
             try:

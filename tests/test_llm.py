@@ -13,7 +13,7 @@ import pytest
 from chat_server import ChatServer, faults_at
 from processes import Command
 from ragauge import parts
-from ragauge.errors import ConfigError, GateError, MissingError
+from ragauge.errors import ConfigError, GateError, MissingError, RagaugeError
 from ragauge.ledger import open_ledger
 from ragauge.llm import CUT, ChatLLM
 from ragauge.parts import ChatModel
@@ -313,6 +313,42 @@ def test_the_cost_limit_stops_before_it_is_exceeded_and_keeps_what_was_paid(make
         rest = make(server.url, {limit: 10}, budget="sweep 2").ask(prompts, store, "answers")
         assert sum(reply.cached for reply in rest) == asked
         assert set(server.calls.values()) == {1}
+
+
+def test_a_full_disk_ends_the_batch_in_one_line_and_pays_nothing_again(
+    make: Make, store: Store, tmp_path: Path
+) -> None:
+    """On a file system of its own of 1 MB, where root may mount one; SQLite's own limit elsewhere."""
+    disk = tmp_path / "disk"
+    disk.mkdir()
+    mount = ["mount", "-t", "tmpfs", "-o", "size=1m", "tmpfs", str(disk)]
+    if subprocess.run(mount, capture_output=True, check=False).returncode:
+        pytest.skip("no file system may be mounted here")
+    ledger = None
+    try:
+        with ChatServer(delay=0.02, reply=lambda prompt: f"reply to {prompt[:9]}") as server:
+            llm = make(server.url, ledger=str(disk / "ledger.db"), price={"prompt": 1e6, "completion": 0})
+            prompts = [f"{i:09d}" + " long" * 2000 for i in range(200)]
+            ledger = llm._ledger(store)
+            with pytest.raises(RagaugeError, match=r"no space left for .*ledger\.db") as caught:
+                llm.ask(prompts, store, "answers")
+            assert "\n" not in str(caught.value)
+            asked = sum(server.calls.values())
+            assert 4 < asked < 100
+            with pytest.raises(RagaugeError, match="no space left"):  # the next job of the process
+                llm.ask(prompts, store, "answers")
+            assert sum(server.calls.values()) == asked
+            more = ["mount", "-o", "remount,size=64m", str(disk)]
+            subprocess.run(more, check=True)
+            assert [r.text for r in llm.ask(prompts, store, "answers")] == [
+                f"reply to {p[:9]}" for p in prompts
+            ]
+            assert set(server.calls.values()) == {1}
+            assert llm.spent(store) == 200 * 2001
+    finally:
+        if ledger is not None:
+            ledger.close()
+        subprocess.run(["umount", "-l", str(disk)], check=False)
 
 
 # --- keys ---------------------------------------------------------------------------------------------

@@ -113,6 +113,7 @@ class Batch:
     async def run(self, jobs: Sequence[tuple[str, str, str]]) -> dict[str, Reply]:
         """The reply of every (key, request, prompt)."""
         llm = self.llm
+        self.ledger.write_rest()  # where it still cannot be written, nothing is paid
         model, gate = _endpoint(canonical_json(llm.chat), _api_key(llm), llm.requests_per_minute, os.getpid())
         queue = iter(jobs)
         with progress(len(jobs), self.what, unit="call") as bar:
@@ -127,6 +128,7 @@ class Batch:
                     worker.cancel()
                 self._tell_usage()
         if self.stop is not None:
+            self.ledger.write_rest()
             raise self.stop
         return self.replies
 
@@ -228,6 +230,8 @@ class Batch:
 
         Whatever was charged, or may have been, is in the ledger before the reply is judged.
         """
+        if self.stop is not None:  # since the call has waited for its budget
+            raise _Stop(self.stop)
         began = time.monotonic()
         received, failed = None, None
         try:
@@ -277,13 +281,16 @@ class Batch:
             budget=llm.budget_name,
             usage_unknown=None in told,
         )
-        self.ledger.add(call)
         self.spent += call.cost_usd
         if call.usage_unknown:
             self.guessed.append(call.cost_usd)
         for n, bound, what in zip(told, bounds, ("prompt", "completion"), strict=True):
             if n is not None and n > bound:
                 self.exceeding.append(f"{n} {what} tokens where {bound} were the most")
+        try:
+            self.ledger.add(call)
+        except RagaugeError as error:
+            self.stop = self.stop or error  # the ledger has the reply in memory
         return call
 
     def _tell_usage(self) -> None:
@@ -327,6 +334,16 @@ def _api_key(llm: ChatLLM) -> str | None:
     if not key and not llm.chat.get("base_url"):
         raise ConfigError(f"api_key_env: the environment variable {llm.api_key_env} is not set")
     return key or _LOCAL_KEY
+
+
+def key_to_send(llm: ChatLLM) -> str | None:
+    """The key that calls are sent with, the client's own choice included; None where there is none."""
+    try:
+        key = _api_key(llm)
+    except ConfigError:
+        return None
+    theirs = "OPENAI_API_KEY" if "openai" in llm.chat["_target_"] else "OLLAMA_API_KEY"
+    return key or os.environ.get(theirs)
 
 
 @functools.lru_cache(maxsize=16)

@@ -35,6 +35,11 @@ class SharedChat:
         """That of the model."""
         return identity(self.chat)
 
+    def served(self, store: Store) -> dict[str, Any]:
+        """What the model's server says that it serves; {} of a model that does not ask."""
+        served: dict[str, Any] = self.chat.served(store) if hasattr(self.chat, "served") else {}
+        return served
+
     def ask(self, prompts: Sequence[str], store: Store, what: str, **how: Any) -> list[Reply]:
         """The model's replies, one per prompt."""
         if self.from_ledger:

@@ -29,7 +29,6 @@ from ragauge.job import (
     write_json,
 )
 from ragauge.needs import before_judging, gathered, of_judge, to_ask
-from ragauge.parts import identity
 from ragauge.pipeline import Pipeline
 from ragauge.store import canonical_json
 
@@ -94,7 +93,7 @@ def _groups(jobs: Mapping[int, tuple[Pipeline, Any, JobFolder]]) -> list[list[in
     for number, (pipeline, cfg, _) in jobs.items():
         sample = None if pipeline.sample is None else asdict(pipeline.sample)
         same = canonical_json(
-            [identity(pipeline.parts.judge), pipeline.dataset.digest, sample, cfg.predictor]
+            [pipeline.identity_of(pipeline.parts.judge), pipeline.dataset.digest, sample, cfg.predictor]
         )
         groups.setdefault(same, []).append(number)
     return list(groups.values())

@@ -8,47 +8,40 @@ two processes that need the same reply at the same time pay for it once.
 
 from __future__ import annotations
 
-import contextlib
 import functools
 import json
 import logging
 import os
-import re
-import sys
+import sqlite3
 import threading
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, TypeVar
 
-from filelock import FileLock
-
-from ragauge.errors import ConfigError, DataError
-
-if sys.platform != "win32":  # on Windows claims hold within the process only
-    import fcntl
+from ragauge import databases
+from ragauge.claims import FileClaims, ServerClaims, file_claims
+from ragauge.errors import RagaugeError
 
 if TYPE_CHECKING:
     from sqlalchemy import Connection, Engine
+    from sqlalchemy.exc import DBAPIError
 
 log = logging.getLogger(__name__)
 
-# SQLite's write-ahead log is shared memory, which machines do not share.
-_NETWORK_FILE_SYSTEMS = re.compile(r"nfs|cifs|smb|ceph|lustre|gpfs|beegfs|gluster|sshfs|afs")
+T = TypeVar("T")
+
 _KEYS_PER_QUERY = 500  # below every database's limit of bound values
-_SCHEMA = (
-    """CREATE TABLE IF NOT EXISTS calls (
-        key TEXT PRIMARY KEY,
-        request TEXT NOT NULL,
-        reply TEXT NOT NULL,
-        cost_usd DOUBLE PRECISION NOT NULL,
-        budget TEXT NOT NULL,
-        created TIMESTAMP DEFAULT CURRENT_TIMESTAMP
-    )""",
-    "CREATE INDEX IF NOT EXISTS calls_budget ON calls (budget, cost_usd)",
-)
-_ADD = """INSERT INTO calls (key, request, reply, cost_usd, budget)
-          VALUES (:key, :request, :reply, :cost_usd, :budget) ON CONFLICT (key) DO NOTHING"""
+_ADD = f"""INSERT INTO calls ({databases.ROW})
+           VALUES (:key, :request, :reply, :cost_usd, :budget, :digest) ON CONFLICT (key) DO NOTHING"""
+_REPLACE = """UPDATE calls SET request = :request, reply = :reply, cost_usd = :cost_usd, budget = :budget,
+              digest = :digest WHERE key = :key"""
+_SPEND = """INSERT INTO budgets (budget, spent_usd) VALUES (:budget, :cost_usd)
+            ON CONFLICT (budget) DO UPDATE SET spent_usd = budgets.spent_usd + excluded.spent_usd"""
+_REMEMBER = """INSERT INTO served (address, model, identity, budget)
+               VALUES (:address, :model, :identity, :budget) ON CONFLICT (address, model)
+               DO UPDATE SET identity = excluded.identity, budget = excluded.budget,
+                             seen = CURRENT_TIMESTAMP"""
 
 
 @dataclass(frozen=True)
@@ -72,44 +65,135 @@ class Call:
     usage_unknown: bool = False
 
 
+@dataclass(frozen=True)
+class Served:
+    """What the server at an address last said of a model: JSON, {} where it says nothing that identifies it.
+
+    `budget` is the name under which calls were last made there.
+    """
+
+    address: str
+    model: str
+    identity: str
+    budget: str
+
+
 class Ledger:
     """The finished calls at one place: a SQLite file, or a PostgreSQL database by URL.
 
-    Several threads, processes and (PostgreSQL) machines may use one at a time. Raises ConfigError for a URL
-    that cannot be used, DataError for a file that is no ledger.
+    Several threads, processes and (PostgreSQL) machines may use one at a time. A row that no longer holds
+    what was written counts as not there; a damaged SQLite file is replaced by what can be read of it. Raises
+    ConfigError for a URL that cannot be used, DataError for a file that is no ledger.
     """
 
     def __init__(self, where: str | Path) -> None:
-        self.where = str(where)
-        self._held: set[str] = set()
-        self._lock = threading.Lock()
+        self.where = _real_place(where)
+        self._damaged: set[str] = set()
+        self._unwritten: dict[str, Call] = {}
+        self._opening = threading.Lock()
+        self._path: Path | None = None
+        self._file = 0  # the inode that the engine opened
+        self._claims: FileClaims | ServerClaims
         if "://" in self.where:
-            self._claims: _FileClaims | _ServerClaims
-            self._engine = _server_engine(self.where)
-            self._claims = _ServerClaims(self._engine)
+            self._engine = databases.server_engine(self.where)
+            self._claims = ServerClaims(self._engine)
         else:
-            self._engine = _file_engine(Path(self.where))
-            self._claims = _FileClaims(Path(self.where + ".claims"))
+            self._path = Path(self.where)
+            self._path.parent.mkdir(parents=True, exist_ok=True)
+            self._engine = self._open_file(self._path)
+            self._claims = file_claims(Path(self.where + ".claims"))
 
     def find(self, keys: Sequence[str]) -> dict[str, Call]:
         """The finished calls among the keys."""
         from sqlalchemy import bindparam, text
 
-        query = text("SELECT key, request, reply, cost_usd, budget FROM calls WHERE key IN :keys").bindparams(
+        query = text(f"SELECT {databases.ROW} FROM calls WHERE key IN :keys").bindparams(
             bindparam("keys", expanding=True)
         )
-        found: dict[str, Call] = {}
-        with self._engine.connect() as connection:
-            for start in range(0, len(keys), _KEYS_PER_QUERY):
-                chunk = list(keys[start : start + _KEYS_PER_QUERY])
-                for key, request, reply, cost, budget in connection.execute(query, {"keys": chunk}):
-                    found[key] = Call(
-                        key=key, request=request, cost_usd=cost, budget=budget, **json.loads(reply)
-                    )
-        return found
+
+        def read(connection: Connection) -> list:
+            return [
+                row
+                for start in range(0, len(keys), _KEYS_PER_QUERY)
+                for row in connection.execute(query, {"keys": list(keys[start : start + _KEYS_PER_QUERY])})
+            ]
+
+        rows = self._do(read)
+        good = [row for row in rows if databases.holds(row)]
+        if len(good) < len(rows):
+            self._tell_damaged({row[0] for row in rows} - {row[0] for row in good})
+        found = {
+            key: Call(key=key, request=request, cost_usd=cost, budget=budget, **json.loads(reply))
+            for key, request, reply, cost, budget, _ in good
+        }
+        return found | {key: self._unwritten[key] for key in keys if key in self._unwritten}
 
     def add(self, call: Call) -> None:
-        """Commits the call; one that is there already stays as it is."""
+        """Commits the call and its cost; one that is there already stays as it is.
+
+        Raises RagaugeError where it cannot be written; the call is then kept in memory, where `find` sees it,
+        and written by the next `write_rest`.
+        """
+        from sqlalchemy import exc
+
+        try:
+            self._write(call)
+        except (exc.DBAPIError, OSError, RagaugeError) as error:
+            self._unwritten[call.key] = call
+            raise self._cannot_write(error) from None
+
+    def write_rest(self) -> None:
+        """Commits the calls that `add` could not write; RagaugeError if they still cannot be written."""
+        from sqlalchemy import exc
+
+        for key, call in list(self._unwritten.items()):
+            try:
+                self._write(call)
+            except (exc.DBAPIError, OSError, RagaugeError) as error:
+                raise self._cannot_write(error) from None
+            self._unwritten.pop(key, None)
+
+    def spent(self, budget: str) -> float:
+        """US dollars of all calls that were made under the budget's name, by any process."""
+        from sqlalchemy import text
+
+        query = text("SELECT spent_usd FROM budgets WHERE budget = :budget")
+        written = self._do(lambda connection: connection.execute(query, {"budget": budget}).scalar())
+        rest = sum(call.cost_usd for call in list(self._unwritten.values()) if call.budget == budget)
+        return float(written or 0.0) + rest
+
+    def __len__(self) -> int:
+        from sqlalchemy import text
+
+        return int(self._do(lambda c: c.execute(text("SELECT COUNT(*) FROM calls")).scalar_one()))
+
+    def served(self, model: str) -> list[Served]:
+        """What the servers that were asked said of the model, a row per address."""
+        from sqlalchemy import text
+
+        query = text("SELECT address, model, identity, budget FROM served WHERE model = :model")
+        return [Served(*row) for row in self._do(lambda c: c.execute(query, {"model": model}).all())]
+
+    def remember_served(self, served: Served) -> None:
+        """Keeps what a server said, in the place of what it said before."""
+        from sqlalchemy import text
+
+        self._do(lambda c: c.execute(text(_REMEMBER), vars(served)), write=True)
+
+    def claim(self, key: str) -> bool:
+        """True if nobody else is asking this now; then the caller may, until `release`."""
+        return self._claims.take(_claim_number(key))
+
+    def release(self, key: str) -> None:
+        """Ends a claim."""
+        self._claims.drop(_claim_number(key))
+
+    def close(self) -> None:
+        """Ends all connections and claims."""
+        self._claims.close()
+        self._engine.dispose()
+
+    def _write(self, call: Call) -> None:
         from sqlalchemy import text
 
         # JSON, because a reply may hold characters that a database's text type cannot (NUL, lone surrogates).
@@ -123,53 +207,103 @@ class Ledger:
                 **({"usage_unknown": True} if call.usage_unknown else {}),
             }
         )
-        row = {
-            "key": call.key,
-            "request": call.request.encode("utf-8", "replace").decode(),
-            "reply": reply,
-            "cost_usd": call.cost_usd,
-            "budget": call.budget,
-        }
-        with self._engine.begin() as connection:
-            connection.execute(text(_ADD), row)
+        request = call.request.encode("utf-8", "replace").decode()
+        row = (call.key, request, reply, float(call.cost_usd), call.budget)
+        values = dict(zip(databases.ROW.split(", "), (*row, databases.row_digest(*row)), strict=True))
 
-    def spent(self, budget: str) -> float:
-        """US dollars of all calls that were made under the budget's name, by any process."""
-        from sqlalchemy import text
+        def write(connection: Connection) -> None:
+            if not connection.execute(text(_ADD), values).rowcount:
+                query = text(f"SELECT {databases.ROW} FROM calls WHERE key = :key")
+                if databases.holds(connection.execute(query, {"key": call.key}).one()):
+                    return
+                connection.execute(text(_REPLACE), values)
+            connection.execute(text(_SPEND), values)
 
-        query = text("SELECT COALESCE(SUM(cost_usd), 0) FROM calls WHERE budget = :budget")
-        with self._engine.connect() as connection:
-            return float(connection.execute(query, {"budget": budget}).scalar_one())
+        self._do(write, write=True)
 
-    def __len__(self) -> int:
-        from sqlalchemy import text
+    def _do(self, work: Callable[[Connection], T], write: bool = False) -> T:
+        """What the work returns, done on the file that is at the path now and that can be read.
 
-        with self._engine.connect() as connection:
-            return int(connection.execute(text("SELECT COUNT(*) FROM calls")).scalar_one())
+        Work that writes is done once more where the file was replaced meanwhile.
+        """
+        from sqlalchemy import exc
 
-    def claim(self, key: str) -> bool:
-        """True if nobody else is asking this now; then the caller may, until `release`."""
-        with self._lock:
-            if key in self._held or not self._claims.take(_claim_number(key)):
-                return False
-            self._held.add(key)
+        for last in (False, False, True):
+            engine, file = self._current()
+            try:
+                with engine.begin() if write else engine.connect() as connection:
+                    result = work(connection)
+            except exc.DatabaseError as error:
+                if last or self._path is None:
+                    raise
+                if databases.is_damaged(error):
+                    self._salvage(self._path, file, error)
+                elif not self._replaced(file):
+                    raise
+                continue
+            if last or not write or not self._replaced(file):
+                break
+        return result
+
+    def _current(self) -> tuple[Engine, int]:
+        """The engine of the file that is at the path now, and its inode."""
+        with self._opening:
+            if self._path is not None and self._replaced(self._file):
+                self._engine.dispose()
+                self._engine = self._open_file(self._path)
+            return self._engine, self._file
+
+    def _replaced(self, file: int) -> bool:
+        try:
+            return self._path is not None and os.stat(self._path).st_ino != file
+        except FileNotFoundError:
             return True
 
-    def release(self, key: str) -> None:
-        """Ends a claim."""
-        with self._lock:
-            self._held.discard(key)
-            self._claims.drop(_claim_number(key))
+    def _open_file(self, path: Path) -> Engine:
+        from sqlalchemy import exc
 
-    def close(self) -> None:
-        """Ends all connections and claims."""
-        self._claims.close()
-        self._engine.dispose()
+        for last in (False, True):
+            try:
+                engine = databases.file_engine(path)
+            except exc.DatabaseError as error:
+                if last or not databases.is_damaged(error):
+                    raise databases.not_a_ledger(path, error) from None
+                self._salvage(path, path.stat().st_ino, error)
+                continue
+            break
+        self._file = path.stat().st_ino
+        return engine
+
+    def _salvage(self, path: Path, file: int, error: DBAPIError) -> None:
+        from ragauge.salvage import salvage
+
+        try:
+            salvage(path, file)
+        except (sqlite3.Error, OSError):
+            raise databases.not_a_ledger(path, error) from None
+
+    def _tell_damaged(self, keys: set[str]) -> None:
+        if new := keys - self._damaged:
+            self._damaged |= new
+            log.warning(
+                "ledger: %d call(s) in %s do not hold what was written (damaged, or edited by hand); "
+                "what is needed of them is asked again",
+                len(new),
+                self.where,
+            )
+
+    def _cannot_write(self, error: Exception) -> RagaugeError:
+        cause = getattr(error, "orig", None) or error
+        no_space = "full" in str(cause).lower() or "space" in str(cause).lower()
+        return RagaugeError(
+            f"ledger: {'no space left for' if no_space else 'cannot write to'} {self.where} ({cause}); "
+            f"no further call is made, {len(self._unwritten)} paid reply(ies) are in memory alone"
+        )
 
 
 def open_ledger(where: str | Path) -> Ledger:
-    """The process's one Ledger at this place."""
-    return _opened(str(where), os.getpid())
+    """The process's one Ledger at this place, however its path is spelled."""
+    return _opened(_real_place(where), os.getpid())
 
 
 @functools.lru_cache(maxsize=8)
@@ -178,131 +312,10 @@ def _opened(where: str, pid: int) -> Ledger:
     return Ledger(where)
 
 
+def _real_place(where: str | Path) -> str:
+    """A URL as it is; a path absolute, without links and ~."""
+    return str(where) if "://" in str(where) else os.path.realpath(os.path.expanduser(where))
+
+
 def _claim_number(key: str) -> int:
     return int(key[:15], 16)  # 60 bits: fits a file offset and an advisory lock
-
-
-def _file_engine(path: Path) -> Engine:
-    from sqlalchemy import create_engine, event, exc, text
-
-    path.parent.mkdir(parents=True, exist_ok=True)
-    kind = _file_system(path.parent)
-    if _NETWORK_FILE_SYSTEMS.search(kind):
-        log.warning(
-            "ledger: %s is on %s, where two machines at once would damage it; a team's ledger is PostgreSQL: "
-            "RAGAUGE_LEDGER=postgresql://... (docs/team.md)",
-            path,
-            kind,
-        )
-    engine = create_engine(f"sqlite:///{path}", connect_args={"timeout": 60})
-
-    @event.listens_for(engine, "connect")
-    def _set_up(connection: Any, _: Any) -> None:
-        # A commit is on the disk when it returns (3 ms): it survives a kill and a power cut.
-        connection.execute("PRAGMA synchronous=FULL")
-
-    try:
-        # Two processes that turn on the write-ahead log at once would get "database is locked".
-        with FileLock(f"{path}.lock"), engine.begin() as connection:
-            connection.execute(text("PRAGMA journal_mode=WAL"))
-            for statement in _SCHEMA:
-                connection.execute(text(statement))
-    except exc.DatabaseError as error:
-        raise DataError(f"{path} cannot be opened as a call ledger: {error.orig}") from None
-    return engine
-
-
-def _file_system(folder: Path, mounts: Path = Path("/proc/self/mounts")) -> str:
-    """The type of the file system that holds the folder, such as ext4; "" where the system does not tell."""
-    try:
-        table = [line.split() for line in mounts.read_text(encoding="utf-8", errors="replace").splitlines()]
-    except OSError:
-        return ""
-    at = folder.resolve()
-    # Of several file systems at one place the last mounted is seen; spaces are written as \\040.
-    holding = [
-        (len(place), number, kind)
-        for number, (_, place, kind, *_) in enumerate(table)
-        if at.is_relative_to(place.replace("\\040", " "))
-    ]
-    return max(holding)[2] if holding else ""
-
-
-def _server_engine(where: str) -> Engine:
-    from sqlalchemy import create_engine, exc, text
-    from sqlalchemy.engine import make_url
-
-    try:
-        url = make_url(where)
-    except (exc.ArgumentError, ValueError):
-        raise ConfigError("ledger: not a database URL; allowed: a file path or postgresql://...") from None
-    if url.password is not None or any("pass" in name for name in url.query):
-        raise ConfigError("ledger: no password in the URL; PGPASSWORD or ~/.pgpass hold it")
-    if url.get_backend_name() != "postgresql":
-        raise ConfigError(f"ledger: {url.drivername}:// is not allowed; a file path or postgresql://... is")
-    try:
-        engine = create_engine(url.set(drivername="postgresql+psycopg"), pool_pre_ping=True)
-    except ImportError:
-        raise ConfigError("ledger: PostgreSQL needs the driver: pip install 'psycopg[binary]'") from None
-    try:
-        with engine.begin() as connection:
-            # CREATE TABLE IF NOT EXISTS of two processes at once can fail in PostgreSQL.
-            connection.execute(text("SELECT pg_advisory_xact_lock(7241)"))
-            for statement in _SCHEMA:
-                connection.execute(text(statement))
-    except exc.OperationalError as error:
-        raise ConfigError(f"ledger: {url.render_as_string()}: {error.orig}") from None
-    return engine
-
-
-class _FileClaims:
-    """One locked byte of a file per claim; the operating system frees the locks of a dead process."""
-
-    def __init__(self, path: Path) -> None:
-        # Opened once per process: closing any handle of the file would drop all of its locks.
-        self._file = os.open(path, os.O_RDWR | os.O_CREAT, 0o644)
-
-    def take(self, number: int) -> bool:
-        if sys.platform == "win32":
-            return True
-        try:
-            fcntl.lockf(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB, 1, number)
-        except OSError:
-            return False
-        return True
-
-    def drop(self, number: int) -> None:
-        if sys.platform != "win32":
-            fcntl.lockf(self._file, fcntl.LOCK_UN, 1, number)
-
-    def close(self) -> None:
-        os.close(self._file)
-
-
-class _ServerClaims:
-    """One advisory lock of the database session per claim; the server frees those of a lost session."""
-
-    def __init__(self, engine: Engine) -> None:
-        self._engine = engine
-        self._session: Connection | None = None
-
-    def take(self, number: int) -> bool:
-        from sqlalchemy import text
-
-        if self._session is None or self._session.invalidated:
-            self._session = self._engine.connect().execution_options(isolation_level="AUTOCOMMIT")
-        query = text("SELECT pg_try_advisory_lock(CAST(:number AS BIGINT))")
-        return bool(self._session.execute(query, {"number": number}).scalar_one())
-
-    def drop(self, number: int) -> None:
-        from sqlalchemy import exc, text
-
-        if self._session is not None:
-            with contextlib.suppress(exc.DBAPIError):  # a lost session holds no locks
-                self._session.execute(
-                    text("SELECT pg_advisory_unlock(CAST(:number AS BIGINT))"), {"number": number}
-                )
-
-    def close(self) -> None:
-        if self._session is not None:
-            self._session.close()

@@ -14,12 +14,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from ragauge.calls import Batch, run_batch
+from ragauge.calls import Batch, key_to_send, run_batch
 from ragauge.errors import ConfigError
 from ragauge.ledger import Ledger, open_ledger
-from ragauge.parts import Reply, runtime
+from ragauge.parts import Reply, Tools, runtime
 from ragauge.redact import refuse_secrets
 from ragauge.replies import CUT, as_cached, as_repeated, as_reply
+from ragauge.served import served_identity
 from ragauge.store import canonical_json
 
 if TYPE_CHECKING:
@@ -126,6 +127,19 @@ class ChatLLM:
         cls = type(self)
         return {"class": f"{cls.__module__}.{cls.__qualname__}", "version": 1, "chat": self.chat_identity()}
 
+    def served(self, store: Store) -> dict[str, Any]:
+        """What the server says that identifies the weights behind the model's name; {} where it does not.
+
+        It is part of what replies are found by, in the store and in the ledger (see ragauge.served).
+        """
+        key = key_to_send(self)
+        return served_identity(self.chat, self.model_name, key, self.budget_name, self._ledger(store))
+
+    def describe(self, tools: Tools) -> dict[str, str]:
+        """What the server serves, as a tag of the run."""
+        served = self.served(tools.store)
+        return {"served": canonical_json(served)} if served else {}
+
     def ask(
         self,
         prompts: Sequence[str],
@@ -144,7 +158,8 @@ class ChatLLM:
         and costs 0. Raises ConfigError where every call would fail (key, model, address), GateError before
         `max_cost_usd` is exceeded, MissingError after `give_up_after` failures in a row.
         """
-        requests = [self._request(prompt, salt, options) for prompt in prompts]
+        served = self.served(store) if prompts else {}
+        requests = [self._request(prompt, salt, options, served) for prompt in prompts]
         keys = [_digest(request) for request in requests]
         first = {key: i for i, key in reversed(list(enumerate(keys)))}
         ledger = self._ledger(store)
@@ -172,7 +187,8 @@ class ChatLLM:
         options: Mapping[str, Any] | None = None,
     ) -> list[Reply | None]:
         """What `ask` would reply without a call: the ledger's replies, None where there is none."""
-        keys = [_digest(self._request(prompt, salt, options)) for prompt in prompts]
+        served = self.served(store) if prompts else {}
+        keys = [_digest(self._request(prompt, salt, options, served)) for prompt in prompts]
         found = self._ledger(store).find(list(dict.fromkeys(keys)))
         return [as_cached(as_reply(found[key])) if key in found else None for key in keys]
 
@@ -193,7 +209,8 @@ class ChatLLM:
         """
         import pandas as pd
 
-        keys = [_digest(self._request(prompt, salt, options)) for prompt in prompts]
+        served = self.served(store) if prompts else {}
+        keys = [_digest(self._request(prompt, salt, options, served)) for prompt in prompts]
         known = self._ledger(store).find(list(dict.fromkeys(keys)))
         tokens = [-(-len(prompt) // _CHARACTERS_PER_TOKEN) for prompt in prompts]
         expected = self.expected_tokens if expected_tokens is None else expected_tokens
@@ -229,8 +246,12 @@ class ChatLLM:
         """The most that one call can cost, in US dollars, by `token_bounds`."""
         return self.cost(*self.token_bounds(prompt, options))
 
-    def _request(self, prompt: str, salt: str, options: Mapping[str, Any] | None) -> str:
+    def _request(
+        self, prompt: str, salt: str, options: Mapping[str, Any] | None, served: Mapping[str, Any]
+    ) -> str:
         request: dict[str, Any] = {"chat": self.chat_identity(), "messages": [["human", prompt]]}
+        if served:
+            request["served"] = served
         if options:
             request["options"] = options
         if salt:

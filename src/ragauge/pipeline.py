@@ -305,7 +305,7 @@ class Pipeline:
         return Key(
             "answers",
             1,
-            {"llm": identity(llm), "n_tokens": self.n_tokens, **self._models(llm.uses)},
+            {"llm": self.identity_of(llm), "n_tokens": self.n_tokens, **self._models(llm.uses)},
             {
                 "topics": self._queries_digest,
                 "layouts": self.context.frame_digest("layouts"),
@@ -357,7 +357,7 @@ class Pipeline:
         return Key(
             "verdicts",
             1,
-            {"judge": identity(judge), **self._models(judge.uses)},
+            {"judge": self.identity_of(judge), **self._models(judge.uses)},
             {
                 "topics": self.dataset.frame_digest("topics"),
                 "evidence": self.dataset.frame_digest("evidence"),
@@ -507,6 +507,11 @@ class Pipeline:
                 "and a rerun asks only for the rest"
             )
 
+    def identity_of(self, part: Any) -> dict[str, Any]:
+        """What can change the part's output; of a chat model also what its server says that it serves."""
+        served = part.served(self.store) if hasattr(part, "served") else {}
+        return {**identity(part), **({"served": served} if served else {})}
+
     def _models(self, uses: frozenset[str] | set[str]) -> dict[str, Any]:
         """The identities of the shared models that a part uses."""
         shared = {"embedder": self.tools.embedder, "tokenizer": self.tools.tokenizer, "chat": self.tools.chat}
@@ -514,7 +519,7 @@ class Pipeline:
         if unknown:
             raise TypeError(f"a part uses {sorted(unknown)}; shared models are {sorted(shared)}")
         return {
-            name: identity(model) if model is not None else None
+            name: self.identity_of(model) if model is not None else None
             for name, model in shared.items()
             if name in uses
         }

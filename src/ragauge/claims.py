@@ -1,0 +1,126 @@
+"""Claims on requests that are being asked: no two processes pay for the same reply at once.
+
+A claim is a number below 2**60. The operating system or the database server ends the claims of a process that
+dies.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import sys
+import threading
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+if sys.platform != "win32":  # on Windows claims hold within the process only
+    import fcntl
+
+if TYPE_CHECKING:
+    from sqlalchemy import Connection, Engine
+
+
+class FileClaims:
+    """One locked byte of a file per claim."""
+
+    def __init__(self, path: Path) -> None:
+        self._file = os.open(path, os.O_RDWR | os.O_CREAT, 0o644)
+        about = os.fstat(self._file)
+        self.real_file = about.st_dev, about.st_ino
+        self.users = 0
+        self._held: set[int] = set()
+        self._lock = threading.Lock()
+
+    def take(self, number: int) -> bool:
+        """True if nobody holds the claim, in this process or another."""
+        with self._lock:
+            # A process is always granted the locks that it holds itself.
+            if number in self._held:
+                return False
+            if sys.platform != "win32":
+                try:
+                    fcntl.lockf(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB, 1, number)
+                except OSError:
+                    return False
+            self._held.add(number)
+            return True
+
+    def drop(self, number: int) -> None:
+        """Ends a claim."""
+        with self._lock:
+            self._held.discard(number)
+            if sys.platform != "win32":
+                fcntl.lockf(self._file, fcntl.LOCK_UN, 1, number)
+
+    def close(self) -> None:
+        """Ends all claims once everybody in the process who uses the file has closed it."""
+        with _opening:
+            self.users -= 1
+            if self.users == 0:
+                _in_process.pop((os.getpid(), *self.real_file), None)
+                os.close(self._file)
+
+
+_in_process: dict[tuple[int, int, int], FileClaims] = {}
+_opening = threading.Lock()
+
+
+def file_claims(path: Path) -> FileClaims:
+    """The process's one FileClaims of the file, whatever path leads to it.
+
+    Record locks belong to the process and not to the open file: a second FileClaims would be granted what the
+    first holds, and closing either would end the locks of both.
+    """
+    with _opening:
+        try:
+            about = path.stat()  # before opening, since closing a second handle would end the locks
+            known = _in_process.get((os.getpid(), about.st_dev, about.st_ino))
+        except FileNotFoundError:
+            known = None
+        claims = known or FileClaims(path)
+        claims.users += 1
+        _in_process[os.getpid(), *claims.real_file] = claims
+        return claims
+
+
+class ServerClaims:
+    """One advisory lock of the PostgreSQL session per claim."""
+
+    def __init__(self, engine: Engine) -> None:
+        self._engine = engine
+        self._session: Connection | None = None
+        self._held: set[int] = set()
+        self._lock = threading.Lock()
+
+    def take(self, number: int) -> bool:
+        """True if nobody holds the claim, in this process or another."""
+        from sqlalchemy import text
+
+        with self._lock:
+            # A session is always granted the locks that it holds itself.
+            if number in self._held:
+                return False
+            if self._session is None or self._session.invalidated:
+                self._session = self._engine.connect().execution_options(isolation_level="AUTOCOMMIT")
+            query = text("SELECT pg_try_advisory_lock(CAST(:number AS BIGINT))")
+            if not self._session.execute(query, {"number": number}).scalar_one():
+                return False
+            self._held.add(number)
+            return True
+
+    def drop(self, number: int) -> None:
+        """Ends a claim."""
+        from sqlalchemy import exc, text
+
+        with self._lock:
+            self._held.discard(number)
+            if self._session is not None:
+                with contextlib.suppress(exc.DBAPIError):  # a lost session holds no locks
+                    self._session.execute(
+                        text("SELECT pg_advisory_unlock(CAST(:number AS BIGINT))"), {"number": number}
+                    )
+
+    def close(self) -> None:
+        """Ends all claims."""
+        if self._session is not None:
+            self._session.close()
