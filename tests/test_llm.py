@@ -364,9 +364,9 @@ def test_a_service_without_its_key_is_an_error_before_any_call(
     [
         {"api_key": "abc"},
         {"openai_api_key": "abc"},
-        {"client_kwargs": {"headers": {"Authorization": "abc"}}},
+        {"model_kwargs": {"extra_headers": {"Authorization": "abc"}}},
         {"model": SECRET},
-        {"base_url": "http://me:word@host/v1"},
+        {"user": "http://me:word@host/v1"},
         {"stop": ["x", {"password": "abc"}]},
     ],
 )

@@ -29,6 +29,7 @@ from ragauge.job import (
 )
 from ragauge.parts import identity
 from ragauge.pipeline import Pipeline
+from ragauge.redact import remember
 from ragauge.store import canonical_json
 
 
@@ -67,6 +68,7 @@ def _job(record: Mapping[str, Any]) -> tuple[Pipeline, Any, JobFolder]:
 
     path = Path(record["folder"])
     cfg: Any = OmegaConf.load(path / ".hydra" / "config.yaml")
+    remember(OmegaConf.to_container(cfg, resolve=True))
     folder = JobFolder(
         path, path.parent, int(record["number"]), record["choices"], tuple(record["overrides"])
     )
