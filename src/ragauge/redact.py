@@ -36,10 +36,8 @@ _INTERPOLATION = re.compile(r"\$\{(?:[^{}]|\{[^{}]*\})*\}")
 _DEFAULT = re.compile(r"\$\{\s*oc\.\w+\s*:\s*[^,{}]+,(?P<default>[^{}]*)\}")
 _OVERRIDE = re.compile(r"(?P<key>[+~]{0,2}[A-Za-z_][\w@:$.-]*)=(?P<value>.*)", re.S)
 _QUOTED = r"\"(?:[^\"\\]|\\.)*\"|'(?:[^'\\]|\\.)*'"
-_PAIR = re.compile(
-    r"(?P<head>(?P<quote>[\"']?)(?P<name>[A-Za-z_][\w.-]*)(?P=quote)\s*(?P<sign>[=:])\s*)"
-    rf"(?P<value>{_QUOTED}|[^\s\"',;&)}}\]<>]+)"
-)
+_NAME = re.compile(r"(?P<quote>[\"']?)(?<![\w.-])(?P<name>[A-Za-z_][\w.-]*)(?P=quote)\s*(?P<sign>[=:])\s*")
+_VALUE = re.compile(rf"{_QUOTED}|[^\s\"',;&)}}\]<>]+")
 # A header with all that belongs to it: a scheme and a token, several cookies.
 _HEADER = re.compile(
     r"(?P<head>\b(?:(?:proxy-)?authorization|(?:set-)?cookie)[\"']?\s*[:=]\s*[\"']?)"
@@ -66,7 +64,7 @@ def redact(text: str, sure: bool = False) -> str:
 
     text = mask_forms(_INTERPOLATION.sub(keep, text))
     text = _HEADER.sub(_mask_header, text)
-    text = _PAIR.sub(_mask_pair, text)
+    text = _mask_pairs(text)
     return re.sub(r"\x00(\d+)\x00", lambda match: kept[int(match[1])], text) if kept else text
 
 
@@ -227,7 +225,7 @@ def _redact_value(value: str, name: str, secret: bool, sure: bool) -> str:
         return MASK
     value = redact(value, sure)
     if value[:1] in "{[":  # a mapping or list in an override: every name in it stands before a colon
-        value = _PAIR.sub(lambda match: _mask_pair(match, certain=True), value)
+        value = _mask_pairs(value, certain=True)
     return value
 
 
@@ -257,22 +255,44 @@ def _mask_header(match: re.Match[str]) -> str:
     return match.group() if told else match["head"] + MASK
 
 
-def _mask_pair(match: re.Match[str], certain: bool = False) -> str:
-    """name=value and "name": value where the name is a secret one, but no prose such as "token: it"."""
-    name, value = match["name"].rpartition(".")[2], match["value"]
-    bare = value.strip("\"'")
+def _mask_pairs(text: str, certain: bool = False) -> str:
+    """The text with name=value and "name": value masked where the name is a secret one.
+
+    No prose such as "token: it", unless it is `certain` that a colon stands between a name and its value.
+    """
+    done, at = [], 0
+    while name := _NAME.search(text, at):
+        value = _VALUE.match(text, name.end()) if _may_be_secret(name) else None
+        done.append(text[at : name.end()])
+        at = name.end()  # what is no secret may hold further pairs, as an address does
+        if value and _is_secret_pair(name, value.group(), certain):
+            done.append(_masked(value.group()))
+            at = value.end()
+    return "".join([*done, text[at:]])
+
+
+def _may_be_secret(match: re.Match[str]) -> bool:
+    name = match["name"].rpartition(".")[2]
+    return is_secret_name(name) or may_be_secret_name(name)
+
+
+def _is_secret_pair(match: re.Match[str], value: str, certain: bool) -> bool:
+    name, bare = match["name"].rpartition(".")[2], value.strip("\"'")
     if bare in _HOLDS_NONE or bare.lower() in ("true", "false") or "\x00" in bare or "${" in bare:
-        return match.group()
+        return False
     if MASK in bare or bare.startswith("=") or is_scheme(name, bare):
-        return match.group()
-    in_path = match.string[: match.start()].endswith("/")  # a folder such as token=1
-    if is_secret_name(name) and not in_path:
-        quoted = bool(match["quote"]) or value != bare
-        secret = certain or quoted or match["sign"] == "=" or (len(bare) >= 8 and any(map(str.isdigit, bare)))
-    else:
-        secret = (in_path or may_be_secret_name(name)) and looks_random(bare)
-    end = value[-1] if value != bare and value[-1] in "\"'" else ""
-    return match["head"] + (value[0] if end else "") + MASK + end if secret else match.group()
+        return False
+    in_path = match.string[match.start() - 1 : match.start()] == "/"  # a folder such as token=1
+    if in_path or not is_secret_name(name):
+        return looks_random(bare)
+    quoted = bool(match["quote"]) or value != bare
+    return certain or quoted or match["sign"] == "=" or (len(bare) >= 8 and any(map(str.isdigit, bare)))
+
+
+def _masked(value: str) -> str:
+    """*** in the quotes of the value."""
+    quote = value[0] if value[0] in "\"'" and value[-1] == value[0] else ""
+    return f"{quote}{MASK}{quote}"
 
 
 def _pair_of(value: Mapping[Any, Any]) -> tuple[str, str] | None:

@@ -147,10 +147,10 @@ _START = r"(?<![A-Za-z0-9_])"
 # Keys that name their maker. What is shorter is a word: sk-learn, hf_hub, gsk_data.
 _PREFIXED = "|".join(
     [
-        rf"sk-(?={_T}*\d){_T}{{14,}}",
+        rf"sk-(?={_T}{{0,80}}\d){_T}{{14,}}",
         rf"(?:sk|rk|pk)_(?:live|test)_{_T}{{10,}}",
-        rf"(?:hf|gsk|r8|jina|pcsk|lsv2_pt|lsv2_sk|npm|fw|xai)_(?={_T}*\d){_T}{{16,}}",
-        rf"(?:pplx|nvapi|xai|tvly|csk|pa|glpat|gldt|dckr_pat|pypi|whsec)-(?={_T}*\d){_T}{{16,}}",
+        rf"(?:hf|gsk|r8|jina|pcsk|lsv2_pt|lsv2_sk|npm|fw|xai)_(?={_T}{{0,80}}\d){_T}{{16,}}",
+        rf"(?:pplx|nvapi|xai|tvly|csk|pa|glpat|gldt|dckr_pat|pypi|whsec)-(?={_T}{{0,80}}\d){_T}{{16,}}",
         rf"AIza{_T}{{20,}}",
         r"ya29\.[A-Za-z0-9_-]{16,}",
         r"gh[opusr]_[A-Za-z0-9]{16,}",
@@ -164,7 +164,7 @@ _PREFIXED = "|".join(
         r"eyJ[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]{8,}(?:\.[A-Za-z0-9_-]*)?",  # a JSON web token
     ]
 )
-_ADDRESS = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*)://([^/\s\"'<>?#]*)@")
+_ADDRESS = re.compile(r"(?<![A-Za-z0-9+.-])([A-Za-z][A-Za-z0-9+.-]*)://([^/\s\"'<>?#]*)@")
 _SCHEME = re.compile(
     r"\b(Bearer|Basic|Token|ApiKey|Api-Key|Digest|SharedAccessSignature)(\s+)([^\s\"',;{}$<>]{3,})", re.I
 )
