@@ -23,6 +23,8 @@ SENTENCE = "The header said Bearer Abc123Def456Ghi and password=swordfish at htt
 QUESTION = "Is sk-0a1b2c3d4e5f6a7b8c9d a key, and token=abc one too?"
 ANSWER = "Authorization: Bearer Answer123Answer"
 
+_SENT = ("X-Vault-Token", "api-key", "Ocp-Apim-Subscription-Key", "x-goog-api-key")
+
 PACKAGE = """
 import pandas as pd
 import pyterrier as pt
@@ -80,13 +82,12 @@ def plant(folder: Path, url: str) -> dict[str, str]:
         "_target_": "langchain_openai.ChatOpenAI",
         "model": "m",
         "base_url": "${oc.env:PLANT_URL}/v1",
-        "default_headers": {k: v for k, v in by_name.items() if k not in ("Cookie", "Set-Cookie")},
-        "default_query": {"api_key": by_name["api_key"]},
+        "default_headers": {name: by_name[name] for name in _SENT},
     }
     pipeline = {"_target_": "planted_package.make", "given": by_name, "nested": [{"by_form": by_form}]}
     for group, base, own in (
         ("retriever", "pyterrier", {"pipeline": pipeline, "top_k": 5}),
-        ("llm", "openai_compatible", {"chat": chat, "retries": 0, "backoff": 0}),
+        ("llm", "openai_compatible", {"chat": chat, "retries": 0, "backoff": 0, "timeout": 20}),
     ):
         (given / "conf" / group).mkdir(parents=True)
         option = {"defaults": [base, "_self_"], **own}
@@ -121,7 +122,7 @@ def test_keys_read_from_the_environment_are_in_no_byte_that_a_sweep_writes(tmp_p
     refused = "What is 3?"
     with ChatServer(lambda prompt: ANSWER, lambda prompt, n: "500" if refused in prompt else None) as server:
         environment = plant(tmp_path, server.url)
-        sweep = ["-m", "n_tokens=20,50", *arguments(tmp_path)]
+        sweep = ["-m", *arguments(tmp_path), "n_tokens=20,50"]
         done = run_fresh(tmp_path, *sweep, **environment)
     assert done.returncode == 0, done.stderr
     # They were sent, so they were read.
