@@ -10,7 +10,7 @@ import copy
 import re
 from typing import TYPE_CHECKING, Any
 
-from omegaconf import DictConfig, open_dict
+from omegaconf import DictConfig, OmegaConf, open_dict
 
 from ragauge.config import refuse_keys
 
@@ -59,7 +59,9 @@ def _set_budget(config: DictConfig, override: str) -> bool:
     old = f"n_tokens={config.n_tokens}"
     task = config.hydra.overrides.task
     folder = config.hydra.job.config.override_dirname
-    names = str(config.hydra.job.override_dirname).split(folder.item_sep)
+    # Not resolved: what an override reads from the environment stays there.
+    job: Any = OmegaConf.to_container(config.hydra.job, resolve=False)
+    names = str(job["override_dirname"]).split(folder.item_sep)
     listed = old.replace("=", folder.kv_sep)
     excluded = "n_tokens" in folder.exclude_keys
     if list(task).count(old) != 1 or names.count(listed) != (0 if excluded else 1):
