@@ -318,7 +318,7 @@ def test_the_cost_limit_stops_before_it_is_exceeded_and_keeps_what_was_paid(make
 def test_a_full_disk_ends_the_batch_in_one_line_and_pays_nothing_again(
     make: Make, store: Store, tmp_path: Path
 ) -> None:
-    """On a file system of its own of 1 MB, where root may mount one; SQLite's own limit elsewhere."""
+    """On a file system of its own of 1 MB; skipped where none may be mounted."""
     disk = tmp_path / "disk"
     disk.mkdir()
     mount = ["mount", "-t", "tmpfs", "-o", "size=1m", "tmpfs", str(disk)]
@@ -403,9 +403,9 @@ def test_a_service_without_its_key_is_an_error_before_any_call(
     [
         {"api_key": "abc"},
         {"openai_api_key": "abc"},
-        {"client_kwargs": {"headers": {"Authorization": "abc"}}},
+        {"model_kwargs": {"extra_headers": {"Authorization": "abc"}}},
         {"model": SECRET},
-        {"base_url": "http://me:word@host/v1"},
+        {"user": "http://me:word@host/v1"},
         {"stop": ["x", {"password": "abc"}]},
     ],
 )

@@ -10,7 +10,9 @@ import copy
 import re
 from typing import TYPE_CHECKING, Any
 
-from omegaconf import DictConfig, open_dict
+from omegaconf import DictConfig, OmegaConf, open_dict
+
+from ragauge.config import refuse_keys
 
 if TYPE_CHECKING:
     from hydra.core.config_loader import ConfigLoader
@@ -35,14 +37,19 @@ class BudgetCopies:
         """The config of one job: what Hydra's own loader composes from the same overrides."""
         budgets = [i for i, override in enumerate(sweep_overrides) if _BUDGET.fullmatch(override)]
         if len(budgets) != 1:
-            return self._loader.load_sweep_config(master_config, sweep_overrides)
+            return self._compose(master_config, sweep_overrides)
         at = budgets[0]
         system = (*sweep_overrides[:at], "n_tokens", *sweep_overrides[at + 1 :])
         if system not in self._composed:
-            self._composed[system] = self._loader.load_sweep_config(master_config, sweep_overrides)
+            self._composed[system] = self._compose(master_config, sweep_overrides)
         config = copy.deepcopy(self._composed[system])
         if not _set_budget(config, sweep_overrides[at]):
-            return self._loader.load_sweep_config(master_config, sweep_overrides)
+            return self._compose(master_config, sweep_overrides)
+        return config
+
+    def _compose(self, master_config: DictConfig, sweep_overrides: list[str]) -> DictConfig:
+        config = self._loader.load_sweep_config(master_config, sweep_overrides)
+        refuse_keys(config)  # an option of a swept group may hold one, which the sweep's own config does not
         return config
 
 
@@ -52,7 +59,9 @@ def _set_budget(config: DictConfig, override: str) -> bool:
     old = f"n_tokens={config.n_tokens}"
     task = config.hydra.overrides.task
     folder = config.hydra.job.config.override_dirname
-    names = str(config.hydra.job.override_dirname).split(folder.item_sep)
+    # Not resolved: what an override reads from the environment stays there.
+    job: Any = OmegaConf.to_container(config.hydra.job, resolve=False)
+    names = str(job["override_dirname"]).split(folder.item_sep)
     listed = old.replace("=", folder.kv_sep)
     excluded = "n_tokens" in folder.exclude_keys
     if list(task).count(old) != 1 or names.count(listed) != (0 if excluded else 1):

@@ -1,7 +1,8 @@
-"""Thin Hydra triggers: a sweep composes each system once, and is pooled after its jobs."""
+"""Thin Hydra triggers: keys are refused, a sweep composes each system once, and is pooled after its jobs."""
 
 from __future__ import annotations
 
+import sys
 from typing import Any
 
 from hydra.core.global_hydra import GlobalHydra
@@ -9,13 +10,20 @@ from hydra.experimental.callback import Callback
 from omegaconf import DictConfig
 
 from ragauge.budgets import BudgetCopies
+from ragauge.config import refuse_keys
+from ragauge.errors import ConfigError
 
 
 class SweepCallback(Callback):
-    """Begins and ends a sweep; a single run passes by."""
+    """Begins a run or a sweep, and ends a sweep."""
+
+    def on_run_start(self, config: DictConfig, **kwargs: Any) -> None:
+        """Ends the process where the config holds a key, before Hydra writes it."""
+        _refuse_keys(config)
 
     def on_multirun_start(self, config: DictConfig, **kwargs: Any) -> None:
-        """Has the sweep's jobs composed by `BudgetCopies`."""
+        """Ends the process where the config holds a key; has the sweep's jobs composed by `BudgetCopies`."""
+        _refuse_keys(config)
         hydra = GlobalHydra.instance().hydra
         if hydra is not None:
             hydra.config_loader = BudgetCopies(hydra.config_loader)  # type: ignore[assignment]
@@ -25,3 +33,12 @@ class SweepCallback(Callback):
         from ragauge import cli, sweep
 
         cli.set_exit_code(sweep.finish(config))
+
+
+def _refuse_keys(config: DictConfig) -> None:
+    try:
+        refuse_keys(config)
+    except ConfigError as error:
+        print(f"error: {error}", file=sys.stderr)
+        # Hydra makes a warning of every Exception in a callback, and goes on.
+        raise SystemExit(error.exit_code) from None

@@ -50,6 +50,7 @@ T = TypeVar("T")
 _FATAL = frozenset({401, 402, 403, 404, 405, 407})
 # Client errors that pass with time; any other 4xx is this request's own fault.
 _PASSING = frozenset({408, 409, 425, 429})
+_LONGEST_ERROR = 20_000  # characters of a server's error that are searched for keys; 500 of them are told
 _LOCAL_KEY = "EMPTY"  # what servers that check no key are sent; the clients refuse an empty one
 
 
@@ -244,7 +245,7 @@ class Batch:
         except Exception as error:
             failed = self._failed(error)
         if received is not None and received.refused is not None:
-            failed = _Failed(received.refused, charged=True)
+            failed = _Failed(redact(received.refused), charged=True)
         if failed is None or failed.charged:
             call = self._charged(key, request, prompt, received, failed, time.monotonic() - began)
             if failed is None:
@@ -310,7 +311,7 @@ class Batch:
 
     def _failed(self, error: Exception) -> _Failed:
         """The failed attempt that an error means; raises _Stop where every call would fail."""
-        why = redact(f"{type(error).__name__}: {error}")[:500]
+        why = redact(f"{type(error).__name__}: {error}"[:_LONGEST_ERROR])[:500]
         status = status_of(error)
         if status in _FATAL or (status == 429 and "insufficient_quota" in str(error)):
             raise _Stop(ConfigError(f"{self.what}: {self._where()} refuses with {status}: {why}")) from None

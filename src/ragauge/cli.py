@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ragauge.errors import ConfigError, RagaugeError
+from ragauge.redact import guard_output, redact
 
 if TYPE_CHECKING:
     from omegaconf import DictConfig
@@ -40,6 +41,7 @@ def main(hydra_main: Callable[[], Any]) -> int:
 
     from ragauge.packages import refuse_shadowed
 
+    guard_output()
     # Hydra then raises instead of printing a trace and leaving with 1.
     full_error = os.environ.setdefault("HYDRA_FULL_ERROR", "1")
     stack = ExitStack()
@@ -53,7 +55,7 @@ def main(hydra_main: Callable[[], Any]) -> int:
     except (HydraException, OmegaConfBaseException) as error:
         if full_error not in ("", "0", "1"):
             raise
-        print(f"error: {_explain(error)}", file=sys.stderr)
+        print(redact(f"error: {_explain(error)}"), file=sys.stderr)
         return ConfigError.exit_code
     except KeyboardInterrupt:
         print(
@@ -101,6 +103,7 @@ def run_job(cfg: DictConfig) -> None:
     from ragauge import rerun
     from ragauge.job import JobFolder, execute
 
+    guard_output()  # a launcher may have started this process
     hydra_cfg = HydraConfig.get()
     multirun = hydra_cfg.mode == RunMode.MULTIRUN
     choices = {str(k): str(v) for k, v in hydra_cfg.runtime.choices.items() if "/" not in str(k)}

@@ -15,6 +15,7 @@ from omegaconf import MISSING
 
 from ragauge.errors import ConfigError
 from ragauge.packages import PackageSearchPath
+from ragauge.redact import secret_in
 
 GROUPS = ("dataset", "chunker", "embedder", "tokenizer", "retriever", "measure", "llm", "judge")
 MAX_N_TOKENS = 1_000_000
@@ -74,6 +75,24 @@ def register() -> None:
     """Makes known to Hydra `Config`, which conf/config.yaml starts from, and the configs of packages."""
     ConfigStore.instance().store(name="schema", node=Config)
     Plugins.instance().register(PackageSearchPath)
+
+
+def refuse_keys(config: Any) -> None:
+    """ConfigError for a key or password in clear in a composed config, Hydra's part of it included.
+
+    One that an interpolation reads from the environment is not in clear: it stays an interpolation wherever
+    the config is written.
+    """
+    from omegaconf import OmegaConf
+
+    plain: Any = OmegaConf.to_container(config, resolve=False)
+    hydra = plain.pop("hydra", {})
+    told = secret_in(plain, "")
+    for override in hydra.get("overrides", {}).get("task", []):
+        told = told or secret_in([override], override.partition("=")[0].lstrip("+~"))
+    told = told or secret_in(hydra, "hydra")
+    if told:
+        raise ConfigError(told)
 
 
 def check_values(cfg: Any) -> None:

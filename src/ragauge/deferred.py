@@ -30,6 +30,7 @@ from ragauge.job import (
 )
 from ragauge.needs import before_judging, gathered, of_judge, to_ask
 from ragauge.pipeline import Pipeline
+from ragauge.redact import remember
 from ragauge.store import canonical_json
 
 
@@ -105,6 +106,7 @@ def _job(record: Mapping[str, Any]) -> tuple[Pipeline, Any, JobFolder]:
 
     path = Path(record["folder"])
     cfg: Any = OmegaConf.load(path / ".hydra" / "config.yaml")
+    remember(OmegaConf.to_container(cfg, resolve=True))
     folder = JobFolder(
         path, path.parent, int(record["number"]), record["choices"], tuple(record["overrides"])
     )

@@ -2,11 +2,19 @@
 
 from __future__ import annotations
 
+from ragauge.redact import redact
+
 
 class RagaugeError(Exception):
-    """An error whose message is for the user: it names the file, row or key and what is allowed."""
+    """An error whose message is for the user: it names the file, row or key and what is allowed.
+
+    Its text is free of secrets, whatever text of another library went into it.
+    """
 
     exit_code = 1
+
+    def __str__(self) -> str:
+        return redact(super().__str__())
 
 
 class ConfigError(RagaugeError):

@@ -27,7 +27,7 @@ from ragauge.needs import describe_needs, needs, summary
 from ragauge.packages import config_packages
 from ragauge.parts import identity
 from ragauge.prediction import check_settings, predict, predict_right, settings_of
-from ragauge.redact import redact, redact_config
+from ragauge.redact import redact, redact_tree, remember
 
 if TYPE_CHECKING:
     from omegaconf import DictConfig
@@ -153,6 +153,7 @@ def _run(cfg: DictConfig, folder: JobFolder, record: dict[str, Any]) -> None:
 
     start = time.perf_counter()
     plain: dict[str, Any] = OmegaConf.to_container(cfg, resolve=True)  # type: ignore[assignment]
+    remember(plain)
     if cfg.dry_run:
         _dry_run(cfg, folder, record)
         return
@@ -168,9 +169,7 @@ def _run(cfg: DictConfig, folder: JobFolder, record: dict[str, Any]) -> None:
         **({"config_packages": packages} if packages else {}),
         **({"rerun_of": folder.origin.run_id} if folder.origin else {}),
     }
-    with tracker.run(
-        record["name"], redact_config(track.flatten(plain)), tags, note=cfg.tracking.note
-    ) as run:
+    with tracker.run(record["name"], track.flatten(plain), tags, note=cfg.tracking.note) as run:
         record |= {"run_id": run.run_id, "experiment_id": run.experiment_id}
         pipeline, predictor = ready or _prepared(cfg, folder)
         known = {"dataset_digest": pipeline.dataset.digest, **_descriptions(pipeline)}
@@ -438,8 +437,10 @@ def _write_config(cfg: DictConfig, folder: JobFolder, out: Path) -> None:
     from omegaconf import OmegaConf
 
     # Unresolved, so that what stands in an environment variable stays there.
-    for name, content in (("config", cfg), ("overrides", OmegaConf.create(list(folder.overrides)))):
-        (out / f"{name}.yaml").write_text(redact(OmegaConf.to_yaml(content, resolve=False)), encoding="utf-8")
+    config = OmegaConf.to_container(cfg, resolve=False)
+    for name, content in (("config", config), ("overrides", list(folder.overrides))):
+        text = OmegaConf.to_yaml(OmegaConf.create(redact_tree(content)))
+        (out / f"{name}.yaml").write_text(text, encoding="utf-8")
     (out / rerun.PACKAGES_FILE).write_text(rerun.packages_text(), encoding="utf-8")
 
 
@@ -454,8 +455,10 @@ def check_gates(gates: Mapping[str, float], values: Mapping[str, float]) -> None
 
 
 def write_json(path: Path, value: Mapping[str, Any]) -> None:
-    """Writes a JSON file whole or not at all."""
+    """Writes a JSON file without secrets, whole or not at all."""
     path.parent.mkdir(parents=True, exist_ok=True)
     draft = path.with_suffix(".tmp")
-    draft.write_text(json.dumps(value, indent=1, ensure_ascii=False, default=float), encoding="utf-8")
+    draft.write_text(
+        json.dumps(redact_tree(value), indent=1, ensure_ascii=False, default=float), encoding="utf-8"
+    )
     os.replace(draft, path)

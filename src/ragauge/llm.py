@@ -18,7 +18,7 @@ from ragauge.calls import Batch, key_to_send, run_batch
 from ragauge.errors import ConfigError
 from ragauge.ledger import Ledger, open_ledger
 from ragauge.parts import Reply, Tools, runtime
-from ragauge.redact import refuse_secrets
+from ragauge.redact import remember, secret_in
 from ragauge.replies import CUT, as_cached, as_repeated, as_reply
 from ragauge.served import served_identity
 from ragauge.store import canonical_json
@@ -85,7 +85,10 @@ class ChatLLM:
         if not isinstance(self.chat, Mapping) or not isinstance(self.chat.get("_target_"), str):
             raise ConfigError("chat: needs _target_, the dotted name of a LangChain chat model's class")
         object.__setattr__(self, "chat", json.loads(_as_json(self.chat)))
-        refuse_secrets(self.chat, "chat")
+        # How the server is reached is kept nowhere, and may hold a key that was read from the environment.
+        if told := secret_in(self.chat_identity(), "chat"):
+            raise ConfigError(told)
+        remember({"chat": self.chat, "api_key_env": self.api_key_env})
         for name, least in (("concurrency", 1), ("retries", 0), ("give_up_after", 1), ("expected_tokens", 0)):
             value = getattr(self, name)
             if not isinstance(value, int) or isinstance(value, bool) or value < least:

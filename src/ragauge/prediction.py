@@ -12,6 +12,7 @@ import pandas as pd
 from ragauge.errors import ConfigError
 from ragauge.estimate import Predictor, bootstrap_mean
 from ragauge.frames import HALLUCINATIONS, JUDGE_CLASSES
+from ragauge.redact import redact_tree
 
 
 @dataclass(frozen=True)
@@ -25,8 +26,12 @@ class Prediction:
 def settings_of(
     measure: Mapping[str, Any], tokenizer: Mapping[str, Any], n_tokens: list[int]
 ) -> dict[str, Any]:
-    """What a predictor's scores mean: stored with a model, and compared before it is used."""
-    return {"measure": dict(measure), "tokenizer": dict(tokenizer), "n_tokens": sorted(set(n_tokens))}
+    """What a predictor's scores mean: stored with a model, hence without secrets, and compared before use."""
+    return {
+        "measure": redact_tree(dict(measure)),
+        "tokenizer": redact_tree(dict(tokenizer)),
+        "n_tokens": sorted(set(n_tokens)),
+    }
 
 
 def check_settings(trained: Mapping[str, Any], wanted: Mapping[str, Any], allow: bool) -> list[str]:

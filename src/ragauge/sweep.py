@@ -39,6 +39,7 @@ from ragauge.human import human_agreement, human_shares
 from ragauge.job import NEEDS_FILE, OUTCOMES_FILE, RECORD_FILE
 from ragauge.needs import describe_needs, gathered, summary
 from ragauge.prediction import settings_of
+from ragauge.redact import redact
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -87,7 +88,7 @@ def finish(config: DictConfig) -> int:
         return error.exit_code
     except Exception:
         # Not logged: which loggers speak after a sweep is up to Hydra's launcher.
-        traceback.print_exc()
+        print(redact(traceback.format_exc()), file=sys.stderr)
         print(
             f"the sweep could not be pooled; its jobs are kept: python -m ragauge.sweep {folder}",
             file=sys.stderr,

@@ -18,8 +18,9 @@ from ragauge.store._listing import Item
 def damage(item: Item) -> list[str]:
     """Everything that is wrong with an entry; empty for a whole one, and for one that is gone by now.
 
-    Compared are the digest of its key with its folder's name, the SHA-256 of every file with the recorded
-    one, and each frame's content digest; a frame with a schema is checked against that.
+    Compared are the digest of its key with its folder's name (unless a secret was kept out of key.json), the
+    SHA-256 of every file with the recorded one, and each frame's content digest; a frame with a
+    schema is checked against that.
     """
     found = list(_damage(item))
     return found if item.path.exists() else []
@@ -30,7 +31,7 @@ def _damage(item: Item) -> Iterator[str]:
         manifest: Any = item.manifest
         key = Key(manifest["stage"], manifest["version"], manifest["params"], manifest["inputs"])
         files, digests = dict(manifest["files"]), dict(manifest["frames"])
-        named = (key.stage, key.digest)
+        named = (key.stage, item.digest if manifest.get("redacted") is True else key.digest)
     except (KeyError, TypeError, ValueError) as error:
         yield f"key.json cannot be read ({error})" if item.manifest else "key.json cannot be read"
         return

@@ -2,10 +2,10 @@
 
 An entry is a folder `<root>/<stage>/<digest>/`. Its digest is SHA-256 over the canonical JSON of the stage's
 name, its version, the parameters that can change its output and the digests of what it read; `key.json`
-beside the data says in clear what was hashed, and which files of which SHA-256 the entry holds. An entry is
-written under a temporary name and renamed, by one maker at a time; a damaged one is made again. The time
-of `key.json` is when the entry was last used. Several machines may share a store: docs/team.md says on what
-file systems.
+beside the data says in clear what was hashed, but for keys and passwords, and which files of which SHA-256
+the entry holds. An entry is written under a temporary name and renamed, by one maker at a time; a damaged one
+is made again. The time of `key.json` is when the entry was last used. Several machines may share a store:
+docs/team.md says on what file systems.
 """
 
 from __future__ import annotations
@@ -30,6 +30,7 @@ from filelock import FileLock
 
 from ragauge import frames
 from ragauge.errors import ConfigError, DataError
+from ragauge.redact import redact_tree
 
 log = logging.getLogger(__name__)
 
@@ -155,8 +156,11 @@ class Store:
         try:
             make(draft)
             seconds = time.perf_counter() - start
+            params = redact_tree(key.as_dict()["params"])
             manifest = {
                 **key.as_dict(),
+                # Where a secret was taken out, the digest cannot be had from what is left.
+                **({"params": params, "redacted": True} if params != key.as_dict()["params"] else {}),
                 "files": {
                     file.relative_to(draft).as_posix(): file_sha256(file)
                     for file in sorted(draft.rglob("*"))

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any
 import pandas as pd
 
 from ragauge import provenance
+from ragauge.redact import redact, redact_config
 from ragauge.track._connection import client_of, is_silence, quiet, reachable, reason, with_tags
 from ragauge.track._models import log_predictor
 
@@ -68,8 +69,8 @@ class Run:
     _metrics: list[Metric] = field(init=False, default_factory=list)
 
     def tag(self, tags: Mapping[str, str]) -> None:
-        """Sets tags."""
-        self._tags |= {k: str(v) for k, v in tags.items()}
+        """Sets tags, without secrets."""
+        self._tags |= _texts(tags)
 
     def metrics(
         self, values: Mapping[str, float], curves: Mapping[str, Mapping[int, float]] | None = None
@@ -160,22 +161,23 @@ class Tracker:
     ) -> Iterator[Run]:
         """An open run, which ends FINISHED, or FAILED with its error, or KILLED if interrupted.
 
+        No secret gets into its name, params, tags and note.
         Raises TrackingError where MLflow stops answering; such a run stays open until `close_orphans`.
         """
         from mlflow.entities import Param
 
         client, experiment_id = client_of(self.uri, self.experiment)
         all_tags = {
-            **{k: str(v) for k, v in tags.items()},
+            **_texts(tags),
             **provenance.origin_tags(),
             "ragauge.host": provenance.machine(),
             "ragauge.pid": str(os.getpid()),
-            **({_NOTE_TAG: note} if note else {}),
+            **({_NOTE_TAG: redact(note)} if note else {}),
         }
         with reachable(self.uri):
-            created = client.create_run(experiment_id, run_name=name, tags=all_tags)
+            created = client.create_run(experiment_id, run_name=redact(name), tags=all_tags)
             with _open(client, created.info.run_id, experiment_id, []) as run:
-                rows = [Param(k, param_text(v)) for k, v in params.items()]
+                rows = [Param(k, param_text(v)) for k, v in redact_config(params).items()]
                 for first in range(0, len(rows), _BATCH_PARAMS):
                     client.log_batch(run.run_id, params=rows[first : first + _BATCH_PARAMS])
                 yield run
@@ -232,6 +234,7 @@ class Tracker:
         """
         client, experiment_id = client_of(self.uri, self.experiment)
         with reachable(self.uri):
+            note = redact(note)
             tags = client.get_experiment(experiment_id).tags
             new = {_VIEW_TAG + view.key: view.encoded(int(time.time() * 1000)) for view in saved}
             there = tags.get(_NOTE_TAG)
@@ -254,7 +257,8 @@ def _open(client: MlflowClient, run_id: str, experiment_id: str, tables: list[st
             if not is_silence(error):
                 interrupted = isinstance(error, KeyboardInterrupt)
                 if not interrupted:
-                    run.tag({"error": f"{type(error).__name__}: {error}"[:5000]})
+                    # Cut when it is clean: of a key that the cut went through no form would be left to know.
+                    run.tag({"error": redact(f"{type(error).__name__}: {error}")[:5000]})
                 try:
                     try:
                         run.flush()
@@ -265,6 +269,11 @@ def _open(client: MlflowClient, run_id: str, experiment_id: str, tables: list[st
                     log.warning("run %s stays open: %s", run_id, reason(second))
             raise
         client.set_terminated(run_id, status="FINISHED")
+
+
+def _texts(tags: Mapping[str, Any]) -> dict[str, str]:
+    """Tags as MLflow takes them, without secrets."""
+    return {name: str(value) for name, value in redact_config(tags).items()}
 
 
 def _digest(text: str) -> str:
