@@ -349,7 +349,9 @@ def fitting_predictor(pipeline: Pipeline, cfg: DictConfig) -> Any:
     """The configured predictor, None if there is none; ConfigError where it does not fit this job."""
     if cfg.predictor is None:
         return None
-    model, trained = track.load_predictor(track.tracking_uri(cfg.tracking.uri), cfg.predictor)
+    model, trained = track.load_predictor(
+        track.tracking_uri(cfg.tracking.uri), cfg.predictor, bool(cfg.trust)
+    )
     for difference in check_settings(trained, _settings(pipeline), cfg.predictor_mismatch == "allow"):
         log.warning("predictor used on other ground: %s", difference)
     return model
