@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ragauge.errors import ConfigError, RagaugeError
+from ragauge.visible import visible
 
 if TYPE_CHECKING:
     from omegaconf import DictConfig
@@ -48,12 +49,12 @@ def main(hydra_main: Callable[[], Any]) -> int:
         stack.enter_context(_command_line())
         hydra_main()
     except RagaugeError as error:
-        print(f"error: {error}", file=sys.stderr)
+        print(f"error: {visible(error)}", file=sys.stderr)
         return error.exit_code
     except (HydraException, OmegaConfBaseException) as error:
         if full_error not in ("", "0", "1"):
             raise
-        print(f"error: {_explain(error)}", file=sys.stderr)
+        print(f"error: {visible(_explain(error))}", file=sys.stderr)
         return ConfigError.exit_code
     except KeyboardInterrupt:
         print(

@@ -39,6 +39,7 @@ from ragauge.human import human_agreement, human_shares
 from ragauge.job import OUTCOMES_FILE, RECORD_FILE
 from ragauge.needs import describe_needs, total
 from ragauge.prediction import settings_of
+from ragauge.visible import csv_text, visible
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -78,7 +79,8 @@ def finish(config: DictConfig) -> int:
         return pool(folder)
     except RagaugeError as error:
         print(
-            f"error: the sweep could not be pooled: {error}\nagain: python -m ragauge.sweep {folder}",
+            f"error: the sweep could not be pooled: {visible(error)}\n"
+            f"again: python -m ragauge.sweep {folder}",
             file=sys.stderr,
         )
         return error.exit_code
@@ -107,7 +109,8 @@ def pool(folder: Path) -> int:
     for record in records:
         if record["status"] == "FAILED":
             print(
-                f"FAILED  {record['name']}: {record.get('error', 'no error was recorded')}", file=sys.stderr
+                visible(f"FAILED  {record['name']}: {record.get('error', 'no error was recorded')}"),
+                file=sys.stderr,
             )
     codes = {int(r["exit_code"]) for r in records} - {0}
     return 0 if not codes else codes.pop() if len(codes) == 1 else 1
@@ -381,20 +384,22 @@ def _systems(records: Sequence[Mapping[str, Any]]) -> list[str]:
 def _write_tables(sweep: Sweep, content: report.ReportContent, out: Path) -> None:
     """CSV tables of the sweep: the leaderboard, its paired tests, zones, transfer, and every outcome."""
     out.mkdir(parents=True)
-    content.board.to_csv(out / "leaderboard.csv", index=False)
+    tables = {"leaderboard": content.board}
     if len(content.pairs):
-        content.pairs.to_csv(out / "paired_tests.csv", index=False)
+        tables["paired_tests"] = content.pairs
     if content.estimates.model is not None:
-        content.zones.to_csv(out / "zones.csv", index=False)
-    for by, moved in content.transfers.items():
-        moved.table.to_csv(out / f"transfer_{by}.csv", index=False)
+        tables["zones"] = content.zones
+    tables |= {f"transfer_{by}": moved.table for by, moved in content.transfers.items()}
     for name, frame in (("sampled_shares", content.sampled), ("human_shares", content.human_shares)):
         if frame is not None:
-            frame.to_csv(out / f"{name}.csv", index=False)
-    if content.agreement is not None:
-        content.agreement.confusion.to_csv(out / "judge_agreement.csv")
+            tables[name] = frame
     keys = ["system", "retriever", "n_tokens", "qid", "ir_score", "label"]
-    sweep.outcomes[keys].to_csv(out / "outcomes.csv", index=False)
+    tables["outcomes"] = sweep.outcomes[keys]
+    texts = {name: csv_text(frame) for name, frame in tables.items()}
+    if content.agreement is not None:
+        texts["judge_agreement"] = csv_text(content.agreement.confusion, index=True)
+    for name, text in texts.items():
+        (out / f"{name}.csv").write_text(text, encoding="utf-8", newline="")
 
 
 def _settings(sweep: Sweep) -> dict[str, Any]:
@@ -435,7 +440,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     try:
         return pool(parser.parse_args(arguments).folder.absolute())
     except RagaugeError as error:
-        print(f"error: {error}", file=sys.stderr)
+        print(f"error: {visible(error)}", file=sys.stderr)
         return error.exit_code
 
 
