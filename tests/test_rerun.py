@@ -243,7 +243,7 @@ NAMES, REACHES, WRITES = "reads this environment variable", "reaches this addres
         (retriever(api_key_env="AWS_SECRET"), "api_key_env", "AWS_SECRET", NAMES),
         (retriever(base_url="https://evil.example/v1"), "base_url", "https://evil.example/v1", REACHES),
         (retriever(base_url="evil.example:11434"), "base_url", "evil.example:11434", REACHES),
-        (retriever(base_url="http://localhost@evil.example/"), "base_url", "http://localhost@evil.example/", REACHES),
+        (retriever(url="http://localhost@evil.test/"), "url", "http://localhost@evil.test/", REACHES),
         (retriever(x="http://evil.example\\@127.0.0.1/"), "x", "http://evil.example\\@127.0.0.1/", REACHES),
         (retriever(x="evil.example", base_url="${retriever.x}"), "base_url", "${retriever.x}", REACHES),
         (retriever(ledger="../theirs.db"), "ledger", "../theirs.db", WRITES),

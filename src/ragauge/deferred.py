@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Mapping, Sequence
+from contextlib import chdir, nullcontext
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -16,7 +17,7 @@ from typing import Any
 import pandas as pd
 
 from ragauge import metrics, track
-from ragauge.errors import RagaugeError
+from ragauge.errors import DataError, RagaugeError
 from ragauge.job import (
     RECORD_FILE,
     JobFolder,
@@ -39,6 +40,15 @@ def judge_deferred(records: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
     missing is recorded as failed; the others go on.
     """
     waiting = [record for record in records if record.get("deferred")]
+    if not waiting:
+        return list(records)
+    # Relative paths of the data mean the directory that the sweep was started from.
+    directory = Path(waiting[0].get("directory", "."))
+    with chdir(directory) if directory.is_dir() else nullcontext():
+        return _judge(records, waiting)
+
+
+def _judge(records: Sequence[dict[str, Any]], waiting: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
     jobs = {int(record["number"]): _job(record) for record in waiting}
     groups: dict[str, list[int]] = {}
     for number, (pipeline, cfg, _) in jobs.items():
@@ -62,11 +72,23 @@ def judge_deferred(records: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
 
 
 def _job(record: Mapping[str, Any]) -> tuple[Pipeline, Any, JobFolder]:
-    """A finished job's stages (all in the store), config and folder, from what it left behind."""
+    """A finished job's stages (all in the store), config and folder, from what it left behind.
+
+    Store, ledgers and MLflow are those that the job used, whatever directory and environment this is.
+    """
     from omegaconf import OmegaConf
 
     path = Path(record["folder"])
     cfg: Any = OmegaConf.load(path / ".hydra" / "config.yaml")
+    if not Path(record["store"]).is_dir():
+        raise DataError(
+            f"{record['name']} waits for its verdicts, but the store that it used is gone: {record['store']}"
+        )
+    cfg.store = record["store"]
+    cfg.tracking.uri = track.recorded_uri(record["tracking_uri"])
+    for part, ledger in record.get("ledgers", {}).items():
+        if "ledger" in cfg[part] and "***" not in ledger:
+            cfg[part].ledger = ledger
     folder = JobFolder(
         path, path.parent, int(record["number"]), record["choices"], tuple(record["overrides"])
     )
