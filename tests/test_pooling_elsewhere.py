@@ -16,7 +16,7 @@ import pytest
 from chat_server import ChatServer
 from processes import clean_environment
 from ragauge import sweep
-from ragauge.errors import ConfigError, DataError
+from ragauge.errors import ConfigError
 from test_chat_sweep import KEY, reply
 from test_chat_sweep import sweep as chat_sweep
 from test_sweep import job_records, mlflow_runs, sweep_folders
