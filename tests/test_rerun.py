@@ -156,7 +156,9 @@ def test_a_value_from_the_environment_is_told_where_it_is_another(
     monkeypatch.setenv("DEPTH", "7")
     run_id = log("retriever.top_k=${oc.env:DEPTH}")
     monkeypatch.setenv("DEPTH", "8")
-    cfg = again(run_id, uri, conf)
+    with pytest.raises(ConfigError, match=r"retriever.top_k=\$\{oc.env:DEPTH\} \(reads the environment"):
+        again(run_id, uri, conf)
+    cfg = again(run_id, uri, conf, "trust=true")
     assert cfg["retriever"]["top_k"] == "${oc.env:DEPTH}"
     assert "retriever.top_k is 8 in this environment, the run had 7" in capsys.readouterr().err
 
@@ -196,6 +198,150 @@ def test_a_sweep_is_a_multirun_over_its_jobs_in_their_order(log: Log, uri: str, 
         again(pooled, uri, conf, "n_tokens=300")
     with pytest.raises(ConfigError, match="give the id of one of the jobs"):
         again(pooled, uri, conf, "--cfg")
+
+
+# --- what others logged does not run unasked --------------------------------------------------------------
+
+EVIL = {"_target_": "os.mkdir", "path": "executed"}
+
+
+def refusal(run_id: str, uri: str, conf: Path, *further: str) -> str:
+    """What the rerun is refused with: a head, and a line for each objection."""
+    with pytest.raises(ConfigError) as caught:
+        again(run_id, uri, conf, *further)
+    head, *lines = str(caught.value).splitlines()
+    assert head.endswith("trust=true if you trust whoever logged it")
+    return "\n".join(line.strip() for line in lines)
+
+
+def retriever(**more: Any) -> dict[str, Any]:
+    return {"_target_": "ragauge.retrievers.BM25", "top_k": 7, **more}
+
+
+RUNS, READS = "runs code", "reads the environment, or what else a resolver does"
+NAMES, REACHES, WRITES = "reads this environment variable", "reaches this address", "writes this file"
+
+
+@pytest.mark.parametrize(
+    ("node", "key", "value", "why"),
+    [
+        (retriever(nested=EVIL), "nested._target_", "os.mkdir", RUNS),
+        (retriever(nested=[[{"deep": EVIL}]]), "nested[0][0].deep._target_", "os.mkdir", RUNS),
+        ({"_target_": "subprocess.Popen", "args": "true"}, "_target_", "subprocess.Popen", RUNS),
+        ({"_target_": "builtins.eval", "_args_": ["1"]}, "_target_", "builtins.eval", RUNS),
+        ({"_target_": "os.system", "_partial_": True}, "_target_", "os.system", RUNS),
+        ({"_target_": "hydra.utils.get_method", "path": "x"}, "_target_", "hydra.utils.get_method", RUNS),
+        ({"_target_": "ragauge.calls.os.system"}, "_target_", "ragauge.calls.os.system", RUNS),
+        ({"_target_": "ragauge.retrievers.bm25.Path"}, "_target_", "ragauge.retrievers.bm25.Path", RUNS),
+        ({"_target_": "ragauge.store.__main__.main"}, "_target_", "ragauge.store.__main__.main", RUNS),
+        ({"_target_": "ragauge.job.write_json"}, "_target_", "ragauge.job.write_json", RUNS),
+        ({"_target_": "${llm.name}.mkdir"}, "_target_", "${llm.name}.mkdir", RUNS),
+        ({"_target_": ["os.mkdir"]}, "_target_", "['os.mkdir']", RUNS),
+        (retriever(note="${oc.env:AWS_SECRET}"), "note", "${oc.env:AWS_SECRET}", READS),
+        (retriever(note="${${seed}:x}"), "note", "${${seed}:x}", READS),
+        (retriever(note="${oc.create:{_target_:f}}"), "note", "${oc.create:{_target_:f}}", READS),
+        (retriever(api_key_env="AWS_SECRET"), "api_key_env", "AWS_SECRET", NAMES),
+        (retriever(base_url="https://evil.example/v1"), "base_url", "https://evil.example/v1", REACHES),
+        (retriever(base_url="evil.example:11434"), "base_url", "evil.example:11434", REACHES),
+        (retriever(url="http://localhost@evil.test/"), "url", "http://localhost@evil.test/", REACHES),
+        (retriever(x="http://evil.example\\@127.0.0.1/"), "x", "http://evil.example\\@127.0.0.1/", REACHES),
+        (retriever(x="evil.example", base_url="${retriever.x}"), "base_url", "${retriever.x}", REACHES),
+        (retriever(ledger="../theirs.db"), "ledger", "../theirs.db", WRITES),
+    ],
+)  # fmt: skip
+def test_what_a_logged_config_would_run_read_or_reach_is_listed_and_needs_trust(
+    log: Log,
+    uri: str,
+    conf: Path,
+    node: dict[str, Any],
+    key: str,
+    value: str,
+    why: str,
+    monkeypatch: pytest.MonkeyPatch,
+    tmp_path: Path,
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert refusal(log(retriever=node), uri, conf) == f"retriever.{key}={value} ({why})"
+    assert not (tmp_path / "executed").exists()
+
+
+def test_all_objections_are_listed_at_once_with_their_keys_and_do_nothing_to_a_terminal(
+    log: Log, uri: str, conf: Path
+) -> None:
+    llm = {"_target_": "ragauge.generate.ChatGenerator", "chat": {"_target_": "os.system", "command": "x"}}
+    run_id = log(retriever=retriever(nested=EVIL, base_url="\x1b[2Jhttp://x"), llm=llm)
+    lines = refusal(run_id, uri, conf).splitlines()
+    assert sorted(line.split("=")[0] for line in lines) == [
+        "llm.chat._target_", "retriever.base_url", "retriever.nested._target_",
+    ]  # fmt: skip
+    assert "\x1b" not in "".join(lines)
+    # A part that the user names instead is the user's own.
+    one = log(retriever=retriever(nested=EVIL))
+    assert (
+        again(one, uri, conf, "retriever=none")["retriever"]["_target_"] == "ragauge.retrievers.NoRetrieval"
+    )
+
+
+def test_a_run_cannot_trust_itself(log: Log, uri: str, conf: Path) -> None:
+    run_id = log("trust=true", retriever=retriever(nested=EVIL))
+    assert "os.mkdir" in refusal(run_id, uri, conf)
+    assert again(run_id, uri, conf, "trust=true")["trust"] is True
+    assert again(log("trust=true"), uri, conf)["trust"] is False
+
+
+@pytest.mark.parametrize("llm", ["openai", "openai_compatible", "ollama"])
+def test_the_shipped_chat_models_and_addresses_need_no_trust(
+    log: Log, uri: str, conf: Path, llm: str
+) -> None:
+    model = [] if llm == "openai" else [f"{part}.chat.model=m" for part in ("llm", "judge")]
+    cfg = again(log(f"llm={llm}", f"judge={llm}", *model), uri, conf)
+    assert cfg["llm"]["chat"]["_target_"].startswith("langchain_")
+
+
+def test_what_the_user_s_own_folders_name_needs_no_trust(
+    log: Log, uri: str, conf: Path, tmp_path: Path
+) -> None:
+    run_id = log(retriever=retriever(nested=EVIL))
+    own = tmp_path / "own" / "retriever"
+    own.mkdir(parents=True)
+    (own / "mine.yaml").write_text("_target_: os.mkdir\n")
+    assert again(run_id, uri, conf, f"--config-dir={own.parent}")["retriever"]["nested"] == EVIL
+    shutil.copy(own / "mine.yaml", conf / "retriever")
+    assert again(run_id, uri, conf)["retriever"]["nested"] == EVIL
+
+
+@pytest.mark.parametrize(
+    ("changes", "says"),
+    [
+        ({"retriever": {"defaults": [{"/dataset": "csv"}]}}, "retriever.defaults is not allowed"),
+        ({"retriever": "defaults: [x]"}, "retriever is no mapping"),
+        ({"tracking": "x"}, "tracking is no mapping"),
+        ({"hydra": {"run": {"dir": "/somewhere"}}}, "hydra.*which this version does not know"),
+        ({"defaults": ["x"]}, "defaults.*which this version does not know"),
+    ],
+)
+def test_a_logged_config_cannot_give_hydra_orders(
+    log: Log, uri: str, conf: Path, changes: dict[str, Any], says: str
+) -> None:
+    with pytest.raises(ConfigError, match=says):
+        again(log(**changes), uri, conf)
+
+
+def test_logged_overrides_of_hydra_are_not_composed(
+    log: Log, uri: str, conf: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "foreign_configs").mkdir()
+    (tmp_path / "foreign_configs" / "__init__.py").write_text(
+        f"import pathlib; pathlib.Path({str(tmp_path / 'imported')!r}).touch()"
+    )
+    monkeypatch.syspath_prepend(tmp_path)
+    own = log()
+    OmegaConf.save(["hydra.searchpath=[pkg://foreign_configs]"], tmp_path / "config" / "overrides.yaml")
+    with track.Tracker(uri, "foreign").run("r", {}, {"role": "job"}) as run:
+        shutil.copytree(tmp_path / "config", run.folder / "config")
+    again(run.run_id, uri, conf)
+    assert own != run.run_id
+    assert not (tmp_path / "imported").exists()
 
 
 # --- what differs, and what cannot be ---------------------------------------------------------------------

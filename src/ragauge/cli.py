@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any
 
 from ragauge.errors import ConfigError, RagaugeError
 from ragauge.redact import guard_output, redact
+from ragauge.visible import visible
 
 if TYPE_CHECKING:
     from omegaconf import DictConfig
@@ -50,12 +51,12 @@ def main(hydra_main: Callable[[], Any]) -> int:
         stack.enter_context(_command_line())
         hydra_main()
     except RagaugeError as error:
-        print(f"error: {error}", file=sys.stderr)
+        print(f"error: {visible(error)}", file=sys.stderr)
         return error.exit_code
     except (HydraException, OmegaConfBaseException) as error:
         if full_error not in ("", "0", "1"):
             raise
-        print(redact(f"error: {_explain(error)}"), file=sys.stderr)
+        print(visible(redact(f"error: {_explain(error)}")), file=sys.stderr)
         return ConfigError.exit_code
     except KeyboardInterrupt:
         print(

@@ -64,6 +64,7 @@ class Config:
     predictor: str | None = None
     predictor_mismatch: str = "refuse"
     register_predictor: str | None = None
+    trust: bool = False
     gate: dict[str, float] = field(default_factory=dict)
     trace: bool = False
     dry_run: bool = False

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Mapping, Sequence
+from contextlib import AbstractContextManager, chdir, nullcontext
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -17,7 +18,7 @@ import pandas as pd
 
 from ragauge import metrics, track
 from ragauge.chat_use import Unasked
-from ragauge.errors import RagaugeError
+from ragauge.errors import DataError, RagaugeError
 from ragauge.job import (
     RECORD_FILE,
     JobFolder,
@@ -41,6 +42,19 @@ def judge_deferred(records: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
     missing is recorded as failed; the others go on.
     """
     waiting = [record for record in records if record.get("deferred")]
+    if not waiting:
+        return list(records)
+    with _started_from(waiting):
+        return _judge(records, waiting)
+
+
+def _started_from(records: Sequence[Mapping[str, Any]]) -> AbstractContextManager[None]:
+    """While it lasts, relative paths of the data mean the directory that the jobs were started from."""
+    directory = Path(records[0].get("directory", "."))
+    return chdir(directory) if directory.is_dir() else nullcontext()
+
+
+def _judge(records: Sequence[dict[str, Any]], waiting: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
     jobs = {int(record["number"]): _job(record) for record in waiting}
     done = {}
     for numbers in _groups(jobs):
@@ -57,7 +71,14 @@ def judge_deferred(records: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
 
 def needs_together(records: Sequence[dict[str, Any]]) -> pd.DataFrame:
     """What judging the jobs of a dry run together would need (see ragauge.needs)."""
-    jobs = {int(r["number"]): _job(r) for r in records if r.get("judged_later")}
+    later = [record for record in records if record.get("judged_later")]
+    if not later:
+        return gathered([])
+    with _started_from(later):
+        return _needs_together({int(record["number"]): _job(record) for record in later})
+
+
+def _needs_together(jobs: Mapping[int, tuple[Pipeline, Any, JobFolder]]) -> pd.DataFrame:
     found: list[pd.DataFrame] = []
     for numbers in _groups(jobs):
         pipelines = {number: jobs[number][0] for number in numbers}
@@ -101,11 +122,23 @@ def _groups(jobs: Mapping[int, tuple[Pipeline, Any, JobFolder]]) -> list[list[in
 
 
 def _job(record: Mapping[str, Any]) -> tuple[Pipeline, Any, JobFolder]:
-    """A finished job's stages (all in the store), config and folder, from what it left behind."""
+    """A finished job's stages (all in the store), config and folder, from what it left behind.
+
+    Store, ledgers and MLflow are those that the job used, whatever directory and environment this is.
+    """
     from omegaconf import OmegaConf
 
     path = Path(record["folder"])
     cfg: Any = OmegaConf.load(path / ".hydra" / "config.yaml")
+    if not Path(record["store"]).is_dir():
+        raise DataError(
+            f"{record['name']} waits for its verdicts, but the store that it used is gone: {record['store']}"
+        )
+    cfg.store = record["store"]
+    cfg.tracking.uri = track.recorded_uri(record["tracking_uri"])
+    for part, ledger in record.get("ledgers", {}).items():
+        if "ledger" in cfg[part] and "***" not in ledger:
+            cfg[part].ledger = ledger
     remember(OmegaConf.to_container(cfg, resolve=True))
     folder = JobFolder(
         path, path.parent, int(record["number"]), record["choices"], tuple(record["overrides"])

@@ -23,7 +23,7 @@ from ragauge.track import save_predictor
 # What the numbers and the figure come from, beside the outcomes.
 _CODE = (
     "ragauge.estimate", "ragauge.frames", "ragauge.human", "ragauge.metrics", "ragauge.report.figures",
-    "ragauge.track._models",
+    "ragauge.track._models", "ragauge.track.pyfunc",
 )  # fmt: skip
 _PACKAGES = ("mlflow", "numpy", "pandas", "ppi-python", "scikit-learn", "scipy", "statsmodels")
 _METRICS, _PREDICTOR, _FIGURE, _SHARES = (

@@ -88,11 +88,13 @@ def execute(cfg: DictConfig, folder: JobFolder) -> int:
             "calibrate": bool(cfg.estimate.calibrate),
         },
         "experiment": cfg.tracking.experiment or str(cfg.dataset.name),
-        "tracking_uri": redact(track.tracking_uri(cfg.tracking.uri)),
+        "written_in": str(folder.path.resolve()),
+        "directory": str(Path.cwd()),
         "exit_code": 0,
         **({"rerun": {"run_id": origin.run_id, "sweep": origin.sweep}} if (origin := folder.origin) else {}),
     }
     try:
+        record |= _used(cfg)
         _run(cfg, folder, record)
     except RagaugeError as error:
         record |= {"error": str(error), "exit_code": error.exit_code}
@@ -106,6 +108,23 @@ def execute(cfg: DictConfig, folder: JobFolder) -> int:
     finally:
         write_json(folder.path / RECORD_FILE, record)
     return int(record["exit_code"])
+
+
+def _used(cfg: DictConfig) -> dict[str, Any]:
+    """What a job reads and writes, wherever it is started from: pooling finds it again by this."""
+    store = Path(cfg.store).absolute()
+    named = {part: cfg[part].get("ledger") for part in ("llm", "judge")}
+    default = os.environ.get("RAGAUGE_LEDGER") or str(store / "ledger.db")
+    ledgers = {part: str(ledger or default) for part, ledger in named.items()}
+    return {
+        "store": str(store),
+        "ledgers": {
+            part: redact(ledger if "://" in ledger else str(Path(ledger).absolute()))
+            for part, ledger in ledgers.items()
+        },
+        "tracking_uri": redact(track.absolute_uri(track.tracking_uri(cfg.tracking.uri))),
+        "tracking_configured": cfg.tracking.uri is not None,
+    }
 
 
 def run_name(cfg: DictConfig, choices: Mapping[str, str]) -> str:
@@ -310,7 +329,6 @@ def _log_retrieval(
     record |= {
         "ir_score_at_n": {n: value for n, value in curve.items() if n <= pipeline.n_tokens},
         "dataset_digest": pipeline.dataset.digest,
-        "store": str(Path(cfg.store).absolute()),
         "entries": {name: entry.digest for name, entry in {**stages, "scores": pipeline.scores}.items()},
     }
     return {
@@ -370,7 +388,9 @@ def fitting_predictor(pipeline: Pipeline, cfg: DictConfig) -> Any:
     """The configured predictor, None if there is none; ConfigError where it does not fit this job."""
     if cfg.predictor is None:
         return None
-    model, trained = track.load_predictor(track.tracking_uri(cfg.tracking.uri), cfg.predictor)
+    model, trained = track.load_predictor(
+        track.tracking_uri(cfg.tracking.uri), cfg.predictor, bool(cfg.trust)
+    )
     for difference in check_settings(trained, _settings(pipeline), cfg.predictor_mismatch == "allow"):
         log.warning("predictor used on other ground: %s", difference)
     return model

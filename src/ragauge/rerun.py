@@ -27,11 +27,14 @@ from ragauge.config import GROUPS, Config, settle
 from ragauge.errors import ConfigError
 from ragauge.progress import progress
 from ragauge.redact import redact, redact_config
+from ragauge.trust import Vouched, foreign, vouched
+from ragauge.visible import visible
 
 TABLE = "rerun.json"
 PACKAGES_FILE = "packages.txt"
 _PLAN_FILE = "rerun.json"
-_HERE = ("store", "tracking.uri", "register_predictor")  # where a run writes; what it is stays the same
+# Where a run writes, and whom it trusts: the user's own. What the run is stays the same.
+_HERE = ("store", "tracking.uri", "register_predictor", "trust")
 _MAX_LINES = 20  # differences told one by one
 _MAX_JOBS = 3  # jobs of a sweep whose metrics are told where they are not equal
 # Packages whose version can change a number; of the others only how many differ is told.
@@ -113,6 +116,8 @@ def prepared(arguments: Sequence[str], conf: Path) -> Iterator[list[str]]:
     further = [o for o in further if o.key_or_group not in left_out]
     keys = [str(o.key_or_group) for o in further]
     jobs = [_runnable(job, keys, left_out) for job in jobs]
+    if not any(o.key_or_group == "trust" and o.value() is True for o in further):
+        _refuse_foreign(jobs, keys, vouched(conf, _config_dir(rest)))
     _refuse_equal_jobs(jobs, keys)
 
     told += _environment_differences(jobs[0])
@@ -123,7 +128,7 @@ def prepared(arguments: Sequence[str], conf: Path) -> Iterator[list[str]]:
     sweep = source.tags["role"] == "sweep"
     print(f"rerun of {'sweep ' if sweep else ''}{run_id}, {len(jobs)} job(s)", file=sys.stderr)
     for line in told:
-        print(f"  {line}", file=sys.stderr)
+        print(f"  {visible(line, one_line=True)}", file=sys.stderr)
     with tempfile.TemporaryDirectory(prefix="ragauge-rerun-") as scratch:
         _write_conf(Path(scratch), conf, jobs, source)
         multirun = ["--multirun"] if sweep and not {"-m", "--multirun"} & set(rest) else []
@@ -289,8 +294,24 @@ def _jobs(
 
 def _read_job(run: track.LoggedRun, files: Mapping[str, str]) -> _Job:
     from omegaconf import OmegaConf
+    from omegaconf.errors import OmegaConfBaseException
+    from yaml import YAMLError
 
-    config: Any = OmegaConf.to_container(OmegaConf.create(files["config.yaml"]), resolve=False)
+    where = f"rerun={run.run_id}: its config/config.yaml"
+    if not re.fullmatch(r"[\w-]+", run.run_id):  # it becomes a file's name
+        raise ConfigError(f"rerun={run.run_id!r}: no id of an MLflow run")
+    try:
+        config: Any = OmegaConf.to_container(OmegaConf.create(files["config.yaml"]), resolve=False)
+    except (ValueError, YAMLError, OmegaConfBaseException) as error:
+        raise ConfigError(f"{where} cannot be read: {str(error).splitlines()[0]}") from error
+    if not isinstance(config, dict):
+        raise ConfigError(f"{where} is no mapping")
+    for key in ("tracking", "estimate", *GROUPS):
+        if not isinstance(config.get(key, {}), dict):
+            raise ConfigError(f"{where}: {key} is no mapping")
+        if key in GROUPS and "defaults" in config.get(key, {}):
+            # Hydra would take it for instructions, not for a value.
+            raise ConfigError(f"{where}: {key}.defaults is not allowed in a logged configuration")
     for key in _HERE:
         *parents, name = key.split(".")
         node = config
@@ -344,6 +365,28 @@ def _runnable(job: _Job, given: Sequence[str], left_out: set[str]) -> _Job:
         if parent:
             config[parent] = {k: v for k, v in config[parent].items() if k != name}
     return dataclasses.replace(job, config=config)
+
+
+def _refuse_foreign(jobs: Sequence[_Job], given: Sequence[str], known: Vouched) -> None:
+    """ConfigError that lists what the logged configs would run, read or reach and nobody here vouches for."""
+    lines = dict.fromkeys(line for job in jobs for line in foreign(job.config, known, given))
+    if not lines:
+        return
+    told = [f"  {visible(redact(line), one_line=True)}" for line in lines]
+    more = [f"  and {len(told) - _MAX_LINES} more"] if len(told) > _MAX_LINES else []
+    raise ConfigError(
+        f"rerun={jobs[0].run.run_id}: the logged configuration names what neither conf/ nor an installed "
+        "config package does; give another value, or trust=true if you trust whoever logged it\n"
+        + "\n".join([*told[:_MAX_LINES], *more])
+    )
+
+
+def _config_dir(arguments: Sequence[str]) -> Path | None:
+    """The folder of `--config-dir`, if any."""
+    from hydra._internal.utils import get_args_parser
+
+    given = get_args_parser().parse_known_args(list(arguments))[0].config_dir
+    return Path(given).absolute() if given else None
 
 
 def _refuse_equal_jobs(jobs: Sequence[_Job], given: Sequence[str]) -> None:
@@ -403,7 +446,7 @@ def _conf_differences(jobs: Sequence[_Job], conf: Path) -> list[str]:
                         f"{key} is {value} in this environment, the run had {job.run.params.get(key)}"
                     )
             try:
-                composed = compose("config", overrides=list(job.overrides))
+                composed = compose("config", overrides=[o for o in job.overrides if not _of_hydra(o)])
             except (HydraException, OmegaConfBaseException) as error:
                 reason = str(error).strip().splitlines()[0]
                 lines.append(
@@ -487,6 +530,11 @@ def _write_conf(folder: Path, conf: Path, jobs: Sequence[_Job], source: track.Lo
         },
     }
     (folder / _PLAN_FILE).write_text(json.dumps(plan, ensure_ascii=False), encoding="utf-8")
+
+
+def _of_hydra(override: str) -> bool:
+    """Whether an override is about Hydra itself: where it finds configs, and imports them from."""
+    return re.match(r"[+~]*hydra\b", override.strip()) is not None
 
 
 def _key(override: str) -> str:

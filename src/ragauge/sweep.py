@@ -1,6 +1,7 @@
 """The jobs of one sweep pooled into one more MLflow run; stands on the sweep's folder alone.
 
-`python -m ragauge.sweep <sweep folder>` does it again, for example after an interrupted sweep.
+`python -m ragauge.sweep <sweep folder>` does it again, for example after an interrupted sweep. It reads what
+the jobs' records name, and writes only where this directory's MLflow, or `--tracking-uri`, is.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ import pandas as pd
 
 from ragauge import metrics, report, rerun, study, track, views
 from ragauge.deferred import judge_deferred, needs_together
-from ragauge.errors import DataError, RagaugeError
+from ragauge.errors import ConfigError, DataError, RagaugeError
 from ragauge.estimate import (
     Agreement,
     asked,
@@ -40,6 +41,7 @@ from ragauge.job import NEEDS_FILE, OUTCOMES_FILE, RECORD_FILE
 from ragauge.needs import describe_needs, gathered, summary
 from ragauge.prediction import settings_of
 from ragauge.redact import redact
+from ragauge.visible import csv_text, visible
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -82,7 +84,8 @@ def finish(config: DictConfig) -> int:
         return pool(folder)
     except RagaugeError as error:
         print(
-            f"error: the sweep could not be pooled: {error}\nagain: python -m ragauge.sweep {folder}",
+            f"error: the sweep could not be pooled: {visible(error)}\n"
+            f"again: python -m ragauge.sweep {folder}",
             file=sys.stderr,
         )
         return error.exit_code
@@ -96,12 +99,22 @@ def finish(config: DictConfig) -> int:
         return 1
 
 
-def pool(folder: Path) -> int:
+def pool(folder: Path, tracking_uri: str | None = None) -> int:
     """Pools the jobs in a sweep's folder, logs the sweep's run and prints the leaderboard; the exit code.
 
-    0 if all jobs finished, the jobs' code if all failures share one, else 1.
+    The run goes into MLflow at `tracking_uri`, by default where the jobs' runs are. 0 if all jobs finished,
+    the jobs' code if all failures share one, else 1. Raises ConfigError where jobs wait for their verdicts,
+    and folder or MLflow are not those of the jobs: verdicts belong into their runs, store and ledger.
     """
     records = _records(folder)
+    elsewhere = _copied(records) or not all(_is_own(record, tracking_uri) for record in records)
+    waiting = [record for record in records if record.get("deferred")]
+    if waiting and elsewhere:
+        raise ConfigError(
+            f"{len(waiting)} job(s) wait for their verdicts, which belong where the jobs ran: "
+            f"python -m ragauge.sweep {_written_in(waiting[0]).parent} --tracking-uri "
+            f"{waiting[0]['tracking_uri']}"
+        )
     dry = [record for record in records if record["status"] == "DRY RUN"]
     if dry:
         asked = [pd.read_parquet(Path(record["folder"]) / NEEDS_FILE) for record in dry]
@@ -109,14 +122,54 @@ def pool(folder: Path) -> int:
         print(f"{len(dry)} job(s) would need {describe_needs(sums)}")
     records = judge_deferred(records)
     for sweep in _sweeps(records):
-        _track(sweep, folder)
+        _track(sweep, folder, tracking_uri)
     for record in records:
         if record["status"] == "FAILED":
             print(
-                f"FAILED  {record['name']}: {record.get('error', 'no error was recorded')}", file=sys.stderr
+                visible(f"FAILED  {record['name']}: {record.get('error', 'no error was recorded')}"),
+                file=sys.stderr,
             )
     codes = {int(r["exit_code"]) for r in records} - {0}
     return 0 if not codes else codes.pop() if len(codes) == 1 else 1
+
+
+def _written_in(record: Mapping[str, Any]) -> Path:
+    """The folder that a job wrote its record in; that of an older record is not known."""
+    return Path(record.get("written_in", "an unknown folder/0"))
+
+
+def _copied(records: Sequence[Mapping[str, Any]]) -> bool:
+    """Whether the folder is not where its jobs wrote it: it was copied or moved."""
+    return any(_written_in(record) != Path(record["folder"]).resolve() for record in records)
+
+
+def _is_own(record: Mapping[str, Any], tracking_uri: str | None) -> bool:
+    """Whether the URI (None is the job's own) is where the job's run is, if it came so far as to have one."""
+    return tracking_uri is None or record.get("tracking_uri") in (None, redact(tracking_uri))
+
+
+def _tracked(records: Sequence[dict[str, Any]]) -> dict[str, Any]:
+    """The first job that came so far as to know its MLflow; the first of all if none did."""
+    return next((record for record in records if "tracking_uri" in record), records[0])
+
+
+def _refuse_unasked(folder: Path) -> None:
+    """ConfigError where the sweep's run would go into an MLflow that this directory does not point to.
+
+    Nothing is said where the folder lies where it was written, and its jobs' MLflow is the one that their
+    config named, or that is in use here.
+    """
+    records = _records(folder)
+    here = track.absolute_uri(track.tracking_uri())
+    used = [r for r in records if not (r.get("tracking_configured") or _is_own(r, here))]
+    copied = _copied(records)
+    if copied or used:
+        of = used[0] if used else _tracked(records)
+        was = f"{folder} was written as {_written_in(of).parent}, and " if copied else ""
+        raise ConfigError(
+            f"{was}its jobs are in MLflow at {of.get('tracking_uri', 'no place')}, and in use here "
+            f"is {redact(here)}: say where the sweep's run is to be written by --tracking-uri <one of them>"
+        )
 
 
 def load(folder: Path) -> list[Sweep]:
@@ -177,14 +230,18 @@ def system_names(overrides: Sequence[Sequence[str]]) -> list[str]:
     ]
 
 
-def _track(sweep: Sweep, folder: Path) -> None:
-    """Logs the sweep's run: pooled estimates, transfer, leaderboard and figures."""
+def _track(sweep: Sweep, folder: Path, tracking_uri: str | None) -> None:
+    """Logs the sweep's run: pooled estimates, transfer, leaderboard and figures.
+
+    The jobs' own runs are touched only where the sweep's run stands beside them.
+    """
     first = sweep.records[0]
+    own = _is_own(first, tracking_uri)
     start = time.perf_counter()
     content = pooled(sweep)
     board, estimates = content.board, content.estimates
     judged = estimates.model is not None
-    again = [record for record in sweep.records if "rerun" in record]
+    again = [record for record in sweep.records if "rerun" in record and own]
     origin = again[0]["rerun"]["sweep"] if again else None
 
     tags = {
@@ -195,7 +252,7 @@ def _track(sweep: Sweep, folder: Path) -> None:
         **{group: ",".join(dict.fromkeys(r["choices"][group] for r in sweep.records))
            for group in ("dataset", "retriever", "chunker", "llm", "judge", "measure", "tokenizer")},
     }  # fmt: skip
-    tracker = track.Tracker(track.recorded_uri(first["tracking_uri"]), sweep.experiment)
+    tracker = track.Tracker(tracking_uri or track.recorded_uri(first["tracking_uri"]), sweep.experiment)
     tracker.close_orphans()
     tracker.replace_runs({"role": "sweep", "sweep_id": sweep.sweep_id})
     name = f"sweep · {len(board)} systems · {len(sweep.records)} jobs"
@@ -227,7 +284,8 @@ def _track(sweep: Sweep, folder: Path) -> None:
             compared.append(
                 f"pooled: {rerun.summary(rerun.log_comparison(track.Reader(tracker.uri), origin, run))}"
             )
-    tracker.colour(_colours(sweep))
+    if own:
+        tracker.colour(_colours(sweep))
     shown = [views.jobs_view(), views.charts_view(sweep.sweep_id, sweep.n_tokens)]
     tracker.present(shown, views.description(run.experiment_id, run.run_id))
     print(report.leaderboard_text(board, sweep.n_tokens, judged))
@@ -235,7 +293,7 @@ def _track(sweep: Sweep, folder: Path) -> None:
     if compared:
         print("\nagainst the runs that were repeated:", *compared, sep="\n")
     print(f"\n{len(sweep.records)} job(s) done, {len(sweep.failed)} failed; folder {folder}")
-    print(_where(first["tracking_uri"], views.page(run.experiment_id, views.CHARTS, "CHART")))
+    print(_where(redact(tracker.uri), views.page(run.experiment_id, views.CHARTS, "CHART")))
 
 
 def _summed(records: Sequence[Mapping[str, Any]]) -> dict[str, float]:
@@ -393,20 +451,22 @@ def _systems(records: Sequence[Mapping[str, Any]]) -> list[str]:
 def _write_tables(sweep: Sweep, content: report.ReportContent, out: Path) -> None:
     """CSV tables of the sweep: the leaderboard, its paired tests, zones, transfer, and every outcome."""
     out.mkdir(parents=True)
-    content.board.to_csv(out / "leaderboard.csv", index=False)
+    tables = {"leaderboard": content.board}
     if len(content.pairs):
-        content.pairs.to_csv(out / "paired_tests.csv", index=False)
+        tables["paired_tests"] = content.pairs
     if content.estimates.model is not None:
-        content.zones.to_csv(out / "zones.csv", index=False)
-    for by, moved in content.transfers.items():
-        moved.table.to_csv(out / f"transfer_{by}.csv", index=False)
+        tables["zones"] = content.zones
+    tables |= {f"transfer_{by}": moved.table for by, moved in content.transfers.items()}
     for name, frame in (("sampled_shares", content.sampled), ("human_shares", content.human_shares)):
         if frame is not None:
-            frame.to_csv(out / f"{name}.csv", index=False)
-    if content.agreement is not None:
-        content.agreement.confusion.to_csv(out / "judge_agreement.csv")
+            tables[name] = frame
     keys = ["system", "retriever", "n_tokens", "qid", "ir_score", "label"]
-    sweep.outcomes[keys].to_csv(out / "outcomes.csv", index=False)
+    tables["outcomes"] = sweep.outcomes[keys]
+    texts = {name: csv_text(frame) for name, frame in tables.items()}
+    if content.agreement is not None:
+        texts["judge_agreement"] = csv_text(content.agreement.confusion, index=True)
+    for name, text in texts.items():
+        (out / f"{name}.csv").write_text(text, encoding="utf-8", newline="")
 
 
 def _settings(sweep: Sweep) -> dict[str, Any]:
@@ -443,11 +503,26 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """The command: pools a sweep's folder."""
     parser = argparse.ArgumentParser(prog="python -m ragauge.sweep", description="Pools the jobs of a sweep.")
     parser.add_argument("folder", type=Path, help="the sweep's folder, such as multirun/<date>/<time>")
+    parser.add_argument(
+        "--tracking-uri",
+        help="the MLflow that the sweep's run is written into; else the jobs' own, if in use here",
+    )
+    given = parser.parse_args(arguments)
+    folder = given.folder.absolute()
     logging.basicConfig(format="%(message)s")
     try:
-        return pool(parser.parse_args(arguments).folder.absolute())
+        if given.tracking_uri is None:
+            _refuse_unasked(folder)
+        first = _tracked(_records(folder))
+        uri = track.absolute_uri(given.tracking_uri) if given.tracking_uri else None
+        print(
+            f"reads {folder} and the store {first.get('store', 'of its jobs')}; writes into MLflow at "
+            f"{redact(uri or first.get('tracking_uri', 'no place'))}",
+            file=sys.stderr,
+        )
+        return pool(folder, uri)
     except RagaugeError as error:
-        print(f"error: {error}", file=sys.stderr)
+        print(f"error: {visible(error)}", file=sys.stderr)
         return error.exit_code
 
 

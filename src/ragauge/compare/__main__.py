@@ -14,6 +14,7 @@ from pathlib import Path
 from ragauge import compare as comparing
 from ragauge.compare.tables import choose_metrics
 from ragauge.errors import ConfigError, RagaugeError
+from ragauge.visible import visible
 
 _WIDTH = 200  # of a table that no terminal bounds
 _STDOUT = "-"
@@ -61,7 +62,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         _run(given)
         sys.stdout.flush()
     except RagaugeError as error:
-        print(f"error: {error}", file=sys.stderr)
+        print(f"error: {visible(error)}", file=sys.stderr)
         return error.exit_code
     except BrokenPipeError:
         # The reader has what it wanted; nothing may be written when Python ends.

@@ -8,7 +8,7 @@ import textwrap
 import unicodedata
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any
 
 import pandas as pd
@@ -17,6 +17,7 @@ from ragauge.compare.comparison import Comparison, most_different
 from ragauge.config import GROUPS
 from ragauge.errors import ConfigError
 from ragauge.pipeline import CLASSICS
+from ragauge.visible import csv_text, visible
 
 ALPHA = 0.05
 _NOTHING = "–"
@@ -77,19 +78,9 @@ def choose_metrics(comparison: Comparison, asked: str | None = None, everything:
 
 # --- cells and escapes --------------------------------------------------------------------------------------
 
-# Escape sequences of terminals: CSI, OSC and its kin, and those of two characters.
-_SEQUENCES = re.compile(
-    r"\x1b\[[0-?]*[ -/]*[@-~]|\x1b[\]PX^_].*?(?:\x07|\x1b\\|\x9c|$)|\x1b.|\x9b[0-?]*[@-~]", re.S
-)
-_BIDI = re.compile("[\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]")
 
-
-def clean(value: object) -> str:
-    """A text of a corpus, model or person as one line that does nothing to a terminal."""
-    text = _BIDI.sub("", _SEQUENCES.sub("", str(value)))
-    text = "".join(" " if c.isspace() else "" if unicodedata.category(c) == "Cc" else c for c in text)
-    # Lone surrogates, which a JSON corpus may hold, have no UTF-8.
-    return " ".join(text.encode("utf-8", "replace").decode("utf-8").split())
+# A text of a corpus, model or person as one line that does nothing to a terminal.
+clean = partial(visible, one_line=True)
 
 
 def _escape_markdown(text: str) -> str:
@@ -101,7 +92,8 @@ _LATEX: dict[str, str | int | None] = {
     "\\": r"\textbackslash{}", "&": r"\&", "%": r"\%", "$": r"\$", "#": r"\#", "_": r"\_", "{": r"\{",
     "}": r"\}", "~": r"\textasciitilde{}", "^": r"\textasciicircum{}", "<": "$<$", ">": "$>$", "*": "{*}",
     "[": "{[}", "|": r"\textbar{}", "·": r"\textperiodcentered{}", "–": "--", "†": r"$\dagger$",
-    "…": r"\ldots{}",
+    "…": r"\ldots{}", "⟦": "{[}", "⟧": "]",
+    **{chr(0x2400 + code): f"{{[}}U+{code:04X}]" for code in range(0x20)}, "␡": "{[}U+007F]",
 }  # fmt: skip
 
 
@@ -522,19 +514,11 @@ def runs_csv(comparison: Comparison, metrics: Sequence[str]) -> str:
         pairs = pairs.rename(columns={k: f"difference_{measure}{v}" for k, v in names.items()})
         pairs = pairs.astype({f"difference_{measure}_topics": "Int64"})
         frame = frame.merge(pairs, on="run_id", how="left", validate="one_to_one")
-    return _csv(frame)
+    return csv_text(frame)
 
 
 def topics_csv(comparison: Comparison) -> str:
     """A row per compared run and topic: scores, classes and answers, and the difference from the baseline."""
     outcomes = comparison.outcomes.assign(run=comparison.outcomes["run_id"].map(comparison.names))
     first = ["run_id", "run", "qid"]
-    return _csv(outcomes[[*first, *(c for c in outcomes if c not in first)]])
-
-
-def _csv(frame: pd.DataFrame) -> str:
-    texts = frame.select_dtypes(include=["object", "string"]).columns
-    cleaned = frame.copy()
-    for column in texts:
-        cleaned[column] = frame[column].map(clean, na_action="ignore")
-    return str(cleaned.to_csv(index=False, lineterminator="\n"))
+    return csv_text(outcomes[[*first, *(c for c in outcomes if c not in first)]])

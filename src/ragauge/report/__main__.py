@@ -12,6 +12,7 @@ from pathlib import Path
 from ragauge import report, sweep, track
 from ragauge.errors import ConfigError, DataError, RagaugeError
 from ragauge.report import _runs
+from ragauge.visible import visible
 
 _RUN_ID = re.compile(r"[0-9a-f]{32}")
 
@@ -59,7 +60,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         for path in write(given.source, given.tracking_uri):
             print(path)
     except RagaugeError as error:
-        print(f"error: {error}", file=sys.stderr)
+        print(f"error: {visible(error)}", file=sys.stderr)
         return error.exit_code
     return 0
 

@@ -21,6 +21,7 @@ from ragauge.estimate import HEADLINE_SHARES
 from ragauge.redact import redact
 from ragauge.report.figures import svg
 from ragauge.report.topics import Topic, class_name
+from ragauge.visible import visible
 
 if TYPE_CHECKING:
     from jinja2 import Template
@@ -206,6 +207,7 @@ def _template() -> Template:
         undefined=StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,
+        finalize=_shown,
     )
     environment.globals |= {
         "score": _score,
@@ -221,6 +223,11 @@ def _template() -> Template:
         "zone_names": _ZONES,
     }
     return environment.get_template("report.html")
+
+
+def _shown(value: object) -> object:
+    """What a template prints, with control characters as symbols; a text that is markup stays it."""
+    return type(value)(visible(value)) if isinstance(value, str) else value
 
 
 _NOTHING = "–"

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pandas as pd
 
 from ragauge import metrics
+from ragauge.visible import visible
 
 
 def leaderboard_text(board: pd.DataFrame, n_tokens: int, judged: bool) -> str:
@@ -12,7 +13,7 @@ def leaderboard_text(board: pd.DataFrame, n_tokens: int, judged: bool) -> str:
     rows = []
     for row in board.to_dict("records"):
         cells = {
-            "system": row["system"],
+            "system": visible(row["system"], one_line=True),
             "IR score": f"{row['ir_score']:.3f}" + ("*" if row["ir_score_same_as_best"] else " "),
             "95 %": f"{row['ir_score_lo']:.3f}-{row['ir_score_hi']:.3f}",
         }

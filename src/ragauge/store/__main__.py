@@ -19,6 +19,7 @@ from ragauge.redact import redact
 from ragauge.store import _check, _listing, _removal
 from ragauge.store._gc import gc
 from ragauge.store._listing import Item, row, size_text, table, time_text, words_on
+from ragauge.visible import visible
 
 _LEDGER = "ledger.db"
 
@@ -75,17 +76,17 @@ def show(root: Path, target: str, uris: Sequence[str]) -> int:
         "files",
         *(f"  {line}" for line in _files(item)),
     ]  # fmt: skip
-    print("\n".join(lines))
+    print("\n".join(visible(line) for line in lines))
     for uri in uris:
         try:
             runs = track.Reader(uri).measured(item.name)
         except ConfigError as error:
-            print(f"used by runs: not known ({error})")
+            print(f"used by runs: not known ({visible(error)})")
             continue
         print(f"used by {len(runs)} run(s) in MLflow at {redact(uri)}")
         for run in runs:
             sweep = f"sweep {run.tags['sweep_id']}" if "sweep_id" in run.tags else "no sweep"
-            print(f"  {run.run_id}  {time_text(run.started)}  {run.name}  ({sweep})")
+            print(f"  {run.run_id}  {time_text(run.started)}  {visible(run.name, one_line=True)}  ({sweep})")
     return 0
 
 
@@ -241,10 +242,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
             return gc(root, given.keep_days, uris, given.also_needed, given.vectors, given.dry_run)
         return verify(root, given.delete)
     except RagaugeError as error:
-        print(f"error: {error}", file=sys.stderr)
+        print(f"error: {visible(error)}", file=sys.stderr)
         return error.exit_code
     except OSError as error:
-        print(f"error: the store {root}: {error}", file=sys.stderr)
+        print(f"error: the store {root}: {visible(error)}", file=sys.stderr)
         return DataError.exit_code
 
 

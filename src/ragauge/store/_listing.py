@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from ragauge.store._entries import KEY_FILE
+from ragauge.visible import visible
 
 MIN_PREFIX = 12  # characters of a digest that are shown at least
 _DIGEST = re.compile(r"[0-9a-f]{64}")
@@ -215,6 +216,7 @@ def row(item: Item, length: int) -> tuple[str, ...]:
 
 def table(rows: Sequence[Sequence[str]], indent: str = "", right: Sequence[int] = (2,)) -> str:
     """Columns two spaces apart, those at `right` to the right."""
+    rows = [[visible(cell, one_line=True) for cell in line] for line in rows]
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     lines = [
         "  ".join(

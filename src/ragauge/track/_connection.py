@@ -41,6 +41,12 @@ def tracking_uri(configured: str | None = None) -> str:
     return uri or f"sqlite:///{(DEFAULT_FOLDER / 'mlflow.db').absolute()}"
 
 
+def absolute_uri(uri: str) -> str:
+    """The URI as it means the same from every directory: the path of a local database is absolute."""
+    database = local_database(uri)
+    return uri if database is None else f"sqlite:///{database.absolute()}"
+
+
 def recorded_uri(recorded: str) -> str:
     """The URI on a job's record. A password is not on record: then the environment says where MLflow is."""
     return tracking_uri(None if "***" in recorded else recorded)

@@ -11,43 +11,42 @@ from typing import TYPE_CHECKING, Any
 
 import pandas as pd
 
-from ragauge import provenance
-from ragauge.errors import ConfigError
-from ragauge.track._connection import connect, quiet
+from ragauge import __version__, provenance
+from ragauge.errors import ConfigError, DataError
+from ragauge.estimate.portable import portable
+from ragauge.track._connection import connect, quiet, reason
+from ragauge.track.pyfunc import read_file
 
 if TYPE_CHECKING:
     from mlflow import MlflowClient
 
-# What a predictor may be made of beside scikit-learn's own: splines, and calibration.
-_MODEL_TYPES = [
-    "ragauge.estimate._calibration.RightCalibrated",
-    "scipy._lib.array_api_compat.numpy._aliases.asarray",
-    "scipy.interpolate._bsplines.BSpline",
-]
 _SETTINGS = "ragauge_settings"  # key of a model's metadata
 _NAME = "predictor"
+_FOLDER = "data"  # where MLflow's pyfunc flavour puts what a loader reads
+_FILE = "predictor.json"
 
 
 def save_predictor(folder: Path, model: Any, example: pd.DataFrame, settings: Mapping[str, Any]) -> None:
-    """Writes a fitted scikit-learn estimator as the files of an MLflow model with a signature.
+    """Writes a fitted estimator of `fit_predictor` as the files of an MLflow model with a signature.
 
-    `settings` say what its scores mean (`ragauge.prediction.settings_of`).
+    The model is JSON that `ragauge.track.pyfunc` reads: no file of it can execute. `settings` say what its
+    scores mean (`ragauge.prediction.settings_of`).
     """
     import mlflow
-    import sklearn
     from mlflow.models import infer_signature
 
-    with quiet():
-        mlflow.sklearn.save_model(
-            model,
+    predictor = portable(model, settings)
+    with quiet(), tempfile.TemporaryDirectory() as scratch:
+        file = Path(scratch) / _FILE
+        file.write_text(predictor.to_json(), encoding="utf-8")
+        mlflow.pyfunc.save_model(
             str(folder),
-            signature=infer_signature(example, model.predict_proba(example)),
+            loader_module="ragauge.track.pyfunc",
+            data_path=str(file),
+            signature=infer_signature(example, predictor.predict_proba(example)),
             input_example=example,
-            pyfunc_predict_fn="predict_proba",
             # Given, because inferring them imports the model in a process of its own for seconds.
-            pip_requirements=[f"scikit-learn=={sklearn.__version__}", f"pandas=={pd.__version__}"],
-            skops_trusted_types=_MODEL_TYPES,
-            metadata={_SETTINGS: json.dumps(settings, sort_keys=True)},
+            pip_requirements=[f"ragauge=={__version__}"],
         )
 
 
@@ -78,10 +77,12 @@ def log_predictor(
             mlflow.register_model(f"models:/{logged.model_id}", registered_name)
 
 
-def load_predictor(uri: str, model_uri: str) -> tuple[Any, dict[str, Any]]:
+def load_predictor(uri: str, model_uri: str, trust: bool = False) -> tuple[Any, dict[str, Any]]:
     """A logged predictor and the settings it was fitted under ({} where it does not say).
 
-    `model_uri` is any of MLflow's: models:/<name>/<version>, runs:/<run id>/predictor, models:/m-<id>.
+    `model_uri` is any of MLflow's: models:/<name>/<version>, runs:/<run id>/predictor, models:/m-<id>. Of a
+    model only the JSON that `save_predictor` wrote is read. Any other scikit-learn model executes code of its
+    author when it is loaded, which needs `trust`. Raises ConfigError where there is none, or none to trust.
     """
     import mlflow
     from mlflow.exceptions import MlflowException
@@ -89,9 +90,22 @@ def load_predictor(uri: str, model_uri: str) -> tuple[Any, dict[str, Any]]:
 
     connect(uri)
     try:
-        with quiet():
+        with quiet(), tempfile.TemporaryDirectory() as scratch:
             mlflow.set_tracking_uri(uri)
+            # From the model's folder, or from that of the run: what comes before the name differs.
+            found = mlflow.artifacts.list_artifacts(f"{model_uri}/{_FOLDER}")
+            if _FILE in {file.path.rpartition("/")[2] for file in found}:
+                path = mlflow.artifacts.download_artifacts(f"{model_uri}/{_FOLDER}/{_FILE}", dst_path=scratch)
+                predictor = read_file(Path(path))
+                return predictor, dict(predictor.settings)
             metadata = get_model_info(model_uri).metadata or {}
-            return mlflow.sklearn.load_model(model_uri), json.loads(metadata.get(_SETTINGS, "{}"))
+            if trust:
+                return mlflow.sklearn.load_model(model_uri), json.loads(metadata.get(_SETTINGS, "{}"))
+    except DataError as error:
+        raise ConfigError(f"predictor: {model_uri}: {_FILE} {error}") from error
     except (MlflowException, OSError) as error:
-        raise ConfigError(f"predictor: {model_uri} cannot be loaded from MLflow: {error}") from error
+        raise ConfigError(f"predictor: {model_uri} cannot be loaded from MLflow: {reason(error)}") from error
+    raise ConfigError(
+        f"predictor: {model_uri} has no {_FOLDER}/{_FILE}; loading another kind of model runs code of "
+        "whoever logged it: trust=true does so"
+    )
