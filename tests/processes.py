@@ -13,11 +13,13 @@ import signal
 import subprocess
 import sys
 import tempfile
-from collections.abc import Mapping
+import time
+from collections.abc import Callable, Mapping
 from functools import cache
 from multiprocessing import forkserver
 from pathlib import Path
 
+import psutil
 import pytest
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -55,6 +57,17 @@ class Command:
     def runs(self) -> bool:
         return self._process.is_alive()
 
+    def signal(self, number: int) -> None:
+        """Signals the command alone, not what it started."""
+        assert self._process.pid is not None
+        os.kill(self._process.pid, number)
+
+    @property
+    def group_runs(self) -> bool:
+        """Whether it, or anything that it started, is still there."""
+        members = (p for p in psutil.process_iter() if _group(p.pid) == self._process.pid)
+        return any(p.is_running() and p.status() != psutil.STATUS_ZOMBIE for p in members)
+
     def kill(self) -> None:
         """Kills it and all that it started, at once."""
         assert self._process.pid is not None
@@ -88,6 +101,21 @@ def run_fresh(
         [sys.executable, program, *arguments], cwd=folder, env=clean_environment(**environment),
         capture_output=True, text=True, timeout=300, check=False,
     )  # fmt: skip
+
+
+def _group(pid: int) -> int | None:
+    try:
+        return os.getpgid(pid)
+    except ProcessLookupError:
+        return None
+
+
+def until(condition: Callable[[], bool], what: str, seconds: float = 600) -> None:
+    """Waits for a condition; fails, saying what did not come, after a time that is no part of any test."""
+    deadline = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < deadline, f"waited for {what}"
+        time.sleep(0.02)
 
 
 @cache

@@ -8,6 +8,7 @@ from hydra.core.global_hydra import GlobalHydra
 from hydra.experimental.callback import Callback
 from omegaconf import DictConfig
 
+from ragauge import cli
 from ragauge.budgets import BudgetCopies
 
 
@@ -16,12 +17,13 @@ class SweepCallback(Callback):
 
     def on_multirun_start(self, config: DictConfig, **kwargs: Any) -> None:
         """Has the sweep's jobs composed by `BudgetCopies`."""
+        cli.sweep_begins(config.tracking.uri)
         hydra = GlobalHydra.instance().hydra
         if hydra is not None:
             hydra.config_loader = BudgetCopies(hydra.config_loader)  # type: ignore[assignment]
 
     def on_multirun_end(self, config: DictConfig, **kwargs: Any) -> None:
         """Pools what the jobs left behind; its exit code is the process's."""
-        from ragauge import cli, sweep
+        from ragauge import sweep
 
         cli.set_exit_code(sweep.finish(config))

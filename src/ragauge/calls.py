@@ -22,7 +22,8 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
 
-from ragauge.errors import ConfigError, GateError, MissingError, RagaugeError
+from ragauge.errors import ConfigError, GateError, MissingError, RagaugeError, causes
+from ragauge.interruption import parent_gone
 from ragauge.ledger import Call, Ledger
 from ragauge.parts import Reply
 from ragauge.progress import progress
@@ -170,6 +171,8 @@ class Batch:
         began = time.monotonic()
         for attempt in range(llm.retries + 1):
             await gate.enter()
+            while parent_gone():  # this process is being ended, too
+                await asyncio.sleep(1)
             if self.stop is not None:
                 break
             bound = await self._reserve(prompt)
@@ -296,18 +299,8 @@ def _read_message(message: Any, target: str) -> tuple[str, str, int, int]:
     )
 
 
-def _chain(error: BaseException) -> Iterator[BaseException]:
-    """The error and what it came from, the suppressed contexts included."""
-    seen: set[int] = set()
-    at: BaseException | None = error
-    while at is not None and id(at) not in seen:
-        seen.add(id(at))
-        yield at
-        at = at.__cause__ or at.__context__
-
-
 def _status(error: Exception) -> int | None:
-    for link in _chain(error):
+    for link in causes(error):
         for holder in (link, getattr(link, "response", None)):
             status = getattr(holder, "status_code", None)
             if isinstance(status, int) and status >= 400:
@@ -317,7 +310,7 @@ def _status(error: Exception) -> int | None:
 
 def _retry_after(error: Exception) -> float:
     """Seconds that the server asks to wait, 0 where it does not say."""
-    for link in _chain(error):
+    for link in causes(error):
         headers = getattr(getattr(link, "response", None), "headers", None)
         value = headers.get("retry-after") if headers is not None else None
         if value is None:

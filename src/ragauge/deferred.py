@@ -7,9 +7,10 @@ the ledger holds is not asked again: `python -m ragauge.sweep <folder>` goes on 
 
 from __future__ import annotations
 
+import logging
 import sys
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
@@ -31,38 +32,64 @@ from ragauge.parts import identity
 from ragauge.pipeline import Pipeline
 from ragauge.store import canonical_json
 
+log = logging.getLogger(__name__)
+
 
 def judge_deferred(records: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
     """The records of a sweep's jobs, those that were waiting for their verdicts now with them.
 
-    Jobs that share judge, sample and dataset are judged together. A job of which too many verdicts are
-    missing is recorded as failed; the others go on.
+    Jobs that share judge, sample and dataset are judged together. Jobs that cannot be judged, or of which too
+    many verdicts are missing, are recorded as failed; the others go on.
     """
-    waiting = [record for record in records if record.get("deferred")]
-    jobs = {int(record["number"]): _job(record) for record in waiting}
-    groups: dict[str, list[int]] = {}
-    for number, (pipeline, cfg, _) in jobs.items():
-        sample = None if pipeline.sample is None else asdict(pipeline.sample)
-        same = canonical_json(
-            [identity(pipeline.parts.judge), pipeline.dataset.digest, sample, cfg.predictor]
-        )
-        groups.setdefault(same, []).append(number)
-    done = {}
-    for numbers in groups.values():
-        pipelines = {number: jobs[number][0] for number in numbers}
-        one, cfg, _ = jobs[numbers[0]]
-        predictor = fitting_predictor(one, cfg) if one.sampled_by_prediction else None
-        sample_topics(list(pipelines.values()), predictor)
-        batch = getattr(one.parts.judge, "mode", "") == "batch"
-        verdicts, stability = _verdicts(pipelines) if batch else ({}, {})
-        for number in numbers:
-            record = next(r for r in waiting if int(r["number"]) == number)
-            done[number] = _finish(record, *jobs[number], verdicts.get(number), stability)
+    done: dict[int, dict[str, Any]] = {}
+    groups: dict[str, dict[int, _Job]] = {}
+    for record in records:
+        if record.get("deferred"):
+            number = int(record["number"])
+            try:
+                job = _job(record)
+                groups.setdefault(_judged_alike(job), {})[number] = job
+            except Exception as error:
+                done[number] = _failed(record, error)
+    for jobs in groups.values():
+        judged: tuple[dict[int, pd.DataFrame], dict[str, float]] | Exception
+        try:
+            judged = _judge(jobs)
+        except Exception as error:
+            judged = error
+        done |= {number: _finish(job, number, judged) for number, job in jobs.items()}
     return [done.get(int(record["number"]), record) for record in records]
 
 
-def _job(record: Mapping[str, Any]) -> tuple[Pipeline, Any, JobFolder]:
-    """A finished job's stages (all in the store), config and folder, from what it left behind."""
+@dataclass(frozen=True)
+class _Job:
+    """A job that waits for its verdicts: its record, its stages (all in the store), config and folder."""
+
+    record: dict[str, Any]
+    pipeline: Pipeline
+    cfg: Any
+    folder: JobFolder
+
+
+def _judged_alike(job: _Job) -> str:
+    """Equal texts for the jobs that are judged together."""
+    sample = None if job.pipeline.sample is None else asdict(job.pipeline.sample)
+    judge, dataset = job.pipeline.parts.judge, job.pipeline.dataset
+    return canonical_json([identity(judge), dataset.digest, sample, job.cfg.predictor])
+
+
+def _judge(jobs: Mapping[int, _Job]) -> tuple[dict[int, pd.DataFrame], dict[str, float]]:
+    """Chooses the topics that are judged; of a judge that sees all jobs at once, what `_verdicts` returns."""
+    pipelines = {number: job.pipeline for number, job in jobs.items()}
+    one = next(iter(jobs.values()))
+    predictor = fitting_predictor(one.pipeline, one.cfg) if one.pipeline.sampled_by_prediction else None
+    sample_topics(list(pipelines.values()), predictor)
+    batch = getattr(one.pipeline.parts.judge, "mode", "") == "batch"
+    return _verdicts(pipelines) if batch else ({}, {})
+
+
+def _job(record: dict[str, Any]) -> _Job:
+    """A finished job from what it left behind."""
     from omegaconf import OmegaConf
 
     path = Path(record["folder"])
@@ -70,7 +97,7 @@ def _job(record: Mapping[str, Any]) -> tuple[Pipeline, Any, JobFolder]:
     folder = JobFolder(
         path, path.parent, int(record["number"]), record["choices"], tuple(record["overrides"])
     )
-    return make_pipeline(cfg, folder), cfg, folder
+    return _Job(record, make_pipeline(cfg, folder), cfg, folder)
 
 
 def _verdicts(pipelines: Mapping[int, Pipeline]) -> tuple[dict[int, pd.DataFrame], dict[str, float]]:
@@ -96,28 +123,39 @@ def _verdicts(pipelines: Mapping[int, Pipeline]) -> tuple[dict[int, pd.DataFrame
 
 
 def _finish(
-    record: dict[str, Any],
-    pipeline: Pipeline,
-    cfg: Any,
-    folder: JobFolder,
-    verdicts: pd.DataFrame | None,
-    stability: Mapping[str, float],
+    job: _Job, number: int, judged: tuple[dict[int, pd.DataFrame], dict[str, float]] | Exception
 ) -> dict[str, Any]:
-    """Logs a job's verdicts into its run; the record as it is now, on disk, too."""
+    """Logs a job's verdicts, or why there are none, into its run; the record as it is now, on disk, too."""
+    record, pipeline, cfg = job.record, job.pipeline, job.cfg
     tracker = track.Tracker(track.tracking_uri(cfg.tracking.uri), record["experiment"])
     try:
         with tracker.resume(record["run_id"]) as run:
-            if verdicts is not None:
-                pipeline.set_verdicts(verdicts)
-            values = {**log_verdicts(pipeline, cfg, folder, run, record), **stability}
+            if isinstance(judged, Exception):
+                raise judged
+            verdicts, stability = judged
+            if number in verdicts:
+                pipeline.set_verdicts(verdicts[number])
+            values = {**log_verdicts(pipeline, cfg, job.folder, run, record), **stability}
             run.metrics(values)
         # An earlier attempt may have left its failure.
         record = {**record, "status": "FINISHED", "exit_code": 0, "deferred": False}
         record = {k: v for k, v in record.items() if k != "error"} | {"metrics": record["metrics"] | values}
         print(metrics.line(record["name"], record["metrics"]), file=sys.stderr)
         check_gates(dict(cfg.gate), record["metrics"])
-    except RagaugeError as error:
-        failed = {} if record["deferred"] is False else {"status": "FAILED"}
-        record = {**record, **failed, "error": str(error), "exit_code": error.exit_code}
-    write_json(folder.path / RECORD_FILE, record)
+    except Exception as error:
+        return _failed(record, error)
+    write_json(job.folder.path / RECORD_FILE, record)
+    return record
+
+
+def _failed(record: dict[str, Any], error: Exception) -> dict[str, Any]:
+    """The record of a job with its error, on disk, too; the job goes on waiting for its verdicts."""
+    failed = {} if record["deferred"] is False else {"status": "FAILED"}
+    if isinstance(error, RagaugeError):
+        told = {"error": str(error), "exit_code": error.exit_code}
+    else:
+        log.error("%s failed", record["name"], exc_info=error)
+        told = {"error": f"{type(error).__name__}: {error}", "exit_code": 1}
+    record = {**record, **failed, **told}
+    write_json(Path(record["folder"]) / RECORD_FILE, record)
     return record

@@ -21,9 +21,9 @@ from typing import TYPE_CHECKING, Any
 
 import pandas as pd
 
-from ragauge import metrics, report, rerun, study, track, views
+from ragauge import interruption, metrics, report, rerun, study, track, views
 from ragauge.deferred import judge_deferred
-from ragauge.errors import DataError, RagaugeError
+from ragauge.errors import DataError, RagaugeError, full_disk
 from ragauge.estimate import (
     Agreement,
     asked,
@@ -82,7 +82,10 @@ def finish(config: DictConfig) -> int:
             file=sys.stderr,
         )
         return error.exit_code
-    except Exception:
+    except Exception as error:
+        if (full := full_disk(error, folder)) is not None:
+            print(f"error: the sweep could not be pooled: {full}", file=sys.stderr)
+            return 1
         # Not logged: which loggers speak after a sweep is up to Hydra's launcher.
         traceback.print_exc()
         print(
@@ -190,7 +193,7 @@ def _track(sweep: Sweep, folder: Path) -> None:
            for group in ("dataset", "retriever", "chunker", "llm", "judge", "measure", "tokenizer")},
     }  # fmt: skip
     tracker = track.Tracker(track.recorded_uri(first["tracking_uri"]), sweep.experiment)
-    tracker.close_orphans()
+    track.close_orphans(tracker.uri)
     tracker.replace_runs({"role": "sweep", "sweep_id": sweep.sweep_id})
     name = f"sweep · {len(board)} systems · {len(sweep.records)} jobs"
     note = _note(sweep, views.sweep_page(tracker.experiment_id, sweep.sweep_id))
@@ -433,10 +436,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("folder", type=Path, help="the sweep's folder, such as multirun/<date>/<time>")
     logging.basicConfig(format="%(message)s")
     try:
-        return pool(parser.parse_args(arguments).folder.absolute())
+        with interruption.terminable():
+            return pool(parser.parse_args(arguments).folder.absolute())
     except RagaugeError as error:
         print(f"error: {error}", file=sys.stderr)
         return error.exit_code
+    except KeyboardInterrupt as error:
+        return interruption.tell(error)
 
 
 if __name__ == "__main__":
