@@ -77,7 +77,7 @@ class Command:
             self._process.kill()
         self._process.join()
 
-    def wait(self, timeout: float = 300) -> subprocess.CompletedProcess[str]:
+    def wait(self, timeout: float = 3000) -> subprocess.CompletedProcess[str]:
         """How it ended, and what it said."""
         self._process.join(timeout)
         if self.runs:
@@ -99,7 +99,7 @@ def run_fresh(
     """`python run.py` in a folder, in an interpreter of its own, whose strings have hashes of their own."""
     return subprocess.run(
         [sys.executable, program, *arguments], cwd=folder, env=clean_environment(**environment),
-        capture_output=True, text=True, timeout=300, check=False,
+        capture_output=True, text=True, timeout=3000, check=False,
     )  # fmt: skip
 
 
