@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import signal
 import threading
 from pathlib import Path
@@ -25,9 +26,10 @@ class HeldServer(ChatServer):
         super().__init__(self._held)
         self.go = threading.Event()
         self._at_once = at_once
+        self._number = itertools.count(1)
 
     def _held(self, prompt: str) -> str:
-        if self.asked > self._at_once:
+        if next(self._number) > self._at_once:
             self.go.wait(600)
         return reply(prompt)
 
