@@ -28,6 +28,7 @@ from chat_server import ChatServer  # noqa: E402
 from processes import Command, clean_environment  # noqa: E402
 
 CONCURRENCY = 4
+KILLS_A_ROUND = 25  # a sweep has some 160 calls, and a kill comes 4 or 5 calls after a start
 DELAY = 0.05  # seconds that the server takes for a reply
 PRICE = {"prompt": 1.0, "completion": 2.0}  # US dollars per million tokens
 KEYS = ["retriever", "n_tokens", "qid"]
@@ -78,7 +79,7 @@ def sweep(folder: Path, server: ChatServer) -> Command:
     ]  # fmt: skip
     return Command(
         folder, "-m", "llm=openai_compatible", "judge=openai_compatible", "chunker=none", "bootstrap=0",
-        "dataset.limit=12", "tokenizer=words", "retriever=bm25,none", "n_tokens=100,300", *chat,
+        "dataset.limit=40", "tokenizer=words", "retriever=bm25,none", "n_tokens=100", *chat,
         environment=clean_environment(RAGAUGE_API_KEY="unused", RAGAUGE_STORE=str(folder / "store")),
     )  # fmt: skip
 
@@ -109,7 +110,20 @@ def runs_left_open(folder: Path) -> int:
         return int(database.execute("SELECT COUNT(*) FROM runs WHERE status = 'RUNNING'").fetchone()[0])
 
 
-def killed_round(folder: Path, dice: random.Random, seconds: float, most: int, tally: Tally) -> None:
+def _wait_for_moment(command: Command, server: ChatServer, dice: random.Random) -> None:
+    """Returns at a random moment of the command: mostly some calls after its first, else at any time."""
+    if dice.random() < 0.2:
+        end = time.monotonic() + dice.uniform(0, 5)
+        while command.runs and time.monotonic() < end:
+            time.sleep(0.005)
+        return
+    calls = sum(server.calls.values()) + dice.randint(1, 8)
+    while command.runs and sum(server.calls.values()) < calls:
+        time.sleep(0.005)
+    time.sleep(dice.uniform(0, 2 * DELAY))
+
+
+def killed_round(folder: Path, dice: random.Random, most: int, tally: Tally) -> None:
     """One sweep from its first start to its end, killed `most` times at most."""
     with ChatServer(reply, delay=DELAY) as server:
         kills = 0
@@ -118,9 +132,7 @@ def killed_round(folder: Path, dice: random.Random, seconds: float, most: int, t
             before = {prompt: server.calls[prompt] for prompt in known}
             command = sweep(folder, server)
             if kills < most:
-                end = time.monotonic() + dice.uniform(0, seconds)
-                while command.runs and time.monotonic() < end:
-                    time.sleep(0.005)
+                _wait_for_moment(command, server, dice)
             if kills >= most or not command.runs:
                 done = command.wait()
                 tally.codes[done.returncode] += 1
@@ -156,23 +168,16 @@ def main() -> int:
     with tempfile.TemporaryDirectory(prefix="ragauge-kills-") as name:
         undisturbed = Path(name) / "undisturbed"
         with ChatServer(reply, delay=DELAY) as server:
-            for folder in (
-                Path(name) / "first",
-                undisturbed,
-            ):  # the first one starts what others are forked from
-                folder.mkdir()
-                start = time.monotonic()
-                done = sweep(folder, server).wait()
-                seconds = time.monotonic() - start
-                print(f"an undisturbed sweep takes {seconds:.1f} s", file=sys.stderr, flush=True)
-                if done.returncode:
-                    print(done.stderr, file=sys.stderr)
-                    return 1
+            undisturbed.mkdir()
+            done = sweep(undisturbed, server).wait()
+            if done.returncode:
+                print(done.stderr, file=sys.stderr)
+                return 1
         truth = outcomes(undisturbed)
         while tally.kills < given.kills:
             folder = Path(name) / f"round{tally.rounds}"
             folder.mkdir()
-            killed_round(folder, dice, seconds, min(8, given.kills - tally.kills), tally)
+            killed_round(folder, dice, min(KILLS_A_ROUND, given.kills - tally.kills), tally)
             found = outcomes(folder)
             same = found.reindex(truth.index)
             tally.rows += len(truth)

@@ -8,7 +8,6 @@ import sqlite3
 import sys
 from pathlib import Path
 
-import pytest
 from hydra import compose, initialize_config_dir
 
 from processes import ROOT
