@@ -13,6 +13,7 @@ import signal
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 from collections.abc import Callable, Mapping
 from functools import cache
@@ -146,4 +147,6 @@ def _run(folder: str, command: list[str], environment: dict[str, str], out: Path
     try:
         runpy.run_path(command[0], run_name="__main__")
     finally:
+        # As an interpreter ends: a fork would first wait for worker processes, which these calls tell to end.
+        threading._shutdown()  # type: ignore[attr-defined]
         atexit._run_exitfuncs()
