@@ -16,11 +16,11 @@ class SweepCallback(Callback):
     """Begins and ends a sweep; a single run passes by."""
 
     def on_multirun_start(self, config: DictConfig, **kwargs: Any) -> None:
-        """Has the sweep's jobs composed by `BudgetCopies`."""
-        cli.sweep_begins(config.tracking.uri)
+        """Has the sweep's jobs composed by `BudgetCopies`, and remembers where it is tracked."""
         hydra = GlobalHydra.instance().hydra
         if hydra is not None:
             hydra.config_loader = BudgetCopies(hydra.config_loader)  # type: ignore[assignment]
+        cli.sweep_begins(config.tracking.uri)
 
     def on_multirun_end(self, config: DictConfig, **kwargs: Any) -> None:
         """Pools what the jobs left behind; its exit code is the process's."""
