@@ -113,7 +113,7 @@ def test_the_run_of_a_killed_job_is_closed_by_the_next_command(tmp_path: Path) -
         (job,) = mlflow_runs(tmp_path, "job")[1]
         assert job.info.status == "RUNNING"
         store = ROOT / "src" / "ragauge" / "store" / "__main__.py"
-        looked = Command(tmp_path, "gc", "--dry-run", program=str(store)).wait()
+        looked = Command(tmp_path, "gc", "--keep-days", "30", "--dry-run", program=str(store)).wait()
         assert looked.returncode == 0, looked.stderr
     (job,) = mlflow_runs(tmp_path, "job")[1]
     assert job.info.status == "KILLED"
