@@ -80,7 +80,7 @@ class Browser:
         time.sleep(0.2)
         self.evaluate("1")
 
-    def wait_for(self, condition: str, seconds: float = 60) -> None:
+    def wait_for(self, condition: str, seconds: float = 600) -> None:
         """Returns once the JavaScript condition holds; RuntimeError where it does not in that time."""
         deadline = time.monotonic() + seconds
         while not self.evaluate(f"Boolean({condition})"):
@@ -101,6 +101,6 @@ class Browser:
 
     def close(self) -> None:
         self.call("Browser.close")
-        self.process.wait(10)
+        self.process.wait(120)
         os.close(self._in)
         os.close(self._out)

@@ -18,7 +18,8 @@ from collections.abc import Callable
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
-FAULTS = ("429", "500", "reset", "hang", "cut", "empty")
+QUICK_FAULTS = ("429", "500", "reset", "cut", "empty")  # those that no time-out need end
+FAULTS = (*QUICK_FAULTS, "hang")
 
 # What goes wrong with the n-th call of a prompt (from 0), or None.
 Schedule = Callable[[str, int], str | None]
@@ -62,13 +63,13 @@ class ChatServer:
         self.asked_about: list[tuple[str, dict[str, str]]] = []
         self.reply, self.faults, self.delay = reply, faults, delay
         self.retry_after, self.hang, self.usage = retry_after, hang, usage
+        self.closing = threading.Event()  # ends what hangs or drips
         self.whole: Counter[str] = Counter()  # replies given whole, by prompt
         self.calls: Counter[str] = Counter()  # all calls, by prompt
         self.bodies: list[dict[str, Any]] = []
         self.headers: list[dict[str, str]] = []
         self.times: list[float] = []
-        self.most_in_flight = 0
-        self._in_flight = 0
+        self.in_flight = 0
         self._lock = threading.Lock()
         self._server = _Server(("127.0.0.1", 0), _handler(self))
         self.url = f"http://127.0.0.1:{self._server.server_port}"
@@ -78,6 +79,7 @@ class ChatServer:
         return self
 
     def __exit__(self, *_: object) -> None:
+        self.closing.set()
         self._server.shutdown()
         self._server.server_close()
 
@@ -89,8 +91,7 @@ class ChatServer:
             self.bodies.append(body)
             self.headers.append(headers)
             self.times.append(time.monotonic())
-            self._in_flight += 1
-            self.most_in_flight = max(self.most_in_flight, self._in_flight)
+            self.in_flight += 1
         return prompt, fault
 
     def told(self, prompt: str, text: str) -> Any:
@@ -100,7 +101,7 @@ class ChatServer:
 
     def end(self, prompt: str, whole: bool) -> None:
         with self._lock:
-            self._in_flight -= 1
+            self.in_flight -= 1
             self.whole[prompt] += whole
 
 
@@ -125,7 +126,7 @@ def _handler(owner: ChatServer) -> type[BaseHTTPRequestHandler]:
             said = owner.about.get(self.path, 404)
             try:
                 if said == "hang":
-                    time.sleep(owner.hang)
+                    owner.closing.wait(owner.hang)
                     self.close_connection = True
                 elif said == "drip":
                     self.drip(b" " * 400)
@@ -165,7 +166,7 @@ def _handler(owner: ChatServer) -> type[BaseHTTPRequestHandler]:
                 self.close_connection = True
                 return False
             if fault == "hang":
-                time.sleep(owner.hang)
+                owner.closing.wait(owner.hang)
                 self.close_connection = True
                 return False
             if self.path == "/api/chat":
@@ -221,7 +222,8 @@ def _handler(owner: ChatServer) -> type[BaseHTTPRequestHandler]:
             for _ in data:
                 self.wfile.write(b" ")
                 self.wfile.flush()
-                time.sleep(0.05)
+                if owner.closing.wait(0.1):
+                    return
 
         def ollama(self, body: dict[str, Any], prompt: str, fault: str | None) -> bool:
             text = "" if fault in ("empty", "none") else owner.reply(prompt)

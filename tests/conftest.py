@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 import pytest
 from filelock import FileLock
-from hypothesis import settings
+from hypothesis import HealthCheck, settings
 
 from processes import TWO_BY_TWO, run_fresh
 from ragauge.parts import Tools
@@ -33,8 +33,8 @@ _TOGETHER = (
     "test_real_server.py",
 )  # fmt: skip
 
-# How long an example takes says more of the machine than of the code.
-settings.register_profile("ragauge", deadline=None)
+# How long an example takes, or making it, says more of the machine than of the code.
+settings.register_profile("ragauge", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("ragauge")
 
 

@@ -13,11 +13,14 @@ import signal
 import subprocess
 import sys
 import tempfile
-from collections.abc import Mapping
+import threading
+import time
+from collections.abc import Callable, Mapping
 from functools import cache
 from multiprocessing import forkserver
 from pathlib import Path
 
+import psutil
 import pytest
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -55,6 +58,17 @@ class Command:
     def runs(self) -> bool:
         return self._process.is_alive()
 
+    def signal(self, number: int) -> None:
+        """Signals the command alone, not what it started."""
+        assert self._process.pid is not None
+        os.kill(self._process.pid, number)
+
+    @property
+    def group_runs(self) -> bool:
+        """Whether it, or anything that it started, is still there."""
+        members = (p for p in psutil.process_iter() if _group(p.pid) == self._process.pid)
+        return any(p.is_running() and p.status() != psutil.STATUS_ZOMBIE for p in members)
+
     def kill(self) -> None:
         """Kills it and all that it started, at once."""
         assert self._process.pid is not None
@@ -64,7 +78,7 @@ class Command:
             self._process.kill()
         self._process.join()
 
-    def wait(self, timeout: float = 300) -> subprocess.CompletedProcess[str]:
+    def wait(self, timeout: float = 3000) -> subprocess.CompletedProcess[str]:
         """How it ended, and what it said."""
         self._process.join(timeout)
         if self.runs:
@@ -86,8 +100,23 @@ def run_fresh(
     """`python run.py` in a folder, in an interpreter of its own, whose strings have hashes of their own."""
     return subprocess.run(
         [sys.executable, program, *arguments], cwd=folder, env=clean_environment(**environment),
-        capture_output=True, text=True, timeout=300, check=False,
+        capture_output=True, text=True, timeout=3000, check=False,
     )  # fmt: skip
+
+
+def _group(pid: int) -> int | None:
+    try:
+        return os.getpgid(pid)
+    except ProcessLookupError:
+        return None
+
+
+def until(condition: Callable[[], bool], what: str, seconds: float = 600) -> None:
+    """Waits for a condition; fails, saying what did not come, after a time that is no part of any test."""
+    deadline = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < deadline, f"waited for {what}"
+        time.sleep(0.02)
 
 
 @cache
@@ -118,4 +147,6 @@ def _run(folder: str, command: list[str], environment: dict[str, str], out: Path
     try:
         runpy.run_path(command[0], run_name="__main__")
     finally:
+        # As an interpreter ends: a fork would first wait for worker processes, which these calls tell to end.
+        threading._shutdown()  # type: ignore[attr-defined]
         atexit._run_exitfuncs()

@@ -85,7 +85,7 @@ def http_server(command: Sequence[str], log: Path, **environment: str) -> Iterat
         )  # fmt: skip
     try:
         url = f"http://127.0.0.1:{port}"
-        deadline = time.monotonic() + 120
+        deadline = time.monotonic() + 1200
         while not _is_up(url):
             if server.poll() is not None or time.monotonic() > deadline:
                 pytest.fail(f"{' '.join(command[:4])} did not start: {log.read_text()[-2000:]}")
@@ -126,7 +126,7 @@ def _run(user: str | None, *command: str | Path) -> None:
 
 def _is_up(url: str) -> bool:
     try:
-        with urllib.request.urlopen(f"{url}/health", timeout=5) as answer:
+        with urllib.request.urlopen(f"{url}/health", timeout=60) as answer:
             return bool(answer.status == 200)
     except OSError:
         return False

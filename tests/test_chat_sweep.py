@@ -8,22 +8,22 @@ import re
 import shutil
 import subprocess
 import sys
-import time
 from pathlib import Path
+from typing import Any
 
 import pandas as pd
 import pytest
 
-from chat_server import ChatServer, faults_at
-from processes import Command, clean_environment
+from chat_server import QUICK_FAULTS, ChatServer, faults_at
+from processes import Command, clean_environment, until
 from test_sweep import job_records, mlflow_runs, sweep_folders
 
 KEY = "sk-planted-0123456789abcdef"
 FAST = [
     "llm.backoff=0.01",
     "judge.backoff=0.01",
-    "llm.timeout=2",
-    "judge.timeout=2",
+    "llm.timeout=60",
+    "judge.timeout=60",
     "llm.retries=8",
     "judge.retries=8",
 ]
@@ -60,7 +60,7 @@ def outcomes(folder: Path) -> pd.DataFrame:
 
 @pytest.mark.slow
 def test_with_thirty_percent_faults_every_request_succeeds_once_and_no_key_is_on_disk(tmp_path) -> None:
-    with ChatServer(reply, faults_at(0.3, seed=1), hang=3.0) as server:
+    with ChatServer(reply, faults_at(0.3, 1, QUICK_FAULTS)) as server:
         done = sweep(tmp_path, server, "retriever=bm25,none", "n_tokens=100,300", "dataset.limit=20")
     assert done.returncode == 0, done.stderr
     rows = outcomes(tmp_path)
@@ -207,11 +207,8 @@ def test_killed_at_random_moments_a_sweep_repeats_no_finished_request(tmp_path) 
     with ChatServer(reply, delay=0.15) as server:
         for _ in range(4):
             command = started(tmp_path, server, *arguments)
-            seen, deadline = sum(server.calls.values()), time.monotonic() + 60
-            stop_after = seen + dice.randint(1, 15)
-            while sum(server.calls.values()) < stop_after and command.runs:
-                assert time.monotonic() < deadline
-                time.sleep(0.01)
+            stop_after = sum(server.calls.values()) + dice.randint(1, 15)
+            until(lambda n=stop_after, c=command: sum(server.calls.values()) >= n or not c.runs, "calls")
             command.kill()
         done = sweep(tmp_path, server, *arguments)
         assert done.returncode == 0, done.stderr
@@ -226,3 +223,32 @@ def test_killed_at_random_moments_a_sweep_repeats_no_finished_request(tmp_path) 
         assert done.returncode == 0, done.stderr
     keys = ["retriever", "n_tokens", "qid", "answer", "label", "ir_score"]
     pd.testing.assert_frame_equal(killed[keys], outcomes(other)[keys])
+
+
+class RefusingServer(ChatServer):
+    """A server that has every model but one."""
+
+    def begin(self, body: dict[str, Any], headers: dict[str, str]) -> tuple[str, str | None]:
+        prompt, fault = super().begin(body, headers)
+        return prompt, "401" if body["model"] == "refused" else fault
+
+
+@pytest.mark.slow
+def test_a_failing_group_of_shared_judging_leaves_the_others_their_verdicts(tmp_path) -> None:
+    arguments = [
+        "retriever=none", "n_tokens=100", "dataset.limit=10", "judge.mode=batch",
+        "judge.chat.model=refused,dice",
+    ]  # fmt: skip
+    with RefusingServer(reply) as server:
+        done = sweep(tmp_path, server, *arguments)
+    assert done.returncode == 2, done.stderr
+    assert "refuses with 401" in done.stderr
+    assert "Leaderboard at N = 100 tokens" in done.stdout
+    failed, finished = job_records(sweep_folders(tmp_path)[0])
+    assert (failed["status"], failed["exit_code"], failed["deferred"]) == ("FAILED", 2, True)
+    assert (finished["status"], finished["exit_code"], finished["deferred"]) == ("FINISHED", 0, False)
+    _, jobs = mlflow_runs(tmp_path, "job")
+    assert {job.info.run_id: job.info.status for job in jobs} == {
+        failed["run_id"]: "FAILED",
+        finished["run_id"]: "FINISHED",
+    }

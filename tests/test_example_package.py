@@ -43,7 +43,7 @@ def fresh_environment(folder: Path, *how: str) -> Path:
         *(python, "-m", "pip", "install", "--quiet", "--disable-pip-version-check"),
         *("--no-index", "--no-deps", "--no-build-isolation", *how, folder / "team_config"),
     ]
-    done = subprocess.run([*map(str, command)], cwd=folder, capture_output=True, text=True, timeout=300)
+    done = subprocess.run([*map(str, command)], cwd=folder, capture_output=True, text=True, timeout=3000)
     assert done.returncode == 0, done.stderr
     assert [d.name for d in own.glob("*.dist-info")] == ["team_config-0.1.0.dist-info"]
     assert installed() == before
@@ -53,7 +53,7 @@ def fresh_environment(folder: Path, *how: str) -> Path:
 def run(python: Path, folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
         [str(python), str(ROOT / "run.py"), *arguments],
-        cwd=folder, env=clean_environment(), capture_output=True, text=True, timeout=300,
+        cwd=folder, env=clean_environment(), capture_output=True, text=True, timeout=3000,
     )  # fmt: skip
 
 

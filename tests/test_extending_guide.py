@@ -77,7 +77,7 @@ def test_the_guide_s_command_runs_with_the_guide_s_files(
         env=clean_environment(),
         capture_output=True,
         text=True,
-        timeout=300,
+        timeout=3000,
     )
     assert done.returncode == 0, done.stderr
     client, (job,) = mlflow_runs(tmp_path, "job", "squad")

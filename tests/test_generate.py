@@ -26,7 +26,7 @@ def contexts(*rows: tuple[str, int, str]) -> pd.DataFrame:
 
 def generator(url: str = "http://localhost", **fields: Any) -> ChatGenerator:
     chat = {"_target_": "langchain_ollama.ChatOllama", "model": "tiny", "base_url": url}
-    return ChatGenerator(chat=chat, **{"backoff": 0.01, "timeout": 2.0, "retries": 1, **fields})
+    return ChatGenerator(chat=chat, **{"backoff": 0.01, "timeout": 60.0, "retries": 1, **fields})
 
 
 # --- chat ---------------------------------------------------------------------------------------------

@@ -125,7 +125,7 @@ def run(site: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
         [sys.executable, "-c", code + "runpy.run_path(sys.argv[0], run_name='__main__')",
          str(ROOT / "run.py"), *arguments],
-        cwd=site.parent, capture_output=True, text=True, timeout=120,
+        cwd=site.parent, capture_output=True, text=True, timeout=3000,
     )  # fmt: skip
 
 

@@ -66,7 +66,7 @@ def _llm(url: str, model: str) -> ChatLLM:
         "_target_": "langchain_openai.ChatOpenAI", "model": model, "base_url": url, "temperature": 0,
         "max_tokens": _NEW_TOKENS,
     }  # fmt: skip
-    return ChatLLM(chat=chat, api_key_env="RAGAUGE_API_KEY", concurrency=2, timeout=60.0, retries=1)
+    return ChatLLM(chat=chat, api_key_env="RAGAUGE_API_KEY", concurrency=2, timeout=600.0, retries=1)
 
 
 def test_replies_counts_and_ledger(server: tuple[str, str], store: Store) -> None:

@@ -5,14 +5,13 @@ from __future__ import annotations
 import difflib
 import json
 import shutil
-import time
 from collections.abc import Callable
 from pathlib import Path
 
 import pandas as pd
 import pytest
 
-from processes import TWO_BY_TWO, Command, run, run_fresh
+from processes import TWO_BY_TWO, Command, run, run_fresh, until
 from ragauge import sweep
 from ragauge.errors import DataError
 from ragauge.frames import JUDGE_CLASSES
@@ -214,11 +213,9 @@ def test_a_killed_sweep_goes_on_where_it_was_and_makes_no_finished_stage_again(
 ) -> None:
     bring_models(tmp_path / ".ragauge")
     command = Command(tmp_path, *TWO_BY_TWO)
-    deadline = time.monotonic() + 200
-    while not list((tmp_path / "multirun").glob("*/*/0/job.json")):
-        assert time.monotonic() < deadline
-        assert command.runs, command.wait().stderr
-        time.sleep(0.05)
+    first = tmp_path / "multirun"
+    until(lambda: bool(list(first.glob("*/*/0/job.json"))) or not command.runs, "the first job's end")
+    assert command.runs, command.wait().stderr
     command.kill()
     finished = stage_outputs(tmp_path)
     done = run(tmp_path, *TWO_BY_TWO)

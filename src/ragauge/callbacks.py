@@ -9,9 +9,11 @@ from hydra.core.global_hydra import GlobalHydra
 from hydra.experimental.callback import Callback
 from omegaconf import DictConfig
 
+from ragauge import cli
 from ragauge.budgets import BudgetCopies
 from ragauge.config import refuse_keys
 from ragauge.errors import ConfigError
+from ragauge.visible import visible
 
 
 class SweepCallback(Callback):
@@ -22,15 +24,19 @@ class SweepCallback(Callback):
         _refuse_keys(config)
 
     def on_multirun_start(self, config: DictConfig, **kwargs: Any) -> None:
-        """Ends the process where the config holds a key; has the sweep's jobs composed by `BudgetCopies`."""
+        """Ends the process where the config holds a key; remembers where the sweep is tracked.
+
+        Its jobs are composed by `BudgetCopies`.
+        """
         _refuse_keys(config)
         hydra = GlobalHydra.instance().hydra
         if hydra is not None:
             hydra.config_loader = BudgetCopies(hydra.config_loader)  # type: ignore[assignment]
+        cli.sweep_begins(config.tracking.uri)
 
     def on_multirun_end(self, config: DictConfig, **kwargs: Any) -> None:
         """Pools what the jobs left behind; its exit code is the process's."""
-        from ragauge import cli, sweep
+        from ragauge import sweep
 
         cli.set_exit_code(sweep.finish(config))
 
@@ -39,6 +45,6 @@ def _refuse_keys(config: DictConfig) -> None:
     try:
         refuse_keys(config)
     except ConfigError as error:
-        print(f"error: {error}", file=sys.stderr)
+        print(f"error: {visible(error)}", file=sys.stderr)
         # Hydra makes a warning of every Exception in a callback, and goes on.
         raise SystemExit(error.exit_code) from None

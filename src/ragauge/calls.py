@@ -21,6 +21,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from ragauge.errors import ConfigError, GateError, MissingError, RagaugeError
+from ragauge.interruption import parent_gone
 from ragauge.ledger import Call, Ledger
 from ragauge.parts import Reply
 from ragauge.progress import progress
@@ -167,6 +168,8 @@ class Batch:
         began = time.monotonic()
         for attempt in range(llm.retries + 1):
             await gate.enter()
+            while parent_gone():  # this process is being ended, too
+                await asyncio.sleep(1)
             if self.stop is not None:
                 break
             bound = await self._reserve(prompt)

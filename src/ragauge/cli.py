@@ -1,13 +1,14 @@
 """From a composed config to an exit code: one job, and the errors a user sees.
 
 Exit codes: 0 done, 1 a job failed for a reason nobody foresaw, 2 config or data error, 3 a quality gate not
-met, 4 too much missing, 130 interrupted.
+met, 4 too much missing, 130 interrupted, 143 ended by SIGTERM.
 """
 
 from __future__ import annotations
 
 import difflib
 import logging
+import multiprocessing
 import os
 import re
 import sys
@@ -16,7 +17,8 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ragauge.errors import ConfigError, RagaugeError
+from ragauge import interruption
+from ragauge.errors import ConfigError, RagaugeError, full_disk
 from ragauge.redact import guard_output, redact
 from ragauge.visible import visible
 
@@ -27,6 +29,27 @@ log = logging.getLogger(__name__)
 
 # What the process ends with: set by the job of a single run, or by the pooled step of a sweep.
 _exit_code = 0
+
+
+# Where a sweep is tracked, for the runs of its workers if it is interrupted.
+_sweep_tracking: list[str | None] = []
+
+
+def sweep_begins(tracking: str | None) -> None:
+    """Remembers the `tracking.uri` of a sweep until the process ends."""
+    _sweep_tracking.append(tracking)
+
+
+def _close_runs_of_workers() -> None:
+    """Marks as KILLED the runs of a sweep's worker processes, which an interrupted sweep has ended."""
+    if not _sweep_tracking:
+        return
+    from ragauge import track
+
+    for child in multiprocessing.active_children():
+        child.join(10)
+    for configured in _sweep_tracking:
+        track.close_orphans_quietly(track.tracking_uri(configured))
 
 
 def set_exit_code(code: int) -> None:
@@ -49,6 +72,7 @@ def main(hydra_main: Callable[[], Any]) -> int:
     try:
         refuse_shadowed(_conf_folder(), _config_dir())
         stack.enter_context(_command_line())
+        stack.enter_context(interruption.terminable())
         hydra_main()
     except RagaugeError as error:
         print(f"error: {visible(error)}", file=sys.stderr)
@@ -58,11 +82,15 @@ def main(hydra_main: Callable[[], Any]) -> int:
             raise
         print(visible(redact(f"error: {_explain(error)}")), file=sys.stderr)
         return ConfigError.exit_code
-    except KeyboardInterrupt:
-        print(
-            "interrupted; what is finished is kept, and the same command goes on from there", file=sys.stderr
-        )
-        return 130
+    except OSError as error:
+        if (told := full_disk(error, Path.cwd())) is None:
+            raise
+        print(f"error: {told}", file=sys.stderr)
+        return 1
+    except KeyboardInterrupt as error:
+        code = interruption.tell(error)
+        _close_runs_of_workers()
+        return code
     finally:
         stack.close()  # not before an error is told: that takes the command line which caused it
     return _exit_code
@@ -118,7 +146,8 @@ def run_job(cfg: DictConfig) -> None:
         overrides=origin.overrides if origin else tuple(hydra_cfg.overrides.task),
         origin=origin,
     )
-    set_exit_code(execute(cfg, folder))
+    with interruption.working():
+        set_exit_code(execute(cfg, folder))
 
 
 def _explain(error: BaseException) -> str:

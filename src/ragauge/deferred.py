@@ -7,6 +7,7 @@ the ledger holds is not asked again: `python -m ragauge.sweep <folder>` goes on 
 
 from __future__ import annotations
 
+import logging
 import sys
 from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager, chdir, nullcontext
@@ -34,18 +35,21 @@ from ragauge.pipeline import Pipeline
 from ragauge.redact import remember
 from ragauge.store import canonical_json
 
+log = logging.getLogger(__name__)
+
 
 def judge_deferred(records: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
     """The records of a sweep's jobs, those that were waiting for their verdicts now with them.
 
-    Jobs that share judge, sample and dataset are judged together. A job of which too many verdicts are
-    missing is recorded as failed; the others go on.
+    Jobs that share judge, sample and dataset are judged together. Jobs that cannot be judged, or of which too
+    many verdicts are missing, are recorded as failed; the others go on.
     """
     waiting = [record for record in records if record.get("deferred")]
     if not waiting:
         return list(records)
     with _started_from(waiting):
-        return _judge(records, waiting)
+        done = _judge_each_group(waiting)
+    return [done.get(int(record["number"]), record) for record in records]
 
 
 def _started_from(records: Sequence[Mapping[str, Any]]) -> AbstractContextManager[None]:
@@ -54,19 +58,24 @@ def _started_from(records: Sequence[Mapping[str, Any]]) -> AbstractContextManage
     return chdir(directory) if directory.is_dir() else nullcontext()
 
 
-def _judge(records: Sequence[dict[str, Any]], waiting: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
-    jobs = {int(record["number"]): _job(record) for record in waiting}
-    done = {}
-    for numbers in _groups(jobs):
-        pipelines = {number: jobs[number][0] for number in numbers}
-        one, cfg, _ = jobs[numbers[0]]
-        predictor = fitting_predictor(one, cfg) if one.sampled_by_prediction else None
-        sample_topics(list(pipelines.values()), predictor)
-        judged = _judged(pipelines) if _in_batches(one) else _Judged({}, {}, {})
-        for number in numbers:
-            record = next(r for r in waiting if int(r["number"]) == number)
-            done[number] = _finish(record, *jobs[number], judged)
-    return [done.get(int(record["number"]), record) for record in records]
+def _judge_each_group(waiting: Sequence[dict[str, Any]]) -> dict[int, dict[str, Any]]:
+    """The new records of the jobs by number, failed ones among them."""
+    done: dict[int, dict[str, Any]] = {}
+    groups: dict[str, list[_Job]] = {}
+    for record in waiting:
+        try:
+            job = _job(record)
+            groups.setdefault(_judged_alike(job), []).append(job)
+        except Exception as error:
+            done[int(record["number"])] = _failed(record, error)
+    for jobs in groups.values():
+        judged: _Judged | Exception
+        try:
+            judged = _judge(jobs)
+        except Exception as error:
+            judged = error
+        done |= {job.folder.number: _finish(job, judged) for job in jobs}
+    return done
 
 
 def needs_together(records: Sequence[dict[str, Any]]) -> pd.DataFrame:
@@ -75,54 +84,78 @@ def needs_together(records: Sequence[dict[str, Any]]) -> pd.DataFrame:
     if not later:
         return gathered([])
     with _started_from(later):
-        return _needs_together({int(record["number"]): _job(record) for record in later})
+        groups: dict[str, list[_Job]] = {}
+        for job in map(_job, later):
+            groups.setdefault(_judged_alike(job), []).append(job)
+        return gathered([frame for jobs in groups.values() for frame in _needs_of_group(jobs)])
 
 
-def _needs_together(jobs: Mapping[int, tuple[Pipeline, Any, JobFolder]]) -> pd.DataFrame:
-    found: list[pd.DataFrame] = []
-    for numbers in _groups(jobs):
-        pipelines = {number: jobs[number][0] for number in numbers}
-        one, cfg, _ = jobs[numbers[0]]
-        answers = {number: before_judging(pipeline)[1] for number, pipeline in pipelines.items()}
-        known = {number: frame for number, frame in answers.items() if frame is not None}
-        if not known or one.parts.judge.kind != "chat":
-            continue
-        sampled = True
-        try:
-            predictor = fitting_predictor(one, cfg) if one.sampled_by_prediction else None
-            sample_topics(list(pipelines.values()), predictor)
-        except Unasked:  # which topics depends on what is retrieved: as many others stand for them
-            sampled = False
-        if _in_batches(one):
-            candidates = [to_ask(pipelines[n], frame).assign(candidate=str(n)) for n, frame in known.items()]
-            judge: Any = one.parts.judge
-            topics, evidence = one.dataset.frame("topics"), one.dataset.frame("evidence")
-            together = pd.concat(candidates, ignore_index=True)
-            asked = [judge.needs(topics, evidence, together, one.tools, repeat=True).assign(who="judge")]
-        else:
-            asked = [of_judge(pipelines[n], frame) for n, frame in known.items()]
-        found += [frame.assign(exact=frame["exact"] & sampled) for frame in asked]
-    return gathered(found)
+def _needs_of_group(jobs: Sequence[_Job]) -> list[pd.DataFrame]:
+    pipelines = {job.folder.number: job.pipeline for job in jobs}
+    one, cfg = jobs[0].pipeline, jobs[0].cfg
+    answers = {number: before_judging(pipeline)[1] for number, pipeline in pipelines.items()}
+    known = {number: frame for number, frame in answers.items() if frame is not None}
+    if not known or one.parts.judge.kind != "chat":
+        return []
+    sampled = True
+    try:
+        predictor = fitting_predictor(one, cfg) if one.sampled_by_prediction else None
+        sample_topics(list(pipelines.values()), predictor)
+    except Unasked:  # which topics depends on what is retrieved: as many others stand for them
+        sampled = False
+    if _in_batches(one):
+        candidates = [to_ask(pipelines[n], frame).assign(candidate=str(n)) for n, frame in known.items()]
+        judge: Any = one.parts.judge
+        topics, evidence = one.dataset.frame("topics"), one.dataset.frame("evidence")
+        together = pd.concat(candidates, ignore_index=True)
+        asked = [judge.needs(topics, evidence, together, one.tools, repeat=True).assign(who="judge")]
+    else:
+        asked = [of_judge(pipelines[n], frame) for n, frame in known.items()]
+    return [frame.assign(exact=frame["exact"] & sampled) for frame in asked]
+
+
+@dataclass(frozen=True)
+class _Job:
+    """A job that is judged with others: its record, its stages (all in the store), config and folder."""
+
+    record: dict[str, Any]
+    pipeline: Pipeline
+    cfg: Any
+    folder: JobFolder
+
+
+@dataclass(frozen=True)
+class _Judged:
+    """What judging jobs together gave: verdicts and repeated verdicts by job, and how stable labels are."""
+
+    verdicts: Mapping[int, pd.DataFrame]
+    repeated: Mapping[int, pd.DataFrame]
+    stability: Mapping[str, float]
 
 
 def _in_batches(pipeline: Pipeline) -> bool:
     return getattr(pipeline.parts.judge, "mode", "") == "batch"
 
 
-def _groups(jobs: Mapping[int, tuple[Pipeline, Any, JobFolder]]) -> list[list[int]]:
-    """The numbers of the jobs that share judge, sample and dataset."""
-    groups: dict[str, list[int]] = {}
-    for number, (pipeline, cfg, _) in jobs.items():
-        sample = None if pipeline.sample is None else asdict(pipeline.sample)
-        same = canonical_json(
-            [pipeline.identity_of(pipeline.parts.judge), pipeline.dataset.digest, sample, cfg.predictor]
-        )
-        groups.setdefault(same, []).append(number)
-    return list(groups.values())
+def _judged_alike(job: _Job) -> str:
+    """Equal texts for the jobs that are judged together: those that share judge, sample and dataset."""
+    pipeline = job.pipeline
+    sample = None if pipeline.sample is None else asdict(pipeline.sample)
+    judge = pipeline.identity_of(pipeline.parts.judge)
+    return canonical_json([judge, pipeline.dataset.digest, sample, job.cfg.predictor])
 
 
-def _job(record: Mapping[str, Any]) -> tuple[Pipeline, Any, JobFolder]:
-    """A finished job's stages (all in the store), config and folder, from what it left behind.
+def _judge(jobs: Sequence[_Job]) -> _Judged:
+    """Chooses the topics that are judged, and judges them where the judge sees all jobs at once."""
+    pipelines = {job.folder.number: job.pipeline for job in jobs}
+    one = jobs[0]
+    predictor = fitting_predictor(one.pipeline, one.cfg) if one.pipeline.sampled_by_prediction else None
+    sample_topics(list(pipelines.values()), predictor)
+    return _judged(pipelines) if _in_batches(one.pipeline) else _Judged({}, {}, {})
+
+
+def _job(record: dict[str, Any]) -> _Job:
+    """A finished job from what it left behind.
 
     Store, ledgers and MLflow are those that the job used, whatever directory and environment this is.
     """
@@ -143,16 +176,7 @@ def _job(record: Mapping[str, Any]) -> tuple[Pipeline, Any, JobFolder]:
     folder = JobFolder(
         path, path.parent, int(record["number"]), record["choices"], tuple(record["overrides"])
     )
-    return make_pipeline(cfg, folder), cfg, folder
-
-
-@dataclass(frozen=True)
-class _Judged:
-    """What judging jobs together gave: verdicts and repeated verdicts by job, and how stable labels are."""
-
-    verdicts: Mapping[int, pd.DataFrame]
-    repeated: Mapping[int, pd.DataFrame]
-    stability: Mapping[str, float]
+    return _Job(record, make_pipeline(cfg, folder), cfg, folder)
 
 
 def _judged(pipelines: Mapping[int, Pipeline]) -> _Judged:
@@ -181,21 +205,21 @@ def _judged(pipelines: Mapping[int, Pipeline]) -> _Judged:
 
 
 def _finish(
-    record: dict[str, Any],
-    pipeline: Pipeline,
-    cfg: Any,
-    folder: JobFolder,
-    judged: _Judged,
+    job: _Job,
+    judged: _Judged | Exception,
 ) -> dict[str, Any]:
-    """Logs a job's verdicts into its run; the record as it is now, on disk, too."""
+    """Logs a job's verdicts, or why there are none, into its run; the record as it is now, on disk, too."""
+    record, pipeline, cfg = job.record, job.pipeline, job.cfg
     tracker = track.Tracker(track.tracking_uri(cfg.tracking.uri), record["experiment"])
     try:
         with tracker.resume(record["run_id"]) as run:
-            if folder.number in judged.verdicts:
-                pipeline.set_verdicts(judged.verdicts[folder.number])
-            values = {**log_verdicts(pipeline, cfg, folder, run, record), **judged.stability}
-            if folder.number in judged.repeated:
-                for name, value in metrics.costs(judged.repeated[folder.number], "judge_").items():
+            if isinstance(judged, Exception):
+                raise judged
+            if job.folder.number in judged.verdicts:
+                pipeline.set_verdicts(judged.verdicts[job.folder.number])
+            values = {**log_verdicts(pipeline, cfg, job.folder, run, record), **judged.stability}
+            if job.folder.number in judged.repeated:
+                for name, value in metrics.costs(judged.repeated[job.folder.number], "judge_").items():
                     values[name] += value
             run.metrics(values)
         # An earlier attempt may have left its failure.
@@ -203,8 +227,20 @@ def _finish(
         record = {k: v for k, v in record.items() if k != "error"} | {"metrics": record["metrics"] | values}
         print(metrics.line(record["name"], record["metrics"]), file=sys.stderr)
         check_gates(dict(cfg.gate), record["metrics"])
-    except RagaugeError as error:
-        failed = {} if record["deferred"] is False else {"status": "FAILED"}
-        record = {**record, **failed, "error": str(error), "exit_code": error.exit_code}
-    write_json(folder.path / RECORD_FILE, record)
+    except Exception as error:
+        return _failed(record, error)
+    write_json(job.folder.path / RECORD_FILE, record)
+    return record
+
+
+def _failed(record: dict[str, Any], error: Exception) -> dict[str, Any]:
+    """The record of a job with its error, on disk, too; the job goes on waiting for its verdicts."""
+    failed = {} if record["deferred"] is False else {"status": "FAILED"}
+    if isinstance(error, RagaugeError):
+        told = {"error": str(error), "exit_code": error.exit_code}
+    else:
+        log.error("%s failed", record["name"], exc_info=error)
+        told = {"error": f"{type(error).__name__}: {error}", "exit_code": 1}
+    record = {**record, **failed, **told}
+    write_json(Path(record["folder"]) / RECORD_FILE, record)
     return record

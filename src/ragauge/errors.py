@@ -2,6 +2,12 @@
 
 from __future__ import annotations
 
+import errno
+import os
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+
 from ragauge.redact import redact
 
 
@@ -43,3 +49,38 @@ class MissingError(RagaugeError):
 
 class TrackingError(RagaugeError):
     """MLflow stopped answering while a run was open; what was computed is in the store."""
+
+
+def full_disk(error: BaseException, *places: str | os.PathLike[str]) -> str | None:
+    """What to tell of an error that came from a full disk or quota; None for any other error.
+
+    Names the file that could not be written where the error does, else the fullest of the places.
+    """
+    for link in causes(error):
+        no_space = isinstance(link, OSError) and link.errno in (errno.ENOSPC, errno.EDQUOT)
+        if no_space or "database or disk is full" in str(link):  # SQLite's words
+            file = getattr(link, "filename", None) or min(places, key=_free_bytes, default=None)
+            return (
+                f"no space is left on the disk{f' of {file}' if file else ''}; what is finished is kept, and "
+                "the same command goes on when there is room"
+            )
+    return None
+
+
+def causes(error: BaseException) -> Iterator[BaseException]:
+    """The error and what it came from, the suppressed contexts included."""
+    seen: set[int] = set()
+    at: BaseException | None = error
+    while at is not None and id(at) not in seen:
+        seen.add(id(at))
+        yield at
+        at = at.__cause__ or at.__context__
+
+
+def _free_bytes(place: str | os.PathLike[str]) -> float:
+    """Free bytes of the file system that holds the path, or would hold it; inf where nobody can tell."""
+    path = Path(place).absolute()
+    try:
+        return float(shutil.disk_usage(next(p for p in (path, *path.parents) if p.exists())).free)
+    except (OSError, StopIteration):
+        return float("inf")

@@ -16,10 +16,10 @@ from typing import TYPE_CHECKING, Any
 
 import pandas as pd
 
-from ragauge import metrics, rerun, track, views
+from ragauge import interruption, metrics, rerun, track, views
 from ragauge.chat_use import Unasked
 from ragauge.config import GROUPS, check_values, settle
-from ragauge.errors import ConfigError, GateError, RagaugeError
+from ragauge.errors import ConfigError, GateError, RagaugeError, full_disk
 from ragauge.estimate.predictor import PROBABILITY_COLUMNS
 from ragauge.frames import JUDGE_CLASSES
 from ragauge.human import with_human_labels
@@ -102,9 +102,16 @@ def execute(cfg: DictConfig, folder: JobFolder) -> int:
     except OmegaConfBaseException as error:
         record |= {"error": str(error), "exit_code": ConfigError.exit_code}
         log.error("%s: %s", name, error)
+    except KeyboardInterrupt as error:
+        record |= {"error": interruption.reason(error), "exit_code": interruption.exit_code(error)}
+        raise
     except Exception as error:
-        record |= {"error": f"{type(error).__name__}: {error}", "exit_code": 1}
-        log.exception("%s failed", name)
+        full = full_disk(error, cfg.store, folder.path, *_database_folder(record))
+        record |= {"error": full or f"{type(error).__name__}: {error}", "exit_code": 1}
+        if full:
+            log.error("%s: %s", name, full)
+        else:
+            log.exception("%s failed", name)
     finally:
         write_json(folder.path / RECORD_FILE, record)
     return int(record["exit_code"])
@@ -125,6 +132,12 @@ def _used(cfg: DictConfig) -> dict[str, Any]:
         "tracking_uri": redact(track.absolute_uri(track.tracking_uri(cfg.tracking.uri))),
         "tracking_configured": cfg.tracking.uri is not None,
     }
+
+
+def _database_folder(record: Mapping[str, Any]) -> list[Path]:
+    """The folder of MLflow's database; [] where MLflow is a server, or the job did not come so far."""
+    database = track.local_database(record["tracking_uri"]) if "tracking_uri" in record else None
+    return [database.parent] if database else []
 
 
 def run_name(cfg: DictConfig, choices: Mapping[str, str]) -> str:

@@ -9,6 +9,7 @@ import platform
 import socket
 import subprocess
 import uuid
+from collections.abc import Mapping
 from functools import lru_cache
 from importlib import metadata
 from pathlib import Path
@@ -69,12 +70,65 @@ def _git(*args: str) -> str | None:
     return done.stdout.strip() if done.returncode == 0 else None
 
 
+def process_tags() -> dict[str, str]:
+    """The tags that tell which process has a run open: machine, process id and `process_mark`."""
+    return {
+        "ragauge.host": machine(),
+        "ragauge.pid": str(os.getpid()),
+        "ragauge.process": process_mark(os.getpid()),
+    }
+
+
+def process_gone(tags: Mapping[str, str]) -> bool:
+    """True if the process with these `process_tags` ran on this machine and is known to have ended.
+
+    False where that cannot be told: on another machine, and for a process of another container.
+    """
+    if tags.get("ragauge.host") != machine():
+        return False
+    pid = tags.get("ragauge.pid", "")
+    then, here = (mark.split(" ") for mark in (tags.get("ragauge.process", ""), process_mark(os.getpid())))
+    if len(then) == len(here) == 3:
+        if then[0] != here[0]:
+            return True  # the machine was started anew
+        if then[1] != here[1]:
+            return False  # its process ids are not the ones seen here
+    if not pid.isdigit() or not alive(int(pid)):
+        return True
+    now = process_mark(int(pid)).split(" ")
+    # Another process may have got the number meanwhile.
+    return len(then) == len(now) == 3 and then != now
+
+
+def process_mark(pid: int) -> str:
+    """Start of the machine, process id namespace and start of the process: "<boot> <namespace> <ticks>".
+
+    No two processes of a machine have the same. "" where the system does not tell (only Linux does).
+    """
+    stat = _stat(pid)
+    try:
+        boot = Path("/proc/sys/kernel/random/boot_id").read_text(encoding="ascii").strip()
+        return f"{boot} {os.readlink('/proc/self/ns/pid')} {stat[19]}" if stat else ""
+    except OSError:
+        return ""
+
+
 def alive(pid: int) -> bool:
-    """Whether a process of this machine is there."""
+    """Whether a process of this machine is there and has not ended (as one has that nobody waited for)."""
     try:
         os.kill(pid, 0)
     except ProcessLookupError:
         return False
     except PermissionError:
         return True
-    return pid > 0
+    stat = _stat(pid)
+    return pid > 0 and (not stat or stat[0] != "Z")
+
+
+def _stat(pid: int) -> list[str]:
+    """The fields of Linux's /proc/<pid>/stat from the state on; [] where there is no such file."""
+    try:
+        text = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8", errors="replace")
+    except OSError:
+        return []
+    return text.rpartition(")")[2].split()  # the name before it may hold anything

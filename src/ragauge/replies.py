@@ -10,11 +10,12 @@ import dataclasses
 import email.utils
 import math
 import socket
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
 
+from ragauge.errors import causes
 from ragauge.ledger import Call
 from ragauge.parts import Reply
 
@@ -128,7 +129,7 @@ def with_call(reply: Reply, call: Call) -> Reply:
 
 def status_of(error: Exception) -> int | None:
     """The HTTP status with which the server refused, None where it sent none."""
-    for link in _chain(error):
+    for link in causes(error):
         for holder in (link, getattr(link, "response", None)):
             status = getattr(holder, "status_code", None)
             if isinstance(status, int) and status >= 400:
@@ -147,13 +148,13 @@ def may_have_cost(error: Exception) -> bool:
     return not any(
         type(link).__name__ in _NOT_SENT
         or isinstance(link, (ConnectionRefusedError, socket.gaierror, UnicodeEncodeError))
-        for link in _chain(error)
+        for link in causes(error)
     )
 
 
 def retry_after(error: Exception) -> float:
     """Seconds that the server asks to wait, 0 where it does not say."""
-    for link in _chain(error):
+    for link in causes(error):
         headers = getattr(getattr(link, "response", None), "headers", None)
         value = headers.get("retry-after") if headers is not None else None
         if value is None:
@@ -168,13 +169,3 @@ def retry_after(error: Exception) -> float:
             until = until if until.tzinfo else until.replace(tzinfo=UTC)
             return max(0.0, (until - datetime.now(UTC)).total_seconds())
     return 0.0
-
-
-def _chain(error: BaseException) -> Iterator[BaseException]:
-    """The error and what it came from, the suppressed contexts included."""
-    seen: set[int] = set()
-    at: BaseException | None = error
-    while at is not None and id(at) not in seen:
-        seen.add(id(at))
-        yield at
-        at = at.__cause__ or at.__context__

@@ -22,9 +22,9 @@ from typing import TYPE_CHECKING, Any
 
 import pandas as pd
 
-from ragauge import metrics, report, rerun, study, track, views
+from ragauge import interruption, metrics, report, rerun, study, track, views
 from ragauge.deferred import judge_deferred, needs_together
-from ragauge.errors import ConfigError, DataError, RagaugeError
+from ragauge.errors import ConfigError, DataError, RagaugeError, full_disk
 from ragauge.estimate import (
     Agreement,
     asked,
@@ -40,7 +40,7 @@ from ragauge.human import human_agreement, human_shares
 from ragauge.job import NEEDS_FILE, OUTCOMES_FILE, RECORD_FILE
 from ragauge.needs import describe_needs, gathered, summary
 from ragauge.prediction import settings_of
-from ragauge.redact import redact
+from ragauge.redact import guard_output, redact
 from ragauge.visible import csv_text, visible
 
 if TYPE_CHECKING:
@@ -89,7 +89,10 @@ def finish(config: DictConfig) -> int:
             file=sys.stderr,
         )
         return error.exit_code
-    except Exception:
+    except Exception as error:
+        if (full := full_disk(error, folder)) is not None:
+            print(f"error: the sweep could not be pooled: {full}", file=sys.stderr)
+            return 1
         # Not logged: which loggers speak after a sweep is up to Hydra's launcher.
         print(redact(traceback.format_exc()), file=sys.stderr)
         print(
@@ -253,7 +256,7 @@ def _track(sweep: Sweep, folder: Path, tracking_uri: str | None) -> None:
            for group in ("dataset", "retriever", "chunker", "llm", "judge", "measure", "tokenizer")},
     }  # fmt: skip
     tracker = track.Tracker(tracking_uri or track.recorded_uri(first["tracking_uri"]), sweep.experiment)
-    tracker.close_orphans()
+    track.close_orphans(tracker.uri)
     tracker.replace_runs({"role": "sweep", "sweep_id": sweep.sweep_id})
     name = f"sweep · {len(board)} systems · {len(sweep.records)} jobs"
     note = _note(sweep, views.sweep_page(tracker.experiment_id, sweep.sweep_id))
@@ -509,21 +512,25 @@ def main(arguments: Sequence[str] | None = None) -> int:
     )
     given = parser.parse_args(arguments)
     folder = given.folder.absolute()
+    guard_output()
     logging.basicConfig(format="%(message)s")
     try:
-        if given.tracking_uri is None:
-            _refuse_unasked(folder)
-        first = _tracked(_records(folder))
-        uri = track.absolute_uri(given.tracking_uri) if given.tracking_uri else None
-        print(
-            f"reads {folder} and the store {first.get('store', 'of its jobs')}; writes into MLflow at "
-            f"{redact(uri or first.get('tracking_uri', 'no place'))}",
-            file=sys.stderr,
-        )
-        return pool(folder, uri)
+        with interruption.terminable():
+            if given.tracking_uri is None:
+                _refuse_unasked(folder)
+            first = _tracked(_records(folder))
+            uri = track.absolute_uri(given.tracking_uri) if given.tracking_uri else None
+            print(
+                f"reads {folder} and the store {first.get('store', 'of its jobs')}; writes into MLflow at "
+                f"{redact(uri or first.get('tracking_uri', 'no place'))}",
+                file=sys.stderr,
+            )
+            return pool(folder, uri)
     except RagaugeError as error:
         print(f"error: {visible(error)}", file=sys.stderr)
         return error.exit_code
+    except KeyboardInterrupt as error:
+        return interruption.tell(error)
 
 
 if __name__ == "__main__":

@@ -68,7 +68,7 @@ def test_chunk_that_reads_longer_alone_is_shortened(tools: Tools) -> None:
     assert chunk(longer, ["a b x d e f"], size=3, overlap=1)["text"].tolist() == ["a b x", "x d", "d e f"]
 
 
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
 @given(texts=st.lists(st.text(st.sampled_from("ab. \n"))), size=st.integers(1, 5), data=st.data())
 def test_every_chunk_has_size_tokens_at_most_and_all_tokens_are_in_one(
     tools: Tools, texts: list[str], size: int, data: st.DataObject

@@ -486,7 +486,7 @@ def test_a_sweep_of_the_real_command_is_compared_down_a_pipe(tmp_path: Path) -> 
     [folder] = (tmp_path / "multirun").glob("*/*")
     compared = subprocess.run(
         [sys.executable, "-m", "ragauge.compare", str(folder)],
-        cwd=tmp_path, env={**environment, "PYTHONIOENCODING": "ascii"}, capture_output=True, timeout=300,
+        cwd=tmp_path, env={**environment, "PYTHONIOENCODING": "ascii"}, capture_output=True, timeout=3000,
     )  # fmt: skip
     assert compared.returncode == 0, compared.stderr
     out = compared.stdout.decode("ascii")
@@ -494,7 +494,7 @@ def test_a_sweep_of_the_real_command_is_compared_down_a_pipe(tmp_path: Path) -> 
     assert "N = 100 tokens" in out
     closed = subprocess.run(
         f"{sys.executable} -m ragauge.compare {folder} --all | head -1",
-        shell=True, cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=300,
+        shell=True, cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=3000,
     )  # fmt: skip
     assert closed.stdout.startswith("4 runs of experiment sample, 12 topics.")
     assert closed.stderr == ""

@@ -237,12 +237,12 @@ def test_a_bad_row_is_named():
         fit_thresholds(pd.DataFrame({"qid": ["a"], "label": [1]}))
 
 
-def test_a_million_pairs_in_under_a_second():
+def test_a_million_pairs_in_seconds():
     rng = np.random.default_rng(0)
     scores, right = rng.random(1_000_000), rng.random(1_000_000) < 0.4
     start = time.perf_counter()
     fit_threshold(scores, right, "above")
-    assert time.perf_counter() - start < 1
+    assert time.perf_counter() - start < 60  # a tenth of a second; a loop over all pairs of them takes days
 
 
 def test_share_by_zone_by_hand():

@@ -41,7 +41,7 @@ def judge(url: str = "http://localhost", kind: str = "ollama", **fields: Any) ->
     if kind == "openai":
         chat |= {"_target_": "langchain_openai.ChatOpenAI", "base_url": f"{url}/v1"}
         fields = {"api_key_env": "RAGAUGE_API_KEY", **fields}
-    return ChatJudge(chat=chat, **{"backoff": 0.01, "timeout": 2.0, "retries": 2, **fields})
+    return ChatJudge(chat=chat, **{"backoff": 0.01, "timeout": 60.0, "retries": 2, **fields})
 
 
 def shown(prompt: str) -> list[str]:

@@ -78,7 +78,7 @@ def test_no_hits_rather_than_an_error(built, query):
     frames.check("run", run)
 
 
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow], deadline=None)
 @given(st.lists(st.text(), max_size=4))
 def test_any_query(built, queries):
     run = built(*queries)

@@ -1,7 +1,8 @@
 """The only room that knows MLflow: where runs are kept, and what is written into one and read of one."""
 
-from ragauge.track._connection import absolute_uri, connect, recorded_uri, tracking_uri
+from ragauge.track._connection import absolute_uri, connect, local_database, recorded_uri, tracking_uri
 from ragauge.track._models import load_predictor, save_predictor
+from ragauge.track._orphans import close_orphans, close_orphans_quietly
 from ragauge.track._reader import LoggedRun, Reader, entries_tag
 from ragauge.track._runs import Run, TopicTrace, Tracker, flatten, param_text
 
@@ -12,10 +13,13 @@ __all__ = [
     "TopicTrace",
     "Tracker",
     "absolute_uri",
+    "close_orphans",
+    "close_orphans_quietly",
     "connect",
     "entries_tag",
     "flatten",
     "load_predictor",
+    "local_database",
     "param_text",
     "recorded_uri",
     "save_predictor",

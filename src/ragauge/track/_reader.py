@@ -19,6 +19,7 @@ from ragauge import provenance
 from ragauge.errors import ConfigError, DataError
 from ragauge.redact import redact
 from ragauge.track._connection import connect, local_database, pages, quiet, reachable, with_tags
+from ragauge.track._orphans import close_orphans_once
 
 if TYPE_CHECKING:
     from mlflow.entities import Run as MlflowRun
@@ -48,10 +49,7 @@ class LoggedRun:
     @property
     def going(self) -> bool:
         """Whether the run has not ended, and its process is not known to be gone."""
-        here = self.tags.get("ragauge.host") == provenance.machine()
-        return self.status == "RUNNING" and not (
-            here and not provenance.alive(int(self.tags.get("ragauge.pid", "0")))
-        )
+        return self.status == "RUNNING" and not provenance.process_gone(self.tags)
 
     @property
     def entries(self) -> frozenset[str] | None:
@@ -76,6 +74,7 @@ class Reader:
             )
         self.uri = uri
         self._mlflow = connect(uri)
+        close_orphans_once(uri)
         with reachable(uri):
             found = pages(self._mlflow.search_experiments)
             self._experiments = {e.experiment_id: e.name for e in found}

@@ -21,6 +21,7 @@ from ragauge import provenance
 from ragauge.redact import redact, redact_config
 from ragauge.track._connection import client_of, is_silence, quiet, reachable, reason, with_tags
 from ragauge.track._models import log_predictor
+from ragauge.track._orphans import close_orphans_once
 
 if TYPE_CHECKING:
     from mlflow import MlflowClient
@@ -167,11 +168,11 @@ class Tracker:
         from mlflow.entities import Param
 
         client, experiment_id = client_of(self.uri, self.experiment)
+        close_orphans_once(self.uri)
         all_tags = {
             **_texts(tags),
             **provenance.origin_tags(),
-            "ragauge.host": provenance.machine(),
-            "ragauge.pid": str(os.getpid()),
+            **provenance.process_tags(),
             **({_NOTE_TAG: redact(note)} if note else {}),
         }
         with reachable(self.uri):
@@ -197,23 +198,6 @@ class Tracker:
         with reachable(self.uri):
             for run in client.search_runs([experiment_id], with_tags(tags)):
                 client.delete_run(run.info.run_id)
-
-    def close_orphans(self) -> int:
-        """Marks runs as KILLED whose process on this machine is gone; returns how many.
-
-        A process that was killed cannot end its own run, and MLflow would show it as running for ever.
-        """
-        client, experiment_id = client_of(self.uri, self.experiment)
-        query = f"attributes.status = 'RUNNING' and tags.`ragauge.host` = '{provenance.machine()}'"
-        with reachable(self.uri):
-            orphans = [
-                run
-                for run in client.search_runs([experiment_id], query)
-                if not provenance.alive(int(run.data.tags.get("ragauge.pid", "0")))
-            ]
-            for run in orphans:
-                client.set_terminated(run.info.run_id, status="KILLED")
-        return len(orphans)
 
     def colour(self, colours: Mapping[str, str]) -> None:
         """Gives runs {id: colour, such as #0072B2} in MLflow's charts and lists."""
