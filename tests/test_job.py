@@ -193,6 +193,17 @@ def test_an_error_that_nobody_foresaw_is_recorded_with_its_type(
     assert record_of(tmp_path)["error"] == "RuntimeError: out of order"
 
 
+def test_a_ledger_that_names_no_variable_of_the_environment_fails_its_job_alone(
+    configure: Configure, tmp_path: Path
+) -> None:
+    cfg = configure("llm=ollama", "llm.ledger=${oc.env:NOT_SET_ANYWHERE}")
+    assert execute(cfg, folder_of(tmp_path)) == 2
+    record = record_of(tmp_path)
+    assert (record["status"], record["exit_code"]) == ("FAILED", 2)
+    assert "NOT_SET_ANYWHERE" in record["error"]
+    assert record["written_in"] == str(tmp_path.resolve())
+
+
 def test_a_dry_run_records_what_is_needed_and_tracks_nothing(
     configure: Configure, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
