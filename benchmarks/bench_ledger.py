@@ -17,9 +17,9 @@ from pathlib import Path
 
 from timing import against, interleaved, print_header, print_row
 
-from ragauge.databases import ROW, row_digest
-from ragauge.ledger import Ledger, open_ledger
-from ragauge.llm import ChatLLM
+from ragauge.llms.chat import ChatLLM
+from ragauge.llms.databases import ROW, row_digest
+from ragauge.llms.ledger import Ledger, open_ledger
 from ragauge.store import Store
 
 SIZES = (1_000, 400_000)

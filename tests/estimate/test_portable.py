@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from ragauge.errors import DataError
+from ragauge.contract.errors import DataError
 from ragauge.estimate import fit_predictor
 from ragauge.estimate.portable import PortablePredictor, portable, read_portable
 from ragauge.estimate.predictor import Predictor

@@ -14,10 +14,10 @@ from typing import Any
 import pandas as pd
 
 from ragauge.compare.comparison import Comparison, most_different
-from ragauge.config import GROUPS
-from ragauge.errors import ConfigError
-from ragauge.pipeline import CLASSICS
-from ragauge.visible import csv_text, visible
+from ragauge.contract.errors import ConfigError
+from ragauge.contract.groups import GROUPS
+from ragauge.contract.visible import csv_text, visible
+from ragauge.measures.rankings import CLASSICS
 
 ALPHA = 0.05
 _NOTHING = "–"

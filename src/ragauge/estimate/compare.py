@@ -9,7 +9,7 @@ from itertools import combinations
 import numpy as np
 import pandas as pd
 
-from ragauge.errors import DataError
+from ragauge.contract.errors import DataError
 from ragauge.estimate.intervals import (
     LEVEL,
     Estimate,

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from ragauge.errors import DataError
+from ragauge.contract.errors import DataError
 from ragauge.estimate.outcomes import CLASSES, RIGHT
 
 FORMAT = "ragauge.predictor"

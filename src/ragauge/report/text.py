@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pandas as pd
 
-from ragauge import metrics
-from ragauge.visible import visible
+from ragauge.contract.visible import visible
+from ragauge.estimate import summary
 
 
 def leaderboard_text(board: pd.DataFrame, n_tokens: int, judged: bool) -> str:
@@ -37,7 +37,7 @@ def leaderboard_text(board: pd.DataFrame, n_tokens: int, judged: bool) -> str:
     )
 
 
-def thresholds_text(estimates: metrics.Estimates) -> str:
+def thresholds_text(estimates: summary.Estimates) -> str:
     """h, k and the predictor in three lines, each beside what a constant guess reaches."""
     lines = []
     for letter, says, t in (

@@ -12,8 +12,8 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
+from ragauge.contract.visible import visible
 from ragauge.store._entries import KEY_FILE
-from ragauge.visible import visible
 
 MIN_PREFIX = 12  # characters of a digest that are shown at least
 _DIGEST = re.compile(r"[0-9a-f]{64}")

@@ -11,8 +11,9 @@ from typing import TYPE_CHECKING, Any
 
 import pandas as pd
 
-from ragauge import __version__, provenance
-from ragauge.errors import ConfigError, DataError
+from ragauge import __version__
+from ragauge.contract import provenance
+from ragauge.contract.errors import ConfigError, DataError
 from ragauge.estimate.portable import portable
 from ragauge.track._connection import connect, quiet, reason
 from ragauge.track.pyfunc import read_file
@@ -30,7 +31,7 @@ def save_predictor(folder: Path, model: Any, example: pd.DataFrame, settings: Ma
     """Writes a fitted estimator of `fit_predictor` as the files of an MLflow model with a signature.
 
     The model is JSON that `ragauge.track.pyfunc` reads: no file of it can execute. `settings` say what its
-    scores mean (`ragauge.prediction.settings_of`).
+    scores mean (`ragauge.estimate.prediction.settings_of`).
     """
     import mlflow
     from mlflow.models import infer_signature

@@ -8,8 +8,8 @@ from __future__ import annotations
 import logging
 import os
 
-from ragauge import provenance
-from ragauge.errors import RagaugeError
+from ragauge.contract import provenance
+from ragauge.contract.errors import RagaugeError
 from ragauge.track._connection import connect, local_database, pages, reachable
 
 log = logging.getLogger(__name__)

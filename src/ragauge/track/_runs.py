@@ -17,8 +17,8 @@ from typing import TYPE_CHECKING, Any
 
 import pandas as pd
 
-from ragauge import provenance
-from ragauge.redact import redact, redact_config
+from ragauge.contract import provenance
+from ragauge.contract.redact import redact, redact_config
 from ragauge.track._connection import client_of, is_silence, quiet, reachable, reason, with_tags
 from ragauge.track._models import log_predictor
 from ragauge.track._orphans import close_orphans_once
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from mlflow import MlflowClient
     from mlflow.entities import Metric
 
-    from ragauge.views import View
+    from ragauge.track.views import View
 
 log = logging.getLogger(__name__)
 

@@ -1,0 +1,137 @@
+"""How a process ends before its work is done: by Ctrl-C, by SIGTERM, or because its parent process is gone.
+
+SIGTERM is an exception in the main thread, as Ctrl-C is, so that MLflow runs are closed on the way out. A
+worker of a parallel sweep ends when the process that started it is gone: nobody is left to use its results.
+"""
+
+from __future__ import annotations
+
+import logging
+import multiprocessing
+import os
+import signal
+import sys
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+from ragauge.contract import provenance
+
+log = logging.getLogger(__name__)
+
+_LOOK = 0.5  # seconds between two looks at whether the parent process is there
+_GRACE = 20.0  # seconds that a job has for closing its MLflow run before its process ends all the same
+
+
+class Terminated(KeyboardInterrupt):
+    """SIGTERM. A KeyboardInterrupt, so that whatever ends in order on Ctrl-C does so on SIGTERM, too."""
+
+
+def exit_code(error: KeyboardInterrupt) -> int:
+    """The exit code of a command that was interrupted: 143 by SIGTERM, 130 by Ctrl-C."""
+    return 143 if isinstance(error, Terminated) else 130
+
+
+def reason(error: KeyboardInterrupt) -> str:
+    """What interrupted a command, in a word or two."""
+    return "terminated by SIGTERM" if isinstance(error, Terminated) else "interrupted"
+
+
+def tell(error: KeyboardInterrupt) -> int:
+    """Prints what happened and how to go on, in a line; returns the exit code."""
+    print(
+        f"{reason(error)}; what is finished is kept, and the same command goes on from there", file=sys.stderr
+    )
+    return exit_code(error)
+
+
+@contextmanager
+def terminable() -> Iterator[None]:
+    """While the block lasts, SIGTERM raises Terminated in the main thread; a second SIGTERM does nothing.
+
+    Elsewhere than in the main thread, and where SIGTERM is ignored or handled by somebody else, nothing is
+    changed.
+    """
+    mine = threading.current_thread() is threading.main_thread()
+    if not mine or signal.getsignal(signal.SIGTERM) is not signal.SIG_DFL:
+        yield
+        return
+    told = False
+
+    def end(*_: Any) -> None:
+        # `timeout` and some schedulers signal the process and its group: the second must not cut short
+        # the closing of runs that the first began.
+        nonlocal told
+        if not told:
+            told = True
+            raise Terminated
+
+    signal.signal(signal.SIGTERM, end)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, signal.SIG_DFL)
+
+
+@contextmanager
+def working() -> Iterator[None]:
+    """`terminable` for a job, and in a worker process the end of its parent counts as SIGTERM."""
+    with terminable():
+        _follow_parent()
+        try:
+            yield
+        except Terminated:
+            if parent_gone():
+                log.error("the process that started this worker is gone; the worker ends")
+                logging.shutdown()
+                os._exit(143)  # to return would be to wait for the next job
+            raise
+
+
+@dataclass(frozen=True)
+class _Parent:
+    """The process that started this one: as multiprocessing knows it, and as the system did at first.
+
+    They differ where a fork server stands between.
+    """
+
+    of: int  # the process id of the worker
+    started_by: int
+    first: int
+
+    def gone(self) -> bool:
+        # On Windows getppid stays the same, and the first part alone tells.
+        return not provenance.alive(self.started_by) or os.getppid() != self.first
+
+
+_parent: _Parent | None = None
+
+
+def parent_gone() -> bool:
+    """True in a worker of a parallel sweep whose parent process has ended; False in any other process."""
+    return _parent is not None and _parent.of == os.getpid() and _parent.gone()
+
+
+def _follow_parent() -> None:
+    """Starts the thread that ends this process with its parent, once, if it is a worker process."""
+    global _parent
+    started_by = multiprocessing.parent_process()
+    if started_by is None or started_by.pid is None:
+        return
+    if _parent is None or _parent.of != os.getpid():
+        _parent = _Parent(os.getpid(), started_by.pid, os.getppid())
+        threading.Thread(target=_end_with, args=(_parent,), name="ragauge-parent", daemon=True).start()
+
+
+def _end_with(parent: _Parent) -> None:
+    while not parent.gone():
+        time.sleep(_LOOK)
+    main = threading.main_thread().ident
+    if main is not None and hasattr(signal, "pthread_kill"):
+        # To the main thread, which may be waiting for replies; without a job it ends the process at once.
+        signal.pthread_kill(main, signal.SIGTERM)
+        time.sleep(_GRACE)
+    os._exit(143)

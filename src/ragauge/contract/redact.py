@@ -1,0 +1,311 @@
+"""API keys and passwords kept out of what is written: configs, records, tags, addresses, logs and errors.
+
+A secret is known in three ways: by the name it stands under, by its form
+(`ragauge.contract.secret_patterns`), and by its value, where that is in the environment under a secret name
+or was remembered from the job's config. What is measured (corpora, questions, contexts, answers, verdicts)
+never passes through here.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import os
+import re
+import sys
+import warnings
+from collections.abc import Mapping, Sequence
+from traceback import format_exception
+from typing import Any
+from urllib.parse import quote
+
+from ragauge.contract.secret_patterns import (
+    MASK,
+    is_about_a_secret,
+    is_scheme,
+    is_secret_name,
+    is_secret_variable,
+    looks_random,
+    mask_forms,
+    may_be_secret_name,
+)
+
+_SHORTEST = 8  # characters of a value that is masked wherever it stands; a shorter one may be a word
+_LONG = 20  # characters of a value that is no word
+_HOLDS_NONE = frozenset({"", "null", "none", "''", '""', "EMPTY", "???", MASK})
+_INTERPOLATION = re.compile(r"\$\{(?:[^{}]|\{[^{}]*\})*\}")
+_DEFAULT = re.compile(r"\$\{\s*oc\.\w+\s*:\s*[^,{}]+,(?P<default>[^{}]*)\}")
+_OVERRIDE = re.compile(r"(?P<key>[+~]{0,2}[A-Za-z_][\w@:$.-]*)=(?P<value>.*)", re.S)
+_QUOTED = r"\"(?:[^\"\\]|\\.)*\"|'(?:[^'\\]|\\.)*'"
+_NAME = re.compile(r"(?P<quote>[\"']?)(?<![\w.-])(?P<name>[A-Za-z_][\w.-]*)(?P=quote)\s*(?P<sign>[=:])\s*")
+_VALUE = re.compile(rf"{_QUOTED}|[^\s\"',;&)}}\]<>]+")
+# A header with all that belongs to it: a scheme and a token, several cookies.
+_HEADER = re.compile(
+    r"(?P<head>\b(?:(?:proxy-)?authorization|(?:set-)?cookie)[\"']?\s*[:=]\s*[\"']?)"
+    r"(?P<value>(?:[A-Za-z-]+ )?[^\s\"',}]+(?:;\s*[^\s\"',;}]+)*)",
+    re.I,
+)
+
+_remembered: set[str] = set()
+
+
+def redact(text: str, sure: bool = False) -> str:
+    """The text with every secret replaced by ***; interpolations `${...}` stay as they are.
+
+    `sure` leaves out known values that may be words: passwords such as postgres.
+    """
+    for value in _known_values(sure):
+        # Where a password is a word, it is not the same letters within another word.
+        text = re.sub(rf"\b{value}\b", MASK, text) if value.isalpha() else text.replace(value, MASK)
+    kept: list[str] = []
+
+    def keep(match: re.Match[str]) -> str:
+        kept.append(_mask_default(match.group(), secret=False))
+        return f"\x00{len(kept) - 1}\x00"
+
+    text = mask_forms(_INTERPOLATION.sub(keep, text))
+    text = _HEADER.sub(_mask_header, text)
+    text = _mask_pairs(text)
+    return re.sub(r"\x00(\d+)\x00", lambda match: kept[int(match[1])], text) if kept else text
+
+
+def redact_tree(value: Any, name: str = "", secret: bool = False, sure: bool = False) -> Any:
+    """Nested mappings and lists with every secret replaced by ***; numbers only under a secret name.
+
+    `name` is what the value stands under; `secret` says that something above it is a secret; `sure` is as
+    in `redact`.
+    """
+    own = is_secret_name(name)
+    secret = own or (secret and not is_about_a_secret(name))
+    if isinstance(value, Mapping):
+        pair = _pair_of(value)
+        return {
+            key: redact_tree(item, str(value[pair[0]]) if pair and key == pair[1] else str(key), secret, sure)
+            for key, item in value.items()
+        }
+    if isinstance(value, Sequence) and not isinstance(value, (str, bytes)):
+        if len(value) == 2 and all(isinstance(item, str) for item in value) and is_secret_name(value[0]):
+            return [value[0], redact_tree(value[1], value[0], sure=sure)]  # a header as a pair
+        return [redact_tree(item, name, secret, sure) for item in value]
+    if isinstance(value, str):
+        return _redact_value(value, name, secret, sure)
+    if own and value is not None and not isinstance(value, bool):
+        return MASK
+    return value
+
+
+def redact_config(flat: Mapping[str, Any]) -> dict[str, Any]:
+    """Dotted keys and values with every secret replaced by ***."""
+    return {
+        key: redact_tree(value, parts[-1], any(map(is_secret_name, parts[:-1])))
+        for key, value in flat.items()
+        for parts in [key.split(".")]
+    }
+
+
+def secret_in(value: Any, where: str) -> str | None:
+    """What is wrong with a config that holds a secret in clear, naming the first; None where none does."""
+    if isinstance(value, Mapping):
+        pair = _pair_of(value)
+        for key, item in value.items():
+            name = str(value[pair[0]]) if pair and key == pair[1] else str(key)
+            place = f"{where}.{key}" if where else str(key)
+            if isinstance(item, (Mapping, list)) and not is_secret_name(name):
+                told = secret_in(item, place)
+            elif redact_tree(item, name, sure=True) == item:
+                told = None
+            elif is_secret_name(name) or may_be_secret_name(name):
+                told = (
+                    f"{place}: keys are not allowed in the config, which is logged and shared; name an "
+                    f"environment variable instead: {place}='${{oc.env:NAME}}'"
+                )
+            else:
+                told = _told(place)
+            if told:
+                return told
+        return None
+    if isinstance(value, list):
+        if redact_tree(value, sure=True) != value:
+            return next(filter(None, (secret_in(item, where) for item in value)), _told(where))
+        return None
+    return None if redact_tree(value, sure=True) == value else _told(where)
+
+
+def remember(config: Any, name: str = "", secret: bool = False) -> None:
+    """Has the secrets of a resolved config masked wherever this process writes their values.
+
+    Those are what stands under a secret name or has a secret form, and the variables that `*_env` names.
+    """
+    secret = is_secret_name(name) or (secret and not is_about_a_secret(name))
+    if isinstance(config, Mapping):
+        pair = _pair_of(config)
+        for key, item in config.items():
+            remember(item, str(config[pair[0]]) if pair and key == pair[1] else str(key), secret)
+    elif isinstance(config, Sequence) and not isinstance(config, (str, bytes)):
+        paired = len(config) == 2 and isinstance(config[0], str) and is_secret_name(config[0])
+        for item in config[1:] if paired else config:
+            remember(item, config[0] if paired else name, secret)
+    elif config is not None and not isinstance(config, bool):
+        text = str(config)
+        if name.endswith("_env") and is_secret_name(name.removesuffix("_env")):
+            _add(os.environ.get(text, ""))
+        elif secret and isinstance(config, (str, int)) and not is_scheme(name, text):
+            for piece in (text, *text.split(" ")[1:]):
+                _add(piece)
+        elif isinstance(config, str):
+            for piece in _masked_pieces(text):
+                _add(piece)
+
+
+def guard_output() -> None:
+    """Has every log record with its traceback, every warning and every uncaught error redacted."""
+    made = logging.getLogRecordFactory()
+    if getattr(made, "redacts", False):
+        return
+
+    def record(*args: Any, **kwargs: Any) -> logging.LogRecord:
+        found = made(*args, **kwargs)
+        try:
+            found.msg, found.args = redact(found.getMessage()), ()
+        except Exception:  # a message that does not fit its arguments is for logging itself to tell
+            return found
+        if found.exc_info and found.exc_info[0] is not None:
+            found.exc_text = redact(logging.Formatter().formatException(found.exc_info))
+        return found
+
+    record.redacts = True  # type: ignore[attr-defined]
+    logging.setLogRecordFactory(record)
+    shown = warnings.formatwarning
+    warnings.formatwarning = lambda *args, **kwargs: redact(shown(*args, **kwargs))
+    sys.excepthook = lambda *error: print(redact("".join(format_exception(*error))), end="", file=sys.stderr)
+
+
+def _add(value: str) -> None:
+    if len(value) >= _SHORTEST and value not in _HOLDS_NONE and "${" not in value:
+        _remembered.add(value)
+
+
+def _known_values(sure: bool) -> list[str]:
+    """Secret values of the environment and of the config, as they may be written, the longest first."""
+    found = set(_remembered)
+    for name, value in os.environ.items():
+        if len(value) < _SHORTEST or not is_secret_variable(name):
+            continue
+        if not (value.startswith(("/", "~", ".")) and os.path.exists(os.path.expanduser(value))):
+            found.add(value)
+    if sure:
+        found = {value for value in found if len(value) >= _LONG or looks_random(value)}
+    for value in list(found):
+        if not value.isalnum():
+            found |= {quote(value, safe=""), json.dumps(value)[1:-1], repr(value)[1:-1]}
+    return sorted(found, key=len, reverse=True)
+
+
+def _masked_pieces(text: str) -> list[str]:
+    """What redaction takes out of a text: the pieces between those that it leaves."""
+    masked = redact(text)
+    if masked == text:
+        return []
+    pattern = "(.+?)".join(map(re.escape, masked.split(MASK)))
+    match = re.fullmatch(pattern, text, re.S)
+    found = list(match.groups()) if match else []
+    return [*found, *(password for piece in found if (password := piece.partition(":")[2]))]
+
+
+def _redact_value(value: str, name: str, secret: bool, sure: bool) -> str:
+    """A config's value under its name."""
+    override = _OVERRIDE.fullmatch(value)
+    if override and not secret and "://" not in override["key"]:
+        key, given = override["key"], override["value"]
+        *above, own = key.split("@")[0].lstrip("+~").split(".")
+        within = is_secret_name(own) or (any(map(is_secret_name, above)) and not is_about_a_secret(own))
+        return f"{key}={_redact_value(given, own, within, sure)}"
+    if secret:
+        return value if value in _HOLDS_NONE or is_scheme(name, value) else _mask_all(value)
+    if may_be_secret_name(name) and looks_random(value):
+        return MASK
+    value = redact(value, sure)
+    if value[:1] in "{[":  # a mapping or list in an override: every name in it stands before a colon
+        value = _mask_pairs(value, certain=True)
+    return value
+
+
+def _mask_all(value: str) -> str:
+    """*** for a secret; one that only interpolations hold stays, but for what they default to."""
+    if "${" not in value:
+        return MASK
+    rest = _INTERPOLATION.sub("", value)
+    rest = re.sub(r"(?i)\b(bearer|basic|token|apikey|api-key)\b", "", rest)
+    if len(rest.strip(" :'\"[],{}")) >= _SHORTEST:
+        return MASK
+    return _INTERPOLATION.sub(lambda match: _mask_default(match.group(), secret=True), value)
+
+
+def _mask_default(interpolation: str, secret: bool) -> str:
+    """An interpolation whose default is no secret in clear."""
+    match = _DEFAULT.fullmatch(interpolation)
+    if match is None or match["default"].strip() in _HOLDS_NONE:
+        return interpolation
+    default = MASK if secret else mask_forms(match["default"])
+    return interpolation[: match.start("default")] + default + interpolation[match.end("default") :]
+
+
+def _mask_header(match: re.Match[str]) -> str:
+    value = match["value"]
+    told = MASK in value or "\x00" in value or not re.search(r"[\d=]", value)
+    return match.group() if told else match["head"] + MASK
+
+
+def _mask_pairs(text: str, certain: bool = False) -> str:
+    """The text with name=value and "name": value masked where the name is a secret one.
+
+    No prose such as "token: it", unless it is `certain` that a colon stands between a name and its value.
+    """
+    done, at = [], 0
+    while name := _NAME.search(text, at):
+        value = _VALUE.match(text, name.end()) if _may_be_secret(name) else None
+        done.append(text[at : name.end()])
+        at = name.end()  # what is no secret may hold further pairs, as an address does
+        if value and _is_secret_pair(name, value.group(), certain):
+            done.append(_masked(value.group()))
+            at = value.end()
+    return "".join([*done, text[at:]])
+
+
+def _may_be_secret(match: re.Match[str]) -> bool:
+    name = match["name"].rpartition(".")[2]
+    return is_secret_name(name) or may_be_secret_name(name)
+
+
+def _is_secret_pair(match: re.Match[str], value: str, certain: bool) -> bool:
+    name, bare = match["name"].rpartition(".")[2], value.strip("\"'")
+    if bare in _HOLDS_NONE or bare.lower() in ("true", "false") or "\x00" in bare or "${" in bare:
+        return False
+    if MASK in bare or bare.startswith("=") or is_scheme(name, bare):
+        return False
+    in_path = match.string[match.start() - 1 : match.start()] == "/"  # a folder such as token=1
+    if in_path or not is_secret_name(name):
+        return looks_random(bare)
+    quoted = bool(match["quote"]) or value != bare
+    return certain or quoted or match["sign"] == "=" or (len(bare) >= 8 and any(map(str.isdigit, bare)))
+
+
+def _masked(value: str) -> str:
+    """*** in the quotes of the value."""
+    quote = value[0] if value[0] in "\"'" and value[-1] == value[0] else ""
+    return f"{quote}{MASK}{quote}"
+
+
+def _pair_of(value: Mapping[Any, Any]) -> tuple[str, str] | None:
+    """The keys of a mapping that is a name and a value, such as {name: X-Api-Key, value: ...}."""
+    for name in ("name", "key", "header"):
+        if isinstance(value.get(name), str) and "value" in value and is_secret_name(value[name]):
+            return name, "value"
+    return None
+
+
+def _told(where: str) -> str:
+    return (
+        f"{where}: holds what looks like a key or password; they belong in the environment "
+        "('${oc.env:NAME}' reads a variable)"
+    )

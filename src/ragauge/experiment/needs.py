@@ -1,0 +1,133 @@
+"""What a job would need of LLMs and judges: the requests that are not answered yet; nobody is asked.
+
+What the store and the ledger hold is looked up: a run, contexts, answers and verdicts that are there need
+nothing, and known contexts and answers give the real prompts. Where those are not known yet, stand-ins of
+their length are counted, and marked.
+"""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+import pandas as pd
+
+from ragauge.llms.chat_use import Unasked
+
+if TYPE_CHECKING:
+    from ragauge.experiment.pipeline import Pipeline
+
+_TOKEN = "word "  # stands for a token of a context that is not known yet
+_COLUMNS = ["who", "key", "known", "exact", "prompt_tokens", "completion_tokens", "cost_usd"]
+
+
+def needs(pipeline: Pipeline, *, judging: bool = True) -> pd.DataFrame:
+    """The requests of the job, one a row: who, key, known, exact, prompt and completion tokens, cost_usd.
+
+    who: retriever, llm or judge. key: equal for equal requests, in all jobs. known: answered already. exact:
+    False where a stand-in is counted. Tokens (estimates) and US dollars are those of asking. Retrieval is
+    run, since contexts decide the prompts, unless an LLM has to be asked for it. `judging=False` leaves the
+    judge out.
+    """
+    found, answers = before_judging(pipeline)
+    if judging and answers is not None and pipeline.parts.judge.kind == "chat":
+        found.append(of_judge(pipeline, answers))
+    return gathered(found)
+
+
+def gathered(found: list[pd.DataFrame]) -> pd.DataFrame:
+    """The frames of needs one below the other, in their usual columns."""
+    return pd.concat(found, ignore_index=True)[_COLUMNS] if found else pd.DataFrame(columns=_COLUMNS)
+
+
+def before_judging(pipeline: Pipeline) -> tuple[list[pd.DataFrame], pd.DataFrame | None]:
+    """The needs of retriever and llm, and the answers: missing where they have to be asked for.
+
+    The answers are None where no LLM is chosen.
+    """
+    topics, store = pipeline.dataset.frame("topics"), pipeline.store
+    # Parts that ask a chat model can all tell what asking would need.
+    llm: Any = pipeline.parts.llm
+    found: list[pd.DataFrame] = []
+    contexts = None
+    try:
+        contexts = pipeline.contexts_from_ledger()
+    except Unasked as unasked:
+        found.append(llm.needs_of(unasked.prompts, store).assign(who="retriever"))
+    if llm.kind == "none":
+        return found, None
+    if llm.kind != "chat":
+        return found, pipeline.answers
+    if contexts is None:
+        stand_ins = pd.DataFrame(
+            {"qid": topics["qid"], "n_tokens": pipeline.n_tokens, "text": _TOKEN * pipeline.n_tokens}
+        )
+        asked = llm.needs_of(llm.prompts(topics, stand_ins), store)
+        # No other job has these contexts.
+        keys = [f"{uuid.uuid4().hex}" for _ in range(len(asked))]
+        found.append(asked.assign(who="llm", key=keys, known=False, exact=False))
+        return found, stand_ins[["qid", "n_tokens"]].assign(answer=pd.array([None] * len(topics), "str"))
+    asked = llm.needs_of(llm.prompts(topics, contexts), store)
+    stored = store.find(pipeline.answers_key)
+    if stored is not None:
+        found.append(asked.assign(who="llm", known=True))
+        return found, stored.frame("answers")
+    found.append(asked.assign(who="llm"))
+    return found, llm.known_answers(topics, contexts, store)
+
+
+def of_judge(pipeline: Pipeline, answers: pd.DataFrame) -> pd.DataFrame:
+    """The needs of the judge of one job, whose answers are known or missing."""
+    judge: Any = pipeline.parts.judge
+    topics, evidence = pipeline.dataset.frame("topics"), pipeline.dataset.frame("evidence")
+    candidates = to_ask(pipeline, answers).assign(candidate=uuid.uuid4().hex)
+    asked = judge.needs(topics, evidence, candidates, pipeline.tools).assign(who="judge")
+    shown = pipeline.to_judge(answers)
+    # Verdicts are stored where answers are missing, too, but those will be asked for again.
+    complete = pipeline.parts.llm.kind != "chat" or shown["answer"].notna().all()
+    if complete and pipeline.store.find(pipeline.verdicts_key(shown)) is not None:
+        asked["known"] = True
+    return asked
+
+
+def to_ask(pipeline: Pipeline, answers: pd.DataFrame) -> pd.DataFrame:
+    """[qid, answer] of the answers to judge; those that a chat model has to be asked for are missing."""
+    asked = pipeline.to_judge(answers)[["qid", "answer"]]
+    # An answer that another part could not give is not asked for again, and not judged.
+    return asked if pipeline.parts.llm.kind == "chat" else asked.dropna(subset="answer")
+
+
+def added_up(requests: pd.DataFrame) -> dict[str, dict[str, float]]:
+    """Requests by who asks: {calls, calls_cached, calls_guessed, prompt_tokens, completion_tokens, cost_usd}.
+
+    calls: distinct requests that are not answered, of which calls_guessed are stand-ins; calls_cached: the
+    other rows.
+    """
+    sums = {}
+    for who, rows in requests.groupby("who", sort=False):
+        todo = rows[~rows["known"].astype(bool)].drop_duplicates("key")
+        sums[str(who)] = {
+            "calls": len(todo),
+            "calls_cached": len(rows) - len(todo),
+            "calls_guessed": int((~todo["exact"].astype(bool)).sum()),
+            "prompt_tokens": int(todo["prompt_tokens"].sum()),
+            "completion_tokens": int(todo["completion_tokens"].sum()),
+            "cost_usd": float(todo["cost_usd"].sum()),
+        }
+    return sums
+
+
+def describe_needs(sums: Mapping[str, Mapping[str, float]]) -> str:
+    """One line: calls, tokens and money."""
+    if not sums:
+        return "no LLM calls"
+    return "; ".join(
+        f"{who}: {n['calls']:,.0f} calls ({n['calls_cached']:,.0f} paid before{_guessed(n)}), "
+        f"about {n['prompt_tokens']:,.0f} + {n['completion_tokens']:,.0f} tokens, {n['cost_usd']:,.2f} USD"
+        for who, n in sums.items()
+    )
+
+
+def _guessed(n: Mapping[str, float]) -> str:
+    return f"; {n['calls_guessed']:,.0f} are estimates" if n["calls_guessed"] else ""

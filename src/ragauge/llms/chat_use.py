@@ -1,0 +1,60 @@
+"""The job's chat model as other parts ask it: with a count of their calls, or from the ledger alone."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import pandas as pd
+
+from ragauge.contract.identity import identity
+from ragauge.contract.protocols import ChatModel, Reply
+from ragauge.store import Store
+
+
+class Unasked(Exception):
+    """Prompts that the ledger does not answer, where no model is to be asked."""
+
+    def __init__(self, prompts: Sequence[str]) -> None:
+        super().__init__(f"{len(prompts)} prompts were never asked")
+        self.prompts = list(prompts)
+
+
+class SharedChat:
+    """A chat model that keeps what came back, and with `from_ledger` asks nobody.
+
+    from_ledger: replies come from the ledger; Unasked where it lacks one. The model must have `known`, as
+        ChatLLM has.
+    """
+
+    def __init__(self, chat: ChatModel) -> None:
+        self.chat: Any = chat
+        self.from_ledger = False
+        self._replies: list[Reply] = []
+
+    def identity(self) -> dict[str, Any]:
+        """That of the model."""
+        return identity(self.chat)
+
+    def served(self, store: Store) -> dict[str, Any]:
+        """What the model's server says that it serves; {} of a model that does not ask."""
+        served: dict[str, Any] = self.chat.served(store) if hasattr(self.chat, "served") else {}
+        return served
+
+    def ask(self, prompts: Sequence[str], store: Store, what: str, **how: Any) -> list[Reply]:
+        """The model's replies, one per prompt."""
+        if self.from_ledger:
+            known = self.chat.known(prompts, store, **how)
+            if any(reply is None for reply in known):
+                raise Unasked(prompts)
+            return list(known)
+        replies: list[Reply] = self.chat.ask(prompts, store, what, **how)
+        self._replies += replies
+        return replies
+
+    def replies(self) -> pd.DataFrame:
+        """What came back so far, a row a prompt, as `costs` takes it; `qid` is a number."""
+        fields = ("prompt_tokens", "completion_tokens", "cost_usd", "cached", "calls", "usage_unknown")
+        columns = {name: [getattr(reply, name) for reply in self._replies] for name in fields}
+        frame = pd.DataFrame({"qid": range(len(self._replies)), **columns})
+        return frame.astype({"cached": bool, "calls": int, "usage_unknown": int})

@@ -1,0 +1,321 @@
+"""The call ledger: every finished LLM call on disk, found again by what was asked.
+
+One table in SQLite (a file beside the store) or PostgreSQL (by URL). A row is committed before its reply is
+used, so a killed process loses the calls that were in flight and no other. While a process waits for a reply
+it holds a claim on the request, which the operating system or the database server drops with the process:
+two processes that need the same reply at the same time pay for it once.
+"""
+
+from __future__ import annotations
+
+import functools
+import json
+import logging
+import os
+import sqlite3
+import threading
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, TypeVar
+
+from ragauge.contract.errors import RagaugeError
+from ragauge.llms import databases
+from ragauge.llms.claims import FileClaims, ServerClaims, file_claims
+
+if TYPE_CHECKING:
+    from sqlalchemy import Connection, Engine
+    from sqlalchemy.exc import DBAPIError
+
+log = logging.getLogger(__name__)
+
+T = TypeVar("T")
+
+_KEYS_PER_QUERY = 500  # below every database's limit of bound values
+_ADD = f"""INSERT INTO calls ({databases.ROW})
+           VALUES (:key, :request, :reply, :cost_usd, :budget, :digest) ON CONFLICT (key) DO NOTHING"""
+_REPLACE = """UPDATE calls SET request = :request, reply = :reply, cost_usd = :cost_usd, budget = :budget,
+              digest = :digest WHERE key = :key"""
+_SPEND = """INSERT INTO budgets (budget, spent_usd) VALUES (:budget, :cost_usd)
+            ON CONFLICT (budget) DO UPDATE SET spent_usd = budgets.spent_usd + excluded.spent_usd"""
+_REMEMBER = """INSERT INTO served (address, model, identity, budget)
+               VALUES (:address, :model, :identity, :budget) ON CONFLICT (address, model)
+               DO UPDATE SET identity = excluded.identity, budget = excluded.budget,
+                             seen = CURRENT_TIMESTAMP"""
+
+
+@dataclass(frozen=True)
+class Call:
+    """One finished call: what was asked (JSON, without keys) and what came back.
+
+    `text` is None for what was paid for, or may have been, and is no answer: it counts as spent, no more.
+    `finish` is the server's reason for ending, `seconds` the time it took, `budget` the name under which its
+    cost is summed. `usage_unknown`: the server did not tell all tokens, and the cost is the most it can be.
+    """
+
+    key: str
+    request: str
+    text: str | None
+    finish: str
+    prompt_tokens: int
+    completion_tokens: int
+    cost_usd: float
+    seconds: float
+    budget: str
+    usage_unknown: bool = False
+
+
+@dataclass(frozen=True)
+class Served:
+    """What the server at an address last said of a model: JSON, {} where it says nothing that identifies it.
+
+    `budget` is the name under which calls were last made there.
+    """
+
+    address: str
+    model: str
+    identity: str
+    budget: str
+
+
+class Ledger:
+    """The finished calls at one place: a SQLite file, or a PostgreSQL database by URL.
+
+    Several threads, processes and (PostgreSQL) machines may use one at a time. A row that no longer holds
+    what was written counts as not there; a damaged SQLite file is replaced by what can be read of it. Raises
+    ConfigError for a URL that cannot be used, DataError for a file that is no ledger.
+    """
+
+    def __init__(self, where: str | Path) -> None:
+        self.where = _real_place(where)
+        self._damaged: set[str] = set()
+        self._unwritten: dict[str, Call] = {}
+        self._opening = threading.Lock()
+        self._path: Path | None = None
+        self._file = 0  # the inode that the engine opened
+        self._claims: FileClaims | ServerClaims
+        if "://" in self.where:
+            self._engine = databases.server_engine(self.where)
+            self._claims = ServerClaims(self._engine)
+        else:
+            self._path = Path(self.where)
+            self._path.parent.mkdir(parents=True, exist_ok=True)
+            self._engine = self._open_file(self._path)
+            self._claims = file_claims(Path(self.where + ".claims"))
+
+    def find(self, keys: Sequence[str]) -> dict[str, Call]:
+        """The finished calls among the keys."""
+        from sqlalchemy import bindparam, text
+
+        query = text(f"SELECT {databases.ROW} FROM calls WHERE key IN :keys").bindparams(
+            bindparam("keys", expanding=True)
+        )
+
+        def read(connection: Connection) -> list:
+            return [
+                row
+                for start in range(0, len(keys), _KEYS_PER_QUERY)
+                for row in connection.execute(query, {"keys": list(keys[start : start + _KEYS_PER_QUERY])})
+            ]
+
+        rows = self._do(read)
+        good = [row for row in rows if databases.holds(row)]
+        if len(good) < len(rows):
+            self._tell_damaged({row[0] for row in rows} - {row[0] for row in good})
+        found = {
+            key: Call(key=key, request=request, cost_usd=cost, budget=budget, **json.loads(reply))
+            for key, request, reply, cost, budget, _ in good
+        }
+        return found | {key: self._unwritten[key] for key in keys if key in self._unwritten}
+
+    def add(self, call: Call) -> None:
+        """Commits the call and its cost; one that is there already stays as it is.
+
+        Raises RagaugeError where it cannot be written; the call is then kept in memory, where `find` sees it,
+        and written by the next `write_rest`.
+        """
+        from sqlalchemy import exc
+
+        try:
+            self._write(call)
+        except (exc.DBAPIError, OSError, RagaugeError) as error:
+            self._unwritten[call.key] = call
+            raise self._cannot_write(error) from None
+
+    def write_rest(self) -> None:
+        """Commits the calls that `add` could not write; RagaugeError if they still cannot be written."""
+        from sqlalchemy import exc
+
+        for key, call in list(self._unwritten.items()):
+            try:
+                self._write(call)
+            except (exc.DBAPIError, OSError, RagaugeError) as error:
+                raise self._cannot_write(error) from None
+            self._unwritten.pop(key, None)
+
+    def spent(self, budget: str) -> float:
+        """US dollars of all calls that were made under the budget's name, by any process."""
+        from sqlalchemy import text
+
+        query = text("SELECT spent_usd FROM budgets WHERE budget = :budget")
+        written = self._do(lambda connection: connection.execute(query, {"budget": budget}).scalar())
+        rest = sum(call.cost_usd for call in list(self._unwritten.values()) if call.budget == budget)
+        return float(written or 0.0) + rest
+
+    def __len__(self) -> int:
+        from sqlalchemy import text
+
+        return int(self._do(lambda c: c.execute(text("SELECT COUNT(*) FROM calls")).scalar_one()))
+
+    def served(self, model: str) -> list[Served]:
+        """What the servers that were asked said of the model, a row per address."""
+        from sqlalchemy import text
+
+        query = text("SELECT address, model, identity, budget FROM served WHERE model = :model")
+        return [Served(*row) for row in self._do(lambda c: c.execute(query, {"model": model}).all())]
+
+    def remember_served(self, served: Served) -> None:
+        """Keeps what a server said, in the place of what it said before."""
+        from sqlalchemy import text
+
+        self._do(lambda c: c.execute(text(_REMEMBER), vars(served)), write=True)
+
+    def claim(self, key: str) -> bool:
+        """True if nobody else is asking this now; then the caller may, until `release`."""
+        return self._claims.take(_claim_number(key))
+
+    def release(self, key: str) -> None:
+        """Ends a claim."""
+        self._claims.drop(_claim_number(key))
+
+    def close(self) -> None:
+        """Ends all connections and claims."""
+        self._claims.close()
+        self._engine.dispose()
+
+    def _write(self, call: Call) -> None:
+        from sqlalchemy import text
+
+        # JSON, because a reply may hold characters that a database's text type cannot (NUL, lone surrogates).
+        reply = json.dumps(
+            {
+                "text": call.text,
+                "finish": call.finish,
+                "prompt_tokens": call.prompt_tokens,
+                "completion_tokens": call.completion_tokens,
+                "seconds": round(call.seconds, 4),
+                **({"usage_unknown": True} if call.usage_unknown else {}),
+            }
+        )
+        request = call.request.encode("utf-8", "replace").decode()
+        row = (call.key, request, reply, float(call.cost_usd), call.budget)
+        values = dict(zip(databases.ROW.split(", "), (*row, databases.row_digest(*row)), strict=True))
+
+        def write(connection: Connection) -> None:
+            if not connection.execute(text(_ADD), values).rowcount:
+                query = text(f"SELECT {databases.ROW} FROM calls WHERE key = :key")
+                if databases.holds(connection.execute(query, {"key": call.key}).one()):
+                    return
+                connection.execute(text(_REPLACE), values)
+            connection.execute(text(_SPEND), values)
+
+        self._do(write, write=True)
+
+    def _do(self, work: Callable[[Connection], T], write: bool = False) -> T:
+        """What the work returns, done on the file that is at the path now and that can be read.
+
+        Work that writes is done once more where the file was replaced meanwhile.
+        """
+        from sqlalchemy import exc
+
+        for last in (False, False, True):
+            engine, file = self._current()
+            try:
+                with engine.begin() if write else engine.connect() as connection:
+                    result = work(connection)
+            except exc.DatabaseError as error:
+                if last or self._path is None:
+                    raise
+                if databases.is_damaged(error):
+                    self._salvage(self._path, file, error)
+                elif not self._replaced(file):
+                    raise
+                continue
+            if last or not write or not self._replaced(file):
+                break
+        return result
+
+    def _current(self) -> tuple[Engine, int]:
+        """The engine of the file that is at the path now, and its inode."""
+        with self._opening:
+            if self._path is not None and self._replaced(self._file):
+                self._engine.dispose()
+                self._engine = self._open_file(self._path)
+            return self._engine, self._file
+
+    def _replaced(self, file: int) -> bool:
+        try:
+            return self._path is not None and os.stat(self._path).st_ino != file
+        except FileNotFoundError:
+            return True
+
+    def _open_file(self, path: Path) -> Engine:
+        from sqlalchemy import exc
+
+        for last in (False, True):
+            try:
+                engine = databases.file_engine(path)
+            except exc.DatabaseError as error:
+                if last or not databases.is_damaged(error):
+                    raise databases.not_a_ledger(path, error) from None
+                self._salvage(path, path.stat().st_ino, error)
+                continue
+            break
+        self._file = path.stat().st_ino
+        return engine
+
+    def _salvage(self, path: Path, file: int, error: DBAPIError) -> None:
+        from ragauge.llms.salvage import salvage
+
+        try:
+            salvage(path, file)
+        except (sqlite3.Error, OSError):
+            raise databases.not_a_ledger(path, error) from None
+
+    def _tell_damaged(self, keys: set[str]) -> None:
+        if new := keys - self._damaged:
+            self._damaged |= new
+            log.warning(
+                "ledger: %d call(s) in %s do not hold what was written (damaged, or edited by hand); "
+                "what is needed of them is asked again",
+                len(new),
+                self.where,
+            )
+
+    def _cannot_write(self, error: Exception) -> RagaugeError:
+        cause = getattr(error, "orig", None) or error
+        no_space = "full" in str(cause).lower() or "space" in str(cause).lower()
+        return RagaugeError(
+            f"ledger: {'no space left for' if no_space else 'cannot write to'} {self.where} ({cause}); "
+            f"no further call is made, {len(self._unwritten)} paid reply(ies) are in memory alone"
+        )
+
+
+def open_ledger(where: str | Path) -> Ledger:
+    """The process's one Ledger at this place, however its path is spelled."""
+    return _opened(_real_place(where), os.getpid())
+
+
+@functools.lru_cache(maxsize=8)
+def _opened(where: str, pid: int) -> Ledger:
+    # The process id: connections and claims do not survive a fork.
+    return Ledger(where)
+
+
+def _real_place(where: str | Path) -> str:
+    """A URL as it is; a path absolute, without links and ~."""
+    return str(where) if "://" in str(where) else os.path.realpath(os.path.expanduser(where))
+
+
+def _claim_number(key: str) -> int:
+    return int(key[:15], 16)  # 60 bits: fits a file offset and an advisory lock

@@ -1,0 +1,171 @@
+"""What an attempt at a call came to: text, reason of ending and usage, or an error and what it may cost.
+
+A reply whose usage is not known is charged at the most it can cost, and so is an attempt that the server may
+have worked on without a reply reaching us.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import email.utils
+import math
+import socket
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any
+
+from ragauge.contract.errors import causes
+from ragauge.contract.protocols import Reply
+from ragauge.llms.ledger import Call
+
+CUT = "cut at the token limit"
+_CUT_REASONS = frozenset({"length", "max_tokens", "MAX_TOKENS"})
+# Their complete replies say why they ended; one that does not was cut by the connection.
+_SAY_WHY_THEY_END = ("langchain_openai", "langchain_ollama")
+# Errors of clients after which no server has seen the request.
+_NOT_SENT = frozenset(
+    {"ConnectError", "ConnectTimeout", "PoolTimeout", "ProxyError", "UnsupportedProtocol", "InvalidURL"}
+)
+_GATEWAY_TIMEOUTS = frozenset({408, 504, 524})  # the model behind the gateway may have answered
+_MOST_TOKENS = 10**12  # above this a number is no count of one call's tokens
+
+
+@dataclass(frozen=True)
+class Received:
+    """A reply as it came: text, reason of ending, and token counts, None where the server does not tell.
+
+    `refused` says why it is no answer although it was paid for, None where it is one.
+    """
+
+    text: str
+    finish: str
+    prompt_tokens: int | None
+    completion_tokens: int | None
+    refused: str | None
+
+
+def read_message(message: Any, target: str) -> Received:
+    """The reply that a message of the LangChain class `target` is."""
+    about = message.response_metadata or {}
+    finish = next((about[k] for k in ("finish_reason", "done_reason", "stop_reason") if about.get(k)), None)
+    text = str(message.text)
+    refused = None
+    if finish is None and target.startswith(_SAY_WHY_THEY_END):
+        refused = "the connection ended before the reply did"
+    elif not text.strip():
+        refused = "an empty reply"
+    try:
+        prompt, completion = (_tokens(count) for count in _counts(message))
+    except ValueError as error:
+        prompt, completion, refused = None, None, str(error)
+    # No prompt has 0 tokens, and no text has: the server did not count.
+    prompt = prompt or None
+    completion = None if completion == 0 and text.strip() else completion
+    return Received(text, str(finish or ""), prompt, completion, refused)
+
+
+def _counts(message: Any) -> tuple[Any, Any]:
+    """Prompt and completion tokens as the server wrote them, None where it did not."""
+    about = message.response_metadata or {}
+    # The clients make 0 of a count that is missing, so that the server's own words come first.
+    of_openai = about.get("token_usage")
+    for found, names in (
+        (of_openai if isinstance(of_openai, Mapping) else {}, ("prompt_tokens", "completion_tokens")),
+        (about, ("prompt_eval_count", "eval_count")),
+        (message.usage_metadata or {}, ("input_tokens", "output_tokens")),
+    ):
+        if any(name in found for name in names):
+            return found.get(names[0]), found.get(names[1])
+    return None, None
+
+
+def _tokens(count: Any) -> int | None:
+    if count is None:
+        return None
+    number = isinstance(count, (int, float)) and not isinstance(count, bool)
+    if not number or not 0 <= count <= _MOST_TOKENS:  # NaN is not within, either
+        raise ValueError(f"a usage that is no number of tokens: {repr(count)[:40]}")
+    return math.ceil(count)
+
+
+def as_reply(call: Call) -> Reply:
+    """The reply that a finished call is."""
+    return Reply(
+        text=call.text,
+        error=CUT if call.finish in _CUT_REASONS else None,
+        prompt_tokens=call.prompt_tokens,
+        completion_tokens=call.completion_tokens,
+        cost_usd=call.cost_usd,
+        seconds=call.seconds,
+        calls=1,
+        usage_unknown=int(call.usage_unknown),
+    )
+
+
+def as_cached(reply: Reply) -> Reply:
+    """The reply as it is when nobody had to pay for it: marked, with its tokens, at no cost and time."""
+    return dataclasses.replace(reply, cost_usd=0.0, seconds=0.0, cached=True)
+
+
+def as_repeated(reply: Reply) -> Reply:
+    """What an equal request gets as its reply: cached, or the same failure, which was paid for once."""
+    if reply.text is not None:
+        return as_cached(reply)
+    return Reply(None, reply.error)
+
+
+def with_call(reply: Reply, call: Call) -> Reply:
+    """The reply with a call's tokens and cost added."""
+    return dataclasses.replace(
+        reply,
+        prompt_tokens=reply.prompt_tokens + call.prompt_tokens,
+        completion_tokens=reply.completion_tokens + call.completion_tokens,
+        cost_usd=reply.cost_usd + call.cost_usd,
+        calls=reply.calls + 1,
+        usage_unknown=reply.usage_unknown + call.usage_unknown,
+    )
+
+
+def status_of(error: Exception) -> int | None:
+    """The HTTP status with which the server refused, None where it sent none."""
+    for link in causes(error):
+        for holder in (link, getattr(link, "response", None)):
+            status = getattr(holder, "status_code", None)
+            if isinstance(status, int) and status >= 400:
+                return status
+    return None
+
+
+def may_have_cost(error: Exception) -> bool:
+    """Whether the server may have worked on the request, and charged for it, before the error.
+
+    An error that the server itself reports costs nothing, nor does one before the request was sent.
+    """
+    status = status_of(error)
+    if status is not None:
+        return status in _GATEWAY_TIMEOUTS
+    return not any(
+        type(link).__name__ in _NOT_SENT
+        or isinstance(link, (ConnectionRefusedError, socket.gaierror, UnicodeEncodeError))
+        for link in causes(error)
+    )
+
+
+def retry_after(error: Exception) -> float:
+    """Seconds that the server asks to wait, 0 where it does not say."""
+    for link in causes(error):
+        headers = getattr(getattr(link, "response", None), "headers", None)
+        value = headers.get("retry-after") if headers is not None else None
+        if value is None:
+            continue
+        try:
+            return max(0.0, float(value))
+        except ValueError:
+            try:
+                until = email.utils.parsedate_to_datetime(value)
+            except ValueError:
+                return 0.0
+            until = until if until.tzinfo else until.replace(tzinfo=UTC)
+            return max(0.0, (until - datetime.now(UTC)).total_seconds())
+    return 0.0

@@ -1,0 +1,191 @@
+"""What a job would need of LLM and judge: counted from the real prompts, nobody is asked."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from chat_server import ChatServer
+from ragauge.answering.answers import ChatGenerator, Extractive, NoLLM
+from ragauge.answering.judges import ChatJudge, LexicalJudge
+from ragauge.experiment.needs import added_up, describe_needs, gathered
+from ragauge.experiment.needs import needs as requests_of
+from ragauge.experiment.pipeline import Pipeline
+from ragauge.retrieval.retrievers import MLQ, NoRetrieval
+from small_pipeline import SmallPipelines
+
+# A class that LangChain has not got: importing it, let alone asking it, would be an error.
+CHAT = {"_target_": "nowhere.NoChatModel", "model": "none"}
+PRICE = {"prompt": 1.0, "completion": 2.0}
+
+
+def needs(job: Pipeline) -> dict[str, dict[str, float]]:
+    return added_up(requests_of(job))
+
+
+def llm(**fields: Any) -> ChatGenerator:
+    return ChatGenerator(chat=CHAT, **{"price": PRICE, "expected_tokens": 50, **fields})
+
+
+def judge(**fields: Any) -> ChatJudge:
+    return ChatJudge(chat=CHAT, **{"price": PRICE, "expected_tokens": 30, **fields})
+
+
+def test_one_call_a_topic_for_llm_and_judge_with_tokens_and_money(small: SmallPipelines) -> None:
+    job = small(llm=llm(), judge=judge())
+    found = needs(job)
+    assert set(found) == {"llm", "judge"}
+    prompts = llm().prompts(job.dataset.frame("topics"), job.contexts)
+    assert found["llm"]["calls"] == 3
+    assert found["llm"]["calls_cached"] == 0
+    assert found["llm"]["prompt_tokens"] == sum(-(-len(prompt) // 4) for prompt in prompts)
+    assert found["llm"]["completion_tokens"] == 3 * 50
+    assert found["judge"]["calls"] == 3
+    assert found["judge"]["completion_tokens"] == 3 * 30
+    for counts in found.values():
+        cost = (counts["prompt_tokens"] + 2 * counts["completion_tokens"]) / 1e6
+        assert counts["cost_usd"] == pytest.approx(cost)
+    assert not {"answers", "verdicts"} & set(job.made)
+
+
+@pytest.mark.parametrize(
+    ("parts", "who"),
+    [
+        ({}, set()),
+        ({"llm": NoLLM(), "judge": judge()}, set()),
+        ({"llm": Extractive(), "judge": judge()}, {"judge"}),
+        ({"llm": llm(), "judge": LexicalJudge()}, {"llm"}),
+        ({"llm": llm(), "judge": LexicalJudge(), "retriever": MLQ(queries="rules")}, {"llm"}),
+        ({"llm": llm(), "judge": LexicalJudge(), "retriever": MLQ()}, {"retriever", "llm"}),
+        ({"llm": Extractive(), "retriever": MLQ()}, set()),
+    ],
+)
+def test_only_those_count_who_would_be_asked(
+    small: SmallPipelines, parts: dict[str, Any], who: set[str]
+) -> None:
+    assert set(needs(small(**parts))) == who
+
+
+def test_where_the_retriever_asks_contexts_are_as_long_as_the_budget(small: SmallPipelines) -> None:
+    job = small(llm=llm(), judge=LexicalJudge(), retriever=MLQ(), n_tokens=1000)
+    found = needs(job)
+    assert job.made == ["dataset", "chunks", "index"]
+    assert found["retriever"]["calls"] == found["llm"]["calls"] == 3
+    assert (found["retriever"]["calls_guessed"], found["llm"]["calls_guessed"]) == (0, 3)
+    shortest = needs(small(llm=llm(), judge=LexicalJudge(), retriever=MLQ(), n_tokens=100))["llm"]
+    assert found["llm"]["prompt_tokens"] - shortest["prompt_tokens"] == pytest.approx(3 * 900 * 5 / 4, abs=3)
+
+
+def test_equal_requests_of_several_jobs_count_once(small: SmallPipelines) -> None:
+    # Without documents the prompts are the same at every budget.
+    jobs = [small(llm=llm(), judge=LexicalJudge(), retriever=NoRetrieval(), n_tokens=n) for n in (4, 8)]
+    assert [needs(job)["llm"]["calls"] for job in jobs] == [3, 3]
+    both = added_up(gathered([requests_of(job) for job in jobs]))["llm"]
+    assert (both["calls"], both["calls_cached"]) == (3, 3)
+
+
+@pytest.mark.parametrize("mode", ["single", "batch"])
+def test_the_unknown_answers_of_every_job_are_judged(small: SmallPipelines, mode: Any) -> None:
+    parts = {"llm": llm(), "judge": judge(mode=mode)}
+    jobs = [small(**parts, n_tokens=n) for n in (4, 8)]
+    both = added_up(gathered([requests_of(job) for job in jobs]))["judge"]
+    assert (both["calls"], both["calls_guessed"]) == (6, 6)
+    assert gathered([]).empty
+    assert added_up(gathered([])) == {}
+
+
+# --- what is answered already ------------------------------------------------------------------------------
+
+
+def reply(prompt: str) -> str:
+    if "label" in prompt:
+        return '{"label": 5, "reason": "so it is"}'
+    return "5" if "one a line:" in prompt else f"Graz\nLinz and {len(prompt)}"
+
+
+def asking(server: ChatServer, **fields: Any) -> dict[str, Any]:
+    chat = {"_target_": "langchain_ollama.ChatOllama", "base_url": server.url, "model": "m"}
+    usual = {"chat": chat, "backoff": 0.01, "retries": 0, "price": PRICE}
+    return {"llm": ChatGenerator(**usual), "judge": ChatJudge(**{**usual, **fields})}
+
+
+def calls_needed(job: Pipeline) -> int:
+    return sum(int(counts["calls"]) for counts in needs(job).values())
+
+
+@pytest.mark.parametrize("mode", ["single", "batch"])
+@pytest.mark.parametrize("retriever", [None, MLQ(top_k=3)], ids=["sim", "mlq"])
+def test_a_finished_job_needs_nothing(small: SmallPipelines, mode: Any, retriever: Any) -> None:
+    with ChatServer(reply=reply) as server:
+        parts = asking(server, mode=mode) | ({"retriever": retriever} if retriever else {})
+        assert calls_needed(small(**parts)) == (9 if retriever else 6)
+        done = small(**parts)
+        assert done.verdicts["label"].notna().all()
+        calls = sum(server.calls.values())
+        again = small(**parts)
+        assert calls_needed(again) == 0
+        assert all(counts["cost_usd"] == 0 for counts in needs(again).values())
+        # The ledger may be gone, as long as the store holds what it was for.
+        for file in again.store.root.glob("ledger.db*"):
+            file.rename(file.with_name(f"gone-{file.name}"))
+        elsewhere = {"ledger": str(again.store.root / "other.db")}
+        parts |= {name: replace(parts[name], **elsewhere) for name in ("llm", "judge")}
+        assert calls_needed(small(**parts)) == 0
+        assert sum(server.calls.values()) == calls
+
+
+@pytest.mark.parametrize("mode", ["single", "batch"])
+@pytest.mark.parametrize("mlq", [False, True])
+def test_a_half_finished_job_needs_exactly_what_the_rerun_then_asks(
+    small: SmallPipelines, mode: Any, mlq: bool
+) -> None:
+    def failing(prompt: str, n: int) -> str | None:
+        # Of the answers and verdicts those on the bridge are not there yet.
+        queries = "one per line" in prompt.lower() or "search" in prompt.lower()
+        return "500" if "bridge" in prompt.split("uestion")[-1] and not queries else None
+
+    with ChatServer(reply=reply, faults=failing) as server:
+        parts = asking(server, mode=mode) | ({"retriever": MLQ(top_k=3)} if mlq else {})
+        first = small(**parts)
+        assert first.verdicts["label"].notna().sum() < 3
+        server.faults = lambda prompt, n: None
+        found = needs(small(**parts))
+        before = sum(server.calls.values())
+        rerun = small(**parts)
+        assert rerun.verdicts["label"].notna().all()
+        asked = sum(server.calls.values()) - before
+        assert 0 < asked == sum(counts["calls"] for counts in found.values())
+        # The request for a verdict on an answer that is not there yet cannot be known.
+        assert found["judge"]["calls_guessed"] == found["llm"]["calls"]
+
+
+def test_calls_of_a_retriever_are_counted(small: SmallPipelines) -> None:
+    with ChatServer(reply=reply) as server:
+        parts = asking(server) | {"retriever": MLQ(top_k=3), "judge": LexicalJudge()}
+        first, second = small(**parts), small(**parts)
+        assert len(first.answers) == len(second.answers) == 3
+        assert sum(server.calls.values()) == 6
+    assert first.shared_chat is not None
+    assert second.shared_chat is not None
+    assert first.shared_chat.replies()["calls"].tolist() == [1, 1, 1]
+    assert len(second.shared_chat.replies()) == 0
+
+
+def test_needs_are_told_in_a_line() -> None:
+    counts = {
+        "calls": 1200,
+        "calls_cached": 34,
+        "calls_guessed": 0,
+        "prompt_tokens": 56789,
+        "completion_tokens": 6000,
+    }
+    assert describe_needs({"llm": {**counts, "cost_usd": 1.234}}) == (
+        "llm: 1,200 calls (34 paid before), about 56,789 + 6,000 tokens, 1.23 USD"
+    )
+    two = describe_needs({"llm": {**counts, "cost_usd": 0}, "judge": {**counts, "cost_usd": 2}})
+    assert [part.split(":")[0] for part in two.split("; ")] == ["llm", "judge"]
+    guessed = describe_needs({"llm": {**counts, "calls_guessed": 12, "cost_usd": 0}})
+    assert guessed.startswith("llm: 1,200 calls (34 paid before; 12 are estimates), about")
+    assert describe_needs({}) == "no LLM calls"

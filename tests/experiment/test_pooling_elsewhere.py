@@ -1,0 +1,129 @@
+"""A sweep's folder pooled from another place: it writes nowhere unasked, and nothing is paid again."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+from test_chat_sweep import KEY, reply
+from test_chat_sweep import sweep as chat_sweep
+from test_sweep import job_records, mlflow_runs, sweep_folders
+
+from chat_server import ChatServer
+from processes import clean_environment
+from ragauge.contract.errors import ConfigError
+from ragauge.experiment import sweeps as sweep
+
+
+def digest(file: Path) -> str:
+    return hashlib.sha256(file.read_bytes()).hexdigest()
+
+
+def pool(cwd: Path, folder: Path, *arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-m", "ragauge.experiment.sweeps", str(folder), *arguments]
+    given = clean_environment(**environment)
+    return subprocess.run(command, cwd=cwd, env=given, capture_output=True, text=True, timeout=300)
+
+
+@pytest.mark.slow
+def test_a_copied_folder_does_not_replace_the_run_in_the_first_clone_s_database(
+    two_by_two: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    ours = tmp_path / "ours"
+    shutil.copytree(sweep_folders(two_by_two)[0], copy := ours / "multirun" / "a" / "b")
+    database = two_by_two / "mlruns" / "mlflow.db"
+    runs = [r.info.run_id for r in mlflow_runs(two_by_two, "sweep")[1]]
+    before = digest(database)
+    monkeypatch.chdir(ours)
+    monkeypatch.delenv("MLFLOW_TRACKING_URI", raising=False)
+    assert sweep.main([str(copy)]) == 2
+    told = capsys.readouterr().err
+    assert "was written as" in told
+    assert f"jobs are in MLflow at sqlite:///{database}" in told
+    assert "--tracking-uri" in told
+    assert not (ours / "mlruns").exists()
+    # The environment of a shell is no order to write there, either.
+    monkeypatch.setenv("MLFLOW_TRACKING_URI", f"sqlite:///{database}")
+    assert sweep.main([str(copy)]) == 2
+    assert digest(database) == before
+    monkeypatch.delenv("MLFLOW_TRACKING_URI")
+    assert sweep.main([str(copy), "--tracking-uri", "sqlite:///mlruns/mlflow.db"]) == 0
+    told = capsys.readouterr().err
+    assert f"writes into MLflow at sqlite:///{ours}/mlruns/mlflow.db" in told
+    assert f"reads {copy}" in told
+    (pooled,) = mlflow_runs(ours, "sweep")[1]
+    assert pooled.data.metrics["jobs"] == 4
+    assert digest(database) == before
+    assert [r.info.run_id for r in mlflow_runs(two_by_two, "sweep")[1]] == runs
+
+
+@pytest.mark.slow
+def test_from_another_directory_nothing_is_paid_again_and_no_store_is_made(tmp_path: Path) -> None:
+    home, other = tmp_path / "home", tmp_path / "other"
+    home.mkdir()
+    other.mkdir()
+    arguments = ["retriever=bm25,none", "n_tokens=100", "dataset.limit=4", "judge.mode=batch"]
+    with ChatServer(reply) as server:
+        done = chat_sweep(home, server, *arguments)
+        assert done.returncode == 0, done.stderr
+        (folder,) = sweep_folders(home)
+        for file in folder.glob("*/job.json"):  # as if judging had been interrupted
+            file.write_text(json.dumps({**json.loads(file.read_text()), "deferred": True}))
+        paid = sum(server.calls.values())
+        assert paid > 0
+        refused = pool(other, folder, RAGAUGE_API_KEY=KEY)
+        assert refused.returncode == 2
+        assert "--tracking-uri" in refused.stderr
+        assert not list(other.iterdir())
+        uri = f"sqlite:///{home}/mlruns/mlflow.db"
+        again = pool(
+            other, folder, "--tracking-uri", uri, RAGAUGE_API_KEY=KEY, RAGAUGE_STORE=str(other / "store"),
+            RAGAUGE_LEDGER=str(other / "ledger.db"),
+        )  # fmt: skip
+        assert again.returncode == 0, again.stderr
+        assert sum(server.calls.values()) == paid
+    assert not list(other.iterdir())
+    assert not any(record["deferred"] for record in job_records(folder))
+    assert len(mlflow_runs(home, "sweep")[1]) == 1
+
+
+def record_in(folder: Path, **more: Any) -> None:
+    folder.mkdir(parents=True)
+    record = {
+        "status": "FINISHED", "name": "a job", "number": 0, "sweep_id": "s", "experiment": "e",
+        "exit_code": 0, "written_in": str(folder.resolve()), "tracking_uri": "sqlite:////nowhere/mlflow.db",
+        "store": "/nowhere/store", "deferred": True, **more,
+    }  # fmt: skip
+    (folder / "job.json").write_text(json.dumps(record))
+
+
+@pytest.mark.parametrize("copied", [True, False])
+def test_verdicts_that_are_waited_for_are_not_made_elsewhere(tmp_path: Path, copied: bool) -> None:
+    record_in(tmp_path / "first" / "0")
+    folder = tmp_path / "first"
+    if copied:
+        folder = tmp_path / "second"
+        os.rename(tmp_path / "first", folder)
+    uri = None if copied else f"sqlite:///{tmp_path}/ours.db"
+    with pytest.raises(
+        ConfigError, match=r"1 job\(s\) wait for their verdicts, .*first --tracking-uri sqlite:////n"
+    ):
+        sweep.pool(folder, uri)
+    assert not (tmp_path / "ours.db").exists()
+
+
+def test_a_store_that_is_gone_is_told_before_anything_is_asked(tmp_path: Path) -> None:
+    record_in(tmp_path / "0")
+    (tmp_path / "0" / ".hydra").mkdir()
+    (tmp_path / "0" / ".hydra" / "config.yaml").write_text("store: .ragauge\ntracking: {uri: null}\n")
+    with pytest.raises(
+        Exception, match=r"a job waits for its verdicts, but the store .* gone: /nowhere/store"
+    ):
+        sweep.pool(tmp_path)

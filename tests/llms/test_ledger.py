@@ -1,0 +1,469 @@
+import hashlib
+import logging
+import sqlite3
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+from sqlalchemy import event
+
+from ragauge.contract.errors import ConfigError, DataError, RagaugeError
+from ragauge.llms import databases
+from ragauge.llms.ledger import Call, Ledger, open_ledger
+from ragauge.llms.salvage import salvage
+
+
+def key(name: object) -> str:
+    return hashlib.sha256(str(name).encode()).hexdigest()
+
+
+def call(name: object, cost: float = 0.25, budget: str = "b", text: str | None = "a reply") -> Call:
+    return Call(key(name), '{"q":1}', text, "stop", 3, 4, cost, 0.5, budget)
+
+
+@pytest.fixture(params=["file", "postgres"])
+def where(request: pytest.FixtureRequest, tmp_path: Path) -> str:
+    if request.param == "postgres":
+        return str(request.getfixturevalue("postgres"))
+    return str(tmp_path / "folder" / "ledger.db")
+
+
+def test_a_call_is_found_by_another_ledger_at_the_place(where: str) -> None:
+    first = Ledger(where)
+    first.add(call(1))
+    second = Ledger(where)
+    assert second.find([key(1), key(2)]) == {key(1): call(1)}
+    assert second.find([]) == {}
+    first.close()
+    second.close()
+
+
+def test_more_keys_than_a_query_takes(where: str) -> None:
+    ledger = Ledger(where)
+    for i in range(3, 1100, 100):
+        ledger.add(call(i))
+    assert set(ledger.find([key(i) for i in range(3, 1203)])) == {key(i) for i in range(3, 1100, 100)}
+    ledger.close()
+
+
+def test_the_first_of_two_calls_with_a_key_stays(where: str) -> None:
+    ledger = Ledger(where)
+    ledger.add(call("twice", text="first"))
+    ledger.add(call("twice", text="second"))
+    assert ledger.find([key("twice")])[key("twice")].text == "first"
+    ledger.close()
+
+
+def test_characters_that_databases_refuse_are_kept(where: str) -> None:
+    ledger = Ledger(where)
+    strange = "nul \0, lone surrogate \ud800, 北京, emoji 🙂"
+    ledger.add(call("strange", text=strange))
+    assert ledger.find([key("strange")])[key("strange")].text == strange
+    ledger.close()
+
+
+def test_spent_sums_a_budget(where: str) -> None:
+    ledger = Ledger(where)
+    for i, cost in enumerate((0.5, 0.25)):
+        ledger.add(call(f"spent {i}", cost, budget="sweep 1"))
+    ledger.add(call("spent elsewhere", 8.0, budget="sweep 2"))
+    assert ledger.spent("sweep 1") == 0.75
+    assert ledger.spent("nobody") == 0.0
+    ledger.close()
+
+
+def test_one_holds_a_claim_until_it_lets_go(where: str) -> None:
+    ledger = Ledger(where)
+    assert ledger.claim(key(1))
+    assert not ledger.claim(key(1))
+    assert ledger.claim(key(2))
+    ledger.release(key(1))
+    assert ledger.claim(key(1))
+    ledger.close()
+
+
+_HOLD = """
+import sys, time
+from ragauge.llms.ledger import Ledger
+ledger = Ledger(sys.argv[1])
+print(ledger.claim(sys.argv[2]), flush=True)
+time.sleep(3600)
+"""
+
+
+def test_a_claim_holds_between_processes_and_dies_with_its_holder(where: str) -> None:
+    with subprocess.Popen(
+        [sys.executable, "-c", _HOLD, where, key("held")], stdout=subprocess.PIPE, text=True
+    ) as holder:
+        assert holder.stdout is not None
+        assert holder.stdout.readline() == "True\n"
+        ledger = Ledger(where)
+        assert not ledger.claim(key("held"))
+        holder.kill()
+    deadline = time.monotonic() + 600
+    while not ledger.claim(key("held")):
+        assert time.monotonic() < deadline, "the claim of a dead process stays"
+        time.sleep(0.05)
+    ledger.close()
+
+
+_ADD_MANY = """
+import hashlib, sys
+from ragauge.llms.ledger import Call, Ledger
+ledger = Ledger(sys.argv[1])
+for i in range(int(sys.argv[2]), int(sys.argv[2]) + 40):
+    key = hashlib.sha256(f"many {i}".encode()).hexdigest()
+    ledger.add(Call(key, "{}", "text", "stop", 1, 1, 0.0, 0.1, "b"))
+"""
+
+
+def test_processes_that_create_and_write_at_once_lose_nothing(where: str) -> None:
+    writers = [subprocess.Popen([sys.executable, "-c", _ADD_MANY, where, str(n)]) for n in (0, 20, 40)]
+    assert [writer.wait() for writer in writers] == [0, 0, 0]
+    ledger = Ledger(where)
+    assert len(ledger.find([key(f"many {i}") for i in range(100)])) == 80
+    ledger.close()
+
+
+def test_a_process_has_one_ledger_at_a_place(tmp_path: Path) -> None:
+    assert open_ledger(tmp_path / "l.db") is open_ledger(str(tmp_path / "l.db"))
+
+
+def test_a_file_that_is_no_ledger_is_named(tmp_path: Path) -> None:
+    file = tmp_path / "ledger.db"
+    file.write_text("this is no database " * 100)
+    with pytest.raises(DataError, match=r"ledger\.db"):
+        Ledger(file)
+
+
+@pytest.mark.parametrize(
+    ("url", "says"),
+    [
+        ("postgresql://me:word@host/db", "no password"),
+        ("postgresql://host/db?password=word", "no password"),
+        ("mysql://host/db", "mysql"),
+        ("://db", "not a database URL"),
+    ],
+)
+def test_urls_that_are_not_allowed(url: str, says: str) -> None:
+    with pytest.raises(ConfigError, match=says) as caught:
+        Ledger(url)
+    assert "word@" not in str(caught.value)
+    assert "=word" not in str(caught.value)
+
+
+def test_a_file_on_a_network_share_is_warned_of(tmp_path: Path, monkeypatch, caplog) -> None:
+    mounts = tmp_path / "mounts"
+    share = tmp_path / "team share"
+    share.mkdir()
+    place = str(share).replace(" ", "\\040")
+    mounts.write_text(
+        f"overlay / overlay rw 0 0\nserver:/x {place} nfs4 rw 0 0\nserver:/x {place}x ext4 rw 0 0\n"
+    )
+    kind = databases._file_system
+    monkeypatch.setattr(databases, "_file_system", lambda folder: kind(folder, mounts))
+    with caplog.at_level(logging.WARNING):
+        Ledger(tmp_path / "ledger.db").close()
+        assert not caplog.records
+        Ledger(share / "ledger.db").close()
+    assert "nfs4" in caplog.text
+    assert "RAGAUGE_LEDGER" in caplog.text
+
+
+# --- sums ---------------------------------------------------------------------------------------------
+
+
+def rows_of(where: str, statement: str, *values: object) -> list:
+    """What a statement of somebody else's returns on a ledger that is a file."""
+    connection = sqlite3.connect(where)
+    with connection:
+        found = connection.execute(statement, values).fetchall()
+    connection.close()
+    return found
+
+
+def test_what_was_spent_is_not_summed_over_all_calls(tmp_path: Path) -> None:
+    ledger = Ledger(tmp_path / "l.db")
+    for i in range(3):
+        ledger.add(call(i))
+    statements: list[str] = []
+    event.listen(ledger._engine, "before_cursor_execute", lambda *args: statements.append(args[2]))
+    assert ledger.spent("b") == 0.75
+    (asked,) = statements
+    plan = rows_of(ledger.where, f"EXPLAIN QUERY PLAN {asked.replace('?', ':b')}", "b")
+    assert not any("SCAN" in row[3] or "calls" in row[3] for row in plan), plan
+    ledger.close()
+
+
+_SPEND = """
+import hashlib, sys
+from ragauge.llms.ledger import Call, Ledger
+ledger = Ledger(sys.argv[1])
+for i in range(30):
+    key = hashlib.sha256(f"{sys.argv[2]} {i}".encode()).hexdigest()
+    ledger.add(Call(key, "{}", "text", "stop", 1, 1, 0.25, 0.1, "shared"))
+    key = hashlib.sha256(f"of all {i}".encode()).hexdigest()
+    ledger.add(Call(key, "{}", "text", "stop", 1, 1, 1.0, 0.1, "shared"))
+"""
+
+
+def test_the_sum_of_a_budget_holds_what_several_processes_paid(where: str) -> None:
+    writers = [subprocess.Popen([sys.executable, "-c", _SPEND, where, str(n)]) for n in range(3)]
+    assert [writer.wait() for writer in writers] == [0, 0, 0]
+    ledger = Ledger(where)
+    assert ledger.spent("shared") == 3 * 30 * 0.25 + 30 * 1.0
+    ledger.close()
+
+
+def test_a_ledger_of_the_older_form_is_upgraded_where_it_is(tmp_path: Path) -> None:
+    file = tmp_path / "l.db"
+    older = sqlite3.connect(file)
+    older.execute(
+        "CREATE TABLE calls (key TEXT PRIMARY KEY, request TEXT NOT NULL, reply TEXT NOT NULL, "
+        "cost_usd DOUBLE PRECISION NOT NULL, budget TEXT NOT NULL, created TIMESTAMP)"
+    )
+    reply = (
+        '{"text": "a reply", "finish": "stop", "prompt_tokens": 3, "completion_tokens": 4, "seconds": 0.5}'
+    )
+    insert = "INSERT INTO calls (key, request, reply, cost_usd, budget) VALUES (?,?,?,?,?)"
+    older.executemany(insert, [(key(i), '{"q":1}', reply, 0.25, "b") for i in range(3)])
+    older.commit()
+    older.close()
+    ledger = Ledger(file)
+    assert ledger.find([key(1)]) == {key(1): call(1)}
+    assert ledger.spent("b") == 0.75
+    ledger.close()
+
+
+def test_a_sum_that_is_less_than_its_calls_is_put_right_when_the_ledger_is_opened(tmp_path: Path) -> None:
+    file = str(tmp_path / "l.db")
+    ledger = Ledger(file)
+    ledger.add(call(1))
+    ledger.close()
+    rows_of(file, "UPDATE budgets SET spent_usd = 0")
+    ledger = Ledger(file)
+    assert ledger.spent("b") == 0.25
+    ledger.close()
+
+
+# --- damage -------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "edit",
+    [
+        """UPDATE calls SET reply = replace(reply, 'a reply', 'another') WHERE key = ?""",
+        """UPDATE calls SET reply = '{' WHERE key = ?""",
+        """UPDATE calls SET reply = CAST(x'7bff' AS TEXT) WHERE key = ?""",
+        """UPDATE calls SET cost_usd = 0 WHERE key = ?""",
+        """UPDATE calls SET budget = 'x' WHERE key = ?""",
+        """UPDATE calls SET digest = '' WHERE key = ?""",
+    ],
+)
+def test_a_row_that_was_edited_is_not_taken_and_is_replaced(
+    tmp_path: Path, edit: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    ledger = Ledger(tmp_path / "l.db")
+    ledger.add(call(1))
+    ledger.add(call(2))
+    rows_of(ledger.where, edit, key(1))
+    assert set(ledger.find([key(1), key(2)])) == {key(2)}
+    assert ledger.find([key(1)]) == {}
+    assert [r.getMessage() for r in caplog.records if "1 call(s)" in r.getMessage()] == [
+        f"ledger: 1 call(s) in {ledger.where} do not hold what was written (damaged, or edited by hand); "
+        "what is needed of them is asked again"
+    ]
+    ledger.add(call(1, text="asked again"))
+    assert ledger.find([key(1)])[key(1)].text == "asked again"
+    assert ledger.spent("b") == 0.75  # it was paid twice
+    assert len(ledger) == 2
+    ledger.close()
+
+
+def test_an_edited_row_is_not_taken_from_a_server(postgres: str) -> None:
+    ledger = Ledger(postgres)
+    ledger.add(call("edited on a server"))
+    with ledger._engine.begin() as connection:
+        connection.exec_driver_sql(
+            "UPDATE calls SET cost_usd = 7 WHERE key = %s", (key("edited on a server"),)
+        )
+    assert ledger.find([key("edited on a server")]) == {}
+    ledger.add(call("edited on a server", text="asked again"))
+    assert ledger.find([key("edited on a server")])[key("edited on a server")].text == "asked again"
+    ledger.close()
+
+
+PAGE = 4096
+
+
+def pages_of(file: Path) -> list[int]:
+    """Numbers of the pages that hold rows, by what is written in them."""
+    data = file.read_bytes()
+    return [n for n in range(1, len(data) // PAGE) if b'"finish": "stop"' in data[n * PAGE : (n + 1) * PAGE]]
+
+
+def damage(file: Path, page: int) -> None:
+    with file.open("r+b") as handle:
+        handle.seek(page * PAGE)
+        handle.write(b"\xff" * 128)
+
+
+@pytest.fixture
+def filled(tmp_path: Path) -> Path:
+    """A ledger of 300 calls, closed."""
+    file = tmp_path / "l.db"
+    ledger = Ledger(file)
+    for i in range(300):
+        ledger.add(call(i))
+    ledger.close()
+    return file
+
+
+def test_a_damaged_page_does_not_end_the_job_and_loses_its_rows_alone(
+    filled: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    damage(filled, pages_of(filled)[2])
+    keys = [key(i) for i in range(300)]
+    ledger = Ledger(filled)
+    found = ledger.find(keys)
+    assert 270 <= len(found) < 300
+    assert all(found[key(i)] == call(i) for i in range(300) if key(i) in found)
+    (aside,) = filled.parent.glob("l.db.damaged-*[0-9]")
+    (told,) = [r.getMessage() for r in caplog.records if "was damaged" in r.getMessage()]
+    assert f"{len(found)} call(s)" in told
+    assert aside.name in told
+    assert ledger.spent("b") == 300 * 0.25
+    for i in range(300):
+        ledger.add(call(i))
+    assert len(ledger.find(keys)) == 300
+    ledger.close()
+    assert rows_of(str(filled), "PRAGMA integrity_check") == [("ok",)]
+
+
+def test_damaged_indices_lose_no_row(filled: Path) -> None:
+    roots = rows_of(str(filled), "SELECT rootpage FROM sqlite_master WHERE type = 'table'")
+    spared = {0, *(page - 1 for (page,) in roots), *pages_of(filled)}
+    damaged = set(range(filled.stat().st_size // PAGE)) - spared
+    assert len(damaged) > 5
+    for page in damaged:
+        damage(filled, page)
+    ledger = Ledger(filled)
+    assert len(ledger.find([key(i) for i in range(300)])) == 300
+    ledger.close()
+
+
+_WRITE_WHILE_IT_IS_REPLACED = """
+import hashlib, sys
+from ragauge.llms.ledger import Call, Ledger
+ledger = Ledger(sys.argv[1])
+print("open", flush=True)
+for i in range(150):
+    key = hashlib.sha256(f"{sys.argv[2]} {i}".encode()).hexdigest()
+    ledger.add(Call(key, "{}", "text", "stop", 1, 1, 0.25, 0.1, "others"))
+"""
+
+
+def test_what_others_write_while_a_damaged_ledger_is_replaced_is_kept(filled: Path) -> None:
+    others = [
+        subprocess.Popen(
+            [sys.executable, "-c", _WRITE_WHILE_IT_IS_REPLACED, filled, name],
+            stdout=subprocess.PIPE,
+            text=True,
+        )
+        for name in ("one", "two")
+    ]
+    for other in others:
+        assert other.stdout is not None
+        assert other.stdout.readline() == "open\n"
+    inode = filled.stat().st_ino
+    salvage(filled, inode)
+    salvage(filled, inode)  # somebody else who found the same damage
+    assert filled.stat().st_ino != inode
+    assert len(list(filled.parent.glob("l.db.damaged-*[0-9]"))) == 1
+    for other in others:
+        assert other.wait() == 0
+        assert other.stdout is not None
+        other.stdout.close()
+    ledger = Ledger(filled)
+    written = [
+        hashlib.sha256(f"{name} {i}".encode()).hexdigest() for name in ("one", "two") for i in range(150)
+    ]
+    assert len(ledger.find(written)) == 300
+    assert ledger.spent("others") == 300 * 0.25
+    ledger.close()
+    assert rows_of(str(filled), "PRAGMA integrity_check") == [("ok",)]
+
+
+# --- one file under two names -------------------------------------------------------------------------
+
+
+def test_one_file_under_two_spellings_grants_a_claim_once(tmp_path: Path, monkeypatch) -> None:
+    (tmp_path / "folder").mkdir()
+    (tmp_path / "link").symlink_to(tmp_path / "folder")
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("HOME", str(tmp_path))
+    one = open_ledger(tmp_path / "folder" / "ledger.db")
+    (tmp_path / "other.db").symlink_to(tmp_path / "folder" / "ledger.db")
+    spellings = [
+        "folder/ledger.db",
+        "./folder/../folder/ledger.db",
+        "link/ledger.db",
+        "other.db",
+        "~/other.db",
+    ]
+    assert one.claim(key("spelled"))
+    for spelling in spellings:
+        assert not open_ledger(spelling).claim(key("spelled")), spelling
+        assert not Ledger(spelling).claim(key("spelled")), spelling
+    assert not (tmp_path / "~").exists()
+
+
+def test_closing_a_second_ledger_on_a_file_keeps_the_claims_of_the_first(tmp_path: Path) -> None:
+    one, two = Ledger(tmp_path / "l.db"), Ledger(tmp_path / "l.db")
+    assert one.claim(key("kept"))
+    two.close()
+    script = (
+        "import sys; from ragauge.llms.ledger import Ledger; print(Ledger(sys.argv[1]).claim(sys.argv[2]))"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", script, one.where, key("kept")], capture_output=True, text=True, check=True
+    )
+    assert done.stdout == "False\n"
+    one.close()
+
+
+# --- no space -----------------------------------------------------------------------------------------
+
+
+def fill_up(ledger: Ledger) -> None:
+    """Lets the file not grow any more: what SQLite says then is what it says of a full disk."""
+    event.listen(
+        ledger._engine, "begin", lambda connection: connection.exec_driver_sql("PRAGMA max_page_count=1")
+    )
+
+
+def test_a_call_that_does_not_fit_on_the_disk_is_found_and_written_later(tmp_path: Path) -> None:
+    ledger = Ledger(tmp_path / "l.db")
+    fill_up(ledger)
+    last = -1
+
+    def add_many() -> None:
+        nonlocal last
+        for last in range(200):
+            ledger.add(call(last))
+
+    with pytest.raises(RagaugeError, match=r"no space left for .*l\.db"):
+        add_many()
+    assert ledger.find([key(last)]) == {key(last): call(last)}
+    assert ledger.spent("b") == (last + 1) * 0.25
+    with pytest.raises(RagaugeError, match="1 paid reply"):
+        ledger.write_rest()
+    ledger._engine = databases.file_engine(tmp_path / "l.db")
+    ledger.write_rest()
+    other = Ledger(tmp_path / "l.db")
+    assert len(other) == last + 1
+    assert other.spent("b") == (last + 1) * 0.25
+    ledger.close()
+    other.close()
