@@ -19,6 +19,7 @@ import pandas as pd
 from ragauge import track
 from ragauge.contract.errors import RagaugeError
 from ragauge.contract.identity import identity
+from ragauge.contract.protocols import BatchJudge, judges_together
 from ragauge.contract.records import RECORD_FILE
 from ragauge.experiment import metrics
 from ragauge.experiment.job import (
@@ -46,7 +47,7 @@ def judge_deferred(records: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
     for number, (pipeline, cfg, _) in jobs.items():
         sample = None if pipeline.sample is None else asdict(pipeline.sample)
         same = canonical_json(
-            [identity(pipeline.parts.judge), pipeline.dataset.digest, sample, cfg.predictor]
+            [identity(pipeline.components.judge), pipeline.entry("dataset").digest, sample, cfg.predictor]
         )
         groups.setdefault(same, []).append(number)
     done = {}
@@ -55,7 +56,7 @@ def judge_deferred(records: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
         one, cfg, _ = jobs[numbers[0]]
         predictor = fitting_predictor(one, cfg) if one.sampled_by_prediction else None
         sample_topics(list(pipelines.values()), predictor)
-        batch = getattr(one.parts.judge, "mode", "") == "batch"
+        batch = judges_together(one.components.judge)
         verdicts, stability = _verdicts(pipelines) if batch else ({}, {})
         for number in numbers:
             record = next(r for r in waiting if int(r["number"]) == number)
@@ -78,7 +79,7 @@ def _job(record: Mapping[str, Any]) -> tuple[Pipeline, Any, JobFolder]:
 def _verdicts(pipelines: Mapping[int, Pipeline]) -> tuple[dict[int, pd.DataFrame], dict[str, float]]:
     """The verdicts of every job, and how stable the judge's labels are where that is measured."""
     one = next(iter(pipelines.values()))
-    topics, evidence = one.dataset.frame("topics"), one.dataset.frame("evidence")
+    topics, evidence = one.frame("topics"), one.frame("evidence")
     candidates = pd.concat(
         [
             pipeline.to_judge(pipeline.answers)[["qid", "n_tokens", "answer"]].assign(candidate=str(number))
@@ -86,7 +87,8 @@ def _verdicts(pipelines: Mapping[int, Pipeline]) -> tuple[dict[int, pd.DataFrame
         ],
         ignore_index=True,
     )
-    judge: Any = one.parts.judge
+    judge = one.components.judge
+    assert isinstance(judge, BatchJudge)
     asked = candidates[["qid", "candidate", "answer"]]
     verdicts = judge.judge_candidates(topics, evidence, asked, one.tools)
     stability = judge.judge_again(topics, evidence, asked, verdicts, one.tools)

@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 import pandas as pd
 
+from ragauge.contract.protocols import judges_together
+
 if TYPE_CHECKING:
     from ragauge.experiment.pipeline import Pipeline
 
@@ -25,13 +27,13 @@ def needs(pipeline: Pipeline) -> dict[str, dict[str, float]]:
     Retrieval is run, since contexts decide the prompts; where a retriever itself asks an LLM, contexts of
     n_tokens words stand in, and its own calls are counted under `retriever`.
     """
-    topics, tools = pipeline.dataset.frame("topics"), pipeline.tools
-    # Parts that ask a chat model can all tell what asking would need.
+    topics, tools = pipeline.frame("topics"), pipeline.tools
+    # Components that ask a chat model can all tell what asking would need.
     chat: Any = tools.chat
-    llm: Any = pipeline.parts.llm
-    judge: Any = pipeline.parts.judge
+    llm: Any = pipeline.components.llm
+    judge: Any = pipeline.components.judge
     found: dict[str, dict[str, float]] = {}
-    if "chat" in pipeline.parts.retriever.uses and chat is not None:
+    if "chat" in pipeline.components.retriever.uses and chat is not None:
         found["retriever"] = chat.estimate(topics["query"].tolist(), pipeline.store, seen=_seen)
         contexts = pd.DataFrame(
             {"qid": topics["qid"], "n_tokens": pipeline.n_tokens, "text": _TOKEN * pipeline.n_tokens}
@@ -49,9 +51,9 @@ def needs(pipeline: Pipeline) -> dict[str, dict[str, float]]:
                 "answer": pd.array([None] * len(asked), "str"),
             }
         )
-        evidence = pipeline.dataset.frame("evidence")
+        evidence = pipeline.frame("evidence")
         # In mode batch the jobs of a sweep share requests.
-        who = "judge, at most" if judge.mode == "batch" else "judge"
+        who = "judge, at most" if judges_together(judge) else "judge"
         found[who] = judge.estimate_judging(topics, evidence, candidates, tools, seen=_seen)
     return found
 

@@ -12,18 +12,15 @@ import os
 import uuid
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any, ClassVar
 
 from ragauge.contract.errors import ConfigError
-from ragauge.contract.identity import runtime
-from ragauge.contract.protocols import Reply
+from ragauge.contract.identity import named, runtime
+from ragauge.contract.protocols import Reply, Workplace
 from ragauge.contract.redact import refuse_secrets
 from ragauge.llms.calls import CUT, Batch, as_cached, as_reply, run_batch
 from ragauge.llms.ledger import Ledger, open_ledger
 from ragauge.store import canonical_json
-
-if TYPE_CHECKING:
-    from ragauge.store import Store
 
 __all__ = ["CONNECTION_KEYS", "CUT", "ChatLLM"]
 
@@ -62,6 +59,7 @@ class ChatLLM:
     ledger: file or postgresql:// URL; null for RAGAUGE_LEDGER, and without it ledger.db in the store.
     """
 
+    component: ClassVar[str] = "chat"
     chat: Mapping[str, Any]
     concurrency: int = runtime(4)
     requests_per_minute: float | None = runtime(None)
@@ -119,14 +117,13 @@ class ChatLLM:
         return {key: value for key, value in self.chat.items() if key not in CONNECTION_KEYS}
 
     def identity(self) -> dict[str, Any]:
-        """What can change the part's output; here the model alone."""
-        cls = type(self)
-        return {"class": f"{cls.__module__}.{cls.__qualname__}", "version": 1, "chat": self.chat_identity()}
+        """What can change the component's output; here the model alone."""
+        return {**named(self), "chat": self.chat_identity()}
 
     def ask(
         self,
         prompts: Sequence[str],
-        store: Store,
+        store: Workplace,
         what: str,
         *,
         salt: str = "",
@@ -165,7 +162,7 @@ class ChatLLM:
     def estimate(
         self,
         prompts: Sequence[str],
-        store: Store,
+        store: Workplace,
         *,
         options: Mapping[str, Any] | None = None,
         expected_tokens: int | None = None,
@@ -191,7 +188,7 @@ class ChatLLM:
             "cost_usd": self.cost(prompt_tokens, completion_tokens),
         }
 
-    def spent(self, store: Store) -> float:
+    def spent(self, store: Workplace) -> float:
         """US dollars spent so far under the budget's name."""
         return self._ledger(store).spent(self.budget_name)
 
@@ -215,7 +212,7 @@ class ChatLLM:
             request["salt"] = salt
         return canonical_json(request)
 
-    def _ledger(self, store: Store) -> Ledger:
+    def _ledger(self, store: Workplace) -> Ledger:
         return open_ledger(self.ledger or os.environ.get("RAGAUGE_LEDGER") or store.root / "ledger.db")
 
 
