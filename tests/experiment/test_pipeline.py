@@ -22,7 +22,7 @@ from ragauge.contract import frames
 from ragauge.contract.errors import ConfigError, DataError, MissingError
 from ragauge.contract.identity import runtime
 from ragauge.contract.protocols import ChatModel, Dataset, Reply, Role, Tools
-from ragauge.experiment import stages
+from ragauge.experiment import pipeline, stages
 from ragauge.experiment.pipeline import Pipeline
 from ragauge.experiment.sample import Sample
 from ragauge.experiment.stages import file_digest
@@ -537,7 +537,7 @@ def test_a_run_with_failed_queries_is_kept_aside_and_asked_for_again(small: Smal
     assert "incomplete" in first.entry("run").manifest["params"]
     assert first.entry("run").digest != second.entry("run").digest
     # Both are entries of the store: what was logged of a run can be read again.
-    assert all(p.store.find(p.run.key) is not None for p in (first, second))
+    assert all(p.store.find(p.entry("run").key) is not None for p in (first, second))
 
     third = small(retriever=replace(part, origins=("llm",) * 3))
     assert third.entry("run").made
@@ -593,7 +593,7 @@ def test_a_stage_that_fails_leaves_its_time_and_no_entry(small: SmallPipelines) 
 
     job = small(chunker=Broken())
     with pytest.raises(DataError, match="no chunks"):
-        _ = job.run
+        _ = job.entry("run")
     assert set(job.seconds) == {"dataset", "chunks"}
     assert job.made == ["dataset"]
     assert not (job.store.root / "chunks").exists()
@@ -612,7 +612,7 @@ def test_keys_say_in_clear_what_was_hashed_and_name_no_path(small: SmallPipeline
 
 def test_features_are_known_before_any_llm_is_asked(small: SmallPipelines) -> None:
     pipeline = small(n_tokens=8)
-    features = pipeline.features.set_index("qid")
+    features = pipeline.retrieved.set_index("qid")
     contexts = pipeline.contexts.set_index("qid")["text"]
     parts = pipeline.frame("part_scores").query("n_tokens == 8").groupby("qid")["value"]
     run = pipeline.frame("run").set_index(["qid", "rank"])["score"]

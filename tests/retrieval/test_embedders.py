@@ -230,7 +230,11 @@ def test_identity_follows_name_and_content_not_the_path(model: Path, tmp_path: P
         SentenceTransformerEmbedder(str(elsewhere), batch_size=1, device="cpu", threads=1)
     )
     assert str(tmp_path) not in str(here)
-    assert identity(SentenceTransformerEmbedder(str(model), device="cuda:1")) == {**here, "device": "cuda"}
+    assert identity(SentenceTransformerEmbedder(str(model), device="cuda:1")) == {
+        **here,
+        "device": "cuda",
+        "backend": "torch",
+    }
     changed = tmp_path / "changed" / "tiny"
     shutil.copytree(model, changed)
     (changed / "1_Pooling" / "config.json").write_text('{"mean": false}')

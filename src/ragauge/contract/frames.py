@@ -23,8 +23,8 @@ Kind = Literal["str", "str?", "int", "float", "float?", "bool", "label", "list"]
 class Schema:
     """A frame's key columns and all of its columns with their kinds.
 
-    Kinds: `str` (no nulls), `str?` (nulls allowed), `int`, `float` (finite), `float?` (finite or missing), `bool`, `label` (1..5 or
-    missing), `list` (one list a row).
+    Kinds: `str` (no nulls), `str?` (nulls allowed), `int`, `float` (finite), `float?` (finite or missing),
+    `bool`, `label` (1..5 or missing), `list` (one list a row).
     """
 
     key: tuple[str, ...]

@@ -243,9 +243,9 @@ class Pipeline:
     def _entry(self, stage: Stage) -> Entry:
         if stage in self._entries:
             return self._entries[stage]
+        key = self._key(stage)  # what it reads is made first, and is not of its time
+        tools, reads = self._tools(stage), self._reads(stage)
         with self._timed(stage.name):
-            tools, reads = self._tools(stage), self._reads(stage)
-            key = self._key(stage)
             try:
                 if stage.makes:
                     entry = self.store.get_frames(key, lambda: stage.make(reads, tools))
@@ -268,8 +268,9 @@ class Pipeline:
     def _replies(self, stage: Stage) -> pd.DataFrame:
         """Answers, their values, or verdicts: from the store (then they cost nothing) or made now."""
         name, value = stage.makes[0], str(stage.asks)
+        key = self._key(stage)
+        tools, reads = self._tools(stage), self._reads(stage)
         with self._timed(stage.name):
-            tools, reads = self._tools(stage), self._reads(stage)
             asked = reads["contexts" if name == "answers" else stage.reads[-1].partition("[")[0]]["qid"]
 
             def checked() -> Mapping[str, pd.DataFrame]:
@@ -285,7 +286,7 @@ class Pipeline:
                 return {name: frame}
 
             try:
-                entry = self.store.get_frames(self._key(stage), checked)
+                entry = self.store.get_frames(key, checked)
                 frame, made = entry.frame(name), entry.made
             except Incomplete as incomplete:
                 frame, made = incomplete.frames[name], True

@@ -79,7 +79,7 @@ class SentenceTransformerEmbedder:
         return self.query_prefix == self.passage_prefix
 
     def identity(self) -> dict[str, Any]:
-        """The model's name and the digest of its files, the same wherever its folder lies, and what runs it."""
+        """Name and digest of the model, the same wherever its folder lies, and what runs it."""
         return {
             **named(self),
             "model": Path(self.model).name,
@@ -107,10 +107,7 @@ class SentenceTransformerEmbedder:
     def _encode(self, texts: Sequence[str], scratch: Path | None) -> np.ndarray:
         """The model's own vectors, at unit length."""
         folder = _model_folder(self.model)
-        if self.backend == "onnx":
-            model = _load_onnx(folder, scratch)
-        else:
-            model = _load(folder, self.device)
+        model = _load_onnx(folder, scratch) if self.backend == "onnx" else _load(folder, self.device)
         if not texts:
             return np.empty((0, model.get_embedding_dimension() or 0), dtype=np.float32)
         import torch
