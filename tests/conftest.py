@@ -18,7 +18,7 @@ from filelock import FileLock
 from hypothesis import HealthCheck, settings
 
 from processes import TWO_BY_TWO, run_fresh
-from ragauge.contract.protocols import Tools
+from ragauge.contract.protocols import Role, Tools
 from ragauge.store import Store
 from ragauge.texts.tokenizers import WordTokenizer
 from servers import postgres_server
@@ -68,7 +68,7 @@ class HashEmbedder:
 
     dimensions: int = 64
 
-    def embed(self, texts: Sequence[str], store: Store | None = None) -> np.ndarray:
+    def embed(self, texts: Sequence[str], role: Role = "passage", scratch: Path | None = None) -> np.ndarray:
         vectors = np.zeros((len(texts), self.dimensions), dtype=np.float32)
         for row, text in enumerate(texts):
             vectors[row, 0] = 1e-3  # an empty text has a direction, too

@@ -1,4 +1,4 @@
-"""A pipeline over three questions and four documents, its parts real and cheap."""
+"""A pipeline over three questions and four documents, its components real and cheap."""
 
 from __future__ import annotations
 
@@ -13,9 +13,11 @@ from ragauge.answering.answers import Extractive
 from ragauge.answering.judges import LexicalJudge
 from ragauge.contract.protocols import Embedder
 from ragauge.datasets import JsonlDataset
-from ragauge.experiment.pipeline import Parts, Pipeline
+from ragauge.experiment.pipeline import Pipeline
+from ragauge.experiment.stages import Components
 from ragauge.measures import Substring
 from ragauge.retrieval.chunkers import TokenChunker
+from ragauge.retrieval.rerankers import NoReranker
 from ragauge.retrieval.retrievers import Sim
 from ragauge.store import Store
 from ragauge.texts.tokenizers import WordTokenizer
@@ -71,16 +73,20 @@ class SmallPipelines:
             (folder / f"{name}.jsonl").write_text(lines, encoding="utf-8")
         return JsonlDataset(docs=folder / "docs.jsonl", topics=folder / "topics.jsonl")
 
-    def parts(self, docs: Sequence[Row] = DOCS, topics: Sequence[Row] = TOPICS, **others: Any) -> Parts:
-        """Real parts that need no model, but for the `others`."""
-        usual = Parts(
+    def components(
+        self, docs: Sequence[Row] = DOCS, topics: Sequence[Row] = TOPICS, **others: Any
+    ) -> Components:
+        """Real components that need no model, but for the `others`."""
+        usual = Components(
             dataset=self.source(docs, topics),
             chunker=TokenChunker(size=6, overlap=0),
             embedder=self.embedder,
             tokenizer=WordTokenizer(),
             retriever=Sim(top_k=3),
+            reranker=NoReranker(),
             measure=Substring(),
             llm=Extractive(threshold=-1.0),
+            answers={},
             judge=LexicalJudge(),
         )
         return dataclasses.replace(usual, **others)
@@ -92,6 +98,6 @@ class SmallPipelines:
         max_missing_share: float = 1.0,
         **others: Any,
     ) -> Pipeline:
-        """A pipeline of these parts; `docs` and `topics` replace the rows."""
+        """A pipeline of these components; `docs` and `topics` replace the rows."""
         store = Store(self.folder / "store")
-        return Pipeline(self.parts(**others), store, n_tokens, n_grid, max_missing_share)
+        return Pipeline(self.components(**others), store, n_tokens, n_grid, max_missing_share)

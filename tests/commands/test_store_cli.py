@@ -27,7 +27,7 @@ from ragauge.experiment import config
 from ragauge.experiment.job import JobFolder, execute
 from ragauge.store import KEY_FILE, Key, Store, _removal, file_sha256
 from ragauge.store._listing import describe, list_items, list_vectors, prefix_length, size_text
-from ragauge.store.vectors import _text_keys, _write_segment
+from ragauge.store.vectors import _text_keys, _write_segment, vectors_name
 from ragauge.track import LoggedRun, Reader, Tracker
 
 CONF = Path(__file__).resolve().parents[2] / "conf"
@@ -392,10 +392,9 @@ def test_days_that_are_none_are_refused(place: Place, capsys, days: str) -> None
 def test_vectors_go_only_when_asked_for_and_only_of_models_that_no_kept_entry_names(
     place: Place, capsys
 ) -> None:
-    digest = "ab" * 32
-    embedder = {"class": "E", "model": "mine", "digest": digest}
+    embedder = {"component": "E", "model": "mine"}
     Store(place.store).get(Key("index", 1, {"embedder": embedder}), write_text("one"))
-    used, old = (place.store / "vectors" / name for name in (digest[:32], "cd" * 16))
+    used, old = (place.store / "vectors" / name for name in (vectors_name(embedder), "cd" * 16))
     for folder in (used, old):
         write_vectors(folder, ["x", "y"])
         then = time.time() - 31 * DAY
@@ -407,7 +406,7 @@ def test_vectors_go_only_when_asked_for_and_only_of_models_that_no_kept_entry_na
     assert old.exists()
     assert place.command("gc", "--keep-days", "30", "--vectors") == 0
     out = capsys.readouterr().out
-    assert "of a model that made a kept entry: vectors/abab" in out
+    assert f"of a model that made a kept entry: vectors/{vectors_name(embedder)[:4]}" in out
     assert "of mine" in out
     assert used.exists()
     assert not old.exists()
@@ -584,12 +583,12 @@ def test_sizes_are_told_in_decimal_units(size: int, text: str) -> None:
 
 
 def test_what_made_an_entry_is_told_by_class_and_parameters() -> None:
-    embedder = {"class": "m.Embedder", "version": 1, "model": "mini", "digest": "ab" * 32, "device": None}
+    embedder = {"component": "m.Embedder", "version": 1, "model": "mini", "digest": "ab" * 32, "device": None}
     llm = {
-        "class": "m.Chat",
+        "component": "m.Chat",
         "version": 1,
         "prompt": "Answer\nthe  question " * 9,
-        "chat": {"class": "m.Api"},
+        "chat": {"component": "m.Api"},
     }
     assert describe({"embedder": embedder, "n_tokens": 5, "llm": llm}) == (
         "n_tokens=5, Chat(prompt=Answer the question Answer the …, Api), Embedder(model=mini)"

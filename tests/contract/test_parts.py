@@ -66,7 +66,7 @@ class Shortened(Plain):
 
 def test_class_version_and_fields() -> None:
     assert identity(Plain(size=64)) == {
-        "class": f"{HERE}Plain",
+        "component": f"{HERE}Plain",
         "version": 1,
         "size": 64,
         "share": 0.5,
@@ -74,7 +74,7 @@ def test_class_version_and_fields() -> None:
         "strict": True,
         **CODE,
     }
-    assert identity(Versioned()) == {"class": f"{HERE}Versioned", "version": 3, "size": 1, **CODE}
+    assert identity(Versioned()) == {"component": f"{HERE}Versioned", "version": 3, "size": 1, **CODE}
 
 
 def test_a_runtime_field_is_left_out_and_keeps_its_default() -> None:

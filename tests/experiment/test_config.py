@@ -13,7 +13,7 @@ from ragauge.contract import groups
 from ragauge.contract.errors import ConfigError
 from ragauge.contract.identity import identity
 from ragauge.experiment import config
-from ragauge.experiment.job import instantiate_parts
+from ragauge.experiment.job import instantiate_components
 from ragauge.store import canonical_json
 
 CONF = Path(__file__).resolve().parents[2] / "conf"
@@ -49,7 +49,7 @@ def test_every_option_composes_and_instantiates_and_has_an_identity(group: str, 
     config.check_values(cfg)
     OmegaConf.to_container(cfg, resolve=True)
     if group != "experiment":
-        part = getattr(instantiate_parts(cfg), group)
+        part = getattr(instantiate_components(cfg), group)
         if group not in ("embedder", "tokenizer", "dataset"):  # whose identity reads the model or has no path
             assert canonical_json(identity(part))
 

@@ -24,7 +24,7 @@ from ragauge.experiment.job import (
     JobFolder,
     check_gates,
     execute,
-    instantiate_parts,
+    instantiate_components,
     make_pipeline,
     run_name,
     write_json,
@@ -61,15 +61,15 @@ def record_of(path: Path) -> dict[str, Any]:
 
 
 def test_every_group_becomes_its_part(configure: Configure) -> None:
-    parts = instantiate_parts(configure("retriever=bm25", "retriever.top_k=7"))
-    assert identity(parts.retriever) == identity(BM25(top_k=7))
-    assert (parts.llm.kind, parts.judge.kind, parts.tokenizer.name) == ("none", "none", "words")
+    found = instantiate_components(configure("retriever=bm25", "retriever.top_k=7"))
+    assert identity(found.retriever) == identity(BM25(top_k=7))
+    assert (found.llm.kind, found.judge.kind, found.tokenizer.name) == ("none", "none", "words")
 
 
 def test_a_sample_is_no_part_of_the_judge(configure: Configure) -> None:
     some = configure("judge=lexical", "judge.sample=20")
-    assert identity(instantiate_parts(some).judge) == identity(
-        instantiate_parts(configure("judge=lexical")).judge
+    assert identity(instantiate_components(some).judge) == identity(
+        instantiate_components(configure("judge=lexical")).judge
     )
     assert make_pipeline(some, folder_of(Path("unused"))).sample == Sample(20, "uniform", 0)
     assert make_pipeline(configure("judge=lexical"), folder_of(Path("unused"))).sample is None
@@ -83,7 +83,7 @@ def test_a_sample_by_prediction_needs_a_predictor(configure: Configure) -> None:
 
 def test_the_config_error_of_a_part_comes_as_it_is(configure: Configure) -> None:
     with pytest.raises(ConfigError) as caught:
-        instantiate_parts(configure("retriever=bm25", "retriever.top_k=0"))
+        instantiate_components(configure("retriever=bm25", "retriever.top_k=0"))
     assert str(caught.value) == "retriever.top_k=0: must be an integer of at least 1"
     assert caught.value.__cause__ is None
 
@@ -98,19 +98,19 @@ def test_the_config_error_of_a_part_comes_as_it_is(configure: Configure) -> None
 )
 def test_any_other_error_names_its_group(configure: Configure, overrides: list[str], message: str) -> None:
     with pytest.raises(ConfigError, match=message):
-        instantiate_parts(configure(*overrides))
+        instantiate_components(configure(*overrides))
 
 
 def test_chat_models_of_a_sweep_spend_together_unless_told_otherwise(configure: Configure) -> None:
     cfg = configure("llm=ollama", "judge=ollama", "judge.budget=mine")
-    parts = instantiate_parts(cfg, "the-sweep")
-    assert isinstance(parts.llm, ChatGenerator)
-    assert isinstance(parts.judge, ChatJudge)
-    assert (parts.llm.budget, parts.judge.budget) == ("the-sweep", "mine")
-    alone = instantiate_parts(cfg)
+    found = instantiate_components(cfg, "the-sweep")
+    assert isinstance(found.llm, ChatGenerator)
+    assert isinstance(found.judge, ChatJudge)
+    assert (found.llm.budget, found.judge.budget) == ("the-sweep", "mine")
+    alone = instantiate_components(cfg)
     assert isinstance(alone.llm, ChatGenerator)
     assert alone.llm.budget is None
-    assert identity(alone.llm) == identity(parts.llm)
+    assert identity(alone.llm) == identity(found.llm)
 
 
 @pytest.mark.parametrize("installed", [True, False])

@@ -37,7 +37,7 @@ def test_one_call_a_topic_for_llm_and_judge_with_tokens_and_money(small: SmallPi
     job = small(llm=llm(), judge=judge())
     found = needs(job)
     assert set(found) == {"llm", "judge"}
-    prompts = llm().prompts(job.dataset.frame("topics"), job.contexts)
+    prompts = llm().prompts(job.frame("topics"), job.contexts)
     assert found["llm"]["calls"] == 3
     assert found["llm"]["calls_cached"] == 0
     assert found["llm"]["prompt_tokens"] == sum(-(-len(prompt) // 4) for prompt in prompts)

@@ -21,9 +21,11 @@ from ragauge.answering.judges import LexicalJudge, NoJudge
 from ragauge.contract import frames
 from ragauge.contract.errors import ConfigError, DataError, MissingError
 from ragauge.contract.identity import runtime
-from ragauge.contract.protocols import ChatModel, Dataset, Reply, Tools
-from ragauge.experiment import pipeline
-from ragauge.experiment.pipeline import Pipeline, Sample, file_digest
+from ragauge.contract.protocols import ChatModel, Dataset, Reply, Role, Tools
+from ragauge.experiment import pipeline, stages
+from ragauge.experiment.pipeline import Pipeline
+from ragauge.experiment.sample import Sample
+from ragauge.experiment.stages import file_digest
 from ragauge.measures import Words, rankings
 from ragauge.retrieval.chunkers import NoChunker, TokenChunker
 from ragauge.retrieval.retrievers import BM25, NoRetrieval, Sim
@@ -34,8 +36,8 @@ STAGES = ("dataset", "chunks", "index", "run", "context", "scores", "answers", "
 
 def made(of: Pipeline) -> set[str]:
     """Runs every stage; those that were not in the store."""
-    assert len(of.outcomes) == len(of.dataset.frame("topics"))
-    assert len(of.classics.frame("classics")) == len(rankings.CLASSICS)
+    assert len(of.outcomes) == len(of.frame("topics"))
+    assert len(of.frame("classics")) == len(rankings.CLASSICS)
     return set(of.made)
 
 
@@ -55,8 +57,8 @@ class BatchedEmbedder:
     inner: Any
     batch_size: int = runtime(8)
 
-    def embed(self, texts: Sequence[str], store: Any = None) -> np.ndarray:
-        vectors: np.ndarray = self.inner.embed(texts, store)
+    def embed(self, texts: Sequence[str], role: Role = "passage", scratch: Path | None = None) -> np.ndarray:
+        vectors: np.ndarray = self.inner.embed(texts, role, scratch)
         return vectors
 
 
@@ -168,24 +170,24 @@ def test_every_stage_is_made_once_and_read_by_a_second_pipeline(small: SmallPipe
     assert made(second) == set(second.store.made) == set()
     assert set(first.seconds) == set(second.seconds) == set(STAGES)
     for stage in STAGES[:6]:
-        entries = [getattr(p, stage) for p in (first, second)]
+        entries = [p.entry(stage) for p in (first, second)]
         assert entries[0].digest == entries[1].digest
         for name in entries[0].manifest["frames"]:
             pd.testing.assert_frame_equal(entries[0].frame(name), entries[1].frame(name))
     pd.testing.assert_frame_equal(first.outcomes, second.outcomes)
     for name in ("answers", "verdicts", "contexts"):
-        frames.check(name, getattr(second, name))
+        frames.check(name, second.frame(name))
 
 
 def test_the_numbers_of_a_small_job_by_hand(small: SmallPipelines) -> None:
     job = small(n_tokens=4, n_grid=(2,))
     assert job.grid == [2, 4]
     # The chunks of d1 are its two sentences, but for the tokens that 6 leave over.
-    chunks = job.chunks.frame("chunks")
+    chunks = job.frame("chunks")
     assert chunks["text"].head(2).tolist() == ["Anna built the tower. It", "stands high above Graz."]
     # q1's best chunk has the evidence in 5 tokens, of which the full stop is cut.
     assert job.contexts["text"][0] == "Anna built the tower"
-    scores = job.scores.frame("scores").set_index(["qid", "n_tokens"])["value"]
+    scores = job.frame("scores").set_index(["qid", "n_tokens"])["value"]
     assert scores["q1", 4] == pytest.approx(len("Anna built the tower") / len("Anna built the tower."))
     assert scores["q1", 2] == pytest.approx(len("Anna built") / len("Anna built the tower."))
     outcomes = job.outcomes.set_index("qid")
@@ -297,7 +299,7 @@ def test_a_part_that_uses_an_unknown_model_is_an_error(small: SmallPipelines) ->
         uses: ClassVar[frozenset[str]] = frozenset({"oracle"})
 
     with pytest.raises(TypeError, match=r"uses \['oracle'\]; shared models are \['chat', 'embedder'"):
-        _ = small(chunker=Odd()).chunks
+        _ = small(chunker=Odd()).frame("chunks")
 
 
 def test_a_dataset_without_topics_is_refused(small: SmallPipelines) -> None:
@@ -315,12 +317,12 @@ def test_a_dataset_without_topics_is_refused(small: SmallPipelines) -> None:
             return replace(data, topics=data.topics[:0])
 
     with pytest.raises(ConfigError, match="dataset empty: no topic is left"):
-        _ = small(dataset=Empty()).dataset
+        _ = small(dataset=Empty()).frame("topics")
 
 
 def test_skipped_rows_are_kept_with_their_reasons(small: SmallPipelines) -> None:
     source = replace(small.source(topics=replaced(TOPICS, 1, answer="")), on_error="skip")
-    skipped = small(dataset=source).dataset.frame("skipped")["skipped"].tolist()
+    skipped = small(dataset=source).frame("skipped")["skipped"].tolist()
     assert len(skipped) == 1
     assert "'q2'" in skipped[0]
     assert "reference answer is empty" in skipped[0]
@@ -330,9 +332,9 @@ def test_a_changed_file_has_another_digest_and_an_unchanged_one_is_read_once(tmp
     file = tmp_path / "docs.jsonl"
     file.write_text("one")
     assert file_digest(file) == hashlib.sha256(b"one").hexdigest()
-    hits = pipeline._file_digest.cache_info().hits
+    hits = stages._file_digest.cache_info().hits
     assert file_digest(file) == hashlib.sha256(b"one").hexdigest()
-    assert pipeline._file_digest.cache_info().hits == hits + 1
+    assert stages._file_digest.cache_info().hits == hits + 1
     file.write_text("two")  # of the same size
     os.utime(file, ns=(1, 1))
     assert file_digest(file) == hashlib.sha256(b"two").hexdigest()
@@ -483,7 +485,7 @@ def test_outcomes_are_joined_by_topic_and_not_by_position(small: SmallPipelines)
     assert job.answers["qid"].tolist() == ["q3", "q2", "q1"]
     outcomes = job.outcomes
     assert outcomes["qid"].tolist() == ["q1", "q2", "q3"]
-    scores = job.scores.frame("scores").query("n_tokens == 8").set_index("qid")["value"]
+    scores = job.frame("scores").query("n_tokens == 8").set_index("qid")["value"]
     contexts = job.contexts.set_index("qid")["text"]
     for row in outcomes.itertuples():
         assert row.answer == f"{row.qid} has {contexts[row.qid]}"
@@ -495,8 +497,8 @@ def test_outcomes_are_joined_by_topic_and_not_by_position(small: SmallPipelines)
 
 def test_topics_without_hits_score_0_and_stay(small: SmallPipelines) -> None:
     job = small(topics=replaced(TOPICS, 1, query="???"))
-    assert set(job.run.frame("run")["qid"]) == {"q1", "q3"}
-    scores = job.scores.frame("scores")
+    assert set(job.frame("run")["qid"]) == {"q1", "q3"}
+    scores = job.frame("scores")
     assert scores.groupby("qid")["value"].max()["q2"] == 0
     assert scores.groupby("n_tokens").size().to_dict() == {4: 3, 8: 3, 16: 3}
     outcomes = job.outcomes.set_index("qid")
@@ -504,7 +506,7 @@ def test_topics_without_hits_score_0_and_stay(small: SmallPipelines) -> None:
     assert outcomes.loc["q2", "answer"] == LACK_OF_INFORMATION
     assert outcomes.loc["q2", "label"] == 1
     # The mean over three topics, of which two have their document at rank 1.
-    classics = job.classics.frame("classics").set_index("metric")["value"]
+    classics = job.frame("classics").set_index("metric")["value"]
     assert classics["p_at_1"] == pytest.approx(2 / 3)
 
 
@@ -512,12 +514,12 @@ def test_no_retrieval_scores_0_everywhere(small: SmallPipelines) -> None:
     job = small(retriever=NoRetrieval())
     assert job.outcomes["ir_score"].tolist() == [0, 0, 0]
     assert job.contexts["text"].tolist() == [""] * 3
-    assert not job.classics.frame("classics")["value"].any()
+    assert not job.frame("classics")["value"].any()
 
 
 def test_evidence_without_documents_leaves_the_document_measures_out(small: SmallPipelines) -> None:
     job = small(topics=[{**t, "evidence": [p["text"] for p in t["evidence"]]} for t in TOPICS])
-    assert job.classics.frame("classics").empty
+    assert job.frame("classics").empty
     assert job.outcomes["ir_score"].max() > 0
 
 
@@ -529,25 +531,25 @@ def test_a_run_with_failed_queries_is_kept_aside_and_asked_for_again(small: Smal
     part = FakeQueries(origins=("llm", "question", "llm"), asked=asked)
     first, second = small(retriever=part), small(retriever=part)
     assert first.outcomes["ir_score"][0] > 0
-    assert first.run.made
-    assert second.run.made
+    assert first.entry("run").made
+    assert second.entry("run").made
     assert asked == ["q1", "q2", "q3"] * 2
-    assert "incomplete" in first.run.manifest["params"]
-    assert first.run.digest != second.run.digest
+    assert "incomplete" in first.entry("run").manifest["params"]
+    assert first.entry("run").digest != second.entry("run").digest
     # Both are entries of the store: what was logged of a run can be read again.
-    assert all(p.store.find(p.run.key) is not None for p in (first, second))
+    assert all(p.store.find(p.entry("run").key) is not None for p in (first, second))
 
     third = small(retriever=replace(part, origins=("llm",) * 3))
-    assert third.run.made
-    assert "incomplete" not in third.run.manifest["params"]
-    assert not small(retriever=part).run.made
+    assert third.entry("run").made
+    assert "incomplete" not in third.entry("run").manifest["params"]
+    assert not small(retriever=part).entry("run").made
     assert len(asked) == 9
 
 
 def test_a_run_whose_queries_are_made_by_rules_is_stored(small: SmallPipelines) -> None:
     part = FakeQueries(origins=("rules",) * 3, asked=[])
-    assert small(retriever=part).run.made
-    assert not small(retriever=part).run.made
+    assert small(retriever=part).entry("run").made
+    assert not small(retriever=part).entry("run").made
 
 
 # --- seconds ----------------------------------------------------------------------------------------------
@@ -591,7 +593,7 @@ def test_a_stage_that_fails_leaves_its_time_and_no_entry(small: SmallPipelines) 
 
     job = small(chunker=Broken())
     with pytest.raises(DataError, match="no chunks"):
-        _ = job.run
+        _ = job.entry("run")
     assert set(job.seconds) == {"dataset", "chunks"}
     assert job.made == ["dataset"]
     assert not (job.store.root / "chunks").exists()
@@ -610,12 +612,12 @@ def test_keys_say_in_clear_what_was_hashed_and_name_no_path(small: SmallPipeline
 
 def test_features_are_known_before_any_llm_is_asked(small: SmallPipelines) -> None:
     pipeline = small(n_tokens=8)
-    features = pipeline.features.set_index("qid")
+    features = pipeline.retrieved.set_index("qid")
     contexts = pipeline.contexts.set_index("qid")["text"]
-    parts = pipeline.scores.frame("part_scores").query("n_tokens == 8").groupby("qid")["value"]
-    run = pipeline.run.frame("run").set_index(["qid", "rank"])["score"]
-    assert set(features.index) == set(pipeline.dataset.frame("topics")["qid"])
-    for topic in pipeline.dataset.frame("topics").itertuples():
+    parts = pipeline.frame("part_scores").query("n_tokens == 8").groupby("qid")["value"]
+    run = pipeline.frame("run").set_index(["qid", "rank"])["score"]
+    assert set(features.index) == set(pipeline.frame("topics")["qid"])
+    for topic in pipeline.frame("topics").itertuples():
         row = features.loc[topic.qid]
         assert row["evidence_best"] == parts.max()[topic.qid]
         assert row["evidence_worst"] == parts.min()[topic.qid]
@@ -628,9 +630,9 @@ def test_answers_that_lose_a_topic_are_an_error(
     small: SmallPipelines, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     pipeline = small()
-    whole = type(pipeline.parts.llm).answer
+    whole = type(pipeline.components.llm).answer
     monkeypatch.setattr(
-        type(pipeline.parts.llm), "answer", lambda self, *arguments: whole(self, *arguments).iloc[1:]
+        type(pipeline.components.llm), "answer", lambda self, *arguments: whole(self, *arguments).iloc[1:]
     )
     with pytest.raises(DataError, match=r"answers frame: 1 topic\(s\) missing or unknown, such as 'q1'"):
         _ = pipeline.answers

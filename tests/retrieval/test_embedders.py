@@ -16,9 +16,8 @@ import pytest
 
 from ragauge.contract.errors import ConfigError
 from ragauge.contract.identity import identity
+from ragauge.retrieval.embedders import CachedEmbedder, SentenceTransformerEmbedder
 from ragauge.retrieval.embedders import onnx as onnx_backend
-from ragauge.retrieval.embedders import sentence_transformers as embedders
-from ragauge.retrieval.embedders.sentence_transformers import SentenceTransformerEmbedder
 from ragauge.store import Store
 from ragauge.store import vectors as vectors_on_disk
 from ragauge.texts.model_files import model_path
@@ -72,7 +71,7 @@ def encoder(monkeypatch: pytest.MonkeyPatch) -> Encoder:
 @pytest.fixture
 def embed(model: Path, encoder: Encoder, store: Store) -> Callable[[Sequence[str]], np.ndarray]:
     def embed(texts: Sequence[str]) -> np.ndarray:
-        vectors = SentenceTransformerEmbedder(str(model)).embed(texts, store)
+        vectors = CachedEmbedder(SentenceTransformerEmbedder(str(model)), store.root).embed(texts)
         before = len(encoder.asked)
         expected = encoder(texts)
         del encoder.asked[before:]
@@ -106,7 +105,7 @@ def test_without_a_store_nothing_is_kept(model: Path, encoder: Encoder, store: S
 
 def test_no_texts(model: Path, encoder: Encoder, store: Store) -> None:
     embedder = SentenceTransformerEmbedder(str(model))
-    assert embedder.embed([]).shape == embedder.embed([], store).shape == (0, 8)
+    assert CachedEmbedder(embedder, store.root).embed([]).shape == embedder.embed([]).shape == (0, 8)
 
 
 def test_vectors_of_another_model_are_not_read(
@@ -116,14 +115,14 @@ def test_vectors_of_another_model_are_not_read(
     other = model.with_name("other")
     shutil.copytree(model, other)
     (other / "model.safetensors").write_bytes(b"other weights")
-    SentenceTransformerEmbedder(str(other)).embed(["a"], store)
+    CachedEmbedder(SentenceTransformerEmbedder(str(other)), store.root).embed(["a"])
     assert encoder.asked == ["a", "a"]
 
 
 def test_kill_loses_the_slice_at_hand_only(
     embed: Any, encoder: Encoder, model: Path, store: Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(embedders, "_SLICE", 10)
+    monkeypatch.setattr(vectors_on_disk, "_SLICE", 10)
     texts = [f"text {i:02}" for i in range(35)]
     with monkeypatch.context() as patch:
 
@@ -134,7 +133,7 @@ def test_kill_loses_the_slice_at_hand_only(
 
         patch.setattr(SentenceTransformerEmbedder, "_encode", killed_at_the_third)
         with pytest.raises(KeyboardInterrupt):
-            SentenceTransformerEmbedder(str(model)).embed(texts, store)
+            CachedEmbedder(SentenceTransformerEmbedder(str(model)), store.root).embed(texts)
     assert len(segments(store)) == 2
     embed(texts)
     assert sorted(encoder.asked) == texts
@@ -198,7 +197,10 @@ def test_two_at_once_embed_each_text_once(model: Path, encoder: Encoder, store: 
     texts = [f"text {i}" for i in range(50)]
     with ThreadPoolExecutor(4) as pool:
         results = list(
-            pool.map(lambda _: SentenceTransformerEmbedder(str(model)).embed(texts, store), range(4))
+            pool.map(
+                lambda _: CachedEmbedder(SentenceTransformerEmbedder(str(model)), store.root).embed(texts),
+                range(4),
+            )
         )
     assert sorted(encoder.asked) == sorted(texts)
     assert all((result == results[0]).all() for result in results)
@@ -228,6 +230,11 @@ def test_identity_follows_name_and_content_not_the_path(model: Path, tmp_path: P
         SentenceTransformerEmbedder(str(elsewhere), batch_size=1, device="cpu", threads=1)
     )
     assert str(tmp_path) not in str(here)
+    assert identity(SentenceTransformerEmbedder(str(model), device="cuda:1")) == {
+        **here,
+        "device": "cuda",
+        "backend": "torch",
+    }
     changed = tmp_path / "changed" / "tiny"
     shutil.copytree(model, changed)
     (changed / "1_Pooling" / "config.json").write_text('{"mean": false}')
@@ -254,18 +261,18 @@ def test_backend_is_part_of_the_identity_and_of_where_vectors_lie(
     by_torch, by_onnx = (SentenceTransformerEmbedder(str(model), backend=name) for name in ("torch", "onnx"))
     assert identity(by_torch)["backend"] == "torch"
     assert identity(by_onnx) == {**identity(by_torch), "backend": "onnx"}
-    by_torch.embed(["a"], store)
-    by_onnx.embed(["a"], store)
+    CachedEmbedder(by_torch, store.root).embed(["a"])
+    CachedEmbedder(by_onnx, store.root).embed(["a"])
     assert encoder.asked == ["a", "a"]
-    assert {path.parent.name.rpartition("-")[2] for path in segments(store)} == {"torch", "onnx"}
+    assert len({path.parent.name for path in segments(store)}) == 2
 
 
 @pytest.mark.parametrize(
     ("installed", "device", "settled"),
-    [(True, None, "onnx"), (True, "cpu", "onnx"), (True, "cuda:1", "torch"), (False, None, "torch")],
+    [(True, "cpu", "onnx"), (True, "cuda:1", "torch"), (False, "cpu", "torch")],
 )
 def test_auto_is_onnx_where_it_can_be(
-    monkeypatch: pytest.MonkeyPatch, installed: bool, device: str | None, settled: str
+    monkeypatch: pytest.MonkeyPatch, installed: bool, device: str, settled: str
 ) -> None:
     monkeypatch.setattr(onnx_backend, "installed", lambda: installed)
     assert SentenceTransformerEmbedder(device=device).backend == settled
@@ -274,7 +281,7 @@ def test_auto_is_onnx_where_it_can_be(
 def test_backend_that_cannot_be_had_says_what_to_do(monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(ConfigError, match=r"^embedder\.backend='tf': allowed are auto, torch, onnx$"):
         SentenceTransformerEmbedder(backend="tf")
-    with pytest.raises(ConfigError, match=r"^embedder\.device=cuda: .* allowed are null and cpu"):
+    with pytest.raises(ConfigError, match=r"^embedder\.device=cuda: .* onnx runs on the CPU"):
         SentenceTransformerEmbedder(backend="onnx", device="cuda")
     monkeypatch.setattr(onnx_backend, "installed", lambda: False)
     with pytest.raises(ConfigError, match=r"^embedder\.backend=onnx .*pip install 'ragauge\[onnx\]'"):
@@ -294,13 +301,18 @@ def test_carried_model_embeds_and_batches_do_not_matter(store: Store, backend: s
     other = Store(store.root.with_name("other"))
     texts = ["The Rhine rises in Switzerland.", "A river of the Alps.", "", "word " * 400, "日本", "\ud800"]
     texts += [f"Sentence number {i} " + "and more " * i for i in range(40)]
-    vectors = SentenceTransformerEmbedder(backend=backend).embed(texts, store)
+    vectors = CachedEmbedder(SentenceTransformerEmbedder(backend=backend), store.root).embed(texts)
     assert vectors.shape == (len(texts), 384)
     np.testing.assert_allclose(np.linalg.norm(vectors, axis=1), 1, atol=1e-6)
     assert vectors[0] @ vectors[1] > 0.4 > vectors[0] @ vectors[10]
-    alone = SentenceTransformerEmbedder(backend=backend, batch_size=1).embed(texts[::-1], other)[::-1]
+    alone = CachedEmbedder(SentenceTransformerEmbedder(backend=backend, batch_size=1), other.root).embed(
+        texts[::-1]
+    )[::-1]
     np.testing.assert_allclose(alone, vectors, atol=2e-6)
-    assert SentenceTransformerEmbedder(backend=backend).embed([], store).shape == (0, 384)
+    assert CachedEmbedder(SentenceTransformerEmbedder(backend=backend), store.root).embed([]).shape == (
+        0,
+        384,
+    )
 
 
 @needs_model
@@ -312,11 +324,11 @@ def test_folder_that_is_no_sentence_transformers_model(model: Path) -> None:
 
 @needs_model
 def test_torch_is_not_imported_where_all_vectors_are_there(store: Store, encoder: Encoder) -> None:
-    SentenceTransformerEmbedder().embed(["a", "b"], store)
+    CachedEmbedder(SentenceTransformerEmbedder(), store.root).embed(["a", "b"])
     code = (
-        "import sys; from pathlib import Path; from ragauge.store import Store;"
-        "from ragauge.retrieval.embedders.sentence_transformers import SentenceTransformerEmbedder as E;"
-        f"E().embed(['b', 'a'], Store(Path({str(store.root)!r})));"
+        "import sys; from pathlib import Path;"
+        "from ragauge.retrieval.embedders import CachedEmbedder, SentenceTransformerEmbedder as E;"
+        f"CachedEmbedder(E(), Path({str(store.root)!r})).embed(['b', 'a']);"
         "bad = {'torch', 'transformers', 'sentence_transformers', 'onnxruntime', 'onnx'} & set(sys.modules);"
         "assert not bad, bad"
     )

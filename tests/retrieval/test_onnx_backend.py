@@ -12,9 +12,9 @@ import pytest
 
 from ragauge.contract.errors import ConfigError
 from ragauge.datasets import SampleDataset
+from ragauge.retrieval.embedders import CachedEmbedder, SentenceTransformerEmbedder
 from ragauge.retrieval.embedders import onnx as onnx_backend
 from ragauge.retrieval.embedders import sentence_transformers as embedders
-from ragauge.retrieval.embedders.sentence_transformers import SentenceTransformerEmbedder
 from ragauge.store import Store
 from ragauge.texts.model_files import model_path
 
@@ -116,7 +116,7 @@ def test_the_default_model_gives_torch_s_vectors_and_rankings(store: Store) -> N
     data = SampleDataset().load()
     docs, queries = data.docs["text"].tolist(), data.topics["query"].tolist()
     by_torch = SentenceTransformerEmbedder(backend="torch", device="cpu").embed(docs + queries)
-    by_onnx = SentenceTransformerEmbedder(backend="onnx").embed(docs + queries, store)
+    by_onnx = CachedEmbedder(SentenceTransformerEmbedder(backend="onnx"), store.root).embed(docs + queries)
     assert np.abs(by_onnx - by_torch).max() < 1e-5
     tops = [
         np.argsort(-(v[len(docs) :] @ v[: len(docs)].T), axis=1, kind="stable")[:, :10]
@@ -140,7 +140,7 @@ def test_other_models_give_torch_s_vectors(
 ) -> None:
     model = build(architecture, pooling)
     by_torch = SentenceTransformerEmbedder(model, backend="torch", device="cpu").embed(TEXTS)
-    by_onnx = SentenceTransformerEmbedder(model, backend="onnx").embed(TEXTS, store)
+    by_onnx = CachedEmbedder(SentenceTransformerEmbedder(model, backend="onnx"), store.root).embed(TEXTS)
     assert np.abs(by_onnx - by_torch).max() < 1e-5
     assert np.abs(by_torch[0] - by_torch[5]).max() > 1e-3
 
@@ -153,7 +153,7 @@ def test_prompts_are_those_of_the_model(build: Callable[..., str], store: Store)
     model.save(folder)
     prompted = model.encode(TEXTS, normalize_embeddings=True)
     assert np.abs(prompted - model.encode(TEXTS, prompt="", normalize_embeddings=True)).max() > 1e-3
-    by_onnx = SentenceTransformerEmbedder(folder, backend="onnx").embed(TEXTS, store)
+    by_onnx = CachedEmbedder(SentenceTransformerEmbedder(folder, backend="onnx"), store.root).embed(TEXTS)
     assert np.abs(by_onnx - prompted).max() < 1e-5
 
 
@@ -183,9 +183,9 @@ def test_a_model_is_exported_once(
         onnx_backend, "export_transformer", lambda part, file: (exported.append(file), export(part, file))
     )
     embedder = SentenceTransformerEmbedder(build(), backend="onnx")
-    first = embedder.embed(TEXTS, store)
+    first = CachedEmbedder(embedder, store.root).embed(TEXTS)
     embedders._load_onnx.cache_clear()  # another process
-    again = embedder.embed([*TEXTS, "one more"], store)
+    again = CachedEmbedder(embedder, store.root).embed([*TEXTS, "one more"])
     assert len(exported) == 1
     assert len(list((store.root / "onnx").glob("*/model.onnx"))) == 1
     np.testing.assert_array_equal(again[:-1], first)
@@ -214,7 +214,7 @@ def test_an_export_that_gives_other_vectors_is_refused(
 
     monkeypatch.setattr(onnx_backend, "export_transformer", wrong)
     with pytest.raises(ConfigError, match=r"other vectors than torch \(by .*\)\. embedder\.backend=torch"):
-        SentenceTransformerEmbedder(build(), backend="onnx").embed(TEXTS, store)
+        CachedEmbedder(SentenceTransformerEmbedder(build(), backend="onnx"), store.root).embed(TEXTS)
     assert not list((store.root / "onnx").glob("*"))
 
 
@@ -222,4 +222,6 @@ def test_weights_of_half_precision_are_refused(build: Callable[..., str], store:
     with pytest.raises(
         ConfigError, match=r"cannot run .*bfloat16, not torch.float32\. embedder\.backend=torch"
     ):
-        SentenceTransformerEmbedder(build(dtype="bfloat16"), backend="onnx").embed(TEXTS, store)
+        CachedEmbedder(
+            SentenceTransformerEmbedder(build(dtype="bfloat16"), backend="onnx"), store.root
+        ).embed(TEXTS)

@@ -37,6 +37,7 @@ class ChatGenerator(ChatLLM):
         of a .txt file; null for the shipped one.
     """
 
+    component: ClassVar[str] = "chat"
     kind: ClassVar[str] = "chat"
     uses: ClassVar[frozenset[str]] = frozenset()
 
@@ -91,6 +92,7 @@ class Extractive:
         answer is LACK_OF_INFORMATION, and so it is for a context without text.
     """
 
+    component: ClassVar[str] = "extractive"
     kind: ClassVar[str] = "embedded"
     uses: ClassVar[frozenset[str]] = frozenset({"embedder"})
 
@@ -108,12 +110,14 @@ class Extractive:
         queries = _queries(topics, contexts)
         sentences = {text: _sentences(text) for text in contexts["text"].unique()}
         of_rows = [sentences[text] for text in contexts["text"]]
-        texts = list(dict.fromkeys([*queries, *(s for found in sentences.values() for s in found)]))
+        asked = list(dict.fromkeys(queries))
+        texts = list(dict.fromkeys(s for found in sentences.values() for s in found))
         number = {text: i for i, text in enumerate(texts)}
-        vectors = tools.embedder.embed(texts, tools.store)
+        number_asked = {text: i for i, text in enumerate(asked, len(texts))}
+        vectors = np.concatenate([tools.embedder.embed(texts), tools.embedder.embed(asked, "query")])
         row = np.repeat(np.arange(len(of_rows)), [len(found) for found in of_rows])
         sentence = np.array([number[s] for found in of_rows for s in found], dtype=np.int64)
-        query = np.array([number[q] for q in queries], dtype=np.int64)[row]
+        query = np.array([number_asked[q] for q in queries], dtype=np.int64)[row]
         best = _best(row, _cosines(vectors, sentence, query), self.n_sentences, self.threshold)
         chosen: list[list[str]] = [[] for _ in of_rows]
         for i in best:
@@ -125,6 +129,7 @@ class Extractive:
 class NoLLM:
     """No answers: retrieval alone is measured."""
 
+    component: ClassVar[str] = "none"
     kind: ClassVar[str] = "none"
     uses: ClassVar[frozenset[str]] = frozenset()
 

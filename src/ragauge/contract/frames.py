@@ -16,15 +16,15 @@ import pandas as pd
 
 from ragauge.contract.errors import DataError
 
-Kind = Literal["str", "str?", "int", "float", "bool", "label", "list"]
+Kind = Literal["str", "str?", "int", "float", "float?", "bool", "label", "list"]
 
 
 @dataclass(frozen=True)
 class Schema:
     """A frame's key columns and all of its columns with their kinds.
 
-    Kinds: `str` (no nulls), `str?` (nulls allowed), `int`, `float` (finite), `bool`, `label` (1..5 or
-    missing), `list` (one list a row).
+    Kinds: `str` (no nulls), `str?` (nulls allowed), `int`, `float` (finite), `float?` (finite or missing),
+    `bool`, `label` (1..5 or missing), `list` (one list a row).
     """
 
     key: tuple[str, ...]
@@ -73,6 +73,11 @@ SCHEMAS: Mapping[str, Schema] = {
             "cached": "bool",
         },
     ),
+    # value is missing where there is no answer, or it could not be measured: status says why.
+    "answer_values": Schema(
+        ("qid", "n_tokens", "measure"),
+        {"qid": "str", "n_tokens": "int", "measure": "str", "value": "float?", "status": "str"},
+    ),
     # label is missing and status is not "ok" where no verdict could be read; raw keeps the reply.
     "verdicts": Schema(
         ("qid", "n_tokens"),
@@ -91,7 +96,11 @@ SCHEMAS: Mapping[str, Schema] = {
     ),
 }
 
-_EXPECTED: Mapping[Kind, str] = {"label": "a judge class 1..5 or nothing", "float": "a finite number"}
+_EXPECTED: Mapping[Kind, str] = {
+    "label": "a judge class 1..5 or nothing",
+    "float": "a finite number",
+    "float?": "a finite number or nothing",
+}
 
 JUDGE_CLASSES: Mapping[int, str] = {
     1: "lack of information",
@@ -134,7 +143,7 @@ def _problem(values: pd.Series, kind: Kind) -> tuple[int, str] | None:
     if len(values) == 0:
         return None
     null = values.isna().to_numpy()
-    if null.any() and kind not in ("str?", "label", "list"):
+    if null.any() and kind not in ("str?", "float?", "label", "list"):
         return int(np.flatnonzero(null)[0]), f"no value; expected {kind}"
     if kind in ("str", "str?"):
         if pd.api.types.is_string_dtype(values.dtype) and values.dtype != object:
@@ -144,10 +153,10 @@ def _problem(values: pd.Series, kind: Kind) -> tuple[int, str] | None:
         wrong = np.full(len(values), not pd.api.types.is_integer_dtype(values.dtype))
     elif kind == "bool":
         wrong = np.full(len(values), not pd.api.types.is_bool_dtype(values.dtype))
-    elif kind == "float":
+    elif kind in ("float", "float?"):
         if not pd.api.types.is_numeric_dtype(values.dtype):
             return 0, f"{values.iloc[0]!r} is not a number"
-        wrong = ~np.isfinite(values.to_numpy(dtype=float))
+        wrong = ~(null | np.isfinite(values.to_numpy(dtype=float, na_value=np.nan)))
     elif kind == "label":
         wrong = ~(null | values.isin(list(JUDGE_CLASSES)).to_numpy())
     else:
@@ -163,8 +172,8 @@ def _problem(values: pd.Series, kind: Kind) -> tuple[int, str] | None:
 def empty(name: str) -> pd.DataFrame:
     """A frame of the schema `name` with no rows and the right dtypes."""
     dtypes = {
-        "str": "str", "str?": "str", "int": "int64", "float": "float64", "bool": "bool", "label": "Int8",
-        "list": "object",
+        "str": "str", "str?": "str", "int": "int64", "float": "float64", "float?": "float64", "bool": "bool",
+        "label": "Int8", "list": "object",
     }  # fmt: skip
     return pd.DataFrame({c: pd.Series(dtype=dtypes[k]) for c, k in SCHEMAS[name].columns.items()})
 

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-GROUPS = ("dataset", "chunker", "embedder", "tokenizer", "retriever", "measure", "llm", "judge")
-
+# Of each one option is chosen. `answers` is a group, too, of which any number is chosen.
+GROUPS = (
+    "dataset", "chunker", "embedder", "tokenizer", "retriever", "reranker", "measure", "llm", "judge",
+)  # fmt: skip
+ANSWERS = "answers"
 
 FEATURES = ("ir_score", "evidence_best", "evidence_worst", "answer_in_context", "n_used", "score_gap")

@@ -2,60 +2,68 @@
 
 A component is a frozen dataclass whose fields are its config keys. Fields made with `runtime()` change how
 the work is done, not what comes out (paths, threads, batch sizes, retries); they stay out of the identity.
+A component of ragauge says its name in the class variable `component` ("bm25"), so that its stored results
+are found again when the class moves to another module. A class without a name of its own is known by its
+dotted path.
 """
 
 from __future__ import annotations
 
 import dataclasses
 from collections.abc import Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from ragauge.contract.fingerprint import code_digests
 
-if TYPE_CHECKING:
-    pass
-
 
 def runtime(default: Any) -> Any:
-    """A dataclass field that does not change the part's output."""
+    """A dataclass field that does not change the component's output."""
     return dataclasses.field(default=default, metadata={"runtime": True})
 
 
-def identity(part: Any) -> dict[str, Any]:
-    """What can change the part's output, as JSON values: class, version, all but runtime fields, and code.
+def identity(component: Any) -> dict[str, Any]:
+    """What can change the component's output, as JSON values: name, version, fields that count, and code.
 
-    A part that is no dataclass (one wrapped from another library) has its own `identity()` method.
+    A component that is no dataclass (one wrapped from another library) has its own `identity()` method.
     Raises TypeError where there is neither.
     """
-    own = getattr(part, "identity", None)
+    own = getattr(component, "identity", None)
     if callable(own):
-        return {**own(), **code_of(part)}
-    if not dataclasses.is_dataclass(part) or isinstance(part, type):
-        raise TypeError(f"{type(part).__name__} is neither a dataclass nor has it an identity() method")
-    cls = type(part)
+        return {**own(), **code_of(component)}
+    if not dataclasses.is_dataclass(component) or isinstance(component, type):
+        raise TypeError(f"{type(component).__name__} is neither a dataclass nor has it an identity() method")
     return {
-        "class": f"{cls.__module__}.{cls.__qualname__}",
-        "version": getattr(part, "version", 1),
-        **{name: _plain(getattr(part, name)) for name in _own_fields(part)},
-        **code_of(part),
+        **named(component),
+        **{name: _plain(getattr(component, name)) for name in _own_fields(component)},
+        **code_of(component),
     }
 
 
-def code_of(part: Any) -> dict[str, dict[str, str]]:
-    """`{"code": digests}` of the code outside of ragauge that makes the part's output; {} if there is none.
+def named(component: Any) -> dict[str, Any]:
+    """`{"component": name, "version": number}` of a component, by its own class.
 
-    It is that of the part's class and, unless the part says itself what identifies it, that of every
-    `_target_` in its fields.
+    A subclass does not inherit the name: what it makes is not what its parent makes.
     """
-    names = {cls.__module__ for cls in type(part).__mro__}
-    if not callable(getattr(part, "identity", None)):
-        names.update(_targets([getattr(part, name) for name in _own_fields(part)]))
+    cls = type(component)
+    name = cls.__dict__.get("component", f"{cls.__module__}.{cls.__qualname__}")
+    return {"component": name, "version": getattr(component, "version", 1)}
+
+
+def code_of(component: Any) -> dict[str, dict[str, str]]:
+    """`{"code": digests}` of the code outside of ragauge that makes the component's output; {} if none does.
+
+    It is that of the component's class and, unless the component says itself what identifies it, that of
+    every `_target_` in its fields.
+    """
+    names = {cls.__module__ for cls in type(component).__mro__}
+    if not callable(getattr(component, "identity", None)):
+        names.update(_targets([getattr(component, name) for name in _own_fields(component)]))
     digests = code_digests(names)
     return {"code": digests} if digests else {}
 
 
-def _own_fields(part: Any) -> list[str]:
-    return [f.name for f in dataclasses.fields(part) if not f.metadata.get("runtime", False)]
+def _own_fields(component: Any) -> list[str]:
+    return [f.name for f in dataclasses.fields(component) if not f.metadata.get("runtime", False)]
 
 
 def _targets(value: Any) -> Iterator[str]:

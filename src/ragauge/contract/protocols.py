@@ -1,9 +1,7 @@
-"""The parts that a config group names: what each kind must do, and what identifies one.
+"""What each kind of component must do, and the tools that it is handed.
 
-A part is a frozen dataclass whose fields are its config keys. Fields made with `runtime()` change how the
-work is done, not what comes out (paths, threads, batch sizes, retries); they stay out of the part's identity
-and so out of every digest. A part that uses a shared model says so in `uses`; the model's identity then
-enters the digest of what the part makes. So does the code of a part that is not ragauge's own.
+A component that uses a shared model says so in `uses`. The model's identity then enters the key of what the
+component makes, and the component gets this model and no other.
 """
 
 from __future__ import annotations
@@ -11,13 +9,13 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, Protocol, runtime_checkable
+from typing import Any, ClassVar, Literal, Protocol, runtime_checkable
 
 import numpy as np
 import pandas as pd
 
-if TYPE_CHECKING:
-    from ragauge.store import Store
+SHARED = ("embedder", "tokenizer", "chat")  # what `uses` may name
+Role = Literal["passage", "query"]
 
 
 @dataclass(frozen=True)
@@ -45,11 +43,22 @@ class Source(Protocol):
         """The collection; DataError names file, row, qid and what is wrong."""
 
 
+class Workplace(Protocol):
+    """The folder in which a job keeps what is worth keeping: stage outputs, vectors, the call ledger."""
+
+    root: Path
+
+
 class Embedder(Protocol):
     """Config group `embedder`: texts to unit vectors."""
 
-    def embed(self, texts: Sequence[str], store: Store | None = None) -> np.ndarray:
-        """float32 [len(texts), dimensions], each row of length 1. Vectors the store has are not computed."""
+    def embed(self, texts: Sequence[str], role: Role = "passage", scratch: Path | None = None) -> np.ndarray:
+        """float32 [len(texts), dimensions], each row of length 1.
+
+        `role` says whether the texts are to be found or are searched with; models such as E5 and BGE put
+        another prefix before each. `scratch` is a folder for files derived from the model (an exported
+        graph); None keeps none.
+        """
 
 
 class Tokenizer(Protocol):
@@ -61,14 +70,6 @@ class Tokenizer(Protocol):
 
     def offsets(self, texts: Sequence[str]) -> list[np.ndarray]:
         """For each text int64 [tokens, 2]: first and past-the-last character of every token, in order."""
-
-
-@runtime_checkable
-class ChatModel(Protocol):
-    """An LLM that can be asked: what `llm=ollama` and the like provide to other parts."""
-
-    def ask(self, prompts: Sequence[str], store: Store, what: str) -> list[Reply]:
-        """One reply per prompt, in order; finished calls are kept and never paid twice."""
 
 
 @dataclass(frozen=True)
@@ -90,29 +91,64 @@ class Reply:
     usage_unknown: int = 0
 
 
+@runtime_checkable
+class ChatModel(Protocol):
+    """An LLM that can be asked: what `llm=ollama` and the like provide to other components."""
+
+    def ask(self, prompts: Sequence[str], store: Workplace, what: str) -> list[Reply]:
+        """One reply per prompt, in order; finished calls are kept and never paid twice."""
+
+
 @dataclass(frozen=True)
 class Tools:
-    """The shared models of a job, handed to the parts that say they use them."""
+    """The shared models of a job, handed to the components that say they use them."""
 
-    store: Store
+    store: Workplace
     embedder: Embedder
     tokenizer: Tokenizer
     chat: ChatModel | None = None
+
+    def limited_to(self, uses: frozenset[str], who: str) -> Tools:
+        """The same tools, of which only the shared models in `uses` may be taken.
+
+        TypeError, which names `who`, for a name that is no shared model, and where another one is taken:
+        what a component makes would then depend on something that its key does not hold.
+        """
+        unknown = set(uses) - set(SHARED)
+        if unknown:
+            raise TypeError(f"{who} uses {sorted(unknown)}; shared models are {sorted(SHARED)}")
+        return _LimitedTools(self.store, self.embedder, self.tokenizer, self.chat, frozenset(uses), who)
+
+
+@dataclass(frozen=True)
+class _LimitedTools(Tools):
+    uses: frozenset[str] = frozenset()
+    who: str = "a component"
+
+    def __getattribute__(self, name: str) -> Any:
+        if name in SHARED and name not in object.__getattribute__(self, "uses"):
+            who = object.__getattribute__(self, "who")
+            raise TypeError(f"{who} takes tools.{name}, which its `uses` does not name")
+        return object.__getattribute__(self, name)
 
 
 class Chunker(Protocol):
     """Config group `chunker`."""
 
-    uses: ClassVar[frozenset[str]]  # of {"embedder", "tokenizer"}
+    uses: ClassVar[frozenset[str]]
 
     def chunk(self, docs: pd.DataFrame, tools: Tools) -> pd.DataFrame:
         """Frame `chunks`, in document order; text is the parent's text[start:end]."""
 
 
 class Retriever(Protocol):
-    """Config group `retriever`."""
+    """Config group `retriever`.
 
-    uses: ClassVar[frozenset[str]]  # of {"embedder", "chat"}
+    A retriever whose index needs less than its search says so in `index_uses`; where it says nothing, all of
+    `uses` enters the key of the index.
+    """
+
+    uses: ClassVar[frozenset[str]]
     top_k: int
     reorder_after_cut: bool  # long-context reorder of what fits the budget
 
@@ -124,6 +160,24 @@ class Retriever(Protocol):
 
     def transformer(self, chunks: pd.DataFrame, folder: Path, tools: Tools) -> Callable[..., pd.DataFrame]:
         """A PyTerrier transformer over a built index: frame [qid, query] in, frame `run` out."""
+
+
+class Reranker(Protocol):
+    """Config group `reranker`: a run in, a run out.
+
+    kind: "none" where it leaves the run as it is; the stage is then left out.
+    """
+
+    kind: ClassVar[str]
+    uses: ClassVar[frozenset[str]]
+
+    def rerank(
+        self, run: pd.DataFrame, topics: pd.DataFrame, chunks: pd.DataFrame, tools: Tools
+    ) -> pd.DataFrame:
+        """Frame `run` with other scores and ranks; see `ragauge.retrieval.ranking.ranked`.
+
+        topics: [qid, query]; chunks: [docno, text, …] of every docno of the run.
+        """
 
 
 class Measure(Protocol):
@@ -147,6 +201,45 @@ class Generator(Protocol):
         """Frame `answers`, a row for every row of `contexts`; a failed one is a missing answer."""
 
 
+@dataclass(frozen=True)
+class AnswerMeasureInfo:
+    """How an answer measure is shown, wherever it is shown.
+
+    name: in metrics, tables and frames (letters, digits, _); label: in the report and on the terminal.
+    direction: which values are better. unit: "share" in [0, 1], shown in per cent, or "score".
+    section: the section of the report that it stands in.
+    """
+
+    name: str
+    label: str
+    direction: Literal["higher", "lower"] = "higher"
+    unit: Literal["share", "score"] = "score"
+    section: str = "Answers"
+
+
+class AnswerMeasure(Protocol):
+    """One of the list `answers`: what an answer is worth beside its judge class."""
+
+    uses: ClassVar[frozenset[str]]
+
+    @property
+    def info(self) -> AnswerMeasureInfo:
+        """How the measure is shown."""
+
+    def measure(
+        self,
+        topics: pd.DataFrame,
+        evidence: pd.DataFrame,
+        contexts: pd.DataFrame,
+        answers: pd.DataFrame,
+        tools: Tools,
+    ) -> pd.DataFrame:
+        """Frame `answer_values`, a row for every row of `answers`.
+
+        `value` is missing where there is no answer or it could not be measured; `status` says why.
+        """
+
+
 class Judge(Protocol):
     """Config group `judge`: answers to judge classes."""
 
@@ -157,3 +250,54 @@ class Judge(Protocol):
         self, topics: pd.DataFrame, evidence: pd.DataFrame, answers: pd.DataFrame, tools: Tools
     ) -> pd.DataFrame:
         """Frame `verdicts`, a row for every row of `answers`; what cannot be read is a missing verdict."""
+
+
+@runtime_checkable
+class BatchJudge(Judge, Protocol):
+    """A judge that can be asked about the answers of several jobs at once; it is where mode is "batch"."""
+
+    mode: Literal["single", "batch"]
+
+    def judge_candidates(
+        self, topics: pd.DataFrame, evidence: pd.DataFrame, candidates: pd.DataFrame, tools: Tools
+    ) -> pd.DataFrame:
+        """Verdicts on [qid, candidate, answer], keyed by qid and candidate."""
+
+    def judge_again(
+        self,
+        topics: pd.DataFrame,
+        evidence: pd.DataFrame,
+        candidates: pd.DataFrame,
+        verdicts: pd.DataFrame,
+        tools: Tools,
+    ) -> tuple[dict[str, float], pd.DataFrame]:
+        """How stable the labels are, as metrics, and the verdicts of the second time; {} where not measured."""
+
+
+def judges_together(judge: Judge) -> bool:
+    """Whether the judge wants the answers of all jobs of a sweep at once."""
+    return isinstance(judge, BatchJudge) and judge.mode == "batch"
+
+
+@runtime_checkable
+class AsksForAnswers(Protocol):
+    """A generator whose requests are known before they are sent: `dry_run` says what they would cost."""
+
+    def prompts(self, topics: pd.DataFrame, contexts: pd.DataFrame) -> list[str]:
+        """The prompt of every row of `contexts`."""
+
+
+@runtime_checkable
+class Serves(Protocol):
+    """A component whose server may say what it serves, which then is part of the key of what it makes."""
+
+    def served(self, store: Workplace) -> dict[str, Any]:
+        """What identifies the weights behind a model's name, as JSON values; {} where nobody says."""
+
+
+@runtime_checkable
+class Describes(Protocol):
+    """A component that says of itself how it does its work, for the tags of an MLflow run."""
+
+    def describe(self, tools: Tools) -> Mapping[str, str]:
+        """Tags by name, without the group's."""

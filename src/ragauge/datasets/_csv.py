@@ -28,6 +28,7 @@ class CsvDataset(FileSource):
     absent as long as it has its default name; without `qid_column` a topic's qid is its row number, from 1.
     """
 
+    component: ClassVar[str] = "csv"
     version: ClassVar[int] = 1
 
     name: str = runtime("csv")

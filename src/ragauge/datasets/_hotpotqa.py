@@ -32,6 +32,7 @@ class HotpotQA(FileSource):
     topics included, then the extra passages that are not among them, all in file order.
     """
 
+    component: ClassVar[str] = "hotpotqa"
     version: ClassVar[int] = 1
 
     name: str = runtime("hotpotqa")

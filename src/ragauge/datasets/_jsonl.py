@@ -27,6 +27,7 @@ _SAMPLE = Path(__file__).parent / "sample"
 class JsonlDataset(FileSource):
     """A collection from a corpus file (`docs`) and a question file (`topics`), one JSON object a line."""
 
+    component: ClassVar[str] = "jsonl"
     version: ClassVar[int] = 1
 
     name: str = runtime("jsonl")
@@ -46,6 +47,7 @@ class JsonlDataset(FileSource):
 class SampleDataset(FileSource):
     """The shipped collection: short encyclopedic paragraphs, bridge and comparison questions."""
 
+    component: ClassVar[str] = "sample"
     version: ClassVar[int] = 1
 
     name: str = runtime("sample")

@@ -48,8 +48,10 @@ class Config:
     embedder: Any = MISSING
     tokenizer: Any = MISSING
     retriever: Any = MISSING
+    reranker: Any = MISSING
     measure: Any = MISSING
     llm: Any = MISSING
+    answers: Any = field(default_factory=dict)
     judge: Any = MISSING
     n_tokens: int = 1000
     n_grid: list[int] = field(default_factory=list)
@@ -119,9 +121,11 @@ def settle(cfg: Any) -> None:
     """Writes what `embedder.backend=auto` is here into the config: what is logged then says what was run."""
     from omegaconf import OmegaConf
 
-    from ragauge.retrieval.embedders.sentence_transformers import SentenceTransformerEmbedder, settle_backend
+    from ragauge.retrieval.embedders import SentenceTransformerEmbedder, settle_backend
 
-    part = cfg.embedder
-    ours = f"{SentenceTransformerEmbedder.__module__}.{SentenceTransformerEmbedder.__qualname__}"
-    if part.get("_target_") == ours and part.get("backend", "auto") == "auto":
-        OmegaConf.update(part, "backend", settle_backend("auto", part.get("device")), force_add=True)
+    node = cfg.embedder
+    target = str(node.get("_target_"))
+    ours = target.startswith("ragauge.") and target.endswith(f".{SentenceTransformerEmbedder.__name__}")
+    if ours and node.get("backend", "auto") == "auto":
+        backend = settle_backend("auto", node.get("device", "cpu"))
+        OmegaConf.update(node, "backend", backend, force_add=True)

@@ -22,6 +22,7 @@ from ragauge.contract.errors import ConfigError, GateError, RagaugeError, full_d
 from ragauge.contract.frames import JUDGE_CLASSES
 from ragauge.contract.groups import GROUPS
 from ragauge.contract.identity import identity
+from ragauge.contract.protocols import Describes, judges_together
 from ragauge.contract.records import OUTCOMES_FILE, RECORD_FILE
 from ragauge.contract.redact import redact, redact_tree, remember
 from ragauge.datasets.human_labels import with_human_labels
@@ -37,7 +38,9 @@ from ragauge.track import views
 if TYPE_CHECKING:
     from omegaconf import DictConfig
 
-    from ragauge.experiment.pipeline import Parts, Pipeline, Sample
+    from ragauge.experiment.pipeline import Pipeline
+    from ragauge.experiment.sample import Sample
+    from ragauge.experiment.stages import Components
 
 log = logging.getLogger(__name__)
 
@@ -47,6 +50,8 @@ _TABLE_CHUNKS = 10
 # Of the per-question table, where a sample was judged or people gave labels.
 _IF_THERE = ("human_label", "judged", "stratum", *PROBABILITY_COLUMNS)
 _SAMPLE_KEYS = ("sample", "sample_design")
+# Where a report finds what a job laid out.
+_RECORDED_STAGES = ("dataset", "run", "context", "scores")
 
 
 @dataclass(frozen=True)
@@ -151,18 +156,16 @@ def run_name(cfg: DictConfig, choices: Mapping[str, str]) -> str:
     return f"{choices.get('retriever', '?')} · N={cfg.n_tokens} · {model}"
 
 
-def instantiate_parts(cfg: DictConfig, budget: str | None = None) -> Parts:
-    """The part of every config group; ConfigError naming the group where one refuses its values.
+def instantiate_components(cfg: DictConfig, budget: str | None = None) -> Components:
+    """The component of every config group; ConfigError naming the group where one refuses its values.
 
     `budget` names what chat models spend together (a sweep's id), unless their config names it.
     """
-    from hydra.errors import HydraException
-    from hydra.utils import instantiate
     from omegaconf import open_dict
 
-    from ragauge.experiment.pipeline import Parts
+    from ragauge.experiment.stages import Components
 
-    parts = {}
+    found = {}
     for group in GROUPS:
         node = cfg[group].copy()
         if group == "judge":
@@ -170,17 +173,25 @@ def instantiate_parts(cfg: DictConfig, budget: str | None = None) -> Parts:
             with open_dict(node):
                 for key in _SAMPLE_KEYS:
                     node.pop(key, None)
-        try:
-            shared = {"budget": budget} if budget and node.get("budget", "") is None else {}
-            parts[group] = instantiate(node, **shared)
-        except HydraException as error:
-            cause: BaseException = error
-            while cause.__cause__ is not None:
-                cause = cause.__cause__
-            if isinstance(cause, RagaugeError):
-                raise cause from None
-            raise ConfigError(f"{group}: {cause}") from error
-    return Parts(**parts)
+        found[group] = _instantiated(group, node, budget)
+    answers = {name: _instantiated(f"answers.{name}", node, budget) for name, node in cfg.answers.items()}
+    return Components(**found, answers=answers)
+
+
+def _instantiated(key: str, node: DictConfig, budget: str | None) -> Any:
+    """What the node's `_target_` makes; chat models without a `budget` of their own get the one given."""
+    from hydra.errors import HydraException
+    from hydra.utils import instantiate
+
+    try:
+        return instantiate(node, **({"budget": budget} if budget and node.get("budget", "") is None else {}))
+    except HydraException as error:
+        cause: BaseException = error
+        while cause.__cause__ is not None:
+            cause = cause.__cause__
+        if isinstance(cause, RagaugeError):
+            raise cause from None
+        raise ConfigError(f"{key}: {cause}") from error
 
 
 def _run(cfg: DictConfig, folder: JobFolder, record: dict[str, Any]) -> None:
@@ -207,21 +218,21 @@ def _run(cfg: DictConfig, folder: JobFolder, record: dict[str, Any]) -> None:
     with tracker.run(record["name"], track.flatten(plain), tags, note=cfg.tracking.note) as run:
         record |= {"run_id": run.run_id, "experiment_id": run.experiment_id}
         pipeline, predictor = ready or _prepared(cfg, folder)
-        known = {"dataset_digest": pipeline.dataset.digest, **_descriptions(pipeline)}
+        known = {"dataset_digest": pipeline.entry("dataset").digest, **_descriptions(pipeline)}
         run.tag(known)
         if folder.origin:
             same = ["the dataset is the same"] if folder.number == 0 else []
             for line in folder.origin.changed(known) or same:
                 log.info("  %s", line)
-        for reason in pipeline.dataset.frame("skipped")["skipped"]:
+        for reason in pipeline.frame("skipped")["skipped"]:
             log.warning("skipped: %s", reason)
         record["deferred"] = _judged_later(pipeline, folder)
         retrieval = _log_retrieval(pipeline, cfg, folder, run, record)
         run.metrics(retrieval, {"ir_score_at_n": record["ir_score_at_n"]})
-        if "chat" in (pipeline.parts.llm.kind, pipeline.parts.judge.kind):
+        if "chat" in (pipeline.components.llm.kind, pipeline.components.judge.kind):
             run.flush()  # an LLM may take hours
         values = metrics.costs(pipeline.answers)
-        if pipeline.shared_chat is not None and "chat" in pipeline.parts.retriever.uses:
+        if pipeline.shared_chat is not None and "chat" in pipeline.components.retriever.uses:
             values |= metrics.costs(pipeline.shared_chat.replies(), "retriever_")
         if record["deferred"]:
             record["entries_used"] = sorted(pipeline.store.used)
@@ -265,7 +276,7 @@ def _dry_run(cfg: DictConfig, folder: JobFolder, record: dict[str, Any]) -> None
 
 def _judged_later(pipeline: Pipeline, folder: JobFolder) -> bool:
     """Whether judging needs what other jobs of the sweep retrieved or answered."""
-    together = getattr(pipeline.parts.judge, "mode", "") == "batch" or pipeline.sampled_by_prediction
+    together = judges_together(pipeline.components.judge) or pipeline.sampled_by_prediction
     return folder.sweep is not None and together
 
 
@@ -281,15 +292,15 @@ def make_pipeline(cfg: DictConfig, folder: JobFolder) -> Pipeline:
     from ragauge.store import Store
 
     check_values(cfg)
-    parts = instantiate_parts(cfg, folder.sweep_id)
-    parts.dataset.files()
+    components = instantiate_components(cfg, folder.sweep_id)
+    components.dataset.files()
     store, grid = Store(Path(cfg.store)), tuple(cfg.n_grid)
-    return Pipeline(parts, store, cfg.n_tokens, grid, cfg.max_missing_share, _sample(cfg))
+    return Pipeline(components, store, cfg.n_tokens, grid, cfg.max_missing_share, _sample(cfg))
 
 
 def _sample(cfg: DictConfig) -> Sample | None:
     """The judge's `sample` and `sample_design`; None where all topics are judged."""
-    from ragauge.experiment.pipeline import Sample
+    from ragauge.experiment.sample import Sample
 
     n, design = (cfg.judge.get(key) for key in _SAMPLE_KEYS)
     if n is None:
@@ -319,12 +330,12 @@ def sample_topics(pipelines: Sequence[Pipeline], predictor: Any) -> None:
 
 
 def _descriptions(pipeline: Pipeline) -> dict[str, str]:
-    """What parts say of how they do it (for example that queries were made without an LLM), as tags."""
+    """What components say of how they do it (for example that queries were made without an LLM), as tags."""
     told: dict[str, str] = {}
     for group in GROUPS:
-        describe = getattr(getattr(pipeline.parts, group), "describe", None)
-        if callable(describe):
-            told |= {f"{group}.{k}": str(v) for k, v in describe(pipeline.tools).items()}
+        component = getattr(pipeline.components, group)
+        if isinstance(component, Describes):
+            told |= {f"{group}.{k}": str(v) for k, v in component.describe(pipeline.tools).items()}
     return told
 
 
@@ -334,24 +345,23 @@ def _log_retrieval(
     """Runs the stages up to the scores, logs what needs no LLM, and returns those metrics."""
     from ragauge.measures import write_qrels, write_trec_run
 
-    curve = metrics.curve(pipeline.scores.frame("scores"))
-    classics = pipeline.classics.frame("classics")
+    curve = metrics.curve(pipeline.frame("scores"))
+    classics = pipeline.frame("classics")
     out = run.folder
     (out / "config").mkdir()
     _write_config(cfg, folder, out / "config")
-    write_trec_run(pipeline.run.frame("run"), out / "run.trec", folder.choices.get("retriever", "ragauge"))
-    write_qrels(pipeline.dataset.frame("evidence"), out / "qrels.trec")
-    stages = {"dataset": pipeline.dataset, "run": pipeline.run, "context": pipeline.context}
+    write_trec_run(pipeline.frame("run"), out / "run.trec", folder.choices.get("retriever", "ragauge"))
+    write_qrels(pipeline.frame("evidence"), out / "qrels.trec")
     record |= {
         "ir_score_at_n": {n: value for n, value in curve.items() if n <= pipeline.n_tokens},
-        "dataset_digest": pipeline.dataset.digest,
-        "entries": {name: entry.digest for name, entry in {**stages, "scores": pipeline.scores}.items()},
+        "dataset_digest": pipeline.entry("dataset").digest,
+        "entries": {stage: pipeline.entry(stage).digest for stage in _RECORDED_STAGES},
     }
     return {
         "ir_score": curve[pipeline.n_tokens],
         **dict(zip(classics["metric"], classics["value"], strict=True)),
-        "topics": len(pipeline.dataset.frame("topics")),
-        "topics_skipped": len(pipeline.dataset.frame("skipped")),
+        "topics": len(pipeline.frame("topics")),
+        "topics_skipped": len(pipeline.frame("skipped")),
     }
 
 
@@ -396,8 +406,8 @@ def log_verdicts(
 
 def _settings(pipeline: Pipeline) -> dict[str, Any]:
     """What the scores of this job mean to a predictor."""
-    parts = pipeline.parts
-    return settings_of(identity(parts.measure), identity(parts.tokenizer), [pipeline.n_tokens])
+    of = pipeline.components
+    return settings_of(identity(of.measure), identity(of.tokenizer), [pipeline.n_tokens])
 
 
 def fitting_predictor(pipeline: Pipeline, cfg: DictConfig) -> Any:
@@ -422,7 +432,7 @@ def _log_prediction(model: Any, pipeline: Pipeline, cfg: DictConfig, run: track.
 
 def _per_question(pipeline: Pipeline, outcomes: pd.DataFrame) -> pd.DataFrame:
     """One row per topic for MLflow's table viewer: question, truth, what was retrieved, what came of it."""
-    evidence = pipeline.dataset.frame("evidence").sort_values(["qid", "part"])
+    evidence = pipeline.frame("evidence").sort_values(["qid", "part"])
     evidence = evidence.groupby("qid", sort=False)["text"].agg("\n".join).rename("evidence").reset_index()
     contexts = pipeline.contexts
     contexts = contexts.assign(
@@ -454,7 +464,7 @@ def _outcome(outcomes: pd.DataFrame) -> pd.Series:
 
 
 def _traces(pipeline: Pipeline, outcomes: pd.DataFrame) -> Iterator[track.TopicTrace]:
-    chunks = pipeline.chunks.frame("chunks").set_index("docno")["text"]
+    chunks = pipeline.frame("chunks").set_index("docno")["text"]
     rows = outcomes.merge(pipeline.contexts[["qid", "text", "docnos"]], on="qid", validate="one_to_one")
     for row in rows.to_dict("records"):
         label = None if pd.isna(row["label"]) else int(row["label"])

@@ -20,6 +20,7 @@ import pandas as pd
 
 from ragauge import track
 from ragauge.contract.errors import DataError, RagaugeError
+from ragauge.contract.protocols import BatchJudge, judges_together
 from ragauge.contract.records import RECORD_FILE
 from ragauge.contract.redact import remember
 from ragauge.experiment import metrics
@@ -97,7 +98,7 @@ def _needs_of_group(jobs: Sequence[_Job]) -> list[pd.DataFrame]:
     one, cfg = jobs[0].pipeline, jobs[0].cfg
     answers = {number: before_judging(pipeline)[1] for number, pipeline in pipelines.items()}
     known = {number: frame for number, frame in answers.items() if frame is not None}
-    if not known or one.parts.judge.kind != "chat":
+    if not known or one.components.judge.kind != "chat":
         return []
     sampled = True
     try:
@@ -107,8 +108,8 @@ def _needs_of_group(jobs: Sequence[_Job]) -> list[pd.DataFrame]:
         sampled = False
     if _in_batches(one):
         candidates = [to_ask(pipelines[n], frame).assign(candidate=str(n)) for n, frame in known.items()]
-        judge: Any = one.parts.judge
-        topics, evidence = one.dataset.frame("topics"), one.dataset.frame("evidence")
+        judge: Any = one.components.judge
+        topics, evidence = one.frame("topics"), one.frame("evidence")
         together = pd.concat(candidates, ignore_index=True)
         asked = [judge.needs(topics, evidence, together, one.tools, repeat=True).assign(who="judge")]
     else:
@@ -136,15 +137,15 @@ class _Judged:
 
 
 def _in_batches(pipeline: Pipeline) -> bool:
-    return getattr(pipeline.parts.judge, "mode", "") == "batch"
+    return judges_together(pipeline.components.judge)
 
 
 def _judged_alike(job: _Job) -> str:
     """Equal texts for the jobs that are judged together: those that share judge, sample and dataset."""
     pipeline = job.pipeline
     sample = None if pipeline.sample is None else asdict(pipeline.sample)
-    judge = pipeline.identity_of(pipeline.parts.judge)
-    return canonical_json([judge, pipeline.dataset.digest, sample, job.cfg.predictor])
+    judge = pipeline.identity_of(pipeline.components.judge)
+    return canonical_json([judge, pipeline.entry("dataset").digest, sample, job.cfg.predictor])
 
 
 def _judge(jobs: Sequence[_Job]) -> _Judged:
@@ -183,7 +184,7 @@ def _job(record: dict[str, Any]) -> _Job:
 
 def _judged(pipelines: Mapping[int, Pipeline]) -> _Judged:
     one = next(iter(pipelines.values()))
-    topics, evidence = one.dataset.frame("topics"), one.dataset.frame("evidence")
+    topics, evidence = one.frame("topics"), one.frame("evidence")
     candidates = pd.concat(
         [
             pipeline.to_judge(pipeline.answers)[["qid", "n_tokens", "answer"]].assign(candidate=str(number))
@@ -191,7 +192,8 @@ def _judged(pipelines: Mapping[int, Pipeline]) -> _Judged:
         ],
         ignore_index=True,
     )
-    judge: Any = one.parts.judge
+    judge = one.components.judge
+    assert isinstance(judge, BatchJudge)
     asked = candidates[["qid", "candidate", "answer"]]
     verdicts = judge.judge_candidates(topics, evidence, asked, one.tools)
     stability, repeated = judge.judge_again(topics, evidence, asked, verdicts, one.tools)

@@ -31,7 +31,7 @@ def needs(pipeline: Pipeline, *, judging: bool = True) -> pd.DataFrame:
     judge out.
     """
     found, answers = before_judging(pipeline)
-    if judging and answers is not None and pipeline.parts.judge.kind == "chat":
+    if judging and answers is not None and pipeline.components.judge.kind == "chat":
         found.append(of_judge(pipeline, answers))
     return gathered(found)
 
@@ -46,9 +46,9 @@ def before_judging(pipeline: Pipeline) -> tuple[list[pd.DataFrame], pd.DataFrame
 
     The answers are None where no LLM is chosen.
     """
-    topics, store = pipeline.dataset.frame("topics"), pipeline.store
+    topics, store = pipeline.frame("topics"), pipeline.store
     # Parts that ask a chat model can all tell what asking would need.
-    llm: Any = pipeline.parts.llm
+    llm: Any = pipeline.components.llm
     found: list[pd.DataFrame] = []
     contexts = None
     try:
@@ -69,7 +69,7 @@ def before_judging(pipeline: Pipeline) -> tuple[list[pd.DataFrame], pd.DataFrame
         found.append(asked.assign(who="llm", key=keys, known=False, exact=False))
         return found, stand_ins[["qid", "n_tokens"]].assign(answer=pd.array([None] * len(topics), "str"))
     asked = llm.needs_of(llm.prompts(topics, contexts), store)
-    stored = store.find(pipeline.answers_key)
+    stored = store.find(pipeline.key("answers"))
     if stored is not None:
         found.append(asked.assign(who="llm", known=True))
         return found, stored.frame("answers")
@@ -79,14 +79,14 @@ def before_judging(pipeline: Pipeline) -> tuple[list[pd.DataFrame], pd.DataFrame
 
 def of_judge(pipeline: Pipeline, answers: pd.DataFrame) -> pd.DataFrame:
     """The needs of the judge of one job, whose answers are known or missing."""
-    judge: Any = pipeline.parts.judge
-    topics, evidence = pipeline.dataset.frame("topics"), pipeline.dataset.frame("evidence")
+    judge: Any = pipeline.components.judge
+    topics, evidence = pipeline.frame("topics"), pipeline.frame("evidence")
     candidates = to_ask(pipeline, answers).assign(candidate=uuid.uuid4().hex)
     asked = judge.needs(topics, evidence, candidates, pipeline.tools).assign(who="judge")
     shown = pipeline.to_judge(answers)
     # Verdicts are stored where answers are missing, too, but those will be asked for again.
-    complete = pipeline.parts.llm.kind != "chat" or shown["answer"].notna().all()
-    if complete and pipeline.store.find(pipeline.verdicts_key(shown)) is not None:
+    complete = pipeline.components.llm.kind != "chat" or shown["answer"].notna().all()
+    if complete and pipeline.store.find(pipeline.key("verdicts", asked_answers=shown)) is not None:
         asked["known"] = True
     return asked
 
@@ -95,7 +95,7 @@ def to_ask(pipeline: Pipeline, answers: pd.DataFrame) -> pd.DataFrame:
     """[qid, answer] of the answers to judge; those that a chat model has to be asked for are missing."""
     asked = pipeline.to_judge(answers)[["qid", "answer"]]
     # An answer that another part could not give is not asked for again, and not judged.
-    return asked if pipeline.parts.llm.kind == "chat" else asked.dropna(subset="answer")
+    return asked if pipeline.components.llm.kind == "chat" else asked.dropna(subset="answer")
 
 
 def added_up(requests: pd.DataFrame) -> dict[str, dict[str, float]]:

@@ -1,95 +1,59 @@
-"""The stages of one job in order, each got from the store or made once.
+"""Runs the stages of one job, each got from the store or made once.
 
-Knows neither Hydra nor MLflow: parts in, frames out.
+Knows neither Hydra nor MLflow: components in, frames out. The key of a stage's output is its name and
+version, its parameters with the identity of its component, the identities of the shared models that it uses,
+and the digests of what it reads.
 """
 
 from __future__ import annotations
 
 import time
 import uuid
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
-from functools import cached_property, lru_cache
-from pathlib import Path
+from functools import cached_property
+from types import MappingProxyType
 from typing import Any
 
 import pandas as pd
 
 from ragauge.contract import frames
-from ragauge.contract.errors import ConfigError, DataError, MissingError
-from ragauge.contract.identity import code_of, identity
-from ragauge.contract.protocols import (
-    ChatModel,
-    Chunker,
-    Embedder,
-    Generator,
-    Judge,
-    Measure,
-    Retriever,
-    Source,
-    Tokenizer,
-    Tools,
-)
+from ragauge.contract.errors import DataError, MissingError
+from ragauge.contract.identity import identity
+from ragauge.contract.protocols import SHARED, ChatModel, Serves, Tools
 from ragauge.estimate import choose_topics
+from ragauge.experiment.outcomes import outcomes, retrieved
+from ragauge.experiment.sample import Sample
+from ragauge.experiment.stages import Budget, Components, Incomplete, Reads, Stage, stages
 from ragauge.llms.chat_use import SharedChat
-from ragauge.measures import classics, mean_over_parts, part_scores, qrels_of
-from ragauge.measures.rankings import CLASSICS
-from ragauge.retrieval.contexts import build_contexts, contexts_at
-from ragauge.store import Entry, Key, Store, file_sha256
+from ragauge.retrieval.embedders import CachedEmbedder
+from ragauge.store import Entry, Key, Store
 
 # Statuses of rows that are missing on purpose: no LLM or judge was chosen, or there was nothing to judge.
 _SETTLED = ("none", "no answer")
 
 
 @dataclass(frozen=True)
-class Parts:
-    """The chosen part of every config group."""
+class Line:
+    """One stage of a job as `ragauge stages` shows it: its key, and whether its output is stored."""
 
-    dataset: Source
-    chunker: Chunker
-    embedder: Embedder
-    tokenizer: Tokenizer
-    retriever: Retriever
-    measure: Measure
-    llm: Generator
-    judge: Judge
-
-
-@dataclass(frozen=True)
-class Sample:
-    """How many topics are judged and how they are chosen: `uniform`, or `neyman` by predicted P(5)."""
-
-    n: int
-    design: str = "uniform"
-    seed: int = 0
-
-    def __post_init__(self) -> None:
-        if not isinstance(self.n, int) or isinstance(self.n, bool) or self.n < 2:
-            raise ConfigError(f"judge.sample={self.n}: allowed are integers of at least 2, null for all")
-        if self.design not in ("uniform", "neyman"):
-            raise ConfigError(f"judge.sample_design={self.design}: allowed are uniform, neyman")
-
-
-class _Incomplete(Exception):
-    """Carries a frame with missing rows past the store, which keeps whole outputs only."""
-
-    def __init__(self, frame: pd.DataFrame) -> None:
-        super().__init__("rows are missing")
-        self.frame = frame
+    name: str
+    key: Key | None
+    stored: bool | None
 
 
 @dataclass
 class Pipeline:
-    """One job: its parts, its budget, and the stages, each computed on first use.
+    """One job: its components, its budget, and the stages, each computed on first use.
 
     n_grid: budgets in tokens at which the score is laid out; n_tokens is added to it.
     sample: which topics are judged; None is all of them.
-    Attributes hold frames (see ragauge.contract.frames); `seconds` the time of each stage in this process,
-    `made` the names of the stages that were not in the store.
+    `seconds` holds the time of each stage in this process, `made` the names of the stages that were not in
+    the store.
     """
 
-    parts: Parts
+    components: Components
     store: Store
     n_tokens: int
     n_grid: tuple[int, ...]
@@ -97,16 +61,19 @@ class Pipeline:
     sample: Sample | None = None
     seconds: dict[str, float] = field(default_factory=dict)
     made: list[str] = field(default_factory=list)
+    _entries: dict[Stage, Entry] = field(default_factory=dict, repr=False)
+    _frames: dict[str, pd.DataFrame] = field(default_factory=dict, repr=False)
 
     @cached_property
     def tools(self) -> Tools:
-        """The shared models that parts may use."""
-        return Tools(self.store, self.parts.embedder, self.parts.tokenizer, self.shared_chat)
+        """The shared models; vectors are kept in the store."""
+        embedder = CachedEmbedder(self.components.embedder, self.store.root)
+        return Tools(self.store, embedder, self.components.tokenizer, self.shared_chat)
 
     @cached_property
     def shared_chat(self) -> SharedChat | None:
-        """The job's chat model for parts that ask it beside the llm's own answers; None without one."""
-        llm = self.parts.llm
+        """The job's chat model for components that ask it beside the llm's own answers; None without one."""
+        llm = self.components.llm
         if llm.kind != "chat":
             return None
         assert isinstance(llm, ChatModel)
@@ -117,165 +84,35 @@ class Pipeline:
         """All budgets, ascending, in tokens."""
         return sorted({*self.n_grid, self.n_tokens})
 
-    # --- the stages -------------------------------------------------------------------------------
-
     @cached_property
-    def dataset(self) -> Entry:
-        """docs, topics, evidence; and skipped: the rows that were dropped, with the reason."""
-        source = self.parts.dataset
-        key = Key(
-            "dataset",
-            getattr(source, "version", 1),
-            {"source": identity(source)},
-            {role: file_digest(path) for role, path in source.files().items()},
-        )
+    def stages(self) -> list[Stage]:
+        """The job's stages in order."""
+        return stages(self.components, Budget(self.n_tokens, tuple(self.grid)))
 
-        def load() -> Mapping[str, pd.DataFrame]:
-            data = source.load()
-            if data.topics.empty:
-                raise ConfigError(f"dataset {source.name}: no topic is left to evaluate")
-            skipped = pd.DataFrame({"skipped": list(data.skipped)}, dtype="str")
-            return {"docs": data.docs, "topics": data.topics, "evidence": data.evidence, "skipped": skipped}
+    # --- what stages made -----------------------------------------------------------------------------
 
-        return self._stage("dataset", lambda: self.store.get_frames(key, load))
+    def frame(self, name: str) -> pd.DataFrame:
+        """A frame of the job, made now where it is not there yet."""
+        return self._frame(name, len(self.stages))
 
-    @cached_property
-    def chunks(self) -> Entry:
-        """chunks of all documents."""
-        chunker = self.parts.chunker
-        key = Key(
-            "chunks",
-            1,
-            {"chunker": identity(chunker), **self._models(chunker.uses)},
-            {"docs": self.dataset.frame_digest("docs")},
-        )
-        return self._stage(
-            "chunks",
-            lambda: self.store.get_frames(
-                key, lambda: {"chunks": chunker.chunk(self.dataset.frame("docs"), self.tools)}
-            ),
-        )
+    def entry(self, stage: str) -> Entry:
+        """The stored output of a stage, made now where it is not there yet."""
+        return self._entry(next(s for s in self.stages if s.name == stage))
 
-    @cached_property
-    def index(self) -> Entry:
-        """The retriever's index folder."""
-        retriever = self.parts.retriever
-        embeds = {"embedder"} & retriever.uses
-        key = Key(
-            "index",
-            1,
-            {"index": {**retriever.index_identity(), **code_of(retriever)}, **self._models(embeds)},
-            {"chunks": self.chunks.frame_digest("chunks")},
-        )
-
-        def build(folder: Path) -> None:
-            retriever.build_index(self.chunks.frame("chunks"), folder, self.tools)
-
-        return self._stage("index", lambda: self.store.get(key, build))
-
-    @cached_property
-    def run(self) -> Entry:
-        """run: the ranked chunks of every topic."""
-        retriever = self.parts.retriever
-        key = Key(
-            "run",
-            1,
-            {"retriever": identity(retriever), **self._models(retriever.uses)},
-            {"index": self.index.digest, "topics": self._queries_digest},
-        )
-
-        def retrieve() -> Mapping[str, pd.DataFrame]:
-            transformer = retriever.transformer(self.chunks.frame("chunks"), self.index.path, self.tools)
-            run = transformer(self.dataset.frame("topics")[["qid", "query"]])
-            # Topics whose queries an LLM failed to write were searched by the question alone.
-            if "queries" in run and {"llm", "question"} <= set(run["queries"]):
-                raise _Incomplete(run)
-            return {"run": run}
-
-        def get() -> Entry:
-            try:
-                return self.store.get_frames(key, retrieve)
-            except _Incomplete as incomplete:
-                # Under a key of its own, so that a rerun asks again.
-                alone = replace(key, params={**key.params, "incomplete": uuid.uuid4().hex})
-                run = incomplete.frame
-                return self.store.get_frames(alone, lambda: {"run": run})
-
-        return self._stage("run", get)
-
-    @cached_property
-    def context(self) -> Entry:
-        """layouts, prefixes: C and the ends of every C_N of the grid."""
-        reorder = self.parts.retriever.reorder_after_cut
-        tokenizer = self.parts.tokenizer
-        key = Key(
-            "context",
-            1,
-            {"tokenizer": identity(tokenizer), "n_grid": self.grid, "reorder_after_cut": reorder},
-            {"run": self.run.frame_digest("run"), "chunks": self.chunks.frame_digest("chunks")},
-        )
-
-        def lay_out() -> Mapping[str, pd.DataFrame]:
-            layouts, prefixes = build_contexts(
-                self.run.frame("run"),
-                self.chunks.frame("chunks"),
-                tokenizer,
-                self.grid,
-                self.dataset.frame("topics")["qid"].tolist(),
-                reorder_after_cut=reorder,
-            )
-            return {"layouts": layouts, "prefixes": prefixes}
-
-        return self._stage("context", lambda: self.store.get_frames(key, lay_out))
-
-    @cached_property
-    def scores(self) -> Entry:
-        """scores of the whole grid, and part_scores: one row per evidence part."""
-        measure = self.parts.measure
-        key = Key(
-            "scores",
-            1,
-            {"measure": identity(measure)},
-            {
-                "layouts": self.context.frame_digest("layouts"),
-                "prefixes": self.context.frame_digest("prefixes"),
-                "evidence": self.dataset.frame_digest("evidence"),
-            },
-        )
-
-        def score() -> Mapping[str, pd.DataFrame]:
-            parts = part_scores(
-                measure,
-                self.dataset.frame("evidence"),
-                self.context.frame("layouts"),
-                self.context.frame("prefixes"),
-            )
-            return {"scores": mean_over_parts(parts, measure.name), "part_scores": parts}
-
-        return self._stage("scores", lambda: self.store.get_frames(key, score))
-
-    @cached_property
-    def classics(self) -> Entry:
-        """classics: measures of the run over whole documents, as IR knows them ([metric, value])."""
-        key = Key(
-            "classics",
-            1,
-            {"measures": list(CLASSICS)},
-            {"run": self.run.frame_digest("run"), "evidence": self.dataset.frame_digest("evidence")},
-        )
-
-        def measure() -> Mapping[str, pd.DataFrame]:
-            qrels = qrels_of(self.dataset.frame("evidence"))
-            values = classics(self.run.frame("run"), qrels, list(CLASSICS)) if len(qrels) else {}
-            rows = [(CLASSICS[name], value) for name, value in values.items()]
-            return {"classics": pd.DataFrame(rows, columns=["metric", "value"])}
-
-        return self._stage("classics", lambda: self.store.get_frames(key, measure))
-
-    @cached_property
+    @property
     def contexts(self) -> pd.DataFrame:
-        """C_N of every topic at this job's n_tokens (frame `contexts`)."""
-        return contexts_at(self.context.frame("layouts"), self.context.frame("prefixes"), self.n_tokens)
+        """C_N of every topic at this job's n_tokens."""
+        return self.frame("contexts")
+
+    @property
+    def answers(self) -> pd.DataFrame:
+        """The answers at this job's n_tokens; stored when none is missing."""
+        return self.frame("answers")
+
+    @property
+    def verdicts(self) -> pd.DataFrame:
+        """The verdicts on this job's answers, those to judge; stored when none is missing."""
+        return self.frame("verdicts")
 
     def contexts_from_ledger(self) -> pd.DataFrame:
         """`contexts` without a call: Unasked where a retriever would have to ask a chat model for them."""
@@ -287,34 +124,48 @@ class Pipeline:
         finally:
             self.shared_chat.from_ledger = False
 
-    @property
-    def answers_key(self) -> Key:
-        """What the answers depend on."""
-        llm = self.parts.llm
-        return Key(
-            "answers",
-            1,
-            {"llm": self.identity_of(llm), "n_tokens": self.n_tokens, **self._models(llm.uses)},
-            {
-                "topics": self._queries_digest,
-                "layouts": self.context.frame_digest("layouts"),
-                "prefixes": self.context.frame_digest("prefixes"),
-            },
+    @cached_property
+    def retrieved(self) -> pd.DataFrame:
+        """One row per topic at this n_tokens, before any LLM."""
+        return retrieved(
+            self.frame("topics"),
+            self.frame("scores"),
+            self.frame("part_scores"),
+            self.contexts,
+            self.frame("run"),
+            self.n_tokens,
         )
 
     @cached_property
-    def answers(self) -> pd.DataFrame:
-        """answers at this job's n_tokens; stored when none is missing."""
-        llm = self.parts.llm
-        frame = self._replies(
-            "answers",
-            self.answers_key,
-            lambda: llm.answer(self.dataset.frame("topics"), self.contexts, self.tools),
-            self.contexts["qid"],
-        )
-        if llm.kind != "none":
-            self._check_missing("answers", frame["answer"])
-        return frame
+    def outcomes(self) -> pd.DataFrame:
+        """`retrieved` with answer, answer measures, label and statuses; and which topics were sampled."""
+        values = self.frame("answer_values")
+        return outcomes(self.retrieved, self.answers, self.verdicts, values, self.sampled)
+
+    def key(self, stage: str, **given: pd.DataFrame) -> Key:
+        """What the output of a stage is known by; `given` frames stand for those that the job would make."""
+        return self._key(next(s for s in self.stages if s.name == stage), given)
+
+    def identity_of(self, component: Any) -> dict[str, Any]:
+        """What can change the component's output; of a chat model also what its server says it serves."""
+        return {**identity(component), **self._served(component)}
+
+    def lines(self) -> Iterator[Line]:
+        """The job's stages with their keys, and whether their output is in the store.
+
+        Nothing is made: from the first stage on that reads what is not there, keys are not known.
+        """
+        known = True
+        for stage in self.stages:
+            if not stage.stored:
+                yield Line(stage.name, None, None)
+                continue
+            key = self._key(stage) if known and self._is_readable(stage) else None
+            found = key is not None and self.store.find(key) is not None
+            known = known and (found or stage.asks is not None)
+            yield Line(stage.name, key, found)
+
+    # --- the topics that are judged ---------------------------------------------------------------------
 
     @property
     def sampled_by_prediction(self) -> bool:
@@ -326,7 +177,7 @@ class Pipeline:
         """Which topics are judged: [qid, stratum, judged]; None where all are. Uniform unless set."""
         if self.sample is None:
             return None
-        qids = self.dataset.frame("topics")["qid"]
+        qids = self.frame("topics")["qid"]
         even = pd.Series(0.5, index=qids)
         return choose_topics(even, self.sample.n, seed=self.sample.seed, design="uniform")
 
@@ -340,142 +191,151 @@ class Pipeline:
             return frame
         return frame[frame["qid"].isin(self.sampled.loc[self.sampled["judged"], "qid"])]
 
-    def verdicts_key(self, answers: pd.DataFrame) -> Key:
-        """What the verdicts on these answers depend on."""
-        judge = self.parts.judge
-        return Key(
-            "verdicts",
-            1,
-            {"judge": self.identity_of(judge), **self._models(judge.uses)},
-            {
-                "topics": self.dataset.frame_digest("topics"),
-                "evidence": self.dataset.frame_digest("evidence"),
-                "answers": frames.content_digest(answers[["qid", "n_tokens", "answer", "status"]]),
-            },
-        )
-
-    @cached_property
-    def verdicts(self) -> pd.DataFrame:
-        """verdicts on this job's answers, those to judge; stored when none is missing."""
-        judge = self.parts.judge
-        answers = self.to_judge(self.answers)
-        frame = self._replies(
-            "verdicts",
-            self.verdicts_key(answers),
-            lambda: judge.judge(
-                self.dataset.frame("topics"), self.dataset.frame("evidence"), answers, self.tools
-            ),
-            answers["qid"],
-        )
-        self._check_verdicts(frame)
-        return frame
-
     def set_verdicts(self, frame: pd.DataFrame) -> None:
         """Takes verdicts that were made elsewhere, together with those of other jobs."""
-        self._check_verdicts(frames.check("verdicts", frame, "a judge"))
-        self.__dict__["verdicts"] = frame
+        frame = frames.check("verdicts", frame, "a judge")
+        self._check_missing("verdicts", frame["label"])
+        self._frames["verdicts"] = frame
 
-    def _check_verdicts(self, frame: pd.DataFrame) -> None:
-        if self.parts.judge.kind != "none" and self.parts.llm.kind != "none":
-            self._check_missing("verdicts", frame["label"])
+    # --- how a stage is run -------------------------------------------------------------------------------
 
-    @cached_property
-    def retrieved(self) -> pd.DataFrame:
-        """One row per topic at this n_tokens, before any LLM: query, answer_reference, ir_score, features."""
-        scores = self.scores.frame("scores")
-        at_n = scores[scores["n_tokens"] == self.n_tokens]
-        rows = self.dataset.frame("topics").merge(
-            at_n[["qid", "n_tokens", "value"]].rename(columns={"value": "ir_score"}),
-            on="qid",
-            validate="one_to_one",
-        )
-        rows = rows.rename(columns={"answer": "answer_reference"})
-        return rows.merge(self.features, on="qid", validate="one_to_one")
+    def _maker(self, name: str, before: int) -> list[Stage]:
+        """The stages before a place in the list that make a frame: the last one, or all answer measures."""
+        makers = [stage for stage in self.stages[:before] if name in stage.makes]
+        return makers if name == "answer_values" else makers[-1:]
 
-    @cached_property
-    def outcomes(self) -> pd.DataFrame:
-        """`retrieved` with answer, label and statuses; where topics are sampled, stratum and judged, too."""
-        answers = self.answers.rename(columns={"status": "answer_status", "error": "answer_error"})
-        rows = self.retrieved.merge(
-            answers[["qid", "answer", "answer_status", "answer_error"]], on="qid", validate="one_to_one"
-        )
-        keep = [c for c in ("qid", "label", "status", "raw", "reason") if c in self.verdicts]
-        rows = rows.merge(
-            self.verdicts[keep].rename(columns={"status": "judge_status", "raw": "judge_raw"}),
-            on="qid",
-            how="left",
-            validate="one_to_one",
-        )
-        if self.sampled is None:
-            return rows
-        rows["judge_status"] = rows["judge_status"].fillna("not sampled")
-        return rows.merge(self.sampled, on="qid", validate="one_to_one")
+    def _frame(self, name: str, before: int) -> pd.DataFrame:
+        if name == "asked_answers":
+            return self.to_judge(self.answers)
+        if name in self._frames:
+            return self._frames[name]
+        makers = self._maker(name, before)
+        if not makers:
+            if name == "answer_values":
+                return frames.empty(name)
+            raise KeyError(f"no stage makes the frame {name!r}")
+        if all(stage.stored and stage.asks is None for stage in makers):
+            return self._entry(makers[-1]).frame(name)
+        found = [self._made_now(stage) if not stage.stored else self._replies(stage) for stage in makers]
+        self._frames[name] = found[0] if len(found) == 1 else pd.concat(found, ignore_index=True)
+        return self._frames[name]
 
-    @cached_property
-    def features(self) -> pd.DataFrame:
-        """What is known of every topic before any LLM is asked, beside its IR score (keyed by qid).
+    def _digest(self, read: str, before: int, given: Mapping[str, pd.DataFrame]) -> str:
+        """The digest of one of a stage's `reads`."""
+        name, _, columns = read.removesuffix("]").partition("[")
+        if name.endswith("/"):
+            return self.entry(name[:-1]).digest
+        makers = self._maker(name, before)
+        if name not in given and not columns and makers and makers[-1].stored and makers[-1].asks is None:
+            return self._entry(makers[-1]).frame_digest(name)
+        frame = given[name] if name in given else self._frame(name, before)
+        return frames.content_digest(frame[columns.split(",")] if columns else frame)
 
-        evidence_best, evidence_worst: the highest and lowest score of the topic's evidence parts, in [0, 1].
-        answer_in_context: 1 where the reference answer stands in the context (case folded), else 0.
-        n_used: tokens of the context. score_gap: the retriever's first score less its second, 0 without one.
-        """
-        parts = self.scores.frame("part_scores")
-        of_topic = parts[parts["n_tokens"] == self.n_tokens].groupby("qid")["value"]
-        rows = self.dataset.frame("topics")[["qid", "answer"]].merge(
-            self.contexts[["qid", "text", "n_used"]], on="qid", validate="one_to_one"
-        )
-        pairs = zip(rows["answer"].str.casefold(), rows["text"].str.casefold(), strict=True)
-        top = self.run.frame("run").query("rank < 2").pivot(index="qid", columns="rank", values="score")
-        top = top.reindex(columns=[0, 1])
-        return pd.DataFrame(
+    def _key(self, stage: Stage, given: Mapping[str, pd.DataFrame] = MappingProxyType({})) -> Key:
+        before = self.stages.index(stage)
+        shared = {"embedder": self.components.embedder, "tokenizer": self.components.tokenizer}
+        models = {**shared, "chat": self.tools.chat}
+        return Key(
+            stage.name,
+            stage.version,
             {
-                "qid": rows["qid"],
-                "evidence_best": rows["qid"].map(of_topic.max()),
-                "evidence_worst": rows["qid"].map(of_topic.min()),
-                "answer_in_context": [float(answer in text) for answer, text in pairs],
-                "n_used": rows["n_used"].astype(float),
-                "score_gap": rows["qid"].map(top[0] - top[1]).fillna(0.0),
-            }
+                **stage.params(),
+                **self._served(stage.component),
+                **{
+                    name: None if models[name] is None else self.identity_of(models[name])
+                    for name in SHARED
+                    if name in stage.uses
+                },
+            },
+            {**stage.inputs(), **{read: self._digest(read, before, given) for read in stage.reads}},
         )
 
-    # --- how a stage is got -----------------------------------------------------------------------
+    def _served(self, component: Any) -> dict[str, Any]:
+        served = component.served(self.store) if isinstance(component, Serves) else {}
+        return {"served": served} if served else {}
 
-    def _stage(self, name: str, get: Callable[[], Entry]) -> Entry:
-        with self._timed(name):
-            entry = get()
+    def _reads(self, stage: Stage) -> Reads:
+        """What the stage names in `reads`, and nothing else."""
+        before = self.stages.index(stage)
+        allowed = {read.partition("[")[0] for read in stage.reads}
+
+        def named(name: str) -> str:
+            if name not in allowed:
+                raise KeyError(f"stage {stage.name} reads {name!r}, which its `reads` do not name")
+            return name
+
+        return Reads(
+            lambda name: self._frame(named(name), before),
+            lambda name: self.entry(named(f"{name}/")[:-1]).path,
+        )
+
+    def _tools(self, stage: Stage) -> Tools:
+        who = stage.name if stage.component is None else type(stage.component).__name__
+        return self.tools.limited_to(stage.uses, who)
+
+    def _entry(self, stage: Stage) -> Entry:
+        if stage in self._entries:
+            return self._entries[stage]
+        key = self._key(stage)  # what it reads is made first, and is not of its time
+        tools, reads = self._tools(stage), self._reads(stage)
+        with self._timed(stage.name):
+            try:
+                if stage.makes:
+                    entry = self.store.get_frames(key, lambda: stage.make(reads, tools))
+                else:
+                    entry = self.store.get(key, lambda folder: stage.fill(folder, reads, tools))
+            except Incomplete as incomplete:
+                # Under a key of its own, so that a rerun asks again.
+                alone = replace(key, params={**key.params, "incomplete": uuid.uuid4().hex})
+                made = incomplete.frames
+                entry = self.store.get_frames(alone, lambda: made)
         if entry.made:
-            self.made.append(name)
+            self.made.append(stage.name)
+        self._entries[stage] = entry
         return entry
 
-    def _replies(
-        self, name: str, key: Key, make: Callable[[], pd.DataFrame], qids: pd.Series
-    ) -> pd.DataFrame:
-        """Answers or verdicts of the qids: from the store (then marked as cached, at no cost) or made now."""
-        value = "answer" if name == "answers" else "label"
+    def _made_now(self, stage: Stage) -> pd.DataFrame:
+        """The one frame of a stage whose output is not stored."""
+        return stage.make(self._reads(stage), self._tools(stage))[stage.makes[0]]
 
-        def checked() -> Mapping[str, pd.DataFrame]:
-            frame = frames.check(name, make())
-            lost = set(qids) ^ set(frame["qid"])
-            if lost:
-                raise DataError(
-                    f"{name} frame: {len(lost)} topic(s) missing or unknown, such as {min(lost)!r}"
-                )
-            # Nobody was asked for the others; what failed is asked for again in the next run.
-            if (~frame["status"].isin(_SETTLED) & frame[value].isna()).any():
-                raise _Incomplete(frame)
-            return {name: frame}
+    def _replies(self, stage: Stage) -> pd.DataFrame:
+        """Answers, their values, or verdicts: from the store (then they cost nothing) or made now."""
+        name, value = stage.makes[0], str(stage.asks)
+        key = self._key(stage)
+        tools, reads = self._tools(stage), self._reads(stage)
+        with self._timed(stage.name):
+            asked = reads["contexts" if name == "answers" else stage.reads[-1].partition("[")[0]]["qid"]
 
-        with self._timed(name):
+            def checked() -> Mapping[str, pd.DataFrame]:
+                frame = frames.check(name, stage.make(reads, tools)[name])
+                lost = set(asked) ^ set(frame["qid"])
+                if lost:
+                    raise DataError(
+                        f"{name} frame: {len(lost)} topic(s) missing or unknown, such as {min(lost)!r}"
+                    )
+                # Nobody was asked for the others; what failed is asked for again in the next run.
+                if (~frame["status"].isin(_SETTLED) & frame[value].isna()).any():
+                    raise Incomplete({name: frame})
+                return {name: frame}
+
             try:
                 entry = self.store.get_frames(key, checked)
-            except _Incomplete as incomplete:
-                self.made.append(name)
-                return incomplete.frame
-            frame = entry.frame(name)
-        if entry.made:
-            self.made.append(name)
-            return frame
-        return frame.assign(cached=True, cost_usd=0.0, seconds=0.0)
+                frame, made = entry.frame(name), entry.made
+            except Incomplete as incomplete:
+                frame, made = incomplete.frames[name], True
+        if made:
+            self.made.append(stage.name)
+        elif "cached" in frame:
+            frame = frame.assign(cached=True, cost_usd=0.0, seconds=0.0)
+        if name != "answer_values":
+            self._check_missing(name, frame[value])
+        return frame
+
+    def _is_readable(self, stage: Stage) -> bool:
+        """Whether what the stage reads is there without asking an LLM or a judge for it."""
+        asking = {name for s in self.stages if s.asks is not None for name in s.makes}
+        names = {read.partition("[")[0] for read in stage.reads}
+        return not ({*asking, "asked_answers"} & names)
 
     @contextmanager
     def _timed(self, name: str) -> Iterator[None]:
@@ -488,6 +348,11 @@ class Pipeline:
             self.seconds[name] = self.seconds.get(name, 0.0) + time.perf_counter() - start - inner
 
     def _check_missing(self, what: str, values: pd.Series) -> None:
+        """MissingError where too many of the answers or verdicts that were asked for are missing."""
+        if self.components.llm.kind == "none" or (
+            what == "verdicts" and self.components.judge.kind == "none"
+        ):
+            return
         missing = int(values.isna().sum())
         if missing > self.max_missing_share * len(values):
             raise MissingError(
@@ -495,35 +360,3 @@ class Pipeline:
                 f"{self.max_missing_share:g} allows; what was paid for is kept, "
                 "and a rerun asks only for the rest"
             )
-
-    def identity_of(self, part: Any) -> dict[str, Any]:
-        """What can change the part's output; of a chat model also what its server says that it serves."""
-        served = part.served(self.store) if hasattr(part, "served") else {}
-        return {**identity(part), **({"served": served} if served else {})}
-
-    def _models(self, uses: frozenset[str] | set[str]) -> dict[str, Any]:
-        """The identities of the shared models that a part uses."""
-        shared = {"embedder": self.tools.embedder, "tokenizer": self.tools.tokenizer, "chat": self.tools.chat}
-        unknown = set(uses) - set(shared)
-        if unknown:
-            raise TypeError(f"a part uses {sorted(unknown)}; shared models are {sorted(shared)}")
-        return {
-            name: self.identity_of(model) if model is not None else None
-            for name, model in shared.items()
-            if name in uses
-        }
-
-    @cached_property
-    def _queries_digest(self) -> str:
-        return frames.content_digest(self.dataset.frame("topics")[["qid", "query"]])
-
-
-def file_digest(path: Path) -> str:
-    """SHA-256 (hex) of a file's bytes; read once per process while the file stays as it is."""
-    stat = path.stat()
-    return _file_digest(path, stat.st_size, stat.st_mtime_ns)
-
-
-@lru_cache(maxsize=64)
-def _file_digest(path: Path, size: int, mtime_ns: int) -> str:
-    return file_sha256(path)

@@ -12,11 +12,11 @@ import os
 import uuid
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from ragauge.contract.errors import ConfigError
-from ragauge.contract.identity import runtime
-from ragauge.contract.protocols import Reply, Tools
+from ragauge.contract.identity import named, runtime
+from ragauge.contract.protocols import Reply, Tools, Workplace
 from ragauge.contract.redact import remember, secret_in
 from ragauge.llms.calls import Batch, key_to_send, run_batch
 from ragauge.llms.ledger import Ledger, open_ledger
@@ -26,8 +26,6 @@ from ragauge.store import canonical_json
 
 if TYPE_CHECKING:
     import pandas as pd
-
-    from ragauge.store import Store
 
 __all__ = ["CONNECTION_KEYS", "CUT", "ChatLLM"]
 
@@ -67,6 +65,7 @@ class ChatLLM:
     ledger: file or postgresql:// URL; null for RAGAUGE_LEDGER, and without it ledger.db in the store.
     """
 
+    component: ClassVar[str] = "chat"
     chat: Mapping[str, Any]
     concurrency: int = runtime(4)
     requests_per_minute: float | None = runtime(None)
@@ -127,11 +126,10 @@ class ChatLLM:
         return {key: value for key, value in self.chat.items() if key not in CONNECTION_KEYS}
 
     def identity(self) -> dict[str, Any]:
-        """What can change the part's output; here the model alone."""
-        cls = type(self)
-        return {"class": f"{cls.__module__}.{cls.__qualname__}", "version": 1, "chat": self.chat_identity()}
+        """What can change the component's output; here the model alone."""
+        return {**named(self), "chat": self.chat_identity()}
 
-    def served(self, store: Store) -> dict[str, Any]:
+    def served(self, store: Workplace) -> dict[str, Any]:
         """What the server says that identifies the weights behind the model's name; {} where it does not.
 
         It is part of what replies are found by, in the store and in the ledger (see ragauge.llms.served).
@@ -147,7 +145,7 @@ class ChatLLM:
     def ask(
         self,
         prompts: Sequence[str],
-        store: Store,
+        store: Workplace,
         what: str,
         *,
         salt: str = "",
@@ -185,7 +183,7 @@ class ChatLLM:
     def known(
         self,
         prompts: Sequence[str],
-        store: Store,
+        store: Workplace,
         *,
         salt: str = "",
         options: Mapping[str, Any] | None = None,
@@ -199,7 +197,7 @@ class ChatLLM:
     def needs_of(
         self,
         prompts: Sequence[str],
-        store: Store,
+        store: Workplace,
         *,
         salt: str = "",
         options: Mapping[str, Any] | None = None,
@@ -229,7 +227,7 @@ class ChatLLM:
             }
         )
 
-    def spent(self, store: Store) -> float:
+    def spent(self, store: Workplace) -> float:
         """US dollars spent so far under the budget's name."""
         return self._ledger(store).spent(self.budget_name)
 
@@ -262,7 +260,7 @@ class ChatLLM:
             request["salt"] = salt
         return canonical_json(request)
 
-    def _ledger(self, store: Store) -> Ledger:
+    def _ledger(self, store: Workplace) -> Ledger:
         return open_ledger(self.ledger or os.environ.get("RAGAUGE_LEDGER") or store.root / "ledger.db")
 
 

@@ -8,8 +8,7 @@ from typing import Any
 import pandas as pd
 
 from ragauge.contract.identity import identity
-from ragauge.contract.protocols import ChatModel, Reply
-from ragauge.store import Store
+from ragauge.contract.protocols import ChatModel, Reply, Workplace
 
 
 class Unasked(Exception):
@@ -36,12 +35,12 @@ class SharedChat:
         """That of the model."""
         return identity(self.chat)
 
-    def served(self, store: Store) -> dict[str, Any]:
+    def served(self, store: Workplace) -> dict[str, Any]:
         """What the model's server says that it serves; {} of a model that does not ask."""
         served: dict[str, Any] = self.chat.served(store) if hasattr(self.chat, "served") else {}
         return served
 
-    def ask(self, prompts: Sequence[str], store: Store, what: str, **how: Any) -> list[Reply]:
+    def ask(self, prompts: Sequence[str], store: Workplace, what: str, **how: Any) -> list[Reply]:
         """The model's replies, one per prompt."""
         if self.from_ledger:
             known = self.chat.known(prompts, store, **how)

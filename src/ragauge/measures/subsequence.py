@@ -19,6 +19,7 @@ class Subsequence(BatchedMeasure):
     core.
     """
 
+    component: ClassVar[str] = "subsequence"
     name: ClassVar[str] = "subsequence"
     encode = staticmethod(fold_parts)
 

@@ -18,6 +18,7 @@ class Substring(BatchedMeasure):
     `threads` 0 takes every core. Source: score_IR with contiguous matches (docs/measures.md).
     """
 
+    component: ClassVar[str] = "substring"
     name: ClassVar[str] = "substring"
     encode = staticmethod(fold_parts)
 

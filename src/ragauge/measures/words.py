@@ -22,6 +22,7 @@ class Words(BatchedMeasure):
     core. Source: Lin, ROUGE: a package for automatic evaluation of summaries, 2004, section 3.
     """
 
+    component: ClassVar[str] = "words"
     name: ClassVar[str] = "words"
 
     @staticmethod

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime
@@ -14,6 +14,7 @@ from typing import Any
 
 from ragauge.contract.visible import visible
 from ragauge.store._entries import KEY_FILE
+from ragauge.store.vectors import vectors_name
 
 MIN_PREFIX = 12  # characters of a digest that are shown at least
 _DIGEST = re.compile(r"[0-9a-f]{64}")
@@ -132,25 +133,18 @@ def _item(path: Path) -> Item:
 
 
 def models_of(items: Iterable[Item]) -> dict[str, str]:
-    """The names of the models that made the entries, by digest."""
+    """The names of the embedding models that made the entries, by the name of their vectors' folder."""
+    found = [item.manifest.get("params", {}).get("embedder") for item in items]
     return {
-        part["digest"]: str(part.get("model", part.get("class", "?")))
-        for item in items
-        for part in _parts(item.manifest.get("params", {}))
-        if isinstance(part.get("digest"), str) and _LONG_DIGEST.fullmatch(part["digest"])
+        vectors_name(model): str(model.get("model", model.get("component", "?")))
+        for model in found
+        if isinstance(model, Mapping)
     }
 
 
 def model_of(vectors: Vectors, models: Mapping[str, str]) -> str | None:
-    """The name of the model whose digest the vectors' folder begins with; None where it made no entry."""
-    return next((name for digest, name in models.items() if vectors.path.name.startswith(digest[:32])), None)
-
-
-def _parts(value: Any) -> Iterator[Mapping[str, Any]]:
-    if isinstance(value, Mapping):
-        yield value
-        for inner in value.values():
-            yield from _parts(inner)
+    """The name of the model whose vectors a folder holds; None where it made no entry."""
+    return models.get(vectors.path.name.partition("-")[0])
 
 
 def describe(params: Mapping[str, Any]) -> str:
@@ -166,9 +160,9 @@ def _words(name: str, value: Any) -> str:
         plain = {
             k: v
             for k, v in value.items()
-            if k not in ("class", "version") and v is not None and not _LONG_DIGEST.fullmatch(str(v))
+            if k not in ("component", "version") and v is not None and not _LONG_DIGEST.fullmatch(str(v))
         }
-        cls = str(value.get("class", name)).rpartition(".")[2]
+        cls = str(value.get("component", value.get("index", name))).rpartition(".")[2]
         return f"{cls}({', '.join(_words(k, v) for k, v in plain.items())})" if plain else cls
     if isinstance(value, Sequence) and not isinstance(value, str) and len(value) > 2:
         return f"{name}={value[0]}..{value[-1]} ({len(value)})"

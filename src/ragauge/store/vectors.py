@@ -1,4 +1,9 @@
-"""Vectors on disk: segments of (text key, vector) per embedding model, shared by threads and processes."""
+"""Vectors on disk: each distinct text of a model embedded once, ever.
+
+`<store>/vectors/<name>/` holds segments: folders of sorted keys (hashes of texts) and their vectors that are
+written under a temporary name, renamed, and never changed. The cache knows no model: who fills it says how.
+A kill loses the slice of texts at hand; a damaged segment is dropped and its texts are embedded again.
+"""
 
 from __future__ import annotations
 
@@ -10,34 +15,84 @@ import shutil
 import time
 import uuid
 import zlib
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from functools import lru_cache
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import Any
 
 import numpy as np
 
-if TYPE_CHECKING:
-    pass
-
+from ragauge.contract.progress import progress
+from ragauge.store._entries import canonical_json, locked
 
 log = logging.getLogger(__name__)
 
-
 _KEY_BYTES = 16
-
-
+_SLICE = 2048  # texts between two writes to the disk: what a kill can lose
 _SMALL = 16_384  # rows below which a segment is worth merging
-
-
 _MERGED = 65_536  # rows of a merged segment, about
-
-
 _ABANDONED = 3600  # seconds after which a draft is what a kill left, not what another machine writes
-
-
 _MAX_SMALL = 32  # small segments that are kept before they become one
+
+
+def vectors_name(identity: Mapping[str, Any]) -> str:
+    """The name of the folder for the vectors of the model with this identity."""
+    return hashlib.sha256(canonical_json(identity).encode()).hexdigest()[:32]
+
+
+class VectorCache:
+    """The vectors of one model in a store; several processes and machines may use it at a time.
+
+    name: `vectors_name` of the model's identity. title: what the progress bar says.
+    """
+
+    def __init__(self, root: Path, name: str, title: str) -> None:
+        self.folder = root / "vectors" / name
+        self._lock = root / ".locks" / f"vectors-{name}.lock"
+        self._title = title
+
+    def get(self, texts: Sequence[str], embed: Callable[[list[str]], np.ndarray]) -> np.ndarray:
+        """float32 [len(texts), dimensions] of distinct texts; those that are not there are embedded and kept.
+
+        The lock is held for a slice of texts at a time, so that nobody waits for the whole of another
+        process's work, and no text is embedded twice.
+        """
+        keys = _text_keys(texts)
+        found, vectors = _look_up(keys, self.folder)
+        missing = np.flatnonzero(~found).tolist()
+        if vectors is not None and not missing:
+            return vectors
+        with locked(self._lock):
+            _tidy(self.folder)
+        # Texts of one length go together, so that little is padded; the longest first.
+        missing.sort(key=lambda i: -len(texts[i]))
+        with progress(len(missing), self._title, "text") as bar:
+            for first in range(0, len(missing), _SLICE):
+                rows = missing[first : first + _SLICE]
+                new = self._slice(keys[rows], [texts[i] for i in rows], embed)
+                if vectors is None:
+                    vectors = np.empty((len(texts), new.shape[1]), dtype=np.float32)
+                vectors[rows] = new
+                bar.update(len(rows))
+        assert vectors is not None
+        return vectors
+
+    def _slice(
+        self, keys: np.ndarray, texts: Sequence[str], embed: Callable[[list[str]], np.ndarray]
+    ) -> np.ndarray:
+        """The vectors of some texts; another process may have embedded them meanwhile."""
+        with locked(self._lock):
+            found, vectors = _look_up(keys, self.folder)
+            rows = np.flatnonzero(~found).tolist()
+            if vectors is not None and not rows:
+                return vectors
+            new = embed([texts[i] for i in rows])
+            _write_segment(self.folder, keys[rows], new)
+            if vectors is None:
+                return new
+            vectors[rows] = new
+            return vectors
 
 
 def _text_keys(texts: Iterable[str]) -> np.ndarray:

@@ -39,6 +39,7 @@ _WORD = re.compile(r"\w+|[^\w\s]")
 class WordTokenizer:
     """Words and single punctuation marks as tokens (`\\w+|[^\\w\\s]`); needs no model."""
 
+    component: ClassVar[str] = "words"
     version: ClassVar[int] = 1
     name: ClassVar[str] = "words"
     stitching: ClassVar[Stitching] = "free"
@@ -61,6 +62,7 @@ class HuggingFaceTokenizer:
     ConfigError where the tokenizer cannot be loaded.
     """
 
+    component: ClassVar[str] = "huggingface"
     model: str
     version: ClassVar[int] = 1
 
@@ -87,7 +89,7 @@ class HuggingFaceTokenizer:
     def identity(self) -> dict[str, Any]:
         """The class and the content of the tokenizer; the same wherever the files lie."""
         return {
-            "class": "ragauge.texts.tokenizers.HuggingFaceTokenizer",
+            "component": "huggingface",
             "version": self.version,
             "sha256": _load(self.model).sha256,
         }

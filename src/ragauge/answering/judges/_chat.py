@@ -62,6 +62,7 @@ class ChatJudge(ChatLLM):
     verdicts are missing, with status `unreadable` and the raw reply.
     """
 
+    component: ClassVar[str] = "chat"
     kind: ClassVar[str] = "chat"
     uses: ClassVar[frozenset[str]] = frozenset()
 

@@ -59,6 +59,7 @@ class LexicalJudge:
     5. anything else: 4
     """
 
+    component: ClassVar[str] = "lexical"
     kind: ClassVar[str] = "embedded"
     uses: ClassVar[frozenset[str]] = frozenset()
     version: ClassVar[int] = 1

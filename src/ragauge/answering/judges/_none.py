@@ -15,6 +15,7 @@ from ragauge.contract.protocols import Tools
 class NoJudge:
     """No verdicts: answers are kept as they are."""
 
+    component: ClassVar[str] = "none"
     kind: ClassVar[str] = "none"
     uses: ClassVar[frozenset[str]] = frozenset()
 

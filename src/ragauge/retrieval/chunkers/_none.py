@@ -15,6 +15,7 @@ from ragauge.retrieval.chunkers._spans import chunks_frame
 class NoChunker:
     """Every document whole, as the chunk `<docno>%p0`; one without text has none."""
 
+    component: ClassVar[str] = "none"
     version: ClassVar[int] = 1
     uses: ClassVar[frozenset[str]] = frozenset()
 

@@ -28,6 +28,7 @@ class SemanticChunker:
     the config's tokenizer is split further, at sentence ends where possible (null: nothing is).
     """
 
+    component: ClassVar[str] = "semantic"
     version: ClassVar[int] = 1
     uses: ClassVar[frozenset[str]] = frozenset({"embedder", "tokenizer"})
 
@@ -89,7 +90,7 @@ class SemanticChunker:
             here = at[block]
             spans = zip(rows[here], starts[low[block]], ends[high[block]], strict=True)
             windows = [texts[row][start:end] for row, start, end in spans]
-            distances = cosine_distances(tools.embedder.embed(windows, tools.store))
+            distances = cosine_distances(tools.embedder.embed(windows))
             inside = rows[here[1:]] == rows[here[:-1]]
             before = here[:-1][inside]
             breaks[before] = above_percentile(distances[inside], rows[before], self.breakpoint_percentile)

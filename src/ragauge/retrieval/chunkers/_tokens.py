@@ -23,6 +23,7 @@ class TokenChunker:
     that by itself reads as more than `size` tokens stands alone.
     """
 
+    component: ClassVar[str] = "tokens"
     version: ClassVar[int] = 1
     uses: ClassVar[frozenset[str]] = frozenset({"tokenizer"})
 

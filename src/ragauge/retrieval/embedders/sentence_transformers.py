@@ -1,14 +1,10 @@
-"""Config group `embedder`: texts to unit vectors, each distinct text embedded once, ever.
-
-Vectors are kept in `<store>/vectors/<model digest>/` as segments: folders of sorted keys (hashes of texts)
-and their vectors that are written under a temporary name, renamed, and never changed. A kill loses the
-slice of texts at hand; a damaged segment is dropped and its texts are embedded again.
-"""
+"""`embedder=minilm`, `embedder=sentence_transformers`: sentence-transformers models, by torch or ONNX."""
 
 from __future__ import annotations
 
 import hashlib
 import json
+import logging
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -19,22 +15,22 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 
 from ragauge.contract.errors import ConfigError
-from ragauge.contract.identity import runtime
-from ragauge.contract.progress import progress
+from ragauge.contract.identity import named, runtime
+from ragauge.contract.protocols import Role
 from ragauge.retrieval.embedders import onnx as onnx_backend
-from ragauge.store import Store, file_sha256, locked
-from ragauge.store.vectors import _look_up, _text_keys, _tidy, _write_segment, log
+from ragauge.store import Store, file_sha256
 from ragauge.texts.model_files import model_path
 
 if TYPE_CHECKING:
     from sentence_transformers import SentenceTransformer
 
 
+log = logging.getLogger(__name__)
+
 BACKENDS = ("auto", "torch", "onnx")
 BATCH_SIZES = {"torch": 16, "onnx": 8}  # what is fast on a CPU: benchmarks/bench_embedding.py
 
 _GIVE_A_FOLDER = "Give the path of a sentence-transformers model's folder (the one with modules.json)"
-_SLICE = 2048  # texts between two writes to the disk: what a kill can lose
 _SIDE_BY_SIDE = 16  # batches that ONNX Runtime is handed at once, work for as many threads
 
 
@@ -44,16 +40,22 @@ class SentenceTransformerEmbedder:
 
     `model` all-MiniLM-L6-v2 is carried by an installed package; other names are looked up on the hub.
     `backend` onnx is faster on a CPU and gives torch's vectors up to float noise; since equal identities
-    promise equal results to the last bit, it is part of the identity nevertheless. auto becomes onnx where
-    its packages are installed and no other device than the CPU is asked for, else torch.
+    promise equal results to the last bit, it is part of the identity nevertheless, and so is `device`: cpu,
+    or another one that torch knows, such as cuda. auto becomes onnx where its packages are installed and the
+    device is the CPU, else torch.
+    `query_prefix` and `passage_prefix` stand before texts that are searched with and that are to be found,
+    as E5 and BGE want them.
     """
 
+    component: ClassVar[str] = "sentence_transformers"
     version: ClassVar[int] = 1
 
     model: str = "all-MiniLM-L6-v2"
     backend: str = "auto"
+    device: str = "cpu"
+    query_prefix: str = ""
+    passage_prefix: str = ""
     batch_size: int | None = runtime(None)
-    device: str | None = runtime(None)
     threads: int | None = runtime(None)
 
     def __post_init__(self) -> None:
@@ -65,67 +67,47 @@ class SentenceTransformerEmbedder:
             value = getattr(self, key)
             if value is not None and (type(value) is not int or value < 1):
                 raise ConfigError(f"embedder.{key}={value!r}: allowed are null and integers from 1")
+        if not isinstance(self.device, str) or not self.device:
+            raise ConfigError(
+                f"embedder.device={self.device!r}: expected a device of torch's: cpu, cuda, mps"
+            )
         object.__setattr__(self, "backend", settle_backend(self.backend, self.device))
 
+    @property
+    def symmetric(self) -> bool:
+        """Whether a text has the same vector as a query and as a passage."""
+        return self.query_prefix == self.passage_prefix
+
     def identity(self) -> dict[str, Any]:
-        """The backend, the model's name and the digest of its files: the same wherever its folder lies."""
+        """Name and digest of the model, the same wherever its folder lies, and what runs it."""
         return {
-            "class": "ragauge.retrieval.embedders.sentence_transformers.SentenceTransformerEmbedder",
-            "version": self.version,
+            **named(self),
             "model": Path(self.model).name,
             "digest": _model_digest(_model_folder(self.model)),
             "backend": self.backend,
+            "device": self.device.partition(":")[0],
+            "query_prefix": self.query_prefix,
+            "passage_prefix": self.passage_prefix,
         }
 
-    def embed(self, texts: Sequence[str], store: Store | None = None) -> np.ndarray:
+    def embed(self, texts: Sequence[str], role: Role = "passage", scratch: Path | None = None) -> np.ndarray:
         """float32 [len(texts), dimensions], rows of length 1 in the order of `texts`.
 
-        With a store only texts that it has no vector of are computed, and torch is not even imported where
-        there are none. Which texts are computed together moves a vector by float noise only (about 1e-7).
+        Which texts are computed together moves a vector by float noise only (about 1e-7). `scratch` keeps
+        what ONNX Runtime runs.
         """
         distinct = list(dict.fromkeys(texts))
-        if store is None or not distinct:
-            vectors = self._encode(distinct, store)
-        else:
-            vectors = self._cached(distinct, store)
+        prefix = self.query_prefix if role == "query" else self.passage_prefix
+        vectors = self._encode([prefix + text for text in distinct], scratch)
         if len(distinct) == len(texts):
             return vectors
         row = {text: i for i, text in enumerate(distinct)}
         return vectors[[row[text] for text in texts]]
 
-    def _cached(self, texts: list[str], store: Store) -> np.ndarray:
-        """Vectors of distinct texts, from the store's segments or else computed and added to them."""
-        name = f"{_model_digest(_model_folder(self.model))[:32]}-{self.backend}"
-        folder, lock = store.root / "vectors" / name, store.root / ".locks" / f"vectors-{name}.lock"
-        keys = _text_keys(texts)
-        found, vectors = _look_up(keys, folder)
-        if vectors is not None and found.all():
-            return vectors
-        with locked(lock):
-            _tidy(folder)
-            found, vectors = _look_up(keys, folder)  # another process may have embedded them meanwhile
-            missing = np.flatnonzero(~found)
-            # Texts of one length go together, so that little is padded; the longest first.
-            missing = missing[np.argsort([-len(texts[i]) for i in missing], kind="stable")]
-            with progress(len(missing), f"embedding with {Path(self.model).name}", "text") as bar:
-                for first in range(0, len(missing), _SLICE):
-                    rows = missing[first : first + _SLICE]
-                    new = self._encode([texts[i] for i in rows], store)
-                    _write_segment(folder, keys[rows], new)
-                    if vectors is None:
-                        vectors = np.empty((len(texts), new.shape[1]), dtype=np.float32)
-                    vectors[rows] = new
-                    bar.update(len(rows))
-        assert vectors is not None
-        return vectors
-
-    def _encode(self, texts: Sequence[str], store: Store | None) -> np.ndarray:
+    def _encode(self, texts: Sequence[str], scratch: Path | None) -> np.ndarray:
         """The model's own vectors, at unit length."""
         folder = _model_folder(self.model)
-        if self.backend == "onnx":
-            model = _load_onnx(folder, None if store is None else store.root)
-        else:
-            model = _load(folder, self.device)
+        model = _load_onnx(folder, scratch) if self.backend == "onnx" else _load(folder, self.device)
         if not texts:
             return np.empty((0, model.get_embedding_dimension() or 0), dtype=np.float32)
         import torch
@@ -153,16 +135,16 @@ class SentenceTransformerEmbedder:
         return vectors / np.linalg.norm(vectors, axis=1, keepdims=True)
 
 
-def settle_backend(backend: str, device: str | None) -> str:
+def settle_backend(backend: str, device: str) -> str:
     """What runs the model, "torch" or "onnx"; ConfigError where it cannot be run so here."""
     if backend not in BACKENDS:
         raise ConfigError(f"embedder.backend={backend!r}: allowed are {', '.join(BACKENDS)}")
-    on_cpu = device in (None, "cpu")
+    on_cpu = device == "cpu"
     if backend == "auto":
         return "onnx" if on_cpu and onnx_backend.installed() else "torch"
     if backend == "onnx" and not on_cpu:
         raise ConfigError(
-            f"embedder.device={device}: backend=onnx runs on the CPU; allowed are null and cpu, "
+            f"embedder.device={device}: backend=onnx runs on the CPU; onnx runs on the CPU alone, "
             "or embedder.backend=torch"
         )
     if backend == "onnx" and not onnx_backend.installed():
@@ -210,7 +192,7 @@ def _hub_folder(model: str) -> Path:
 
 
 @lru_cache(maxsize=2)
-def _load(folder: Path, device: str | None) -> SentenceTransformer:
+def _load(folder: Path, device: str) -> SentenceTransformer:
     """The model run by torch, kept for the process: the jobs of a sweep share it."""
     return _read_model(folder, device)
 
@@ -228,7 +210,7 @@ def _load_onnx(folder: Path, root: Path | None) -> SentenceTransformer:
     return model
 
 
-def _read_model(folder: Path, device: str | None) -> SentenceTransformer:
+def _read_model(folder: Path, device: str) -> SentenceTransformer:
     with _quiet():
         from sentence_transformers import SentenceTransformer
 
@@ -237,7 +219,7 @@ def _read_model(folder: Path, device: str | None) -> SentenceTransformer:
         except Exception as error:
             raise ConfigError(
                 f"embedder.model: {folder} cannot be loaded by sentence-transformers with "
-                f"device={device or 'null'}: {_first_line(error)}. {_GIVE_A_FOLDER}"
+                f"device={device}: {_first_line(error)}. {_GIVE_A_FOLDER}"
             ) from error
 
 
@@ -277,6 +259,3 @@ def _model_digest(folder: Path) -> str:
             if file.is_file() and file.suffix in suffixes:
                 sha.update(f"{file.relative_to(folder).as_posix()}\0{file_sha256(file)}\n".encode())
     return sha.hexdigest()
-
-
-# --- the vectors on disk ----------------------------------------------------------------------------

@@ -46,6 +46,7 @@ class BM25:
     PISA, not under Terrier. Source: Robertson and Zaragoza, The Probabilistic Relevance Framework, 2009.
     """
 
+    component: ClassVar[str] = "bm25"
     uses: ClassVar[frozenset[str]] = frozenset()
     reorder_after_cut: ClassVar[bool] = False
 
@@ -72,7 +73,7 @@ class BM25:
         written = ("k1", "b") if self.engine == "pisa" else ("stopwords",)
         fields = ("engine", "stemmer", *written)
         return {
-            "class": "ragauge.retrieval.retrievers.bm25",
+            "index": "bm25",
             "version": 1,
             **{f: getattr(self, f) for f in fields},
         }

@@ -84,10 +84,11 @@ class Dense:
     """What the retrievers over the shared vector index have in common: the index, and how a query gets in."""
 
     uses: ClassVar[frozenset[str]] = frozenset({"embedder"})
+    index_uses: ClassVar[frozenset[str]] = frozenset({"embedder"})
 
     def index_identity(self) -> Mapping[str, Any]:
         """Equal for all dense retrievers."""
-        return {"class": "ragauge.retrieval.retrievers.dense", "version": 1}
+        return {"index": "dense", "version": 1}
 
     def build_index(self, chunks: pd.DataFrame, folder: Path, tools: Tools) -> None:
         """Writes the chunks' vectors, float32 [chunks, dimensions], in their order.
@@ -97,7 +98,7 @@ class Dense:
         texts = check_chunks(chunks)["text"]
         index: np.ndarray | None = None
         for start in range(0, max(len(texts), 1), _BLOCK_TEXTS):
-            vectors = tools.embedder.embed(texts.iloc[start : start + _BLOCK_TEXTS].tolist(), tools.store)
+            vectors = tools.embedder.embed(texts.iloc[start : start + _BLOCK_TEXTS].tolist())
             if index is None:
                 shape = (len(texts), vectors.shape[1])
                 index = np.lib.format.open_memmap(folder / _VECTORS, "w+", np.float32, shape)
@@ -111,7 +112,7 @@ class Dense:
             rows = rows_with_words(topics)
             if len(rows) == 0 or len(chunks) == 0:
                 return run_frame(topics, chunks, NO_ROWS, NO_ROWS, **{self._cosine_as: np.empty(0)})
-            queries = tools.embedder.embed(topics["query"].iloc[rows].tolist(), tools.store)
+            queries = tools.embedder.embed(topics["query"].iloc[rows].tolist(), "query")
             hits = self._retrieve(index, queries.astype(np.float32, copy=False))
             return run_frame(topics, chunks, rows[hits.topic], hits.chunk, **{self._cosine_as: hits.score})
 
@@ -131,6 +132,7 @@ class Dense:
 class Sim(Dense):
     """The top_k chunks of highest cosine similarity; `score` is the cosine. Exact, not approximate."""
 
+    component: ClassVar[str] = "sim"
     reorder_after_cut: ClassVar[bool] = False
 
     top_k: int = 30
@@ -156,6 +158,7 @@ class MMR(Dense):
     Source: Carbonell and Goldstein, The Use of MMR, SIGIR 1998, in LangChain's form.
     """
 
+    component: ClassVar[str] = "mmr"
     reorder_after_cut: ClassVar[bool] = False
 
     top_k: int = 30
@@ -213,6 +216,7 @@ class Reo(Dense):
     There the order is the result: `score` is 1 / (rank + 1), the cosine stands in `similarity`.
     """
 
+    component: ClassVar[str] = "reo"
     top_k: int = 30
     reorder: Literal["after_cut", "before_cut"] = "after_cut"
 

@@ -49,6 +49,7 @@ class MLQ(Dense):
     Sources: LangChain's MultiQueryRetriever; Cormack et al., Reciprocal Rank Fusion, SIGIR 2009.
     """
 
+    component: ClassVar[str] = "mlq"
     reorder_after_cut: ClassVar[bool] = False
 
     top_k: int = 30
@@ -99,7 +100,7 @@ class MLQ(Dense):
             queries, origin = self._queries(topics["query"].iloc[rows].tolist(), chat, tools)
             owner = np.repeat(rows, [len(of_topic) for of_topic in queries])
             texts = [query for of_topic in queries for query in of_topic]
-            vectors = tools.embedder.embed(texts, tools.store).astype(np.float32, copy=False)
+            vectors = tools.embedder.embed(texts, "query").astype(np.float32, copy=False)
             united = self._unite(index.nearest(vectors, self.top_k), owner, index.order)
             return run_frame(
                 topics,

@@ -17,13 +17,14 @@ from ragauge.retrieval.retrievers._ranking import NO_ROWS, as_transformer, run_f
 class NoRetrieval:
     """Finds nothing for any topic, so that every context is empty."""
 
+    component: ClassVar[str] = "none"
     uses: ClassVar[frozenset[str]] = frozenset()
     top_k: ClassVar[int] = 0
     reorder_after_cut: ClassVar[bool] = False
 
     def index_identity(self) -> Mapping[str, Any]:
         """The same for all: there is no index."""
-        return {"class": "ragauge.retrieval.retrievers.none", "version": 1}
+        return {"index": "none", "version": 1}
 
     def build_index(self, chunks: pd.DataFrame, folder: Path, tools: Tools) -> None:
         """Writes nothing."""

@@ -38,6 +38,7 @@ class PyTerrierPipeline:
     What comes back must have qid, docno and score; it is ordered by score, then docno, and cut at top_k.
     """
 
+    component: ClassVar[str] = "pyterrier"
     uses: ClassVar[frozenset[str]] = frozenset()
     reorder_after_cut: ClassVar[bool] = False
 
@@ -52,7 +53,7 @@ class PyTerrierPipeline:
     def index_identity(self) -> Mapping[str, Any]:
         """The index's own configuration, and the revision where there is one."""
         made = None if self.index is None else {"index": self.index, "revision": self.revision}
-        return {"class": "ragauge.retrieval.retrievers.wrapped.PyTerrierPipeline", "version": 1, "made": made}
+        return {"index": "pyterrier", "version": 1, "made": made}
 
     def build_index(self, chunks: pd.DataFrame, folder: Path, tools: Tools) -> None:
         """Calls `index`, if there is one; a PyTerrier indexer that it returns is given the chunks."""
@@ -103,6 +104,7 @@ class LangChainRetriever:
         the configuration and the code, nothing behind them.
     """
 
+    component: ClassVar[str] = "langchain"
     uses: ClassVar[frozenset[str]] = frozenset()
     reorder_after_cut: ClassVar[bool] = False
 
@@ -115,7 +117,7 @@ class LangChainRetriever:
 
     def index_identity(self) -> Mapping[str, Any]:
         """The same for all: what a LangChain retriever indexes it keeps in memory."""
-        return {"class": "ragauge.retrieval.retrievers.wrapped.LangChainRetriever", "version": 1}
+        return {"index": "langchain", "version": 1}
 
     def build_index(self, chunks: pd.DataFrame, folder: Path, tools: Tools) -> None:
         """Writes nothing."""

@@ -1,0 +1,84 @@
+"""One row per topic: what was retrieved, what was answered, what the judge said; joined by topic."""
+
+from __future__ import annotations
+
+import pandas as pd
+
+
+def retrieved(
+    topics: pd.DataFrame,
+    scores: pd.DataFrame,
+    part_scores: pd.DataFrame,
+    contexts: pd.DataFrame,
+    run: pd.DataFrame,
+    n_tokens: int,
+) -> pd.DataFrame:
+    """A row per topic at n_tokens, before any LLM: query, answer_reference, ir_score and `features`."""
+    at_n = scores[scores["n_tokens"] == n_tokens]
+    rows = topics.merge(
+        at_n[["qid", "n_tokens", "value"]].rename(columns={"value": "ir_score"}),
+        on="qid",
+        validate="one_to_one",
+    )
+    rows = rows.rename(columns={"answer": "answer_reference"})
+    found = features(topics, part_scores, contexts, run, n_tokens)
+    return rows.merge(found, on="qid", validate="one_to_one")
+
+
+def features(
+    topics: pd.DataFrame, part_scores: pd.DataFrame, contexts: pd.DataFrame, run: pd.DataFrame, n_tokens: int
+) -> pd.DataFrame:
+    """What is known of every topic before any LLM is asked, beside its IR score (keyed by qid).
+
+    evidence_best, evidence_worst: the highest and lowest score of the topic's evidence parts, in [0, 1].
+    answer_in_context: 1 where the reference answer stands in the context (case folded), else 0.
+    n_used: tokens of the context. score_gap: the retriever's first score less its second, 0 without one.
+    """
+    of_topic = part_scores[part_scores["n_tokens"] == n_tokens].groupby("qid")["value"]
+    rows = topics[["qid", "answer"]].merge(
+        contexts[["qid", "text", "n_used"]], on="qid", validate="one_to_one"
+    )
+    pairs = zip(rows["answer"].str.casefold(), rows["text"].str.casefold(), strict=True)
+    top = run.query("rank < 2").pivot(index="qid", columns="rank", values="score")
+    top = top.reindex(columns=[0, 1])
+    return pd.DataFrame(
+        {
+            "qid": rows["qid"],
+            "evidence_best": rows["qid"].map(of_topic.max()),
+            "evidence_worst": rows["qid"].map(of_topic.min()),
+            "answer_in_context": [float(answer in text) for answer, text in pairs],
+            "n_used": rows["n_used"].astype(float),
+            "score_gap": rows["qid"].map(top[0] - top[1]).fillna(0.0),
+        }
+    )
+
+
+def outcomes(
+    found: pd.DataFrame,
+    answers: pd.DataFrame,
+    verdicts: pd.DataFrame,
+    values: pd.DataFrame,
+    sampled: pd.DataFrame | None,
+) -> pd.DataFrame:
+    """`found` (of `retrieved`) with answer, label and statuses, and a column per answer measure.
+
+    Where topics were sampled (`sampled`: [qid, stratum, judged]), stratum and judged, too.
+    """
+    renamed = answers.rename(columns={"status": "answer_status", "error": "answer_error"})
+    rows = found.merge(
+        renamed[["qid", "answer", "answer_status", "answer_error"]], on="qid", validate="one_to_one"
+    )
+    if len(values):
+        wide = values.pivot(index="qid", columns="measure", values="value").astype("float64")
+        rows = rows.merge(wide.reset_index(), on="qid", validate="one_to_one")
+    keep = [c for c in ("qid", "label", "status", "raw", "reason") if c in verdicts]
+    rows = rows.merge(
+        verdicts[keep].rename(columns={"status": "judge_status", "raw": "judge_raw"}),
+        on="qid",
+        how="left",
+        validate="one_to_one",
+    )
+    if sampled is None:
+        return rows
+    rows["judge_status"] = rows["judge_status"].fillna("not sampled")
+    return rows.merge(sampled, on="qid", validate="one_to_one")

@@ -1,0 +1,398 @@
+"""The stages of a job as a list: what each reads, what it makes, and the component that does it.
+
+The key of a stage's output follows from this and nothing else (`ragauge.experiment.pipeline`), so that a new
+stage is a class here and a line in `stages`. A stage's version is raised when its code, or that of what it
+calls in ragauge, gives another output: tests/experiment/test_versions.py fails where it was forgotten.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
+from typing import Any, ClassVar
+
+import pandas as pd
+
+from ragauge.contract.errors import ConfigError
+from ragauge.contract.identity import code_of, identity
+from ragauge.contract.protocols import (
+    AnswerMeasure,
+    Chunker,
+    Embedder,
+    Generator,
+    Judge,
+    Measure,
+    Reranker,
+    Retriever,
+    Source,
+    Tokenizer,
+    Tools,
+)
+from ragauge.measures import classics, mean_over_parts, part_scores, qrels_of
+from ragauge.measures.rankings import CLASSICS
+from ragauge.retrieval.contexts import build_contexts, contexts_at
+from ragauge.store import file_sha256
+
+Frames = Mapping[str, pd.DataFrame]
+
+
+@dataclass(frozen=True)
+class Components:
+    """The chosen component of every config group; `answers` is a list of them by name."""
+
+    dataset: Source
+    chunker: Chunker
+    embedder: Embedder
+    tokenizer: Tokenizer
+    retriever: Retriever
+    reranker: Reranker
+    measure: Measure
+    llm: Generator
+    answers: Mapping[str, AnswerMeasure]
+    judge: Judge
+
+
+@dataclass(frozen=True)
+class Budget:
+    """n_tokens of this job, and all budgets that it lays out, ascending: the grid with n_tokens in it."""
+
+    n_tokens: int
+    grid: tuple[int, ...]
+
+
+class Incomplete(Exception):
+    """Raised by a stage with what it made, where a rerun should ask again for what is missing."""
+
+    def __init__(self, frames: Frames) -> None:
+        super().__init__("rows are missing")
+        self.frames = frames
+
+
+class Reads:
+    """What a stage reads, by name: `reads["topics"]` is a frame, `reads.folder("index")` a folder."""
+
+    def __init__(self, frame: Callable[[str], pd.DataFrame], folder: Callable[[str], Path]) -> None:
+        self._frame = frame
+        self.folder = folder
+
+    def __getitem__(self, name: str) -> pd.DataFrame:
+        return self._frame(name)
+
+
+class Stage:
+    """One step of a job.
+
+    name: its folder in the store and its time among the metrics (`seconds_<name>`).
+    reads: frames by name, `frame[column,column]` where only these columns matter, `stage/` for the folder
+        that a stage made.
+    makes: the frames that it makes; none for a stage that fills a folder.
+    asks: the column that is missing where an LLM or a judge gave nothing; such output is kept only whole.
+    stored: False for what is cheaper to make than to read.
+    """
+
+    name: ClassVar[str]
+    version: ClassVar[int] = 1
+    reads: tuple[str, ...] = ()
+    makes: tuple[str, ...] = ()
+    asks: ClassVar[str | None] = None
+    stored: ClassVar[bool] = True
+
+    def __init__(self, components: Components, budget: Budget) -> None:
+        self.components = components
+        self.budget = budget
+
+    @property
+    def component(self) -> Any:
+        """The component that does the work; None where the stage does it itself."""
+        return None
+
+    @property
+    def uses(self) -> frozenset[str]:
+        """The shared models that it gets; their identities are part of the key."""
+        return frozenset() if self.component is None else self.component.uses
+
+    def params(self) -> dict[str, Any]:
+        """What else can change the output, as JSON values; the component's identity unless said otherwise."""
+        return {} if self.component is None else {"component": identity(self.component)}
+
+    def inputs(self) -> dict[str, str]:
+        """Digests of what is read beside frames, by name."""
+        return {}
+
+    def make(self, reads: Reads, tools: Tools) -> Frames:
+        """The frames of `makes`."""
+        raise NotImplementedError
+
+    def fill(self, folder: Path, reads: Reads, tools: Tools) -> None:
+        """Writes the output of a stage without frames into an empty folder."""
+        raise NotImplementedError
+
+
+class ReadDataset(Stage):
+    """Files to docs, topics, evidence; and skipped: the rows that were dropped, with the reason."""
+
+    name = "dataset"
+    makes = ("docs", "topics", "evidence", "skipped")
+    uses = frozenset()
+
+    @property
+    def component(self) -> Source:
+        return self.components.dataset
+
+    def inputs(self) -> dict[str, str]:
+        return {role: file_digest(path) for role, path in self.component.files().items()}
+
+    def make(self, reads: Reads, tools: Tools) -> Frames:
+        data = self.component.load()
+        if data.topics.empty:
+            raise ConfigError(f"dataset {self.component.name}: no topic is left to evaluate")
+        skipped = pd.DataFrame({"skipped": list(data.skipped)}, dtype="str")
+        return {"docs": data.docs, "topics": data.topics, "evidence": data.evidence, "skipped": skipped}
+
+
+class Chunk(Stage):
+    """Documents to chunks."""
+
+    name = "chunks"
+    reads = ("docs",)
+    makes = ("chunks",)
+
+    @property
+    def component(self) -> Chunker:
+        return self.components.chunker
+
+    def make(self, reads: Reads, tools: Tools) -> Frames:
+        return {"chunks": self.component.chunk(reads["docs"], tools)}
+
+
+class Index(Stage):
+    """The retriever's index folder."""
+
+    name = "index"
+    reads = ("chunks",)
+
+    @property
+    def component(self) -> Retriever:
+        return self.components.retriever
+
+    @property
+    def uses(self) -> frozenset[str]:
+        found: frozenset[str] = getattr(self.component, "index_uses", self.component.uses)
+        return found
+
+    def params(self) -> dict[str, Any]:
+        return {"index": {**self.component.index_identity(), **code_of(self.component)}}
+
+    def fill(self, folder: Path, reads: Reads, tools: Tools) -> None:
+        self.component.build_index(reads["chunks"], folder, tools)
+
+
+class Retrieve(Stage):
+    """The ranked chunks of every topic."""
+
+    name = "run"
+    reads = ("chunks", "index/", "topics[qid,query]")
+    makes = ("run",)
+
+    @property
+    def component(self) -> Retriever:
+        return self.components.retriever
+
+    def make(self, reads: Reads, tools: Tools) -> Frames:
+        transformer = self.component.transformer(reads["chunks"], reads.folder("index"), tools)
+        run = transformer(reads["topics"][["qid", "query"]])
+        # Topics whose queries an LLM failed to write were searched by the question alone.
+        if "queries" in run and {"llm", "question"} <= set(run["queries"]):
+            raise Incomplete({"run": run})
+        return {"run": run}
+
+
+class Rerank(Stage):
+    """A run to another run of its chunks."""
+
+    name = "reranked"
+    reads = ("run", "chunks", "topics[qid,query]")
+    makes = ("run",)
+
+    @property
+    def component(self) -> Reranker:
+        return self.components.reranker
+
+    def make(self, reads: Reads, tools: Tools) -> Frames:
+        run = reads["run"]
+        chunks = reads["chunks"]
+        retrieved = chunks[chunks["docno"].isin(run["docno"])].reset_index(drop=True)
+        return {"run": self.component.rerank(run, reads["topics"][["qid", "query"]], retrieved, tools)}
+
+
+class LayOut(Stage):
+    """C, and the ends of every C_N of the grid."""
+
+    name = "context"
+    reads = ("run", "chunks", "topics[qid]")
+    makes = ("layouts", "prefixes")
+
+    @property
+    def component(self) -> Tokenizer:
+        return self.components.tokenizer
+
+    @property
+    def uses(self) -> frozenset[str]:
+        return frozenset({"tokenizer"})
+
+    def params(self) -> dict[str, Any]:
+        after = bool(self.components.retriever.reorder_after_cut)
+        return {"n_grid": list(self.budget.grid), "reorder_after_cut": after}
+
+    def make(self, reads: Reads, tools: Tools) -> Frames:
+        layouts, prefixes = build_contexts(
+            reads["run"],
+            reads["chunks"],
+            tools.tokenizer,
+            self.budget.grid,
+            reads["topics"]["qid"].tolist(),
+            reorder_after_cut=self.components.retriever.reorder_after_cut,
+        )
+        return {"layouts": layouts, "prefixes": prefixes}
+
+
+class Score(Stage):
+    """Scores of the whole grid, and part_scores: a row per evidence part."""
+
+    name = "scores"
+    reads = ("layouts", "prefixes", "evidence")
+    makes = ("scores", "part_scores")
+    uses = frozenset()
+
+    @property
+    def component(self) -> Measure:
+        return self.components.measure
+
+    def make(self, reads: Reads, tools: Tools) -> Frames:
+        parts = part_scores(self.component, reads["evidence"], reads["layouts"], reads["prefixes"])
+        return {"scores": mean_over_parts(parts, self.component.name), "part_scores": parts}
+
+
+class ScoreRanking(Stage):
+    """classics: measures of the run over whole documents, as IR knows them ([metric, value])."""
+
+    name = "classics"
+    reads = ("run", "evidence")
+    makes = ("classics",)
+
+    def params(self) -> dict[str, Any]:
+        return {"measures": list(CLASSICS)}
+
+    def make(self, reads: Reads, tools: Tools) -> Frames:
+        qrels = qrels_of(reads["evidence"])
+        values = classics(reads["run"], qrels, list(CLASSICS)) if len(qrels) else {}
+        rows = [(CLASSICS[name], value) for name, value in values.items()]
+        return {"classics": pd.DataFrame(rows, columns=["metric", "value"])}
+
+
+class Cut(Stage):
+    """C_N of every topic at this job's n_tokens."""
+
+    name = "contexts"
+    reads = ("layouts", "prefixes")
+    makes = ("contexts",)
+    stored = False
+
+    def make(self, reads: Reads, tools: Tools) -> Frames:
+        return {"contexts": contexts_at(reads["layouts"], reads["prefixes"], self.budget.n_tokens)}
+
+
+class Answer(Stage):
+    """The answers at this job's n_tokens."""
+
+    name = "answers"
+    reads = ("topics[qid,query]", "contexts[qid,n_tokens,text]")
+    makes = ("answers",)
+    asks = "answer"
+
+    @property
+    def component(self) -> Generator:
+        return self.components.llm
+
+    def make(self, reads: Reads, tools: Tools) -> Frames:
+        return {"answers": self.component.answer(reads["topics"], reads["contexts"], tools)}
+
+
+class MeasureAnswers(Stage):
+    """What one answer measure gives every answer."""
+
+    name = "answer_values"
+    reads = (
+        "topics",
+        "evidence",
+        "contexts[qid,n_tokens,text]",
+        "answers[qid,n_tokens,answer,status]",
+    )
+    makes = ("answer_values",)
+    asks = "value"
+
+    def __init__(self, components: Components, budget: Budget, measure: AnswerMeasure) -> None:
+        super().__init__(components, budget)
+        self._measure = measure
+
+    @property
+    def component(self) -> AnswerMeasure:
+        return self._measure
+
+    def make(self, reads: Reads, tools: Tools) -> Frames:
+        found = self.component.measure(
+            reads["topics"], reads["evidence"], reads["contexts"], reads["answers"], tools
+        )
+        return {"answer_values": found}
+
+
+class Judging(Stage):
+    """The verdicts on the answers that are to be judged (frame `asked_answers`)."""
+
+    name = "verdicts"
+    reads = ("topics", "evidence", "asked_answers[qid,n_tokens,answer,status]")
+    makes = ("verdicts",)
+    asks = "label"
+
+    @property
+    def component(self) -> Judge:
+        return self.components.judge
+
+    def make(self, reads: Reads, tools: Tools) -> Frames:
+        found = self.component.judge(reads["topics"], reads["evidence"], reads["asked_answers"], tools)
+        return {"verdicts": found}
+
+
+def stages(components: Components, budget: Budget) -> list[Stage]:
+    """The stages of a job in order; a later one that makes a frame anew is what those after it read."""
+
+    def chosen() -> Iterator[Stage]:
+        yield ReadDataset(components, budget)
+        yield Chunk(components, budget)
+        yield Index(components, budget)
+        yield Retrieve(components, budget)
+        if components.reranker.kind != "none":
+            yield Rerank(components, budget)
+        yield LayOut(components, budget)
+        yield Score(components, budget)
+        yield ScoreRanking(components, budget)
+        yield Cut(components, budget)
+        yield Answer(components, budget)
+        for measure in components.answers.values():
+            yield MeasureAnswers(components, budget, measure)
+        yield Judging(components, budget)
+
+    return list(chosen())
+
+
+def file_digest(path: Path) -> str:
+    """SHA-256 (hex) of a file's bytes; read once per process while the file stays as it is."""
+    stat = path.stat()
+    return _file_digest(path, stat.st_size, stat.st_mtime_ns)
+
+
+@lru_cache(maxsize=64)
+def _file_digest(path: Path, size: int, mtime_ns: int) -> str:
+    return file_sha256(path)
