@@ -271,7 +271,7 @@ class BatchJudge(Judge, Protocol):
         verdicts: pd.DataFrame,
         tools: Tools,
     ) -> tuple[dict[str, float], pd.DataFrame]:
-        """How stable the labels are, as metrics, and the verdicts of the second time; {} where not measured."""
+        """How stable the labels are, as metrics ({} where not measured), and the second verdicts."""
 
 
 def judges_together(judge: Judge) -> bool:

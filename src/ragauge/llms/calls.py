@@ -7,24 +7,21 @@ from __future__ import annotations
 
 import asyncio
 import dataclasses
-import functools
-import importlib
-import json
 import logging
 import os
 import random
-import threading
 import time
 import uuid
-from collections.abc import Coroutine, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any
 
 from ragauge.contract.errors import ConfigError, GateError, MissingError, RagaugeError
 from ragauge.contract.interruption import parent_gone
 from ragauge.contract.progress import progress
 from ragauge.contract.protocols import Reply
 from ragauge.contract.redact import redact
+from ragauge.llms.endpoints import _api_key, _endpoint, _Gate
 from ragauge.llms.ledger import Call, Ledger
 from ragauge.llms.replies import (
     Received,
@@ -41,18 +38,16 @@ from ragauge.store import canonical_json
 if TYPE_CHECKING:
     from tqdm import tqdm
 
-    from ragauge.llms.chat import ChatLLM
+    from ragauge.llms.settings import ChatSettings
 
 log = logging.getLogger(__name__)
 
-T = TypeVar("T")
 
 # Every call would fail: wrong key, no right, no such model or path, nothing left to pay with.
 _FATAL = frozenset({401, 402, 403, 404, 405, 407})
 # Client errors that pass with time; any other 4xx is this request's own fault.
 _PASSING = frozenset({408, 409, 425, 429})
 _LONGEST_ERROR = 20_000  # characters of a server's error that are searched for keys; 500 of them are told
-_LOCAL_KEY = "EMPTY"  # what servers that check no key are sent; the clients refuse an empty one
 
 
 class _Stop(Exception):
@@ -77,30 +72,10 @@ class _Failed(Exception):
 
 
 @dataclass
-class _Gate:
-    """When the next call to an endpoint may start: the rate limit and the server's own requests to wait."""
-
-    spacing: float  # seconds between calls
-    next_slot: float = 0.0
-    not_before: float = 0.0
-
-    async def enter(self) -> None:
-        now = time.monotonic()
-        slot = max(now, self.next_slot)
-        self.next_slot = slot + self.spacing
-        await asyncio.sleep(slot - now)
-        while (wait := self.not_before - time.monotonic()) > 0:
-            await asyncio.sleep(wait)
-
-    def pause(self, seconds: float) -> None:
-        self.not_before = max(self.not_before, time.monotonic() + seconds)
-
-
-@dataclass
 class Batch:
     """The state of one `ask`: what is reserved of the budget, what failed in a row, whether to stop."""
 
-    llm: ChatLLM
+    llm: ChatSettings
     ledger: Ledger
     options: Mapping[str, Any]
     what: str
@@ -327,93 +302,3 @@ class Batch:
     def _where(self) -> str:
         address = self.llm.chat.get("base_url")
         return f"model {self.llm.model_name}" + (f" at {redact(str(address))}" if address else "")
-
-
-def _api_key(llm: ChatLLM) -> str | None:
-    """The key to send; None leaves it to the client."""
-    if llm.api_key_env is None:
-        return None
-    key = os.environ.get(llm.api_key_env)
-    # A server of one's own may check no key; left to the client it would be sent another service's.
-    if not key and not llm.chat.get("base_url"):
-        raise ConfigError(f"api_key_env: the environment variable {llm.api_key_env} is not set")
-    return key or _LOCAL_KEY
-
-
-def key_to_send(llm: ChatLLM) -> str | None:
-    """The key that calls are sent with, the client's own choice included; None where there is none."""
-    try:
-        key = _api_key(llm)
-    except ConfigError:
-        return None
-    theirs = "OPENAI_API_KEY" if "openai" in llm.chat["_target_"] else "OLLAMA_API_KEY"
-    return key or os.environ.get(theirs)
-
-
-@functools.lru_cache(maxsize=16)
-def _endpoint(
-    chat: str, api_key: str | None, requests_per_minute: float | None, pid: int
-) -> tuple[Any, _Gate]:
-    """The LangChain model and its gate, one per process and config."""
-    return build_chat_model(json.loads(chat), api_key), _Gate(60 / (requests_per_minute or float("inf")))
-
-
-def build_chat_model(chat: Mapping[str, Any], api_key: str | None = None) -> Any:
-    """The LangChain chat model that `_target_` and its arguments name; ConfigError if there is none such."""
-    target = chat["_target_"]
-    arguments = {key: value for key, value in chat.items() if key != "_target_"}
-    module_name, _, class_name = target.rpartition(".")
-    try:
-        cls = getattr(importlib.import_module(module_name), class_name)
-    except (ImportError, AttributeError, ValueError) as error:
-        raise ConfigError(f"chat._target_: {target} cannot be imported ({error})") from None
-    if not hasattr(cls, "ainvoke"):
-        raise ConfigError(f"chat._target_: {target} is not a LangChain chat model")
-    known = {
-        name
-        for key, info in getattr(cls, "model_fields", {}).items()
-        for name in (key, info.alias)
-        if name is not None
-    }
-    unknown = sorted(set(arguments) - known)
-    if unknown and known:
-        raise ConfigError(
-            f"chat.{unknown[0]}: {class_name} has no such argument; allowed: {', '.join(sorted(known))}"
-        )
-    if "max_retries" in known:
-        arguments.setdefault("max_retries", 0)  # retries are counted, paced and limited here
-    if api_key is not None:
-        arguments["api_key"] = api_key
-    try:
-        return cls(**arguments)
-    except Exception as error:
-        raise ConfigError(f"chat: {class_name} cannot be made: {redact(str(error))}") from None
-
-
-class _LoopThread:
-    """An event loop in a thread of its own: clients keep their connections between batches."""
-
-    def __init__(self) -> None:
-        self.pid = os.getpid()
-        self._loop = asyncio.new_event_loop()
-        threading.Thread(target=self._loop.run_forever, name="ragauge-llm", daemon=True).start()
-
-    def run(self, work: Coroutine[Any, Any, T]) -> T:
-        """The result of the coroutine; an interrupt cancels it."""
-        future = asyncio.run_coroutine_threadsafe(work, self._loop)
-        try:
-            return future.result()
-        except BaseException:
-            future.cancel()
-            raise
-
-
-_loop_thread: _LoopThread | None = None
-
-
-def run_batch(work: Coroutine[Any, Any, T]) -> T:
-    """The result of the coroutine, run on the process's one loop thread (a fork starts its own)."""
-    global _loop_thread
-    if _loop_thread is None or _loop_thread.pid != os.getpid():
-        _loop_thread = _LoopThread()
-    return _loop_thread.run(work)
