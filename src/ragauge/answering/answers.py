@@ -49,7 +49,8 @@ class ChatGenerator(ChatLLM):
             ("prompt_with_documents", ("documents", "question")),
             ("prompt_without_documents", ("question",)),
         ):
-            object.__setattr__(self, name, load_prompt(getattr(self, name), shipped[name], placeholders))
+            text = load_prompt(getattr(self, name), shipped[name], placeholders, key=f"llm.{name}")
+            object.__setattr__(self, name, text)
 
     def identity(self) -> dict[str, Any]:
         """The model and both prompts."""

@@ -81,7 +81,9 @@ class ChatJudge(ChatLLM):
             value = getattr(self, name)
             if not isinstance(value, int) or value < least:
                 raise ConfigError(f"judge.{name}: {value!r} is not an integer of at least {least}")
-        prompt = load_prompt(self.prompt, f"judge_{self.mode}.txt", _PLACEHOLDERS[self.mode])
+        prompt = load_prompt(
+            self.prompt, f"judge_{self.mode}.txt", _PLACEHOLDERS[self.mode], key="judge.prompt"
+        )
         object.__setattr__(self, "prompt", prompt)  # the text is part of the identity
 
     def identity(self) -> dict[str, Any]:
