@@ -84,7 +84,7 @@ def test_a_sample_by_prediction_needs_a_predictor(configure: Configure) -> None:
 def test_the_config_error_of_a_part_comes_as_it_is(configure: Configure) -> None:
     with pytest.raises(ConfigError) as caught:
         instantiate_parts(configure("retriever=bm25", "retriever.top_k=0"))
-    assert str(caught.value) == "retriever.top_k=0: must be an integer of at least 1"
+    assert str(caught.value) == "retriever.top_k=0: allowed are integers from 1"
     assert caught.value.__cause__ is None
 
 

@@ -304,10 +304,10 @@ def test_estimates_need_no_answers_and_ask_nothing(tools: Tools) -> None:
 @pytest.mark.parametrize(
     ("fields", "says"),
     [
-        ({"mode": "both"}, "judge.mode: 'both'"),
-        ({"schema": "json"}, "judge.schema: 'json'"),
-        ({"max_candidates": 0}, "judge.max_candidates: 0"),
-        ({"repeat": -1}, "judge.repeat: -1"),
+        ({"mode": "both"}, "judge.mode='both'"),
+        ({"schema": "json"}, "judge.schema='json'"),
+        ({"max_candidates": 0}, "judge.max_candidates=0"),
+        ({"repeat": -1}, "judge.repeat=-1"),
         ({"prompt": "$question"}, "prompt"),
     ],
 )

@@ -11,7 +11,7 @@ from typing import ClassVar
 import pandas as pd
 
 from ragauge.answering.judges._frame import NO_ANSWER, Truth, Verdict, truths, verdict_frame
-from ragauge.contract.errors import ConfigError
+from ragauge.contract.checks import require_number
 from ragauge.contract.protocols import Tools
 from ragauge.texts.function_words import ARTICLES, GRAMMAR_WORDS
 
@@ -58,8 +58,7 @@ class LexicalJudge:
 
     def __post_init__(self) -> None:
         for name in ("support", "cover"):
-            if not 0 < getattr(self, name) <= 1:
-                raise ConfigError(f"judge.{name}: {getattr(self, name)!r} is not a share in (0, 1]")
+            require_number(f"judge.{name}", getattr(self, name), 0, 1, above=True)
 
     def judge(
         self, topics: pd.DataFrame, evidence: pd.DataFrame, answers: pd.DataFrame, tools: Tools

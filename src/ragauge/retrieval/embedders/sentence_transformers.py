@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
+from ragauge.contract.checks import require_choice, require_count, require_text
 from ragauge.contract.errors import ConfigError
 from ragauge.contract.identity import runtime
 from ragauge.contract.progress import progress
@@ -57,14 +58,9 @@ class SentenceTransformerEmbedder:
     threads: int | None = runtime(None)
 
     def __post_init__(self) -> None:
-        if not isinstance(self.model, str) or not self.model.strip():
-            raise ConfigError(
-                f"embedder.model={self.model!r}: expected a model's name or the path of its folder"
-            )
+        require_text("embedder.model", self.model, "a model's name and the path of its folder")
         for key in ("batch_size", "threads"):
-            value = getattr(self, key)
-            if value is not None and (type(value) is not int or value < 1):
-                raise ConfigError(f"embedder.{key}={value!r}: allowed are null and integers from 1")
+            require_count(f"embedder.{key}", getattr(self, key), null="")
         object.__setattr__(self, "backend", settle_backend(self.backend, self.device))
 
     def identity(self) -> dict[str, Any]:
@@ -155,8 +151,7 @@ class SentenceTransformerEmbedder:
 
 def settle_backend(backend: str, device: str | None) -> str:
     """What runs the model, "torch" or "onnx"; ConfigError where it cannot be run so here."""
-    if backend not in BACKENDS:
-        raise ConfigError(f"embedder.backend={backend!r}: allowed are {', '.join(BACKENDS)}")
+    require_choice("embedder.backend", backend, BACKENDS)
     on_cpu = device in (None, "cpu")
     if backend == "auto":
         return "onnx" if on_cpu and onnx_backend.installed() else "torch"

@@ -11,6 +11,7 @@ from typing import ClassVar, Literal
 import numpy as np
 import pandas as pd
 
+from ragauge.contract.checks import require_choice, require_count, require_number
 from ragauge.contract.errors import ConfigError, MissingError
 from ragauge.contract.protocols import ChatModel, Tools
 from ragauge.llms.prompts import fill, load_prompt
@@ -21,9 +22,6 @@ from ragauge.retrieval.retrievers._ranking import (
     as_transformer,
     rank_scores,
     ranks_within,
-    require,
-    require_count,
-    require_number,
     rows_with_words,
     run_frame,
 )
@@ -60,12 +58,11 @@ class MLQ(Dense):
     prompt: str | None = None
 
     def __post_init__(self) -> None:
-        require_count("top_k", self.top_k)
-        require_count("n_queries", self.n_queries)
-        modes = ("auto", "llm", "rules")
-        require("queries", self.queries, self.queries in modes, f"one of {', '.join(modes)}")
-        require("union", self.union, self.union in ("rrf", "first_seen"), "one of rrf, first_seen")
-        require_number("rrf_constant", self.rrf_constant, 0)
+        require_count("retriever.top_k", self.top_k)
+        require_count("retriever.n_queries", self.n_queries)
+        require_choice("retriever.queries", self.queries, ("auto", "llm", "rules"))
+        require_choice("retriever.union", self.union, ("rrf", "first_seen"))
+        require_number("retriever.rrf_constant", self.rrf_constant, 0)
         prompt = load_prompt(
             self.prompt, "multi_query.txt", ("question",), ("n_queries",), key="retriever.prompt"
         )

@@ -10,6 +10,7 @@ from typing import Any, ClassVar
 import numpy as np
 import pandas as pd
 
+from ragauge.contract.checks import require_count
 from ragauge.contract.errors import ConfigError, DataError
 from ragauge.contract.progress import progress
 from ragauge.contract.protocols import Tools
@@ -19,7 +20,6 @@ from ragauge.retrieval.retrievers._ranking import (
     as_transformer,
     check_chunks,
     docno_order,
-    require_count,
     rows_with_words,
     run_frame,
     sort_hits,
@@ -47,7 +47,7 @@ class PyTerrierPipeline:
     revision: int = 1
 
     def __post_init__(self) -> None:
-        require_count("top_k", self.top_k)
+        require_count("retriever.top_k", self.top_k)
 
     def index_identity(self) -> Mapping[str, Any]:
         """The index's own configuration, and the revision where there is one."""
@@ -111,7 +111,7 @@ class LangChainRetriever:
     revision: int = 1
 
     def __post_init__(self) -> None:
-        require_count("top_k", self.top_k)
+        require_count("retriever.top_k", self.top_k)
 
     def index_identity(self) -> Mapping[str, Any]:
         """The same for all: what a LangChain retriever indexes it keeps in memory."""
