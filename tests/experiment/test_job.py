@@ -92,8 +92,8 @@ def test_the_config_error_of_a_part_comes_as_it_is(configure: Configure) -> None
     ("overrides", "message"),
     [
         (["retriever=bm25", "+retriever.colour=red"], "^retriever: .*unexpected keyword argument 'colour'"),
-        (["measure._target_=ragauge.measures.Nothing"], "^measure: .*Nothing"),
-        (["chunker._target_=no_such_package.Chunker"], "^chunker: .*no_such_package"),
+        (["measure._target_=ragauge.measures.Nothing"], r"^measure\._target_=.*Nothing"),
+        (["chunker._target_=no_such_package.Chunker"], r"^chunker\._target_=.*no_such_package"),
     ],
 )
 def test_any_other_error_names_its_group(configure: Configure, overrides: list[str], message: str) -> None:

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 import pandas as pd
 
 from ragauge import track
+from ragauge.contract.build import build
 from ragauge.contract.errors import ConfigError, GateError, RagaugeError
 from ragauge.contract.frames import JUDGE_CLASSES
 from ragauge.contract.groups import GROUPS
@@ -120,30 +121,24 @@ def instantiate_parts(cfg: DictConfig, budget: str | None = None) -> Parts:
 
     `budget` names what chat models spend together (a sweep's id), unless their config names it.
     """
-    from hydra.errors import HydraException
-    from hydra.utils import instantiate
-    from omegaconf import open_dict
+    from omegaconf import OmegaConf
 
     from ragauge.experiment.pipeline import Parts
 
     parts = {}
     for group in GROUPS:
-        node = cfg[group].copy()
+        spec: Any = OmegaConf.to_container(cfg[group], resolve=True, throw_on_missing=True)
         if group == "judge":
             # Which topics are judged is no part of the judge: what it said of a topic serves any sample.
-            with open_dict(node):
-                for key in _SAMPLE_KEYS:
-                    node.pop(key, None)
+            spec = {key: value for key, value in spec.items() if key not in _SAMPLE_KEYS}
+        if budget and spec.get("budget", "") is None:
+            spec["budget"] = budget
         try:
-            shared = {"budget": budget} if budget and node.get("budget", "") is None else {}
-            parts[group] = instantiate(node, **shared)
-        except HydraException as error:
-            cause: BaseException = error
-            while cause.__cause__ is not None:
-                cause = cause.__cause__
-            if isinstance(cause, RagaugeError):
-                raise cause from None
-            raise ConfigError(f"{group}: {cause}") from error
+            parts[group] = build(group, spec, {})
+        except RagaugeError:
+            raise
+        except Exception as error:
+            raise ConfigError(f"{group}: {type(error).__name__}: {error}") from error
     return Parts(**parts)
 
 

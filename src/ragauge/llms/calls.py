@@ -9,7 +9,6 @@ import asyncio
 import dataclasses
 import email.utils
 import functools
-import importlib
 import json
 import logging
 import os
@@ -22,6 +21,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
 
+from ragauge.contract.build import locate
 from ragauge.contract.errors import ConfigError, GateError, MissingError, RagaugeError
 from ragauge.contract.progress import progress
 from ragauge.contract.protocols import Reply
@@ -357,11 +357,8 @@ def build_chat_model(chat: Mapping[str, Any], api_key: str | None = None) -> Any
     """The LangChain chat model that `_target_` and its arguments name; ConfigError if there is none such."""
     target = chat["_target_"]
     arguments = {key: value for key, value in chat.items() if key != "_target_"}
-    module_name, _, class_name = target.rpartition(".")
-    try:
-        cls = getattr(importlib.import_module(module_name), class_name)
-    except (ImportError, AttributeError, ValueError) as error:
-        raise ConfigError(f"chat._target_: {target} cannot be imported ({error})") from None
+    class_name = target.rpartition(".")[2]
+    cls = locate("chat", target)
     if not hasattr(cls, "ainvoke"):
         raise ConfigError(f"chat._target_: {target} is not a LangChain chat model")
     known = {

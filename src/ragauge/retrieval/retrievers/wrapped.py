@@ -10,6 +10,7 @@ from typing import Any, ClassVar
 import numpy as np
 import pandas as pd
 
+from ragauge.contract.build import build
 from ragauge.contract.checks import require_count
 from ragauge.contract.errors import ConfigError, DataError
 from ragauge.contract.progress import progress
@@ -24,7 +25,6 @@ from ragauge.retrieval.retrievers._ranking import (
     run_frame,
     sort_hits,
 )
-from ragauge.retrieval.retrievers._targets import build
 
 
 @dataclass(frozen=True)
