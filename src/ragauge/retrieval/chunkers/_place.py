@@ -59,7 +59,8 @@ def _place(letters: str, at: np.ndarray, pieces: Sequence[str]) -> list[tuple[in
     for number, piece in enumerate(pieces):
         whole = piece.strip(_BROKEN)
         cut = piece.startswith(_BROKEN), piece.endswith(_BROKEN)
-        before, found = steps[-1], []
+        before = steps[-1]
+        found: list[tuple[int, int, tuple[int, int], int]] = []
         begin = letters.find(whole, before[0][0] + 1)
         while begin >= 0 and len(found) < _CANDIDATES:
             # Half a character counts as all of it.
