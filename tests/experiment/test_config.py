@@ -27,6 +27,8 @@ NEEDS = {
     ("llm", "openai_compatible"): ["llm.chat.model=some-model"],
     ("judge", "openai_compatible"): ["judge.chat.model=some-model"],
     ("tokenizer", "huggingface"): ["tokenizer.model=some/model"],
+    ("chunker", "llama_index"): ["chunker.splitter._target_=llama_index.core.node_parser.SentenceSplitter"],
+    ("chunker", "langchain"): ["chunker.splitter._target_=langchain_text_splitters.CharacterTextSplitter"],
     ("retriever", "pyterrier"): ["retriever.pipeline={_target_: pyterrier.Transformer.identity}"],
     ("retriever", "langchain"): ["retriever.retriever={_target_: some.Retriever}"],
 }

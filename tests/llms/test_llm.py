@@ -463,7 +463,7 @@ def test_values_out_of_range_are_refused(fields: dict[str, Any], says: str) -> N
 @pytest.mark.parametrize(
     ("chat", "says"),
     [
-        ({"_target_": "no_such_module.Chat"}, "no_such_module.Chat cannot be imported"),
+        ({"_target_": "no_such_module.Chat"}, "chat._target_='no_such_module.Chat': there is no such class"),
         ({"_target_": "json.JSONDecoder"}, "not a LangChain chat model"),
         ({"_target_": "langchain_ollama.ChatOllama", "model": "m", "temprature": 0}, "temprature"),
         ({"_target_": "langchain_ollama.ChatOllama"}, "ChatOllama cannot be made"),

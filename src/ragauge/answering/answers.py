@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 import pandas as pd
 
-from ragauge.contract.errors import ConfigError, DataError
+from ragauge.contract.checks import require_count, require_number
+from ragauge.contract.errors import DataError
 from ragauge.contract.protocols import Reply, Tools
 from ragauge.llms.chat import CUT, ChatLLM
 from ragauge.llms.prompts import fill, load_prompt
@@ -53,7 +54,8 @@ class ChatGenerator(ChatLLM):
             ("prompt_with_documents", ("documents", "question")),
             ("prompt_without_documents", ("question",)),
         ):
-            object.__setattr__(self, name, load_prompt(getattr(self, name), shipped[name], placeholders))
+            text = load_prompt(getattr(self, name), shipped[name], placeholders, key=f"llm.{name}")
+            object.__setattr__(self, name, text)
 
     def identity(self) -> dict[str, Any]:
         """The model and both prompts."""
@@ -100,10 +102,8 @@ class Extractive:
     threshold: float = 0.5
 
     def __post_init__(self) -> None:
-        if not isinstance(self.n_sentences, int) or self.n_sentences < 1:
-            raise ConfigError(f"llm.n_sentences: {self.n_sentences!r} is not an integer of at least 1")
-        if not -1 <= self.threshold <= 1:
-            raise ConfigError(f"llm.threshold: {self.threshold!r} is not a cosine in [-1, 1]")
+        require_count("llm.n_sentences", self.n_sentences)
+        require_number("llm.threshold", self.threshold, -1, 1)
 
     def answer(self, topics: pd.DataFrame, contexts: pd.DataFrame, tools: Tools) -> pd.DataFrame:
         """Frame `answers`; every status is ok, no tokens and no cost."""

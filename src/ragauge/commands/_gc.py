@@ -10,11 +10,12 @@ from functools import partial
 from pathlib import Path
 
 from ragauge import track
+from ragauge.contract.console import table
 from ragauge.contract.errors import DataError
 from ragauge.contract.progress import progress
 from ragauge.contract.redact import redact
 from ragauge.store import _listing, _removal
-from ragauge.store._listing import Item, Vectors, models_of, row, size_text, table, words_on
+from ragauge.store._listing import Item, Vectors, models_of, row, size_text, words_on
 
 
 @dataclass
@@ -142,4 +143,4 @@ def _print_items(
             what = by[0] + (f" and {len(by) - 1} more" if len(by) > 1 else "")
         rows.append((*cells, what))
     if rows:
-        print(table(rows, indent="  "))
+        print(table(rows, right=(2,), indent="  "))

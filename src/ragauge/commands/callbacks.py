@@ -1,9 +1,9 @@
-"""Thin Hydra triggers: keys are refused, a sweep composes each system once, and is pooled after its jobs."""
+"""Thin Hydra triggers: keys are refused before anything is written, and a sweep is pooled after its jobs."""
 
 from __future__ import annotations
 
 import sys
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from hydra.core.global_hydra import GlobalHydra
 from hydra.experimental.callback import Callback
@@ -12,8 +12,32 @@ from omegaconf import DictConfig
 from ragauge.commands import main as cli
 from ragauge.contract.errors import ConfigError
 from ragauge.contract.visible import visible
-from ragauge.experiment.budgets import BudgetCopies
 from ragauge.experiment.config import refuse_keys
+
+if TYPE_CHECKING:
+    from hydra.core.config_loader import ConfigLoader
+
+
+class KeyGuard:
+    """Hydra's config loader, which refuses the config of a sweep's job that holds a key.
+
+    An option of a swept group may hold one, which the sweep's own config does not.
+    """
+
+    def __init__(self, loader: ConfigLoader) -> None:
+        self._loader = loader
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._loader, name)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return KeyGuard, (self._loader,)
+
+    def load_sweep_config(self, master_config: DictConfig, sweep_overrides: list[str]) -> DictConfig:
+        """The config of one job; ConfigError where a key stands in it."""
+        config = self._loader.load_sweep_config(master_config, sweep_overrides)
+        refuse_keys(config)
+        return config
 
 
 class SweepCallback(Callback):
@@ -24,14 +48,11 @@ class SweepCallback(Callback):
         _refuse_keys(config)
 
     def on_multirun_start(self, config: DictConfig, **kwargs: Any) -> None:
-        """Ends the process where the config holds a key; remembers where the sweep is tracked.
-
-        Its jobs are composed by `BudgetCopies`.
-        """
+        """Ends the process where the config holds a key; remembers where the sweep is tracked."""
         _refuse_keys(config)
         hydra = GlobalHydra.instance().hydra
         if hydra is not None:
-            hydra.config_loader = BudgetCopies(hydra.config_loader)  # type: ignore[assignment]
+            hydra.config_loader = KeyGuard(hydra.config_loader)  # type: ignore[assignment]
         cli.sweep_begins(config.tracking.uri)
 
     def on_multirun_end(self, config: DictConfig, **kwargs: Any) -> None:

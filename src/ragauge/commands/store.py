@@ -13,12 +13,13 @@ from typing import Any
 
 from ragauge import track
 from ragauge.commands._gc import gc
+from ragauge.contract.console import table
 from ragauge.contract.errors import ConfigError, DataError, RagaugeError
 from ragauge.contract.progress import progress
 from ragauge.contract.redact import redact
 from ragauge.contract.visible import visible
 from ragauge.store import _check, _listing, _removal
-from ragauge.store._listing import Item, row, size_text, table, time_text, words_on
+from ragauge.store._listing import Item, row, size_text, time_text, words_on
 from ragauge.store.vectors import segment_damage
 
 _LEDGER = "ledger.db"
@@ -36,7 +37,7 @@ def ls(root: Path, stage: str | None, sort: str | None) -> int:
     if sort is not None:
         items.sort(key=(lambda i: i.size) if sort == "size" else (lambda i: -i.used), reverse=True)
     head = ("stage", "digest", "size", "made", "last used", "what made it")
-    print(table([head, *(row(item, length) for item in items)]))
+    print(table([head, *(row(item, length) for item in items)], right=(2,)))
     sums = [(name, f"{len(of)}", size_text(sum(i.size for i in of))) for name, of in stages.items()]
     total = ("total", f"{len(items)}", size_text(sum(item.size for item in items)))
     print("\n" + table([("stage", "entries", "size"), *sums, total], right=(1, 2)))

@@ -17,7 +17,7 @@ from ragauge.compare.comparison import Comparison, most_different
 from ragauge.contract.errors import ConfigError
 from ragauge.contract.groups import GROUPS
 from ragauge.contract.visible import csv_text, visible
-from ragauge.measures.rankings import CLASSICS
+from ragauge.measures.rankings import CLASSIC_NAMES, CLASSICS
 
 ALPHA = 0.05
 _NOTHING = "–"
@@ -37,7 +37,7 @@ _NAMES = {
     "predicted_hallucination_share": "predicted hallucination",
     "cost_usd": "cost, USD",
     "judge_cost_usd": "judge's cost, USD",
-    **{metric: name for name, metric in CLASSICS.items()},
+    **CLASSIC_NAMES,
 }
 _DEFAULT = (
     "ir_score", "correct_share", "hallucination_share", "predicted_correct_share",

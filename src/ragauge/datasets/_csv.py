@@ -10,7 +10,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import ClassVar
 
-from ragauge.contract.errors import ConfigError, DataError
+from ragauge.contract.checks import require_text
+from ragauge.contract.errors import DataError
 from ragauge.contract.identity import runtime
 from ragauge.contract.protocols import Dataset
 from ragauge.datasets._gather import BadRow, FileSource, Gatherer, existing_file, string
@@ -47,8 +48,7 @@ class CsvDataset(FileSource):
         for key, value in vars(self).items():
             if not key.endswith("_column") or (key == "qid_column" and value is None):
                 continue
-            if not isinstance(value, str) or not value:
-                raise ConfigError(f"dataset.{key}={value!r}: expected the name of a column")
+            require_text(f"dataset.{key}", value, "names of columns")
 
     def files(self) -> Mapping[str, Path]:
         """The files `docs` and `topics`; ConfigError if one is not there."""

@@ -14,6 +14,7 @@ from typing import Any
 
 import pandas as pd
 
+from ragauge.contract.checks import require_choice, require_count, require_text
 from ragauge.contract.errors import ConfigError, DataError
 from ragauge.contract.identity import runtime
 from ragauge.contract.protocols import Dataset
@@ -43,14 +44,9 @@ class FileSource:
     limit: int | None = None
 
     def __post_init__(self) -> None:
-        if not isinstance(self.name, str) or not self.name.strip():
-            raise ConfigError(f"dataset.name={self.name!r}: expected a name")
-        if self.on_error not in ("raise", "skip"):
-            raise ConfigError(f"dataset.on_error={self.on_error!r}: allowed are raise, skip")
-        if self.limit is not None and (type(self.limit) is not int or self.limit < 1):
-            raise ConfigError(
-                f"dataset.limit={self.limit!r}: allowed are null (all topics) and integers from 1"
-            )
+        require_text("dataset.name", self.name, "names")
+        require_choice("dataset.on_error", self.on_error, ("raise", "skip"))
+        require_count("dataset.limit", self.limit, null="all topics")
 
 
 def existing_file(key: str, value: str | Path | None) -> Path:

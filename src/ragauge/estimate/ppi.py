@@ -17,6 +17,7 @@ from typing import Literal
 import numpy as np
 import pandas as pd
 
+from ragauge.contract.checks import require_choice
 from ragauge.contract.errors import ConfigError, DataError
 from ragauge.contract.frames import HALLUCINATIONS
 from ragauge.estimate.intervals import LEVEL
@@ -50,8 +51,7 @@ def choose_topics(
     93 % (simulation of docs/method.md). Raises ConfigError for n, strata, min_per_stratum or design out of
     range, DataError for a p outside [0, 1].
     """
-    if design not in ("neyman", "uniform"):
-        raise ConfigError(f"design={design!r}; allowed are neyman and uniform")
+    require_choice("design", design, ("neyman", "uniform"))
     if n < 2 or strata < 1 or min_per_stratum < 2:
         raise ConfigError(
             f"n={n}, strata={strata}, min_per_stratum={min_per_stratum}; "

@@ -13,6 +13,7 @@ from hydra.core.config_store import ConfigStore
 from hydra.core.plugins import Plugins
 from omegaconf import MISSING
 
+from ragauge.contract.checks import require, require_choice
 from ragauge.contract.errors import ConfigError
 from ragauge.contract.groups import FEATURES
 from ragauge.contract.redact import secret_in
@@ -97,24 +98,20 @@ def refuse_keys(config: Any) -> None:
 
 def check_values(cfg: Any) -> None:
     """ConfigError for a root value out of its range; types are checked by the schema."""
-    if not 0 <= cfg.n_tokens <= MAX_N_TOKENS:
-        raise ConfigError(f"n_tokens={cfg.n_tokens}: allowed are 0 (no context) to {MAX_N_TOKENS:,} tokens")
+    budget = 0 <= cfg.n_tokens <= MAX_N_TOKENS
+    require("n_tokens", cfg.n_tokens, budget, f"0 (no context) to {MAX_N_TOKENS:,} tokens")
     for n in cfg.n_grid:
         if not 1 <= n <= MAX_N_TOKENS:
             raise ConfigError(f"n_grid holds {n}: allowed are 1 to {MAX_N_TOKENS:,} tokens")
     unknown = [name for name in cfg.estimate.features if name not in FEATURES]
-    if unknown or not cfg.estimate.features:
-        raise ConfigError(
-            f"estimate.features={list(cfg.estimate.features)}: allowed are {', '.join(FEATURES)}"
-        )
+    features = list(cfg.estimate.features)
+    require("estimate.features", features, bool(features) and not unknown, ", ".join(FEATURES))
     if cfg.estimate.spline and "ir_score" not in cfg.estimate.features:
         raise ConfigError("estimate.spline=true bends ir_score, which is not in estimate.features")
-    if cfg.predictor_mismatch not in ("refuse", "allow"):
-        raise ConfigError(f"predictor_mismatch={cfg.predictor_mismatch}: allowed are refuse, allow")
-    if not 0 <= cfg.max_missing_share <= 1:
-        raise ConfigError(f"max_missing_share={cfg.max_missing_share}: allowed are 0 to 1")
-    if cfg.bootstrap < 0 or cfg.bootstrap > 100_000:
-        raise ConfigError(f"bootstrap={cfg.bootstrap}: allowed are 0 (no intervals) to 100,000 replicates")
+    require_choice("predictor_mismatch", cfg.predictor_mismatch, ("refuse", "allow"))
+    require("max_missing_share", cfg.max_missing_share, 0 <= cfg.max_missing_share <= 1, "0 to 1")
+    replicates = 0 <= cfg.bootstrap <= 100_000
+    require("bootstrap", cfg.bootstrap, replicates, "0 (no intervals) to 100,000 replicates")
 
 
 def settle(cfg: Any) -> None:

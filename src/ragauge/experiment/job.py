@@ -18,6 +18,7 @@ import pandas as pd
 
 from ragauge import track
 from ragauge.contract import interruption
+from ragauge.contract.build import build
 from ragauge.contract.errors import ConfigError, GateError, RagaugeError, full_disk
 from ragauge.contract.frames import JUDGE_CLASSES
 from ragauge.contract.groups import GROUPS
@@ -161,37 +162,31 @@ def instantiate_components(cfg: DictConfig, budget: str | None = None) -> Compon
 
     `budget` names what chat models spend together (a sweep's id), unless their config names it.
     """
-    from omegaconf import open_dict
+    from omegaconf import OmegaConf
 
     from ragauge.experiment.stages import Components
 
     found = {}
     for group in GROUPS:
-        node = cfg[group].copy()
+        spec: Any = OmegaConf.to_container(cfg[group], resolve=True, throw_on_missing=True)
         if group == "judge":
             # Which topics are judged is no part of the judge: what it said of a topic serves any sample.
-            with open_dict(node):
-                for key in _SAMPLE_KEYS:
-                    node.pop(key, None)
-        found[group] = _instantiated(group, node, budget)
-    answers = {name: _instantiated(f"answers.{name}", node, budget) for name, node in cfg.answers.items()}
+            spec = {key: value for key, value in spec.items() if key not in _SAMPLE_KEYS}
+        found[group] = _built(group, spec, budget)
+    listed: Any = OmegaConf.to_container(cfg.answers, resolve=True, throw_on_missing=True)
+    answers = {name: _built(f"answers.{name}", spec, budget) for name, spec in listed.items()}
     return Components(**found, answers=answers)
 
 
-def _instantiated(key: str, node: DictConfig, budget: str | None) -> Any:
-    """What the node's `_target_` makes; chat models without a `budget` of their own get the one given."""
-    from hydra.errors import HydraException
-    from hydra.utils import instantiate
-
+def _built(key: str, spec: Mapping[str, Any], budget: str | None) -> Any:
+    """What the spec's `_target_` makes; chat models without a `budget` of their own get the one given."""
+    shared = {"budget": budget} if budget and spec.get("budget", "") is None else {}
     try:
-        return instantiate(node, **({"budget": budget} if budget and node.get("budget", "") is None else {}))
-    except HydraException as error:
-        cause: BaseException = error
-        while cause.__cause__ is not None:
-            cause = cause.__cause__
-        if isinstance(cause, RagaugeError):
-            raise cause from None
-        raise ConfigError(f"{key}: {cause}") from error
+        return build(key, {**spec, **shared}, {})
+    except RagaugeError:
+        raise
+    except Exception as error:
+        raise ConfigError(f"{key}: {type(error).__name__}: {error}") from error
 
 
 def _run(cfg: DictConfig, folder: JobFolder, record: dict[str, Any]) -> None:

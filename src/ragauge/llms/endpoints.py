@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import functools
-import importlib
 import json
 import os
 import time
@@ -12,6 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from ragauge.contract.build import locate
 from ragauge.contract.errors import ConfigError
 from ragauge.contract.redact import redact
 
@@ -75,11 +75,8 @@ def build_chat_model(chat: Mapping[str, Any], api_key: str | None = None) -> Any
     """The LangChain chat model that `_target_` and its arguments name; ConfigError if there is none such."""
     target = chat["_target_"]
     arguments = {key: value for key, value in chat.items() if key != "_target_"}
-    module_name, _, class_name = target.rpartition(".")
-    try:
-        cls = getattr(importlib.import_module(module_name), class_name)
-    except (ImportError, AttributeError, ValueError) as error:
-        raise ConfigError(f"chat._target_: {target} cannot be imported ({error})") from None
+    class_name = target.rpartition(".")[2]
+    cls = locate("chat", target)
     if not hasattr(cls, "ainvoke"):
         raise ConfigError(f"chat._target_: {target} is not a LangChain chat model")
     known = {

@@ -12,7 +12,8 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from ragauge.contract.errors import ConfigError, DataError
+from ragauge.contract.checks import require_count
+from ragauge.contract.errors import DataError
 from ragauge.contract.identity import runtime
 from ragauge.contract.progress import progress
 
@@ -115,7 +116,7 @@ class BatchedMeasure:
     version: ClassVar[int] = 1
 
     def __post_init__(self) -> None:
-        check_threads(self.threads)
+        require_count("measure.threads", self.threads, 0, "0: every core")
 
     def score(self, evidence: Sequence[str], context: str, ends: np.ndarray) -> np.ndarray:
         """float64 [len(evidence), len(ends)] in [0, 1]: evidence i in context[:ends[j]].
@@ -183,12 +184,6 @@ def _cores() -> int:
     """The cores that this process may use, where the system says so."""
     affinity = getattr(os, "sched_getaffinity", None)
     return len(affinity(0)) if affinity else os.cpu_count() or 1
-
-
-def check_threads(threads: int) -> None:
-    """Raises ConfigError unless the number can be one of threads."""
-    if not isinstance(threads, int) or isinstance(threads, bool) or threads < 0:
-        raise ConfigError(f"measure.threads={threads!r}: a whole number from 0 (every core) up is allowed")
 
 
 def _check(evidence: Sequence[Sequence[str]], contexts: Sequence[str], ends: Sequence[np.ndarray]) -> None:

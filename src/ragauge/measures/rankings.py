@@ -9,16 +9,17 @@ import pandas as pd
 from ragauge.contract.errors import ConfigError, DataError
 from ragauge.measures.trec import document_run
 
-# ir-measures' name of a measure to MLflow's, which allows no @.
+# ir-measures' name of a measure to MLflow's, which allows no @; reports show them in this order.
 CLASSICS = {
+    "nDCG@10": "ndcg_at_10",
+    "RR": "rr",
     "P@1": "p_at_1",
     "P@5": "p_at_5",
     "R@1": "r_at_1",
     "R@5": "r_at_5",
     "R@10": "r_at_10",
-    "nDCG@10": "ndcg_at_10",
-    "RR": "rr",
 }
+CLASSIC_NAMES = {metric: name for name, metric in CLASSICS.items()}
 
 
 def classics(run: pd.DataFrame, qrels: pd.DataFrame, measures: Sequence[str]) -> dict[str, float]:

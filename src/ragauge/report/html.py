@@ -20,6 +20,7 @@ from ragauge.contract.groups import GROUPS
 from ragauge.contract.redact import redact
 from ragauge.contract.visible import visible
 from ragauge.estimate import HEADLINE_SHARES
+from ragauge.measures.rankings import CLASSIC_NAMES
 from ragauge.report.figures import svg
 from ragauge.report.topics import Topic, class_name
 
@@ -32,11 +33,6 @@ if TYPE_CHECKING:
 
 _LIBRARIES = ("numpy", "pandas", "scipy", "scikit-learn", "statsmodels", "mlflow", "torch", "matplotlib")
 _CALLS = ("llm_calls", "llm_calls_cached", "prompt_tokens", "completion_tokens", "cost_usd")
-_CLASSICS = {
-    "ndcg_at_10": "nDCG@10", "rr": "RR", "p_at_1": "P@1", "p_at_5": "P@5", "r_at_1": "R@1", "r_at_5": "R@5",
-    "r_at_10": "R@10",
-}  # fmt: skip
-
 _SHORT = {1: "lack", 2: "partly wrong", 3: "incomplete", 4: "wrong", 5: "right"}
 _ZONES = {
     "above_k": "above k", "between": "between h and k", "below_h": "below h", "missing": "no verdict",
@@ -115,7 +111,7 @@ def _html(content: ReportContent) -> str:
         budgets=sorted({int(r["n_tokens"]) for r in content.records}),
         curve_grid=sorted({n for curve in content.curves.values() for n in curve}),
         jobs=_metrics_by_system(content),
-        classics={key: name for key, name in _CLASSICS.items() if key in content.records[0]["metrics"]},
+        classics={key: name for key, name in CLASSIC_NAMES.items() if key in content.records[0]["metrics"]},
         zones=content.zones.to_dict("records"),
         measures=content.estimates.validation.estimates,
         sampled=_share_rows(content.sampled),

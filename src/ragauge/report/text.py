@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pandas as pd
 
+from ragauge.contract.console import table
 from ragauge.contract.visible import visible
 from ragauge.estimate import summary
 
@@ -28,11 +29,14 @@ def leaderboard_text(board: pd.DataFrame, n_tokens: int, judged: bool) -> str:
                 "no verdict": f"{row['judge_share_missing']:.1%}",
             }
         rows.append(cells)
-    table = pd.DataFrame(rows).to_string(index=False)
+    # The names and their values; a mark follows a value, so that these columns stand to the left.
+    lines = [list(rows[0]), *(list(cells.values()) for cells in rows)]
+    right = [at for at, name in enumerate(rows[0]) if name not in ("IR score", "right")]
+    shown = table(lines, right, gap=1)
     topics, seen = int(board["n_topics"].max()), int(board["n_judged"].min())
     sampled = f", {seen} of them judged (shares of all: prediction-powered)" if seen < topics else ""
     return (
-        f"\nLeaderboard at N = {n_tokens} tokens, {topics} topics{sampled}\n{table}\n"
+        f"\nLeaderboard at N = {n_tokens} tokens, {topics} topics{sampled}\n{shown}\n"
         "* not distinguishable from the best (paired tests over topics, Holm's correction, 5 %)"
     )
 

@@ -12,7 +12,6 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
-from ragauge.contract.visible import visible
 from ragauge.store._entries import KEY_FILE
 from ragauge.store.vectors import vectors_name
 
@@ -206,17 +205,3 @@ def row(item: Item, length: int) -> tuple[str, ...]:
     """An entry in a table: stage, digest, size, made, last used, what made it."""
     times = (time_text(item.made), time_text(item.used))
     return (item.stage, item.digest[:length], size_text(item.size), *times, item.what)
-
-
-def table(rows: Sequence[Sequence[str]], indent: str = "", right: Sequence[int] = (2,)) -> str:
-    """Columns two spaces apart, those at `right` to the right."""
-    rows = [[visible(cell, one_line=True) for cell in line] for line in rows]
-    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-    lines = [
-        "  ".join(
-            cell.rjust(width) if at in right else cell.ljust(width)
-            for at, (cell, width) in enumerate(zip(line, widths, strict=True))
-        )
-        for line in rows
-    ]
-    return "\n".join(f"{indent}{line}".rstrip() for line in lines)

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 import numpy as np
 
+from ragauge.contract.checks import require_text
 from ragauge.contract.errors import ConfigError
 from ragauge.contract.progress import progress
 from ragauge.texts.model_files import model_path
@@ -67,11 +68,8 @@ class HuggingFaceTokenizer:
     version: ClassVar[int] = 1
 
     def __post_init__(self) -> None:
-        if not isinstance(self.model, str) or not self.model.strip():
-            raise ConfigError(
-                f"tokenizer.model={self.model!r}: a model's name, its folder or a path of a tokenizer.json "
-                "is needed"
-            )
+        allowed = "a model's name, its folder and the path of a tokenizer.json"
+        require_text("tokenizer.model", self.model, allowed)
 
     @property
     def name(self) -> str:

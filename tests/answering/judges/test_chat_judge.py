@@ -369,10 +369,10 @@ def test_needs_are_the_requests_that_judging_then_makes(mode: Any, tools: Tools)
 @pytest.mark.parametrize(
     ("fields", "says"),
     [
-        ({"mode": "both"}, "judge.mode: 'both'"),
-        ({"schema": "json"}, "judge.schema: 'json'"),
-        ({"max_candidates": 0}, "judge.max_candidates: 0"),
-        ({"repeat": -1}, "judge.repeat: -1"),
+        ({"mode": "both"}, "judge.mode='both'"),
+        ({"schema": "json"}, "judge.schema='json'"),
+        ({"max_candidates": 0}, "judge.max_candidates=0"),
+        ({"repeat": -1}, "judge.repeat=-1"),
         ({"prompt": "$question"}, "prompt"),
     ],
 )

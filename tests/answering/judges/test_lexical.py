@@ -107,7 +107,7 @@ def test_words() -> None:
 
 
 def test_bad_input_is_named(tools: Tools) -> None:
-    with pytest.raises(ConfigError, match=r"judge\.cover: 0"):
+    with pytest.raises(ConfigError, match=r"judge\.cover=0"):
         LexicalJudge(cover=0)
     topics = pd.DataFrame({"qid": ["q"], "query": ["?"], "answer": ["x"]})
     none = frames.empty("evidence")

@@ -190,7 +190,7 @@ def test_values_that_cannot_be(field, value):
 
 
 def test_terrier_has_fewer_choices():
-    with pytest.raises(ConfigError, match=r"retriever\.stopwords='lucene': must be one of terrier, none"):
+    with pytest.raises(ConfigError, match=r"retriever\.stopwords='lucene': allowed are terrier, none"):
         BM25(engine="terrier", stopwords="lucene")
 
 

@@ -46,7 +46,7 @@ def test_first_seen_takes_query_after_query(tools, tmp_path):
     assert run["score"].tolist() == [1 / (rank + 1) for rank in range(len(run))]
     assert run["queries"].unique().tolist() == ["llm"]
     assert "things" in chat.prompts[0]
-    assert "{" not in chat.prompts[0]
+    assert "$" not in chat.prompts[0]
 
 
 def test_rrf_by_hand(tools, tmp_path):
@@ -121,18 +121,28 @@ def test_empty_queries_and_no_chunks(tools, tmp_path):
     assert len(chat.prompts) == 1
 
 
-def test_braces_in_a_question_are_text(tools, tmp_path):
-    chat = Chat({"{n_queries} apple": Reply("apple")})
-    run = search(MLQ(top_k=1), replace(tools, chat=chat), tmp_path / "i", ["{n_queries} apple"])
+@pytest.mark.parametrize("placeholder", ["{n_queries}", "$n_queries", "$"])
+def test_placeholders_in_a_question_are_text(tools, tmp_path, placeholder):
+    chat = Chat({f"{placeholder} apple": Reply("apple")})
+    run = search(MLQ(top_k=1), replace(tools, chat=chat), tmp_path / "i", [f"{placeholder} apple"])
     assert run["queries"].tolist() == ["llm"]
+
+
+def test_mlq_fills_its_prompt_as_all_prompts_are_filled(tools, tmp_path):
+    """A .txt file is read, and braces are text."""
+    file = tmp_path / "own.txt"
+    file.write_text("{braces} $$1: $n_queries queries for $question\n", encoding="utf-8")
+    chat = Chat({"apple": Reply("apple")})
+    search(MLQ(prompt=str(file), n_queries=2), replace(tools, chat=chat), tmp_path / "i", ["apple"])
+    assert chat.prompts == ["{braces} $1: 2 queries for apple"]
 
 
 def test_uses_and_identity():
     assert MLQ().uses == {"embedder", "chat"}
     assert MLQ(queries="rules").uses == {"embedder"}
     assert MLQ().index_identity() == Sim().index_identity()
-    assert identity(MLQ(prompt="{question}")) != identity(MLQ())
-    assert "{question}" in identity(MLQ())["prompt"]
+    assert identity(MLQ(prompt="$question")) != identity(MLQ())
+    assert "$question" in identity(MLQ())["prompt"]
 
 
 @pytest.mark.parametrize(
@@ -143,8 +153,10 @@ def test_uses_and_identity():
         ("n_queries", 0),
         ("union", "all"),
         ("rrf_constant", -1),
-        ("prompt", "{query}"),
-        ("prompt", "{"),
+        ("prompt", "$query"),
+        ("prompt", "$question $"),
+        ("prompt", "{question}"),
+        ("prompt", "no_such_file.txt"),
     ],
 )
 def test_values_that_cannot_be(field, value):

@@ -13,7 +13,8 @@ import pandas as pd
 
 from ragauge.answering.judges._frame import NO_ANSWER, Truth, Verdict, truths, verdict_frame
 from ragauge.answering.judges._parse import parse_scores, parse_verdict
-from ragauge.contract.errors import ConfigError, DataError
+from ragauge.contract.checks import require_choice, require_count
+from ragauge.contract.errors import DataError
 from ragauge.contract.frames import JUDGE_CLASSES
 from ragauge.contract.identity import runtime
 from ragauge.contract.protocols import Reply, Tools
@@ -74,15 +75,13 @@ class ChatJudge(ChatLLM):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if self.mode not in _PLACEHOLDERS:
-            raise ConfigError(f"judge.mode: {self.mode!r} is not one of {', '.join(_PLACEHOLDERS)}")
-        if self.schema not in _OPTIONS:
-            raise ConfigError(f"judge.schema: {self.schema!r} is not one of {', '.join(_OPTIONS)}")
-        for name, least in (("max_candidates", 1), ("repeat", 0)):
-            value = getattr(self, name)
-            if not isinstance(value, int) or value < least:
-                raise ConfigError(f"judge.{name}: {value!r} is not an integer of at least {least}")
-        prompt = load_prompt(self.prompt, f"judge_{self.mode}.txt", _PLACEHOLDERS[self.mode])
+        require_choice("judge.mode", self.mode, _PLACEHOLDERS)
+        require_choice("judge.schema", self.schema, _OPTIONS)
+        require_count("judge.max_candidates", self.max_candidates)
+        require_count("judge.repeat", self.repeat, 0)
+        prompt = load_prompt(
+            self.prompt, f"judge_{self.mode}.txt", _PLACEHOLDERS[self.mode], key="judge.prompt"
+        )
         object.__setattr__(self, "prompt", prompt)  # the text is part of the identity
 
     def identity(self) -> dict[str, Any]:

@@ -11,22 +11,12 @@ from typing import ClassVar
 import pandas as pd
 
 from ragauge.answering.judges._frame import NO_ANSWER, Truth, Verdict, truths, verdict_frame
-from ragauge.contract.errors import ConfigError
+from ragauge.contract.checks import require_number
 from ragauge.contract.protocols import Tools
+from ragauge.texts.function_words import ARTICLES, GRAMMAR_WORDS
 
 _WORD = re.compile(r"\w+(?:['’]\w+)*")
 _NUMBER_COMMA = re.compile(r"(?<=\d),(?=\d{3})")
-_ARTICLES = frozenset({"a", "an", "the"})
-# Words that say how a sentence is built, not what it is about.
-_FUNCTION_WORDS = _ARTICLES | frozenset(
-    {
-        *("and", "or", "but", "nor", "as", "than", "that", "which", "who", "whom", "whose", "what", "this"),
-        *("these", "those", "there", "it", "its", "he", "his", "him", "she", "her", "they", "their", "them"),
-        *("is", "are", "was", "were", "be", "been", "being", "has", "have", "had", "do", "does", "did"),
-        *("of", "in", "on", "at", "to", "from", "by", "for", "with", "into", "also", "both"),
-        *("not", "no", "yes"),
-    }
-)
 _OPPOSITE: dict[tuple[str, ...], str] = {("yes",): "no", ("no",): "yes"}
 _LACK = re.compile(
     r"\b(?:not (?:\w+ )?enough|insufficient|no) information\b|\black(?:s|ing)? (?:of )?(?:the )?information\b"
@@ -69,8 +59,7 @@ class LexicalJudge:
 
     def __post_init__(self) -> None:
         for name in ("support", "cover"):
-            if not 0 < getattr(self, name) <= 1:
-                raise ConfigError(f"judge.{name}: {getattr(self, name)!r} is not a share in (0, 1]")
+            require_number(f"judge.{name}", getattr(self, name), 0, 1, above=True)
 
     def judge(
         self, topics: pd.DataFrame, evidence: pd.DataFrame, answers: pd.DataFrame, tools: Tools
@@ -87,7 +76,7 @@ class LexicalJudge:
 
     def _verdict(self, truth: _Words, answer: str) -> Verdict:
         words = words_of(answer)
-        content = set(words) - _FUNCTION_WORDS
+        content = set(words) - GRAMMAR_WORDS
         covered = [bool(part) and len(part & content) >= self.cover * len(part) for part in truth.parts]
         supported = len(content & truth.supporting) >= self.support * len(content)
         holds = _holds(truth, words, all(covered))
@@ -106,7 +95,7 @@ class LexicalJudge:
 
     @staticmethod
     def _has_most(truth: _Words, content: set[str]) -> bool:
-        reference = set(truth.reference) - _FUNCTION_WORDS
+        reference = set(truth.reference) - GRAMMAR_WORDS
         return not truth.is_choice and len(reference) > 1 and 2 * len(reference & content) > len(reference)
 
 
@@ -125,7 +114,7 @@ class _Words:
         parts = [frozenset(words_of(part)) for part in truth.evidence]
         return cls(
             reference,
-            tuple(part - _FUNCTION_WORDS for part in parts),
+            tuple(part - GRAMMAR_WORDS for part in parts),
             frozenset(reference).union(question, *parts),
             tuple(reference) in _OPPOSITE or _in_a_row(reference, question),
         )
@@ -148,4 +137,4 @@ def words_of(text: str) -> list[str]:
     """The words of a text: compatibility forms, case folded, without punctuation and articles."""
     folded = unicodedata.normalize("NFKC", text).casefold()
     found = (word.replace("’", "'") for word in _WORD.findall(_NUMBER_COMMA.sub("", folded)))
-    return [word.removesuffix("'s") for word in found if word not in _ARTICLES]
+    return [word.removesuffix("'s") for word in found if word not in ARTICLES]

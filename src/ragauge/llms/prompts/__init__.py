@@ -9,11 +9,17 @@ from string import Template
 from ragauge.contract.errors import ConfigError
 
 
-def load_prompt(prompt: str | None, shipped: str, placeholders: tuple[str, ...]) -> str:
+def load_prompt(
+    prompt: str | None,
+    shipped: str,
+    placeholders: tuple[str, ...],
+    optional: tuple[str, ...] = (),
+    key: str = "prompt",
+) -> str:
     """The prompt's text: `prompt` itself, what the .txt file of that name holds, or the shipped file.
 
-    Raises ConfigError if a file cannot be read, or the text lacks one of the placeholders or has another. A
-    dollar sign that is meant is written `$$`.
+    Raises ConfigError, which names the config key, if a file cannot be read, or if the text lacks one of the
+    placeholders or has one that is neither of them nor optional. A dollar sign that is meant is written `$$`.
     """
     try:
         if prompt is None:
@@ -21,11 +27,13 @@ def load_prompt(prompt: str | None, shipped: str, placeholders: tuple[str, ...])
         else:
             text = Path(prompt).read_text(encoding="utf-8") if prompt.endswith(".txt") else prompt
     except (OSError, UnicodeDecodeError) as error:
-        raise ConfigError(f"prompt file {prompt} cannot be read: {error}") from None
+        raise ConfigError(f"{key}: file {prompt} cannot be read: {error}") from None
     template = Template(text)
-    if not template.is_valid() or set(template.get_identifiers()) != set(placeholders):
-        allowed = ", ".join(f"${name}" for name in placeholders)
-        raise ConfigError(f"prompt {prompt or shipped!r}: must hold {allowed} and no other $placeholder")
+    found = set(template.get_identifiers())
+    if not template.is_valid() or not set(placeholders) <= found <= {*placeholders, *optional}:
+        needed = ", ".join(f"${name}" for name in placeholders)
+        also = "".join(f", may hold ${name}" for name in optional)
+        raise ConfigError(f"{key}={prompt or shipped!r}: must hold {needed}{also} and no other $placeholder")
     return text.strip()
 
 

@@ -8,5 +8,13 @@ from ragauge.retrieval.chunkers._none import NoChunker
 from ragauge.retrieval.chunkers._semantic import SemanticChunker
 from ragauge.retrieval.chunkers._spans import chunks_frame
 from ragauge.retrieval.chunkers._tokens import TokenChunker
+from ragauge.retrieval.chunkers._wrapped import LangChainChunker, LlamaIndexChunker
 
-__all__ = ["NoChunker", "SemanticChunker", "TokenChunker", "chunks_frame"]
+__all__ = [
+    "LangChainChunker",
+    "LlamaIndexChunker",
+    "NoChunker",
+    "SemanticChunker",
+    "TokenChunker",
+    "chunks_frame",
+]

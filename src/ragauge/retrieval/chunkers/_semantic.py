@@ -9,7 +9,7 @@ from typing import ClassVar
 import numpy as np
 import pandas as pd
 
-from ragauge.contract.errors import ConfigError
+from ragauge.contract.checks import require_count, require_number
 from ragauge.contract.protocols import Tools
 from ragauge.retrieval.chunkers._spans import Span, chunks_frame, split_long
 from ragauge.texts.sentences import sentence_spans
@@ -39,18 +39,9 @@ class SemanticChunker:
 
     def __post_init__(self) -> None:
         for key in ("min_sentence_chars", "window_each_side"):
-            value = getattr(self, key)
-            if type(value) is not int or value < 0:
-                raise ConfigError(f"chunker.{key}={value!r}: allowed are integers from 0")
-        percentile = self.breakpoint_percentile
-        if type(percentile) not in (int, float) or not 0 <= percentile <= 100:
-            raise ConfigError(
-                f"chunker.breakpoint_percentile={percentile!r}: allowed are numbers from 0 to 100"
-            )
-        if self.max_tokens is not None and (type(self.max_tokens) is not int or self.max_tokens < 1):
-            raise ConfigError(
-                f"chunker.max_tokens={self.max_tokens!r}: allowed are integers from 1, and null (no maximum)"
-            )
+            require_count(f"chunker.{key}", getattr(self, key), 0)
+        require_number("chunker.breakpoint_percentile", self.breakpoint_percentile, 0, 100)
+        require_count("chunker.max_tokens", self.max_tokens, null="no maximum")
 
     def chunk(self, docs: pd.DataFrame, tools: Tools) -> pd.DataFrame:
         """Frame `chunks`, in document order; the windows of many documents are embedded in one call."""

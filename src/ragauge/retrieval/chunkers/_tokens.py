@@ -9,7 +9,7 @@ from typing import ClassVar
 import numpy as np
 import pandas as pd
 
-from ragauge.contract.errors import ConfigError
+from ragauge.contract.checks import require_count
 from ragauge.contract.protocols import Tools
 from ragauge.retrieval.chunkers._spans import chunks_frame, trim
 
@@ -31,12 +31,8 @@ class TokenChunker:
     overlap: int = 16
 
     def __post_init__(self) -> None:
-        if type(self.size) is not int or self.size < 1:
-            raise ConfigError(f"chunker.size={self.size!r}: allowed are integers from 1 (tokens)")
-        if type(self.overlap) is not int or not 0 <= self.overlap < self.size:
-            raise ConfigError(
-                f"chunker.overlap={self.overlap!r}: allowed are integers from 0 to size - 1 = {self.size - 1}"
-            )
+        require_count("chunker.size", self.size, note="tokens")
+        require_count("chunker.overlap", self.overlap, 0, most=self.size - 1, note="less than size")
 
     def chunk(self, docs: pd.DataFrame, tools: Tools) -> pd.DataFrame:
         """Frame `chunks`, in document order."""

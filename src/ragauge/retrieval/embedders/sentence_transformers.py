@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
+from ragauge.contract.checks import require_choice, require_count, require_text
 from ragauge.contract.errors import ConfigError
 from ragauge.contract.identity import named, runtime
 from ragauge.contract.protocols import Role
@@ -59,18 +60,10 @@ class SentenceTransformerEmbedder:
     threads: int | None = runtime(None)
 
     def __post_init__(self) -> None:
-        if not isinstance(self.model, str) or not self.model.strip():
-            raise ConfigError(
-                f"embedder.model={self.model!r}: expected a model's name or the path of its folder"
-            )
+        require_text("embedder.model", self.model, "a model's name and the path of its folder")
         for key in ("batch_size", "threads"):
-            value = getattr(self, key)
-            if value is not None and (type(value) is not int or value < 1):
-                raise ConfigError(f"embedder.{key}={value!r}: allowed are null and integers from 1")
-        if not isinstance(self.device, str) or not self.device:
-            raise ConfigError(
-                f"embedder.device={self.device!r}: expected a device of torch's: cpu, cuda, mps"
-            )
+            require_count(f"embedder.{key}", getattr(self, key), null="")
+        require_text("embedder.device", self.device, "devices of torch: cpu, cuda, cuda:1, mps")
         object.__setattr__(self, "backend", settle_backend(self.backend, self.device))
 
     @property
@@ -137,8 +130,7 @@ class SentenceTransformerEmbedder:
 
 def settle_backend(backend: str, device: str) -> str:
     """What runs the model, "torch" or "onnx"; ConfigError where it cannot be run so here."""
-    if backend not in BACKENDS:
-        raise ConfigError(f"embedder.backend={backend!r}: allowed are {', '.join(BACKENDS)}")
+    require_choice("embedder.backend", backend, BACKENDS)
     on_cpu = device == "cpu"
     if backend == "auto":
         return "onnx" if on_cpu and onnx_backend.installed() else "torch"

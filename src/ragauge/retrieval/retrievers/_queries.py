@@ -7,18 +7,9 @@ from collections.abc import Iterable
 from itertools import pairwise
 
 from ragauge.retrieval.retrievers._ranking import has_words
+from ragauge.texts.function_words import FUNCTION_WORDS
 
-# Words that carry no subject of their own: articles, pronouns, auxiliaries, prepositions, question words.
-_FUNCTION_TEXT = """
-    a about after all also am an and any are as at be because been before being between both but by can could
-    did do does during each either else for from had has have having he her here him his how i if in into is
-    it its itself many may me more most much must my neither no nor not of on one only or other our out over
-    own same shall she should since so some such than that the their them then there these they this those
-    through to under until up upon us was we were what when where whether which while who whom whose why will
-    with within without would yes you your
-"""
 _LINK_TEXT = "of the for de del della di da la le du von van der den al el bin y"
-_FUNCTION_WORDS = frozenset(_FUNCTION_TEXT.split())
 _NAME_LINKS = frozenset(_LINK_TEXT.split())
 _WORD = re.compile(r"[^\W_]+(?:['’.&-][^\W_]+)*")
 _QUOTED = re.compile(r"[\"“][^\"“”]+[\"”]")
@@ -67,7 +58,7 @@ def parse_queries(reply: str) -> list[str]:
 
 
 def _content_words(text: str) -> list[str]:
-    return [word for word in _WORD.findall(text) if word.casefold() not in _FUNCTION_WORDS]
+    return [word for word in _WORD.findall(text) if word.casefold() not in FUNCTION_WORDS]
 
 
 def _names(question: str) -> list[tuple[int, int]]:
@@ -91,7 +82,7 @@ def _capitalised_runs(question: str) -> list[tuple[int, int]]:
     for word in _WORD.finditer(question):
         small = word[0].casefold()
         adjacent = bool(spans) and question[run_end : word.start()] in (" ", ". ")
-        if small not in _FUNCTION_WORDS and (word[0][0].isupper() or (adjacent and word[0].isdigit())):
+        if small not in FUNCTION_WORDS and (word[0][0].isupper() or (adjacent and word[0].isdigit())):
             start = spans.pop()[0] if adjacent else word.start()
             spans.append((start, word.end()))
             run_end = word.end()

@@ -5,14 +5,13 @@ Inside the room a hit is three numbers: the row of its topic, the row of its chu
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
 
-from ragauge.contract.errors import ConfigError, DataError
+from ragauge.contract.errors import DataError
 
 _SPARE = 4  # hits fetched beyond the cut-off, which mostly show that no tie crosses it
 _HITS_PER_SEARCH = 4_000_000  # bounds the memory of one search
@@ -28,26 +27,6 @@ class Hits(NamedTuple):
 
 NO_ROWS = np.empty(0, dtype=np.int64)
 Search = Callable[[np.ndarray, int], Hits]
-
-
-def require(field: str, value: object, ok: bool, allowed: str) -> None:
-    """Raises ConfigError naming the key, its value and what is allowed, unless ok."""
-    if not ok:
-        raise ConfigError(f"retriever.{field}={value!r}: must be {allowed}")
-
-
-def require_count(field: str, value: object) -> None:
-    """Raises ConfigError unless the value is an integer of at least 1."""
-    ok = isinstance(value, int) and not isinstance(value, bool) and value >= 1
-    require(field, value, ok, "an integer of at least 1")
-
-
-def require_number(field: str, value: object, low: float, high: float = math.inf) -> None:
-    """Raises ConfigError unless the value is a finite number in [low, high]."""
-    ok = isinstance(value, (int, float)) and not isinstance(value, bool)
-    ok = ok and math.isfinite(value) and low <= value <= high  # type: ignore[arg-type, operator]
-    allowed = f"a number of at least {low:g}" if high == math.inf else f"a number in [{low:g}, {high:g}]"
-    require(field, value, ok, allowed)
 
 
 def check_chunks(chunks: pd.DataFrame) -> pd.DataFrame:

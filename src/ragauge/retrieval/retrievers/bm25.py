@@ -11,6 +11,7 @@ from typing import Any, ClassVar, Literal
 import numpy as np
 import pandas as pd
 
+from ragauge.contract.checks import require_choice, require_count, require_number
 from ragauge.contract.identity import runtime
 from ragauge.contract.protocols import Tools
 from ragauge.retrieval.retrievers import _pisa, _terrier
@@ -21,9 +22,6 @@ from ragauge.retrieval.retrievers._ranking import (
     as_transformer,
     check_chunks,
     docno_order,
-    require,
-    require_count,
-    require_number,
     rows_with_words,
     run_frame,
     top_hits,
@@ -59,14 +57,14 @@ class BM25:
     threads: int = runtime(1)
 
     def __post_init__(self) -> None:
-        require_count("top_k", self.top_k)
-        require_count("threads", self.threads)
-        require_number("k1", self.k1, 0)
-        require_number("b", self.b, 0, 1)
-        require("engine", self.engine, self.engine in _CHOICES, f"one of {', '.join(_CHOICES)}")
+        require_count("retriever.top_k", self.top_k)
+        require_count("retriever.threads", self.threads)
+        require_number("retriever.k1", self.k1, 0)
+        require_number("retriever.b", self.b, 0, 1)
+        require_choice("retriever.engine", self.engine, _CHOICES)
         for field, allowed in _CHOICES[self.engine].items():
-            value = getattr(self, field)
-            require(field, value, value in allowed, f"one of {', '.join(allowed)} with engine={self.engine}")
+            note = f"with engine={self.engine}"
+            require_choice(f"retriever.{field}", getattr(self, field), allowed, note)
 
     def index_identity(self) -> Mapping[str, Any]:
         """Engine, stemmer and what else is written into its index."""

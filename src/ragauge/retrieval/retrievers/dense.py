@@ -10,6 +10,7 @@ from typing import Any, ClassVar, Literal
 import numpy as np
 import pandas as pd
 
+from ragauge.contract.checks import require_choice, require_count, require_number
 from ragauge.contract.errors import DataError
 from ragauge.contract.protocols import Tools
 from ragauge.retrieval.order import long_context_order
@@ -19,9 +20,6 @@ from ragauge.retrieval.retrievers._ranking import (
     as_transformer,
     check_chunks,
     docno_order,
-    require,
-    require_count,
-    require_number,
     rows_with_words,
     run_frame,
     top_hits,
@@ -138,7 +136,7 @@ class Sim(Dense):
     top_k: int = 30
 
     def __post_init__(self) -> None:
-        require_count("top_k", self.top_k)
+        require_count("retriever.top_k", self.top_k)
 
     def _retrieve(self, index: VectorIndex, queries: np.ndarray) -> Hits:
         return index.nearest(queries, self.top_k)
@@ -166,10 +164,9 @@ class MMR(Dense):
     lambda_mult: float = 0.5
 
     def __post_init__(self) -> None:
-        require_count("top_k", self.top_k)
-        require_count("fetch_k", self.fetch_k)
-        require("fetch_k", self.fetch_k, self.fetch_k >= self.top_k, f"at least top_k, {self.top_k}")
-        require_number("lambda_mult", self.lambda_mult, 0, 1)
+        require_count("retriever.top_k", self.top_k)
+        require_count("retriever.fetch_k", self.fetch_k, self.top_k, "top_k")
+        require_number("retriever.lambda_mult", self.lambda_mult, 0, 1)
 
     def _retrieve(self, index: VectorIndex, queries: np.ndarray) -> Hits:
         near = index.nearest(queries, self.fetch_k)
@@ -221,9 +218,8 @@ class Reo(Dense):
     reorder: Literal["after_cut", "before_cut"] = "after_cut"
 
     def __post_init__(self) -> None:
-        require_count("top_k", self.top_k)
-        ok = self.reorder in ("after_cut", "before_cut")
-        require("reorder", self.reorder, ok, "one of after_cut, before_cut")
+        require_count("retriever.top_k", self.top_k)
+        require_choice("retriever.reorder", self.reorder, ("after_cut", "before_cut"))
 
     @property
     def reorder_after_cut(self) -> bool:

@@ -5,15 +5,16 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable
 from dataclasses import dataclass
-from importlib.resources import files
 from pathlib import Path
 from typing import ClassVar, Literal
 
 import numpy as np
 import pandas as pd
 
+from ragauge.contract.checks import require_choice, require_count, require_number
 from ragauge.contract.errors import ConfigError, MissingError
 from ragauge.contract.protocols import ChatModel, Tools
+from ragauge.llms.prompts import fill, load_prompt
 from ragauge.retrieval.retrievers._queries import distinct, parse_queries, question_parts
 from ragauge.retrieval.retrievers._ranking import (
     NO_ROWS,
@@ -21,9 +22,6 @@ from ragauge.retrieval.retrievers._ranking import (
     as_transformer,
     rank_scores,
     ranks_within,
-    require,
-    require_count,
-    require_number,
     rows_with_words,
     run_frame,
 )
@@ -42,7 +40,7 @@ class MLQ(Dense):
     with_question: the question itself is searched for, too, as the first query.
     union: `rrf` orders by the sum over queries of 1 / (rrf_constant + rank + 1); `first_seen` takes all hits
     of the first query in order, then the new ones of the second, and so on, with score 1 / (rank + 1).
-    prompt: a text with {n_queries} and {question}; none is the shipped one.
+    prompt: a text with $question and, if wanted, $n_queries, or a .txt file of it; None is the shipped one.
 
     The run's column `queries` says where a topic's queries come from: llm, rules, or question (alone: the
     LLM's reply failed or held none), `similarity` the highest cosine to any of them.
@@ -61,22 +59,15 @@ class MLQ(Dense):
     prompt: str | None = None
 
     def __post_init__(self) -> None:
-        require_count("top_k", self.top_k)
-        require_count("n_queries", self.n_queries)
-        modes = ("auto", "llm", "rules")
-        require("queries", self.queries, self.queries in modes, f"one of {', '.join(modes)}")
-        require("union", self.union, self.union in ("rrf", "first_seen"), "one of rrf, first_seen")
-        require_number("rrf_constant", self.rrf_constant, 0)
-        if self.prompt is None:
-            # Into the field, so that the text is part of the identity.
-            text = (files("ragauge.llms") / "prompts" / "multi_query.txt").read_text(encoding="utf-8")
-            object.__setattr__(self, "prompt", text)
-        try:
-            self._request("")
-        except (KeyError, IndexError, ValueError) as error:
-            raise ConfigError(
-                f"retriever.prompt: {error!r}; braces hold n_queries or question, others are doubled"
-            ) from None
+        require_count("retriever.top_k", self.top_k)
+        require_count("retriever.n_queries", self.n_queries)
+        require_choice("retriever.queries", self.queries, ("auto", "llm", "rules"))
+        require_choice("retriever.union", self.union, ("rrf", "first_seen"))
+        require_number("retriever.rrf_constant", self.rrf_constant, 0)
+        prompt = load_prompt(
+            self.prompt, "multi_query.txt", ("question",), ("n_queries",), key="retriever.prompt"
+        )
+        object.__setattr__(self, "prompt", prompt)  # the text is part of the identity
 
     @property
     def uses(self) -> frozenset[str]:  # type: ignore[override]
@@ -119,7 +110,7 @@ class MLQ(Dense):
         return {"queries": "rules" if self.queries == "rules" or tools.chat is None else "llm"}
 
     def _request(self, question: str) -> str:
-        return str(self.prompt).format(n_queries=self.n_queries, question=question)
+        return fill(str(self.prompt), n_queries=str(self.n_queries), question=question)
 
     def _queries(
         self, questions: list[str], chat: ChatModel | None, tools: Tools

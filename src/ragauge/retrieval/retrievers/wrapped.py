@@ -10,6 +10,8 @@ from typing import Any, ClassVar
 import numpy as np
 import pandas as pd
 
+from ragauge.contract.build import build
+from ragauge.contract.checks import require_count
 from ragauge.contract.errors import ConfigError, DataError
 from ragauge.contract.progress import progress
 from ragauge.contract.protocols import Tools
@@ -19,12 +21,10 @@ from ragauge.retrieval.retrievers._ranking import (
     as_transformer,
     check_chunks,
     docno_order,
-    require_count,
     rows_with_words,
     run_frame,
     sort_hits,
 )
-from ragauge.retrieval.retrievers._targets import build
 
 
 @dataclass(frozen=True)
@@ -48,7 +48,7 @@ class PyTerrierPipeline:
     revision: int = 1
 
     def __post_init__(self) -> None:
-        require_count("top_k", self.top_k)
+        require_count("retriever.top_k", self.top_k)
 
     def index_identity(self) -> Mapping[str, Any]:
         """The index's own configuration, and the revision where there is one."""
@@ -113,7 +113,7 @@ class LangChainRetriever:
     revision: int = 1
 
     def __post_init__(self) -> None:
-        require_count("top_k", self.top_k)
+        require_count("retriever.top_k", self.top_k)
 
     def index_identity(self) -> Mapping[str, Any]:
         """The same for all: what a LangChain retriever indexes it keeps in memory."""

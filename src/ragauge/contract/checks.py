@@ -1,0 +1,66 @@
+"""Checks of config values, each a ConfigError of one form: `group.key=value: allowed are ...`."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+
+from ragauge.contract.errors import ConfigError
+
+
+def require(key: str, value: object, ok: bool, allowed: str) -> None:
+    """Raises ConfigError naming the config key, its value and what is allowed, unless ok."""
+    if not ok:
+        raise ConfigError(f"{key}={value!r}: allowed are {allowed}")
+
+
+def require_count(
+    key: str,
+    value: object,
+    least: int = 1,
+    note: str = "",
+    most: float = math.inf,
+    null: str | None = None,
+) -> None:
+    """Raises ConfigError unless the value is an integer from `least` to `most`.
+
+    `note` says what is counted or what a special value means. Where `null` is given None is allowed, too, and
+    `null` says what it means ("" for nothing more).
+    """
+    ok = isinstance(value, int) and not isinstance(value, bool) and least <= value <= most
+    bounds = f"integers from {least}" + ("" if most == math.inf else f" to {most:,}")
+    allowed = bounds + (f" ({note})" if note else "") + _or_null(null)
+    require(key, value, ok or (value is None and null is not None), allowed)
+
+
+def require_number(
+    key: str, value: object, low: float, high: float = math.inf, above: bool = False, null: str | None = None
+) -> None:
+    """Raises ConfigError unless the value is a finite number in [low, high], or in (low, high] with `above`.
+
+    Where `null` is given None is allowed, too, as in `require_count`.
+    """
+    ok = is_number(value) and (low < value if above else low <= value) and value <= high  # type: ignore[operator]
+    start = f"above {low:g}" if above else f"from {low:g}"
+    allowed = f"numbers {start}" + ("" if high == math.inf else f" to {high:g}") + _or_null(null)
+    require(key, value, ok or (value is None and null is not None), allowed)
+
+
+def require_choice(key: str, value: object, choices: Iterable[str], note: str = "") -> None:
+    """Raises ConfigError unless the value is one of the choices; `note` follows them in the message."""
+    choices = tuple(choices)
+    require(key, value, value in choices, ", ".join(choices) + (f" {note}" if note else ""))
+
+
+def require_text(key: str, value: object, what: str) -> None:
+    """Raises ConfigError unless the value is a string with more than white space; `what` says of what."""
+    require(key, value, isinstance(value, str) and bool(value.strip()), what)
+
+
+def is_number(value: object) -> bool:
+    """Whether the value is a finite int or float, and no bool."""
+    return isinstance(value, (int, float)) and not isinstance(value, bool) and math.isfinite(value)
+
+
+def _or_null(meaning: str | None) -> str:
+    return "" if meaning is None else f", and null ({meaning})" if meaning else ", and null"
