@@ -318,7 +318,7 @@ def test_a_job_that_waits_for_its_verdicts_is_refused_with_what_to_do(jobs: Jobs
     tags = {k: v for k, v in one.tags.items() if not k.startswith("mlflow.")}
     with Tracker(jobs.uri, "jsonl").run("waiting", one.params, {**tags, "sweep_id": "s"}) as run:
         run.metrics({"ir_score": 0.5})
-    with pytest.raises(DataError, match=r"has no artifact per_question\.json, .*python -m ragauge\.sweep"):
+    with pytest.raises(DataError, match=r"has no artifact per_question\.json, .*ragauge pool"):
         jobs.compare("one", run.run_id)
 
 
@@ -485,7 +485,7 @@ def test_a_sweep_of_the_real_command_is_compared_down_a_pipe(tmp_path: Path) -> 
     assert swept.returncode == 0, swept.stderr
     [folder] = (tmp_path / "multirun").glob("*/*")
     compared = subprocess.run(
-        [sys.executable, "-m", "ragauge.compare", str(folder)],
+        [sys.executable, "-m", "ragauge", "compare", str(folder)],
         cwd=tmp_path, env={**environment, "PYTHONIOENCODING": "ascii"}, capture_output=True, timeout=300,
     )  # fmt: skip
     assert compared.returncode == 0, compared.stderr
@@ -493,7 +493,7 @@ def test_a_sweep_of_the_real_command_is_compared_down_a_pipe(tmp_path: Path) -> 
     assert "No compared run has verdicts" in out
     assert "N = 100 tokens" in out
     closed = subprocess.run(
-        f"{sys.executable} -m ragauge.compare {folder} --all | head -1",
+        f"{sys.executable} -m ragauge compare {folder} --all | head -1",
         shell=True, cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=300,
     )  # fmt: skip
     assert closed.stdout.startswith("4 runs of experiment sample, 12 topics.")

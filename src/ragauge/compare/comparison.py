@@ -396,10 +396,7 @@ def _outcomes(runs: Sequence[LoggedRun], readers: Mapping[str, Reader]) -> pd.Da
             try:
                 table = readers[run.run_id].table(run.run_id, _TABLE)
             except DataError as error:
-                pooling = (
-                    "; judge.mode=batch writes it once the sweep is pooled "
-                    "(python -m ragauge.experiment.sweeps)"
-                )
+                pooling = "; judge.mode=batch writes it once the sweep is pooled (ragauge pool)"
                 raise DataError(f"{error}{pooling if 'sweep_id' in run.tags else ''}") from error
             absent = sorted({"qid", "query", "ir_score", "label", "answer"} - set(table))
             if absent:

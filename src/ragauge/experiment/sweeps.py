@@ -1,11 +1,10 @@
 """The jobs of one sweep pooled into one more MLflow run; stands on the sweep's folder alone.
 
-`python -m ragauge.experiment.sweeps <sweep folder>` does it again, for example after an interrupted sweep.
+`ragauge pool <sweep folder>` does it again, for example after an interrupted sweep.
 """
 
 from __future__ import annotations
 
-import argparse
 import itertools
 import json
 import logging
@@ -82,8 +81,7 @@ def finish(config: DictConfig) -> int:
         return pool(folder)
     except RagaugeError as error:
         print(
-            f"error: the sweep could not be pooled: {error}\n"
-            f"again: python -m ragauge.experiment.sweeps {folder}",
+            f"error: the sweep could not be pooled: {error}\nagain: ragauge pool {folder}",
             file=sys.stderr,
         )
         return error.exit_code
@@ -91,7 +89,7 @@ def finish(config: DictConfig) -> int:
         # Not logged: which loggers speak after a sweep is up to Hydra's launcher.
         traceback.print_exc()
         print(
-            f"the sweep could not be pooled; its jobs are kept: python -m ragauge.experiment.sweeps {folder}",
+            f"the sweep could not be pooled; its jobs are kept: ragauge pool {folder}",
             file=sys.stderr,
         )
         return 1
@@ -430,21 +428,3 @@ def _note(sweep: Sweep, page: str) -> str:
         f"{len(sweep.records)} [jobs]({page}) over {', '.join(dict.fromkeys(_systems(sweep.records)))}. "
         "Look first at report.html, figures/ and leaderboard.json under Artifacts."
     )
-
-
-def main(arguments: Sequence[str] | None = None) -> int:
-    """The command: pools a sweep's folder."""
-    parser = argparse.ArgumentParser(
-        prog="python -m ragauge.experiment.sweeps", description="Pools the jobs of a sweep."
-    )
-    parser.add_argument("folder", type=Path, help="the sweep's folder, such as multirun/<date>/<time>")
-    logging.basicConfig(format="%(message)s")
-    try:
-        return pool(parser.parse_args(arguments).folder.absolute())
-    except RagaugeError as error:
-        print(f"error: {error}", file=sys.stderr)
-        return error.exit_code
-
-
-if __name__ == "__main__":
-    sys.exit(main())
