@@ -9,8 +9,9 @@ import pytest
 
 from ragauge import compare as comparing
 from ragauge.commands.compare import main
-from ragauge.compare import tables
-from ragauge.compare.comparison import most_different
+from ragauge.compare import most_different
+from ragauge.compare._cells import clean
+from ragauge.compare._latex import _escape_latex
 
 
 def comparison_of(rows: list[tuple[str, str, float, int | None]]) -> comparing.Comparison:
@@ -53,16 +54,15 @@ def test_right_against_a_hallucination_comes_before_all_other_changes_of_class()
 
 def test_nothing_of_a_text_reaches_the_terminal_but_its_letters() -> None:
     assert (
-        tables.clean("a\n\tb \x1b[31mred\x1b[0m \x1b]8;;https://example.org\x07link\x1b]8;;\x07")
-        == "a b red link"
+        clean("a\n\tb \x1b[31mred\x1b[0m \x1b]8;;https://example.org\x07link\x1b]8;;\x07") == "a b red link"
     )
-    assert tables.clean("x\x1b]0;title\x1b\\y\x9b2Jz\x07\x08\x7f\u202e!") == "xyz!"
-    assert tables.clean("a \ud83d b") == "a ? b"
-    assert tables.clean("unfinished \x1b]0;title") == "unfinished"
+    assert clean("x\x1b]0;title\x1b\\y\x9b2Jz\x07\x08\x7f\u202e!") == "xyz!"
+    assert clean("a \ud83d b") == "a ? b"
+    assert clean("unfinished \x1b]0;title") == "unfinished"
 
 
 def test_latex_escapes_by_hand() -> None:
-    assert tables._escape_latex("a_b & 50% {x} #1 $ ~ ^ \\ |") == (
+    assert _escape_latex("a_b & 50% {x} #1 $ ~ ^ \\ |") == (
         r"a\_b \& 50\% \{x\} \#1 \$ \textasciitilde{} \textasciicircum{} \textbackslash{} \textbar{}"
     )
 

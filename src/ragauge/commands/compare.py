@@ -10,7 +10,7 @@ from pathlib import Path
 
 from ragauge import compare as comparing
 from ragauge.commands._errors import told
-from ragauge.compare.tables import choose_metrics
+from ragauge.compare import choose_metrics
 from ragauge.contract.errors import ConfigError
 
 _WIDTH = 200  # of a table that no terminal bounds

@@ -1,0 +1,85 @@
+"""Texts and numbers as cells: cleaned, measured in columns of a terminal, escaped and marked."""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+NOTHING = "–"
+
+# Escape sequences of terminals: CSI, OSC and its kin, and those of two characters.
+_SEQUENCES = re.compile(
+    r"\x1b\[[0-?]*[ -/]*[@-~]|\x1b[\]PX^_].*?(?:\x07|\x1b\\|\x9c|$)|\x1b.|\x9b[0-?]*[@-~]", re.S
+)
+_BIDI = re.compile("[\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]")
+
+
+def clean(value: object) -> str:
+    """A text of a corpus, model or person as one line that does nothing to a terminal."""
+    text = _BIDI.sub("", _SEQUENCES.sub("", str(value)))
+    text = "".join(" " if c.isspace() else "" if unicodedata.category(c) == "Cc" else c for c in text)
+    # Lone surrogates, which a JSON corpus may hold, have no UTF-8.
+    return " ".join(text.encode("utf-8", "replace").decode("utf-8").split())
+
+
+def n_columns(text: str) -> int:
+    """How many columns of a terminal a text takes."""
+    wide = sum(unicodedata.east_asian_width(c) in "WF" for c in text)
+    return len(text) + wide - sum(unicodedata.combining(c) > 0 for c in text)
+
+
+def pad(text: str, size: int, right: bool = False) -> str:
+    """The text filled with blanks to `size` columns of a terminal; `right` puts the blanks before it."""
+    blank = " " * max(0, size - n_columns(text))
+    return blank + text if right else text + blank
+
+
+def fit(text: str, width: int) -> str:
+    """The text, or as much of it as fits with an ellipsis."""
+    if n_columns(text) <= width:
+        return text
+    kept = text[: max(width - 1, 1)]
+    while n_columns(kept) > max(width - 1, 1):
+        kept = kept[:-1]
+    return kept + "…"
+
+
+@dataclass(frozen=True)
+class Format:
+    """How a format writes texts and marks numbers; templates take the number as `{}`."""
+
+    escape: Callable[[str], str]
+    best: str
+    differs: str
+    interval: str
+    minus: str
+    about_best: str
+    padded: int = 0
+
+    def text(self, value: object) -> str:
+        """Any text, harmless in this format."""
+        return self.escape(clean(value))
+
+    def number(self, value: float, spec: str) -> str:
+        """A number by its format specification; a dash for NaN."""
+        return self.escape(NOTHING) if value != value else format(value, spec).replace("-", self.minus)
+
+    def marked(self, value: float, spec: str, best: bool, differs: bool, lo: float, hi: float) -> str:
+        """A number with its marks and its interval, where there is one."""
+        number = self.number(value, spec)
+        cell = (self.differs if differs else "{}").format(self.best.format(number) if best else number)
+        cell = cell.ljust(len(number) + self.padded)
+        if lo != lo or hi != hi:
+            return cell
+        return self.interval.format(cell, self.number(lo, spec), self.number(hi, spec))
+
+
+@dataclass(frozen=True)
+class Table:
+    """Cells that are escaped for their format; the first `n_keys` columns are texts, the others numbers."""
+
+    header: Sequence[str]
+    rows: Sequence[Sequence[str]]
+    n_keys: int
