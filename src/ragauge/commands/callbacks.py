@@ -12,7 +12,7 @@ from ragauge.experiment.budgets import BudgetCopies
 
 
 class SweepCallback(Callback):
-    """Begins and ends a sweep; a single run passes by."""
+    """Prepares a sweep before its first job and pools it after the last; not called for a single job."""
 
     def on_multirun_start(self, config: DictConfig, **kwargs: Any) -> None:
         """Has the sweep's jobs composed by `BudgetCopies`."""

@@ -144,7 +144,7 @@ def _explain(error: BaseException) -> str:
 
 
 def _allowed_keys(key: str) -> list[str]:
-    """The keys beside an unknown one, for the parts that the command line chose."""
+    """The keys beside an unknown one, for the components that the command line chose."""
     from hydra import compose, initialize_config_dir
     from hydra.core.global_hydra import GlobalHydra
     from omegaconf import DictConfig, OmegaConf

@@ -24,8 +24,8 @@ def _settings(run: LoggedRun) -> dict[str, str]:
 def differing(runs: Sequence[LoggedRun]) -> pd.DataFrame:
     """The settings that differ between runs: [run_id x setting], those of the config groups first.
 
-    A parameter that only some runs have, all with one value, comes with the component that they chose: it is left
-    out where that choice is a column.
+    A parameter that only some runs have, all with one value, belongs to the component that they chose:
+    it is left out where that choice is a column.
     """
     table = pd.DataFrame([_settings(run) for run in runs], index=[run.run_id for run in runs], dtype=object)
     groups = [group for group in GROUPS if group in table and table[group].nunique(dropna=False) > 1]
@@ -77,7 +77,7 @@ def run_table(runs: Sequence[LoggedRun], params: pd.DataFrame) -> pd.DataFrame:
 
 
 def _system_names(runs: Sequence[LoggedRun], params: pd.DataFrame, n_tokens: Sequence[int]) -> list[str]:
-    """What tells the runs apart but for n_tokens: the components that differ, and as few parameters as do it."""
+    """Name of each run without n_tokens: components that differ, and as few parameters as needed."""
     words: list[list[str]] = [[] for _ in runs]
     for column in params:
         if column in ("n_tokens", *_CODE):

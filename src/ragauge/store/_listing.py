@@ -133,10 +133,10 @@ def _item(path: Path) -> Item:
 def models_of(items: Iterable[Item]) -> dict[str, str]:
     """The names of the models that made the entries, by digest."""
     return {
-        part["digest"]: str(part.get("model", part.get("class", "?")))
+        component["digest"]: str(component.get("model", component.get("class", "?")))
         for item in items
-        for part in _parts(item.manifest.get("params", {}))
-        if isinstance(part.get("digest"), str) and _LONG_DIGEST.fullmatch(part["digest"])
+        for component in _components(item.manifest.get("params", {}))
+        if isinstance(component.get("digest"), str) and _LONG_DIGEST.fullmatch(component["digest"])
     }
 
 
@@ -145,15 +145,15 @@ def model_of(vectors: Vectors, models: Mapping[str, str]) -> str | None:
     return next((name for digest, name in models.items() if vectors.path.name.startswith(digest[:32])), None)
 
 
-def _parts(value: Any) -> Iterator[Mapping[str, Any]]:
+def _components(value: Any) -> Iterator[Mapping[str, Any]]:
     if isinstance(value, Mapping):
         yield value
         for inner in value.values():
-            yield from _parts(inner)
+            yield from _components(inner)
 
 
 def describe(params: Mapping[str, Any]) -> str:
-    """What made an entry in a few words: its part with the part's own parameters, then shared models."""
+    """What made an entry in a few words: its component with its own parameters, then shared models."""
     shared = [name for name in _SHARED_MODELS if name in params]
     own = [name for name in params if name not in shared]
     words = ", ".join(_words(name, params[name]) for name in (*own, *shared))

@@ -18,7 +18,7 @@ log = logging.getLogger(__name__)
 
 @lru_cache(maxsize=1)
 def machine() -> str:
-    """This machine's name, told from another machine of the same name by its network address."""
+    """Host name and network address of this machine."""
     return f"{socket.gethostname()}/{uuid.getnode():012x}"
 
 
@@ -45,7 +45,7 @@ def origin_tags() -> dict[str, str]:
 
 @lru_cache(maxsize=1)
 def installed_packages() -> dict[str, str]:
-    """The versions of Python (and what it runs on) and of every installed package but ragauge, by name."""
+    """{name: version} of Python, the platform and every installed package except ragauge."""
     versions: dict[str, str] = {}
     for found in metadata.distributions():
         # What an interrupted pip leaves behind has no name; the first of two on the path is imported.
@@ -70,7 +70,7 @@ def _git(*args: str) -> str | None:
 
 
 def alive(pid: int) -> bool:
-    """Whether a process of this machine is there."""
+    """True if a process of this id exists on this machine."""
     try:
         os.kill(pid, 0)
     except ProcessLookupError:
