@@ -1,4 +1,4 @@
-"""`python -m ragauge.store`: a real store that real jobs filled, and the MLflow database that knows them."""
+"""`ragauge store`: a real store that real jobs filled, and the MLflow database that knows them."""
 
 from __future__ import annotations
 
@@ -607,7 +607,7 @@ def test_digests_are_shown_as_far_as_they_differ(store: Store) -> None:
 
 def test_the_command_starts_without_a_warning(place: Place) -> None:
     done = subprocess.run(
-        [sys.executable, "-m", "ragauge.store", "ls"],
+        [sys.executable, "-m", "ragauge", "store", "ls"],
         env={**os.environ, "RAGAUGE_STORE": str(place.store)},
         capture_output=True,
         text=True,

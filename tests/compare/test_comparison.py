@@ -22,7 +22,7 @@ from omegaconf import open_dict
 from processes import clean_environment, run
 from ragauge import compare as comparing
 from ragauge.commands.compare import main
-from ragauge.compare import tables
+from ragauge.compare._cells import n_columns
 from ragauge.contract.errors import ConfigError, DataError
 from ragauge.experiment import config
 from ragauge.experiment.job import JobFolder, execute
@@ -318,7 +318,7 @@ def test_a_job_that_waits_for_its_verdicts_is_refused_with_what_to_do(jobs: Jobs
     tags = {k: v for k, v in one.tags.items() if not k.startswith("mlflow.")}
     with Tracker(jobs.uri, "jsonl").run("waiting", one.params, {**tags, "sweep_id": "s"}) as run:
         run.metrics({"ir_score": 0.5})
-    with pytest.raises(DataError, match=r"has no artifact per_question\.json, .*python -m ragauge\.sweep"):
+    with pytest.raises(DataError, match=r"has no artifact per_question\.json, .*ragauge pool"):
         jobs.compare("one", run.run_id)
 
 
@@ -326,14 +326,14 @@ def test_a_job_that_waits_for_its_verdicts_is_refused_with_what_to_do(jobs: Jobs
 
 
 def metrics_of(found: comparing.Comparison) -> list[str]:
-    return tables.choose_metrics(found)
+    return comparing.choose_metrics(found)
 
 
 @pytest.mark.parametrize("width", [60, 80, 200])
 def test_no_line_is_wider_than_the_terminal(jobs: Jobs, width: int) -> None:
     found = jobs.compare("one", "two", "none")
     lines = comparing.text(found, metrics_of(found), 3, width).splitlines()
-    assert max(map(tables._cells, lines)) <= width
+    assert max(map(n_columns, lines)) <= width
     assert not re.search(r"[\x00-\x1f\x7f-\x9f\u202e]", "".join(lines))
     # Every metric stands there, however narrow it is.
     together = "\n".join(lines)
@@ -355,10 +355,10 @@ def test_the_best_and_the_significant_are_marked(jobs: Jobs) -> None:
 
 def test_unknown_metrics_are_refused_and_classics_have_two_names(jobs: Jobs) -> None:
     found = jobs.compare("one", "two")
-    assert tables.choose_metrics(found, "ir_score, nDCG@10,rr") == ["ir_score", "ndcg_at_10", "rr"]
+    assert comparing.choose_metrics(found, "ir_score, nDCG@10,rr") == ["ir_score", "ndcg_at_10", "rr"]
     with pytest.raises(ConfigError, match=r"no run has 'speed'; there are .*ir_score"):
-        tables.choose_metrics(found, "speed")
-    everything = tables.choose_metrics(found, everything=True)
+        comparing.choose_metrics(found, "speed")
+    everything = comparing.choose_metrics(found, everything=True)
     assert {"threshold_h", "seconds_total", "llm_calls"} <= set(everything)
     assert not [name for name in everything if name.endswith("_lo")]
 
@@ -485,7 +485,7 @@ def test_a_sweep_of_the_real_command_is_compared_down_a_pipe(tmp_path: Path) -> 
     assert swept.returncode == 0, swept.stderr
     [folder] = (tmp_path / "multirun").glob("*/*")
     compared = subprocess.run(
-        [sys.executable, "-m", "ragauge.compare", str(folder)],
+        [sys.executable, "-m", "ragauge", "compare", str(folder)],
         cwd=tmp_path, env={**environment, "PYTHONIOENCODING": "ascii"}, capture_output=True, timeout=3000,
     )  # fmt: skip
     assert compared.returncode == 0, compared.stderr
@@ -493,7 +493,7 @@ def test_a_sweep_of_the_real_command_is_compared_down_a_pipe(tmp_path: Path) -> 
     assert "No compared run has verdicts" in out
     assert "N = 100 tokens" in out
     closed = subprocess.run(
-        f"{sys.executable} -m ragauge.compare {folder} --all | head -1",
+        f"{sys.executable} -m ragauge compare {folder} --all | head -1",
         shell=True, cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=3000,
     )  # fmt: skip
     assert closed.stdout.startswith("4 runs of experiment sample, 12 topics.")

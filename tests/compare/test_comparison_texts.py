@@ -9,8 +9,9 @@ import pytest
 
 from ragauge import compare as comparing
 from ragauge.commands.compare import main
-from ragauge.compare import tables
-from ragauge.compare.comparison import most_different
+from ragauge.compare import most_different
+from ragauge.compare._cells import clean
+from ragauge.compare._latex import _escape_latex
 
 
 def comparison_of(rows: list[tuple[str, str, float, int | None]]) -> comparing.Comparison:
@@ -52,13 +53,13 @@ def test_right_against_a_hallucination_comes_before_all_other_changes_of_class()
 
 
 def test_nothing_of_a_text_does_anything_to_the_terminal() -> None:
-    assert tables.clean("a\n\tb \x1b[31mred\x1b[0m") == "a b ␛[31mred␛[0m"
-    assert tables.clean("x\x1b]0;title\x1b\\y\x9b2Jz\x07") == "x␛]0;title␛\\y⟦U+009B⟧2Jz␇"
-    assert tables.clean("a \ud83d b") == "a ⟦U+D83D⟧ b"
+    assert clean("a\n\tb \x1b[31mred\x1b[0m") == "a b ␛[31mred␛[0m"
+    assert clean("x\x1b]0;title\x1b\\y\x9b2Jz\x07") == "x␛]0;title␛\\y⟦U+009B⟧2Jz␇"
+    assert clean("a \ud83d b") == "a ⟦U+D83D⟧ b"
 
 
 def test_latex_escapes_by_hand() -> None:
-    assert tables._escape_latex("a_b & 50% {x} #1 $ ~ ^ \\ |") == (
+    assert _escape_latex("a_b & 50% {x} #1 $ ~ ^ \\ |") == (
         r"a\_b \& 50\% \{x\} \#1 \$ \textasciitilde{} \textasciicircum{} \textbackslash{} \textbar{}"
     )
 

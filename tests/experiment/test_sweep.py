@@ -12,7 +12,7 @@ import pandas as pd
 import pytest
 
 from processes import TWO_BY_TWO, Command, run, run_fresh, until
-from ragauge.commands import report
+from ragauge.commands import pool, report
 from ragauge.contract.errors import DataError
 from ragauge.contract.frames import JUDGE_CLASSES
 from ragauge.experiment import sweeps as sweep
@@ -140,7 +140,7 @@ def test_the_sweep_has_one_run_of_its_own_that_pooling_again_replaces(swept: Pat
         figures = {a.path for a in client.list_artifacts(logged.info.run_id, "figures")}
         assert figures >= {f"figures/{n}.png" for n in ("ir_score_by_n", "judge_shares", "sorted_scores")}
     folder = sweep_folders(swept)[0]
-    assert sweep.main([str(folder), "--tracking-uri", f"sqlite:///{swept}/mlruns/mlflow.db"]) == 0
+    assert pool.main([str(folder), "--tracking-uri", f"sqlite:///{swept}/mlruns/mlflow.db"]) == 0
     _, again = mlflow_runs(swept, "sweep")
     assert len(again) == 2
     assert {r.data.tags["sweep_id"] for r in again} == {r.data.tags["sweep_id"] for r in runs}

@@ -1,4 +1,4 @@
-"""What is removed from a store, what stays and why: the entries' last use against the runs in MLflow."""
+"""`ragauge store gc`: removes entries by their last use and by what the runs in MLflow need."""
 
 from __future__ import annotations
 

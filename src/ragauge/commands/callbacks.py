@@ -41,7 +41,7 @@ class KeyGuard:
 
 
 class SweepCallback(Callback):
-    """Begins a run or a sweep, and ends a sweep."""
+    """Checks a run or a sweep before its first job, and pools a sweep after the last."""
 
     def on_run_start(self, config: DictConfig, **kwargs: Any) -> None:
         """Ends the process where the config holds a key, before Hydra writes it."""

@@ -1,20 +1,17 @@
-"""The command `python -m ragauge.compare`: runs side by side, on the terminal and for a paper."""
+"""The command `ragauge compare`: runs side by side, on the terminal and for a paper."""
 
 from __future__ import annotations
 
 import argparse
-import io
-import logging
-import os
 import shutil
 import sys
 from collections.abc import Sequence
 from pathlib import Path
 
 from ragauge import compare as comparing
-from ragauge.compare.tables import choose_metrics
-from ragauge.contract.errors import ConfigError, RagaugeError
-from ragauge.contract.visible import visible
+from ragauge.commands._errors import told
+from ragauge.compare import choose_metrics
+from ragauge.contract.errors import ConfigError
 
 _WIDTH = 200  # of a table that no terminal bounds
 _STDOUT = "-"
@@ -22,7 +19,7 @@ _STDOUT = "-"
 
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
-        prog="python -m ragauge.compare",
+        prog="ragauge compare",
         description="Prints metrics of runs, their differences by topic, and the topics that differ most.",
     )
     parser.add_argument(
@@ -52,21 +49,10 @@ def _parser() -> argparse.ArgumentParser:
     return parser
 
 
+@told
 def main(arguments: Sequence[str] | None = None) -> int:
     """The command; its exit code."""
-    given = _parser().parse_args(arguments)
-    logging.basicConfig(format="%(message)s")
-    if isinstance(sys.stdout, io.TextIOWrapper):
-        sys.stdout.reconfigure(errors="replace")  # a terminal that has no such letter
-    try:
-        _run(given)
-        sys.stdout.flush()
-    except RagaugeError as error:
-        print(f"error: {visible(error)}", file=sys.stderr)
-        return error.exit_code
-    except BrokenPipeError:
-        # The reader has what it wanted; nothing may be written when Python ends.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    _run(_parser().parse_args(arguments))
     return 0
 
 
@@ -117,7 +103,3 @@ def _write(file: Path, content: str) -> None:
     except OSError as error:
         raise ConfigError(f"{file} cannot be written: {error.strerror}") from error
     print(f"wrote {file}", file=sys.stderr)
-
-
-if __name__ == "__main__":
-    sys.exit(main())

@@ -12,11 +12,13 @@ import multiprocessing
 import os
 import re
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
+from ragauge.commands._errors import drop_output
+from ragauge.commands.conf import conf_folder, config_dir, has_config_path
 from ragauge.contract import interruption
 from ragauge.contract.errors import ConfigError, RagaugeError, full_disk
 from ragauge.contract.redact import guard_output, redact
@@ -58,22 +60,26 @@ def set_exit_code(code: int) -> None:
     _exit_code = code
 
 
-def main(hydra_main: Callable[[], Any]) -> int:
-    """Runs the Hydra entry; its exit code, with config errors told in a line or two."""
+def main() -> int:
+    """Runs the job or the sweep of the command line; its exit code, config errors told in a line or two."""
+    import hydra
     from hydra.errors import HydraException
     from omegaconf.errors import OmegaConfBaseException
 
+    from ragauge.experiment import config
     from ragauge.experiment.packages import refuse_shadowed
 
     guard_output()
+    config.register()
+
     # Hydra then raises instead of printing a trace and leaving with 1.
     full_error = os.environ.setdefault("HYDRA_FULL_ERROR", "1")
     stack = ExitStack()
     try:
-        refuse_shadowed(_conf_folder(), _config_dir())
+        refuse_shadowed(conf_folder(), config_dir())
         stack.enter_context(_command_line())
         stack.enter_context(interruption.terminable())
-        hydra_main()
+        hydra.main(version_base="1.3", config_path=str(conf_folder()), config_name="config")(run_job)()
     except RagaugeError as error:
         print(f"error: {visible(error)}", file=sys.stderr)
         return error.exit_code
@@ -82,6 +88,9 @@ def main(hydra_main: Callable[[], Any]) -> int:
             raise
         print(visible(redact(f"error: {_explain(error)}")), file=sys.stderr)
         return ConfigError.exit_code
+    except BrokenPipeError:  # of --help and the like: a job records its errors
+        drop_output()
+        return 0
     except OSError as error:
         if (told := full_disk(error, Path.cwd())) is None:
             raise
@@ -98,26 +107,23 @@ def main(hydra_main: Callable[[], Any]) -> int:
 
 @contextmanager
 def _command_line() -> Iterator[None]:
-    """Where `rerun=<run id>` is asked for, the command line that runs it again while the block lasts."""
-    if not any(argument.startswith("rerun=") for argument in sys.argv[1:]):
-        yield
-        return
-    from ragauge.experiment import rerun
+    """Sets sys.argv to what Hydra is to read while the block lasts.
 
+    `rerun=<run id>` becomes the arguments that run it again, and a relative `--config-path` an absolute one.
+    """
     given = sys.argv
-    with rerun.prepared(given[1:], _conf_folder()) as arguments:
-        sys.argv = [given[0], *arguments]
+    with ExitStack() as stack:
+        if any(argument.startswith("rerun=") for argument in given[1:]):
+            from ragauge.experiment import rerun
+
+            sys.argv = [given[0], *stack.enter_context(rerun.prepared(given[1:], conf_folder()))]
+        elif has_config_path():
+            # Of several the last counts. Hydra would look for a relative one beside this module.
+            sys.argv = [*given, "--config-path", str(conf_folder())]
         try:
             yield
         finally:
             sys.argv = given
-
-
-def _conf_folder() -> Path:
-    """The folder of the configuration: the one given, or conf/ beside the program."""
-    if "--config-path" in sys.argv[:-1]:
-        return Path(sys.argv[sys.argv.index("--config-path") + 1])
-    return Path(sys.argv[0]).resolve().parent / "conf"
 
 
 def run_job(cfg: DictConfig) -> None:
@@ -171,21 +177,21 @@ def _explain(error: BaseException) -> str:
 
 
 def _allowed_keys(key: str) -> list[str]:
-    """The keys beside an unknown one, for the parts that the command line chose."""
+    """The keys beside an unknown one, for the components that the command line chose."""
     from hydra import compose, initialize_config_dir
     from hydra.core.global_hydra import GlobalHydra
     from omegaconf import DictConfig, OmegaConf
 
     choices = [a for a in sys.argv[1:] if re.fullmatch(r"[a-z_]+=[A-Za-z0-9_]+", a)]
-    config_dir = _config_dir()
+    added = config_dir()
     GlobalHydra.instance().clear()
     try:
-        with initialize_config_dir(str(_conf_folder().resolve()), version_base="1.3"):
+        with initialize_config_dir(str(conf_folder()), version_base="1.3"):
             from ragauge.contract.groups import GROUPS
 
             groups = [a for a in choices if a.split("=")[0] in (*GROUPS, "experiment", "rerun")]
-            if config_dir is not None:
-                groups.append(f"hydra.searchpath=['file://{config_dir}']")
+            if added is not None:
+                groups.append(f"hydra.searchpath=['file://{added}']")
             cfg = compose("config", overrides=groups)
         parent = key.rpartition(".")[0]
         node = OmegaConf.select(cfg, parent) if parent else cfg
@@ -194,11 +200,3 @@ def _allowed_keys(key: str) -> list[str]:
     if not isinstance(node, DictConfig):
         return []
     return sorted(str(k) for k in node if not str(k).startswith("_"))
-
-
-def _config_dir() -> Path | None:
-    """The folder that the command line adds to the configs, if any."""
-    from hydra._internal.utils import get_args_parser
-
-    given = get_args_parser().parse_known_args()[0].config_dir
-    return Path(given).absolute() if given else None

@@ -1,24 +1,23 @@
-"""The command `python -m ragauge.store`: lists, shows, checks and removes stage outputs."""
+"""The command `ragauge store`: lists, shows, checks and removes stage outputs."""
 
 from __future__ import annotations
 
 import argparse
-import logging
 import math
 import os
-import sys
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 from ragauge import track
+from ragauge.commands._errors import told
 from ragauge.commands._gc import gc
 from ragauge.contract.console import table
-from ragauge.contract.errors import ConfigError, DataError, RagaugeError
+from ragauge.contract.errors import ConfigError, DataError
 from ragauge.contract.progress import progress
 from ragauge.contract.redact import redact
 from ragauge.contract.visible import visible
-from ragauge.store import _check, _listing, _removal
+from ragauge.store import _check, _details, _listing, _removal
 from ragauge.store._listing import Item, row, size_text, time_text, words_on
 from ragauge.store.vectors import segment_damage
 
@@ -32,7 +31,7 @@ def ls(root: Path, stage: str | None, sort: str | None) -> int:
     stages = {item.stage: [other for other in items if other.stage == item.stage] for item in items}
     if stage is not None:
         if stage not in stages:
-            raise ConfigError(f"--stage {stage}: {_holds(root, items)}")
+            raise ConfigError(f"--stage {stage}: {_details.holds(root, items)}")
         items, stages = stages[stage], {stage: stages[stage]}
     if sort is not None:
         items.sort(key=(lambda i: i.size) if sort == "size" else (lambda i: -i.used), reverse=True)
@@ -60,24 +59,8 @@ def _print_beside(root: Path, items: Sequence[Item]) -> None:
 def show(root: Path, target: str, uris: Sequence[str]) -> int:
     """Prints all that is known of one entry, the runs that used it included."""
     items = _listing.list_items(root)
-    item = _find(root, items, target)
-    length = _listing.prefix_length(items)
-    manifest = item.manifest
-    lines = [
-        item.name,
-        f"  size       {size_text(item.size)}",
-        f"  made       {time_text(item.made)}"
-        + (f", in {manifest['seconds']:.2f} s" if "seconds" in manifest else ""),
-        f"  last used  {time_text(item.used)}",
-        f"  version    {manifest.get('version', 'key.json cannot be read')}",
-        "params",
-        *(f"  {line}" for line in _params(manifest)),
-        "made from",
-        *(f"  {line}" for line in _origins(manifest.get("inputs", {}), items, length)),
-        "files",
-        *(f"  {line}" for line in _files(item)),
-    ]  # fmt: skip
-    print("\n".join(visible(line) for line in lines))
+    item = _details.find(root, items, target)
+    print("\n".join(visible(line) for line in _details.detail_lines(item, items)))
     for uri in uris:
         try:
             runs = track.Reader(uri).measured(item.name)
@@ -89,52 +72,6 @@ def show(root: Path, target: str, uris: Sequence[str]) -> int:
             sweep = f"sweep {run.tags['sweep_id']}" if "sweep_id" in run.tags else "no sweep"
             print(f"  {run.run_id}  {time_text(run.started)}  {visible(run.name, one_line=True)}  ({sweep})")
     return 0
-
-
-def _params(manifest: Mapping[str, Any]) -> list[str]:
-    import yaml
-
-    return yaml.safe_dump(manifest.get("params", {}), sort_keys=False, allow_unicode=True).splitlines()
-
-
-def _origins(inputs: Mapping[str, str], items: Sequence[Item], length: int) -> Iterable[str]:
-    """What was read: the entries that are, or hold a frame, of the input's digest."""
-    for name, digest in inputs.items():
-        holders = [
-            other for other in items
-            if other.digest == digest or digest in other.manifest.get("frames", {}).values()
-        ]  # fmt: skip
-        found = ", ".join(f"{other.stage}/{other.digest[:length]}" for other in holders)
-        yield f"{name}: {digest[:length]}  " + (
-            found or "a file, part of a frame, or no longer in this store"
-        )
-
-
-def _files(item: Item) -> Iterable[str]:
-    import pyarrow as pa
-    import pyarrow.parquet as pq
-
-    for file in sorted(path for path in item.path.rglob("*") if path.is_file()):
-        line = f"{file.relative_to(item.path).as_posix()}  {size_text(file.stat().st_size)}"
-        if file.suffix == ".parquet":
-            try:
-                meta = pq.read_metadata(file)
-                line += f"  {meta.num_rows:,} row(s): {', '.join(meta.schema.to_arrow_schema().names)}"
-            except (OSError, pa.ArrowException) as error:
-                line += f"  cannot be read: {error}"
-        yield line
-
-
-def _find(root: Path, items: Sequence[Item], target: str) -> Item:
-    stage, _, prefix = target.rpartition("/")
-    found = [i for i in items if i.digest.startswith(prefix) and stage in ("", i.stage)] if prefix else []
-    if not found:
-        raise ConfigError(f"no entry's digest begins with {target!r}; {_holds(root, items)}")
-    if len(found) > 1:
-        length = max(_listing.prefix_length(found), len(prefix) + 1)
-        names = ", ".join(f"{i.stage}/{i.digest[:length]}" for i in found[:10])
-        raise ConfigError(f"{len(found)} entries' digests begin with {target!r}: {names}")
-    return found[0]
 
 
 def verify(root: Path, delete: bool) -> int:
@@ -166,11 +103,6 @@ def verify(root: Path, delete: bool) -> int:
     return DataError.exit_code if damaged else 0
 
 
-def _holds(root: Path, items: Sequence[Item]) -> str:
-    stages = ", ".join(sorted({item.stage for item in items}))
-    return f"the store {root} holds {len(items)} entries" + (f" of the stages {stages}" if stages else "")
-
-
 def _days(text: str) -> float:
     try:
         days = float(text)
@@ -183,7 +115,7 @@ def _days(text: str) -> float:
 
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
-        prog="python -m ragauge.store",
+        prog="ragauge store",
         description="What the store of stage outputs holds, and what of it may go.",
     )
     commands = parser.add_subparsers(dest="command", required=True, metavar="command")
@@ -226,15 +158,15 @@ def _parser() -> argparse.ArgumentParser:
     return parser
 
 
+@told
 def main(arguments: Sequence[str] | None = None) -> int:
     """The command; its exit code."""
     given = _parser().parse_args(arguments)
-    logging.basicConfig(format="%(message)s")
     root = given.store or Path(os.environ.get("RAGAUGE_STORE") or ".ragauge")
     uris = [track.tracking_uri(uri) for uri in getattr(given, "tracking_uri", None) or [None]]
+    if not root.is_dir():
+        raise ConfigError(f"{root} is no folder; name the store by --store or RAGAUGE_STORE")
     try:
-        if not root.is_dir():
-            raise ConfigError(f"{root} is no folder; name the store by --store or RAGAUGE_STORE")
         if given.command == "ls":
             return ls(root, given.stage, given.sort)
         if given.command == "show":
@@ -242,13 +174,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         if given.command == "gc":
             return gc(root, given.keep_days, uris, given.also_needed, given.vectors, given.dry_run)
         return verify(root, given.delete)
-    except RagaugeError as error:
-        print(f"error: {visible(error)}", file=sys.stderr)
-        return error.exit_code
+    except BrokenPipeError:
+        raise
     except OSError as error:
-        print(f"error: the store {root}: {visible(error)}", file=sys.stderr)
-        return DataError.exit_code
-
-
-if __name__ == "__main__":
-    sys.exit(main())
+        raise DataError(f"the store {root}: {error}") from error

@@ -19,7 +19,7 @@ log = logging.getLogger(__name__)
 
 @lru_cache(maxsize=1)
 def machine() -> str:
-    """This machine's name, told from another machine of the same name by its network address."""
+    """Host name and network address of this machine."""
     return f"{socket.gethostname()}/{uuid.getnode():012x}"
 
 
@@ -46,7 +46,7 @@ def origin_tags() -> dict[str, str]:
 
 @lru_cache(maxsize=1)
 def installed_packages() -> dict[str, str]:
-    """The versions of Python (and what it runs on) and of every installed package but ragauge, by name."""
+    """{name: version} of Python, the platform and every installed package except ragauge."""
     versions: dict[str, str] = {}
     for found in metadata.distributions():
         # What an interrupted pip leaves behind has no name; the first of two on the path is imported.

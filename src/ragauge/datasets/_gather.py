@@ -1,4 +1,4 @@
-"""What every source shares: rows are checked one by one and gathered into the three frames.
+"""Code that all loaders share: rows are checked one by one and gathered into the three frames.
 
 A source says what stands in a row; here it is decided whether that can be evaluated, and a bad row is named
 and raised, or dropped and described.
@@ -37,7 +37,7 @@ class Row:
 
 @dataclass(frozen=True)
 class FileSource:
-    """What all sources have in common."""
+    """The parameters that all datasets have."""
 
     name: str = runtime("dataset")
     on_error: str = "raise"
@@ -110,7 +110,7 @@ class Gatherer:
 
     @property
     def full(self) -> bool:
-        """Whether there are as many topics as asked for."""
+        """True if `limit` topics were taken."""
         return self._limit is not None and len(self._topics) >= self._limit
 
     def has_document(self, docno: str) -> bool:

@@ -2,7 +2,7 @@
 
 All jobs' answers to a topic go into one request (`judge.mode=batch`), or the topics to judge are chosen by
 what all jobs retrieved (`judge.sample_design=neyman`). The verdicts go back to each job's MLflow run. What
-the ledger holds is not asked again: `python -m ragauge.experiment.sweeps <folder>` goes on with an
+the ledger holds is not asked again: `ragauge pool <folder>` goes on with an
 interrupted judging.
 """
 

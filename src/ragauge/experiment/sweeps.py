@@ -1,13 +1,11 @@
 """The jobs of one sweep pooled into one more MLflow run; stands on the sweep's folder alone.
 
-`python -m ragauge.experiment.sweeps <sweep folder>` does it again, for example after an interrupted
-sweep. It reads what the jobs' records name, and writes only where this directory's MLflow, or
-`--tracking-uri`, is.
+`ragauge pool <sweep folder>` does it again, for example after an interrupted sweep. It reads what the jobs'
+records name, and writes only where this directory's MLflow, or `--tracking-uri`, is.
 """
 
 from __future__ import annotations
 
-import argparse
 import itertools
 import json
 import logging
@@ -24,11 +22,10 @@ from typing import TYPE_CHECKING, Any
 import pandas as pd
 
 from ragauge import report, track
-from ragauge.contract import interruption
 from ragauge.contract.errors import ConfigError, DataError, RagaugeError, full_disk
 from ragauge.contract.frames import JUDGE_CLASSES
 from ragauge.contract.records import OUTCOMES_FILE, RECORD_FILE
-from ragauge.contract.redact import guard_output, redact
+from ragauge.contract.redact import redact
 from ragauge.contract.visible import csv_text, visible
 from ragauge.estimate import (
     Agreement,
@@ -91,8 +88,7 @@ def finish(config: DictConfig) -> int:
         return pool(folder)
     except RagaugeError as error:
         print(
-            f"error: the sweep could not be pooled: {visible(error)}\n"
-            f"again: python -m ragauge.experiment.sweeps {folder}",
+            f"error: the sweep could not be pooled: {visible(error)}\nagain: ragauge pool {folder}",
             file=sys.stderr,
         )
         return error.exit_code
@@ -103,10 +99,28 @@ def finish(config: DictConfig) -> int:
         # Not logged: which loggers speak after a sweep is up to Hydra's launcher.
         print(redact(traceback.format_exc()), file=sys.stderr)
         print(
-            f"the sweep could not be pooled; its jobs are kept: python -m ragauge.experiment.sweeps {folder}",
+            f"the sweep could not be pooled; its jobs are kept: ragauge pool {folder}",
             file=sys.stderr,
         )
         return 1
+
+
+def pool_again(folder: Path, tracking_uri: str | None = None) -> int:
+    """Pools a sweep's folder on request, says where it reads and writes, and returns the exit code.
+
+    tracking_uri: the MLflow that the sweep's run is written into; None for the jobs' own. ConfigError where
+    that would write into another place than the one in use here.
+    """
+    if tracking_uri is None:
+        _refuse_unasked(folder)
+    first = _tracked(_records(folder))
+    uri = track.absolute_uri(tracking_uri) if tracking_uri else None
+    print(
+        f"reads {folder} and the store {first.get('store', 'of its jobs')}; writes into MLflow at "
+        f"{redact(uri or first.get('tracking_uri', 'no place'))}",
+        file=sys.stderr,
+    )
+    return pool(folder, uri)
 
 
 def pool(folder: Path, tracking_uri: str | None = None) -> int:
@@ -507,40 +521,3 @@ def _note(sweep: Sweep, page: str) -> str:
         f"{len(sweep.records)} [jobs]({page}) over {', '.join(dict.fromkeys(_systems(sweep.records)))}. "
         "Look first at report.html, figures/ and leaderboard.json under Artifacts."
     )
-
-
-def main(arguments: Sequence[str] | None = None) -> int:
-    """The command: pools a sweep's folder."""
-    parser = argparse.ArgumentParser(
-        prog="python -m ragauge.experiment.sweeps", description="Pools the jobs of a sweep."
-    )
-    parser.add_argument("folder", type=Path, help="the sweep's folder, such as multirun/<date>/<time>")
-    parser.add_argument(
-        "--tracking-uri",
-        help="the MLflow that the sweep's run is written into; else the jobs' own, if in use here",
-    )
-    given = parser.parse_args(arguments)
-    folder = given.folder.absolute()
-    guard_output()
-    logging.basicConfig(format="%(message)s")
-    try:
-        with interruption.terminable():
-            if given.tracking_uri is None:
-                _refuse_unasked(folder)
-            first = _tracked(_records(folder))
-            uri = track.absolute_uri(given.tracking_uri) if given.tracking_uri else None
-            print(
-                f"reads {folder} and the store {first.get('store', 'of its jobs')}; writes into MLflow at "
-                f"{redact(uri or first.get('tracking_uri', 'no place'))}",
-                file=sys.stderr,
-            )
-            return pool(folder, uri)
-    except RagaugeError as error:
-        print(f"error: {visible(error)}", file=sys.stderr)
-        return error.exit_code
-    except KeyboardInterrupt as error:
-        return interruption.tell(error)
-
-
-if __name__ == "__main__":
-    sys.exit(main())

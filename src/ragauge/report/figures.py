@@ -36,7 +36,7 @@ _MANY_POINTS = 1000  # from here on points are drawn as pixels, also in SVG
 
 
 def save(figure: Figure, path: Path) -> None:
-    """Writes a figure as PNG, sharp on a screen of double resolution, too."""
+    """Writes a figure as PNG with enough pixels for a screen of double resolution."""
     from matplotlib.backends.backend_agg import FigureCanvasAgg
 
     path.parent.mkdir(parents=True, exist_ok=True)

@@ -106,7 +106,7 @@ def _html(content: ReportContent) -> str:
         best_correct=max(known, key=lambda row: row["correct_share"], default=None),
         n_topics=max(row["n_topics"] for row in board),
         pairs=content.pairs.to_dict("records"),
-        parts=_parts(content.records),
+        components=_components(content.records),
         datasets=list(dict.fromkeys(r["dataset_digest"] for r in content.records)),
         budgets=sorted({int(r["n_tokens"]) for r in content.records}),
         curve_grid=sorted({n for curve in content.curves.values() for n in curve}),
@@ -123,7 +123,7 @@ def _html(content: ReportContent) -> str:
 
 
 def _sections(content: ReportContent) -> dict[str, str]:
-    """Anchor to heading, in order; all are always there, so that a missing number is told, not left out."""
+    """{anchor: heading} of the sections in order. A section without numbers says so and is not left out."""
     return {
         "run": "What was run",
         "leaderboard": "Leaderboard",
@@ -145,7 +145,7 @@ def _metrics_by_system(content: ReportContent) -> dict[str, dict[int, Mapping[st
     return found
 
 
-def _parts(records: Sequence[Mapping[str, Any]]) -> dict[str, list[str]]:
+def _components(records: Sequence[Mapping[str, Any]]) -> dict[str, list[str]]:
     """The options that were chosen of every config group."""
     known = dict.fromkeys(group for record in records for group in record["choices"])
     groups = [*(g for g in GROUPS if g in known), *(g for g in known if g not in GROUPS)]

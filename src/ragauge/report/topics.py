@@ -16,7 +16,7 @@ from ragauge.contract.frames import JUDGE_CLASSES
 from ragauge.retrieval.contexts import contexts_at
 
 HIGH_BUT_WRONG, LOW_BUT_RIGHT = "high score, but wrong", "low score, but right"
-HALF = 0.5  # of the evidence: what parts a high score from a low one
+HALF = 0.5  # of the evidence: what separates a high score from a low one
 _WRONG, _RIGHT = (1, 2, 4), 5
 _MAX_CHARS = 20_000  # of one context on the page
 _MIN_CHARS = 8  # of a match that is marked, unless it is half of its part
@@ -99,7 +99,7 @@ def contexts_of(record: Mapping[str, Any], qids: Sequence[str]) -> dict[str, Top
 
 
 @dataclass(frozen=True)
-class Part:
+class EvidencePart:
     """One evidence text and its longest contiguous match in the context.
 
     `share`: matched characters over all of the part's, white space folded; `span`: where the match stands in
@@ -112,7 +112,7 @@ class Part:
 
     @property
     def strong(self) -> bool:
-        """Whether at least half of the part matches."""
+        """True if at least half of the evidence part matches."""
         return self.share >= HALF
 
     @property
@@ -142,7 +142,7 @@ class Topic:
     """
 
     outcome: Mapping[str, Any]
-    evidence: Sequence[Part] = ()
+    evidence: Sequence[EvidencePart] = ()
     chunks: Sequence[tuple[str, Sequence[Piece]]] = ()
     left_out: int = 0
     note: str = ""
@@ -180,7 +180,7 @@ def _topic(outcome: Mapping[str, Any], texts: TopicTexts | None, note: str) -> T
     return Topic(outcome, evidence, _chunks(shown, texts, evidence), len(texts.context) - len(shown))
 
 
-def _chunks(shown: str, texts: TopicTexts, evidence: Sequence[Part]) -> list[tuple[str, list[Piece]]]:
+def _chunks(shown: str, texts: TopicTexts, evidence: Sequence[EvidencePart]) -> list[tuple[str, list[Piece]]]:
     """The context cut where chunks begin and where matches begin and end."""
     starts = list(texts.starts) or [0]
     docnos = list(texts.docnos) or [""]
@@ -196,12 +196,12 @@ def _chunks(shown: str, texts: TopicTexts, evidence: Sequence[Part]) -> list[tup
     return chunks
 
 
-def _piece(text: str, start: int, stop: int, marked: Mapping[int, Part]) -> Piece:
+def _piece(text: str, start: int, stop: int, marked: Mapping[int, EvidencePart]) -> Piece:
     inside = [n for n, part in marked.items() if part.span and part.span[0] <= start and stop <= part.span[1]]
     return Piece(text[start:stop], tuple(inside), any(marked[n].strong for n in inside))
 
 
-def match_evidence(evidence: Iterable[str], context: str) -> list[Part]:
+def match_evidence(evidence: Iterable[str], context: str) -> list[EvidencePart]:
     """Every evidence part with its longest common substring in the context, as the IR score matches it."""
     folded, at = _fold(context)
     parts = []
@@ -209,7 +209,7 @@ def match_evidence(evidence: Iterable[str], context: str) -> list[Part]:
         needed, _ = _fold(text)
         start, size = longest_match(needed, folded)
         span = (at[start], at[start + size - 1] + 1) if size else None
-        parts.append(Part(text, size / len(needed) if needed else 0.0, span))
+        parts.append(EvidencePart(text, size / len(needed) if needed else 0.0, span))
     return parts
 
 

@@ -1,6 +1,6 @@
 """Content-addressed stage outputs on disk: get one, or make it once.
 
-`python -m ragauge.store` lists, shows, checks and removes them.
+`ragauge store` lists, shows, checks and removes them.
 """
 
 from ragauge.store._entries import KEY_FILE, Entry, Key, Store, canonical_json, file_sha256, locked

@@ -40,7 +40,7 @@ _DECODED_FRAMES = 32  # how many read frames one process keeps at hand
 
 @dataclass(frozen=True)
 class Key:
-    """What an entry depends on; equal keys have equal digests on every machine."""
+    """What an entry depends on. Equal keys have equal digests on every machine."""
 
     stage: str
     version: int
@@ -104,11 +104,11 @@ class Store:
         self._decoded: OrderedDict[tuple[Path, str], pd.DataFrame] = OrderedDict()
 
     def folder(self, key: Key) -> Path:
-        """Where the entry of the key lies, or would."""
+        """The folder of the key's entry, whether it exists or not."""
         return self.root / key.stage / key.digest
 
     def find(self, key: Key) -> Entry | None:
-        """The entry, if it is there and whole."""
+        """The entry of the key; None if it is absent or damaged."""
         path = self.folder(key)
         # Before anything is read: what is being removed then stays (see ragauge.store._removal). A store
         # that may only be read stays as it is.
@@ -216,7 +216,7 @@ class Store:
         return manifest, ""
 
     def _remove_damaged(self, key: Key) -> None:
-        """Makes room where an entry is damaged; under its lock, so that nobody's good one is taken away."""
+        """Deletes a damaged entry while holding its lock, so that a good copy written meanwhile is kept."""
         path = self.folder(key)
         _, damage = self._read(path)
         if damage:

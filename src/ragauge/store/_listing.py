@@ -147,7 +147,7 @@ def model_of(vectors: Vectors, models: Mapping[str, str]) -> str | None:
 
 
 def describe(params: Mapping[str, Any]) -> str:
-    """What made an entry in a few words: its part with the part's own parameters, then shared models."""
+    """What made an entry in a few words: its component with its own parameters, then shared models."""
     shared = [name for name in _SHARED_MODELS if name in params]
     own = [name for name in params if name not in shared]
     words = ", ".join(_words(name, params[name]) for name in (*own, *shared))

@@ -1,4 +1,4 @@
-"""What of a store may go, and how it goes without harm to whoever reads or makes an entry meanwhile.
+"""Which entries of a store may be removed, and their removal while other processes read and write.
 
 A reader sets the time of `key.json` before it reads anything. An entry is renamed away under its lock, and
 its time looked at again: if somebody used it since it was chosen, it is put back. So a reader finds a whole

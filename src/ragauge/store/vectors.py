@@ -104,7 +104,7 @@ def _text_keys(texts: Iterable[str]) -> np.ndarray:
 
 
 def _look_up(keys: np.ndarray, folder: Path) -> tuple[np.ndarray, np.ndarray | None]:
-    """Which keys the segments hold, and float32 [len(keys), d] with their vectors (None: no segment)."""
+    """The keys that the segments hold, and float32 [len(keys), d] with their vectors (None: no segment)."""
     found = np.zeros(len(keys), dtype=bool)
     vectors: np.ndarray | None = None
     for path in _segments(folder):

@@ -1,4 +1,4 @@
-"""The only room that knows MLflow: where runs are kept, and what is written into one and read of one."""
+"""The only room that knows MLflow: connections, and writing and reading MLflow runs."""
 
 from ragauge.track._connection import absolute_uri, connect, local_database, recorded_uri, tracking_uri
 from ragauge.track._models import load_predictor, save_predictor

@@ -1,4 +1,4 @@
-"""Where MLflow is, and what its silence means."""
+"""Which MLflow store is used, and what happens when it does not answer."""
 
 from __future__ import annotations
 
@@ -84,7 +84,7 @@ def connect(uri: str) -> MlflowClient:
 
 @lru_cache(maxsize=16)
 def client_of(uri: str, experiment: str) -> tuple[MlflowClient, str]:
-    """A client and the id of the experiment, both made if need be."""
+    """A client, and the id of the experiment, which is created if it does not exist."""
     from mlflow.exceptions import MlflowException
 
     client = connect(uri)
@@ -120,7 +120,7 @@ def local_database(uri: str) -> Path | None:
 
 @contextmanager
 def _prepared(uri: str) -> Iterator[None]:
-    """Lets one process at a time prepare an SQLite database; a server sees to that itself."""
+    """Holds a lock while an SQLite database is created or migrated; a server needs none."""
     database = local_database(uri)
     if database is None:
         yield
@@ -132,7 +132,7 @@ def _prepared(uri: str) -> Iterator[None]:
 
 @contextmanager
 def _first_look() -> Iterator[None]:
-    """Has MLflow's client give up early, and without a line per attempt."""
+    """Sets MLflow's client to few retries, short waits and no message per attempt."""
     before = {name: os.environ.get(name) for name in _FIRST_LOOK}
     attempts = logging.getLogger("urllib3.connectionpool")
     level = attempts.level
@@ -151,7 +151,10 @@ def _first_look() -> Iterator[None]:
 
 @contextmanager
 def reachable(uri: str) -> Iterator[None]:
-    """Tells MLflow's silence as a TrackingError, and has the next use look anew whether it is there."""
+    """Turns errors of an MLflow server that does not answer into a TrackingError.
+
+    The next use then checks again whether the server is there.
+    """
     from mlflow.exceptions import MlflowException
 
     try:
@@ -178,7 +181,7 @@ def is_silence(error: BaseException) -> bool:
 
 
 def reason(error: BaseException) -> str:
-    """What went wrong, in a line: the error at the bottom of a server's silence, else MLflow's message."""
+    """One line on an error: the network error that caused it, else MLflow's message."""
     if is_silence(error):
         while (inner := error.__cause__ or error.__context__) is not None:
             error = inner
@@ -192,7 +195,7 @@ def reason(error: BaseException) -> str:
 
 @contextmanager
 def quiet() -> Iterator[None]:
-    """Holds back MLflow's and Alembic's chatter below a warning."""
+    """Hides messages of MLflow and Alembic below the level of a warning."""
     before = logging.root.manager.disable
     logging.disable(logging.INFO)
     try:
@@ -202,7 +205,7 @@ def quiet() -> Iterator[None]:
 
 
 def pages(search: Callable[..., Any]) -> Iterator[Any]:
-    """What a search of MLflow finds, page by page."""
+    """All results of a search of MLflow, which returns them in pages."""
     token = None
     while True:
         page = search(max_results=_PAGE, page_token=token)

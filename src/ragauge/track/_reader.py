@@ -1,4 +1,4 @@
-"""Runs that are in MLflow, read in plain values."""
+"""Reads MLflow runs into plain Python values."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ class LoggedRun:
 
     @property
     def going(self) -> bool:
-        """Whether the run has not ended, and its process is not known to be gone."""
+        """True if the MLflow run is RUNNING and its process may still be alive."""
         return self.status == "RUNNING" and not provenance.process_gone(self.tags)
 
     @property
@@ -63,7 +63,7 @@ class LoggedRun:
 
 
 class Reader:
-    """Reads the runs of every experiment of an MLflow store; deleted ones are not there."""
+    """Reads the runs of every experiment of an MLflow store, except for deleted ones."""
 
     def __init__(self, uri: str) -> None:
         database = local_database(uri)
@@ -80,7 +80,7 @@ class Reader:
             self._experiments = {e.experiment_id: e.name for e in found}
 
     def run(self, prefix: str) -> LoggedRun:
-        """The run whose id begins so; ConfigError where none or several do, with what there is."""
+        """The MLflow run whose id begins with the text; ConfigError with a list where none or several do."""
         found: list[LoggedRun] = []
         if re.fullmatch(r"[0-9a-f]{1,32}", prefix):
             found = self._search(f"attributes.run_id LIKE '{prefix}%'", limit=20)
@@ -119,7 +119,7 @@ class Reader:
         return values
 
     def history(self, run_id: str, metric: str) -> dict[int, float]:
-        """The points of a step chart: {step: value}."""
+        """{step: value} of one metric of an MLflow run."""
         points = self._mlflow.get_metric_history(run_id, metric)
         return {point.step: point.value for point in sorted(points, key=lambda point: point.timestamp)}
 

@@ -42,7 +42,7 @@ _OWN_NOTE_TAG = "ragauge.note.sha256"  # of the description that ragauge wrote
 
 @dataclass(frozen=True)
 class TopicTrace:
-    """What happened to one question: shown span by span in MLflow's Traces page."""
+    """What happened to one question, which MLflow's Traces page shows span by span."""
 
     qid: str
     query: str
@@ -99,7 +99,7 @@ class Run:
         self._tags[_TABLES_TAG] = json.dumps([{"path": path, "type": "table"} for path in self.tables])
 
     def flush(self) -> None:
-        """Writes what is held back."""
+        """Writes the artifacts, tables, tags and metrics that are not in MLflow yet."""
         from mlflow.entities import RunTag
 
         if any(self.folder.iterdir()):
@@ -208,7 +208,7 @@ class Tracker:
 
     @property
     def experiment_id(self) -> str:
-        """The experiment's id, made if need be."""
+        """The experiment's id; the experiment is created if it does not exist."""
         return client_of(self.uri, self.experiment)[1]
 
     def present(self, saved: Iterable[View], note: str, replace: bool = True) -> None:
@@ -231,7 +231,10 @@ class Tracker:
 
 @contextmanager
 def _open(client: MlflowClient, run_id: str, experiment_id: str, tables: list[str]) -> Iterator[Run]:
-    """The run, written and ended by how the block ends; one that MLflow's silence ended cannot be."""
+    """Flushes and ends an MLflow run: FINISHED, FAILED or KILLED, by how the block ends.
+
+    A run that failed because MLflow did not answer is left open.
+    """
     with tempfile.TemporaryDirectory() as folder:
         run = Run(client, run_id, experiment_id, Path(folder), tables)
         try:

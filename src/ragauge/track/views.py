@@ -1,4 +1,4 @@
-"""What MLflow's UI shows without clicking about: an experiment's saved views, and a description with links.
+"""An experiment's saved views in MLflow's UI, and a description with links.
 
 MLflow keeps a saved view as one tag of the experiment and opens it by its key in the address
 (`viewStateShareKey`). The state's keys are those of MLflow's own UI; one that a version does not know shows

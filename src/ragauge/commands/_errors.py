@@ -1,0 +1,48 @@
+"""How a command ends: an expected error is one line on stderr, and its exit code."""
+
+from __future__ import annotations
+
+import functools
+import io
+import logging
+import os
+import sys
+from collections.abc import Callable, Sequence
+
+from ragauge.contract import interruption
+from ragauge.contract.errors import RagaugeError
+from ragauge.contract.redact import guard_output
+from ragauge.contract.visible import visible
+
+Command = Callable[[Sequence[str] | None], int]
+
+
+def drop_output() -> None:
+    """Sends stdout to nowhere after its reader has closed it: Python writes to it once more when it ends."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+
+
+def told(command: Command) -> Command:
+    """The command with its expected errors turned into a line on stderr and an exit code."""
+
+    @functools.wraps(command)
+    def run(arguments: Sequence[str] | None = None) -> int:
+        guard_output()
+        logging.basicConfig(format="%(message)s")
+        if isinstance(sys.stdout, io.TextIOWrapper):
+            sys.stdout.reconfigure(errors="replace")  # a terminal that has no such letter
+        try:
+            with interruption.terminable():
+                code = command(arguments)
+            sys.stdout.flush()
+        except RagaugeError as error:
+            print(f"error: {visible(error)}", file=sys.stderr)
+            return error.exit_code
+        except BrokenPipeError:
+            drop_output()
+            return 0
+        except KeyboardInterrupt as error:
+            return interruption.tell(error)
+        return code
+
+    return run

@@ -1,0 +1,52 @@
+"""Where the configuration lies that Hydra composes."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+from ragauge.contract.errors import ConfigError
+
+_ROOT_FILE = "config.yaml"
+_PACKAGE = Path(__file__).resolve().parents[1]
+
+
+def conf_folder() -> Path:
+    """The folder of the configuration, absolute.
+
+    The one that `--config-path` names, relative to the working directory; else the first that has a
+    config.yaml of: conf/ beside the program (a clone's run.py), conf/ in the package (an installed wheel),
+    conf/ of the source tree (an editable installation). ConfigError where there is none.
+    """
+    given = _option("config_path")
+    if given is not None:
+        folder = Path(given).absolute()
+        if not folder.is_dir():
+            raise ConfigError(f"--config-path {given}: is no folder")
+        return folder
+    places = [Path(sys.argv[0]).resolve().parent / "conf", _PACKAGE / "conf", _PACKAGE.parents[1] / "conf"]
+    for place in places:
+        if (place / _ROOT_FILE).is_file():
+            return place
+    raise ConfigError(
+        f"no conf/{_ROOT_FILE} in {', '.join(str(p.parent) for p in places)}; name its folder: --config-path"
+    )
+
+
+def config_dir() -> Path | None:
+    """The folder that `--config-dir` adds to the configuration, absolute; None without that option."""
+    given = _option("config_dir")
+    return Path(given).absolute() if given else None
+
+
+def has_config_path() -> bool:
+    """True if the command line names the folder of the configuration."""
+    return _option("config_path") is not None
+
+
+def _option(name: str) -> str | None:
+    """The value of an option of Hydra's on the command line."""
+    from hydra._internal.utils import get_args_parser
+
+    value: str | None = getattr(get_args_parser().parse_known_args()[0], name)
+    return value

@@ -1,0 +1,103 @@
+"""Whether runs may be compared, and what limits a comparison that may be made."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+
+import pandas as pd
+
+from ragauge.compare._words import short, some
+from ragauge.contract.errors import DataError
+from ragauge.track import LoggedRun
+
+_SPEED = "measure.threads"  # changes no score
+
+
+def check_alike(runs: Sequence[LoggedRun], across_datasets: bool) -> None:
+    """DataError where the runs measured other topics, or measured them otherwise."""
+    datasets = _by(runs, lambda run: (run.tags.get("dataset", "?"), run.tags.get("dataset_digest", "?")))
+    if len(datasets) > 1 and not across_datasets:
+        listed = "; ".join(f"{name} {digest[:12]}: {ids}" for (name, digest), ids in datasets.items())
+        raise DataError(
+            f"the runs are over different datasets ({listed}). --across-datasets compares them on the topics "
+            "that have the same qid, question, answer and evidence in all"
+        )
+    measures = _by(runs, _measure)
+    if len(measures) > 1:
+        listed = "; ".join(f"{' '.join(measure)}: {ids}" for measure, ids in measures.items())
+        raise DataError(f"the runs were scored by different measures ({listed}), so no score compares")
+
+
+def _measure(run: LoggedRun) -> tuple[str, ...]:
+    """The measure with what can change a score."""
+    settings = {k: v for k, v in run.params.items() if k.startswith("measure.") and k != _SPEED}
+    return run.tags.get("measure", "?"), *(f"{k}={v}" for k, v in sorted(settings.items()))
+
+
+def _by(runs: Sequence[LoggedRun], key: Callable[[LoggedRun], tuple[str, ...]]) -> dict[tuple[str, ...], str]:
+    """The ids of the runs that share a key, in words."""
+    groups: dict[tuple[str, ...], list[str]] = {}
+    for run in runs:
+        groups.setdefault(key(run), []).append(run.run_id[:8])
+    return {group: some(ids) for group, ids in groups.items()}
+
+
+def check_same_topics(outcomes: pd.DataFrame, base: str) -> None:
+    """DataError where a qid means another topic in another run."""
+    what = [c for c in ("query", "answer_reference", "evidence") if c in outcomes]
+    first = outcomes.loc[outcomes["run_id"] == base, ["qid", *what]]
+    both = outcomes.merge(first, on="qid", suffixes=("", "_base"))
+    for column in what:
+        other = both[both[column].fillna("") != both[f"{column}_base"].fillna("")]
+        if len(other):
+            row = other.iloc[0]
+            raise DataError(
+                f"qid {row['qid']!r} is not the same topic in runs {base} and {row['run_id']}: {column} is "
+                f"{short(row[column + '_base'], 60)!r} and {short(row[column], 60)!r}"
+            )
+
+
+def notes_on(
+    runs: Sequence[LoggedRun],
+    params: pd.DataFrame,
+    outcomes: pd.DataFrame,
+    base: str,
+    n_tokens: int | None,
+    names: Mapping[str, str],
+) -> list[str]:
+    """Sentences on what a reader of the numbers must know."""
+    notes = []
+    verdicts = outcomes["label"].notna().groupby(outcomes["run_id"], sort=False).any()
+    silent = [names[str(run_id)] for run_id, judged in verdicts.items() if not judged]
+    if silent and len(silent) < len(verdicts):
+        notes.append(f"Without verdicts, so compared by their IR score alone: {some(silent)}.")
+    elif silent:
+        notes.append("No compared run has verdicts: the IR scores alone are compared.")
+    if _group_differs(params, "judge"):
+        notes.append("The runs' judges differ, so a difference of verdicts may be one of the judges.")
+    if _group_differs(params, "tokenizer"):
+        notes.append("The runs' tokenizers differ, so the same N is not the same budget.")
+    if len({run.tags.get("dataset_digest") for run in runs}) > 1:
+        notes.append(
+            "The datasets differ: metrics are over the own topics of each run, pairs over shared ones."
+        )
+    if n_tokens is None:
+        notes.append("The compared runs have different budgets (n_tokens).")
+    topics = outcomes.groupby("run_id", sort=False)["qid"].agg(set)
+    for run_id, own in topics.items():
+        more, fewer = len(own - topics[base]), len(topics[base] - own)
+        if more or fewer:
+            notes.append(
+                f"{more} topic(s) are only in {names[str(run_id)]}, {fewer} only in {names[base]}; "
+                f"the pair is compared on the {len(own & topics[base])} of both."
+            )
+    cached = sum(r.metrics.get(k, 0) for r in runs for k in ("llm_calls_cached", "judge_llm_calls_cached"))
+    if cached:
+        notes.append(
+            f"{cached:.0f} call(s) were answered by the ledger: a run's cost is what it paid itself."
+        )
+    return notes
+
+
+def _group_differs(params: pd.DataFrame, group: str) -> bool:
+    return any(column == group or column.startswith(f"{group}.") for column in map(str, params))

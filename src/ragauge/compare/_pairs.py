@@ -1,0 +1,106 @@
+"""Which runs make pairs, and how a pair differs topic by topic."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+import pandas as pd
+
+from ragauge.contract.errors import ConfigError, DataError
+from ragauge.contract.progress import progress
+from ragauge.estimate import compare_pairs
+from ragauge.track import LoggedRun, Reader
+
+_TABLE = "per_question.json"
+
+
+def choose_compared(table: pd.DataFrame, swept: bool, n_tokens: int | None) -> tuple[int | None, list[str]]:
+    """The budget of the pairs (None where the runs have several), and the ids of the runs that make them."""
+    budgets = sorted(set(table["n_tokens"].tolist()))
+    if n_tokens is None and not swept:
+        return (budgets[0] if len(budgets) == 1 else None), table["run_id"].tolist()
+    if n_tokens is None:
+        of_systems = [set(rows["n_tokens"]) for _, rows in table.groupby("system")]
+        n_tokens = int(max(set.intersection(*of_systems) or budgets))
+    ids = table.loc[table["n_tokens"] == n_tokens, "run_id"].tolist()
+    if len(ids) < 2:
+        raise ConfigError(
+            f"n_tokens={n_tokens}: {len(ids)} of the runs have this budget, and a pair takes two; there are "
+            + ", ".join(
+                f"{n} ({count} runs)" for n, count in table["n_tokens"].value_counts().sort_index().items()
+            )
+        )
+    return n_tokens, ids
+
+
+def choose_baseline(compared: pd.DataFrame, asked: str | None, swept: bool) -> str:
+    if asked is None:
+        row = int(np.argmax(compared["ir_score"].to_numpy())) if swept else 0
+        return str(compared["run_id"].iloc[row])
+    named = compared[(compared["run"] == asked) | (compared["system"] == asked)]
+    if named.empty:
+        named = compared[compared["run_id"].str.startswith(asked)]
+    if len(named) != 1:
+        there = ", ".join(f"{row['run']} ({row['run_id'][:8]})" for row in compared.to_dict("records"))
+        many = "none" if named.empty else "several"
+        raise ConfigError(f"baseline {asked!r} is {many} of the compared runs; these are {there}")
+    return str(named["run_id"].iloc[0])
+
+
+def read_outcomes(runs: Sequence[LoggedRun], readers: Mapping[str, Reader]) -> pd.DataFrame:
+    """The tables of the runs' questions, one under the other, without their contexts."""
+    columns = ["qid", "query", "answer_reference", "evidence", "answer", "label", "ir_score", "judged"]
+    tables = []
+    with progress(len(runs), "read questions", "run") as bar:
+        for run in runs:
+            try:
+                table = readers[run.run_id].table(run.run_id, _TABLE)
+            except DataError as error:
+                pooling = "; judge.mode=batch writes it once the sweep is pooled (ragauge pool)"
+                raise DataError(f"{error}{pooling if 'sweep_id' in run.tags else ''}") from error
+            absent = sorted({"qid", "query", "ir_score", "label", "answer"} - set(table))
+            if absent:
+                raise DataError(f"run {run.run_id}: {_TABLE} has no column {', '.join(absent)}")
+            tables.append(table[[c for c in columns if c in table]].assign(run_id=run.run_id))
+            bar.update()
+    outcomes = pd.concat(tables, ignore_index=True)
+    if "judged" in outcomes:
+        outcomes["judged"] = outcomes["judged"].fillna(True).astype(bool)
+    return outcomes.astype({"qid": "str", "ir_score": "float64", "label": "Int8"})
+
+
+def pair_frame(
+    outcomes: pd.DataFrame, base: str, n_boot: int, seed: int, best_of_all: bool
+) -> tuple[pd.DataFrame, int]:
+    """The frame `Comparison.pairs`, and how many p values Holm's correction counted.
+
+    These are all that are in the frame; a baseline that was chosen for its score has every pair counted,
+    since each might have come out as the one to be shown.
+    """
+    from statsmodels.stats.multitest import multipletests
+
+    every = compare_pairs(outcomes, "run_id", n_boot, seed)
+    judged = outcomes.loc[outcomes["label"].notna(), "run_id"].unique()
+    every = every[every["measure"].eq("ir_score") | (every["a"].isin(judged) & every["b"].isin(judged))]
+    with_base = every["a"].eq(base) | every["b"].eq(base)
+    counted = (every if best_of_all else every[with_base]).dropna(subset=["p"])
+    corrected = multipletests(counted["p"], method="holm")[1] if len(counted) else []
+    shown = every[with_base].assign(p_holm=pd.Series(corrected, index=counted.index, dtype=float))
+    turned = shown["a"].eq(base)
+    shown["run_id"] = shown["b"].where(turned, shown["a"])
+    # 0 less x, and not -x: no difference is not minus nothing.
+    shown.loc[turned, ["lo", "hi"]] = 0.0 - shown.loc[turned, ["hi", "lo"]].to_numpy()
+    shown.loc[turned, "difference"] = 0.0 - shown.loc[turned, "difference"]
+    order = {run_id: i for i, run_id in enumerate(outcomes["run_id"].unique())}
+    shown = shown.sort_values("run_id", key=lambda ids: ids.map(order), kind="stable", ignore_index=True)
+    columns = ["run_id", "measure", "difference", "lo", "hi", "p", "p_holm", "n"]
+    return shown[columns], len(counted)
+
+
+def with_differences(outcomes: pd.DataFrame, base: str) -> pd.DataFrame:
+    reference = outcomes[outcomes["run_id"] == base].set_index("qid")["ir_score"]
+    difference = outcomes["ir_score"] - outcomes["qid"].map(reference)
+    columns = ["run_id", "qid", "query", "answer_reference", "ir_score", "label", "answer"]
+    kept = outcomes[[c for c in columns if c in outcomes]]
+    return kept.assign(ir_score_difference=difference.where(outcomes["run_id"] != base))

@@ -1,0 +1,201 @@
+"""What every format shows of a comparison: its tables, sentences and lists of topics."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import pandas as pd
+
+from ragauge.compare._cells import NOTHING, Format, Table, clean, fit
+from ragauge.compare._metrics import HIGHER, LOWER, NAMES
+from ragauge.compare.comparison import Comparison, most_different
+from ragauge.contract.groups import GROUPS
+
+ALPHA = 0.05
+_MAX_VALUE = 60  # characters of a parameter in a cell
+_TESTED = {"ir_score": "ir_score", "correct_share": "correct"}  # metric to measure of the pairs
+
+
+@dataclass(frozen=True)
+class View:
+    """The tables of a comparison in one format."""
+
+    c: Comparison
+    metrics: Sequence[str]
+    format: Format
+
+    @cached_property
+    def p_values(self) -> dict[tuple[str, str], float]:
+        """The corrected p value by run_id and measure."""
+        pairs = self.c.pairs
+        return dict(zip(zip(pairs["run_id"], pairs["measure"], strict=True), pairs["p_holm"], strict=True))
+
+    @cached_property
+    def several_budgets(self) -> bool:
+        """Whether there are jobs at other budgets than that of the pairs."""
+        return self.c.n_tokens is not None and bool((self.c.runs["n_tokens"] != self.c.n_tokens).any())
+
+    def parameters(self) -> Table | None:
+        """What differs between the systems, a row per system and its budgets; None where nothing does."""
+        c = self.c
+        columns = [column for column in c.params if column != "n_tokens"]
+        budgets = c.runs["n_tokens"].nunique() > 1
+        if not columns and not budgets:
+            return None
+        rows = []
+        for system, of_system in c.runs.groupby("system", sort=False):
+            settings = c.params.loc[of_system["run_id"], columns]
+            # Two systems of one name differ in something that is no part of it: a row each.
+            for _, same in settings.fillna("").groupby(columns, sort=False) if columns else [("", settings)]:
+                at = of_system.loc[of_system["run_id"].isin(same.index), "n_tokens"].tolist()
+                first = settings.loc[same.index[0]]
+                cells = [self._value(first[column]) for column in columns]
+                rows.append([self.format.text(system), *cells, *([_budgets(at)] if budgets else [])])
+        header = ["system", *columns, *(["n_tokens"] if budgets else [])]
+        return Table([self.format.text(name) for name in header], rows, len(header))
+
+    def _value(self, value: object) -> str:
+        """A parameter, which may be a whole prompt, as far as a table has room for it."""
+        return self.format.text(fit(clean(value), _MAX_VALUE)) if isinstance(value, str) else self.missing
+
+    @property
+    def missing(self) -> str:
+        """What stands where there is no value."""
+        return self.format.escape(NOTHING)
+
+    def metric_table(self, runs: pd.DataFrame, ids: bool) -> Table:
+        """The metrics of the runs, a row per run, the best marked."""
+        groups = runs["n_tokens"] if self.several_budgets else pd.Series(0, index=runs.index)
+        columns = {name: self._metric(runs, name, groups) for name in self.metrics}
+        keys = {"run": [self.format.text(run) for run in runs["run"]]}
+        if ids:
+            keys["id"] = [run_id[:8] for run_id in runs["run_id"]]
+        header = [*keys, *(self.format.text(NAMES.get(name, name)) for name in columns)]
+        rows = [list(row) for row in zip(*keys.values(), *columns.values(), strict=True)]
+        return Table(header, rows, len(keys))
+
+    def _metric(self, runs: pd.DataFrame, name: str, groups: pd.Series) -> list[str]:
+        values = runs[name]
+        known = values.dropna()
+        whole = len(known) > 0 and bool((known % 1 == 0).all()) and bool((known.abs() > 1).any())
+        spec = ",.0f" if whole else ".4f" if name.endswith("cost_usd") else ".3f"
+        by_group = values.groupby(groups)
+        best = pd.Series(False, index=runs.index)
+        if name in HIGHER | LOWER:
+            # Where all are equal, none is best.
+            top = by_group.transform("max" if name in HIGHER else "min")
+            best = values.eq(top) & (by_group.transform("min") < by_group.transform("max"))
+        nan = pd.Series(float("nan"), index=runs.index)
+        lows, highs = (runs.get(f"{name}_{end}", nan) for end in ("lo", "hi"))
+        p = [self.p_values.get((run_id, _TESTED.get(name, "")), 1.0) for run_id in runs["run_id"]]
+        rows = zip(values, best, p, lows, highs, strict=True)
+        return [self.format.marked(v, spec, b, q < ALPHA, lo, hi) for v, b, q, lo, hi in rows]
+
+    def pair_table(self) -> Table:
+        """The differences from the baseline, a row per run."""
+        measures = {"ir_score": "IR score", "correct": "right"}
+        by_run = {(row["run_id"], row["measure"]): row for row in self.c.pairs.to_dict("records")}
+        shown = [m for m in measures if (self.c.pairs["measure"] == m).any()]
+        header = ["run"]
+        for measure in shown:
+            header += ["topics", f"{measures[measure]}, difference", "p", "p, Holm"]
+        rows = []
+        for run_id in dict.fromkeys(self.c.pairs["run_id"]):
+            cells = [self.format.text(self.c.names[run_id])]
+            for measure in shown:
+                row = by_run.get((run_id, measure))
+                cells += [self.missing] * 4 if row is None else self._difference(row)
+            rows.append(cells)
+        return Table([self.format.text(name) for name in header], rows, 1)
+
+    def _difference(self, row: Mapping[Any, Any]) -> list[str]:
+        f = self.format
+        differs = row["p_holm"] < ALPHA
+        return [
+            f"{row['n']:,}",
+            f.marked(row["difference"], "+.3f", False, differs, row["lo"], row["hi"]),
+            f.text(_p(row["p"])),
+            f.text(_p(row["p_holm"])),
+        ]
+
+    def about_tests(self) -> list[str]:
+        """Sentences that say what the marks, intervals and p values are; escaped."""
+        c, f = self.c, self.format
+        base = c.names[c.baseline]
+        tests = "a sign-flip permutation test of the IR score"
+        if (c.pairs["measure"] == "correct").any():
+            tests += " and McNemar's exact test of right answers"
+        said = [
+            f.about_best
+            + (" among the runs of its N; only those of one N make pairs." if self.several_budgets else "."),
+            f.text(
+                f"† differs from {base} after Holm's correction over {c.n_tests} comparisons (p < {ALPHA}), "
+                f"by {tests}, paired by topic."
+            ),
+        ]
+        if c.baseline_chosen:
+            said.append(
+                f.text(f"{base} was taken for its IR score, the best of them, so Holm counts all pairs.")
+            )
+        if c.n_boot:
+            said.append(
+                f.text(
+                    "In brackets: 95 % bootstrap intervals over topics; of metrics as logged, of differences "
+                    f"from {c.n_boot:,} replicates with seed {c.seed}."
+                )
+            )
+        return said
+
+    def topics(self, n: int) -> list[tuple[str, pd.DataFrame]]:
+        """The lists of topics that differ most, each with its heading."""
+        lists = []
+        for by, what in (("ir_score", "IR score"), ("class", "judge class")):
+            rows, count = most_different(self.c, by, n)
+            if by == "class" and self.c.outcomes["label"].isna().all():
+                continue
+            lists.append((f"Topics that differ most in {what}: {len(rows)} of {count}", rows))
+        return lists
+
+    def sides(self, row: Mapping[Any, Any]) -> list[tuple[str, str, str, str]]:
+        """Run, IR score, class and answer of the baseline and of the other run; not shortened, cleaned."""
+        return [
+            (
+                clean(self.c.names[run_id]),
+                self.format.number(row[f"ir_score{end}"], ".3f"),
+                _class_name(row[f"label{end}"]),
+                "no answer" if pd.isna(row[f"answer{end}"]) else clean(row[f"answer{end}"]),
+            )
+            for run_id, end in ((self.c.baseline, "_base"), (row["run_id"], ""))
+        ]
+
+    def heading(self) -> str:
+        """What is compared, in a line; not escaped."""
+        common = dict(self.c.common)
+        parts = [f"{group} {common[group]}" for group in GROUPS if group in common]
+        others = [f"{key}={common[key]}" for key in ("n_tokens", "seed", "bootstrap") if key in common]
+        where = f" of experiment {common['experiment']}" if "experiment" in common else ""
+        topics = f", {common['topics']} topics" if "topics" in common else ""
+        return (
+            f"{len(self.c.runs)} runs{where}{topics}. In common: {', '.join([*parts, *others]) or 'nothing'}."
+        )
+
+    def pairs_heading(self) -> str:
+        """Heading of the paired differences; not escaped."""
+        at = "" if self.c.n_tokens is None else f", N = {self.c.n_tokens} tokens"
+        return f"Paired differences from {self.c.names[self.c.baseline]}{at}"
+
+
+def _budgets(values: Sequence[int]) -> str:
+    found = sorted(set(values))
+    return ", ".join(map(str, found)) if len(found) < 5 else f"{found[0]} to {found[-1]}, {len(found)} in all"
+
+
+def _p(value: float) -> str:
+    return NOTHING if value != value else "< 0.001" if value < 0.001 else f"{value:.3f}"
+
+
+def _class_name(label: Any) -> str:
+    return NAMES["judge_share_missing" if pd.isna(label) else f"judge_share_{int(label)}"]
