@@ -319,6 +319,12 @@ class AttackServer(ChatServer):
 
 def _attacking(owner: AttackServer, base: Any) -> type[BaseHTTPRequestHandler]:
     class Handler(base):  # type: ignore[misc]
+        def do_GET(self) -> None:
+            if self.path == HEADS["redirect_loop"][1]["Location"]:  # clients follow a redirection with GET
+                self.put("redirect_loop", b"")
+            else:
+                super().do_GET()
+
         def respond(self, body: Body, prompt: str, fault: str | None) -> bool:
             if fault not in ATTACKS:
                 return bool(super().respond(body, prompt, fault))
