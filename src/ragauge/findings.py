@@ -102,7 +102,7 @@ def findings(
         shares = ppi_shares(outcomes) if "judged" in outcomes else None
         estimates = metrics.estimate(judged, n_boot, seed, **estimate)
         values = {
-            **metrics.quality(outcomes, n_boot, seed, shares),
+            **metrics.quality(outcomes, shares),
             **estimates.metrics,
             **metrics.human(outcomes, n_boot, seed),
         }

@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 
 from ragauge.errors import ConfigError
-from ragauge.estimate import Predictor, bootstrap_mean
+from ragauge.estimate import Predictor, bounded_mean
 from ragauge.frames import HALLUCINATIONS, JUDGE_CLASSES
 
 
@@ -55,7 +55,7 @@ def check_settings(trained: Mapping[str, Any], wanted: Mapping[str, Any], allow:
     return differences
 
 
-def predict(model: Any, outcomes: pd.DataFrame, n_boot: int, seed: int) -> Prediction:
+def predict(model: Any, outcomes: pd.DataFrame) -> Prediction:
     """Predicted shares of the five classes with 95 % intervals over topics, from each topic's IR score.
 
     `model` is a scikit-learn classifier of judge classes; `outcomes` has qid, query and the model's features.
@@ -68,7 +68,7 @@ def predict(model: Any, outcomes: pd.DataFrame, n_boot: int, seed: int) -> Predi
     shares["hallucination_share"] = np.sum([of_class[c] for c in HALLUCINATIONS], axis=0)
     metrics: dict[str, float] = {}
     for name, values in shares.items():
-        estimate = bootstrap_mean(values, outcomes["qid"], n_boot, seed)
+        estimate = bounded_mean(values, outcomes["qid"])
         metrics |= {
             f"predicted_{name}": estimate.value,
             f"predicted_{name}_lo": estimate.lo,

@@ -8,8 +8,9 @@ import pandas as pd
 import pytest
 
 from ragauge.errors import DataError
-from ragauge.estimate import bootstrap_mean, compare_pairs, judge_agreement, leaderboard, ppi_shares
+from ragauge.estimate import bounded_mean, compare_pairs, judge_agreement, leaderboard, ppi_shares
 from ragauge.estimate.compare import mcnemar_p, sign_flip_p
+from ragauge.estimate.intervals import paired_share_interval, wilson_interval
 
 
 def outcomes(
@@ -79,6 +80,19 @@ def test_pairs_are_paired_by_topic():
     assert set(pairs["measure"]) == {"ir_score"}
 
 
+def test_a_difference_of_shares_by_hand_and_where_no_topic_differs():
+    # 6 won, 2 lost of 40; half a topic more in each of four cells: d = 4 / 42, se^2 = (9 / 42 - d^2) / 42
+    d = 4 / 42
+    reach = 1.959964 * math.sqrt((9 / 42 - d**2) / 42)
+    assert paired_share_interval(6, 2, 40) == pytest.approx((d - reach, d + reach))
+    frame = outcomes({"a": [0.5] * 4, "b": [0.5] * 4}, {"a": [5, 5, 1, 1], "b": [5, 5, 4, 1]})
+    row = compare_pairs(frame, n_boot=50).set_index("measure").loc["correct"]
+    assert row["difference"] == 0
+    assert row["lo"] == pytest.approx(-row["hi"])
+    assert row["hi"] == pytest.approx(1.959964 / 6)  # sqrt((1 / 6) / 6)
+    assert all(math.isnan(limit) for limit in paired_share_interval(1, 0, 1))
+
+
 def test_only_common_topics_count():
     frame = outcomes({"a": [0.2, 0.4, 0.9], "b": [0.1, 0.3]})
     (row,) = compare_pairs(frame, n_boot=50).to_dict("records")
@@ -130,10 +144,12 @@ def test_the_leaderboard_ranks_and_marks():
     assert rows.loc["top", "judge_share_missing"] == 0.01
     assert rows.loc["top", "correct_share"] == 0.75
     assert rows.loc["near", "hallucination_share"] == 0.25
-    twin = bootstrap_mean(scores["top"], [f"q{i}" for i in range(100)], n_boot=200)
+    twin = bounded_mean(scores["top"], [f"q{i}" for i in range(100)])
     top = rows.loc["top"]
     assert (top["ir_score_lo"], top["ir_score_hi"]) == pytest.approx((twin.lo, twin.hi))
-    assert top["correct_share_lo"] < 0.75 < top["correct_share_hi"]
+    assert (top["correct_share_lo"], top["correct_share_hi"]) == pytest.approx(wilson_interval(0.75, 100))
+    assert (top["hallucination_share"], rows.loc["low", "hallucination_share"]) == (0.24, 0)
+    assert rows.loc["low", "hallucination_share_hi"] == pytest.approx(1.959964**2 / (100 + 1.959964**2))
 
 
 def test_the_leaderboard_without_a_judge():

@@ -283,8 +283,8 @@ class _View:
         if c.n_boot:
             said.append(
                 f.text(
-                    "In brackets: 95 % bootstrap intervals over topics; of metrics as logged, of differences "
-                    f"from {c.n_boot:,} replicates with seed {c.seed}."
+                    "In brackets: 95 % intervals over topics; of metrics as logged, of IR score differences "
+                    f"from {c.n_boot:,} bootstrap replicates with seed {c.seed}."
                 )
             )
         return said

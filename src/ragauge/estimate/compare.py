@@ -13,8 +13,9 @@ from ragauge.errors import DataError
 from ragauge.estimate.intervals import (
     LEVEL,
     Estimate,
-    bootstrap_mean,
     bootstrap_means,
+    bounded_mean,
+    paired_share_interval,
     percentile_interval,
     topic_weights,
 )
@@ -24,8 +25,8 @@ from ragauge.estimate.outcomes import (
     RIGHT,
     asked,
     check_outcomes,
-    class_shares,
     labels_of,
+    share_columns,
     topic_codes,
 )
 from ragauge.estimate.ppi import ppi_shares
@@ -40,10 +41,11 @@ def compare_pairs(
     """Every pair of groups compared on the topics that both have, for the IR score and the correct share.
 
     `frame` has one row per topic and group. Returns [a, b, measure, difference, lo, hi, p, p_holm, n]:
-    difference of a less b with its bootstrap interval over topics; p of a sign-flip permutation test of the
+    difference of a less b with its interval over topics; p of a sign-flip permutation test of the
     mean difference (`ir_score`: all flips where there are at most 9,999, else that many at random) or of
     McNemar's exact test (`correct`: a row counts as right if its class is 5, a missing verdict is not right);
-    p_holm after Holm's correction over all pairs of the measure. `correct` is left out where no row has a
+    p_holm after Holm's correction over all pairs of the measure. The interval is a bootstrap over topics
+    (`ir_score`) or that of `paired_share_interval` (`correct`). `correct` is left out where no row has a
     label. p is NaN for a pair without a common topic.
     """
     tables = _by_topic(frame, group)
@@ -51,9 +53,13 @@ def compare_pairs(
     for measure, table in tables.items():
         couples = list(combinations(table.columns, 2))
         differences = pd.DataFrame({(a, b): table[a] - table[b] for a, b in couples}, index=table.index)
-        estimates = list(bootstrap_means(differences, n_boot, seed, level).values())
         values = differences.to_numpy(dtype=float).reshape(len(table), len(couples))
-        p = sign_flip_p(values, seed) if measure == "ir_score" else mcnemar_p(values)
+        if measure == "ir_score":
+            p = sign_flip_p(values, seed)
+            estimates = list(bootstrap_means(differences, n_boot, seed, level).values())
+        else:
+            p = mcnemar_p(values)
+            estimates = [_share_difference(of_pair, level) for of_pair in values.T]
         part = pd.DataFrame(couples, columns=["a", "b"]).assign(
             measure=measure,
             difference=[e.value for e in estimates],
@@ -65,6 +71,30 @@ def compare_pairs(
         )
         parts.append(part)
     return pd.concat(parts, ignore_index=True)
+
+
+def _share_difference(differences: np.ndarray, level: float) -> Estimate:
+    """The mean of a pair's differences 1, 0, -1 (NaN: no such topic) with its interval."""
+    known = differences[~np.isnan(differences)]
+    n, won, lost = len(known), int((known > 0).sum()), int((known < 0).sum())
+    value = (won - lost) / n if n else float("nan")
+    return Estimate(value, *paired_share_interval(won, lost, n, level), n, level)
+
+
+def share_estimates(frame: pd.DataFrame, level: float = LEVEL) -> dict[str, Estimate]:
+    """The shares of `class_shares`, each with its interval over topics (`bounded_mean`), by name.
+
+    Without any label lo and hi are NaN: nothing was judged.
+    """
+    check_outcomes(frame, ())
+    labels = labels_of(frame)
+    shares = {
+        name: bounded_mean(counts, frame["qid"], level) for name, counts in share_columns(labels).items()
+    }
+    if not (labels > 0).any():
+        nan = float("nan")
+        return {name: Estimate(share.value, nan, nan, share.n, level) for name, share in shares.items()}
+    return shares
 
 
 def _holm(p: np.ndarray) -> np.ndarray:
@@ -161,37 +191,33 @@ def leaderboard(
     """A row per group, the best IR score first: scores and shares with intervals, and who shares first place.
 
     `frame` has one row per topic and group (one n_tokens). Columns: the group, `n_topics`, `n_judged`,
-    `ir_score`, `ir_score_lo`, `ir_score_hi`, `judge_share_1`..`_5`, `judge_share_missing`,
-    `hallucination_share`, `correct_share`, `correct_share_lo`, `correct_share_hi`, and
+    `ir_score`, `judge_share_1`..`_5`, `judge_share_missing`, `hallucination_share`, `correct_share`, each of
+    these with `_lo` and `_hi` (see `bounded_mean`), and
     `ir_score_same_as_best`, `correct_same_as_best`: true for the best and for those whose difference from it
     is not significant at alpha after Holm's correction over all pairs (see `compare_pairs`). Shares of a
     group without any label are NaN; `correct_same_as_best` is then missing (pd.NA). Where a sample of the
     topics was judged, the shares are those of `ppi_shares`. `pairs` is what `compare_pairs` makes of the same
-    arguments, where that is known.
+    arguments, where that is known; n_boot and seed are its.
     """
-    tables = _by_topic(frame, group)
+    check_outcomes(frame, keys=("qid", group))
     if frame.empty:
         raise DataError("outcomes: no rows, so there is nothing to rank")
     if pairs is None:
         pairs = compare_pairs(frame, group, n_boot, seed, level)
-    means = {measure: bootstrap_means(table, n_boot, seed, level) for measure, table in tables.items()}
     rows = []
     for name, part in frame.groupby(group, sort=True):
-        score = means["ir_score"][name]
+        score = bounded_mean(part["ir_score"], part["qid"], level)
         row = {group: name, "n_topics": score.n, "n_judged": len(asked(part))}
         row |= {"ir_score": score.value, "ir_score_lo": score.lo, "ir_score_hi": score.hi}
-        row |= class_shares(part) | {"correct_share_lo": float("nan"), "correct_share_hi": float("nan")}
-        if part["label"].isna().all():
-            row |= {c: float("nan") for c in row if "share" in c and c != "judge_share_missing"}
-        elif len(asked(part)) < len(part):
-            shares = ppi_shares(part).set_index("share").astype(float)
-            row |= {str(share): value for share, value in shares["estimate"].items()}
-            row |= {f"correct_share_{side}": shares[side]["correct_share"] for side in ("lo", "hi")}
+        unjudged = part["label"].isna().all()
+        if len(asked(part)) < len(part) and not unjudged:
+            for found in ppi_shares(part, level).to_dict("records"):
+                ends = {"": found["estimate"], "_lo": found["lo"], "_hi": found["hi"]}
+                row |= {f"{found['share']}{end}": float(value) for end, value in ends.items()}
         else:
-            row |= {
-                "correct_share_lo": means["correct"][name].lo,
-                "correct_share_hi": means["correct"][name].hi,
-            }
+            for column, share in share_estimates(part, level).items():
+                value = float("nan") if unjudged and column != "judge_share_missing" else share.value
+                row |= {column: value, f"{column}_lo": share.lo, f"{column}_hi": share.hi}
         rows.append(row)
     board = pd.DataFrame(rows).sort_values(["ir_score", group], ascending=[False, True], ignore_index=True)
     for measure, column in (("ir_score", "ir_score"), ("correct", "correct_share")):
@@ -284,7 +310,7 @@ def judge_agreement(
     if n_topics > 1 and n_boot:
         blocks = [_kappa(w @ cells) for w in topic_weights(n_topics, n_boot, seed)]
         lo, hi = percentile_interval(np.concatenate(blocks), level)
-    equal = bootstrap_mean(people[known] == judge[known], both.loc[known, "qid"], n_boot, seed, level)
+    equal = bounded_mean(people[known] == judge[known], both.loc[known, "qid"], level)
     kappa = Estimate(float(value), lo, hi, n_topics, level)
     return Agreement(kappa, equal, confusion, int(known.sum()), int((~known).sum()))
 
