@@ -110,6 +110,17 @@ def test_a_missing_verdict_is_not_right():
     assert (row["difference"], row["n"]) == (0.5, 4)
 
 
+def test_hallucinations_of_a_pair_are_compared_by_mcnemar():
+    # a hallucinates (2, 4) on six topics of eight, b on one of them and on one other; no verdict is none
+    frame = outcomes(
+        {"a": [0.5] * 8, "b": [0.5] * 8}, {"a": [2, 4, 2, 4, 2, 4, 5, 1], "b": [2, 1, 5, 3, None, 1, 4, 5]}
+    )
+    row = compare_pairs(frame, n_boot=50).set_index("measure").loc["hallucination"]
+    assert (row["difference"], row["n"]) == (0.5, 8)
+    assert row["p"] == pytest.approx(2 * 7 / 64)  # five topics against one
+    assert (row["lo"], row["hi"]) == pytest.approx(paired_share_interval(5, 1, 8))
+
+
 def test_holm_is_over_all_pairs_of_a_measure():
     rng = np.random.default_rng(1)
     base = rng.random(60)
@@ -141,6 +152,7 @@ def test_the_leaderboard_ranks_and_marks():
     rows = board.set_index("retriever")
     assert rows["ir_score_same_as_best"].to_dict() == {"low": False, "near": True, "top": True}
     assert rows["correct_same_as_best"].to_dict() == {"low": False, "near": True, "top": True}
+    assert rows["hallucination_same_as_best"].to_dict() == {"low": True, "near": False, "top": False}
     assert rows.loc["top", "judge_share_missing"] == 0.01
     assert rows.loc["top", "correct_share"] == 0.75
     assert rows.loc["near", "hallucination_share"] == 0.25

@@ -48,7 +48,9 @@ _LOWER = {
     "hallucination_share", "judge_share_2", "judge_share_4", "judge_share_missing",
     "predicted_hallucination_share",
 }  # fmt: skip
-_TESTED = {"ir_score": "ir_score", "correct_share": "correct"}  # metric to measure of the pairs
+_TESTED = {  # metric to measure of the pairs
+    "ir_score": "ir_score", "correct_share": "correct", "hallucination_share": "hallucination",
+}  # fmt: skip
 
 
 def choose_metrics(comparison: Comparison, asked: str | None = None, everything: bool = False) -> list[str]:
@@ -236,7 +238,7 @@ class _View:
 
     def pair_table(self) -> _Table:
         """The differences from the baseline, a row per run."""
-        measures = {"ir_score": "IR score", "correct": "right"}
+        measures = {"ir_score": "IR score", "correct": "right", "hallucination": "hallucination"}
         by_run = {(row["run_id"], row["measure"]): row for row in self.c.pairs.to_dict("records")}
         shown = [m for m in measures if (self.c.pairs["measure"] == m).any()]
         header = ["run"]
@@ -267,7 +269,7 @@ class _View:
         base = c.names[c.baseline]
         tests = "a sign-flip permutation test of the IR score"
         if (c.pairs["measure"] == "correct").any():
-            tests += " and McNemar's exact test of right answers"
+            tests += " and McNemar's exact test of right answers and hallucinations"
         said = [
             f.about_best
             + (" among the runs of its N; only those of one N make pairs." if self.several_budgets else "."),

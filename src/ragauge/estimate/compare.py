@@ -30,7 +30,9 @@ from ragauge.estimate.outcomes import (
     topic_codes,
 )
 from ragauge.estimate.ppi import ppi_shares
+from ragauge.frames import HALLUCINATIONS
 
+_RANKED = {"ir_score": "ir_score", "correct": "correct_share", "hallucination": "hallucination_share"}
 _SIGN_FLIPS = 9999
 _BLOCK = 2_000_000  # elements of one block of sign flips
 
@@ -38,15 +40,15 @@ _BLOCK = 2_000_000  # elements of one block of sign flips
 def compare_pairs(
     frame: pd.DataFrame, group: str = "retriever", n_boot: int = 1000, seed: int = 0, level: float = LEVEL
 ) -> pd.DataFrame:
-    """Every pair of groups compared on the topics that both have, for the IR score and the correct share.
+    """Every pair of groups compared on the topics that both have: IR score, right answers, hallucinations.
 
     `frame` has one row per topic and group. Returns [a, b, measure, difference, lo, hi, p, p_holm, n]:
     difference of a less b with its interval over topics; p of a sign-flip permutation test of the
     mean difference (`ir_score`: all flips where there are at most 9,999, else that many at random) or of
-    McNemar's exact test (`correct`: a row counts as right if its class is 5, a missing verdict is not right);
+    McNemar's exact test (`correct`: class 5; `hallucination`: classes 2 and 4; a missing verdict is neither);
     p_holm after Holm's correction over all pairs of the measure. The interval is a bootstrap over topics
-    (`ir_score`) or that of `paired_share_interval` (`correct`). `correct` is left out where no row has a
-    label. p is NaN for a pair without a common topic.
+    (`ir_score`) or that of `paired_share_interval`. `correct` and `hallucination` are left out where no row
+    has a label. p is NaN for a pair without a common topic.
     """
     tables = _by_topic(frame, group)
     parts = []
@@ -109,9 +111,10 @@ def _holm(p: np.ndarray) -> np.ndarray:
 
 
 def _by_topic(frame: pd.DataFrame, group: str) -> dict[str, pd.DataFrame]:
-    """Tables [qid x group] of the measures: `ir_score`, and `correct` (0, 1) where any row has a label.
+    """Tables [qid x group] of the measures: `ir_score`, and where any row has a label `correct` and
+    `hallucination` (0, 1).
 
-    `correct` is NaN for a topic that a sample left out, so that pairs are compared on the judged topics.
+    These are NaN for a topic that a sample left out, so that pairs are compared on the judged topics.
     """
     check_outcomes(frame, keys=("qid", group))
     twice = frame.duplicated(["qid", group])
@@ -122,10 +125,15 @@ def _by_topic(frame: pd.DataFrame, group: str) -> dict[str, pd.DataFrame]:
             f"per topic and {group} (choose one n_tokens)"
         )
     labels = labels_of(frame)
-    correct = (labels == RIGHT).astype(float)
-    correct[~frame.index.isin(asked(frame).index)] = np.nan
-    flat = frame[["qid", group, "ir_score"]].assign(correct=correct)
-    measures = ("ir_score", "correct") if (labels > 0).any() else ("ir_score",)
+    of_class = {
+        "correct": (labels == RIGHT).astype(float),
+        "hallucination": np.isin(labels, HALLUCINATIONS).astype(float),
+    }
+    if "judged" in frame:
+        for values in of_class.values():
+            values[~frame["judged"].to_numpy(dtype=bool)] = np.nan
+    flat = frame[["qid", group, "ir_score"]].assign(**of_class)
+    measures = ("ir_score", *of_class) if (labels > 0).any() else ("ir_score",)
     return {measure: flat.pivot(index="qid", columns=group, values=measure) for measure in measures}
 
 
@@ -193,9 +201,10 @@ def leaderboard(
     `frame` has one row per topic and group (one n_tokens). Columns: the group, `n_topics`, `n_judged`,
     `ir_score`, `judge_share_1`..`_5`, `judge_share_missing`, `hallucination_share`, `correct_share`, each of
     these with `_lo` and `_hi` (see `bounded_mean`), and
-    `ir_score_same_as_best`, `correct_same_as_best`: true for the best and for those whose difference from it
-    is not significant at alpha after Holm's correction over all pairs (see `compare_pairs`). Shares of a
-    group without any label are NaN; `correct_same_as_best` is then missing (pd.NA). Where a sample of the
+    `ir_score_same_as_best`, `correct_same_as_best`, `hallucination_same_as_best`: true for the best (of
+    hallucinations the fewest) and for those whose difference from it is not significant at alpha after
+    Holm's correction over all pairs (see `compare_pairs`). Shares of a group without any label are NaN, and
+    what is the same as the best is then missing (pd.NA). Where a sample of the
     topics was judged, the shares are those of `ppi_shares`. `pairs` is what `compare_pairs` makes of the same
     arguments, where that is known; n_boot and seed are its.
     """
@@ -220,7 +229,7 @@ def leaderboard(
                 row |= {column: value, f"{column}_lo": share.lo, f"{column}_hi": share.hi}
         rows.append(row)
     board = pd.DataFrame(rows).sort_values(["ir_score", group], ascending=[False, True], ignore_index=True)
-    for measure, column in (("ir_score", "ir_score"), ("correct", "correct_share")):
+    for measure, column in _RANKED.items():
         board[f"{measure}_same_as_best"] = _same_as_best(board, pairs, group, measure, column, alpha)
     return board
 
@@ -228,11 +237,12 @@ def leaderboard(
 def _same_as_best(
     board: pd.DataFrame, pairs: pd.DataFrame, group: str, measure: str, column: str, alpha: float
 ) -> pd.Series:
-    """Nullable bool per row of the board: not distinguishable from the row with the largest `column`."""
+    """Nullable bool per row of the board: not distinguishable from the row with the best `column`."""
     same = pd.Series(pd.NA, index=board.index, dtype="boolean")
     if board[column].isna().all():
         return same
-    best = board[group].iloc[int(np.nanargmax(board[column].to_numpy()))]
+    sign = -1.0 if measure == "hallucination" else 1.0
+    best = board[group].iloc[int(np.nanargmax(sign * board[column].to_numpy(dtype=float)))]
     chosen = pairs[(pairs["measure"] == measure) & ((pairs["a"] == best) | (pairs["b"] == best))]
     against: dict[object, float] = dict(
         zip(chosen["a"].where(chosen["a"] != best, chosen["b"]), chosen["p_holm"], strict=True)

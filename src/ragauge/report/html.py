@@ -37,6 +37,9 @@ _CLASSICS = {
 }  # fmt: skip
 
 _SHORT = {1: "lack", 2: "partly wrong", 3: "incomplete", 4: "wrong", 5: "right"}
+_PAIR_NAMES = {
+    "ir_score": "IR score", "correct": "right, points", "hallucination": "hallucination, points",
+}  # fmt: skip
 _ZONES = {
     "above_k": "above k", "between": "between h and k", "below_h": "below h", "missing": "no verdict",
 }  # fmt: skip
@@ -107,6 +110,7 @@ def _html(content: ReportContent) -> str:
         level=content.estimates.thresholds.level,
         board=board,
         best_correct=max(known, key=lambda row: row["correct_share"], default=None),
+        fewest=min(known, key=lambda row: row["hallucination_share"], default=None),
         n_topics=max(row["n_topics"] for row in board),
         pairs=content.pairs.to_dict("records"),
         parts=_parts(content.records),
@@ -216,6 +220,7 @@ def _template() -> Template:
         "calls": _CALLS,
         "short": _SHORT,
         "zone_names": _ZONES,
+        "pair_names": _PAIR_NAMES,
     }
     return environment.get_template("report.html")
 

@@ -22,7 +22,9 @@ def leaderboard_text(board: pd.DataFrame, n_tokens: int, judged: bool) -> str:
                 + ("*" if row["correct_same_as_best"] is True else " "),
                 "95 % ": f"{row['correct_share_lo']:.1%}-{row['correct_share_hi']:.1%}",
                 "lack": f"{row['judge_share_1']:.1%}",
-                "hallucination": f"{row['hallucination_share']:.1%}",
+                "hallucination": f"{row['hallucination_share']:.1%}"
+                + ("*" if row["hallucination_same_as_best"] is True else " "),
+                "95 %  ": f"{row['hallucination_share_lo']:.1%}-{row['hallucination_share_hi']:.1%}",
                 "incomplete": f"{row['judge_share_3']:.1%}",
                 "no verdict": f"{row['judge_share_missing']:.1%}",
             }

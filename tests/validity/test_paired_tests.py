@@ -1,0 +1,17 @@
+"""Paired tests call equal systems different as rarely as they say, and find a difference that is there."""
+
+from __future__ import annotations
+
+import pytest
+
+from simulations import hallucination_rejections
+
+pytestmark = pytest.mark.slow
+
+
+def test_equal_hallucination_shares_are_rarely_called_different() -> None:
+    assert hallucination_rejections((0.2, 0.2), 0.5, 120, 500, seed=0) <= 0.06
+
+
+def test_different_hallucination_shares_are_found() -> None:
+    assert hallucination_rejections((0.35, 0.15), 0.5, 120, 200, seed=0) >= 0.8
