@@ -44,11 +44,6 @@ def percent(*shares: float) -> str:
     return f"{100 * low:.1f} %" if low == high else f"{100 * low:.1f} to {100 * high:.1f} %"
 
 
-def _paired(differences: np.ndarray) -> tuple[float, float]:
-    won, lost = int((differences > 0).sum()), int((differences < 0).sum())
-    return paired_share_interval(won, lost, len(differences))
-
-
 def _binomial(n: int) -> str:
     covered = sim.binomial_coverage(bounded_mean, n)
     return f"mean {percent(float(covered.mean()))}, least {percent(float(covered.min()))}"
@@ -121,7 +116,9 @@ SECTIONS: dict[str, list[Row]] = {
             "n = 30, enumerated",
             "about 95 %",
             "77.0 to 97.5 %",
-            lambda _: percent(*(sim.difference_coverage(_paired, *cell, 30) for cell in _DIFFERENCES)),
+            lambda _: percent(
+                *(sim.difference_coverage(paired_share_interval, *cell, 30) for cell in _DIFFERENCES)
+            ),
             0,
         ),
     ],
@@ -145,6 +142,39 @@ SECTIONS: dict[str, list[Row]] = {
                 ),
             )
             for rates, wanted in (((0.2, 0.2), "at most 5 %"), ((0.35, 0.15), "nearly always"))
+        ),
+    ],
+    "Thresholds: is one useful, and which are not worse": [
+        *(
+            Row(
+                what + ": called useful",
+                f"{n} topics",
+                wanted,
+                f"{before}: beats the constant guess",
+                lambda trials, n=n, slope=slope, share=share: percent(  # type: ignore[misc]
+                    sim.useful_thresholds(n, slope, share, trials, SEED)[0]
+                ),
+                trials,
+            )
+            for what, n, slope, share, wanted, before, trials in (
+                ("a useless score, half are right", 30, 0.0, 0.5, "at most 5 %", "75.8 %", FULL),
+                ("a useless score, half are right", 120, 0.0, 0.5, "at most 5 %", "87.2 %", FULL),
+                ("a useless score, 70 % are right", 120, 0.0, 0.7, "at most 5 %", "49.9 %", FULL),
+                ("a score that gains 24 points", 120, 6.0, 0.5, "nearly always", "100.0 %", 500),
+            )
+        ),
+        *(
+            Row(
+                f"the best threshold is among those not rejected; logistic of slope {slope:g}",
+                f"{n} topics, {rows} row(s) each",
+                "92 to 98 %",
+                "no such set",
+                lambda trials, n=n, rows=rows, slope=slope: "{}; between its ends {}".format(  # type: ignore[misc]
+                    *map(percent, sim.threshold_coverage(n, rows, slope, trials, SEED))
+                ),
+                500,
+            )
+            for n, rows, slope in ((60, 1, 6.0), (400, 1, 6.0), (400, 1, 20.0), (120, 5, 6.0))
         ),
     ],
 }

@@ -9,7 +9,7 @@ from scipy.special import expit, logit
 from scipy.stats import binom
 from scipy.stats import t as t_distribution
 
-from ragauge.estimate import Estimate
+from ragauge.estimate import Estimate, fit_threshold
 from ragauge.estimate.compare import mcnemar_p
 from ragauge.estimate.intervals import wilson_interval
 
@@ -101,9 +101,41 @@ def hallucination_rejections(
     return float(np.mean(mcnemar_p(first.astype(float) - second) < 0.05))
 
 
-def difference_coverage(
-    interval: Callable[[np.ndarray], tuple[float, float]], won: float, lost: float, n: int
-) -> float:
+def useful_thresholds(n: int, slope: float, share: float, trials: int, seed: int) -> tuple[float, float]:
+    """How often k is called useful, and how often its accuracy on the fit beats the constant answer.
+
+    Scores are uniform; an answer is right with the logistic of slope * (score - 1/2), `share` at the middle.
+    With a slope of 0 the score is useless.
+    """
+    rng = np.random.default_rng(seed)
+    useful = beats = 0
+    for trial in range(trials):
+        score = rng.random(n)
+        right = rng.random(n) < expit(logit(share) + slope * (score - 0.5))
+        k = fit_threshold(score, right, "above", seed=trial, n_splits=5)
+        useful += k.useful
+        beats += k.accuracy > k.base_rate
+    return useful / trials, beats / trials
+
+
+def threshold_coverage(n: int, rows: int, slope: float, trials: int, seed: int) -> tuple[float, float]:
+    """How often the best k, 0.6, is one of those not rejected, and how often it lies between their ends.
+
+    Of several rows a topic half share their luck.
+    """
+    rng = np.random.default_rng(seed)
+    inside = between = 0
+    topics = np.repeat(np.arange(n), rows)
+    for _ in range(trials):
+        score, own, shared = rng.random(n * rows), rng.random(n * rows), rng.random(n)[topics]
+        luck = np.where(rng.random(n * rows) < 0.5, shared, own) if rows > 1 else own
+        k = fit_threshold(score, luck < expit(slope * (score - 0.6)), "above", topics)
+        inside += any(0.6 in part for part in k.not_rejected)
+        between += k.set_lo <= 0.6 <= k.set_hi
+    return inside / trials, between / trials
+
+
+def difference_coverage(interval: Callable[[np.ndarray], Estimate], won: float, lost: float, n: int) -> float:
     """How often the interval of a paired difference of shares holds won - lost, enumerated over n topics.
 
     `won` and `lost` are the probabilities that only the one or only the other side counts.
@@ -115,6 +147,6 @@ def difference_coverage(
         for b in range(n + 1 - a):
             weight = float(multinomial.pmf([a, b, n - a - b], n, [won, lost, 1 - won - lost]))
             if weight > 1e-12:
-                lo, hi = interval(np.repeat([1.0, -1.0, 0.0], [a, b, n - a - b]))
-                covered += weight * (lo <= truth + 1e-12 and truth - 1e-12 <= hi)
+                found = interval(np.repeat([1.0, -1.0, 0.0], [a, b, n - a - b]))
+                covered += weight * (found.lo <= truth + 1e-12 and truth - 1e-12 <= found.hi)
     return covered

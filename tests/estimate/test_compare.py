@@ -84,13 +84,17 @@ def test_a_difference_of_shares_by_hand_and_where_no_topic_differs():
     # 6 won, 2 lost of 40; half a topic more in each of four cells: d = 4 / 42, se^2 = (9 / 42 - d^2) / 42
     d = 4 / 42
     reach = 1.959964 * math.sqrt((9 / 42 - d**2) / 42)
-    assert paired_share_interval(6, 2, 40) == pytest.approx((d - reach, d + reach))
+    found = paired_share_interval(np.repeat([1.0, -1.0, 0.0], [6, 2, 32]))
+    assert (found.value, found.lo, found.hi) == pytest.approx((0.1, d - reach, d + reach))
+    # Five equal rows a topic say no more than one.
+    again = paired_share_interval(np.repeat([1.0, -1.0, 0.0], [30, 10, 160]), np.repeat(np.arange(40), 5))
+    assert (again.lo, again.hi) == pytest.approx((found.lo, found.hi))
     frame = outcomes({"a": [0.5] * 4, "b": [0.5] * 4}, {"a": [5, 5, 1, 1], "b": [5, 5, 4, 1]})
     row = compare_pairs(frame, n_boot=50).set_index("measure").loc["correct"]
     assert row["difference"] == 0
     assert row["lo"] == pytest.approx(-row["hi"])
     assert row["hi"] == pytest.approx(1.959964 / 6)  # sqrt((1 / 6) / 6)
-    assert all(math.isnan(limit) for limit in paired_share_interval(1, 0, 1))
+    assert math.isnan(paired_share_interval(np.ones(1)).lo)
 
 
 def test_only_common_topics_count():
@@ -118,7 +122,8 @@ def test_hallucinations_of_a_pair_are_compared_by_mcnemar():
     row = compare_pairs(frame, n_boot=50).set_index("measure").loc["hallucination"]
     assert (row["difference"], row["n"]) == (0.5, 8)
     assert row["p"] == pytest.approx(2 * 7 / 64)  # five topics against one
-    assert (row["lo"], row["hi"]) == pytest.approx(paired_share_interval(5, 1, 8))
+    alone = paired_share_interval(np.repeat([1.0, -1.0, 0.0], [5, 1, 2]))
+    assert (row["lo"], row["hi"]) == pytest.approx((alone.lo, alone.hi))
 
 
 def test_holm_is_over_all_pairs_of_a_measure():

@@ -61,7 +61,7 @@ def compare_pairs(
             estimates = list(bootstrap_means(differences, n_boot, seed, level).values())
         else:
             p = mcnemar_p(values)
-            estimates = [_share_difference(of_pair, level) for of_pair in values.T]
+            estimates = [paired_share_interval(d[~np.isnan(d)], level=level) for d in values.T]
         part = pd.DataFrame(couples, columns=["a", "b"]).assign(
             measure=measure,
             difference=[e.value for e in estimates],
@@ -73,14 +73,6 @@ def compare_pairs(
         )
         parts.append(part)
     return pd.concat(parts, ignore_index=True)
-
-
-def _share_difference(differences: np.ndarray, level: float) -> Estimate:
-    """The mean of a pair's differences 1, 0, -1 (NaN: no such topic) with its interval."""
-    known = differences[~np.isnan(differences)]
-    n, won, lost = len(known), int((known > 0).sum()), int((known < 0).sum())
-    value = (won - lost) / n if n else float("nan")
-    return Estimate(value, *paired_share_interval(won, lost, n, level), n, level)
 
 
 def share_estimates(frame: pd.DataFrame, level: float = LEVEL) -> dict[str, Estimate]:

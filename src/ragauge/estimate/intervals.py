@@ -105,20 +105,29 @@ def bounded_mean(
     return Estimate(value, min(lo, value), max(hi, value), n, level)
 
 
-def paired_share_interval(won: int, lost: int, n: int, level: float = LEVEL) -> tuple[float, float]:
-    """Interval of the difference of two shares over the same n topics, of which `won` and `lost` differ.
+def paired_share_interval(
+    differences: np.ndarray, topics: np.ndarray | pd.Series | None = None, level: float = LEVEL
+) -> Estimate:
+    """The mean of paired differences 1, 0 or -1 of yes-or-no values, with an interval over topics.
 
-    Wald's interval after half a topic was added to each of the four cells (Agresti & Min 2005), so that it
-    has a width where no topic differs. NaN for fewer than two topics.
+    Wald's interval after half a topic was added to each of the four cells of the paired table (Agresti & Min
+    2005), so that it has a width where no row differs; with several rows a topic the variance is that of the
+    ratio mean over topics. `topics` names the topic of every row; without it every row is a topic of its own.
+    NaN limits for fewer than two topics.
     """
     from scipy.stats import norm
 
+    codes, n = (np.arange(len(differences)), len(differences)) if topics is None else topic_codes(topics)
+    value = float(np.mean(differences)) if n else float("nan")
     if n < 2:
-        return float("nan"), float("nan")
-    difference = (won - lost) / (n + 2)
-    variance = ((won + lost + 1) / (n + 2) - difference**2) / (n + 2)
-    reach = float(norm.isf((1 - level) / 2)) * math.sqrt(variance)
-    return max(difference - reach, -1.0), min(difference + reach, 1.0)
+        return Estimate(value, float("nan"), float("nan"), n, level)
+    sums, rows = np.bincount(codes, differences, minlength=n), np.bincount(codes, minlength=n)
+    size, total = rows.mean(), rows.sum() + 2 * rows.mean()
+    middle = sums.sum() / total
+    # One of the two added topics differs, as often to either side; the other does not.
+    squares = ((sums - middle * rows) ** 2).sum() + size**2 * (1 + 2 * middle**2)
+    reach = float(norm.isf((1 - level) / 2)) * math.sqrt(squares) / total
+    return Estimate(value, max(float(middle - reach), -1.0), min(float(middle + reach), 1.0), n, level)
 
 
 def topic_weights(n_topics: int, n_boot: int, seed: int, width: int = 1) -> Iterator[np.ndarray]:

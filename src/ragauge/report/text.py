@@ -39,16 +39,18 @@ def leaderboard_text(board: pd.DataFrame, n_tokens: int, judged: bool) -> str:
 
 
 def thresholds_text(estimates: metrics.Estimates) -> str:
-    """h, k and the predictor in three lines, each beside what a constant guess reaches."""
+    """h, k and the predictor in three lines, each beside what a constant guess reaches on unseen topics."""
     lines = []
     for letter, says, t in (
         ("h", "lack of information below", estimates.thresholds.h),
         ("k", "right above", estimates.thresholds.k),
     ):
         note = f"; degenerate: says “{t.degenerate}”" if t.degenerate else ""
+        verdict = "useful" if t.useful else "not shown to be useful"
         lines.append(
-            f"{letter} = {t.value:.3f} ({says}; 95 % {t.lo:.3f}-{t.hi:.3f}; accuracy {t.accuracy:.1%}, "
-            f"a constant guess {t.base_rate:.1%}{note})"
+            f"{letter} = {t.value:.3f} ({says}; not rejected {t.set_lo:.3f}-{t.set_hi:.3f}; on unseen topics "
+            f"{100 * t.gain.value:+.1f} points over a constant guess, 95 % {100 * t.gain.lo:+.1f} to "
+            f"{100 * t.gain.hi:+.1f}: {verdict}{note})"
         )
     e = estimates.validation.estimates
     lines.append(
