@@ -177,6 +177,22 @@ SECTIONS: dict[str, list[Row]] = {
             for n, rows, slope in ((60, 1, 6.0), (400, 1, 6.0), (400, 1, 20.0), (120, 5, 6.0))
         ),
     ],
+    "Sign-flip test: its null is exchangeability": [
+        Row(
+            f"{what}: rejected at 5 %",
+            f"{n} topics",
+            wanted,
+            "the same; the null was called a mean of 0",
+            lambda trials, n=n, skewed=skewed: percent(  # type: ignore[misc]
+                sim.sign_flip_rejections(skewed, n, trials, SEED)
+            ),
+        )
+        for what, skewed, wanted in (
+            ("symmetric differences", False, "5 %"),
+            ("skewed differences of mean 0", True, "not held: not exchangeable"),
+        )
+        for n in (30, 120)
+    ],
 }
 
 

@@ -10,7 +10,7 @@ from scipy.stats import binom
 from scipy.stats import t as t_distribution
 
 from ragauge.estimate import Estimate, fit_threshold
-from ragauge.estimate.compare import mcnemar_p
+from ragauge.estimate.compare import mcnemar_p, sign_flip_p
 from ragauge.estimate.intervals import wilson_interval
 
 SHARES = np.arange(0.005, 0.9951, 0.005)
@@ -99,6 +99,17 @@ def hallucination_rejections(
     common, ease = rng.random(size) < shared, rng.random(size)
     first, second = (np.where(common, ease, rng.random(size)) < rate for rate in rates)
     return float(np.mean(mcnemar_p(first.astype(float) - second) < 0.05))
+
+
+def sign_flip_rejections(skewed: bool, n: int, trials: int, seed: int) -> float:
+    """How often the sign-flip test rejects at 5 % where the mean difference is 0.
+
+    Skewed: nine topics of ten lose 0.1 and one wins 0.9, so that the two systems are not exchangeable.
+    """
+    rng = np.random.default_rng(seed)
+    size = (n, trials)
+    differences = np.where(rng.random(size) < 0.1, 0.9, -0.1) if skewed else rng.normal(0, 0.3, size)
+    return float(np.mean(sign_flip_p(differences, seed) < 0.05))
 
 
 def useful_thresholds(n: int, slope: float, share: float, trials: int, seed: int) -> tuple[float, float]:

@@ -130,8 +130,11 @@ def _by_topic(frame: pd.DataFrame, group: str) -> dict[str, pd.DataFrame]:
 
 
 def sign_flip_p(differences: np.ndarray, seed: int = 0) -> np.ndarray:
-    """float64 [pairs]: two-sided p of mean difference 0, under random signs of the topics' differences.
+    """float64 [pairs]: two-sided p of exchangeable groups, under random signs of the topics' differences.
 
+    The null hypothesis is that a topic's two values may be swapped: its difference is as likely as the
+    opposite one, so that the differences are symmetric about 0. It is not that their mean is 0: differences
+    of mean 0 that are skewed are rejected too often on few topics (docs/method.md).
     `differences` is [topics, pairs], NaN where a pair lacks the topic. Exact over all 2^m sign patterns of a
     pair's m differences that are not 0 where these are at most 9,999; else from 9,999 random ones, the
     observed one counted among them (Phipson & Smyth 2010). NaN for a pair without topics, 1 where all
