@@ -142,7 +142,7 @@ def threshold_coverage(n: int, rows: int, slope: float, trials: int, seed: int) 
         luck = np.where(rng.random(n * rows) < 0.5, shared, own) if rows > 1 else own
         k = fit_threshold(score, luck < expit(slope * (score - 0.6)), "above", topics)
         inside += any(0.6 in part for part in k.not_rejected)
-        between += k.set_lo <= 0.6 <= k.set_hi
+        between += k.set_min <= 0.6 <= k.set_max
     return inside / trials, between / trials
 
 

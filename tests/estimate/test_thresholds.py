@@ -197,7 +197,7 @@ def test_thresholds_that_are_not_rejected_by_brute_force(pairs, side, seed):
         by_topic = np.bincount(codes, wrong(candidate) - wrong(t.value))
         kept = abs(by_topic.sum()) - 1 <= 1.959964 * np.sqrt((by_topic**2).sum())
         assert any(candidate in i for i in t.not_rejected) == kept, candidate
-    assert t.set_lo <= t.value <= t.set_hi
+    assert t.set_min <= t.value <= t.set_max
 
 
 def test_the_gain_by_hand():
@@ -265,13 +265,12 @@ def test_metrics_have_the_names_of_the_contract():
             "",
             "_lo",
             "_hi",
-            "_set_lo",
-            "_set_hi",
+            "_set_min",
+            "_set_max",
             "_accuracy",
             "_base_rate",
+            "_degenerate",
             "_gain",
-            "_gain_lo",
-            "_gain_hi",
             "_gain_lo",
             "_gain_hi",
         )

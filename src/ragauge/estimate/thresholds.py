@@ -67,12 +67,12 @@ class Threshold:
     gain: Estimate = _NO_GAIN
 
     @property
-    def set_lo(self) -> float:
+    def set_min(self) -> float:
         """The lower end of the thresholds that are not rejected; NaN where there are none."""
         return float(self.not_rejected[0].left) if self.not_rejected else _NAN
 
     @property
-    def set_hi(self) -> float:
+    def set_max(self) -> float:
         """The upper end of the thresholds that are not rejected; NaN where there are none."""
         return float(self.not_rejected[-1].right) if self.not_rejected else _NAN
 
@@ -93,8 +93,8 @@ class Thresholds:
     level: float
 
     def metrics(self) -> dict[str, float]:
-        """The metrics `threshold_h` and `threshold_k`, and of each `_lo`, `_hi` (stability), `_set_lo`,
-        `_set_hi`, `_accuracy`, `_base_rate`, `_gain`, `_gain_lo`, `_gain_hi`, `_degenerate` (0 or 1).
+        """The metrics `threshold_h` and `threshold_k`, and of each `_lo`, `_hi` (stability), `_set_min`,
+        `_set_max`, `_accuracy`, `_base_rate`, `_gain`, `_gain_lo`, `_gain_hi`, `_degenerate` (0 or 1).
         """
         return {
             name: value
@@ -103,8 +103,8 @@ class Thresholds:
                 (f"threshold_{letter}", t.value),
                 (f"threshold_{letter}_lo", t.lo),
                 (f"threshold_{letter}_hi", t.hi),
-                (f"threshold_{letter}_set_lo", t.set_lo),
-                (f"threshold_{letter}_set_hi", t.set_hi),
+                (f"threshold_{letter}_set_min", t.set_min),
+                (f"threshold_{letter}_set_max", t.set_max),
                 (f"threshold_{letter}_accuracy", t.accuracy),
                 (f"threshold_{letter}_base_rate", t.base_rate),
                 (f"threshold_{letter}_gain", t.gain.value),

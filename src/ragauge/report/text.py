@@ -48,8 +48,8 @@ def thresholds_text(estimates: metrics.Estimates) -> str:
         note = f"; degenerate: says “{t.degenerate}”" if t.degenerate else ""
         verdict = "useful" if t.useful else "not shown to be useful"
         lines.append(
-            f"{letter} = {t.value:.3f} ({says}; not rejected {t.set_lo:.3f}-{t.set_hi:.3f}; on unseen topics "
-            f"{100 * t.gain.value:+.1f} points over a constant guess, 95 % {100 * t.gain.lo:+.1f} to "
+            f"{letter} = {t.value:.3f} ({says}; not rejected {t.set_min:.3f}-{t.set_max:.3f}; on unseen "
+            f"topics {100 * t.gain.value:+.1f} points over a constant guess, 95 % {100 * t.gain.lo:+.1f} to "
             f"{100 * t.gain.hi:+.1f}: {verdict}{note})"
         )
     e = estimates.validation.estimates
