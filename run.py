@@ -5,7 +5,8 @@ import sys
 import hydra
 from omegaconf import DictConfig
 
-from ragauge import cli, config
+from ragauge.commands import main as cli
+from ragauge.experiment import config
 
 config.register()
 

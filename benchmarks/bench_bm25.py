@@ -20,7 +20,7 @@ import numpy as np
 import pandas as pd
 from timing import interleaved, print_header, print_row
 
-from ragauge.retrievers import BM25
+from ragauge.retrieval.retrievers import BM25
 
 DATA = Path(__file__).resolve().parents[1] / "../shared/data"
 TOP_K, RUNS = 10, 3

@@ -19,15 +19,15 @@ from typing import Any
 import pandas as pd
 from timing import against, interleaved, print_header, print_row
 
-from ragauge import onnx_backend
-from ragauge.chunkers import SemanticChunker
-from ragauge.chunkers._semantic import merge_sentences
-from ragauge.embedders import SentenceTransformerEmbedder
-from ragauge.models import model_path
-from ragauge.parts import Tools
-from ragauge.sentences import sentence_spans
+from ragauge.contract.protocols import Tools
+from ragauge.retrieval.chunkers import SemanticChunker
+from ragauge.retrieval.chunkers._semantic import merge_sentences
+from ragauge.retrieval.embedders import onnx as onnx_backend
+from ragauge.retrieval.embedders.sentence_transformers import SentenceTransformerEmbedder
 from ragauge.store import Store
-from ragauge.tokenizers import WordTokenizer
+from ragauge.texts.model_files import model_path
+from ragauge.texts.sentences import sentence_spans
+from ragauge.texts.tokenizers import WordTokenizer
 
 DATA = Path(__file__).resolve().parents[1] / "../shared/data"
 DOCUMENTS, RUNS = 2000, 3

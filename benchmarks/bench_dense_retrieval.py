@@ -17,8 +17,8 @@ import numpy as np
 import pandas as pd
 from timing import against
 
-from ragauge.parts import Tools
-from ragauge.retrievers import MMR, Sim
+from ragauge.contract.protocols import Tools
+from ragauge.retrieval.retrievers import MMR, Sim
 
 N_CHUNKS, N_TOPICS, DIMENSIONS = 20_000, 2_000, 384
 ASKED = 200  # topics that LangChain is asked for in each run

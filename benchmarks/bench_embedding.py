@@ -20,9 +20,9 @@ import numpy as np
 import pandas as pd
 from timing import against, interleaved, print_header, print_row
 
-from ragauge import onnx_backend
-from ragauge.embedders import BATCH_SIZES, SentenceTransformerEmbedder
-from ragauge.models import model_path
+from ragauge.retrieval.embedders import onnx as onnx_backend
+from ragauge.retrieval.embedders.sentence_transformers import BATCH_SIZES, SentenceTransformerEmbedder
+from ragauge.texts.model_files import model_path
 
 DATA = Path(__file__).resolve().parents[1] / "../shared/data"
 RUNS = 3

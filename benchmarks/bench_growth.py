@@ -23,17 +23,18 @@ from typing import Any, ClassVar
 import numpy as np
 import pandas as pd
 
-from ragauge.chunkers import SemanticChunker, TokenChunker
+from ragauge.answering.answers import NoLLM
+from ragauge.answering.judges import NoJudge
+from ragauge.contract.identity import runtime
+from ragauge.contract.protocols import Dataset
 from ragauge.datasets import CsvDataset
-from ragauge.embedders import SentenceTransformerEmbedder
-from ragauge.generate import NoLLM
-from ragauge.judges import NoJudge
+from ragauge.experiment.pipeline import Parts, Pipeline
 from ragauge.measures import Substring
-from ragauge.parts import Dataset, runtime
-from ragauge.pipeline import Parts, Pipeline
-from ragauge.retrievers import BM25, MMR, Sim
+from ragauge.retrieval.chunkers import SemanticChunker, TokenChunker
+from ragauge.retrieval.embedders.sentence_transformers import SentenceTransformerEmbedder
+from ragauge.retrieval.retrievers import BM25, MMR, Sim
 from ragauge.store import Store
-from ragauge.tokenizers import WordTokenizer
+from ragauge.texts.tokenizers import WordTokenizer
 
 DATA = Path(__file__).resolve().parents[2] / "shared" / "data"
 SIZES = (25_000, 100_000)

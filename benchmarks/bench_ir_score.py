@@ -21,9 +21,9 @@ import pandas as pd
 from rapidfuzz.distance import LCSseq
 from timing import against
 
-from ragauge.context import build_contexts
 from ragauge.measures import Subsequence, Substring, Words
-from ragauge.tokenizers import HuggingFaceTokenizer
+from ragauge.retrieval.contexts import build_contexts
+from ragauge.texts.tokenizers import HuggingFaceTokenizer
 
 DATA = Path(__file__).resolve().parents[1] / "../shared/data"
 GRID = range(100, 1100, 100)

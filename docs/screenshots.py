@@ -14,7 +14,8 @@ import time
 from pathlib import Path
 
 from browser import CHROMIUM, Browser
-from ragauge import track, views
+from ragauge import track
+from ragauge.track import views
 from servers import mlflow_server
 
 FIGURES = Path(__file__).parent / "figures"

@@ -18,9 +18,9 @@ from filelock import FileLock
 from hypothesis import settings
 
 from processes import TWO_BY_TWO, run_fresh
-from ragauge.parts import Tools
+from ragauge.contract.protocols import Tools
 from ragauge.store import Store
-from ragauge.tokenizers import WordTokenizer
+from ragauge.texts.tokenizers import WordTokenizer
 from servers import postgres_server
 from small_pipeline import SmallPipelines
 

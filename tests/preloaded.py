@@ -13,8 +13,9 @@ import importlib
 _MODULES = [
     "skops.io", "hydra.main", "mlflow.sklearn", "mlflow.store.tracking.sqlalchemy_store",
     "matplotlib.backends.backend_agg", "langchain_ollama", "langchain_openai", "ir_measures", "pyterrier",
-    "pyterrier_pisa", "faiss", "numba", "sentence_transformers", "onnxruntime", "ragauge.callbacks",
-    "ragauge.compare", "ragauge.job", "ragauge.pipeline", "ragauge.sweep", "processes",
+    "pyterrier_pisa", "faiss", "numba", "sentence_transformers", "onnxruntime", "ragauge.commands.callbacks",
+    "ragauge.compare", "ragauge.experiment.job", "ragauge.experiment.pipeline", "ragauge.experiment.sweeps",
+    "processes",
 ]  # fmt: skip
 for name in _MODULES:
     with contextlib.suppress(ImportError):

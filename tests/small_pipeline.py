@@ -9,16 +9,16 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from ragauge.chunkers import TokenChunker
+from ragauge.answering.answers import Extractive
+from ragauge.answering.judges import LexicalJudge
+from ragauge.contract.protocols import Embedder
 from ragauge.datasets import JsonlDataset
-from ragauge.generate import Extractive
-from ragauge.judges import LexicalJudge
+from ragauge.experiment.pipeline import Parts, Pipeline
 from ragauge.measures import Substring
-from ragauge.parts import Embedder
-from ragauge.pipeline import Parts, Pipeline
-from ragauge.retrievers import Sim
+from ragauge.retrieval.chunkers import TokenChunker
+from ragauge.retrieval.retrievers import Sim
 from ragauge.store import Store
-from ragauge.tokenizers import WordTokenizer
+from ragauge.texts.tokenizers import WordTokenizer
 
 Row = Mapping[str, Any]
 

@@ -21,11 +21,11 @@ from omegaconf import open_dict
 
 from processes import clean_environment, run
 from ragauge import compare as comparing
-from ragauge import config
+from ragauge.commands.compare import main
 from ragauge.compare import tables
-from ragauge.compare.__main__ import main
-from ragauge.errors import ConfigError, DataError
-from ragauge.job import JobFolder, execute
+from ragauge.contract.errors import ConfigError, DataError
+from ragauge.experiment import config
+from ragauge.experiment.job import JobFolder, execute
 from ragauge.track import Reader, Tracker
 
 # Making the jobs takes seconds.

@@ -8,8 +8,8 @@ import pandas as pd
 import pytest
 
 from ragauge import compare as comparing
+from ragauge.commands.compare import main
 from ragauge.compare import tables
-from ragauge.compare.__main__ import main
 from ragauge.compare.comparison import most_different
 
 

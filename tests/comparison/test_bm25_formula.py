@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from ragauge.retrievers import BM25
+from ragauge.retrieval.retrievers import BM25
 
 DATA = Path(__file__).resolve().parents[2] / "../shared/data"
 

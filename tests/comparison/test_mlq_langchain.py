@@ -4,8 +4,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from ragauge.parts import Reply, Tools
-from ragauge.retrievers import MLQ
+from ragauge.contract.protocols import Reply, Tools
+from ragauge.retrieval.retrievers import MLQ
 
 multi_query = pytest.importorskip("langchain_classic.retrievers.multi_query")
 community = pytest.importorskip("langchain_community.vectorstores")

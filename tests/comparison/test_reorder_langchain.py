@@ -2,7 +2,7 @@
 
 import pytest
 
-from ragauge.reorder import long_context_order
+from ragauge.retrieval.order import long_context_order
 
 transformers = pytest.importorskip("langchain_community.document_transformers")
 

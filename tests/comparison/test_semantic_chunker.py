@@ -8,11 +8,11 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
-from ragauge.chunkers import SemanticChunker
-from ragauge.chunkers._semantic import merge_sentences
+from ragauge.contract.protocols import Embedder, Tools
 from ragauge.datasets import HotpotQA, SampleDataset
-from ragauge.parts import Embedder, Tools
-from ragauge.sentences import sentence_spans
+from ragauge.retrieval.chunkers import SemanticChunker
+from ragauge.retrieval.chunkers._semantic import merge_sentences
+from ragauge.texts.sentences import sentence_spans
 
 DATA = Path(__file__).resolve().parents[2] / "../shared/data"
 

@@ -4,8 +4,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from ragauge.parts import Tools
-from ragauge.retrievers import MMR, Sim
+from ragauge.contract.protocols import Tools
+from ragauge.retrieval.retrievers import MMR, Sim
 
 community = pytest.importorskip("langchain_community.vectorstores")
 

@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from ragauge import frames
+from ragauge.contract import frames
+from ragauge.contract.errors import ConfigError, DataError
 from ragauge.datasets import HotpotQA
-from ragauge.errors import ConfigError, DataError
 
 DATA = Path(__file__).resolve().parents[2] / "../shared/data"
 

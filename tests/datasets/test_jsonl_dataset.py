@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
-from ragauge import frames
+from ragauge.contract import frames
+from ragauge.contract.errors import ConfigError, DataError
+from ragauge.contract.identity import identity
 from ragauge.datasets import JsonlDataset
-from ragauge.errors import ConfigError, DataError
-from ragauge.parts import identity
 
 DOCS = [
     {"docno": "rhine", "title": "Rhine", "text": "The Rhine rises in Switzerland. It ends in the North Sea."},

@@ -1,8 +1,8 @@
 from __future__ import annotations
 
-from ragauge import frames
+from ragauge.contract import frames
 from ragauge.datasets import SampleDataset
-from ragauge.sentences import sentence_spans
+from ragauge.texts.sentences import sentence_spans
 
 
 def test_sample_has_the_promised_shape() -> None:

@@ -7,7 +7,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from ragauge.errors import DataError
+from ragauge.contract.errors import DataError
 from ragauge.estimate import bounded_mean, compare_pairs, judge_agreement, leaderboard, ppi_shares
 from ragauge.estimate.compare import mcnemar_p, sign_flip_p
 from ragauge.estimate.intervals import paired_share_interval, wilson_interval

@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from ragauge.errors import DataError
+from ragauge.contract.errors import DataError
 from ragauge.estimate import bootstrap_mean, bounded_mean, topic_bootstrap
 from ragauge.estimate.intervals import (
     bootstrap_means,

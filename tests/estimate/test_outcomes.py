@@ -4,7 +4,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from ragauge.errors import DataError
+from ragauge.contract.errors import DataError
 from ragauge.estimate import class_shares
 from ragauge.estimate.outcomes import check_outcomes, class_indicators, topic_codes
 

@@ -8,8 +8,15 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from ragauge.errors import ConfigError, DataError
-from ragauge.estimate import bootstrap_mean, choose_topics, class_shares, cross_fit, fit_predictor, ppi_shares
+from ragauge.contract.errors import ConfigError, DataError
+from ragauge.estimate import (
+    bootstrap_mean,
+    choose_topics,
+    class_shares,
+    cross_fit,
+    fit_predictor,
+    ppi_shares,
+)
 from ragauge.estimate.ppi import SHARES, _allocate
 
 PROBABILITIES = [f"p{c}" for c in range(1, 6)]

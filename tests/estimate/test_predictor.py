@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ragauge.errors import DataError
+from ragauge.contract.errors import DataError
 from ragauge.estimate import cross_validate, fit_predictor, reliability_curve
 
 PROBABILITIES = ["p1", "p2", "p3", "p4", "p5"]

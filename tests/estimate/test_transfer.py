@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from ragauge.errors import DataError
+from ragauge.contract.errors import DataError
 from ragauge.estimate import fit_predictor, leave_one_out
 from ragauge.estimate.transfer import _kendall_tau
 

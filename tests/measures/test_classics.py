@@ -8,7 +8,7 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
-from ragauge.errors import ConfigError, DataError
+from ragauge.contract.errors import ConfigError, DataError
 from ragauge.measures import classics, document_run, qrels_of, write_qrels, write_trec_run
 
 RUN = pd.DataFrame(

@@ -8,11 +8,11 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from ragauge import frames
-from ragauge.context import build_contexts, contexts_at
-from ragauge.errors import DataError
+from ragauge.contract import frames
+from ragauge.contract.errors import DataError
 from ragauge.measures import Subsequence, Substring, Words, mean_over_parts, part_scores, score_frame
-from ragauge.tokenizers import WordTokenizer
+from ragauge.retrieval.contexts import build_contexts, contexts_at
+from ragauge.texts.tokenizers import WordTokenizer
 
 CHUNKS = pd.DataFrame(
     {"docno": ["a%p0", "a%p1", "b%p0"], "text": ["the cat sat", "on the mat.", "A dog"]}

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ragauge.errors import ConfigError, DataError
+from ragauge.contract.errors import ConfigError, DataError
 from ragauge.measures import Subsequence
 
 ANY_TEXT = st.text(st.characters(), max_size=30)

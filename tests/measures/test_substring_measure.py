@@ -11,10 +11,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ragauge.errors import ConfigError, DataError
+from ragauge.contract.errors import ConfigError, DataError
+from ragauge.contract.identity import identity
+from ragauge.contract.protocols import Measure
 from ragauge.measures import Substring
 from ragauge.measures._batches import kernels
-from ragauge.parts import Measure, identity
 
 ANY_TEXT = st.text(st.characters(), max_size=30)  # surrogates and all
 FEW_LETTERS = st.text(st.sampled_from("ab \n\u00a0é\U0001f600"), max_size=60)

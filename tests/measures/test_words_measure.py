@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ragauge.errors import ConfigError, DataError
+from ragauge.contract.errors import ConfigError, DataError
 from ragauge.measures import Words
 from ragauge.measures.words import _folds
 

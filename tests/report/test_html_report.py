@@ -14,10 +14,11 @@ import pandas as pd
 import pytest
 
 from browser import CHROMIUM, Browser
-from ragauge import report, sweep
-from ragauge.errors import DataError
-from ragauge.report import _runs
-from ragauge.report.__main__ import main
+from ragauge import report
+from ragauge.commands.report import main
+from ragauge.contract.errors import DataError
+from ragauge.experiment import logged as _runs
+from ragauge.experiment import sweeps as sweep
 from ragauge.report.topics import longest_match, match_evidence
 from ragauge.store import Key, Store
 

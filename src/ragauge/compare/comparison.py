@@ -10,12 +10,12 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from ragauge.config import GROUPS
-from ragauge.errors import ConfigError, DataError
+from ragauge.contract.errors import ConfigError, DataError
+from ragauge.contract.frames import HALLUCINATIONS
+from ragauge.contract.groups import GROUPS
+from ragauge.contract.progress import progress
+from ragauge.contract.records import RECORD_FILE
 from ragauge.estimate import compare_pairs
-from ragauge.frames import HALLUCINATIONS
-from ragauge.job import RECORD_FILE
-from ragauge.progress import progress
 from ragauge.track import LoggedRun, Reader, recorded_uri, tracking_uri
 
 MEASURES = ("ir_score", "correct", "hallucination")  # those of compare_pairs
@@ -396,7 +396,10 @@ def _outcomes(runs: Sequence[LoggedRun], readers: Mapping[str, Reader]) -> pd.Da
             try:
                 table = readers[run.run_id].table(run.run_id, _TABLE)
             except DataError as error:
-                pooling = "; judge.mode=batch writes it once the sweep is pooled (python -m ragauge.sweep)"
+                pooling = (
+                    "; judge.mode=batch writes it once the sweep is pooled "
+                    "(python -m ragauge.experiment.sweeps)"
+                )
                 raise DataError(f"{error}{pooling if 'sweep_id' in run.tags else ''}") from error
             absent = sorted({"qid", "query", "ir_score", "label", "answer"} - set(table))
             if absent:

@@ -14,9 +14,9 @@ from typing import Any
 import pandas as pd
 
 from ragauge.compare.comparison import Comparison, most_different
-from ragauge.config import GROUPS
-from ragauge.errors import ConfigError
-from ragauge.pipeline import CLASSICS
+from ragauge.contract.errors import ConfigError
+from ragauge.contract.groups import GROUPS
+from ragauge.measures.rankings import CLASSICS
 
 ALPHA = 0.05
 _NOTHING = "–"

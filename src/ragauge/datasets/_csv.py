@@ -10,9 +10,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import ClassVar
 
+from ragauge.contract.errors import ConfigError, DataError
+from ragauge.contract.identity import runtime
+from ragauge.contract.protocols import Dataset
 from ragauge.datasets._gather import BadRow, FileSource, Gatherer, existing_file, string
-from ragauge.errors import ConfigError, DataError
-from ragauge.parts import Dataset, runtime
 
 _OPTIONAL_TITLE = "title"
 _FIELD_LIMIT = 2**31 - 1  # characters; csv stops at 131,072 of its own accord

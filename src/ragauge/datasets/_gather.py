@@ -14,8 +14,9 @@ from typing import Any
 
 import pandas as pd
 
-from ragauge.errors import ConfigError, DataError
-from ragauge.parts import Dataset, runtime
+from ragauge.contract.errors import ConfigError, DataError
+from ragauge.contract.identity import runtime
+from ragauge.contract.protocols import Dataset
 
 PASSAGE_MARK = "%p"  # PyTerrier's passage convention: what follows it in a docno numbers a chunk
 _EXTRA = ("type", "level")  # columns of topics where the source has them

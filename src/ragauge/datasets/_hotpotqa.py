@@ -9,6 +9,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar
 
+from ragauge.contract.errors import DataError
+from ragauge.contract.identity import runtime
+from ragauge.contract.protocols import Dataset
 from ragauge.datasets._gather import (
     PASSAGE_MARK,
     BadRow,
@@ -19,8 +22,6 @@ from ragauge.datasets._gather import (
     string,
     valid_string,
 )
-from ragauge.errors import DataError
-from ragauge.parts import Dataset, runtime
 
 
 @dataclass(frozen=True)

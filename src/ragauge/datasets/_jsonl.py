@@ -8,6 +8,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar
 
+from ragauge.contract.identity import runtime
+from ragauge.contract.protocols import Dataset
 from ragauge.datasets._gather import (
     BadRow,
     FileSource,
@@ -17,7 +19,6 @@ from ragauge.datasets._gather import (
     string,
     valid_string,
 )
-from ragauge.parts import Dataset, runtime
 
 _SAMPLE = Path(__file__).parent / "sample"
 

@@ -9,7 +9,8 @@ from itertools import combinations
 import numpy as np
 import pandas as pd
 
-from ragauge.errors import DataError
+from ragauge.contract.errors import DataError
+from ragauge.contract.frames import HALLUCINATIONS
 from ragauge.estimate.intervals import (
     LEVEL,
     Estimate,
@@ -30,7 +31,6 @@ from ragauge.estimate.outcomes import (
     topic_codes,
 )
 from ragauge.estimate.ppi import ppi_shares
-from ragauge.frames import HALLUCINATIONS
 
 _RANKED = {"ir_score": "ir_score", "correct": "correct_share", "hallucination": "hallucination_share"}
 _SIGN_FLIPS = 9999

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 import numpy as np
 import pandas as pd
 
-from ragauge.errors import DataError
+from ragauge.contract.errors import DataError
 from ragauge.estimate.outcomes import topic_codes
 
 LEVEL = 0.95

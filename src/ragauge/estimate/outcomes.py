@@ -13,8 +13,8 @@ from collections.abc import Sequence
 import numpy as np
 import pandas as pd
 
-from ragauge.errors import DataError
-from ragauge.frames import HALLUCINATIONS, JUDGE_CLASSES
+from ragauge.contract.errors import DataError
+from ragauge.contract.frames import HALLUCINATIONS, JUDGE_CLASSES
 
 CLASSES = np.array(list(JUDGE_CLASSES))
 LACK, RIGHT = 1, 5

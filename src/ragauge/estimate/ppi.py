@@ -17,17 +17,11 @@ from typing import Literal
 import numpy as np
 import pandas as pd
 
-from ragauge.errors import ConfigError, DataError
+from ragauge.contract.errors import ConfigError, DataError
+from ragauge.contract.frames import HALLUCINATIONS
 from ragauge.estimate.intervals import LEVEL
-from ragauge.estimate.outcomes import (
-    CLASSES,
-    check_outcomes,
-    class_indicators,
-    labels_of,
-    topic_codes,
-)
+from ragauge.estimate.outcomes import CLASSES, check_outcomes, class_indicators, labels_of, topic_codes
 from ragauge.estimate.predictor import PROBABILITY_COLUMNS, fit_predictor
-from ragauge.frames import HALLUCINATIONS
 
 SHARES = (
     *(f"judge_share_{c}" for c in CLASSES),

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from ragauge.errors import DataError
+from ragauge.contract.errors import DataError
 from ragauge.estimate.intervals import LEVEL, Estimate, percentile_interval, topic_weights
 from ragauge.estimate.outcomes import (
     CLASSES,

@@ -16,7 +16,7 @@ from typing import Literal
 import numpy as np
 import pandas as pd
 
-from ragauge.errors import DataError
+from ragauge.contract.errors import DataError
 from ragauge.estimate.intervals import (
     LEVEL,
     Estimate,

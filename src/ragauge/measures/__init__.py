@@ -1,6 +1,6 @@
 """Contexts and evidence to scores: the IR score and its kernels; ir-measures for the classics."""
 
-from ragauge.measures.classics import classics
+from ragauge.measures.rankings import classics
 from ragauge.measures.scores import mean_over_parts, part_scores, score_frame
 from ragauge.measures.subsequence import Subsequence
 from ragauge.measures.substring import Substring

@@ -12,9 +12,9 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from ragauge.errors import ConfigError, DataError
-from ragauge.parts import runtime
-from ragauge.progress import progress
+from ragauge.contract.errors import ConfigError, DataError
+from ragauge.contract.identity import runtime
+from ragauge.contract.progress import progress
 
 NO_SYMBOL = 0xFFFFFFFF  # stands in no evidence: no code point, and more words than memory holds
 # Large enough that threads seldom wait for the interpreter's lock, small enough that the allocator keeps the

@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pandas as pd
 
-from ragauge import frames
-from ragauge.errors import DataError
-from ragauge.parts import Measure
+from ragauge.contract import frames
+from ragauge.contract.errors import DataError
+from ragauge.contract.protocols import Measure
 
 
 def part_scores(

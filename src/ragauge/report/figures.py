@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 
-from ragauge.frames import JUDGE_CLASSES
+from ragauge.contract.frames import JUDGE_CLASSES
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

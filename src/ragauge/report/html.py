@@ -16,9 +16,9 @@ from typing import TYPE_CHECKING, Any
 import pandas as pd
 
 from ragauge import __version__
-from ragauge.config import GROUPS
+from ragauge.contract.groups import GROUPS
+from ragauge.contract.redact import redact
 from ragauge.estimate import HEADLINE_SHARES
-from ragauge.redact import redact
 from ragauge.report.figures import svg
 from ragauge.report.topics import Topic, class_name
 
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
     from ragauge.estimate import Agreement, Transfer
-    from ragauge.metrics import Estimates
+    from ragauge.estimate.summary import Estimates
 
 _LIBRARIES = ("numpy", "pandas", "scipy", "scikit-learn", "statsmodels", "mlflow", "torch", "matplotlib")
 _CALLS = ("llm_calls", "llm_calls_cached", "prompt_tokens", "completion_tokens", "cost_usd")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pandas as pd
 
-from ragauge import metrics
+from ragauge.estimate import summary
 
 
 def leaderboard_text(board: pd.DataFrame, n_tokens: int, judged: bool) -> str:
@@ -38,7 +38,7 @@ def leaderboard_text(board: pd.DataFrame, n_tokens: int, judged: bool) -> str:
     )
 
 
-def thresholds_text(estimates: metrics.Estimates) -> str:
+def thresholds_text(estimates: summary.Estimates) -> str:
     """h, k and the predictor in three lines, each beside what a constant guess reaches on unseen topics."""
     lines = []
     for letter, says, t in (

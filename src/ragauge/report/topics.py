@@ -11,9 +11,9 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from ragauge.context import contexts_at
-from ragauge.errors import DataError
-from ragauge.frames import JUDGE_CLASSES
+from ragauge.contract.errors import DataError
+from ragauge.contract.frames import JUDGE_CLASSES
+from ragauge.retrieval.contexts import contexts_at
 
 HIGH_BUT_WRONG, LOW_BUT_RIGHT = "high score, but wrong", "low score, but right"
 HALF = 0.5  # of the evidence: what parts a high score from a low one

@@ -9,8 +9,8 @@ from typing import Any
 import pandas as pd
 import pyarrow as pa
 
-from ragauge import frames
-from ragauge.errors import DataError
+from ragauge.contract import frames
+from ragauge.contract.errors import DataError
 from ragauge.store._entries import Key, file_sha256
 from ragauge.store._listing import Item
 

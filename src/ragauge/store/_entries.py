@@ -28,8 +28,8 @@ from typing import Any
 import pandas as pd
 from filelock import FileLock
 
-from ragauge import frames
-from ragauge.errors import ConfigError, DataError
+from ragauge.contract import frames
+from ragauge.contract.errors import ConfigError, DataError
 
 log = logging.getLogger(__name__)
 
@@ -136,7 +136,7 @@ class Store:
     def get_frames(self, key: Key, make: Callable[[], Mapping[str, pd.DataFrame]]) -> Entry:
         """Like `get`, for a stage whose output is frames: each is checked and written as Parquet.
 
-        The frames' names are schema names of `ragauge.frames` where they have a schema.
+        The frames' names are schema names of `ragauge.contract.frames` where they have a schema.
         """
 
         def write(folder: Path) -> None:

@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any
 
 from filelock import FileLock
 
-from ragauge.errors import ConfigError, TrackingError
-from ragauge.redact import redact
+from ragauge.contract.errors import ConfigError, TrackingError
+from ragauge.contract.redact import redact
 
 if TYPE_CHECKING:
     from mlflow import MlflowClient

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any
 
 import pandas as pd
 
-from ragauge import provenance
-from ragauge.errors import ConfigError
+from ragauge.contract.errors import ConfigError
+from ragauge.track import provenance
 from ragauge.track._connection import connect, quiet
 
 if TYPE_CHECKING:
@@ -31,7 +31,7 @@ _NAME = "predictor"
 def save_predictor(folder: Path, model: Any, example: pd.DataFrame, settings: Mapping[str, Any]) -> None:
     """Writes a fitted scikit-learn estimator as the files of an MLflow model with a signature.
 
-    `settings` say what its scores mean (`ragauge.prediction.settings_of`).
+    `settings` say what its scores mean (`ragauge.estimate.prediction.settings_of`).
     """
     import mlflow
     import sklearn

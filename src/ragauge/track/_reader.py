@@ -15,9 +15,9 @@ from typing import TYPE_CHECKING
 
 import pandas as pd
 
-from ragauge import provenance
-from ragauge.errors import ConfigError, DataError
-from ragauge.redact import redact
+from ragauge.contract.errors import ConfigError, DataError
+from ragauge.contract.redact import redact
+from ragauge.track import provenance
 from ragauge.track._connection import connect, local_database, pages, quiet, reachable, with_tags
 
 if TYPE_CHECKING:

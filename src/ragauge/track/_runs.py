@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 import pandas as pd
 
-from ragauge import provenance
+from ragauge.track import provenance
 from ragauge.track._connection import client_of, is_silence, quiet, reachable, reason, with_tags
 from ragauge.track._models import log_predictor
 
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from mlflow import MlflowClient
     from mlflow.entities import Metric
 
-    from ragauge.views import View
+    from ragauge.track.views import View
 
 log = logging.getLogger(__name__)
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import pandas as pd
 import pyterrier as pt
 
-from ragauge.retrievers import BM25
+from ragauge.retrieval.retrievers import BM25
 
 _WORD = re.compile(r"\w+")
 

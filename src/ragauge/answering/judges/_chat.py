@@ -1,0 +1,337 @@
+"""A chat model as judge: one answer a request with a reason, or all candidates of a topic in one request."""
+
+from __future__ import annotations
+
+import hashlib
+import itertools
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar, Literal
+
+import numpy as np
+import pandas as pd
+
+from ragauge.answering.judges._frame import NO_ANSWER, Truth, Verdict, truths, verdict_frame
+from ragauge.answering.judges._parse import parse_scores, parse_verdict
+from ragauge.contract.errors import ConfigError, DataError
+from ragauge.contract.frames import JUDGE_CLASSES
+from ragauge.contract.identity import runtime
+from ragauge.contract.protocols import Reply, Tools
+from ragauge.llms.chat import CUT, ChatLLM
+from ragauge.llms.prompts import fill, load_prompt
+
+_PLACEHOLDERS = {
+    "single": ("question", "reference", "evidence", "answer"),
+    "batch": ("question", "reference", "evidence", "answers", "count"),
+}
+# What a judge's reply in mode single must be, for servers that can be held to it.
+VERDICT_SCHEMA: Mapping[str, Any] = {
+    "type": "object",
+    "properties": {"label": {"type": "integer", "enum": list(JUDGE_CLASSES)}, "reason": {"type": "string"}},
+    "required": ["label", "reason"],
+    "additionalProperties": False,
+}
+_OPTIONS: Mapping[str, Mapping[str, Any]] = {
+    "none": {},
+    "format": {"format": VERDICT_SCHEMA},
+    "response_format": {
+        "response_format": {
+            "type": "json_schema",
+            "json_schema": {"name": "verdict", "strict": True, "schema": VERDICT_SCHEMA},
+        }
+    },
+}
+_EXPECTED_ANSWER = "x" * 120  # stands for an answer that is not there yet, in estimates
+
+
+@dataclass(frozen=True)
+class ChatJudge(ChatLLM):
+    """Classes from a chat model that is given question, reference answer and evidence.
+
+    mode: `single` asks for one answer a request, a JSON object with class and reason; `batch` for all
+        candidates of a topic in one request, classes separated by commas. Equal answers to a topic are one
+        candidate.
+    schema: how the server takes a JSON schema for the reply in mode single: `response_format` (OpenAI),
+        `format` (Ollama), or `none`, where only the prompt asks for it. The parser is as strict in any case.
+    max_candidates: answers per request in mode batch; more are asked for in several requests.
+    repeat: how many topics are judged a second time, in another order of the candidates in mode batch, to
+        measure how stable the labels are (`judge_again`).
+    prompt: a text, or the name of a .txt file; null for the shipped one of the mode.
+
+    A reply that cannot be read exactly, or that was cut at the token limit, is asked for once more; then its
+    verdicts are missing, with status `unreadable` and the raw reply.
+    """
+
+    kind: ClassVar[str] = "chat"
+    uses: ClassVar[frozenset[str]] = frozenset()
+
+    mode: Literal["single", "batch"] = "single"
+    schema: Literal["none", "format", "response_format"] = "none"
+    max_candidates: int = 20
+    repeat: int = runtime(0)
+    prompt: str | None = None
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.mode not in _PLACEHOLDERS:
+            raise ConfigError(f"judge.mode: {self.mode!r} is not one of {', '.join(_PLACEHOLDERS)}")
+        if self.schema not in _OPTIONS:
+            raise ConfigError(f"judge.schema: {self.schema!r} is not one of {', '.join(_OPTIONS)}")
+        for name, least in (("max_candidates", 1), ("repeat", 0)):
+            value = getattr(self, name)
+            if not isinstance(value, int) or value < least:
+                raise ConfigError(f"judge.{name}: {value!r} is not an integer of at least {least}")
+        prompt = load_prompt(self.prompt, f"judge_{self.mode}.txt", _PLACEHOLDERS[self.mode])
+        object.__setattr__(self, "prompt", prompt)  # the text is part of the identity
+
+    def identity(self) -> dict[str, Any]:
+        """The model, the prompt and the way of asking."""
+        own: dict[str, Any] = {"mode": self.mode, "prompt": self.prompt}
+        own |= {"schema": self.schema} if self.mode == "single" else {"max_candidates": self.max_candidates}
+        return {**super().identity(), **own}
+
+    def judge(
+        self, topics: pd.DataFrame, evidence: pd.DataFrame, answers: pd.DataFrame, tools: Tools
+    ) -> pd.DataFrame:
+        """Frame `verdicts` with `reason` (mode single), `error`, and `request`, the call a verdict is from.
+
+        In mode batch the candidates of a topic are its rows in `answers`. No answer, no call.
+        """
+        candidates = pd.DataFrame(
+            {
+                "qid": answers["qid"].to_numpy(),
+                "candidate": answers["n_tokens"].astype(str).to_numpy(),
+                "answer": answers["answer"].to_numpy(),
+            }
+        )
+        verdicts = self.judge_candidates(topics, evidence, candidates, tools)
+        return verdicts.assign(n_tokens=answers["n_tokens"].to_numpy()).drop(columns="candidate")
+
+    def judge_candidates(
+        self,
+        topics: pd.DataFrame,
+        evidence: pd.DataFrame,
+        candidates: pd.DataFrame,
+        tools: Tools,
+        *,
+        again: bool = False,
+    ) -> pd.DataFrame:
+        """One verdict a row of `candidates` [qid, candidate, answer], in its order: the jobs of a sweep, say.
+
+        Columns: qid, candidate, label, status, raw, reason, error, request, tokens, cost, seconds, cached;
+        the tokens, cost and seconds of a request are divided among its candidates. The order of a topic's
+        candidates starts at a place that its qid decides; `again` asks once more, from another place.
+        DataError where a (qid, candidate) occurs twice.
+        """
+        if candidates.duplicated(["qid", "candidate"]).any():
+            row = candidates[candidates.duplicated(["qid", "candidate"])].iloc[0]
+            raise DataError(
+                f"candidates frame: qid {row['qid']!r}, candidate {row['candidate']!r} occurs twice"
+            )
+        known = truths(topics, evidence, candidates["qid"])
+        salt = "again" if again else ""
+        requests = self._requests(candidates, again)
+        prompts = [self._prompt(known[qid], answers) for qid, answers in requests]
+        verdict_of: dict[tuple[str, str], Verdict] = {}
+        asked = self._verdicts(prompts, [len(answers) for _, answers in requests], tools, salt)
+        for (qid, answers), prompt, verdicts in zip(requests, prompts, asked, strict=True):
+            # A digest of what was asked: equal in every job that shares the request.
+            name = hashlib.sha256(f"{salt}\x1f{prompt}".encode("utf-8", "replace")).hexdigest()[:16]
+            for answer, verdict in zip(answers, verdicts, strict=True):
+                verdict_of[qid, answer] = replace(verdict, request=name)
+        return verdict_frame(candidates[["qid", "candidate"]], _spread(candidates, verdict_of))
+
+    def judge_again(
+        self,
+        topics: pd.DataFrame,
+        evidence: pd.DataFrame,
+        candidates: pd.DataFrame,
+        verdicts: pd.DataFrame,
+        tools: Tools,
+        seed: int = 0,
+    ) -> dict[str, float]:
+        """How stable the labels are: `repeat` topics, drawn by `seed`, are judged a second time.
+
+        `verdicts` are those of `judge_candidates` on the same candidates. Returns judge_repeat_pairs (pairs
+        of labels, both there), judge_position_flip_share (the share of them that differ; the order of the
+        candidates differs in mode batch, only the call in mode single) and judge_repeat_kappa (Cohen's kappa,
+        nominal; left out where it is undefined). Empty where there is nothing to repeat.
+        """
+        answered = candidates[candidates["answer"].notna()]
+        # One candidate cannot change its place.
+        least = 2 if self.mode == "batch" else 1
+        counts = answered.groupby("qid")["answer"].nunique()
+        able = np.sort(counts.index[counts >= least].to_numpy(dtype=object))
+        if self.repeat == 0 or len(able) == 0:
+            return {}
+        drawn = np.random.default_rng(seed).choice(able, min(self.repeat, len(able)), replace=False)
+        sample = answered[answered["qid"].isin(drawn)].drop_duplicates(["qid", "answer"])
+        second = self.judge_candidates(topics, evidence, sample, tools, again=True)
+        keys = ["qid", "candidate"]
+        both = verdicts[[*keys, "label"]].merge(second[[*keys, "label"]], on=keys, validate="one_to_one")
+        both = both.dropna(subset=["label_x", "label_y"]).astype({"label_x": int, "label_y": int})
+        return label_stability(both["label_x"].to_numpy(), both["label_y"].to_numpy())
+
+    def estimate_judging(
+        self,
+        topics: pd.DataFrame,
+        evidence: pd.DataFrame,
+        candidates: pd.DataFrame,
+        tools: Tools,
+        seen: set[str] | None = None,
+    ) -> dict[str, float]:
+        """What judging would need, as ChatLLM.estimate; an answer that is not there counts as 30 tokens."""
+        known = truths(topics, evidence, candidates["qid"])
+        # Told apart, since unknown answers of several candidates will rarely be equal.
+        stand_in = _EXPECTED_ANSWER + candidates["candidate"].astype(str)
+        answers = candidates["answer"].where(candidates["answer"].notna(), stand_in)
+        requests = self._requests(candidates.assign(answer=answers), again=False)
+        prompts = [self._prompt(known[qid], answers) for qid, answers in requests]
+        tokens = None
+        if self.mode == "batch" and requests:
+            tokens = 2 * -(-sum(len(shown) for _, shown in requests) // len(requests))  # a class, a comma
+        return self.estimate(prompts, tools.store, options=self._options(), expected_tokens=tokens, seen=seen)
+
+    def _requests(self, candidates: pd.DataFrame, again: bool) -> list[tuple[str, list[str]]]:
+        """What is asked for at once: (qid, distinct answers), in the order in which they are shown."""
+        answered = candidates[candidates["answer"].notna()].drop_duplicates(["qid", "answer"])
+        size = self.max_candidates if self.mode == "batch" else 1
+        requests = []
+        for qid, answers in answered.groupby("qid", sort=False)["answer"]:
+            texts = answers.tolist()
+            n_requests = -(-len(texts) // size)
+            edges = [len(texts) * i // n_requests for i in range(n_requests + 1)]
+            requests += [
+                (str(qid), _rotated(texts[start:end], str(qid), again))
+                for start, end in itertools.pairwise(edges)
+            ]
+        return requests
+
+    def _prompt(self, truth: Truth, answers: Sequence[str]) -> str:
+        shared = {
+            "question": _line(truth.query),
+            "reference": _line(truth.reference),
+            "evidence": "\n".join(f"- {_line(part)}" for part in truth.evidence),
+        }
+        if self.mode == "single":
+            return fill(str(self.prompt), **shared, answer=_line(answers[0]))
+        numbered = "\n".join(f"{i}. {_line(answer)}" for i, answer in enumerate(answers, 1))
+        return fill(str(self.prompt), **shared, answers=numbered, count=str(len(answers)))
+
+    def _options(self) -> Mapping[str, Any]:
+        return _OPTIONS[self.schema] if self.mode == "single" else {}
+
+    def _verdicts(
+        self, prompts: Sequence[str], sizes: Sequence[int], tools: Tools, salt: str
+    ) -> list[list[Verdict]]:
+        """The verdicts of every request, one per answer; what cannot be read is asked for once more."""
+        options = self._options()
+        replies = self.ask(prompts, tools.store, "verdicts", salt=salt, options=options)
+        read = [self._read(reply, n) for reply, n in zip(replies, sizes, strict=True)]
+        unread = [i for i, reply in enumerate(replies) if reply.text is not None and read[i] is None]
+        second = self.ask(
+            [prompts[i] for i in unread],
+            tools.store,
+            "verdicts asked for once more",
+            salt=f"{salt} once more".strip(),
+            options=options,
+        )
+        for i, reply in zip(unread, second, strict=True):
+            read[i] = self._read(reply, sizes[i])
+            replies[i] = _together(replies[i], reply)
+        return [_divided(*row) for row in zip(replies, read, sizes, strict=True)]
+
+    def _read(self, reply: Reply, n: int) -> list[tuple[int, str | None]] | None:
+        """Class and reason of each of the n answers; None if there is no reply, or none that can be read."""
+        if reply.text is None or reply.error == CUT:
+            return None
+        if self.mode == "batch":
+            scores = parse_scores(reply.text, n)
+            return None if scores is None else [(score, None) for score in scores]
+        verdict = parse_verdict(reply.text)
+        return None if verdict is None else [verdict]
+
+
+def _line(text: str) -> str:
+    """The text on one line, so that an answer cannot pass for the next one."""
+    return " ".join(text.split())
+
+
+def _rotated(answers: list[str], qid: str, again: bool) -> list[str]:
+    """The answers from a place that the qid decides; `again` moves it by half of them."""
+    shift = int(hashlib.sha256(qid.encode()).hexdigest()[:8], 16) + (len(answers) // 2 if again else 0)
+    shift %= len(answers)
+    return answers[shift:] + answers[:shift]
+
+
+def _together(first: Reply, second: Reply) -> Reply:
+    """The second reply, or the first where none came, with the tokens, cost and time of both."""
+    return replace(
+        second,
+        text=first.text if second.text is None else second.text,
+        prompt_tokens=first.prompt_tokens + second.prompt_tokens,
+        completion_tokens=first.completion_tokens + second.completion_tokens,
+        cost_usd=first.cost_usd + second.cost_usd,
+        seconds=first.seconds + second.seconds,
+        cached=first.cached and second.cached,
+    )
+
+
+def _divided(reply: Reply, read: list[tuple[int, str | None]] | None, n: int) -> list[Verdict]:
+    """One verdict per answer of a request, with its part of the tokens, cost and time."""
+    status = "ok" if read is not None else "missing" if reply.text is None else "unreadable"
+    error = None
+    if read is None:
+        error = reply.error or f"not the {n} verdict(s) that were asked for"
+    labels: Sequence[tuple[int | None, str | None]] = read if read is not None else [(None, None)] * n
+    return [
+        Verdict(
+            label=label,
+            status=status,
+            raw=reply.text,
+            reason=reason,
+            error=error,
+            prompt_tokens=(reply.prompt_tokens + i) // n,  # adds up to all of them
+            completion_tokens=(reply.completion_tokens + i) // n,
+            cost_usd=reply.cost_usd / n,
+            seconds=reply.seconds / n,
+            cached=reply.cached,
+        )
+        for i, (label, reason) in enumerate(labels)
+    ]
+
+
+def _spread(candidates: pd.DataFrame, verdict_of: Mapping[tuple[str, str], Verdict]) -> list[Verdict]:
+    """A verdict for every row; of equal answers to a topic the first has the cost, the others are cached."""
+    paid: set[tuple[str, str]] = set()
+    verdicts = []
+    for qid, answer in zip(candidates["qid"], candidates["answer"], strict=True):
+        if pd.isna(answer):
+            verdicts.append(Verdict(None, NO_ANSWER))
+            continue
+        verdict = verdict_of[qid, answer]
+        if (qid, answer) in paid:
+            verdict = replace(verdict, cost_usd=0.0, seconds=0.0, cached=True)
+        paid.add((qid, answer))
+        verdicts.append(verdict)
+    return verdicts
+
+
+def label_stability(first: np.ndarray, second: np.ndarray) -> dict[str, float]:
+    """How far two labellings of the same answers agree: judge_repeat_pairs, judge_position_flip_share, kappa.
+
+    judge_repeat_kappa is Cohen's kappa of nominal classes; left out where it is undefined (both labellings
+    use one class only). Empty where there is no pair.
+    """
+    if len(first) == 0:
+        return {}
+    from sklearn.metrics import cohen_kappa_score
+
+    stability = {
+        "judge_repeat_pairs": float(len(first)),
+        "judge_position_flip_share": float(np.mean(first != second)),
+    }
+    if len(np.union1d(first, second)) > 1:
+        kappa = cohen_kappa_score(first, second, labels=list(JUDGE_CLASSES))
+        stability["judge_repeat_kappa"] = float(kappa)
+    return stability

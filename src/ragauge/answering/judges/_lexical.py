@@ -1,0 +1,150 @@
+"""`judge=lexical`: classes by rules over words, a stand-in for a judge."""
+
+from __future__ import annotations
+
+import functools
+import re
+import unicodedata
+from dataclasses import dataclass
+from typing import ClassVar
+
+import pandas as pd
+
+from ragauge.answering.judges._frame import NO_ANSWER, Truth, Verdict, truths, verdict_frame
+from ragauge.contract.errors import ConfigError
+from ragauge.contract.protocols import Tools
+
+_WORD = re.compile(r"\w+(?:['’]\w+)*")
+_NUMBER_COMMA = re.compile(r"(?<=\d),(?=\d{3})")
+_ARTICLES = frozenset({"a", "an", "the"})
+# Words that say how a sentence is built, not what it is about.
+_FUNCTION_WORDS = _ARTICLES | frozenset(
+    {
+        *("and", "or", "but", "nor", "as", "than", "that", "which", "who", "whom", "whose", "what", "this"),
+        *("these", "those", "there", "it", "its", "he", "his", "him", "she", "her", "they", "their", "them"),
+        *("is", "are", "was", "were", "be", "been", "being", "has", "have", "had", "do", "does", "did"),
+        *("of", "in", "on", "at", "to", "from", "by", "for", "with", "into", "also", "both"),
+        *("not", "no", "yes"),
+    }
+)
+_OPPOSITE: dict[tuple[str, ...], str] = {("yes",): "no", ("no",): "yes"}
+_LACK = re.compile(
+    r"\b(?:not (?:\w+ )?enough|insufficient|no) information\b|\black(?:s|ing)? (?:of )?(?:the )?information\b"
+    r"|\b(?:documents?|texts?|context|passages?|sources?|evidence|information)\b[^.!?]{0,60}?"
+    r"\b(?:do|does|did|is|are|was|were) not\b"
+    r"|\b(?:can ?not|can't|could not|unable to) (?:be )?(?:answer|determine)(?:ed|d)?\b"
+    r"|\bi (?:do not|don't) know\b",
+    re.I,
+)
+
+
+@dataclass(frozen=True)
+class LexicalJudge:
+    """Classes from which words of the reference answer and the evidence stand in an answer.
+
+    A stand-in to see the whole flow: it compares words, it understands nothing. Content words are words
+    (case folded, compatibility forms, without articles) that are no function words. An answer
+    - *covers* an evidence part if it has at least `cover` of the part's content words,
+    - is *supported* if at least `support` of its content words are in the evidence, the reference or the
+      question,
+    - *holds* the reference if they are equal, or if the reference's words stand in it in a row. Where the
+      reference is yes or no, or stands in the question already (a choice), naming it decides nothing: then
+      the answer must begin with the yes or no, or cover every part of the evidence.
+    Rules, the first that fits:
+    1. no words, or it says that information is lacking and does not hold the reference: class 1
+    2. it begins with no where the reference is yes, or with yes where it is no: 4
+    3. it holds the reference: 5 if supported, else 2
+    4. it covers a part of the evidence or has more than half of the reference's content words (two or more;
+       not for a choice): 3 if supported, else 2
+    5. anything else: 4
+    """
+
+    kind: ClassVar[str] = "embedded"
+    uses: ClassVar[frozenset[str]] = frozenset()
+    version: ClassVar[int] = 1
+
+    support: float = 0.5
+    cover: float = 0.75
+
+    def __post_init__(self) -> None:
+        for name in ("support", "cover"):
+            if not 0 < getattr(self, name) <= 1:
+                raise ConfigError(f"judge.{name}: {getattr(self, name)!r} is not a share in (0, 1]")
+
+    def judge(
+        self, topics: pd.DataFrame, evidence: pd.DataFrame, answers: pd.DataFrame, tools: Tools
+    ) -> pd.DataFrame:
+        """Frame `verdicts` with the rule that decided in `reason`; no tokens and no cost."""
+        known = {q: _Words.of(truth) for q, truth in truths(topics, evidence, answers["qid"]).items()}
+        decide = functools.cache(lambda qid, answer: self._verdict(known[qid], answer))
+        nothing = Verdict(None, NO_ANSWER)
+        verdicts = [
+            nothing if pd.isna(answer) else decide(qid, answer)
+            for qid, answer in zip(answers["qid"], answers["answer"], strict=True)
+        ]
+        return verdict_frame(answers[["qid", "n_tokens"]], verdicts)
+
+    def _verdict(self, truth: _Words, answer: str) -> Verdict:
+        words = words_of(answer)
+        content = set(words) - _FUNCTION_WORDS
+        covered = [bool(part) and len(part & content) >= self.cover * len(part) for part in truth.parts]
+        supported = len(content & truth.supporting) >= self.support * len(content)
+        holds = _holds(truth, words, all(covered))
+        if not words or (not holds and _LACK.search(answer)):
+            return Verdict(1, reason="says that information is lacking" if words else "says nothing")
+        if words[0] == _OPPOSITE.get(tuple(truth.reference)):
+            return Verdict(4, reason="begins with the opposite of the reference answer")
+        so = "supported by the evidence" if supported else "mostly not in the evidence"
+        if holds:
+            return Verdict(5 if supported else 2, reason=f"holds the reference answer, {so}")
+        if any(covered):
+            return Verdict(3 if supported else 2, reason=f"covers a part of the evidence, {so}")
+        if self._has_most(truth, content):
+            return Verdict(3 if supported else 2, reason=f"has most words of the reference answer, {so}")
+        return Verdict(4, reason="holds neither the reference answer nor a part of the evidence")
+
+    @staticmethod
+    def _has_most(truth: _Words, content: set[str]) -> bool:
+        reference = set(truth.reference) - _FUNCTION_WORDS
+        return not truth.is_choice and len(reference) > 1 and 2 * len(reference & content) > len(reference)
+
+
+@dataclass(frozen=True)
+class _Words:
+    """A topic as words."""
+
+    reference: list[str]
+    parts: tuple[frozenset[str], ...]  # content words of every evidence part
+    supporting: frozenset[str]  # all words of evidence, reference and question
+    is_choice: bool
+
+    @classmethod
+    def of(cls, truth: Truth) -> _Words:
+        reference, question = words_of(truth.reference), words_of(truth.query)
+        parts = [frozenset(words_of(part)) for part in truth.evidence]
+        return cls(
+            reference,
+            tuple(part - _FUNCTION_WORDS for part in parts),
+            frozenset(reference).union(question, *parts),
+            tuple(reference) in _OPPOSITE or _in_a_row(reference, question),
+        )
+
+
+def _holds(truth: _Words, words: list[str], covers_all: bool) -> bool:
+    if tuple(truth.reference) in _OPPOSITE:
+        return words[:1] == truth.reference or covers_all
+    if truth.is_choice:
+        return words == truth.reference or (covers_all and _in_a_row(truth.reference, words))
+    return _in_a_row(truth.reference, words)
+
+
+def _in_a_row(few: list[str], many: list[str]) -> bool:
+    """Whether the words `few` stand in `many` as whole words, next to each other."""
+    return bool(few) and f" {' '.join(few)} " in f" {' '.join(many)} "
+
+
+def words_of(text: str) -> list[str]:
+    """The words of a text: compatibility forms, case folded, without punctuation and articles."""
+    folded = unicodedata.normalize("NFKC", text).casefold()
+    found = (word.replace("’", "'") for word in _WORD.findall(_NUMBER_COMMA.sub("", folded)))
+    return [word.removesuffix("'s") for word in found if word not in _ARTICLES]

@@ -1,0 +1,122 @@
+"""The command `python -m ragauge.compare`: runs side by side, on the terminal and for a paper."""
+
+from __future__ import annotations
+
+import argparse
+import io
+import logging
+import os
+import shutil
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+from ragauge import compare as comparing
+from ragauge.compare.tables import choose_metrics
+from ragauge.contract.errors import ConfigError, RagaugeError
+
+_WIDTH = 200  # of a table that no terminal bounds
+_STDOUT = "-"
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="python -m ragauge.compare",
+        description="Prints metrics of runs, their differences by topic, and the topics that differ most.",
+    )
+    parser.add_argument(
+        "runs",
+        nargs="+",
+        metavar="RUN",
+        help="MLflow run id (or its beginning) of a job or sweep, or a folder",
+    )
+    parser.add_argument(
+        "--baseline", help="a run's id or name; else the first run, or a sweep's best IR score"
+    )
+    parser.add_argument(
+        "--n-tokens", type=int, help="the budget of the pairs; else the largest of all systems"
+    )
+    parser.add_argument("--metrics", help="names as in MLflow, with commas between")
+    parser.add_argument("--all", action="store_true", help="every metric")
+    parser.add_argument("--topics", type=int, default=10, help="topics listed by score and by class (10)")
+    parser.add_argument("--bootstrap", type=int, help="replicates of the differences; else the baseline's")
+    parser.add_argument("--seed", type=int, help="of bootstrap and permutations; else the baseline's")
+    parser.add_argument("--across-datasets", action="store_true", help="pair the topics that datasets share")
+    for name, what in (
+        ("csv", "a row per run"), ("topics-csv", "a row per run and topic"),
+        ("md", "everything, as Markdown"), ("latex", "two tables that need booktabs"),
+    ):  # fmt: skip
+        parser.add_argument(f"--{name}", metavar="FILE", help=f"{what}; - is standard output")
+    parser.add_argument("--tracking-uri", help="where MLflow keeps the runs; else as in a run of ragauge")
+    return parser
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """The command; its exit code."""
+    given = _parser().parse_args(arguments)
+    logging.basicConfig(format="%(message)s")
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        sys.stdout.reconfigure(errors="replace")  # a terminal that has no such letter
+    try:
+        _run(given)
+        sys.stdout.flush()
+    except RagaugeError as error:
+        print(f"error: {error}", file=sys.stderr)
+        return error.exit_code
+    except BrokenPipeError:
+        # The reader has what it wanted; nothing may be written when Python ends.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    return 0
+
+
+def _run(given: argparse.Namespace) -> None:
+    files = {name: getattr(given, name) for name in ("csv", "topics_csv", "md", "latex")}
+    to_stdout = [name for name, file in files.items() if file == _STDOUT]
+    if len(to_stdout) > 1:
+        raise ConfigError(
+            f"--{' and --'.join(to_stdout).replace('_', '-')}: one format goes to standard output"
+        )
+    if given.topics < 0:
+        raise ConfigError(f"--topics {given.topics}: allowed are 0 (none) and more")
+    if given.bootstrap is not None and not 0 <= given.bootstrap <= 100_000:
+        raise ConfigError(
+            f"--bootstrap {given.bootstrap}: allowed are 0 (no intervals) to 100,000 replicates"
+        )
+    if given.seed is not None and given.seed < 0:
+        raise ConfigError(f"--seed {given.seed}: allowed are 0 and more")
+    found = comparing.compare(
+        given.runs,
+        given.tracking_uri,
+        n_tokens=given.n_tokens,
+        baseline=given.baseline,
+        n_boot=given.bootstrap,
+        seed=given.seed,
+        across_datasets=given.across_datasets,
+    )
+    metrics = choose_metrics(found, given.metrics, given.all)
+    made = {
+        "csv": lambda: comparing.runs_csv(found, metrics),
+        "topics_csv": lambda: comparing.topics_csv(found),
+        "md": lambda: comparing.markdown(found, metrics, given.topics),
+        "latex": lambda: comparing.latex(found, metrics),
+    }
+    for name, file in files.items():
+        if file and file != _STDOUT:
+            _write(Path(file), made[name]())
+    if to_stdout:
+        sys.stdout.write(made[to_stdout[0]]())
+    else:
+        width = shutil.get_terminal_size((_WIDTH, 24)).columns
+        sys.stdout.write(comparing.text(found, metrics, given.topics, width))
+
+
+def _write(file: Path, content: str) -> None:
+    try:
+        file.write_text(content, encoding="utf-8")
+    except OSError as error:
+        raise ConfigError(f"{file} cannot be written: {error.strerror}") from error
+    print(f"wrote {file}", file=sys.stderr)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

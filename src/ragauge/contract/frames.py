@@ -1,0 +1,183 @@
+"""The data model: the columns and keys of every frame that crosses a room, and their check.
+
+Names follow PyTerrier (`qid`, `docno`, `query`, `text`, `rank`, `score`), so that its transformers plug in.
+Frames are joined by their keys, never by position. Extra columns pass through unchecked.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+import pandas as pd
+
+from ragauge.contract.errors import DataError
+
+Kind = Literal["str", "str?", "int", "float", "bool", "label", "list"]
+
+
+@dataclass(frozen=True)
+class Schema:
+    """A frame's key columns and all of its columns with their kinds.
+
+    Kinds: `str` (no nulls), `str?` (nulls allowed), `int`, `float` (finite), `bool`, `label` (1..5 or
+    missing), `list` (one list a row).
+    """
+
+    key: tuple[str, ...]
+    columns: Mapping[str, Kind]
+
+
+SCHEMAS: Mapping[str, Schema] = {
+    "docs": Schema(("docno",), {"docno": "str", "title": "str", "text": "str"}),
+    "topics": Schema(("qid",), {"qid": "str", "query": "str", "answer": "str"}),
+    "evidence": Schema(("qid", "part"), {"qid": "str", "part": "int", "docno": "str?", "text": "str"}),
+    "chunks": Schema(
+        ("docno",), {"docno": "str", "text": "str", "parent": "str", "start": "int", "end": "int"}
+    ),
+    "run": Schema(("qid", "docno"), {"qid": "str", "docno": "str", "score": "float", "rank": "int"}),
+    # One text serves every budget that is a prefix of it; where the order depends on the budget
+    # (reorder after the cut) every budget has a layout of its own.
+    "layouts": Schema(
+        ("qid", "layout"),
+        {"qid": "str", "layout": "int", "text": "str", "docnos": "list", "starts": "list"},
+    ),
+    "prefixes": Schema(
+        ("qid", "n_tokens"),
+        {"qid": "str", "n_tokens": "int", "layout": "int", "end": "int", "n_used": "int", "n_chunks": "int"},
+    ),
+    "contexts": Schema(
+        ("qid", "n_tokens"),
+        {"qid": "str", "n_tokens": "int", "text": "str", "n_used": "int", "docnos": "list"},
+    ),
+    "scores": Schema(
+        ("qid", "n_tokens", "measure"),
+        {"qid": "str", "n_tokens": "int", "measure": "str", "value": "float"},
+    ),
+    # answer is null and status is not "ok" where no answer came; error keeps why.
+    "answers": Schema(
+        ("qid", "n_tokens"),
+        {
+            "qid": "str",
+            "n_tokens": "int",
+            "answer": "str?",
+            "status": "str",
+            "error": "str?",
+            "prompt_tokens": "int",
+            "completion_tokens": "int",
+            "cost_usd": "float",
+            "seconds": "float",
+            "cached": "bool",
+        },
+    ),
+    # label is missing and status is not "ok" where no verdict could be read; raw keeps the reply.
+    "verdicts": Schema(
+        ("qid", "n_tokens"),
+        {
+            "qid": "str",
+            "n_tokens": "int",
+            "label": "label",
+            "status": "str",
+            "raw": "str?",
+            "prompt_tokens": "int",
+            "completion_tokens": "int",
+            "cost_usd": "float",
+            "seconds": "float",
+            "cached": "bool",
+        },
+    ),
+}
+
+_EXPECTED: Mapping[Kind, str] = {"label": "a judge class 1..5 or nothing", "float": "a finite number"}
+
+JUDGE_CLASSES: Mapping[int, str] = {
+    1: "lack of information",
+    2: "partly right with wrong statements",
+    3: "partly right, incomplete",
+    4: "wrong",
+    5: "right",
+}
+HALLUCINATIONS = (2, 4)
+
+
+def check(name: str, frame: pd.DataFrame, source: str | None = None) -> pd.DataFrame:
+    """The frame itself, if it holds the columns, kinds and unique keys of the schema `name`.
+
+    `source` (a file or a part) is named in the error. Raises DataError with the first offending row.
+    """
+    schema = SCHEMAS[name]
+    where = f"{name} frame" + (f" from {source}" if source else "")
+    missing = [column for column in schema.columns if column not in frame.columns]
+    if missing:
+        raise DataError(
+            f"{where}: column(s) {', '.join(missing)} missing; it has {', '.join(map(str, frame.columns))}"
+        )
+    for column, kind in schema.columns.items():
+        problem = _problem(frame[column], kind)
+        if problem is not None:
+            row, what = problem
+            keys = ", ".join(f"{k}={frame[k].iloc[row]!r}" for k in schema.key)
+            raise DataError(f"{where}: column {column}, row {row} ({keys}): {what}")
+    twice = frame.duplicated(list(schema.key))
+    if twice.any():
+        row = int(np.flatnonzero(twice.to_numpy())[0])
+        keys = ", ".join(f"{k}={frame[k].iloc[row]!r}" for k in schema.key)
+        raise DataError(f"{where}: row {row} repeats the key {keys}")
+    return frame
+
+
+def _problem(values: pd.Series, kind: Kind) -> tuple[int, str] | None:
+    """The first row whose value is not of the kind, and what is wrong with it."""
+    if len(values) == 0:
+        return None
+    null = values.isna().to_numpy()
+    if null.any() and kind not in ("str?", "label", "list"):
+        return int(np.flatnonzero(null)[0]), f"no value; expected {kind}"
+    if kind in ("str", "str?"):
+        if pd.api.types.is_string_dtype(values.dtype) and values.dtype != object:
+            return None
+        wrong = np.array([not isinstance(v, str) for v in values]) & ~null
+    elif kind == "int":
+        wrong = np.full(len(values), not pd.api.types.is_integer_dtype(values.dtype))
+    elif kind == "bool":
+        wrong = np.full(len(values), not pd.api.types.is_bool_dtype(values.dtype))
+    elif kind == "float":
+        if not pd.api.types.is_numeric_dtype(values.dtype):
+            return 0, f"{values.iloc[0]!r} is not a number"
+        wrong = ~np.isfinite(values.to_numpy(dtype=float))
+    elif kind == "label":
+        wrong = ~(null | values.isin(list(JUDGE_CLASSES)).to_numpy())
+    else:
+        wrong = np.array([not isinstance(v, (list, tuple, np.ndarray)) for v in values])
+    if not wrong.any():
+        return None
+    row = int(np.flatnonzero(wrong)[0])
+    value = values.iloc[row]
+    shown = value.item() if isinstance(value, np.generic) else value
+    return row, f"{shown!r} is not {_EXPECTED.get(kind, kind)}"
+
+
+def empty(name: str) -> pd.DataFrame:
+    """A frame of the schema `name` with no rows and the right dtypes."""
+    dtypes = {
+        "str": "str", "str?": "str", "int": "int64", "float": "float64", "bool": "bool", "label": "Int8",
+        "list": "object",
+    }  # fmt: skip
+    return pd.DataFrame({c: pd.Series(dtype=dtypes[k]) for c, k in SCHEMAS[name].columns.items()})
+
+
+def content_digest(frame: pd.DataFrame) -> str:
+    """SHA-256 (hex) of the frame's columns and values in row order, the same on every machine."""
+    sha = hashlib.sha256()
+    for column in frame.columns:
+        values = frame[column]
+        sha.update(f"{column}\x1f{len(values)}\x1e".encode())
+        if isinstance(values.dtype, np.dtype) and values.dtype.kind in "biuf":
+            sha.update(values.to_numpy().tobytes())
+        else:
+            for value in values:
+                sha.update(f"{value}\x1f".encode("utf-8", "surrogatepass"))
+    return sha.hexdigest()

@@ -1,0 +1,14 @@
+"""Names of the files that a job leaves in its folder."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    pass
+
+
+RECORD_FILE = "job.json"
+
+
+OUTCOMES_FILE = "outcomes.parquet"

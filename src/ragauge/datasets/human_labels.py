@@ -1,0 +1,67 @@
+"""Labels that people gave: read from a file and laid beside the answers of a job."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pandas as pd
+
+from ragauge.contract.errors import ConfigError, DataError
+from ragauge.contract.frames import JUDGE_CLASSES
+
+# Columns of the file that say which answer was labelled; those that are there must fit a row.
+_WHICH = ("retriever", "n_tokens", "dataset", "chunker", "llm")
+
+
+def read_human_labels(path: Path) -> pd.DataFrame:
+    """A CSV file of human labels: qid, label (1..5) and of retriever, n_tokens, dataset, chunker, llm any.
+
+    All columns but n_tokens and label are str. Raises ConfigError where there is no such file, DataError
+    naming file, line and column of what is wrong.
+    """
+    if not path.is_file():
+        raise ConfigError(f"human_labels: no file {path}")
+    try:
+        frame = pd.read_csv(path, dtype="str", keep_default_na=False, encoding="utf-8-sig")
+    except (UnicodeDecodeError, pd.errors.ParserError, pd.errors.EmptyDataError) as error:
+        raise DataError(f"{path}: no readable CSV: {error}") from error
+    unknown = [c for c in frame.columns if c not in ("qid", *_WHICH, "label")]
+    absent = [c for c in ("qid", "label") if c not in frame.columns]
+    if unknown or absent:
+        wrong = f"column {unknown[0]!r} is unknown" if unknown else f"column {absent[0]!r} is missing"
+        raise DataError(f"{path}: {wrong}; there must be qid and label, there may be {', '.join(_WHICH)}")
+    classes = {str(c) for c in JUDGE_CLASSES}
+    expected = {"label": "a judge class 1..5", "n_tokens": "a number of tokens"}
+    for column in frame.columns:
+        good = frame[column].isin(classes) if column == "label" else frame[column].ne("")
+        if column == "n_tokens":
+            good = frame[column].str.fullmatch(r"\d{1,7}")
+        if not good.all():
+            row = int((~good).to_numpy().argmax())
+            raise DataError(
+                f"{path}, line {row + 2} (qid={frame['qid'].iloc[row]!r}): {column} is "
+                f"{frame[column].iloc[row]!r}, not {expected.get(column, 'a value')}"
+            )
+    frame = frame.astype({c: "int64" for c in ("n_tokens", "label") if c in frame})
+    twice = frame.duplicated([c for c in frame.columns if c != "label"])
+    if twice.any():
+        row = int(twice.to_numpy().argmax())
+        raise DataError(f"{path}, line {row + 2}: a second label for qid={frame['qid'].iloc[row]!r}")
+    return frame
+
+
+def with_human_labels(outcomes: pd.DataFrame, path: Path) -> pd.DataFrame:
+    """The outcomes of one job with a column `human_label` (Int8, missing where nobody labelled the answer).
+
+    Rows of the file for another retriever, budget, dataset, chunker or LLM are left aside. Raises DataError
+    for a qid that the dataset does not have.
+    """
+    labels = read_human_labels(path)
+    for column in _WHICH:
+        if column in labels:
+            labels = labels[labels[column] == outcomes[column].iloc[0]]
+    unknown = labels.loc[~labels["qid"].isin(outcomes["qid"]), "qid"]
+    if len(unknown):
+        raise DataError(f"{path}: qid {unknown.iloc[0]!r} is no topic of the dataset")
+    given = labels.set_index("qid")["label"]
+    return outcomes.assign(human_label=outcomes["qid"].map(given).astype("Int8"))

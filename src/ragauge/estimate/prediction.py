@@ -1,0 +1,93 @@
+"""Prediction instead of generation: a fitted predictor tells the class shares of a job that calls no LLM."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from ragauge.contract.errors import ConfigError
+from ragauge.contract.frames import HALLUCINATIONS, JUDGE_CLASSES
+from ragauge.estimate import Predictor, bounded_mean
+
+
+@dataclass(frozen=True)
+class Prediction:
+    """Predicted class shares as metrics, and every topic's probabilities, the riskiest first."""
+
+    metrics: dict[str, float]
+    topics: pd.DataFrame
+
+
+def settings_of(
+    measure: Mapping[str, Any], tokenizer: Mapping[str, Any], n_tokens: list[int]
+) -> dict[str, Any]:
+    """What a predictor's scores mean: stored with a model, and compared before it is used."""
+    return {"measure": dict(measure), "tokenizer": dict(tokenizer), "n_tokens": sorted(set(n_tokens))}
+
+
+def check_settings(trained: Mapping[str, Any], wanted: Mapping[str, Any], allow: bool) -> list[str]:
+    """How a job differs from what the predictor was fitted on; ConfigError unless that is allowed.
+
+    A budget between the smallest and the largest of the fit is no difference.
+    """
+    if not trained:
+        differences = ["the model does not say which measure, tokenizer and budgets it was fitted on"]
+    else:
+        differences = [
+            f"{name}: fitted on {trained.get(name)}, this job has {wanted[name]}"
+            for name in ("measure", "tokenizer")
+            if trained.get(name) != wanted[name]
+        ]
+        budgets = trained.get("n_tokens") or [0]
+        outside = [n for n in wanted["n_tokens"] if not min(budgets) <= n <= max(budgets)]
+        if outside:
+            differences.append(
+                f"n_tokens: fitted on {min(budgets)} to {max(budgets)}, this job has {outside[0]}"
+            )
+    if differences and not allow:
+        raise ConfigError(
+            f"predictor: {'; '.join(differences)}. To use it nevertheless: predictor_mismatch=allow"
+        )
+    return differences
+
+
+def predict(model: Any, outcomes: pd.DataFrame) -> Prediction:
+    """Predicted shares of the five classes with 95 % intervals over topics, from each topic's IR score.
+
+    `model` is a scikit-learn classifier of judge classes; `outcomes` has qid, query and the model's features.
+    The intervals say how far other topics would move the shares; the model itself is taken as it is.
+    """
+    probabilities = _probabilities(model, outcomes)
+    of_class = {c: probabilities[:, c - 1] for c in JUDGE_CLASSES}
+    shares = {f"share_{c}": values for c, values in of_class.items()}
+    shares["correct_share"] = of_class[5]
+    shares["hallucination_share"] = np.sum([of_class[c] for c in HALLUCINATIONS], axis=0)
+    metrics: dict[str, float] = {}
+    for name, values in shares.items():
+        estimate = bounded_mean(values, outcomes["qid"])
+        metrics |= {
+            f"predicted_{name}": estimate.value,
+            f"predicted_{name}_lo": estimate.lo,
+            f"predicted_{name}_hi": estimate.hi,
+        }
+    topics = outcomes[["qid", "query", "ir_score"]].assign(
+        risk=shares["hallucination_share"], **{f"p{c}": values for c, values in of_class.items()}
+    )
+    return Prediction(
+        metrics, topics.sort_values(["risk", "qid"], ascending=[False, True], ignore_index=True)
+    )
+
+
+def predict_right(model: Any, outcomes: pd.DataFrame) -> pd.Series:
+    """P(5) of every row, float64 indexed by qid; `model` and `outcomes` as in `predict`."""
+    return pd.Series(_probabilities(model, outcomes)[:, 4], index=outcomes["qid"])
+
+
+def _probabilities(model: Any, outcomes: pd.DataFrame) -> np.ndarray:
+    """float64 [rows, 5]."""
+    features = tuple(str(name) for name in getattr(model, "feature_names_in_", ["ir_score"]))
+    return Predictor(model, features, 0, 0, 0).predict_proba(outcomes)

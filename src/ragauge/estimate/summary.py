@@ -1,0 +1,131 @@
+"""The metrics of one job or of pooled jobs, under the names that MLflow shows.
+
+Scores and shares are in [0, 1], money in US dollars, times in seconds.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import pandas as pd
+
+from ragauge.estimate import (
+    HEADLINE_SHARES,
+    Agreement,
+    CrossValidation,
+    Estimate,
+    Thresholds,
+    bounded_mean,
+    cross_validate,
+    fit_predictor,
+    fit_thresholds,
+    ppi_shares,
+    share_estimates,
+)
+from ragauge.estimate.human import human_agreement, human_shares
+
+
+@dataclass(frozen=True)
+class Estimates:
+    """What the outcomes say of score and class; `model` is None where no row has a verdict.
+
+    `example` are a few rows of the model's features, `metrics` the contract's names and values.
+    """
+
+    thresholds: Thresholds
+    validation: CrossValidation
+    model: Any
+    example: pd.DataFrame
+    metrics: dict[str, float]
+
+
+def quality(outcomes: pd.DataFrame, sampled: pd.DataFrame | None = None) -> dict[str, float]:
+    """IR score and the share of every judge class, each with its 95 % interval over topics (`_lo`, `_hi`).
+
+    Where only some topics were judged (columns judged and p1..p5), the shares are prediction-powered
+    estimates for all topics, beside the classical ones of the headlines; `sampled` is what `ppi_shares`
+    makes of the outcomes, where that is known. Without any verdict the intervals of shares are NaN.
+    """
+    values = with_interval("ir_score", bounded_mean(outcomes["ir_score"], outcomes["qid"]))
+    if "judged" in outcomes:
+        sampled = ppi_shares(outcomes) if sampled is None else sampled
+        columns = ("effective_n", "classical", "classical_lo", "classical_hi")
+        return {
+            **values,
+            **_sampled_shares(sampled),
+            **_headlines(sampled, columns),
+            "judged_topics": int(sampled["n_judged"].iloc[0]),
+        }
+    for name, share in share_estimates(outcomes).items():
+        values |= with_interval(name, share)
+    return values
+
+
+def with_interval(name: str, estimate: Estimate) -> dict[str, float]:
+    """An estimate as the three metrics name, name_lo and name_hi."""
+    return {name: estimate.value, f"{name}_lo": estimate.lo, f"{name}_hi": estimate.hi}
+
+
+def _sampled_shares(shares: pd.DataFrame) -> dict[str, float]:
+    """Every row of `ppi_shares` with its interval."""
+    return {
+        f"{row['share']}{end}": float(row[column])
+        for row in shares.to_dict("records")
+        for column, end in (("estimate", ""), ("lo", "_lo"), ("hi", "_hi"))
+    }
+
+
+def _headlines(shares: pd.DataFrame, columns: Sequence[str]) -> dict[str, float]:
+    """Columns of the rows of `ppi_shares` that are headlines, as <share>_<column>."""
+    by_name = shares.set_index("share")[list(columns)].astype(float)
+    return {f"{name}_{c}": float(by_name[c][name]) for name in HEADLINE_SHARES for c in columns}
+
+
+def human(outcomes: pd.DataFrame, n_boot: int, seed: int) -> dict[str, float]:
+    """The judge's agreement with people (column human_label), and prediction-powered shares of their classes.
+
+    {} without a human label. The shares take the judge's verdicts for predictions of the human labels, so
+    every topic needs its verdict: with a sample of judged topics there is the agreement alone.
+    """
+    if "human_label" not in outcomes or outcomes["human_label"].isna().all():
+        return {}
+    values = agreement(human_agreement(outcomes, n_boot, seed))
+    shares = human_shares(outcomes)
+    if shares is None:
+        return values
+    found = _headlines(shares, ("estimate", "lo", "hi", "effective_n", "classical"))
+    return values | {f"human_{name.removesuffix('_estimate')}": value for name, value in found.items()}
+
+
+def agreement(found: Agreement | None) -> dict[str, float]:
+    """How many human labels there are, Cohen's kappa and the share of equal labels; {} for None."""
+    if found is None:
+        return {}
+    values: dict[str, float] = {"human_labels": found.n + found.n_missing}
+    for name, measured in (("judge_kappa", found.kappa), ("judge_agreement", found.agreement)):
+        values |= with_interval(name, measured)
+    return values
+
+
+def estimate(
+    outcomes: pd.DataFrame,
+    n_boot: int,
+    seed: int,
+    features: Sequence[str] = ("ir_score",),
+    spline: bool = False,
+    calibrate: bool = False,
+) -> Estimates:
+    """Thresholds and predictor of a frame of outcomes (qid, ir_score, label, and the other features)."""
+    thresholds = fit_thresholds(outcomes, n_boot, seed)
+    validation = cross_validate(outcomes, features, spline, calibrate, n_boot=n_boot, seed=seed)
+    judged = outcomes["label"].notna().any()
+    predictor = fit_predictor(outcomes, features, spline, calibrate, seed=seed) if judged else None
+    return Estimates(
+        thresholds,
+        validation,
+        None if predictor is None else predictor.model,
+        outcomes[list(features)].astype(float).head(5).reset_index(drop=True),
+        {**thresholds.metrics(), **validation.metrics()},
+    )

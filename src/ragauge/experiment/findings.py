@@ -1,0 +1,117 @@
+"""What the verdicts of one job say, made once: metrics, predictor, figure and sampled shares.
+
+They depend on the outcomes and the settings alone: a job whose verdicts are known takes them from the store.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+
+from ragauge import report
+from ragauge.contract.fingerprint import module_digest
+from ragauge.contract.frames import content_digest
+from ragauge.estimate import asked, ppi_shares, summary
+from ragauge.store import Key, Store
+from ragauge.track import provenance, save_predictor
+
+# What the numbers and the figure come from, beside the outcomes.
+_CODE = (
+    "ragauge.estimate", "ragauge.contract.frames", "ragauge.estimate.human", "ragauge.estimate.summary",
+    "ragauge.report.figures",
+    "ragauge.track._models",
+)  # fmt: skip
+_PACKAGES = ("mlflow", "numpy", "pandas", "ppi-python", "scikit-learn", "scipy", "statsmodels")
+_METRICS, _PREDICTOR, _FIGURE, _SHARES = (
+    "metrics.json", "predictor", "sorted_scores.png", "sampled_shares.parquet",
+)  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Findings:
+    """The folder of a job's findings in the store."""
+
+    folder: Path
+
+    @property
+    def metrics(self) -> dict[str, float]:
+        """Every metric that the verdicts give, by the name that MLflow shows."""
+        found: dict[str, float] = json.loads((self.folder / _METRICS).read_text(encoding="utf-8"))
+        return found
+
+    @property
+    def predictor(self) -> Path | None:
+        """The predictor as the files of an MLflow model; None without a verdict."""
+        return self._if_there(_PREDICTOR)
+
+    @property
+    def figure(self) -> Path | None:
+        """The sorted scores with their thresholds; None without a verdict."""
+        return self._if_there(_FIGURE)
+
+    @property
+    def sampled_shares(self) -> pd.DataFrame | None:
+        """The frame of `ppi_shares`; None where all topics were judged."""
+        path = self._if_there(_SHARES)
+        return None if path is None else pd.read_parquet(path)
+
+    def _if_there(self, name: str) -> Path | None:
+        path = self.folder / name
+        return path if path.exists() else None
+
+
+def findings(
+    store: Store,
+    outcomes: pd.DataFrame,
+    name: str,
+    n_boot: int,
+    seed: int,
+    estimate: Mapping[str, Any],
+    settings: Mapping[str, Any],
+) -> Findings:
+    """What the outcomes of the job `name` say, from the store or made now.
+
+    `estimate` are the arguments of `summary.estimate` that the config gives, `settings` what the scores mean
+    to a predictor. Outcomes of which a sample was judged have the columns judged, stratum and p1 to p5.
+    """
+    columns = outcomes.select_dtypes("number").columns.union(
+        [c for c in ("qid", "label", "judged", "human_label") if c in outcomes], sort=False
+    )
+    installed = provenance.installed_packages()
+    key = Key(
+        "findings",
+        1,
+        {
+            "name": name,
+            "bootstrap": n_boot,
+            "seed": seed,
+            "estimate": dict(estimate),
+            "settings": dict(settings),
+            "code": {module: module_digest(module) for module in _CODE},
+            "packages": {name: installed.get(name, "none") for name in _PACKAGES},
+        },
+        {"outcomes": content_digest(outcomes[columns])},
+    )
+
+    def make(folder: Path) -> None:
+        judged = asked(outcomes)
+        shares = ppi_shares(outcomes) if "judged" in outcomes else None
+        estimates = summary.estimate(judged, n_boot, seed, **estimate)
+        values = {
+            **summary.quality(outcomes, shares),
+            **estimates.metrics,
+            **summary.human(outcomes, n_boot, seed),
+        }
+        (folder / _METRICS).write_text(json.dumps(values, default=float), encoding="utf-8")
+        if shares is not None:
+            shares.to_parquet(folder / _SHARES, index=False)
+        if estimates.model is not None:
+            save_predictor(folder / _PREDICTOR, estimates.model, estimates.example, settings)
+            report.save(report.sorted_scores(judged, estimates.thresholds, name), folder / _FIGURE)
+
+    return Findings(store.get(key, make).path)

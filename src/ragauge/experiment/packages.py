@@ -1,0 +1,102 @@
+"""Configs outside of ragauge's own folder: those of installed packages, and what shadows what.
+
+A package says by an entry point of the group `ragauge.configs` where its config groups lie; its folder then
+comes behind ragauge's own on Hydra's search path, and that of `--config-dir` behind both.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cache
+from importlib import import_module
+from importlib.metadata import EntryPoint, entry_points
+from importlib.resources import files
+from importlib.resources.abc import Traversable
+from pathlib import Path
+
+from hydra.core.config_search_path import ConfigSearchPath
+from hydra.plugins.search_path_plugin import SearchPathPlugin
+
+from ragauge.contract.errors import ConfigError
+
+ENTRY_POINT_GROUP = "ragauge.configs"
+
+
+@dataclass(frozen=True)
+class ConfigPackage:
+    """An installed package with config groups: its dotted name, its folder, and whose it is."""
+
+    module: str
+    folder: Traversable
+    distribution: str  # name and version
+
+
+class PackageSearchPath(SearchPathPlugin):
+    """Adds the installed packages to Hydra's search path."""
+
+    def manipulate_search_path(self, search_path: ConfigSearchPath) -> None:
+        """Appends every package, in the order of their distributions' names."""
+        for package in config_packages():
+            search_path.append(package.distribution, f"pkg://{package.module}")
+
+
+@cache
+def config_packages() -> tuple[ConfigPackage, ...]:
+    """The installed packages with config groups, by name of distribution.
+
+    Raises ConfigError, which names entry point and distribution, for one that cannot be read.
+    """
+    found = [_package(point) for point in entry_points(group=ENTRY_POINT_GROUP)]
+    return tuple(sorted(found, key=lambda package: (package.distribution, package.module)))
+
+
+def refuse_shadowed(conf: Path, config_dir: Path | None = None) -> None:
+    """ConfigError for a file that Hydra would never read, since a place before it has one of that name.
+
+    The places are conf (ragauge's own), the packages, and config_dir (that of `--config-dir`).
+    """
+    owners = dict.fromkeys(_options(conf), "ragauge")
+    for package in config_packages():
+        for option in _options(package.folder):
+            if option in owners:
+                raise _shadowed(option, package.distribution, owners[option])
+            owners[option] = package.distribution
+    for option, owner in owners.items():
+        if config_dir is not None and (config_dir / f"{option}.yaml").is_file():
+            raise _shadowed(option, f"--config-dir {config_dir}", owner)
+
+
+def _shadowed(option: str, owner: str, first: str) -> ConfigError:
+    return ConfigError(
+        f"{option}.yaml of {owner} would never be read, since {first} has one, too: give it another name"
+    )
+
+
+def _package(point: EntryPoint) -> ConfigPackage:
+    distribution = f"{point.dist.name} {point.dist.version}" if point.dist else "an unknown distribution"
+    where = f"entry point {point.name} = {point.value!r} (group {ENTRY_POINT_GROUP}) of {distribution}"
+    if not re.fullmatch(r"\w+(\.\w+)*", point.value):
+        raise ConfigError(f"{where}: must be the dotted name of a package, such as team_config.conf")
+    try:
+        module = import_module(point.value)
+    except Exception as error:
+        raise ConfigError(f"{where}: cannot be imported ({type(error).__name__}: {error})") from error
+    if not hasattr(module, "__path__"):
+        raise ConfigError(f"{where}: is a module, but must be a package, whose folder holds config groups")
+    folder = files(point.value)
+    if next(_options(folder), None) is None:
+        raise ConfigError(
+            f"{where}: holds no YAML file; are its files in the distribution (setuptools: package-data)?"
+        )
+    return ConfigPackage(point.value, folder, distribution)
+
+
+def _options(folder: Traversable, group: str = "") -> Iterator[str]:
+    """The configs below a folder, such as retriever/bm25."""
+    for entry in sorted(folder.iterdir(), key=lambda entry: entry.name):
+        if entry.is_dir():
+            yield from _options(entry, f"{group}{entry.name}/")
+        elif entry.name.endswith(".yaml"):
+            yield group + entry.name.removesuffix(".yaml")

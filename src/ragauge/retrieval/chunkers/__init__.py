@@ -1,0 +1,12 @@
+"""Config group `chunker`: documents to chunks, the units that are retrieved.
+
+Every chunk is a piece of one document, given by offsets, without white space at its ends. A document
+without text has no chunk, whatever the chunker.
+"""
+
+from ragauge.retrieval.chunkers._none import NoChunker
+from ragauge.retrieval.chunkers._semantic import SemanticChunker
+from ragauge.retrieval.chunkers._spans import chunks_frame
+from ragauge.retrieval.chunkers._tokens import TokenChunker
+
+__all__ = ["NoChunker", "SemanticChunker", "TokenChunker", "chunks_frame"]

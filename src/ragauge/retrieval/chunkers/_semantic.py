@@ -1,0 +1,146 @@
+"""Chunks that end where the subject changes, seen from the embeddings of neighbouring sentences."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+import pandas as pd
+
+from ragauge.contract.errors import ConfigError
+from ragauge.contract.protocols import Tools
+from ragauge.retrieval.chunkers._spans import Span, chunks_frame, split_long
+from ragauge.texts.sentences import sentence_spans
+
+_BLOCK_WINDOWS = 1 << 17  # whose vectors are in memory at a time: 200 MB of 384 floats each
+
+
+@dataclass(frozen=True)
+class SemanticChunker:
+    """Chunks of sentences, broken where the windows around two neighbouring ones are far apart.
+
+    Sentences are merged until each has `min_sentence_chars` characters. Each is embedded together with its
+    `window_each_side` neighbours on both sides; between two of them is a break where the cosine distance of
+    their windows is above the document's own `breakpoint_percentile` (0 to 100, linear interpolation) of
+    these distances: the rule of LlamaIndex's SemanticSplitterNodeParser. What is longer than `max_tokens` of
+    the config's tokenizer is split further, at sentence ends where possible (null: nothing is).
+    """
+
+    version: ClassVar[int] = 1
+    uses: ClassVar[frozenset[str]] = frozenset({"embedder", "tokenizer"})
+
+    min_sentence_chars: int = 40
+    window_each_side: int = 1
+    breakpoint_percentile: float = 80
+    max_tokens: int | None = 256
+
+    def __post_init__(self) -> None:
+        for key in ("min_sentence_chars", "window_each_side"):
+            value = getattr(self, key)
+            if type(value) is not int or value < 0:
+                raise ConfigError(f"chunker.{key}={value!r}: allowed are integers from 0")
+        percentile = self.breakpoint_percentile
+        if type(percentile) not in (int, float) or not 0 <= percentile <= 100:
+            raise ConfigError(
+                f"chunker.breakpoint_percentile={percentile!r}: allowed are numbers from 0 to 100"
+            )
+        if self.max_tokens is not None and (type(self.max_tokens) is not int or self.max_tokens < 1):
+            raise ConfigError(
+                f"chunker.max_tokens={self.max_tokens!r}: allowed are integers from 1, and null (no maximum)"
+            )
+
+    def chunk(self, docs: pd.DataFrame, tools: Tools) -> pd.DataFrame:
+        """Frame `chunks`, in document order; the windows of many documents are embedded in one call."""
+        texts = docs["text"].tolist()
+        sentences = [
+            (row, start, end)
+            for row, text in enumerate(texts)
+            for start, end in merge_sentences(sentence_spans(text), self.min_sentence_chars)
+        ]
+        if not sentences:
+            return chunks_frame(docs, [])
+        rows, starts, ends = np.array(sentences, dtype=np.int64).T
+        breaks = self._breaks(texts, rows, starts, ends, tools)
+        first = np.flatnonzero(np.r_[True, breaks | (rows[1:] != rows[:-1])])
+        last = np.r_[first[1:], len(rows)] - 1
+        spans: list[Span] = list(
+            zip(rows[first].tolist(), starts[first].tolist(), ends[last].tolist(), strict=True)
+        )
+        if self.max_tokens is not None:
+            spans = split_long(texts, spans, tools.tokenizer, self.max_tokens)
+        return chunks_frame(docs, spans)
+
+    def _breaks(
+        self, texts: list[str], rows: np.ndarray, starts: np.ndarray, ends: np.ndarray, tools: Tools
+    ) -> np.ndarray:
+        """bool [sentences - 1]: whether a chunk ends between sentence i and i + 1 of the same document."""
+        breaks = np.zeros(len(rows) - 1, dtype=bool)
+        head = np.flatnonzero(np.r_[True, rows[1:] != rows[:-1]])
+        count = np.diff(np.r_[head, len(rows)])
+        # One distance is its own percentile, and windows that all span the document are equal: no break.
+        at = np.flatnonzero(np.repeat(count > max(2, self.window_each_side + 1), count))
+        if len(at) == 0:
+            return breaks
+        low = np.maximum(at - self.window_each_side, np.repeat(head, count)[at])
+        high = np.minimum(at + self.window_each_side, np.repeat(head + count, count)[at] - 1)
+        for block in blocks_of_groups(rows[at], _BLOCK_WINDOWS):
+            here = at[block]
+            spans = zip(rows[here], starts[low[block]], ends[high[block]], strict=True)
+            windows = [texts[row][start:end] for row, start, end in spans]
+            distances = cosine_distances(tools.embedder.embed(windows, tools.store))
+            inside = rows[here[1:]] == rows[here[:-1]]
+            before = here[:-1][inside]
+            breaks[before] = above_percentile(distances[inside], rows[before], self.breakpoint_percentile)
+        return breaks
+
+
+def merge_sentences(spans: list[tuple[int, int]], min_chars: int) -> list[tuple[int, int]]:
+    """Spans of consecutive sentences with at least `min_chars` characters each, from the first on.
+
+    What is left over at the end and too short joins the one before it; a text that is too short as a whole
+    stays one.
+    """
+    merged: list[tuple[int, int]] = []
+    begin: int | None = None
+    for start, end in spans:
+        begin = start if begin is None else begin
+        if end - begin >= min_chars:
+            merged.append((begin, end))
+            begin = None
+    if begin is not None:
+        begin = merged.pop()[0] if merged else begin
+        merged.append((begin, spans[-1][1]))
+    return merged
+
+
+def blocks_of_groups(groups: np.ndarray, size: int) -> Iterator[slice]:
+    """Slices of `groups`, which is sorted: whole groups, about `size` rows each."""
+    start = 0
+    while start < len(groups):
+        end = min(start + size, len(groups))
+        end = int(np.searchsorted(groups, groups[end - 1], side="right"))
+        yield slice(start, end)
+        start = end
+
+
+def cosine_distances(vectors: np.ndarray) -> np.ndarray:
+    """float64 [n - 1]: 1 - cosine of each row and the next, in double precision."""
+    inner = np.einsum("ij,ij->i", vectors[:-1], vectors[1:], dtype=np.float64)
+    length = np.sqrt(np.einsum("ij,ij->i", vectors, vectors, dtype=np.float64))
+    return 1 - inner / (length[:-1] * length[1:])
+
+
+def above_percentile(values: np.ndarray, groups: np.ndarray, percentile: float) -> np.ndarray:
+    """bool [n]: whether each value is above the percentile of its group; `groups` is sorted.
+
+    Groups of one size are handed to numpy together, so that the cost is linear in the number of values.
+    """
+    above = np.zeros(len(values), dtype=bool)
+    head = np.flatnonzero(np.r_[True, groups[1:] != groups[:-1]])
+    count = np.diff(np.r_[head, len(values)])
+    for size in np.unique(count):
+        at = head[count == size][:, None] + np.arange(size)
+        above[at] = values[at] > np.percentile(values[at], percentile, axis=1, keepdims=True)
+    return above

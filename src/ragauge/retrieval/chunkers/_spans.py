@@ -1,0 +1,105 @@
+"""Pieces of documents as offsets: trimmed, kept under a number of tokens, and laid out as frame `chunks`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+import numpy as np
+import pandas as pd
+
+from ragauge.contract import frames
+from ragauge.contract.protocols import Tokenizer
+from ragauge.texts.sentences import sentence_spans
+
+Span = tuple[int, int, int]  # row of the document; first and past-the-last character in its text
+
+
+def trim(texts: Sequence[str], spans: Iterable[Span]) -> list[Span]:
+    """The spans without white space at their ends; those of nothing else are left out."""
+    trimmed = []
+    for row, start, end in spans:
+        piece = texts[row][start:end].rstrip()
+        end = start + len(piece)
+        start = end - len(piece.lstrip())
+        if start < end:
+            trimmed.append((row, start, end))
+    return trimmed
+
+
+def chunks_frame(docs: pd.DataFrame, spans: Iterable[Span]) -> pd.DataFrame:
+    """Frame `chunks` of the spans, which are in document order and, inside a document, in reading order."""
+    parents, texts = docs["docno"].tolist(), docs["text"].tolist()
+    trimmed = trim(texts, spans)
+    if not trimmed:
+        return frames.empty("chunks")
+    rows, starts, ends = np.array(trimmed, dtype=np.int64).T
+    first = np.flatnonzero(np.r_[True, rows[1:] != rows[:-1]])
+    number = np.arange(len(rows)) - np.repeat(first, np.diff(np.r_[first, len(rows)]))
+    return pd.DataFrame(
+        {
+            "docno": pd.Series(
+                [f"{parents[row]}%p{i}" for row, i in zip(rows, number, strict=True)], dtype="str"
+            ),
+            "text": pd.Series([texts[row][start:end] for row, start, end in trimmed], dtype="str"),
+            "parent": pd.Series([parents[row] for row in rows], dtype="str"),
+            "start": starts,
+            "end": ends,
+        }
+    )
+
+
+def split_long(
+    texts: Sequence[str], spans: Iterable[Span], tokenizer: Tokenizer, max_tokens: int
+) -> list[Span]:
+    """The spans, each with more than `max_tokens` tokens split at sentence ends, or else at token ends.
+
+    Sentences are packed greedily; one that is too long by itself is cut behind a word where there is one.
+    Tokens are counted in the piece's own text, since a tokenizer may cut a piece otherwise than the same
+    words inside their document. A single character that takes more tokens stands alone.
+    """
+    done: list[Span] = []
+    pending = trim(texts, spans)
+    while pending:
+        pieces = [texts[row][start:end] for row, start, end in pending]
+        parts: list[Span] = []
+        for (row, start, end), piece, tokens in zip(pending, pieces, tokenizer.offsets(pieces), strict=True):
+            if len(tokens) <= max_tokens or len(piece) == 1:
+                done.append((row, start, end))
+            else:
+                parts.extend((row, start + a, start + b) for a, b in _split(piece, tokens, max_tokens))
+        pending = trim(texts, parts)
+    return sorted(done)
+
+
+def _split(text: str, tokens: np.ndarray, max_tokens: int) -> list[tuple[int, int]]:
+    """At least two pieces of a text that has more than one character and more than `max_tokens` tokens."""
+    pieces = []
+    begin = taken = 0  # the piece at hand begins here; its sentences were taken up to there
+
+    def count(end: int) -> int:
+        return int(np.subtract(*np.searchsorted(tokens[:, 0], [end, begin])))
+
+    for start, end in sentence_spans(text):
+        if count(end) > max_tokens:
+            if taken > begin:
+                pieces.append((begin, taken))
+            begin = start
+            while count(end) > max_tokens:
+                cut = _cut(text, tokens, begin, end, max_tokens)
+                pieces.append((begin, cut))
+                begin = cut
+        taken = end
+    if taken > begin:
+        pieces.append((begin, taken))
+    return pieces
+
+
+def _cut(text: str, tokens: np.ndarray, begin: int, end: int, max_tokens: int) -> int:
+    """Where to end a piece that begins at `begin`: `max_tokens` tokens on or before, behind a word if any."""
+    first = int(np.searchsorted(tokens[:, 0], begin))
+    ends = tokens[first : first + max_tokens, 1]
+    following = tokens[first + 1 : first + 1 + max_tokens, 0]
+    # Tokens that are bytes of one character overlap; there is no cutting between them.
+    clean = [int(at) for at, after in zip(ends, following, strict=False) if at <= after and begin < at < end]
+    words = [at for at in clean if text[at].isspace()]
+    return (words or clean or [begin + 1])[-1]

@@ -1,0 +1,175 @@
+"""The transformer of a sentence-transformers model, run by ONNX Runtime on the CPU in single precision.
+
+Prompts, tokenisation, truncation, pooling and normalisation stay with the model's own modules; only the
+network between them is exchanged. It is exported once for each model, kept in the store, and refused
+where its vectors are not those of torch.
+"""
+
+from __future__ import annotations
+
+import inspect
+import tempfile
+import warnings
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from importlib.metadata import version
+from importlib.util import find_spec
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from ragauge.contract.errors import ConfigError
+from ragauge.store import Key, Store
+
+if TYPE_CHECKING:
+    import torch
+    from sentence_transformers import SentenceTransformer
+
+_PACKAGES = ("onnxruntime", "onnx")  # the second only writes the file
+_VERSION = 1  # of what is exported
+_FILE = "model.onnx"
+_OUTPUT = "last_hidden_state"
+_REMEDY = "embedder.backend=torch runs every sentence-transformers model"
+# A graph that holds something of its example as a constant is off by 0.01 and more, float noise by 1e-6.
+_TOLERANCE = 1e-4
+_PROBES = ("", "A river.", "Rain falls on the Alps, \u00e0 Gen\u00e8ve, \u65e5\u672c. " * 4, "word " * 300)
+
+
+def installed() -> bool:
+    """Whether the packages are there that export and run a model; none of them is imported."""
+    return all(find_spec(name) is not None for name in _PACKAGES)
+
+
+def run_by_onnx(model: SentenceTransformer, name: str, digest: str, store: Store | None) -> None:
+    """Exchanges the model's transformer, in place, for one that ONNX Runtime runs.
+
+    `digest` is that of the model's files. The exported file is kept in the store; without a store it is made
+    anew. ConfigError where the model cannot be exported, or gives other vectors than by torch.
+    """
+    key = Key(
+        "onnx",
+        _VERSION,
+        {package: version(package) for package in ("torch", "transformers")},
+        {"model": digest},
+    )
+
+    def export(folder: Path) -> None:
+        expected = _probe(model)
+        try:
+            export_transformer(model[0], folder / _FILE)
+            exchange_transformer(model, folder / _FILE)
+            deviation = float(np.abs(_probe(model) - expected).max())
+        except Exception as error:  # whatever the exporter, the runtime or a later module stumbles on
+            reason = (str(error).strip() or type(error).__name__).splitlines()[0]
+            raise ConfigError(f"embedder.backend=onnx cannot run {name}: {reason}. {_REMEDY}") from error
+        if not deviation <= _TOLERANCE:
+            raise ConfigError(
+                f"embedder.backend=onnx gives {name} other vectors than torch (by {deviation:.2g}). {_REMEDY}"
+            )
+
+    if store is not None:
+        exchange_transformer(model, store.get(key, export).path / _FILE)
+        return
+    with tempfile.TemporaryDirectory(prefix="ragauge-onnx-") as scratch:
+        export(Path(scratch))
+
+
+@dataclass
+class OnnxTransformer:
+    """Stands where a model's transformer is, inside a sentence-transformers `Transformer` module.
+
+    Batches of `batch_size` texts are computed side by side, each by one of `threads` threads alone, so that
+    no vector depends on how many threads there are.
+    """
+
+    config: Any
+    session: Any
+    batch_size: int = 8
+    threads: int = 1
+
+    def forward(self, **features: Any) -> dict[str, torch.Tensor]:
+        """`last_hidden_state`, float32 [texts, tokens, dimensions], 0 behind the last token of a text.
+
+        Texts of about one length are computed together, and only as far as the longest of them reaches.
+        """
+        import torch
+
+        inputs = {node.name: features[node.name].numpy() for node in self.session.get_inputs()}
+        attended = features["attention_mask"].numpy() != 0
+        lengths = attended.shape[1] - np.argmax(attended[:, ::-1], axis=1)
+        order = np.argsort(-lengths, kind="stable")
+        groups = [order[i : i + self.batch_size] for i in range(0, len(order), self.batch_size)]
+
+        def run(rows: np.ndarray) -> np.ndarray:
+            feed = {name: values[rows, : lengths[rows[0]]] for name, values in inputs.items()}
+            hidden: np.ndarray = self.session.run([_OUTPUT], feed)[0]
+            return hidden
+
+        with ThreadPoolExecutor(min(self.threads, len(groups))) as pool:
+            found = list(pool.map(run, groups))
+        hidden = np.zeros((*attended.shape, found[0].shape[2]), dtype=np.float32)
+        for rows, values in zip(groups, found, strict=True):
+            hidden[rows, : values.shape[1]] = values
+        return {_OUTPUT: torch.from_numpy(hidden)}
+
+
+def exchange_transformer(model: SentenceTransformer, file: Path) -> None:
+    """Puts an exported transformer in the place of the model's own."""
+    import onnxruntime
+
+    options = onnxruntime.SessionOptions()
+    options.intra_op_num_threads = 1  # whole batches side by side: small products are not worth sharing
+    options.log_severity_level = 3
+    session = onnxruntime.InferenceSession(str(file), options, providers=["CPUExecutionProvider"])
+    transformer: Any = model[0]
+    config = transformer.model.config
+    del transformer.model  # as a torch module it could be replaced by another only
+    transformer.model = OnnxTransformer(config, session)
+
+
+def _probe(model: SentenceTransformer) -> np.ndarray:
+    """Vectors of texts of every length, together and one by one."""
+    together = model.encode(list(_PROBES), normalize_embeddings=True, show_progress_bar=False)
+    alone = [model.encode([text], normalize_embeddings=True, show_progress_bar=False) for text in _PROBES]
+    return np.concatenate([together, *alone])
+
+
+def export_transformer(transformer: Any, file: Path) -> None:
+    """Writes the network from token ids to the last hidden state, for any number of texts of any length.
+
+    `transformer` is a model's first module. ValueError where the weights are not float32.
+    """
+    import torch
+
+    network = transformer.model.eval()
+    dtype = next(network.parameters()).dtype
+    if dtype != torch.float32:
+        raise ValueError(f"its weights are {dtype}, not torch.float32")
+    example = transformer.preprocess(["A river.", "Rain falls on the mountains all day long."])
+    known = inspect.signature(network.forward).parameters
+    names = [name for name, value in example.items() if name in known and torch.is_tensor(value)]
+
+    class LastHiddenState(torch.nn.Module):
+        """Tensors by position in, one tensor out: what the exporter traces."""
+
+        def __init__(self) -> None:
+            super().__init__()
+            self.network = network
+
+        def forward(self, *values: torch.Tensor) -> Any:
+            return self.network(**dict(zip(names, values, strict=True)), return_dict=True)[_OUTPUT]
+
+    axes = {0: "texts", 1: "tokens"}
+    with warnings.catch_warnings(), torch.inference_mode():
+        # It warns of all that might become a constant; whether anything did is what the probes show.
+        warnings.simplefilter("ignore")
+        torch.onnx.export(
+            LastHiddenState(),
+            tuple(example[name] for name in names),
+            str(file),
+            input_names=names,
+            output_names=[_OUTPUT],
+            dynamic_axes=dict.fromkeys((*names, _OUTPUT), axes),
+            dynamo=False,  # the newer exporter needs two more packages, and what it writes runs no faster
+        )

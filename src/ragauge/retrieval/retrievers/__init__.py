@@ -1,0 +1,9 @@
+"""Retrievers: chunks and topics to a run. Each is a small part that yields a PyTerrier transformer."""
+
+from ragauge.retrieval.retrievers.bm25 import BM25
+from ragauge.retrieval.retrievers.dense import MMR, Reo, Sim
+from ragauge.retrieval.retrievers.multi_query import MLQ
+from ragauge.retrieval.retrievers.none import NoRetrieval
+from ragauge.retrieval.retrievers.wrapped import LangChainRetriever, PyTerrierPipeline
+
+__all__ = ["BM25", "MLQ", "MMR", "LangChainRetriever", "NoRetrieval", "PyTerrierPipeline", "Reo", "Sim"]

@@ -1,0 +1,102 @@
+"""BM25 by the PISA engine through pyterrier-pisa: no Java.
+
+Documents are indexed under their row numbers, so that docnos may hold any character.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import sys
+import tempfile
+import threading
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from ragauge.contract.errors import DataError
+from ragauge.retrieval.retrievers._ranking import Hits
+
+log = logging.getLogger(__name__)
+
+# Sums the terms of every document in the same order: equal documents get equal scores, at any depth and
+# number of threads, which the pruning algorithms do not promise; they save a third of the time.
+_ALGORITHM = "ranked_or"
+_redirected = threading.Lock()
+
+
+def build(texts: Sequence[str], folder: Path, k1: float, b: float, stemmer: str, threads: int) -> None:
+    """Writes the index and the files for this k1 and b, so that searching only ever reads.
+
+    Raises DataError if PISA took in fewer documents than there are.
+    """
+    from pyterrier_pisa import PisaIndex
+
+    with _quiet():
+        index = PisaIndex(str(folder), text_field="text", stemmer=stemmer, stops="none", threads=threads)
+        index.index([{"docno": str(row), "text": text} for row, text in enumerate(texts)])
+        if index.num_docs() != len(texts):
+            raise DataError(f"PISA indexed {index.num_docs()} of {len(texts)} chunks")
+        index.bm25(k1=k1, b=b)
+
+
+class Searcher:
+    """BM25 search over a built index."""
+
+    def __init__(
+        self, folder: Path, n_chunks: int, k1: float, b: float, stemmer: str, stopwords: str, threads: int
+    ) -> None:
+        from pyterrier_pisa import PisaIndex
+
+        index = PisaIndex(str(folder), text_field="text", stemmer=stemmer, stops=stopwords)
+        if not index.built() or index.num_docs() != n_chunks:
+            raise DataError(f"{folder} holds no PISA index of these {n_chunks} chunks")
+        with _quiet():
+            self._bm25: Any = index.bm25(k1=k1, b=b, query_algorithm=_ALGORITHM, threads=threads)
+
+    def __call__(self, queries: Sequence[str], depth: int) -> Hits:
+        """The best `depth` hits of every query (by its place), in no particular order."""
+        import pandas as pd
+
+        self._bm25.num_results = depth
+        found = self._bm25.transform(pd.DataFrame({"qid": np.arange(len(queries)), "query": list(queries)}))
+        return Hits(
+            found["qid"].to_numpy(np.int64),
+            found["docno"].to_numpy(object).astype(np.int64),
+            found["score"].to_numpy(np.float64),
+        )
+
+
+@contextmanager
+def _quiet() -> Iterator[None]:
+    """Sends what C++ writes to file descriptors 1 and 2 to the debug log; to an error's notes if one comes.
+
+    The descriptors belong to the whole process: one redirection at a time, undone whatever happens.
+    """
+    with _redirected, tempfile.TemporaryFile() as sink:
+        sys.stdout.flush()
+        sys.stderr.flush()
+        saved = [(fd, os.dup(fd)) for fd in (1, 2)]
+        try:
+            for fd, _ in saved:
+                os.dup2(sink.fileno(), fd)
+            yield
+        except Exception as error:
+            error.add_note(_text(sink))
+            raise
+        finally:
+            sys.stdout.flush()
+            sys.stderr.flush()
+            for fd, copy in saved:
+                os.dup2(copy, fd)
+                os.close(copy)
+            if log.isEnabledFor(logging.DEBUG):
+                log.debug("PISA: %s", _text(sink))
+
+
+def _text(sink: Any) -> str:
+    sink.seek(0)
+    return str(sink.read().decode("utf-8", "replace"))

@@ -1,0 +1,155 @@
+"""From scored hits to the frame `run`: ties, the cut-off, ranks, and the PyTerrier transformer around it.
+
+Inside the room a hit is three numbers: the row of its topic, the row of its chunk, its score.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+from typing import Any, NamedTuple
+
+import numpy as np
+import pandas as pd
+
+from ragauge.contract.errors import ConfigError, DataError
+
+_SPARE = 4  # hits fetched beyond the cut-off, which mostly show that no tie crosses it
+_HITS_PER_SEARCH = 4_000_000  # bounds the memory of one search
+
+
+class Hits(NamedTuple):
+    """Hits of several topics, one element a hit: topic row int64, chunk row int64, score float64."""
+
+    topic: np.ndarray
+    chunk: np.ndarray
+    score: np.ndarray
+
+
+NO_ROWS = np.empty(0, dtype=np.int64)
+Search = Callable[[np.ndarray, int], Hits]
+
+
+def require(field: str, value: object, ok: bool, allowed: str) -> None:
+    """Raises ConfigError naming the key, its value and what is allowed, unless ok."""
+    if not ok:
+        raise ConfigError(f"retriever.{field}={value!r}: must be {allowed}")
+
+
+def require_count(field: str, value: object) -> None:
+    """Raises ConfigError unless the value is an integer of at least 1."""
+    ok = isinstance(value, int) and not isinstance(value, bool) and value >= 1
+    require(field, value, ok, "an integer of at least 1")
+
+
+def require_number(field: str, value: object, low: float, high: float = math.inf) -> None:
+    """Raises ConfigError unless the value is a finite number in [low, high]."""
+    ok = isinstance(value, (int, float)) and not isinstance(value, bool)
+    ok = ok and math.isfinite(value) and low <= value <= high  # type: ignore[arg-type, operator]
+    allowed = f"a number of at least {low:g}" if high == math.inf else f"a number in [{low:g}, {high:g}]"
+    require(field, value, ok, allowed)
+
+
+def check_chunks(chunks: pd.DataFrame) -> pd.DataFrame:
+    """The chunks, if each has a text and a docno of its own; DataError names the first that has not."""
+    for column in ("docno", "text"):
+        null = chunks[column].isna().to_numpy()
+        if null.any():
+            row = int(np.flatnonzero(null)[0])
+            raise DataError(f"chunks frame: row {row} (docno={chunks['docno'].iloc[row]!r}): no {column}")
+    twice = chunks["docno"].duplicated()
+    if twice.any():
+        raise DataError(f"chunks frame: docno {chunks['docno'][twice].iloc[0]!r} occurs twice")
+    return chunks
+
+
+def docno_order(chunks: pd.DataFrame) -> np.ndarray:
+    """int64 [chunks]: the place of each chunk's docno in the sorted docnos, which breaks ties."""
+    order = np.empty(len(chunks), dtype=np.int64)
+    order[np.argsort(chunks["docno"].to_numpy(dtype=object), kind="stable")] = np.arange(len(chunks))
+    return order
+
+
+def has_words(query: object) -> bool:
+    """Whether a query holds a letter or digit of any script; one that does not has no hits."""
+    return isinstance(query, str) and any(map(str.isalnum, query))
+
+
+def rows_with_words(topics: pd.DataFrame) -> np.ndarray:
+    """int64: the rows of the topics that can be searched for."""
+    return np.flatnonzero([has_words(query) for query in topics["query"]])
+
+
+def top_hits(search: Search, topics: np.ndarray, order: np.ndarray, top_k: int, slack: float = 0.0) -> Hits:
+    """The best top_k hits of every topic in the order of `topics`, by score, then by docno.
+
+    search(rows, depth): the best `depth` hits of the given topics, in any order; fewer where there are no
+    more. A topic whose ties (scores at most `slack` apart) cross the depth is searched deeper, so that
+    which of the tied chunks are kept never depends on the engine.
+    """
+    if len(order) == 0 or len(topics) == 0:
+        return Hits(NO_ROWS, NO_ROWS, np.empty(0))
+    done: list[Hits] = []
+    pending, depth = topics, min(top_k + _SPARE, len(order))
+    while len(pending):
+        tied: list[np.ndarray] = []
+        block = max(1, _HITS_PER_SEARCH // depth)
+        for start in range(0, len(pending), block):
+            rows = pending[start : start + block]
+            hits, rank = sort_hits(search(rows, depth), order)
+            crossing = NO_ROWS
+            if depth < len(order):
+                last, cut = rank == depth - 1, rank == top_k - 1
+                full = np.isin(hits.topic[cut], hits.topic[last])
+                crossing = hits.topic[last][hits.score[last] >= hits.score[cut][full] - slack]
+            keep = (rank < top_k) & ~np.isin(hits.topic, crossing)
+            done.append(Hits(*(values[keep] for values in hits)))
+            tied.append(crossing)
+        pending, depth = np.concatenate(tied), min(4 * depth, len(order))
+    hits = Hits(*map(np.concatenate, zip(*done, strict=True)))
+    return sort_hits(hits, order)[0]
+
+
+def sort_hits(hits: Hits, order: np.ndarray) -> tuple[Hits, np.ndarray]:
+    """The hits by topic, falling score and docno; and their ranks from 0 within the topic."""
+    by = np.lexsort((order[hits.chunk], -hits.score, hits.topic))
+    hits = Hits(*(values[by] for values in hits))
+    return hits, ranks_within(hits.topic)
+
+
+def ranks_within(topic: np.ndarray) -> np.ndarray:
+    """int64: each element's place, from 0, in its block of equal neighbours."""
+    place = np.arange(len(topic))
+    starts = np.append(True, topic[1:] != topic[:-1])[: len(topic)]
+    return place - np.maximum.accumulate(np.where(starts, place, 0))
+
+
+def rank_scores(rank: np.ndarray) -> np.ndarray:
+    """1 / (rank + 1): the score of a run whose order no score explains; it sorts as the ranks do."""
+    return 1.0 / (rank + 1)
+
+
+def run_frame(
+    topics: pd.DataFrame, chunks: pd.DataFrame, topic: np.ndarray, chunk: np.ndarray, **columns: Any
+) -> pd.DataFrame:
+    """Frame `run` of hits that are in order: the topics' columns, docno, score, rank and the columns given.
+
+    Without a column `score` the order alone speaks, through `rank_scores`.
+    """
+    rank = ranks_within(topic)
+    run = topics.drop(columns=["docno", "score", "rank"], errors="ignore").iloc[topic].reset_index(drop=True)
+    added: Mapping[str, Any] = {
+        "docno": chunks["docno"].iloc[chunk].array,
+        "score": rank_scores(rank),
+        "rank": rank,
+        **columns,
+    }
+    return run.assign(**added)
+
+
+def as_transformer(name: str, rank: Callable[[pd.DataFrame], pd.DataFrame]) -> Callable[..., pd.DataFrame]:
+    """A PyTerrier transformer of topics [qid, query] that ranks with the function given."""
+    from ragauge.retrieval.retrievers._transformer import Ranker
+
+    transformer: Any = Ranker(name, rank)
+    return transformer  # type: ignore[no-any-return]

@@ -1,0 +1,114 @@
+"""`retriever=bm25`: the lexical baseline."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, ClassVar, Literal
+
+import numpy as np
+import pandas as pd
+
+from ragauge.contract.identity import runtime
+from ragauge.contract.protocols import Tools
+from ragauge.retrieval.retrievers import _pisa, _terrier
+from ragauge.retrieval.retrievers._analysis import fold
+from ragauge.retrieval.retrievers._ranking import (
+    NO_ROWS,
+    Hits,
+    as_transformer,
+    check_chunks,
+    docno_order,
+    require,
+    require_count,
+    require_number,
+    rows_with_words,
+    run_frame,
+    top_hits,
+)
+
+# An engine cannot build an index without one word (PISA ends the process); the file says that this is it.
+_NO_WORDS = "no-words"
+_WORD = re.compile(r"[0-9a-zA-Z]")
+_CHOICES: Mapping[str, Mapping[str, tuple[str, ...]]] = {
+    "pisa": {"stemmer": ("porter2", "krovetz", "none"), "stopwords": ("terrier", "lucene", "none")},
+    "terrier": {"stemmer": ("porter2", "none"), "stopwords": ("terrier", "none")},
+}
+
+
+@dataclass(frozen=True)
+class BM25:
+    """BM25 over the chunks' texts. Text of any script is folded the same way on both sides (`fold`).
+
+    k1 >= 0, b in [0, 1]. Stop words are left out of the queries; the documents' lengths count them under
+    PISA, not under Terrier. Source: Robertson and Zaragoza, The Probabilistic Relevance Framework, 2009.
+    """
+
+    uses: ClassVar[frozenset[str]] = frozenset()
+    reorder_after_cut: ClassVar[bool] = False
+
+    top_k: int = 30
+    k1: float = 0.9
+    b: float = 0.4
+    stemmer: Literal["porter2", "krovetz", "none"] = "porter2"
+    stopwords: Literal["terrier", "lucene", "none"] = "terrier"
+    engine: Literal["pisa", "terrier"] = "pisa"
+    threads: int = runtime(1)
+
+    def __post_init__(self) -> None:
+        require_count("top_k", self.top_k)
+        require_count("threads", self.threads)
+        require_number("k1", self.k1, 0)
+        require_number("b", self.b, 0, 1)
+        require("engine", self.engine, self.engine in _CHOICES, f"one of {', '.join(_CHOICES)}")
+        for field, allowed in _CHOICES[self.engine].items():
+            value = getattr(self, field)
+            require(field, value, value in allowed, f"one of {', '.join(allowed)} with engine={self.engine}")
+
+    def index_identity(self) -> Mapping[str, Any]:
+        """Engine, stemmer and what else is written into its index."""
+        written = ("k1", "b") if self.engine == "pisa" else ("stopwords",)
+        fields = ("engine", "stemmer", *written)
+        return {
+            "class": "ragauge.retrieval.retrievers.bm25",
+            "version": 1,
+            **{f: getattr(self, f) for f in fields},
+        }
+
+    def build_index(self, chunks: pd.DataFrame, folder: Path, tools: Tools | None = None) -> None:
+        """Writes the engine's index; DataError if it holds fewer documents than there are chunks."""
+        texts = [fold(text) for text in check_chunks(chunks)["text"]]
+        if not any(map(_WORD.search, texts)):
+            (folder / _NO_WORDS).touch()
+        elif self.engine == "pisa":
+            _pisa.build(texts, folder, self.k1, self.b, self.stemmer, self.threads)
+        else:
+            _terrier.build(texts, folder, self.stemmer, self.stopwords)
+
+    def transformer(
+        self, chunks: pd.DataFrame, folder: Path, tools: Tools | None = None
+    ) -> Callable[..., pd.DataFrame]:
+        """Scores are the engine's; ties are broken by docno, at the cut-off, too."""
+        if (folder / _NO_WORDS).exists():
+            return as_transformer("BM25", lambda topics: run_frame(topics, chunks, NO_ROWS, NO_ROWS))
+        searcher = self._searcher(folder, len(chunks))
+        order = docno_order(chunks)
+
+        def rank(topics: pd.DataFrame) -> pd.DataFrame:
+            queries = np.array([fold(q) if isinstance(q, str) else "" for q in topics["query"]], dtype=object)
+
+            def search(rows: np.ndarray, depth: int) -> Hits:
+                hits = searcher(list(queries[rows]), depth)
+                return hits._replace(topic=rows[hits.topic])
+
+            hits = top_hits(search, rows_with_words(topics), order, self.top_k)
+            return run_frame(topics, chunks, hits.topic, hits.chunk, score=hits.score)
+
+        return as_transformer("BM25", rank)
+
+    def _searcher(self, folder: Path, n_chunks: int) -> Callable[..., Hits]:
+        if self.engine == "terrier":
+            return _terrier.Searcher(folder, n_chunks, self.k1, self.b)
+        return _pisa.Searcher(folder, n_chunks, self.k1, self.b, self.stemmer, self.stopwords, self.threads)

@@ -1,0 +1,239 @@
+"""`retriever=sim`, `mmr`, `reo`: embeddings, compared exactly. They share one index, as does `mlq`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, ClassVar, Literal
+
+import numpy as np
+import pandas as pd
+
+from ragauge.contract.errors import DataError
+from ragauge.contract.protocols import Tools
+from ragauge.retrieval.order import long_context_order
+from ragauge.retrieval.retrievers._ranking import (
+    NO_ROWS,
+    Hits,
+    as_transformer,
+    check_chunks,
+    docno_order,
+    require,
+    require_count,
+    require_number,
+    rows_with_words,
+    run_frame,
+    top_hits,
+)
+
+_VECTORS = "vectors.npy"
+# What a batched float32 product may be off by; candidates are compared again in float64.
+_FLOAT32_ERROR = 5e-6
+# Beyond this the sum of a dot product depends on the processor and on a row's place in the batch. Rounded,
+# chunks of equal text are equally similar, and their order falls to the docno.
+_DECIMALS = 12
+_BLOCK_TEXTS = 1 << 17  # chunks whose vectors are in memory at a time: 200 MB of 384 floats each
+_BLOCK_BYTES = 4 << 20  # of float64 candidate vectors at a time: about a processor's cache
+
+
+class VectorIndex:
+    """The chunks' unit vectors, float32 [chunks, dimensions], read from disk as they are needed."""
+
+    def __init__(self, folder: Path, chunks: pd.DataFrame) -> None:
+        vectors = np.asarray(np.load(folder / _VECTORS, mmap_mode="r" if len(chunks) else None))
+        if len(vectors) != len(chunks):
+            raise DataError(f"{folder / _VECTORS} holds {len(vectors)} vectors for {len(chunks)} chunks")
+        self.vectors = vectors
+        self.order = docno_order(chunks)
+
+    def nearest(self, queries: np.ndarray, top_k: int) -> Hits:
+        """The min(top_k, chunks) chunks of highest cosine to each query, all queries in one search.
+
+        queries: float32 [queries, dimensions], unit vectors; the hits' topic is a query's row.
+        """
+        import faiss
+
+        def search(rows: np.ndarray, depth: int) -> Hits:
+            # IndexFlatIP's own search, without its copy of the vectors.
+            _, chunk = faiss.knn(queries[rows], self.vectors, depth, metric=faiss.METRIC_INNER_PRODUCT)
+            score = np.empty(chunk.shape)
+            for block in self.blocks(*chunk.shape):
+                asked = queries[rows[block], None].astype(np.float64)
+                score[block] = _dot(asked, self.rows(chunk[block]))[:, 0]
+            return Hits(np.repeat(rows, depth), chunk.ravel(), score.ravel())
+
+        return top_hits(search, np.arange(len(queries)), self.order, top_k, slack=_FLOAT32_ERROR)
+
+    def rows(self, chunk: np.ndarray) -> np.ndarray:
+        """The vectors of the chunks, in float64."""
+        return self.vectors[chunk].astype(np.float64)
+
+    def blocks(self, n_topics: int, depth: int) -> Iterator[slice]:
+        """Slices of the topics whose `depth` candidate vectors each fit the memory meant for them."""
+        size = max(1, _BLOCK_BYTES // (8 * depth * self.vectors.shape[1]))
+        return (slice(start, start + size) for start in range(0, n_topics, size))
+
+
+def _dot(a: np.ndarray, b: np.ndarray) -> np.ndarray:
+    """float64 [..., n, m]: inner products of the rows of a [..., n, d] and b [..., m, d], both float64."""
+    return (a @ b.swapaxes(-1, -2)).round(_DECIMALS)
+
+
+class Dense:
+    """What the retrievers over the shared vector index have in common: the index, and how a query gets in."""
+
+    uses: ClassVar[frozenset[str]] = frozenset({"embedder"})
+
+    def index_identity(self) -> Mapping[str, Any]:
+        """Equal for all dense retrievers."""
+        return {"class": "ragauge.retrieval.retrievers.dense", "version": 1}
+
+    def build_index(self, chunks: pd.DataFrame, folder: Path, tools: Tools) -> None:
+        """Writes the chunks' vectors, float32 [chunks, dimensions], in their order.
+
+        Straight into the file, a block of chunks at a time: memory does not grow with the index.
+        """
+        texts = check_chunks(chunks)["text"]
+        index: np.ndarray | None = None
+        for start in range(0, max(len(texts), 1), _BLOCK_TEXTS):
+            vectors = tools.embedder.embed(texts.iloc[start : start + _BLOCK_TEXTS].tolist(), tools.store)
+            if index is None:
+                shape = (len(texts), vectors.shape[1])
+                index = np.lib.format.open_memmap(folder / _VECTORS, "w+", np.float32, shape)
+            index[start : start + len(vectors)] = vectors
+
+    def transformer(self, chunks: pd.DataFrame, folder: Path, tools: Tools) -> Callable[..., pd.DataFrame]:
+        """Topics to their nearest chunks, in the retriever's own order."""
+        index = VectorIndex(folder, chunks)
+
+        def rank(topics: pd.DataFrame) -> pd.DataFrame:
+            rows = rows_with_words(topics)
+            if len(rows) == 0 or len(chunks) == 0:
+                return run_frame(topics, chunks, NO_ROWS, NO_ROWS, **{self._cosine_as: np.empty(0)})
+            queries = tools.embedder.embed(topics["query"].iloc[rows].tolist(), tools.store)
+            hits = self._retrieve(index, queries.astype(np.float32, copy=False))
+            return run_frame(topics, chunks, rows[hits.topic], hits.chunk, **{self._cosine_as: hits.score})
+
+        return as_transformer(type(self).__name__, rank)
+
+    def _retrieve(self, index: VectorIndex, queries: np.ndarray) -> Hits:
+        """Hits in rank order, their score the cosine to the query."""
+        raise NotImplementedError
+
+    @property
+    def _cosine_as(self) -> str:
+        """The run's column of the cosines: `score` only where they give the order."""
+        return "similarity"
+
+
+@dataclass(frozen=True)
+class Sim(Dense):
+    """The top_k chunks of highest cosine similarity; `score` is the cosine. Exact, not approximate."""
+
+    reorder_after_cut: ClassVar[bool] = False
+
+    top_k: int = 30
+
+    def __post_init__(self) -> None:
+        require_count("top_k", self.top_k)
+
+    def _retrieve(self, index: VectorIndex, queries: np.ndarray) -> Hits:
+        return index.nearest(queries, self.top_k)
+
+    @property
+    def _cosine_as(self) -> str:
+        return "score"
+
+
+@dataclass(frozen=True)
+class MMR(Dense):
+    """Maximal marginal relevance over the fetch_k most similar chunks.
+
+    The next chunk is the one of the highest lambda_mult * cosine to the query - (1 - lambda_mult) * highest
+    cosine to a chunk already taken; lambda_mult in [0, 1], 1 is `sim`. The order is the result: `score` is
+    1 / (rank + 1), the cosine to the query stands in `similarity`.
+    Source: Carbonell and Goldstein, The Use of MMR, SIGIR 1998, in LangChain's form.
+    """
+
+    reorder_after_cut: ClassVar[bool] = False
+
+    top_k: int = 30
+    fetch_k: int = 60
+    lambda_mult: float = 0.5
+
+    def __post_init__(self) -> None:
+        require_count("top_k", self.top_k)
+        require_count("fetch_k", self.fetch_k)
+        require("fetch_k", self.fetch_k, self.fetch_k >= self.top_k, f"at least top_k, {self.top_k}")
+        require_number("lambda_mult", self.lambda_mult, 0, 1)
+
+    def _retrieve(self, index: VectorIndex, queries: np.ndarray) -> Hits:
+        near = index.nearest(queries, self.fetch_k)
+        chunk, cosine = (values.reshape(len(queries), -1) for values in near[1:])
+        top_k = min(self.top_k, chunk.shape[1])
+        picked = np.empty((len(queries), top_k), dtype=np.int64)
+        for block in index.blocks(*chunk.shape):
+            candidates = index.rows(chunk[block])
+            between = _dot(candidates, candidates)
+            picked[block] = mmr_order(cosine[block], between, self.lambda_mult, top_k)
+        return Hits(
+            np.repeat(np.arange(len(queries)), top_k),
+            np.take_along_axis(chunk, picked, axis=1).ravel(),
+            np.take_along_axis(cosine, picked, axis=1).ravel(),
+        )
+
+
+def mmr_order(to_query: np.ndarray, between: np.ndarray, lambda_mult: float, top_k: int) -> np.ndarray:
+    """int64 [topics, top_k]: the candidates that MMR takes, in the order in which it takes them.
+
+    to_query: [topics, candidates] cosines to the query; between: [topics, candidates, candidates] cosines
+    between the candidates. Of equals the first candidate is taken. The most similar one comes first.
+    """
+    topics = np.arange(len(to_query))
+    picked = np.empty((len(to_query), top_k), dtype=np.int64)
+    taken = np.zeros(to_query.shape, dtype=bool)
+    redundancy = np.full(to_query.shape, -np.inf)
+    choice = to_query.argmax(axis=1)
+    for step in range(top_k):
+        picked[:, step] = choice
+        taken[topics, choice] = True
+        redundancy = np.maximum(redundancy, between[topics, choice])
+        marginal = lambda_mult * to_query - (1 - lambda_mult) * redundancy
+        choice = np.where(taken, -np.inf, marginal).argmax(axis=1)
+    return picked
+
+
+@dataclass(frozen=True)
+class Reo(Dense):
+    """`sim` in long-context order: the most similar chunks at both ends, the least similar in the middle.
+
+    reorder: `after_cut` reorders what fits the budget (the run itself is that of `sim`); `before_cut`
+    reorders all top_k and cuts afterwards, which for an even number of chunks cuts the best one off first.
+    There the order is the result: `score` is 1 / (rank + 1), the cosine stands in `similarity`.
+    """
+
+    top_k: int = 30
+    reorder: Literal["after_cut", "before_cut"] = "after_cut"
+
+    def __post_init__(self) -> None:
+        require_count("top_k", self.top_k)
+        ok = self.reorder in ("after_cut", "before_cut")
+        require("reorder", self.reorder, ok, "one of after_cut, before_cut")
+
+    @property
+    def reorder_after_cut(self) -> bool:
+        """Whether the context is to reorder what fits its budget."""
+        return self.reorder == "after_cut"
+
+    def _retrieve(self, index: VectorIndex, queries: np.ndarray) -> Hits:
+        hits = index.nearest(queries, self.top_k)
+        if self.reorder_after_cut:
+            return hits
+        rows = [values.reshape(len(queries), -1) for values in hits]
+        order = long_context_order(rows[0].shape[1])
+        return Hits(*(values[:, order].ravel() for values in rows))
+
+    @property
+    def _cosine_as(self) -> str:
+        return "score" if self.reorder_after_cut else "similarity"

@@ -1,0 +1,161 @@
+"""`retriever=mlq`: several queries per topic, each searched, their hits united."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+from dataclasses import dataclass
+from importlib.resources import files
+from pathlib import Path
+from typing import ClassVar, Literal
+
+import numpy as np
+import pandas as pd
+
+from ragauge.contract.errors import ConfigError, MissingError
+from ragauge.contract.protocols import ChatModel, Tools
+from ragauge.retrieval.retrievers._queries import distinct, parse_queries, question_parts
+from ragauge.retrieval.retrievers._ranking import (
+    NO_ROWS,
+    Hits,
+    as_transformer,
+    rank_scores,
+    ranks_within,
+    require,
+    require_count,
+    require_number,
+    rows_with_words,
+    run_frame,
+)
+from ragauge.retrieval.retrievers.dense import Dense, VectorIndex
+
+log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True)
+class MLQ(Dense):
+    """The union of what several queries for a topic find in the vector index.
+
+    top_k: depth of each query's search; the union is kept whole, from top_k to queries * top_k chunks.
+    queries: `llm` asks the chat model, `rules` takes the question apart (`question_parts`), `auto` is `llm`
+    where there is a chat model and `rules` elsewhere. n_queries: how many of them at most.
+    with_question: the question itself is searched for, too, as the first query.
+    union: `rrf` orders by the sum over queries of 1 / (rrf_constant + rank + 1); `first_seen` takes all hits
+    of the first query in order, then the new ones of the second, and so on, with score 1 / (rank + 1).
+    prompt: a text with {n_queries} and {question}; none is the shipped one.
+
+    The run's column `queries` says where a topic's queries come from: llm, rules, or question (alone: the
+    LLM's reply failed or held none), `similarity` the highest cosine to any of them.
+    Sources: LangChain's MultiQueryRetriever; Cormack et al., Reciprocal Rank Fusion, SIGIR 2009.
+    """
+
+    reorder_after_cut: ClassVar[bool] = False
+
+    top_k: int = 30
+    queries: Literal["auto", "llm", "rules"] = "auto"
+    n_queries: int = 3
+    with_question: bool = True
+    union: Literal["rrf", "first_seen"] = "rrf"
+    rrf_constant: float = 60
+    prompt: str | None = None
+
+    def __post_init__(self) -> None:
+        require_count("top_k", self.top_k)
+        require_count("n_queries", self.n_queries)
+        modes = ("auto", "llm", "rules")
+        require("queries", self.queries, self.queries in modes, f"one of {', '.join(modes)}")
+        require("union", self.union, self.union in ("rrf", "first_seen"), "one of rrf, first_seen")
+        require_number("rrf_constant", self.rrf_constant, 0)
+        if self.prompt is None:
+            # Into the field, so that the text is part of the identity.
+            text = (files("ragauge.llms") / "prompts" / "multi_query.txt").read_text(encoding="utf-8")
+            object.__setattr__(self, "prompt", text)
+        try:
+            self._request("")
+        except (KeyError, IndexError, ValueError) as error:
+            raise ConfigError(
+                f"retriever.prompt: {error!r}; braces hold n_queries or question, others are doubled"
+            ) from None
+
+    @property
+    def uses(self) -> frozenset[str]:  # type: ignore[override]
+        """The chat model only where it can be asked."""
+        return Dense.uses if self.queries == "rules" else Dense.uses | {"chat"}
+
+    def transformer(self, chunks: pd.DataFrame, folder: Path, tools: Tools) -> Callable[..., pd.DataFrame]:
+        """ConfigError where queries=llm and there is no chat model."""
+        index = VectorIndex(folder, chunks)
+        chat = None if self.queries == "rules" else tools.chat
+        if self.queries == "llm" and chat is None:
+            raise ConfigError(
+                "retriever.queries='llm' needs an llm that is a chat model (ollama, openai); "
+                "without one: rules, or auto"
+            )
+
+        def rank(topics: pd.DataFrame) -> pd.DataFrame:
+            rows = rows_with_words(topics)
+            if len(rows) == 0 or len(chunks) == 0:
+                return run_frame(topics, chunks, NO_ROWS, NO_ROWS, similarity=np.empty(0), queries=[])
+            queries, origin = self._queries(topics["query"].iloc[rows].tolist(), chat, tools)
+            owner = np.repeat(rows, [len(of_topic) for of_topic in queries])
+            texts = [query for of_topic in queries for query in of_topic]
+            vectors = tools.embedder.embed(texts, tools.store).astype(np.float32, copy=False)
+            united = self._unite(index.nearest(vectors, self.top_k), owner, index.order)
+            return run_frame(
+                topics,
+                chunks,
+                united["topic"].to_numpy(),
+                united["chunk"].to_numpy(),
+                score=united["score"].to_numpy(),
+                similarity=united["cosine"].to_numpy(),
+                queries=pd.Series(origin, index=rows).loc[united["topic"]].to_numpy(),
+            )
+
+        return as_transformer("MLQ", rank)
+
+    def describe(self, tools: Tools) -> dict[str, str]:
+        """Who writes the queries, for the record: llm or rules."""
+        return {"queries": "rules" if self.queries == "rules" or tools.chat is None else "llm"}
+
+    def _request(self, question: str) -> str:
+        return str(self.prompt).format(n_queries=self.n_queries, question=question)
+
+    def _queries(
+        self, questions: list[str], chat: ChatModel | None, tools: Tools
+    ) -> tuple[list[list[str]], list[str]]:
+        """Of each question the queries, at least one, and where they come from."""
+        if chat is None:
+            log.info("mlq: no chat model is asked; queries are the questions' parts, by rules")
+            found, origin = [question_parts(question) for question in questions], "rules"
+        else:
+            replies = chat.ask([self._request(q) for q in questions], tools.store, "multi_query")
+            found, origin = [parse_queries(reply.text or "") for reply in replies], "llm"
+            failed = [question for question, queries in zip(questions, found, strict=True) if not queries]
+            if failed:
+                error = next((r.error for r in replies if r.error), "no query in the replies")
+                counts = f"{len(failed)} of {len(questions)}"
+                if len(failed) == len(questions):
+                    raise MissingError(f"mlq: no queries from the LLM for {counts} topics ({error})")
+                log.warning("mlq: for %s topics the question alone is searched (%s)", counts, error)
+        queries = [
+            [question, *distinct(parts[: self.n_queries], but=question)]
+            if self.with_question or not parts
+            else parts[: self.n_queries]
+            for question, parts in zip(questions, found, strict=True)
+        ]
+        return queries, [origin if parts or origin == "rules" else "question" for parts in found]
+
+    def _unite(self, hits: Hits, owner: np.ndarray, order: np.ndarray) -> pd.DataFrame:
+        """topic, chunk, score, cosine (the highest): one row per topic and chunk, in rank order.
+
+        hits: those of the queries, in rank order; owner: the topic row of each query, ascending.
+        """
+        found = pd.DataFrame({"topic": owner[hits.topic], "chunk": hits.chunk, "cosine": hits.score})
+        found["rrf"] = 1.0 / (self.rrf_constant + ranks_within(hits.topic) + 1)
+        pairs = found.groupby(["topic", "chunk"], sort=False)  # in the order in which they are first seen
+        united = pairs.agg(cosine=("cosine", "max"), rrf=("rrf", "sum")).reset_index()
+        if self.union == "first_seen":
+            return united.assign(score=rank_scores(ranks_within(united["topic"].to_numpy())))
+        # Rounded, since a sum's last digit depends on the order of its terms.
+        united = united.assign(score=united["rrf"].round(12), docno=order[united["chunk"]])
+        return united.sort_values(["topic", "score", "docno"], ascending=[True, False, True])

@@ -1,0 +1,161 @@
+"""Vectors on disk: segments of (text key, vector) per embedding model, shared by threads and processes."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import logging
+import os
+import shutil
+import time
+import uuid
+import zlib
+from collections.abc import Iterable
+from contextlib import suppress
+from functools import lru_cache
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+if TYPE_CHECKING:
+    pass
+
+
+log = logging.getLogger(__name__)
+
+
+_KEY_BYTES = 16
+
+
+_SMALL = 16_384  # rows below which a segment is worth merging
+
+
+_MERGED = 65_536  # rows of a merged segment, about
+
+
+_ABANDONED = 3600  # seconds after which a draft is what a kill left, not what another machine writes
+
+
+_MAX_SMALL = 32  # small segments that are kept before they become one
+
+
+def _text_keys(texts: Iterable[str]) -> np.ndarray:
+    """bytes [n] of 16: the beginning of each text's SHA-256."""
+    return np.array(
+        [hashlib.sha256(text.encode("utf-8", "surrogatepass")).digest()[:_KEY_BYTES] for text in texts],
+        dtype=f"S{_KEY_BYTES}",
+    )
+
+
+def _look_up(keys: np.ndarray, folder: Path) -> tuple[np.ndarray, np.ndarray | None]:
+    """Which keys the segments hold, and float32 [len(keys), d] with their vectors (None: no segment)."""
+    found = np.zeros(len(keys), dtype=bool)
+    vectors: np.ndarray | None = None
+    for path in _segments(folder):
+        segment = _open_segment(path)
+        if segment is None:
+            continue
+        held, rows = segment
+        if vectors is None:
+            vectors = np.zeros((len(keys), rows.shape[1]), dtype=np.float32)
+        wanted = np.flatnonzero(~found)
+        at = np.minimum(np.searchsorted(held, keys[wanted]), len(held) - 1)
+        hit = held[at] == keys[wanted]
+        order = np.argsort(at[hit])  # read the file from front to back
+        wanted, at = wanted[hit][order], at[hit][order]
+        vectors[wanted] = rows[at]
+        found[wanted] = True
+    return found, vectors
+
+
+def _segments(folder: Path) -> list[Path]:
+    return sorted(path for path in folder.glob("segment-*") if path.is_dir())
+
+
+def _write_segment(folder: Path, keys: np.ndarray, vectors: np.ndarray) -> None:
+    draft = folder / f"draft-{uuid.uuid4().hex}"
+    draft.mkdir(parents=True)
+    order = np.argsort(keys)
+    np.save(draft / "keys.npy", keys[order])
+    np.save(draft / "vectors.npy", vectors[order])
+    checksums = {name: _crc32(draft / name) for name in ("keys.npy", "vectors.npy")}
+    (draft / "checksums.json").write_text(json.dumps(checksums), encoding="utf-8")
+    os.rename(draft, folder / f"segment-{uuid.uuid4().hex}")
+
+
+def _open_segment(path: Path) -> tuple[np.ndarray, np.ndarray] | None:
+    """Sorted keys, and their vectors as a memory map; None for a damaged segment, or one just merged away."""
+    damage = segment_damage(path)
+    if damage is None:
+        with suppress(OSError, ValueError):
+            return np.load(path / "keys.npy"), np.load(path / "vectors.npy", mmap_mode="r")
+    elif path.exists():
+        log.warning("vectors in %s are damaged (%s); their texts are embedded again", path, damage)
+    return None
+
+
+def segment_damage(path: Path) -> str | None:
+    """Why a segment of vectors cannot be used; None where its files are as they were written."""
+    try:
+        checksums = json.loads((path / "checksums.json").read_text(encoding="utf-8"))
+        for name in ("keys.npy", "vectors.npy"):
+            if _crc32(path / name) != checksums[name]:
+                return f"{name} has another checksum"
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        return f"{type(error).__name__}: {error}"
+    return None
+
+
+def _crc32(file: Path) -> int:
+    stat = file.stat()
+    return _crc32_of(file, stat.st_size, stat.st_mtime_ns)
+
+
+@lru_cache(maxsize=4096)
+def _crc32_of(file: Path, size: int, mtime_ns: int) -> int:
+    """Checksum of a file, computed once per process while its size and time stay."""
+    value = 0
+    with file.open("rb") as stream:
+        while block := stream.read(1 << 20):
+            value = zlib.crc32(block, value)
+    return value
+
+
+def _tidy(folder: Path) -> None:
+    """Removes what kills and damage left, and merges small segments that have become many.
+
+    Under the folder's lock. A kill between the merged segment and the removal of its parts leaves vectors
+    twice, which does no harm.
+    """
+    for draft in folder.glob("draft-*"):
+        if time.time() - draft.stat().st_mtime > _ABANDONED:
+            shutil.rmtree(draft, ignore_errors=True)
+    small = []
+    for path in _segments(folder):
+        segment = _open_segment(path)
+        if segment is None:
+            _remove_segment(path)
+        elif len(segment[0]) < _SMALL:
+            small.append((path, *segment))
+    if len(small) <= _MAX_SMALL:
+        return
+    # Some at a time, so that what is merged fits the memory whatever the number of vectors.
+    rows_before = np.cumsum([0, *(len(held) for _, held, _ in small[:-1])])
+    for number in np.unique(rows_before // _MERGED):
+        merged = [small[i] for i in np.flatnonzero(rows_before // _MERGED == number)]
+        if len(merged) > 1:
+            keys, first = np.unique(np.concatenate([held for _, held, _ in merged]), return_index=True)
+            _write_segment(folder, keys, np.concatenate([rows for _, _, rows in merged])[first])
+            for path, _, _ in merged:
+                _remove_segment(path)
+
+
+def _remove_segment(path: Path) -> None:
+    """Sets a segment aside, for a later `_tidy`: another machine may be reading it, and would crash.
+
+    On a network share the memory map of a file that another machine deletes is gone with it.
+    """
+    trash = path.with_name(f"draft-{uuid.uuid4().hex}")
+    os.rename(path, trash)
+    os.utime(trash)

@@ -1,0 +1,329 @@
+import json
+import re
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.metrics import cohen_kappa_score
+
+from chat_server import ChatServer, faults_at
+from ragauge.answering.judges import ChatJudge, NoJudge
+from ragauge.answering.judges._chat import VERDICT_SCHEMA, label_stability
+from ragauge.contract import frames, identity
+from ragauge.contract.errors import ConfigError, DataError
+from ragauge.contract.protocols import Tools
+
+TOPICS = pd.DataFrame(
+    {"qid": ["q1", "q2"], "query": ["Who built it?", "Where is it?"], "answer": ["Anna", "in Graz"]}
+)
+EVIDENCE = pd.DataFrame(
+    {
+        "qid": ["q2", "q1", "q1"],
+        "part": [0, 1, 0],
+        "docno": None,
+        "text": ["It stands in Graz.", "Anna was\nborn in Graz.", "Anna built it."],
+    }
+)
+
+
+def answers(*rows: tuple[str, int, str | None]) -> pd.DataFrame:
+    return pd.DataFrame(rows, columns=["qid", "n_tokens", "answer"])
+
+
+def candidates(*rows: tuple[str, str, str | None]) -> pd.DataFrame:
+    return pd.DataFrame(rows, columns=["qid", "candidate", "answer"])
+
+
+def judge(url: str = "http://localhost", kind: str = "ollama", **fields: Any) -> ChatJudge:
+    chat = {"_target_": "langchain_ollama.ChatOllama", "model": "judge", "base_url": url}
+    if kind == "openai":
+        chat |= {"_target_": "langchain_openai.ChatOpenAI", "base_url": f"{url}/v1"}
+        fields = {"api_key_env": "RAGAUGE_API_KEY", **fields}
+    return ChatJudge(chat=chat, **{"backoff": 0.01, "timeout": 2.0, "retries": 2, **fields})
+
+
+def shown(prompt: str) -> list[str]:
+    """The answers that a batch prompt shows, in order."""
+    block = prompt.split("one a line:\n")[1].split("\n\n")[0]
+    return [line.split(". ", 1)[1] for line in block.split("\n")]
+
+
+def honest(prompt: str) -> str:
+    """A judge that knows the classes of answers like `right 5`, in either mode."""
+    if "one a line:" in prompt:
+        return ", ".join(answer[-1] for answer in shown(prompt))
+    label = int(re.findall(r"Answer to grade: .*(\d)", prompt)[0])
+    return json.dumps({"label": label, "reason": f"it is {label}"})
+
+
+# --- single -------------------------------------------------------------------------------------------
+
+
+def test_one_answer_a_request_with_its_reason(tools: Tools) -> None:
+    given = answers(("q2", 200, "right 5"), ("q1", 200, "wrong 4"), ("q1", 100, None))
+    with ChatServer(reply=honest) as server:
+        verdicts = judge(server.url).judge(TOPICS, EVIDENCE, given, tools)
+        assert sum(server.calls.values()) == 2
+    frames.check("verdicts", verdicts)
+    assert verdicts[["qid", "n_tokens"]].equals(given[["qid", "n_tokens"]])
+    assert verdicts["label"].tolist() == [5, 4, pd.NA]
+    assert verdicts["status"].tolist() == ["ok", "ok", "no answer"]
+    assert verdicts["reason"].tolist()[:2] == ["it is 5", "it is 4"]
+    assert json.loads(verdicts["raw"][0]) == {"label": 5, "reason": "it is 5"}
+    about_q1 = next(prompt for prompt in server.calls if "Who built it?" in prompt)
+    assert "- Anna built it.\n- Anna was born in Graz.\n" in about_q1
+    assert "Reference answer: Anna\n" in about_q1
+
+
+@pytest.mark.parametrize(
+    ("kind", "schema", "where"),
+    [
+        ("ollama", "format", "format"),
+        ("openai", "response_format", "response_format"),
+        ("openai", "none", None),
+    ],
+)
+def test_the_schema_goes_where_the_server_takes_it(
+    kind: str, schema: Any, where: str | None, tools: Tools
+) -> None:
+    with ChatServer(reply=honest) as server:
+        part = judge(server.url, kind, schema=schema)
+        verdicts = part.judge(TOPICS, EVIDENCE, answers(("q1", 1, "right 5")), tools)
+    assert verdicts["label"].tolist() == [5]
+    body = server.bodies[0]
+    if where is None:
+        assert "response_format" not in body
+    elif where == "format":
+        assert body["format"] == VERDICT_SCHEMA
+    else:
+        assert body["response_format"]["json_schema"]["schema"] == VERDICT_SCHEMA
+
+
+def _faulty_replies(bad: str, times: int) -> Callable[[str], str]:
+    asked: dict[str, int] = {}
+
+    def reply(prompt: str) -> str:
+        asked[prompt] = asked.get(prompt, 0) + 1
+        return bad if asked[prompt] <= times else honest(prompt)
+
+    return reply
+
+
+@pytest.mark.parametrize("mode", ["single", "batch"])
+@pytest.mark.parametrize("bad", ["5, 5, 5, 5", "7", "The score is 5.", '{"label": 9, "reason": "x"}', "{"])
+def test_an_unreadable_reply_is_asked_for_once_more(mode: Any, bad: str, tools: Tools) -> None:
+    with ChatServer(reply=_faulty_replies(bad, 1)) as server:
+        part = judge(server.url, mode=mode)
+        verdicts = part.judge(TOPICS, EVIDENCE, answers(("q1", 1, "right 5")), tools)
+        assert sum(server.calls.values()) == 2
+        assert verdicts["label"].tolist() == [5]
+        one_call = len(next(iter(server.calls)).split())
+        assert verdicts["prompt_tokens"].tolist() == [2 * one_call]
+        again = part.judge(TOPICS, EVIDENCE, answers(("q1", 1, "right 5")), tools)
+        assert sum(server.calls.values()) == 2
+    assert again["label"].tolist() == [5]
+    assert again["cached"].all()
+
+
+@pytest.mark.parametrize("mode", ["single", "batch"])
+def test_a_reply_that_stays_unreadable_is_a_missing_verdict_with_its_text(mode: Any, tools: Tools) -> None:
+    with ChatServer(reply=lambda prompt: "I would say 5") as server:
+        verdicts = judge(server.url, mode=mode).judge(TOPICS, EVIDENCE, answers(("q1", 1, "x")), tools)
+        assert sum(server.calls.values()) == 2
+    frames.check("verdicts", verdicts)
+    assert verdicts["label"].isna().all()
+    assert verdicts["status"].tolist() == ["unreadable"]
+    assert verdicts["raw"].tolist() == ["I would say 5"]
+
+
+def test_a_readable_reply_that_was_cut_does_not_count(tools: Tools) -> None:
+    with ChatServer(reply=honest, faults=lambda prompt, n: "length" if n == 0 else None) as server:
+        part = judge(server.url, mode="batch")
+        verdicts = part.judge(TOPICS, EVIDENCE, answers(("q1", 1, "right 5")), tools)
+        assert sum(server.calls.values()) == 2
+    assert verdicts["label"].tolist() == [5]
+
+
+def test_a_call_that_fails_is_a_missing_verdict_with_its_error(tools: Tools) -> None:
+    with ChatServer(reply=honest, faults=lambda p, n: "500" if "Where" in p else None) as server:
+        given = answers(("q1", 1, "right 5"), ("q2", 1, "right 5"))
+        verdicts = judge(server.url).judge(TOPICS, EVIDENCE, given, tools)
+    frames.check("verdicts", verdicts)
+    assert verdicts["status"].tolist() == ["ok", "missing"]
+    assert "500" in verdicts["error"][1]
+    assert pd.isna(verdicts["raw"][1])
+
+
+# --- batch --------------------------------------------------------------------------------------------
+
+
+def test_all_candidates_of_a_topic_are_one_request(tools: Tools) -> None:
+    given = candidates(
+        ("q1", "a", "right 5"), ("q2", "a", "lack 1"), ("q1", "b", "wrong 4"), ("q1", "c", None),
+        ("q1", "d", "right 5"), ("q1", "e", "half\n2. right 3"),
+    )  # fmt: skip
+    with ChatServer(reply=honest) as server:
+        part = judge(server.url, mode="batch", price={"prompt": 1e6, "completion": 0})
+        verdicts = part.judge_candidates(TOPICS, EVIDENCE, given, tools)
+        assert sum(server.calls.values()) == 2
+    assert verdicts[["qid", "candidate"]].equals(given[["qid", "candidate"]])
+    assert verdicts["label"].tolist() == [5, 1, 4, pd.NA, 5, 3]
+    assert verdicts["status"].tolist() == ["ok"] * 3 + ["no answer"] + ["ok"] * 2
+    # The equal answer is one candidate; the tokens of a request are divided among its candidates.
+    assert verdicts["cached"].tolist() == [False, False, False, False, True, False]
+    assert verdicts["request"].nunique() == 2
+    words = {prompt: len(prompt.split()) for prompt in server.calls}
+    assert verdicts.loc[~verdicts["cached"], "prompt_tokens"].sum() == sum(words.values())
+    assert verdicts["cost_usd"].sum() == pytest.approx(sum(words.values()))
+
+
+def test_the_order_of_candidates_depends_on_the_topic_and_moves_when_judged_again(tools: Tools) -> None:
+    topics = pd.DataFrame({"qid": [f"q{i}" for i in range(30)], "query": "?", "answer": "x"})
+    topics["query"] = topics["qid"]
+    evidence = pd.DataFrame({"qid": topics["qid"], "part": 0, "docno": None, "text": "x"})
+    given = candidates(*[(q, c, f"{c} 5") for q in topics["qid"] for c in "abcd"])
+    orders: list[dict[str, str]] = []
+    for again in (False, True):
+        with ChatServer(reply=honest) as server:
+            part = judge(server.url, mode="batch")
+            part.judge_candidates(topics, evidence, given, tools, again=again)
+        by_topic = {}
+        for prompt in server.calls:
+            qid = re.findall(r"Question: (\w+)", prompt)[0]
+            by_topic[qid] = "".join(answer[0] for answer in shown(prompt))
+        orders.append(by_topic)
+    assert set(orders[0].values()) == {"abcd", "bcda", "cdab", "dabc"}
+    assert all(orders[1][q] == order[2:] + order[:2] for q, order in orders[0].items())
+
+
+def test_a_request_holds_no_more_than_max_candidates(tools: Tools) -> None:
+    given = candidates(*[("q1", str(i), f"answer {i} {1 + i % 5}") for i in range(11)])
+    with ChatServer(reply=honest) as server:
+        part = judge(server.url, mode="batch", max_candidates=4)
+        verdicts = part.judge_candidates(TOPICS, EVIDENCE, given, tools)
+    assert sorted(len(shown(prompt)) for prompt in server.calls) == [3, 4, 4]
+    assert verdicts["label"].tolist() == [1 + i % 5 for i in range(11)]
+
+
+def test_with_faults_every_candidate_has_its_class_or_none(tools: Tools) -> None:
+    topics = pd.DataFrame({"qid": [f"q{i}" for i in range(20)], "query": "?", "answer": "x"})
+    evidence = pd.DataFrame({"qid": topics["qid"], "part": 0, "docno": None, "text": "x"})
+    given = candidates(*[(q, str(c), f"{q} {c} {c}") for q in topics["qid"] for c in range(1, 6)])
+    wrong_at_times = [0]
+
+    def sometimes_wrong(prompt: str) -> str:
+        wrong_at_times[0] += 1
+        return honest(prompt) if wrong_at_times[0] % 4 else "1, 2"
+
+    faults = faults_at(0.3, 7, ("500", "reset", "cut", "empty"))
+    with ChatServer(reply=sometimes_wrong, faults=faults) as server:
+        part = judge(server.url, mode="batch", retries=8)
+        verdicts = part.judge_candidates(topics, evidence, given, tools)
+    read = verdicts["status"] == "ok"
+    assert read.mean() > 0.8
+    assert (verdicts["label"][read].astype(str) == given["answer"][read].str[-1]).all()
+    assert verdicts["label"][~read].isna().all()
+    assert verdicts["raw"][~read].isin(["1, 2"]).all()
+
+
+def test_a_candidate_that_occurs_twice_is_an_error(tools: Tools) -> None:
+    with pytest.raises(DataError, match="'q1', candidate 'a'"):
+        judge().judge_candidates(TOPICS, EVIDENCE, candidates(("q1", "a", "x"), ("q1", "a", "y")), tools)
+
+
+# --- stability ----------------------------------------------------------------------------------------
+
+
+def test_a_judge_that_looks_at_the_position_is_found_out(tools: Tools) -> None:
+    topics = pd.DataFrame({"qid": [f"q{i}" for i in range(12)], "query": "?", "answer": "x"})
+    topics["query"] = topics["qid"]
+    evidence = pd.DataFrame({"qid": topics["qid"], "part": 0, "docno": None, "text": "x"})
+    given = candidates(*[(q, c, f"{c} 5") for q in topics["qid"] for c in "ab"], ("q0", "c", None))
+
+    def first_is_right(prompt: str) -> str:
+        return ", ".join(["5", *["4"] * (len(shown(prompt)) - 1)])
+
+    with ChatServer(reply=first_is_right) as server:
+        part = judge(server.url, mode="batch", repeat=5)
+        verdicts = part.judge_candidates(topics, evidence, given, tools)
+        before = sum(server.calls.values())
+        found = part.judge_again(topics, evidence, given, verdicts, tools)
+        assert sum(server.calls.values()) == before + 5
+        assert part.judge_again(topics, evidence, given, verdicts, tools) == found
+        assert sum(server.calls.values()) == before + 5
+    assert found == {
+        "judge_repeat_pairs": 10.0,
+        "judge_position_flip_share": 1.0,
+        "judge_repeat_kappa": pytest.approx(-1.0),
+    }
+
+
+@pytest.mark.parametrize("mode", ["single", "batch"])
+def test_an_honest_judge_is_stable(mode: Any, tools: Tools) -> None:
+    given = candidates(("q1", "a", "right 5"), ("q1", "b", "wrong 4"), ("q2", "a", "lack 1"))
+    with ChatServer(reply=honest) as server:
+        part = judge(server.url, mode=mode, repeat=9)
+        verdicts = part.judge_candidates(TOPICS, EVIDENCE, given, tools)
+        found = part.judge_again(TOPICS, EVIDENCE, given, verdicts, tools)
+    pairs = 3 if mode == "single" else 2  # one candidate has no other position
+    assert found == {
+        "judge_repeat_pairs": pairs, "judge_position_flip_share": 0.0, "judge_repeat_kappa": 1.0,
+    }  # fmt: skip
+
+
+def test_label_stability_by_hand() -> None:
+    first, second = np.array([5, 5, 4, 1]), np.array([5, 4, 4, 1])
+    found = label_stability(first, second)
+    assert found["judge_position_flip_share"] == 0.25
+    # Observed agreement 3/4; by chance (2*1 + 1*2 + 1*1) / 16 = 5/16.
+    assert found["judge_repeat_kappa"] == pytest.approx((3 / 4 - 5 / 16) / (1 - 5 / 16))
+    assert found["judge_repeat_kappa"] == pytest.approx(cohen_kappa_score(first, second))
+    assert "judge_repeat_kappa" not in label_stability(np.array([5, 5]), np.array([5, 5]))
+    assert label_stability(np.array([]), np.array([])) == {}
+
+
+def test_nothing_is_repeated_unless_asked_for(tools: Tools) -> None:
+    given = candidates(("q1", "a", "x"))
+    assert judge().judge_again(TOPICS, EVIDENCE, given, given, tools) == {}
+
+
+# --- cost and config ----------------------------------------------------------------------------------
+
+
+def test_estimates_need_no_answers_and_ask_nothing(tools: Tools) -> None:
+    given = candidates(("q1", "a", None), ("q1", "b", None), ("q2", "a", "x"), ("q2", "b", None))
+    batch = judge(mode="batch").estimate_judging(TOPICS, EVIDENCE, given, tools)
+    assert (batch["calls"], batch["completion_tokens"]) == (2, 2 * 4)
+    seen: set[str] = set()
+    assert judge().estimate_judging(TOPICS, EVIDENCE, given, tools, seen)["calls"] == 4
+    assert judge().estimate_judging(TOPICS, EVIDENCE, given, tools, seen)["calls"] == 0
+
+
+@pytest.mark.parametrize(
+    ("fields", "says"),
+    [
+        ({"mode": "both"}, "judge.mode: 'both'"),
+        ({"schema": "json"}, "judge.schema: 'json'"),
+        ({"max_candidates": 0}, "judge.max_candidates: 0"),
+        ({"repeat": -1}, "judge.repeat: -1"),
+        ({"prompt": "$question"}, "prompt"),
+    ],
+)
+def test_values_out_of_range_are_refused(fields: dict[str, Any], says: str) -> None:
+    with pytest.raises(ConfigError, match=says):
+        judge(**fields)
+
+
+def test_mode_and_prompt_are_part_of_the_identity() -> None:
+    assert identity.identity(judge()) == identity.identity(judge("http://elsewhere", repeat=3))
+    others = [judge(mode="batch"), judge(schema="format"), judge(mode="batch", max_candidates=3)]
+    assert len({json.dumps(identity.identity(part)) for part in [judge(), *others]}) == 4
+
+
+def test_no_judge_gives_no_verdicts(tools: Tools) -> None:
+    verdicts = NoJudge().judge(TOPICS, EVIDENCE, answers(("q1", 1, "x"), ("q2", 1, None)), tools)
+    frames.check("verdicts", verdicts)
+    assert verdicts["label"].isna().all()
+    assert verdicts["status"].tolist() == ["none", "none"]

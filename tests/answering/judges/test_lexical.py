@@ -1,0 +1,117 @@
+import pandas as pd
+import pytest
+
+from ragauge.answering.answers import LACK_OF_INFORMATION
+from ragauge.answering.judges import LexicalJudge
+from ragauge.answering.judges._lexical import words_of
+from ragauge.contract import frames
+from ragauge.contract.errors import ConfigError, DataError
+from ragauge.contract.protocols import Tools
+
+EVIDENCE = ["The Red Tower was designed by Anna Brandt in 1890.", "Anna Brandt was born in Graz."]
+
+
+def judge(
+    answer: str | None, tools: Tools, reference: str = "Graz", query: str = "Where was its designer born?"
+) -> pd.Series:
+    topics = pd.DataFrame({"qid": ["q"], "query": [query], "answer": [reference]})
+    evidence = pd.DataFrame({"qid": "q", "part": [1, 0], "docno": None, "text": EVIDENCE[::-1]})
+    answers = pd.DataFrame({"qid": ["q"], "n_tokens": [100], "answer": [answer]})
+    verdicts = LexicalJudge().judge(topics, evidence, answers, tools)
+    frames.check("verdicts", verdicts)
+    return verdicts.iloc[0]
+
+
+@pytest.mark.parametrize(
+    ("answer", "label"),
+    [
+        # 1: it says that information is lacking, or nothing
+        (LACK_OF_INFORMATION, 1),
+        ("The documents do not mention where she was born.", 1),
+        ("There is insufficient information.", 1),
+        ("The question cannot be answered.", 1),
+        ("I don't know.", 1),
+        ("...", 1),
+        # 5: it holds the reference and is supported
+        ("Graz", 5),
+        ("She was born in GRAZ!", 5),
+        ("Anna Brandt, designer of the Red Tower, was born in Graz.", 5),
+        ("The documents do not say when, but Anna Brandt was born in Graz.", 5),
+        # 2: it holds the reference among other matter
+        ("Graz hosts opera festivals, football clubs, breweries, museums and trams.", 2),
+        # 3: it covers a part of the evidence, supported, without the reference
+        ("The Red Tower was designed by Anna Brandt in 1890.", 3),
+        # 2: it covers a part of the evidence among other matter
+        (
+            EVIDENCE[0] + " Paris hosts opera festivals, football clubs, breweries, museums and trams.",
+            2,
+        ),
+        # 4: neither
+        ("She was born in Paris.", 4),
+        ("Grazing sheep like the tower.", 4),  # whole words
+        ("The river does not reach the sea.", 4),  # not about the documents
+    ],
+)
+def test_each_rule(answer: str, label: int, tools: Tools) -> None:
+    assert judge(answer, tools)["label"] == label
+
+
+@pytest.mark.parametrize(
+    ("answer", "label"),
+    [
+        ("Yes.", 5),
+        ("Yes, both of them.", 5),
+        ("No, she was born in Graz.", 4),
+        (" ".join(EVIDENCE), 5),  # all of the evidence decides it
+        (EVIDENCE[1], 3),  # a part of it does not
+        ("It is hard to say.", 4),
+    ],
+)
+def test_yes_and_no(answer: str, label: int, tools: Tools) -> None:
+    assert judge(answer, tools, reference="yes")["label"] == label
+
+
+@pytest.mark.parametrize(
+    ("answer", "label"),
+    [
+        ("Red Tower", 5),
+        (EVIDENCE[0], 3),  # names it, as the question does
+        (" ".join(EVIDENCE), 5),
+        ("Blue Tower", 4),
+    ],
+)
+def test_a_choice_that_the_question_names(answer: str, label: int, tools: Tools) -> None:
+    query = "Which is older, the Red Tower or the Blue Tower?"
+    assert judge(answer, tools, reference="the Red Tower", query=query)["label"] == label
+
+
+def test_most_words_of_a_long_reference(tools: Tools) -> None:
+    assert judge("Born in Graz, Styria.", tools, reference="Graz, Styria, Austria")["label"] == 3
+    assert judge("Born in Austria.", tools, reference="Graz, Styria, Austria")["label"] == 4
+
+
+def test_the_rule_stands_in_the_reason_and_nothing_is_paid(tools: Tools) -> None:
+    verdict = judge("Graz", tools)
+    assert verdict["reason"] == "holds the reference answer, supported by the evidence"
+    assert (verdict["status"], verdict["cost_usd"], verdict["prompt_tokens"]) == ("ok", 0, 0)
+
+
+def test_no_answer_has_no_verdict(tools: Tools) -> None:
+    verdict = judge(None, tools)
+    assert pd.isna(verdict["label"])
+    assert verdict["status"] == "no answer"
+
+
+def test_words() -> None:
+    assert words_of("The Café's 1,200 ﬁles, an O’Neill!") == ["café", "1200", "files", "o'neill"]
+
+
+def test_bad_input_is_named(tools: Tools) -> None:
+    with pytest.raises(ConfigError, match=r"judge\.cover: 0"):
+        LexicalJudge(cover=0)
+    topics = pd.DataFrame({"qid": ["q"], "query": ["?"], "answer": ["x"]})
+    none = frames.empty("evidence")
+    for qid, what in (("q", "evidence"), ("z", "topic")):
+        answers = pd.DataFrame({"qid": [qid], "n_tokens": [1], "answer": ["x"]})
+        with pytest.raises(DataError, match=f"{what}.*'{qid}'|'{qid}'.*{what}"):
+            LexicalJudge().judge(topics, none, answers, tools)

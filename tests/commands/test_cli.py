@@ -1,0 +1,65 @@
+"""The command as a user meets it: a process of its own, its messages and its exit codes."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+def run(*arguments: str, cwd: Path) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, str(ROOT / "run.py"), *arguments],
+        cwd=cwd,
+        capture_output=True,
+        text=True,
+        timeout=120,
+    )
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["n_token=5"], "unknown key 'n_token'. Did you mean n_tokens?"),
+        (
+            ["retriever=mmr", "retriever.fetchk=9"],
+            "Did you mean retriever.fetch_k? Retriever has: fetch_k, lambda",
+        ),
+        (["retriever=tfidf"], "bm25"),
+        (["n_tokens=many"], "'many'"),
+        (["n_tokens=-1"], "n_tokens=-1: allowed are"),
+        (["retriever.top_k=0"], "retriever.top_k"),
+        (["dataset=jsonl", "dataset.docs=nowhere.jsonl", "dataset.topics=x"], "nowhere.jsonl"),
+        (["-m", "n_tokens=100,many"], "'many'"),
+    ],
+)
+def test_config_errors_end_with_2_before_any_work(arguments, message, tmp_path) -> None:
+    done = run(*arguments, cwd=tmp_path)
+    assert done.returncode == 2, done.stderr
+    assert message in done.stderr
+    assert "Traceback" not in done.stderr
+    assert not (tmp_path / ".ragauge").exists()
+    assert not (tmp_path / "mlruns").exists()
+
+
+def test_help_lists_groups_options_and_keys_without_heavy_imports(tmp_path) -> None:
+    done = run("--help", cwd=tmp_path)
+    assert done.returncode == 0
+    for word in ("retriever: bm25", "chunker:", "n_tokens: 1000", "make ui"):
+        assert word in done.stdout
+    code = (
+        "import sys; sys.argv = ['run.py', '--help']\n"
+        "import runpy\n"
+        "try: runpy.run_path(%r, run_name='__main__')\n"
+        "except SystemExit: pass\n"
+        "heavy = {'torch', 'mlflow', 'pandas', 'transformers', 'faiss', 'langchain_core', 'numba'}\n"
+        "print('HEAVY', sorted(heavy & set(sys.modules)))\n"
+    )
+    loaded = subprocess.run(
+        [sys.executable, "-c", code % str(ROOT / "run.py")], cwd=tmp_path, capture_output=True, text=True
+    )
+    assert "HEAVY []" in loaded.stdout

@@ -1,0 +1,107 @@
+"""The data model: what passes the check, and what the error says of what does not."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import pandas as pd
+import pytest
+
+from ragauge.contract import frames
+from ragauge.contract.errors import DataError
+
+RUN = pd.DataFrame({"qid": ["q1", "q1"], "docno": ["a%p0", "b%p0"], "score": [2.0, 1.0], "rank": [0, 1]})
+
+
+def test_a_good_frame_is_returned_itself_and_may_have_more_columns() -> None:
+    more = RUN.assign(query="what")
+    assert frames.check("run", more) is more
+
+
+def test_a_missing_column_is_named_beside_those_there() -> None:
+    with pytest.raises(
+        DataError, match=r"run frame from bm25: column\(s\) score, rank missing; it has qid, docno"
+    ):
+        frames.check("run", RUN[["qid", "docno"]], "bm25")
+
+
+@pytest.mark.parametrize(
+    ("column", "values", "message"),
+    [
+        ("qid", ["q1", None], r"column qid, row 1 .*no value; expected str"),
+        ("docno", [7, "b"], r"column docno, row 0 .*7 is not str"),
+        ("score", [1.0, float("inf")], r"column score, row 1 .*inf is not a finite number"),
+        ("score", ["high", "low"], r"column score, row 0 .*'high' is not a number"),
+        ("rank", [0.0, 1.5], r"column rank, row 0 .*is not int"),
+        ("docno", ["a", "a"], r"row 1 repeats the key qid='q1', docno='a'"),
+    ],
+)
+def test_the_first_bad_row_is_named(column: str, values: list[object], message: str) -> None:
+    with pytest.raises(DataError, match=message):
+        frames.check("run", RUN.assign(**{column: values}))
+
+
+@pytest.mark.parametrize("label", [1, 5, pd.NA])
+def test_labels_are_judge_classes_or_missing(label: object) -> None:
+    frames.check("verdicts", _verdicts(label))
+
+
+@pytest.mark.parametrize("label", [0, 6, -100])
+def test_a_label_outside_the_classes_is_refused(label: int) -> None:
+    with pytest.raises(DataError, match=r"is not a judge class 1\.\.5 or nothing"):
+        frames.check("verdicts", _verdicts(label))
+
+
+def _verdicts(label: object) -> pd.DataFrame:
+    return pd.DataFrame(
+        {
+            "qid": ["q1"],
+            "n_tokens": [100],
+            "label": pd.array([label], dtype="Int8"),
+            "status": ["ok"],
+            "raw": ["5"],
+            "prompt_tokens": [0],
+            "completion_tokens": [0],
+            "cost_usd": [0.0],
+            "seconds": [0.0],
+            "cached": [False],
+        }
+    )
+
+
+@pytest.mark.parametrize("name", sorted(frames.SCHEMAS))
+def test_an_empty_frame_of_every_schema_passes_its_own_check(name: str) -> None:
+    assert len(frames.check(name, frames.empty(name))) == 0
+
+
+def test_the_content_digest_tells_rows_their_order_and_their_columns_apart() -> None:
+    digests = {
+        frames.content_digest(frame)
+        for frame in (RUN, RUN.iloc[::-1], RUN.rename(columns={"score": "s"}), RUN.assign(score=[2.0, 1.5]))
+    }
+    assert len(digests) == 4
+    assert frames.content_digest(RUN.copy()) == frames.content_digest(RUN)
+
+
+def test_the_content_digest_does_not_run_neighbouring_values_together() -> None:
+    one = pd.DataFrame({"text": ["ab", "c"]})
+    other = pd.DataFrame({"text": ["a", "bc"]})
+    assert frames.content_digest(one) != frames.content_digest(other)
+
+
+def test_missing_values_have_one_digest_in_every_process() -> None:
+    program = """
+import pandas as pd
+from ragauge.contract.frames import content_digest
+for dtype, values in {"Int64": [5, None, 1], "boolean": [True, None, False]}.items():
+    print(content_digest(pd.DataFrame({"x": pd.array(values, dtype=dtype)})))
+"""
+    told = [
+        subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True).stdout
+        for _ in range(2)
+    ]
+    assert told[0] == told[1]
+    here = pd.DataFrame({"x": pd.array([True, None, False], dtype="boolean")})
+    assert told[0].split()[1] == frames.content_digest(here)
+    assert frames.content_digest(here) != frames.content_digest(here.fillna(True))

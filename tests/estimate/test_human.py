@@ -1,0 +1,107 @@
+"""Labels that people gave: the file, its errors, and what they say of the judge and of all topics."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pandas as pd
+import pytest
+
+from ragauge.contract.errors import ConfigError, DataError
+from ragauge.datasets.human_labels import read_human_labels, with_human_labels
+from ragauge.estimate import summary
+from ragauge.estimate.human import human_agreement, human_shares
+
+
+def outcomes(labels: list[int | None], **columns: object) -> pd.DataFrame:
+    frame = pd.DataFrame({"qid": [f"q{i}" for i in range(len(labels))], "ir_score": 0.5})
+    which = {"retriever": "bm25", "n_tokens": 100, "dataset": "d", "chunker": "c", "llm": "l"}
+    return frame.assign(label=pd.array(labels, dtype="Int8"), **which).assign(**columns)
+
+
+def written(folder: Path, text: str) -> Path:
+    (folder / "human.csv").write_text(text, encoding="utf-8")
+    return folder / "human.csv"
+
+
+def test_the_rows_of_a_job_are_those_of_its_retriever_and_budget(tmp_path: Path) -> None:
+    path = written(
+        tmp_path, "qid,retriever,n_tokens,label\nq0,bm25,100,5\nq1,sim,100,1\nq1,bm25,300,2\nq2,bm25,100,4\n"
+    )
+    labels = with_human_labels(outcomes([5, 5, 5]), path)["human_label"]
+    assert labels.astype("float").tolist() == pytest.approx([5, float("nan"), 4], nan_ok=True)
+
+
+def test_a_file_without_retriever_holds_for_every_job(tmp_path: Path) -> None:
+    path = written(tmp_path, "\ufeffqid,label\nq1,3\n")
+    assert with_human_labels(outcomes([5, 5]), path)["human_label"].tolist()[1] == 3
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("qid,label\nq0,6\n", r"human.csv, line 2 \(qid='q0'\): label is '6', not a judge class 1..5"),
+        ("qid,label\nq0,1\nq1,\n", r"line 3 \(qid='q1'\): label is ''"),
+        ("qid,n_tokens,label\nq0,many,1\n", r"n_tokens is 'many', not a number of tokens"),
+        ("qid,label,colour\nq0,1,red\n", r"column 'colour' is unknown"),
+        ("qid,answer\nq0,1\n", r"column 'answer' is unknown"),
+        ("qid\nq0\n", r"column 'label' is missing"),
+        ("qid,label\nq0,1\nq0,2\n", r"line 3: a second label for qid='q0'"),
+        ("", r"no readable CSV"),
+    ],
+)
+def test_a_bad_file_is_told_with_line_and_column(tmp_path: Path, text: str, message: str) -> None:
+    with pytest.raises(DataError, match=message):
+        read_human_labels(written(tmp_path, text))
+
+
+def test_a_file_that_is_not_there_and_a_topic_that_is_not_there(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match="human_labels: no file"):
+        read_human_labels(tmp_path / "none.csv")
+    with pytest.raises(DataError, match="qid 'q9' is no topic of the dataset"):
+        with_human_labels(outcomes([5]), written(tmp_path, "qid,label\nq9,1\n"))
+
+
+def test_agreement_counts_equal_labels_and_leaves_out_what_no_judge_saw() -> None:
+    rows = outcomes([5, 5, 1, None, None], human_label=pd.array([5, 1, 1, 5, 5], dtype="Int8"))
+    found = human_agreement(rows, n_boot=0, seed=0)
+    assert (found.n, found.n_missing) == (3, 2)
+    assert found.agreement.value == pytest.approx(2 / 3)
+    # Chance: people say 5 once and 1 twice, the judge the other way round.
+    assert found.kappa.value == pytest.approx((2 / 3 - 4 / 9) / (1 - 4 / 9))
+    sampled = rows.assign(judged=[True, True, True, False, False])
+    assert human_agreement(sampled, n_boot=0, seed=0).n_missing == 0
+
+
+def test_people_correct_a_judge_who_is_too_kind() -> None:
+    # The judge calls everything right; of the 20 labelled answers, people call 15 so.
+    people = [5] * 15 + [4] * 5 + [None] * 80
+    rows = outcomes([5] * 100, human_label=pd.array(people, dtype="Int8"))
+    shares = human_shares(rows)
+    assert shares is not None
+    right = shares.set_index("share").loc["correct_share"]
+    assert right["estimate"] == pytest.approx(0.75)
+    assert right["lo"] < 0.75 < right["hi"]
+    values = summary.human(rows, n_boot=0, seed=0)
+    assert values["human_labels"] == 20
+    assert values["judge_agreement"] == pytest.approx(0.75)
+    assert values["human_correct_share"] == pytest.approx(0.75)
+
+
+def test_where_the_judge_is_right_its_verdicts_make_the_labels_worth_more() -> None:
+    truth = [5, 1] * 100
+    people = pd.array(truth[:40] + [None] * 160, dtype="Int8")
+    shares = human_shares(outcomes(truth, human_label=people))
+    assert shares is not None
+    right = shares.set_index("share").loc["correct_share"]
+    assert right["estimate"] == pytest.approx(0.5)
+    assert right["effective_n"] > 150
+
+
+def test_shares_of_people_need_two_labels_and_a_verdict_on_every_topic() -> None:
+    one = outcomes([5, 5], human_label=pd.array([5, None], dtype="Int8"))
+    assert human_shares(one) is None
+    both = outcomes([5, None], human_label=pd.array([5, 5], dtype="Int8"))
+    assert human_shares(both) is not None
+    assert human_shares(both.assign(judged=[True, False])) is None
+    assert summary.human(outcomes([5, 5]), n_boot=0, seed=0) == {}

@@ -1,0 +1,191 @@
+"""Sweeps that ask a real server over HTTP: nothing paid twice, nothing lost, no key on disk."""
+
+from __future__ import annotations
+
+import json
+import random
+import re
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pandas as pd
+import pytest
+from test_sweep import job_records, mlflow_runs, sweep_folders
+
+from chat_server import ChatServer, faults_at
+from processes import Command, clean_environment
+
+KEY = "sk-planted-0123456789abcdef"
+FAST = [
+    "llm.backoff=0.01",
+    "judge.backoff=0.01",
+    "llm.timeout=2",
+    "judge.timeout=2",
+    "llm.retries=8",
+    "judge.retries=8",
+]
+
+
+def reply(prompt: str) -> str:
+    """Answers questions with a sentence, judges them by a digest of what they are shown."""
+    numbered = re.findall(r"^\d+\. ", prompt, re.M)
+    dice = random.Random(prompt)
+    if "comma" in prompt and numbered:
+        return ", ".join(str(dice.randint(1, 5)) for _ in numbered)
+    if '"label"' in prompt or "label" in prompt:
+        return json.dumps({"label": dice.randint(1, 5), "reason": "by dice"})
+    return f"It is number {dice.randint(0, 9)}."
+
+
+def started(folder: Path, server: ChatServer, *arguments: str) -> Command:
+    """A sweep that asks the server."""
+    values = ("chat.model=dice", f"chat.base_url={server.url}/v1", "price={prompt: 1.0, completion: 2.0}")
+    chat = [f"{part}.{value}" for part in ("llm", "judge") for value in values]
+    groups = ["llm=openai_compatible", "judge=openai_compatible", "chunker=none", "bootstrap=20"]
+    environment = clean_environment(RAGAUGE_API_KEY=KEY)
+    return Command(folder, "-m", *groups, *chat, *FAST, *arguments, environment=environment)
+
+
+def sweep(folder: Path, server: ChatServer, *arguments: str) -> subprocess.CompletedProcess[str]:
+    return started(folder, server, *arguments).wait()
+
+
+def outcomes(folder: Path) -> pd.DataFrame:
+    files = sorted(sweep_folders(folder)[-1].glob("*/outcomes.parquet"))
+    return pd.concat([pd.read_parquet(file) for file in files], ignore_index=True)
+
+
+@pytest.mark.slow
+def test_with_thirty_percent_faults_every_request_succeeds_once_and_no_key_is_on_disk(tmp_path) -> None:
+    with ChatServer(reply, faults_at(0.3, seed=1), hang=3.0) as server:
+        done = sweep(tmp_path, server, "retriever=bm25,none", "n_tokens=100,300", "dataset.limit=20")
+    assert done.returncode == 0, done.stderr
+    rows = outcomes(tmp_path)
+    assert len(rows) == 80
+    assert (rows["answer"].notna() | rows["answer_error"].notna()).all()
+    assert (rows["label"].notna() | rows["judge_status"].ne("ok")).all()
+    # Each request that succeeded did so once: none was paid for twice.
+    assert set(server.whole.values()) == {1}
+    assert sum(server.calls.values()) > sum(server.whole.values())
+    paid = sum(
+        r["metrics"][name]
+        for r in job_records(sweep_folders(tmp_path)[0])
+        for name in ("llm_calls", "judge_llm_calls")
+    )
+    assert paid <= sum(server.whole.values())
+    assert all(f"Bearer {KEY}" in headers.values() for headers in server.headers)
+    for file in tmp_path.rglob("*"):
+        if file.is_file():
+            assert KEY.encode() not in file.read_bytes(), file
+    assert KEY not in done.stdout + done.stderr
+
+
+@pytest.mark.slow
+def test_batch_mode_judges_all_jobs_at_the_end_and_writes_the_verdicts_back(tmp_path) -> None:
+    arguments = [
+        "retriever=bm25,none",
+        "n_tokens=100,300",
+        "dataset.limit=10",
+        "judge.mode=batch",
+        "judge.repeat=5",
+    ]
+    with ChatServer(reply) as server:
+        done = sweep(tmp_path, server, *arguments)
+        assert done.returncode == 0, done.stderr
+        judged = [prompt for prompt in server.whole if re.search(r"^1\. ", prompt, re.M)]
+        # One request a topic (the jobs without retrieval give equal answers), and those that are repeated.
+        assert 10 <= len(judged) <= 15
+        before = sum(server.whole.values())
+        (folder,) = sweep_folders(tmp_path)
+        # What the answers cost stays on record when the verdicts come.
+        assert sum(r["metrics"]["llm_calls"] for r in job_records(folder)) == before - len(judged)
+        again = subprocess.run(
+            [sys.executable, "-m", "ragauge.experiment.sweeps", str(folder)],
+            cwd=tmp_path,
+            capture_output=True,
+            text=True,
+        )
+        assert again.returncode == 0, again.stderr
+        assert sum(server.whole.values()) == before
+    records = job_records(folder)
+    assert [r["status"] for r in records] == ["FINISHED"] * 4
+    assert not any(r["deferred"] for r in records)
+    assert outcomes(tmp_path)["label"].notna().all()
+    _, jobs = mlflow_runs(tmp_path, "job")
+    for job in jobs:
+        assert job.info.status == "FINISHED"
+        shares = [job.data.metrics[f"judge_share_{c}"] for c in (1, 2, 3, 4, 5, "missing")]
+        assert sum(shares) == pytest.approx(1)
+        assert 0 <= job.data.metrics["judge_position_flip_share"] <= 1
+        # What the job used before its verdicts, and what was found by them.
+        used = {name.split("/")[0] for name in json.loads(job.data.tags["ragauge.entries"])}
+        assert used >= {
+            "dataset",
+            "chunks",
+            "index",
+            "run",
+            "context",
+            "scores",
+            "classics",
+            "answers",
+            "findings",
+        }
+
+
+@pytest.mark.slow
+def test_a_dry_run_tells_what_the_sweep_needs_and_calls_nobody(tmp_path) -> None:
+    arguments = ["retriever=bm25,none", "n_tokens=100,300", "dataset.limit=10"]
+    with ChatServer(reply) as server:
+        done = sweep(tmp_path, server, *arguments, "dry_run=true")
+        assert done.returncode == 0, done.stderr
+        assert not server.calls
+        assert not (tmp_path / "mlruns").exists()
+        # bm25 at two budgets, and one prompt a topic without documents.
+        assert "4 job(s) would need llm: 30 calls" in done.stdout
+        sweep(tmp_path, server, *arguments)
+        answered = [p for p in server.whole if "label" not in p]
+        assert len(answered) == 30
+
+
+@pytest.mark.slow
+def test_a_sweep_stops_before_it_spends_more_than_allowed_and_keeps_what_was_paid(tmp_path) -> None:
+    arguments = ["retriever=none", "n_tokens=100", "dataset.limit=20"]
+    with ChatServer(reply) as server:
+        done = sweep(tmp_path, server, *arguments, "llm.max_cost_usd=0.002", "llm.concurrency=1")
+        assert done.returncode == 3, done.stderr
+        assert "max_cost_usd" in done.stderr
+        answered = sum(server.whole.values())
+        assert 0 < answered < 20
+        done = sweep(tmp_path, server, *arguments)
+        assert done.returncode == 0, done.stderr
+        assert set(server.whole.values()) == {1}
+
+
+@pytest.mark.slow
+def test_killed_at_random_moments_a_sweep_repeats_no_finished_request(tmp_path) -> None:
+    arguments = ["retriever=bm25,none", "n_tokens=100,300", "dataset.limit=10"]
+    dice = random.Random(3)
+    with ChatServer(reply, delay=0.15) as server:
+        for _ in range(4):
+            command = started(tmp_path, server, *arguments)
+            seen, deadline = sum(server.calls.values()), time.monotonic() + 60
+            stop_after = seen + dice.randint(1, 15)
+            while sum(server.calls.values()) < stop_after and command.runs:
+                assert time.monotonic() < deadline
+                time.sleep(0.01)
+            command.kill()
+        done = sweep(tmp_path, server, *arguments)
+        assert done.returncode == 0, done.stderr
+        # A request may be sent again only if it was in flight at a kill: at most the concurrency, per kill.
+        again = sum(n - 1 for n in server.whole.values())
+        assert again <= 4 * 8
+    killed = outcomes(tmp_path)
+    with ChatServer(reply) as server:
+        other = tmp_path / "other"
+        other.mkdir()
+        done = sweep(other, server, *arguments)
+        assert done.returncode == 0, done.stderr
+    keys = ["retriever", "n_tokens", "qid", "answer", "label", "ir_score"]
+    pd.testing.assert_frame_equal(killed[keys], outcomes(other)[keys])

@@ -1,0 +1,92 @@
+"""The configuration: every option of every group composes and instantiates, errors come early."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from hydra import compose, initialize_config_dir
+from hydra.errors import ConfigCompositionException
+from omegaconf import OmegaConf
+
+from ragauge.contract import groups
+from ragauge.contract.errors import ConfigError
+from ragauge.contract.identity import identity
+from ragauge.experiment import config
+from ragauge.experiment.job import instantiate_parts
+from ragauge.store import canonical_json
+
+CONF = Path(__file__).resolve().parents[2] / "conf"
+OPTIONS = [
+    (group, file.stem)
+    for group in (*groups.GROUPS, "experiment")
+    for file in sorted((CONF / group).glob("*.yaml"))
+]
+# What an option cannot do without: it has no default by nature.
+NEEDS = {
+    ("llm", "openai_compatible"): ["llm.chat.model=some-model"],
+    ("judge", "openai_compatible"): ["judge.chat.model=some-model"],
+    ("tokenizer", "huggingface"): ["tokenizer.model=some/model"],
+    ("retriever", "pyterrier"): ["retriever.pipeline={_target_: pyterrier.Transformer.identity}"],
+    ("retriever", "langchain"): ["retriever.retriever={_target_: some.Retriever}"],
+}
+
+
+@pytest.fixture(autouse=True)
+def hydra_configs():
+    config.register()
+    with initialize_config_dir(str(CONF), version_base="1.3"):
+        yield
+
+
+def test_every_group_has_options() -> None:
+    assert {group for group, _ in OPTIONS} == {*groups.GROUPS, "experiment"}
+
+
+@pytest.mark.parametrize(("group", "option"), OPTIONS)
+def test_every_option_composes_and_instantiates_and_has_an_identity(group: str, option: str) -> None:
+    cfg = compose("config", overrides=[f"{group}={option}", *NEEDS.get((group, option), [])])
+    config.check_values(cfg)
+    OmegaConf.to_container(cfg, resolve=True)
+    if group != "experiment":
+        part = getattr(instantiate_parts(cfg), group)
+        if group not in ("embedder", "tokenizer", "dataset"):  # whose identity reads the model or has no path
+            assert canonical_json(identity(part))
+
+
+@pytest.mark.parametrize("retriever", ["bm25", "sim", "mmr", "mlq", "reo", "none"])
+def test_the_study_s_preset_sets_each_retriever_s_depth(retriever: str) -> None:
+    cfg = compose("config", overrides=["experiment=paper", f"retriever={retriever}"])
+    depth = {"bm25": 5, "mlq": 5, "sim": 10, "mmr": 10, "reo": 10}
+    assert cfg.retriever.get("top_k") == depth.get(retriever)
+    assert cfg.chunker.breakpoint_percentile == 80
+    assert (cfg.llm.chat.model, cfg.judge.chat.model) == ("llama3:8b", "gpt-4o")
+
+
+def test_a_value_on_the_command_line_wins_over_the_preset() -> None:
+    cfg = compose("config", overrides=["experiment=paper", "retriever=sim", "retriever.top_k=7"])
+    assert cfg.retriever.top_k == 7
+
+
+@pytest.mark.parametrize("override", ["n_token=5", "retriever.topk=5", "n_tokens=many", "tracking.url=x"])
+def test_unknown_keys_and_values_of_the_wrong_type_are_refused(override: str) -> None:
+    with pytest.raises(ConfigCompositionException):
+        compose("config", overrides=[override])
+
+
+@pytest.mark.parametrize(
+    ("override", "message"),
+    [
+        ("n_tokens=-1", r"n_tokens=-1: allowed are 0 \(no context\) to 1,000,000 tokens"),
+        ("n_grid=[100,0]", r"n_grid holds 0: allowed are 1 to"),
+        ("max_missing_share=1.5", r"max_missing_share=1.5: allowed are 0 to 1"),
+        ("bootstrap=-5", r"bootstrap=-5: allowed are 0"),
+    ],
+)
+def test_values_out_of_range_are_refused_with_what_is_allowed(override: str, message: str) -> None:
+    with pytest.raises(ConfigError, match=message):
+        config.check_values(compose("config", overrides=[override]))
+
+
+def test_a_gate_may_name_any_metric() -> None:
+    assert compose("config", overrides=["+gate.ir_score=0.6"]).gate == {"ir_score": 0.6}

@@ -1,0 +1,455 @@
+import json
+import logging
+import re
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from chat_server import ChatServer, faults_at
+from processes import Command
+from ragauge.contract import identity
+from ragauge.contract.errors import ConfigError, GateError, MissingError
+from ragauge.contract.protocols import ChatModel
+from ragauge.contract.redact import redact
+from ragauge.llms.chat import CUT, ChatLLM
+from ragauge.llms.ledger import open_ledger
+from ragauge.store import Store
+
+FAKE = "langchain_core.language_models.fake_chat_models.FakeListChatModel"
+
+# A model of the provider at the address of a test server.
+Make = Callable[..., ChatLLM]
+
+
+@pytest.fixture(params=["ollama", "openai"])
+def make(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Make:
+    monkeypatch.delenv("RAGAUGE_API_KEY", raising=False)
+    monkeypatch.delenv("OPENAI_API_KEY", raising=False)
+
+    def llm(url: str, chat: dict[str, Any] | None = None, **fields: Any) -> ChatLLM:
+        if request.param == "ollama":
+            model = {"_target_": "langchain_ollama.ChatOllama", "base_url": url}
+        else:
+            model = {"_target_": "langchain_openai.ChatOpenAI", "base_url": f"{url}/v1"}
+            fields = {"api_key_env": "RAGAUGE_API_KEY", **fields}
+        model |= {"model": "tiny", "temperature": 0, **(chat or {})}
+        return ChatLLM(chat=model, **{"backoff": 0.01, "timeout": 2.0, **fields})
+
+    return llm
+
+
+def fake(*replies: str, **fields: Any) -> ChatLLM:
+    """A chat model of yet another provider: replies in turn, no server."""
+    return ChatLLM(chat={"_target_": FAKE, "responses": list(replies)}, **{"concurrency": 1, **fields})
+
+
+# --- asking -------------------------------------------------------------------------------------------
+
+
+def test_replies_come_in_the_order_of_the_prompts(make: Make, store: Store) -> None:
+    with ChatServer(delay=0.02) as server:
+        llm = make(server.url)
+        assert isinstance(llm, ChatModel)
+        replies = llm.ask([f"p{i}" for i in range(20)], store, "answers")
+        assert llm.ask([], store, "answers") == []
+    assert [r.text for r in replies] == [f"reply to p{i}" for i in range(20)]
+    assert not any(r.cached or r.error for r in replies)
+    assert (replies[0].prompt_tokens, replies[0].completion_tokens) == (1, 3)
+    assert 1 < server.most_in_flight <= llm.concurrency
+    assert server.bodies[0]["model"] == "tiny"
+
+
+def test_equal_prompts_are_paid_once_and_later_runs_pay_nothing(make: Make, store: Store) -> None:
+    with ChatServer() as server:
+        llm = make(server.url, price={"prompt": 1e6, "completion": 2e6})
+        replies = llm.ask(["a b", "c", "a b"], store, "answers")
+        again = llm.ask(["c", "a b"], store, "answers")
+    assert [r.cached for r in replies] == [False, False, True]
+    assert [r.cost_usd for r in replies] == [2 + 2 * 4, 1 + 2 * 3, 0]
+    assert [(r.text, r.cached, r.cost_usd) for r in again] == [
+        ("reply to c", True, 0),
+        ("reply to a b", True, 0),
+    ]
+    assert again[1].prompt_tokens == 2
+    assert server.whole == {"a b": 1, "c": 1}
+    assert llm.spent(store) >= 17
+
+
+def test_salt_options_and_parameters_are_other_requests_and_connections_are_not(
+    make: Make, store: Store
+) -> None:
+    with ChatServer() as server, ChatServer() as elsewhere:
+        make(server.url).ask(["p"], store, "answers")
+        make(server.url).ask(["p"], store, "answers", salt="again")
+        make(server.url, {"temperature": 0.5}).ask(["p"], store, "answers")
+        make(server.url).ask(["p"], store, "answers", options={"stop": ["."]})
+        assert server.whole["p"] == 4
+        assert server.bodies[-1].get("stop", server.bodies[-1].get("options", {}).get("stop")) == ["."]
+        reply = make(elsewhere.url, concurrency=1, timeout=9.0).ask(["p"], store, "answers")
+        assert reply[0].cached
+        assert not elsewhere.calls
+
+
+def test_any_langchain_chat_model_serves(store: Store) -> None:
+    llm = fake("one", "two")
+    assert [r.text for r in llm.ask(["p", "q"], store, "answers")] == ["one", "two"]
+    assert llm.ask(["q"], store, "answers")[0].cached
+
+
+def test_a_running_event_loop_is_no_obstacle(store: Store) -> None:
+    import asyncio
+
+    async def as_in_a_notebook() -> str | None:
+        return fake("one").ask(["p"], store, "answers")[0].text
+
+    assert asyncio.run(as_in_a_notebook()) == "one"
+
+
+# --- what goes wrong ----------------------------------------------------------------------------------
+
+
+def test_with_thirty_percent_faults_each_distinct_request_succeeds_once(make: Make, store: Store) -> None:
+    prompts = [f"p{i % 60}" for i in range(100)]
+    with ChatServer(faults=faults_at(0.3, seed=1), hang=1.0) as server:
+        replies = make(server.url, timeout=0.4, retries=8, concurrency=8).ask(prompts, store, "answers")
+    assert [r.text for r in replies] == [f"reply to {p}" for p in prompts]
+    assert sum(server.whole.values()) == len(server.whole) == 60
+    assert sum(server.calls.values()) > 60
+
+
+@pytest.mark.parametrize("fault", ["429", "500", "503", "reset", "hang", "cut", "empty", "none", "drip"])
+def test_what_fails_for_good_is_missing_with_its_error(
+    make: Make, store: Store, fault: str, request: pytest.FixtureRequest
+) -> None:
+    if fault == "drip" and "ollama" in request.node.name:
+        pytest.skip("a fault of the OpenAI side of the server")
+
+    def only_bad(prompt: str, n: int) -> str | None:
+        return fault if prompt == "bad" else None
+
+    with ChatServer(faults=only_bad, hang=0.6) as server:
+        bad, good = make(server.url, timeout=0.3, retries=1).ask(["bad", "good"], store, "answers")
+        assert good.text == "reply to good"
+        assert bad.text is None
+        assert bad.error is not None
+        assert bad.error.startswith("2 attempt(s), the last: ")
+        assert server.calls["bad"] == 2
+        server.faults = lambda prompt, n: None
+        later = make(server.url).ask(["bad"], store, "answers")[0]
+    assert (later.text, later.cached) == ("reply to bad", False)
+
+
+def test_a_request_that_the_server_cannot_take_is_not_repeated(make: Make, store: Store) -> None:
+    with ChatServer(faults=lambda prompt, n: "400" if prompt == "bad" else None) as server:
+        bad, good = make(server.url).ask(["bad", "good"], store, "answers")
+    assert (bad.text, good.text) == (None, "reply to good")
+    assert server.calls["bad"] == 1
+
+
+@pytest.mark.parametrize("status", ["401", "403", "404"])
+def test_what_would_fail_every_time_ends_the_batch_and_names_model_and_address(
+    make: Make, store: Store, status: str
+) -> None:
+    with ChatServer(faults=lambda prompt, n: status) as server:
+        with pytest.raises(ConfigError, match=rf"model tiny at {re.escape(server.url)}.* {status}"):
+            make(server.url, concurrency=2).ask([f"p{i}" for i in range(50)], store, "answers")
+        assert sum(server.calls.values()) <= 2
+
+
+def test_retry_after_is_waited_for_by_all_calls(make: Make, store: Store) -> None:
+    def first_call(prompt: str, n: int) -> str | None:
+        return "429" if n == 0 and prompt == "p0" else None
+
+    with ChatServer(faults=first_call, retry_after="0.6") as server:
+        replies = make(server.url, concurrency=1).ask(["p0", "p1"], store, "answers")
+    assert [r.text for r in replies] == ["reply to p0", "reply to p1"]
+    assert server.times[1] - server.times[0] >= 0.6
+
+
+def test_a_server_that_asks_for_too_long_a_wait_is_not_asked_again(make: Make, store: Store) -> None:
+    with ChatServer(faults=lambda prompt, n: "429", retry_after="3600") as server:
+        began = time.monotonic()
+        reply = make(server.url, max_wait=5.0).ask(["p"], store, "answers")[0]
+    assert reply.text is None
+    assert server.calls["p"] == 1
+    assert time.monotonic() - began < 5
+
+
+def test_a_server_that_is_gone_is_given_up(make: Make, store: Store) -> None:
+    llm = make("http://127.0.0.1:9", retries=0, give_up_after=5)
+    with pytest.raises(MissingError, match="5 requests in a row"):
+        llm.ask([f"p{i}" for i in range(500)], store, "answers")
+
+
+def test_a_reply_cut_at_the_token_limit_keeps_its_text_and_is_marked(make: Make, store: Store) -> None:
+    with ChatServer(faults=lambda prompt, n: "length") as server:
+        first = make(server.url).ask(["p"], store, "answers")[0]
+        cached = make(server.url).ask(["p"], store, "answers")[0]
+    assert (first.text, first.error) == ("reply to p", CUT)
+    assert (cached.text, cached.error, cached.cached) == ("reply to p", CUT, True)
+    assert server.calls["p"] == 1
+
+
+def test_an_empty_reply_is_asked_again_and_its_cost_counts(make: Make, store: Store) -> None:
+    with ChatServer(reply=lambda prompt: " ") as server:
+        llm = make(server.url, retries=1, price={"prompt": 1e6, "completion": 0}, budget="blank")
+        reply = llm.ask(["p"], store, "answers")[0]
+        assert server.calls["p"] == 2
+    assert (reply.text, reply.cost_usd) == (None, 2.0)
+    assert "empty reply" in str(reply.error)
+    assert llm.spent(store) == 2.0
+
+
+def test_the_rate_limit_spaces_calls(make: Make, store: Store) -> None:
+    with ChatServer() as server:
+        make(server.url, requests_per_minute=600).ask(["a", "b", "c"], store, "answers")
+    # Two gaps of 0.1 s; a busy machine may bring one call late and the next one close behind it.
+    assert max(server.times) - min(server.times) > 0.15
+
+
+def test_two_processes_that_ask_the_same_pay_once(make: Make, store: Store, tmp_path: Path) -> None:
+    with ChatServer(delay=0.05) as server:
+        llm = make(server.url)
+        prompts = [f"p{i}" for i in range(30)]
+        script = tmp_path / "ask.py"
+        script.write_text(_ASK)
+        other = subprocess.Popen([sys.executable, script, _job(llm, prompts, store)], stdout=subprocess.PIPE)
+        while not server.calls and other.poll() is None:
+            time.sleep(0.01)
+        replies = llm.ask(prompts, store, "answers")
+        assert other.wait() == 0
+    assert all(r.text == f"reply to {p}" for r, p in zip(replies, prompts, strict=True))
+    assert set(server.whole.values()) == {1}
+    assert any(r.cached for r in replies)
+
+
+_ASK = """
+import json, sys
+from pathlib import Path
+from ragauge.llms.chat import ChatLLM
+from ragauge.store import Store
+job = json.loads(sys.argv[1])
+replies = ChatLLM(**job["llm"]).ask(job["prompts"], Store(Path(job["store"])), "answers")
+print(json.dumps([reply.text for reply in replies]))
+"""
+
+
+def _job(llm: ChatLLM, prompts: list[str], store: Store) -> str:
+    fields = {"chat": llm.chat, "backoff": 0.01, "concurrency": 4, "api_key_env": llm.api_key_env}
+    return json.dumps({"llm": fields, "prompts": prompts, "store": str(store.root)})
+
+
+@pytest.mark.slow
+def test_a_kill_at_any_moment_loses_only_the_calls_in_flight(
+    make: Make, store: Store, tmp_path: Path
+) -> None:
+    prompts = [f"p{i}" for i in range(60)]
+    script = tmp_path / "ask.py"
+    script.write_text(_ASK)
+    with ChatServer(delay=0.01) as server:
+        llm = make(server.url)
+        job = _job(llm, prompts, store)
+        for kill_at in (1, 14, 27, 41):  # calls that the server has seen
+            calls_of_finished = {p: server.calls[p] for p in _finished(llm, prompts, store)}
+            command = Command(tmp_path, job, program=str(script))
+            while sum(server.calls.values()) < kill_at and command.runs:
+                time.sleep(0.002)
+            command.kill()
+            # No finished call was sent again.
+            assert calls_of_finished == {p: server.calls[p] for p in calls_of_finished}
+        last = Command(tmp_path, job, program=str(script)).wait()
+    assert last.returncode == 0, last.stderr
+    assert json.loads(last.stdout) == [f"reply to {p}" for p in prompts]
+    assert len(open_ledger(store.root / "ledger.db")) == 60
+    assert sum(server.calls.values()) <= 60 + 4 * 4  # four kills, four calls in flight
+
+
+def _finished(llm: ChatLLM, prompts: list[str], store: Store) -> list[str]:
+    return [p for p in prompts if llm.estimate([p], store)["calls"] == 0]
+
+
+# --- money --------------------------------------------------------------------------------------------
+
+
+def test_estimates_count_distinct_requests_that_are_not_in_the_ledger(store: Store) -> None:
+    llm = fake("one", price={"prompt": 1.0, "completion": 2.0}, expected_tokens=10)
+    llm.ask(["known"], store, "answers")
+    seen: set[str] = set()
+    prompts = ["known", "x" * 400, "x" * 400, "y" * 41]
+    assert llm.estimate(prompts, store, seen=seen) == {
+        "calls": 2,
+        "calls_cached": 2,
+        "prompt_tokens": 100 + 11,
+        "completion_tokens": 20,
+        "cost_usd": pytest.approx((111 * 1 + 20 * 2) / 1e6),
+    }
+    assert llm.estimate(["y" * 41, "z"], store, seen=seen)["calls"] == 1
+    assert len(open_ledger(store.root / "ledger.db")) == 1
+
+
+def test_the_cost_limit_stops_before_it_is_exceeded_and_keeps_what_was_paid(make: Make, store: Store) -> None:
+    prompts = [f"prompt {i}" for i in range(40)]
+    # A call can cost 64 + 9 prompt tokens and 10 completion tokens, 83 USD; each costs 2 + 4.
+    price = {"prompt": 1e6, "completion": 1e6}
+    with ChatServer() as server:
+        limit = "max_tokens" if "Open" in make(server.url).chat["_target_"] else "num_predict"
+        llm = make(server.url, {limit: 10}, price=price, budget="sweep 1", max_cost_usd=200.0)
+        with pytest.raises(GateError, match="max_cost_usd"):
+            llm.ask(prompts, store, "answers")
+        asked = sum(server.calls.values())
+        assert llm.spent(store) == asked * 6
+        assert 200 - 83 < asked * 6 <= 200
+        with pytest.raises(GateError):  # the budget goes on in a rerun
+            llm.ask(prompts, store, "answers")
+        assert sum(server.calls.values()) == asked
+        rest = make(server.url, {limit: 10}, budget="sweep 2").ask(prompts, store, "answers")
+        assert sum(reply.cached for reply in rest) == asked
+        assert set(server.calls.values()) == {1}
+
+
+# --- keys ---------------------------------------------------------------------------------------------
+
+SECRET = "sk-planted-0123456789abcdef"
+
+
+def test_a_key_is_sent_and_kept_nowhere(
+    store: Store, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setenv("RAGAUGE_API_KEY", SECRET)
+    caplog.set_level(logging.DEBUG)
+    # The server repeats the Authorization header in its errors.
+    with ChatServer(faults=lambda prompt, n: "500" if prompt == "bad" else None) as server:
+        chat = {"_target_": "langchain_openai.ChatOpenAI", "model": "m", "base_url": f"{server.url}/v1"}
+        llm = ChatLLM(chat=chat, api_key_env="RAGAUGE_API_KEY", retries=1, backoff=0.01)
+        replies = llm.ask(["good", "bad"], store, "answers")
+        server.faults = lambda prompt, n: "401"
+        with pytest.raises(ConfigError) as caught:
+            llm.ask(["other"], store, "answers")
+    assert f"Bearer {SECRET}" in server.headers[0].values()
+    assert replies[1].error is not None
+    places = [str(replies), str(caught.value), caplog.text, repr(llm), str(identity.identity(llm))]
+    places += [f.read_bytes().decode("latin-1") for f in store.root.rglob("*") if f.is_file()]
+    assert not any(SECRET in place for place in places)
+
+
+def test_a_local_server_is_not_sent_the_key_of_another_service(
+    store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("OPENAI_API_KEY", SECRET)
+    monkeypatch.delenv("RAGAUGE_API_KEY", raising=False)
+    with ChatServer() as server:
+        chat = {"_target_": "langchain_openai.ChatOpenAI", "model": "m", "base_url": f"{server.url}/v1"}
+        ChatLLM(chat=chat, api_key_env="RAGAUGE_API_KEY").ask(["p"], store, "answers")
+    assert "Bearer EMPTY" in server.headers[0].values()
+
+
+def test_a_service_without_its_key_is_an_error_before_any_call(
+    store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("OPENAI_API_KEY", raising=False)
+    llm = ChatLLM(
+        chat={"_target_": "langchain_openai.ChatOpenAI", "model": "m"}, api_key_env="OPENAI_API_KEY"
+    )
+    with pytest.raises(ConfigError, match="OPENAI_API_KEY is not set"):
+        llm.ask(["p"], store, "answers")
+
+
+@pytest.mark.parametrize(
+    "chat",
+    [
+        {"api_key": "abc"},
+        {"openai_api_key": "abc"},
+        {"client_kwargs": {"headers": {"Authorization": "abc"}}},
+        {"model": SECRET},
+        {"base_url": "http://me:word@host/v1"},
+        {"stop": ["x", {"password": "abc"}]},
+    ],
+)
+def test_a_key_in_the_config_is_refused_and_not_repeated(chat: dict[str, Any]) -> None:
+    with pytest.raises(ConfigError, match="environment") as caught:
+        ChatLLM(chat={"_target_": FAKE, **chat})
+    assert not re.search("abc|:word|planted", str(caught.value))
+
+
+def test_redact_removes_values_of_the_environment_and_forms_of_keys(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SOME_API_KEY", "value-of-the-key")
+    text = f"value-of-the-key {SECRET} Bearer tok http://u:p@host/ max_tokens 5"
+    assert redact(text) == "*** *** Bearer *** http://***@host/ max_tokens 5"
+
+
+# --- config -------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("fields", "says"),
+    [
+        ({"chat": {"model": "m"}}, "_target_"),
+        ({"chat": {"_target_": FAKE, "model": object()}}, "plain values"),
+        ({"concurrency": 0}, "concurrency: 0"),
+        ({"retries": -1}, "retries: -1"),
+        ({"timeout": 0}, "timeout: 0"),
+        ({"timeout": "soon"}, "timeout: 'soon'"),
+        ({"requests_per_minute": 0}, "requests_per_minute: 0"),
+        ({"backoff": -1}, "backoff: -1"),
+        ({"price": {"prompt": 1}}, "price"),
+        ({"price": {"prompt": 1, "completion": "x"}}, "price"),
+        ({"max_cost_usd": 5}, "needs price"),
+        ({"max_cost_usd": -1, "price": {"prompt": 1, "completion": 1}}, "max_cost_usd: -1"),
+    ],
+)
+def test_values_out_of_range_are_refused(fields: dict[str, Any], says: str) -> None:
+    with pytest.raises(ConfigError, match=says):
+        ChatLLM(**{"chat": {"_target_": FAKE, "responses": ["x"]}, **fields})
+
+
+@pytest.mark.parametrize(
+    ("chat", "says"),
+    [
+        ({"_target_": "no_such_module.Chat"}, "no_such_module.Chat cannot be imported"),
+        ({"_target_": "json.JSONDecoder"}, "not a LangChain chat model"),
+        ({"_target_": "langchain_ollama.ChatOllama", "model": "m", "temprature": 0}, "temprature"),
+        ({"_target_": "langchain_ollama.ChatOllama"}, "ChatOllama cannot be made"),
+    ],
+)
+def test_a_model_that_cannot_be_made_is_an_error_before_any_call(
+    store: Store, chat: dict[str, Any], says: str
+) -> None:
+    with pytest.raises(ConfigError, match=says):
+        ChatLLM(chat=chat).ask(["p"], store, "answers")
+
+
+def test_the_identity_leaves_out_how_the_model_is_reached() -> None:
+    one = fake("x", retries=1)
+    other = ChatLLM(
+        chat={"_target_": FAKE, "responses": ["x"], "base_url": "http://elsewhere", "num_thread": 3},
+        timeout=1.0,
+        price={"prompt": 1, "completion": 1},
+        ledger="elsewhere.db",
+    )
+    assert identity.identity(one) == identity.identity(other)
+    assert identity.identity(one) != identity.identity(fake("y"))
+    assert json.dumps(identity.identity(one))
+
+
+def test_importing_loads_no_client() -> None:
+    heavy = "langchain_core langchain_openai langchain_ollama openai ollama sqlalchemy sklearn torch"
+    code = "import sys, ragauge.answering.answers, ragauge.answering.judges\n"
+    code += "print(set(sys.argv[1:]) & set(sys.modules))"
+    command = [sys.executable, "-c", code, *heavy.split()]
+    done = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=True)
+    assert done.stdout.strip() == "set()"
+
+
+def test_the_ledger_is_the_model_s_own_else_that_of_the_environment_else_the_store_s(
+    store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("RAGAUGE_LEDGER", raising=False)
+    assert fake("x")._ledger(store).where == str(store.root / "ledger.db")
+    monkeypatch.setenv("RAGAUGE_LEDGER", str(tmp_path / "all.db"))
+    assert fake("x")._ledger(store).where == str(tmp_path / "all.db")
+    assert fake("x", ledger=str(tmp_path / "own.db"))._ledger(store).where == str(tmp_path / "own.db")

@@ -1,0 +1,25 @@
+from pathlib import Path
+
+import pytest
+
+from ragauge.contract.errors import ConfigError
+from ragauge.llms.prompts import fill, load_prompt
+
+
+def test_the_shipped_prompt_a_text_and_a_file_are_told_apart(tmp_path: Path) -> None:
+    file = tmp_path / "own.txt"
+    file.write_text("From a file: $question\n", encoding="utf-8")
+    assert "$question" in load_prompt(None, "answer_without_documents.txt", ("question",))
+    assert load_prompt("A text: $question", "x.txt", ("question",)) == "A text: $question"
+    assert load_prompt(str(file), "x.txt", ("question",)) == "From a file: $question"
+
+
+def test_values_are_filled_in_as_they_are() -> None:
+    filled = fill("Q: $question {braces} $$5", question="what is $question or {x}?")
+    assert filled == "Q: what is $question or {x}? {braces} $5"
+
+
+@pytest.mark.parametrize("prompt", ["none", "$question and $other", "$question $", "no_such_file.txt"])
+def test_a_prompt_that_cannot_be_filled_is_refused(prompt: str) -> None:
+    with pytest.raises(ConfigError, match="prompt"):
+        load_prompt(prompt, "x.txt", ("question",))

@@ -1,0 +1,171 @@
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from ragauge.contract import frames
+from ragauge.contract.errors import ConfigError
+from ragauge.contract.protocols import Tools
+from ragauge.retrieval.chunkers import SemanticChunker, _semantic
+from ragauge.retrieval.chunkers._semantic import (
+    above_percentile,
+    blocks_of_groups,
+    cosine_distances,
+    merge_sentences,
+)
+
+
+@dataclass
+class SubjectEmbedder:
+    """Vectors whose direction is the share of the letter z among x, y and z; keeps what it was asked."""
+
+    calls: list[list[str]] = field(default_factory=list)
+
+    def embed(self, texts: Sequence[str], store: Any = None) -> np.ndarray:
+        self.calls.append(list(texts))
+        angle = np.array([text.count("z") / max(1, sum(map(text.count, "xyz"))) for text in texts])
+        return np.column_stack([np.cos(angle), np.sin(angle)]).astype(np.float32)
+
+
+def docs_of(*texts: str) -> pd.DataFrame:
+    return pd.DataFrame(
+        {"docno": [f"d{i}" for i in range(len(texts))], "title": "", "text": list(texts)}
+    ).astype("str")
+
+
+def chunk(tools: Tools, docs: pd.DataFrame, **fields: Any) -> tuple[pd.DataFrame, list[list[str]]]:
+    embedder = SubjectEmbedder()
+    chunks = SemanticChunker(**fields).chunk(docs, replace(tools, embedder=embedder))
+    return frames.check("chunks", chunks), embedder.calls
+
+
+PLAIN = {"min_sentence_chars": 0, "window_each_side": 0, "breakpoint_percentile": 80}
+
+
+def test_break_is_where_the_subject_changes(tools: Tools) -> None:
+    docs = docs_of("A x. B x. C z. D z. ", "", "E z. F z. G z. H x.", "I x.")
+    chunks, calls = chunk(tools, docs, **PLAIN)
+    assert chunks["text"].tolist() == ["A x. B x.", "C z. D z.", "E z. F z. G z.", "H x.", "I x."]
+    assert chunks["docno"].tolist() == ["d0%p0", "d0%p1", "d2%p0", "d2%p1", "d3%p0"]
+    assert len(calls) == 1
+
+
+def test_windows_hold_the_neighbours_with_the_text_between_them(tools: Tools) -> None:
+    docs = docs_of("A x.\nB x.  C z. D z. E z.")
+    _, calls = chunk(tools, docs, **{**PLAIN, "window_each_side": 1})
+    assert calls == [["A x.\nB x.", "A x.\nB x.  C z.", "B x.  C z. D z.", "C z. D z. E z.", "D z. E z."]]
+
+
+def test_document_whose_windows_are_all_equal_is_not_embedded(tools: Tools) -> None:
+    docs = docs_of("A x. B z. C x. D z.", "A x. B z.")
+    chunks, calls = chunk(tools, docs, **{**PLAIN, "window_each_side": 3})
+    assert chunks["text"].tolist() == docs["text"].tolist()
+    assert calls in ([], [[]])
+    assert len(chunk(tools, docs, **PLAIN)[1][0]) == 4  # two sentences have one distance, never above itself
+
+
+def test_equal_distances_make_no_break(tools: Tools) -> None:
+    chunks, _ = chunk(tools, docs_of("A x. B z. C x. D z."), **PLAIN)
+    assert len(chunks) == 1
+
+
+def test_chunk_over_the_maximum_is_split_at_sentence_ends(tools: Tools) -> None:
+    docs = docs_of("A x. B x. C z. D z. E z. F z.")
+    chunks, _ = chunk(tools, docs, **PLAIN, max_tokens=9)
+    assert chunks["text"].tolist() == ["A x. B x.", "C z. D z. E z.", "F z."]
+    whole, _ = chunk(tools, docs, **PLAIN, max_tokens=None)
+    assert whole["text"].tolist() == ["A x. B x.", "C z. D z. E z. F z."]
+
+
+def test_no_documents_or_no_text(tools: Tools) -> None:
+    assert chunk(tools, docs_of("", " \n"), **PLAIN)[0].empty
+    assert chunk(tools, frames.empty("docs"), **PLAIN)[0].empty
+
+
+@given(
+    texts=st.lists(st.lists(st.sampled_from(["Ax z.", "Bz.", "C.", "Dx y z?", "\n\n", "é!"])).map(" ".join)),
+    min_chars=st.integers(0, 12),
+    window=st.integers(0, 3),
+    percentile=st.integers(0, 100),
+    max_tokens=st.integers(1, 12),
+)
+def test_chunks_cover_the_text_in_order_and_keep_the_maximum(
+    tmp_path_factory: pytest.TempPathFactory,
+    texts: list[str],
+    min_chars: int,
+    window: int,
+    percentile: int,
+    max_tokens: int,
+) -> None:
+    from ragauge.store import Store
+    from ragauge.texts.tokenizers import WordTokenizer
+
+    tools = Tools(Store(tmp_path_factory.getbasetemp()), SubjectEmbedder(), WordTokenizer())
+    chunker = SemanticChunker(min_chars, window, percentile, max_tokens)
+    chunks = frames.check("chunks", chunker.chunk(docs_of(*texts), tools))
+    assert all(len(own) <= max_tokens for own in tools.tokenizer.offsets(chunks["text"].tolist()))
+    for i, text in enumerate(texts):
+        own = chunks[chunks["parent"] == f"d{i}"]
+        assert own["docno"].tolist() == [f"d{i}%p{j}" for j in range(len(own))]
+        assert [text[s:e] for s, e in zip(own["start"], own["end"], strict=True)] == own["text"].tolist()
+        assert "".join("".join(own["text"]).split()) == "".join(text.split())
+
+
+def test_documents_in_small_blocks_get_the_same_chunks(tools: Tools, monkeypatch) -> None:
+    texts = ["A x. B x. C z. D z. ", "E z. F z. G z. H x.", "I x. J y. K z. L x. M x.", "N x."]
+    whole, calls = chunk(tools, docs_of(*texts), **PLAIN)
+    monkeypatch.setattr(_semantic, "_BLOCK_WINDOWS", 5)
+    blocks, more_calls = chunk(tools, docs_of(*texts), **PLAIN)
+    pd.testing.assert_frame_equal(blocks, whole)
+    assert [len(call) for call in calls] == [13]
+    assert [len(call) for call in more_calls] == [8, 5]
+
+
+def test_blocks_hold_whole_groups() -> None:
+    groups = np.array([0, 0, 0, 2, 2, 5, 6, 6])
+    assert list(blocks_of_groups(groups, 2)) == [slice(0, 3), slice(3, 5), slice(5, 8)]
+    assert list(blocks_of_groups(groups, 100)) == [slice(0, 8)]
+    assert list(blocks_of_groups(groups[:0], 2)) == []
+
+
+def test_sentences_are_merged_from_the_first_on() -> None:
+    assert merge_sentences([(0, 4), (5, 9), (10, 20), (21, 24)], 8) == [(0, 9), (10, 24)]
+    assert merge_sentences([(0, 4), (5, 9)], 20) == [(0, 9)]
+    assert merge_sentences([(0, 4), (5, 9)], 0) == [(0, 4), (5, 9)]
+    assert merge_sentences([], 8) == []
+
+
+def test_cosine_distances_by_hand() -> None:
+    vectors = np.array([[1, 0], [0, 2], [0, -1], [3, -3]], dtype=np.float32)
+    np.testing.assert_allclose(cosine_distances(vectors), [1, 2, 1 - np.sqrt(0.5)])
+
+
+@given(st.lists(st.lists(st.floats(0, 2), min_size=1)), st.integers(0, 100))
+def test_percentiles_are_numpys_group_by_group(groups: list[list[float]], percentile: int) -> None:
+    labels = np.repeat(np.arange(len(groups)), [len(group) for group in groups])
+    expected = [value > np.percentile(group, percentile) for group in groups for value in group]
+    values = np.array([value for group in groups for value in group])
+    if groups:
+        assert above_percentile(values, labels, percentile).tolist() == expected
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [
+        {"min_sentence_chars": -1},
+        {"window_each_side": 1.5},
+        {"breakpoint_percentile": 101},
+        {"breakpoint_percentile": "80"},
+        {"max_tokens": 0},
+    ],
+)
+def test_values_out_of_range_name_the_key(fields: dict[str, Any]) -> None:
+    with pytest.raises(ConfigError, match=f"chunker.{next(iter(fields))}="):
+        SemanticChunker(**fields)

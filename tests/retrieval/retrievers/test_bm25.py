@@ -1,0 +1,208 @@
+import logging
+from pathlib import Path
+
+import pandas as pd
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from ragauge.contract import frames
+from ragauge.contract.errors import ConfigError, DataError
+from ragauge.contract.identity import identity
+from ragauge.retrieval.retrievers import BM25
+
+TEXTS = {
+    "paris%p0": "Paris is the capital of France.",
+    "rome%p0": "Rome is the capital of Italy; it was founded long ago.",
+    "cafe%p0": "A café is where coffee is sold.",
+    "beijing%p0": "北京是中华人民共和国的首都。",
+    "moscow%p0": "Москва — столица России.",
+    "with space%p0": "Running runners ran a marathon.",
+    "empty%p0": "",
+    "dots%p0": "...!?",
+}
+
+
+def chunks_of(texts):
+    return pd.DataFrame({"docno": list(texts), "text": list(texts.values())}, dtype="str")
+
+
+def search(folder: Path, texts, queries, retriever=None):
+    retriever = retriever or BM25()
+    chunks = chunks_of(texts)
+    folder.mkdir(parents=True, exist_ok=True)
+    retriever.build_index(chunks, folder, None)
+    topics = pd.DataFrame({"qid": [f"q {i}" for i in range(len(queries))], "query": queries})
+    return retriever.transformer(chunks, folder, None)(topics)
+
+
+@pytest.fixture(scope="module")
+def built(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("bm25")
+    chunks = chunks_of(TEXTS)
+    BM25().build_index(chunks, folder, None)
+    transformer = BM25().transformer(chunks, folder, None)
+
+    def ask(*queries):
+        return transformer(pd.DataFrame({"qid": [f"q{i}" for i in range(len(queries))], "query": queries}))
+
+    return ask
+
+
+@pytest.mark.parametrize(
+    ("query", "docno"),
+    [
+        ("Which city is the capital of France?", "paris%p0"),
+        ("ITALY", "rome%p0"),
+        ("café", "cafe%p0"),
+        ("CAFE", "cafe%p0"),
+        ("cafe\u0301s", "cafe%p0"),
+        ("北京", "beijing%p0"),
+        ("москва", "moscow%p0"),
+        ("run", "with space%p0"),
+    ],
+)
+def test_finds(built, query, docno):
+    run = built(query)
+    frames.check("run", run)
+    assert run["docno"].iloc[0] == docno
+
+
+@pytest.mark.parametrize(
+    "query",
+    ["", "  ", "the of is", "?!...", "\x00", "日本", "xyzzy", "\u200b", "😀", None, float("nan"), "« »"],
+)
+def test_no_hits_rather_than_an_error(built, query):
+    run = built(query, "Paris")
+    assert run["qid"].tolist() == ["q1"]
+    frames.check("run", run)
+
+
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
+@given(st.lists(st.text(), max_size=4))
+def test_any_query(built, queries):
+    run = built(*queries)
+    assert set(run["docno"]) <= set(TEXTS)
+
+
+def test_no_topics(built):
+    run = built()
+    assert len(run) == 0
+    assert {"qid", "query", "docno", "score", "rank"} <= set(run.columns)
+
+
+def test_is_a_pyterrier_transformer(built, tmp_path):
+    import pyterrier as pt
+
+    chunks = chunks_of(TEXTS)
+    BM25().build_index(chunks, tmp_path, None)
+    transformer = BM25().transformer(chunks, tmp_path, None)
+    assert isinstance(transformer, pt.Transformer)
+    run = (transformer % 1)(pd.DataFrame({"qid": ["1"], "query": ["capital"]}))
+    assert run["docno"].tolist() == ["paris%p0"]
+    with pytest.raises(pt.validate.InputValidationError, match="query"):
+        transformer(pd.DataFrame({"qid": ["1"]}))
+
+
+def test_sorted_by_topic_as_given_then_rank_with_ties_by_docno(tmp_path):
+    texts = dict.fromkeys("dbca", "apple pie") | {"e": "apple apple pie", "f": "pear"}
+    run = search(tmp_path, texts, ["pear", "apple"])
+    assert run["qid"].tolist() == ["q 0"] + ["q 1"] * 5
+    assert run["docno"].tolist() == ["f", "e", "a", "b", "c", "d"]
+    assert run["rank"].tolist() == [0, 0, 1, 2, 3, 4]
+
+
+def test_ties_across_the_cut_keep_the_first_docnos(tmp_path):
+    texts = {f"d{i:03}": "apple" for i in reversed(range(200))} | {"x": "pear"}
+    run = search(tmp_path, texts, ["apple"], BM25(top_k=3))
+    assert run["docno"].tolist() == ["d000", "d001", "d002"]
+
+
+def test_threads_change_nothing(tmp_path):
+    texts = {f"d{i}": f"word{i % 7} word{i % 5} word{i % 3} filler" for i in range(300)}
+    queries = [f"word{i % 9} word{i % 4}" for i in range(100)]
+    one = search(tmp_path / "1", texts, queries, BM25(threads=1))
+    three = search(tmp_path / "3", texts, queries, BM25(threads=3))
+    pd.testing.assert_frame_equal(one, three)
+
+
+@pytest.mark.parametrize("texts", [{}, {"a": ""}, {"a": "", "b": "?!"}], ids=["none", "empty", "no words"])
+def test_nothing_to_index(tmp_path, texts):
+    assert len(search(tmp_path, texts, ["anything"])) == 0
+
+
+def test_one_chunk(tmp_path):
+    assert search(tmp_path, {"a": "apple"}, ["apple"])["docno"].tolist() == ["a"]
+
+
+def test_searching_writes_nothing(tmp_path):
+    chunks = chunks_of(TEXTS)
+    BM25().build_index(chunks, tmp_path, None)
+    before = {file: file.stat().st_mtime_ns for file in tmp_path.rglob("*")}
+    BM25(top_k=2, threads=2).transformer(chunks, tmp_path, None)(
+        pd.DataFrame({"qid": ["1"], "query": ["capital"]})
+    )
+    assert {file: file.stat().st_mtime_ns for file in tmp_path.rglob("*")} == before
+
+
+def test_an_index_of_other_chunks(tmp_path):
+    chunks = chunks_of(TEXTS)
+    BM25().build_index(chunks, tmp_path, None)
+    with pytest.raises(DataError, match="no PISA index of these 3 chunks"):
+        BM25().transformer(chunks.head(3), tmp_path, None)
+
+
+def test_engine_output_goes_to_the_debug_log(tmp_path, capfd, caplog):
+    with caplog.at_level(logging.DEBUG, "ragauge.retrieval.retrievers._pisa"):
+        search(tmp_path, TEXTS, ["capital"])
+    assert capfd.readouterr() == ("", "")
+    assert "Number of documents: 8" in caplog.text
+
+
+@pytest.mark.parametrize("stemmer", ["porter2", "krovetz", "none"])
+@pytest.mark.parametrize("stopwords", ["terrier", "lucene", "none"])
+def test_analysis_is_the_same_on_both_sides(tmp_path, stemmer, stopwords):
+    texts = {"a": "Running nations, Москва café", "b": "a standing house", "c": "other", "d": "more"}
+    queries = ["running", "NATIONS", "москва", "CAFÉ"]
+    run = search(tmp_path, texts, queries, BM25(stemmer=stemmer, stopwords=stopwords))
+    assert run["docno"].tolist() == ["a", "a", "a", "a"]
+
+
+@pytest.mark.parametrize(
+    ("field", "value"),
+    [
+        ("top_k", 0),
+        ("top_k", 2.5),
+        ("top_k", True),
+        ("k1", -0.1),
+        ("b", 1.1),
+        ("k1", "much"),
+        ("b", float("nan")),
+        ("stemmer", "snowball"),
+        ("stopwords", "all"),
+        ("engine", "lucene"),
+        ("threads", 0),
+    ],
+)
+def test_values_that_cannot_be(field, value):
+    with pytest.raises(ConfigError, match=rf"retriever\.{field}="):
+        BM25(**{field: value})
+
+
+def test_terrier_has_fewer_choices():
+    with pytest.raises(ConfigError, match=r"retriever\.stopwords='lucene': must be one of terrier, none"):
+        BM25(engine="terrier", stopwords="lucene")
+
+
+def test_terrier_says_what_it_needs(tmp_path, monkeypatch):
+    monkeypatch.setenv("PYTERRIER_HOME", str(tmp_path))
+    with pytest.raises(ConfigError, match=r"terrier-assemblies.*terrier-python-helper.*engine=pisa") as error:
+        search(tmp_path / "index", TEXTS, ["capital"], BM25(engine="terrier"))
+    assert str(tmp_path) in str(error.value)
+
+
+def test_identity():
+    assert identity(BM25(threads=4)) == identity(BM25())
+    assert identity(BM25(k1=1.2)) != identity(BM25())
+    assert BM25(top_k=5, stopwords="none").index_identity() == BM25().index_identity()
+    assert BM25(k1=1.2).index_identity() != BM25().index_identity()

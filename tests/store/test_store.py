@@ -1,0 +1,218 @@
+"""The stage store: one digest per meaning, one maker, nothing half-written, damage made good."""
+
+from __future__ import annotations
+
+import errno
+import json
+import multiprocessing
+import os
+import time
+from pathlib import Path
+
+import pandas as pd
+import pytest
+
+from ragauge.contract.errors import ConfigError, DataError
+from ragauge.store import KEY_FILE, Key, Store, _entries, canonical_json
+
+KEY = Key("chunks", 1, {"size": 128, "overlap": 16}, {"docs": "abc"})
+
+
+def write_text(text: str):
+    return lambda folder: (folder / "data.txt").write_text(text, encoding="utf-8")
+
+
+def refuse(folder: Path) -> None:
+    raise AssertionError("made a second time")
+
+
+def test_digest_is_sha256_of_the_canonical_json() -> None:
+    import hashlib
+
+    text = '{"inputs":{"docs":"abc"},"params":{"overlap":16,"size":128},"stage":"chunks","version":1}'
+    assert KEY.digest == hashlib.sha256(text.encode()).hexdigest()
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        Key("chunk", 1, {"size": 128, "overlap": 16}, {"docs": "abc"}),
+        Key("chunks", 2, {"size": 128, "overlap": 16}, {"docs": "abc"}),
+        Key("chunks", 1, {"size": 129, "overlap": 16}, {"docs": "abc"}),
+        Key("chunks", 1, {"size": 128, "overlap": 16}, {"docs": "abd"}),
+    ],
+)
+def test_every_component_of_the_key_changes_the_digest(other: Key) -> None:
+    assert other.digest != KEY.digest
+
+
+def test_order_of_params_does_not_change_the_digest() -> None:
+    assert Key("chunks", 1, {"overlap": 16, "size": 128}, {"docs": "abc"}).digest == KEY.digest
+
+
+def test_what_json_cannot_say_is_refused() -> None:
+    with pytest.raises(ValueError, match="not JSON compliant"):
+        canonical_json({"x": float("nan")})
+    with pytest.raises(TypeError):
+        canonical_json({"x": object()})
+
+
+def test_made_once_then_read(store: Store) -> None:
+    first = store.get(KEY, write_text("one"))
+    second = store.get(KEY, refuse)
+    assert (first.made, second.made) == (True, False)
+    assert (second.path / "data.txt").read_text() == "one"
+    assert second.path == store.root / "chunks" / KEY.digest
+    assert store.made == ["chunks"]
+
+
+def test_key_file_says_in_clear_what_was_hashed(store: Store) -> None:
+    entry = store.get(KEY, write_text("one"))
+    manifest = json.loads((entry.path / KEY_FILE).read_text())
+    assert {k: manifest[k] for k in ("stage", "version", "params", "inputs")} == KEY.as_dict()
+    assert list(manifest["files"]) == ["data.txt"]
+
+
+def test_a_failing_maker_leaves_nothing(store: Store) -> None:
+    def fail(folder: Path) -> None:
+        (folder / "half.txt").write_text("half")
+        raise RuntimeError("disk on fire")
+
+    with pytest.raises(RuntimeError, match="disk on fire"):
+        store.get(KEY, fail)
+    assert store.find(KEY) is None
+    assert list((store.root / ".drafts").iterdir()) == []
+    assert store.get(KEY, write_text("one")).made
+
+
+@pytest.mark.parametrize("damage", ["changed", "lost file", "broken manifest", "no manifest"])
+def test_a_damaged_entry_is_made_again(tmp_path: Path, damage: str) -> None:
+    path = Store(tmp_path).get(KEY, write_text("one")).path
+    if damage == "changed":
+        (path / "data.txt").write_text("two")
+    elif damage == "lost file":
+        (path / "data.txt").unlink()
+    elif damage == "broken manifest":
+        (path / KEY_FILE).write_text('{"files"')
+    else:
+        (path / KEY_FILE).unlink()
+    entry = Store(tmp_path).get(KEY, write_text("one"))
+    assert entry.made
+    assert (entry.path / "data.txt").read_text() == "one"
+
+
+def test_frames_come_back_equal_and_are_private_copies(store: Store) -> None:
+    docs = pd.DataFrame({"docno": ["a", "b"], "title": ["A", ""], "text": ["x y", "é 🎈"]})
+    entry = store.get_frames(Key("dataset", 1), lambda: {"docs": docs})
+    once = entry.frame("docs")
+    pd.testing.assert_frame_equal(once, docs, check_dtype=False)
+    once["text"] = "spoiled"
+    pd.testing.assert_frame_equal(entry.frame("docs"), docs, check_dtype=False)
+
+
+def test_frames_are_checked_before_they_are_stored(store: Store) -> None:
+    bad = pd.DataFrame({"docno": ["a", "a"], "title": ["", ""], "text": ["x", "y"]})
+    with pytest.raises(DataError, match=r"docs frame from dataset: row 1 repeats the key docno='a'"):
+        store.get_frames(Key("dataset", 1), lambda: {"docs": bad})
+    assert store.find(Key("dataset", 1)) is None
+
+
+def test_a_frame_that_is_not_there_is_named(store: Store) -> None:
+    entry = store.get(KEY, write_text("one"))
+    with pytest.raises(DataError, match="holds no frame 'run'"):
+        entry.frame("run")
+
+
+def test_equal_rows_have_equal_frame_digests(store: Store) -> None:
+    rows = pd.DataFrame({"qid": ["q1", "q2"], "value": [0.25, 1.0]})
+    one = store.get_frames(Key("a", 1), lambda: {"values": rows})
+    two = store.get_frames(Key("b", 1), lambda: {"values": rows})
+    other = store.get_frames(Key("c", 1), lambda: {"values": rows.assign(value=[0.25, 0.5])})
+    assert one.frame_digest("values") == two.frame_digest("values") != other.frame_digest("values")
+
+
+def _slow_maker(root: Path, log: Path) -> None:
+    def make(folder: Path) -> None:
+        with log.open("a") as lines:
+            lines.write("made\n")
+        time.sleep(0.3)
+        (folder / "data.txt").write_text("one")
+
+    assert (Store(root).get(KEY, make).path / "data.txt").read_text() == "one"
+
+
+def test_of_several_processes_one_makes_and_the_others_read(tmp_path: Path) -> None:
+    context = multiprocessing.get_context("fork")
+    workers = [context.Process(target=_slow_maker, args=(tmp_path / "s", tmp_path / "log")) for _ in range(4)]
+    for worker in workers:
+        worker.start()
+    for worker in workers:
+        worker.join()
+    assert [worker.exitcode for worker in workers] == [0] * 4
+    assert (tmp_path / "log").read_text() == "made\n"
+
+
+def test_a_maker_that_was_overtaken_on_another_machine_reads_the_winner(tmp_path: Path) -> None:
+    """Where locks do not reach (two machines, one folder), the rename decides."""
+    ours, theirs = Store(tmp_path), Store(tmp_path)
+
+    def overtaken(folder: Path) -> None:
+        (folder / "data.txt").write_text("one")
+        theirs._make(KEY, write_text("one"))
+
+    assert (ours.get(KEY, overtaken).path / "data.txt").read_text() == "one"
+    assert list((tmp_path / ".drafts").iterdir()) == []
+
+
+def test_a_look_at_damage_takes_nobody_s_entry_away(tmp_path: Path) -> None:
+    """A reader that saw the damage may be slower than the maker who made it good."""
+    path = Store(tmp_path).get(KEY, write_text("one")).path
+    (path / "data.txt").write_text("two")
+    assert Store(tmp_path).find(KEY) is None
+    assert (path / "data.txt").read_text() == "two"
+    assert Store(tmp_path).get(KEY, write_text("one")).made
+    assert (path / "data.txt").read_text() == "one"
+    assert list((tmp_path / ".drafts").iterdir()) == []
+
+
+def _machine_without_locks(root: Path, number: int) -> None:
+    """Makes or reads the same entries as everybody else, in an order of its own."""
+    _entries.FileLock.acquire = lambda self: None
+    _entries.FileLock.release = lambda self: None
+    frame = pd.DataFrame({"qid": ["q1"], "value": [0.5]})
+    for i in range(40):
+        # Runs of four in another order each.
+        key = Key("values", 1, {"i": i ^ number})
+        entry = Store(root).get_frames(key, lambda: {"values": frame})
+        pd.testing.assert_frame_equal(entry.frame("values"), frame, check_dtype=False)
+
+
+def test_machines_whose_locks_do_not_reach_each_other_do_no_harm(tmp_path: Path) -> None:
+    context = multiprocessing.get_context("fork")
+    machines = [context.Process(target=_machine_without_locks, args=(tmp_path, n)) for n in range(4)]
+    for machine in machines:
+        machine.start()
+    for machine in machines:
+        machine.join()
+    assert [machine.exitcode for machine in machines] == [0] * 4
+    assert len(list(tmp_path.glob("values/*/key.json"))) == 40
+    assert list((tmp_path / ".drafts").iterdir()) == []
+
+
+def test_a_file_system_without_locks_is_refused(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refused(self) -> None:
+        raise OSError(errno.ENOLCK, os.strerror(errno.ENOLCK))
+
+    monkeypatch.setattr(_entries.FileLock, "acquire", refused)
+    with pytest.raises(ConfigError, match=r"cannot be locked \(No locks available\)"):
+        store.get(KEY, write_text("one"))
+
+
+def test_colleagues_of_one_group_may_lock_what_the_other_made(store: Store) -> None:
+    before = os.umask(0o002)
+    try:
+        path = store.get(KEY, write_text("one")).path
+    finally:
+        os.umask(before)
+    written = [path, path / "data.txt", store.root / ".drafts", *(store.root / ".locks").iterdir()]
+    assert {oct(p.stat().st_mode & 0o060) for p in written} == {"0o60"}

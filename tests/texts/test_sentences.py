@@ -1,0 +1,54 @@
+import re
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from ragauge.texts.sentences import sentence_spans
+
+
+def sentences(text: str) -> list[str]:
+    return [text[start:end] for start, end in sentence_spans(text)]
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("", []),
+        (" \n ", []),
+        ("One. Two! Three? Four", ["One.", "Two!", "Three?", "Four"]),
+        ('He said "No." Then he left.', ['He said "No."', "Then he left."]),
+        ("It ended (in 1990.) A new one began.", ["It ended (in 1990.)", "A new one began."]),
+        ("Dr. Smith saw St. Louis. It rained.", ["Dr. Smith saw St. Louis.", "It rained."]),
+        ("J. S. Bach was born in 1685. He died.", ["J. S. Bach was born in 1685.", "He died."]),
+        ("The U.S. Army came. They left.", ["The U.S. Army came.", "They left."]),
+        ("He moved to the U.S. He stayed.", ["He moved to the U.S.", "He stayed."]),
+        ("Fruit, e.g. Apples, i.e. Malus.", ["Fruit, e.g. Apples, i.e. Malus."]),
+        ("Founded by Apple Inc. in 1976.", ["Founded by Apple Inc. in 1976."]),
+        ("See No. 5. He said no. Then he left.", ["See No. 5.", "He said no.", "Then he left."]),
+        ("It is 3.5 m long. 1990 was wet.", ["It is 3.5 m long.", "1990 was wet."]),
+        ("1. First item. 2. Second", ["1. First item.", "2. Second"]),
+        ("Yahoo! was a company. Really… Yes", ["Yahoo! was a company.", "Really…", "Yes"]),
+        ("A heading\n\nA paragraph", ["A heading", "A paragraph"]),
+        ("今天。明天！好", ["今天。", "明天！", "好"]),
+    ],
+)
+def test_sentences_worked_out_by_hand(text: str, expected: list[str]) -> None:
+    assert sentences(text) == expected
+
+
+@given(st.text() | st.text(alphabet="aA .!?\n。\"')1", max_size=60))
+def test_spans_are_ordered_and_cover_all_but_white_space(text: str) -> None:
+    spans = sentence_spans(text)
+    left_out, at = "", 0
+    for start, end in spans:
+        assert at <= start < end <= len(text)
+        left_out += text[at:start]
+        assert text[start:end] == text[start:end].strip()
+        at = end
+    assert re.fullmatch(r"\s*", left_out + text[at:])
+
+
+@pytest.mark.parametrize("text", ["." * 200_000, "\n" * 200_000, ". " * 100_000, "a." * 100_000])
+def test_time_is_linear_in_the_text(text: str) -> None:
+    sentence_spans(text)  # minutes, were it quadratic
