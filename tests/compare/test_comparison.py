@@ -154,12 +154,13 @@ def test_differences_are_those_of_the_tables_topic_by_topic(jobs: Jobs) -> None:
     pairs = found.pairs.set_index(["run_id", "measure"])
     base = jobs.table("one")
     assert found.baseline == jobs.ids["one"]
-    assert len(pairs) == found.n_tests == 4
+    assert len(pairs) == found.n_tests == 6
     for name in ("two", "none"):
         own = jobs.table(name).loc[base.index]
         score = own["ir_score"] - base["ir_score"]
         right = own["label"].eq(5).astype(int) - base["label"].eq(5).astype(int)
-        for measure, difference in (("ir_score", score), ("correct", right)):
+        wrong = own["label"].isin([2, 4]).astype(int) - base["label"].isin([2, 4]).astype(int)
+        for measure, difference in (("ir_score", score), ("correct", right), ("hallucination", wrong)):
             row = pairs.loc[(jobs.ids[name], measure)]
             assert row["difference"] == pytest.approx(difference.mean(), abs=1e-12)
             assert row["lo"] <= row["difference"] <= row["hi"]
@@ -178,7 +179,7 @@ def test_differences_are_those_of_the_tables_topic_by_topic(jobs: Jobs) -> None:
 def test_holm_counts_every_comparison_that_is_shown(jobs: Jobs) -> None:
     found = jobs.compare("one", "two", "none")
     p = np.sort(found.pairs["p"].to_numpy())
-    by_hand = np.minimum(np.maximum.accumulate(p * np.arange(4, 0, -1)), 1)
+    by_hand = np.minimum(np.maximum.accumulate(p * np.arange(6, 0, -1)), 1)
     assert np.sort(found.pairs["p_holm"].to_numpy()) == pytest.approx(by_hand)
 
 
@@ -197,7 +198,8 @@ def test_seed_and_replicates_are_those_of_the_config_unless_given(jobs: Jobs) ->
     assert (found.n_boot, found.seed) == (50, 0)
     without = jobs.compare("one", "none", n_boot=0, seed=3)
     assert (without.n_boot, without.seed) == (0, 3)
-    assert without.pairs["lo"].isna().all()
+    scores = without.pairs["measure"].eq("ir_score")
+    assert without.pairs.loc[scores, "lo"].isna().all()
     pd.testing.assert_series_equal(without.pairs["difference"], found.pairs["difference"])
 
 
@@ -245,12 +247,13 @@ def test_a_sweep_s_folder_is_the_same_sweep(jobs: Jobs) -> None:
 
 
 def test_a_chosen_baseline_has_every_pair_counted(jobs: Jobs) -> None:
-    # Three runs of one budget make three pairs of two measures; two pairs are shown.
+    # Three runs of one budget make three pairs of three measures; two pairs are shown.
     found = jobs.compare("sweep", "wide")
-    assert found.n_tests == 6
-    assert found.pairs.groupby("measure").size().to_dict() == {"correct": 2, "ir_score": 2}
+    assert found.n_tests == 9
+    sizes = found.pairs.groupby("measure").size().to_dict()
+    assert sizes == {"correct": 2, "hallucination": 2, "ir_score": 2}
     named = jobs.compare("sweep", "wide", baseline="none")
-    assert named.n_tests == 4
+    assert named.n_tests == 6
     assert not named.baseline_chosen
 
 
@@ -285,7 +288,7 @@ def test_what_cannot_be_compared_is_refused(jobs: Jobs, names: tuple[str, ...], 
 
 def test_topics_that_one_run_lacks_are_counted_and_the_shared_ones_paired(jobs: Jobs) -> None:
     found = jobs.compare("one", "fewer", across_datasets=True)
-    assert found.pairs["n"].tolist() == [9, 9]
+    assert found.pairs["n"].tolist() == [9, 9, 9]
     assert any("The datasets differ" in note for note in found.notes)
     own, base = jobs.table("fewer")["ir_score"], jobs.table("one")["ir_score"]
     expected = (own - base.loc[own.index]).mean()
@@ -302,7 +305,7 @@ def test_a_run_without_verdicts_is_compared_by_its_score_alone(jobs: Jobs) -> No
     found = jobs.compare("one", "unjudged", "two")
     measures = found.pairs.groupby("run_id")["measure"].agg(list)
     assert measures[jobs.ids["unjudged"]] == ["ir_score"]
-    assert measures[jobs.ids["two"]] == ["ir_score", "correct"]
+    assert measures[jobs.ids["two"]] == ["ir_score", "correct", "hallucination"]
     shares = found.runs.set_index("run_id").loc[jobs.ids["unjudged"]]
     assert np.isnan(shares["correct_share"])
     assert np.isnan(shares["hallucination_share"])
@@ -373,7 +376,9 @@ def test_the_csv_of_runs_reads_back_in_full_precision(jobs: Jobs) -> None:
     assert table.loc[jobs.ids["two"], "retriever.top_k"] == 2
     assert table.loc[jobs.ids["two"], "ir_score"] == found.runs["ir_score"].iloc[1]
     pairs = found.pairs.set_index(["run_id", "measure"])
-    for measure, column in product(("ir_score", "correct"), ("", "_lo", "_hi", "_p", "_p_holm")):
+    for measure, column in product(
+        ("ir_score", "correct", "hallucination"), ("", "_lo", "_hi", "_p", "_p_holm")
+    ):
         values = table.loc[jobs.ids["none"], f"difference_{measure}{column}"]
         assert values == pairs.loc[(jobs.ids["none"], measure), column.lstrip("_") or "difference"]
     assert np.isnan(table.loc[jobs.ids["one"], "difference_ir_score"])
@@ -424,7 +429,7 @@ def test_latex_tables_are_escaped_and_whole(jobs: Jobs) -> None:
     assert body.count("{") == body.count("}")
     assert r"\textbf{" in body
     assert r"$^{\dagger}$" in body
-    assert r"$\dagger$ differs from none after Holm's correction over 6 comparisons" in body
+    assert r"$\dagger$ differs from none after Holm's correction over 9 comparisons" in body
     assert "95 \\%" in body
     assert f"% none: MLflow run {jobs.ids['none']}" in text
 

@@ -8,8 +8,9 @@ import pandas as pd
 import pytest
 
 from ragauge.contract.errors import DataError
-from ragauge.estimate import bootstrap_mean, compare_pairs, judge_agreement, leaderboard, ppi_shares
+from ragauge.estimate import bounded_mean, compare_pairs, judge_agreement, leaderboard, ppi_shares
 from ragauge.estimate.compare import mcnemar_p, sign_flip_p
+from ragauge.estimate.intervals import paired_share_interval, wilson_interval
 
 
 def outcomes(
@@ -79,6 +80,23 @@ def test_pairs_are_paired_by_topic():
     assert set(pairs["measure"]) == {"ir_score"}
 
 
+def test_a_difference_of_shares_by_hand_and_where_no_topic_differs():
+    # 6 won, 2 lost of 40; half a topic more in each of four cells: d = 4 / 42, se^2 = (9 / 42 - d^2) / 42
+    d = 4 / 42
+    reach = 1.959964 * math.sqrt((9 / 42 - d**2) / 42)
+    found = paired_share_interval(np.repeat([1.0, -1.0, 0.0], [6, 2, 32]))
+    assert (found.value, found.lo, found.hi) == pytest.approx((0.1, d - reach, d + reach))
+    # Five equal rows a topic say no more than one.
+    again = paired_share_interval(np.repeat([1.0, -1.0, 0.0], [30, 10, 160]), np.repeat(np.arange(40), 5))
+    assert (again.lo, again.hi) == pytest.approx((found.lo, found.hi))
+    frame = outcomes({"a": [0.5] * 4, "b": [0.5] * 4}, {"a": [5, 5, 1, 1], "b": [5, 5, 4, 1]})
+    row = compare_pairs(frame, n_boot=50).set_index("measure").loc["correct"]
+    assert row["difference"] == 0
+    assert row["lo"] == pytest.approx(-row["hi"])
+    assert row["hi"] == pytest.approx(1.959964 / 6)  # sqrt((1 / 6) / 6)
+    assert math.isnan(paired_share_interval(np.ones(1)).lo)
+
+
 def test_only_common_topics_count():
     frame = outcomes({"a": [0.2, 0.4, 0.9], "b": [0.1, 0.3]})
     (row,) = compare_pairs(frame, n_boot=50).to_dict("records")
@@ -94,6 +112,18 @@ def test_a_missing_verdict_is_not_right():
     frame = outcomes({"a": [0.5] * 4, "b": [0.5] * 4}, {"a": [5, 5, 5, 1], "b": [None, 5, 4, 1]})
     row = compare_pairs(frame, n_boot=50).set_index("measure").loc["correct"]
     assert (row["difference"], row["n"]) == (0.5, 4)
+
+
+def test_hallucinations_of_a_pair_are_compared_by_mcnemar():
+    # a hallucinates (2, 4) on six topics of eight, b on one of them and on one other; no verdict is none
+    frame = outcomes(
+        {"a": [0.5] * 8, "b": [0.5] * 8}, {"a": [2, 4, 2, 4, 2, 4, 5, 1], "b": [2, 1, 5, 3, None, 1, 4, 5]}
+    )
+    row = compare_pairs(frame, n_boot=50).set_index("measure").loc["hallucination"]
+    assert (row["difference"], row["n"]) == (0.5, 8)
+    assert row["p"] == pytest.approx(2 * 7 / 64)  # five topics against one
+    alone = paired_share_interval(np.repeat([1.0, -1.0, 0.0], [5, 1, 2]))
+    assert (row["lo"], row["hi"]) == pytest.approx((alone.lo, alone.hi))
 
 
 def test_holm_is_over_all_pairs_of_a_measure():
@@ -127,13 +157,16 @@ def test_the_leaderboard_ranks_and_marks():
     rows = board.set_index("retriever")
     assert rows["ir_score_same_as_best"].to_dict() == {"low": False, "near": True, "top": True}
     assert rows["correct_same_as_best"].to_dict() == {"low": False, "near": True, "top": True}
+    assert rows["hallucination_same_as_best"].to_dict() == {"low": True, "near": False, "top": False}
     assert rows.loc["top", "judge_share_missing"] == 0.01
     assert rows.loc["top", "correct_share"] == 0.75
     assert rows.loc["near", "hallucination_share"] == 0.25
-    twin = bootstrap_mean(scores["top"], [f"q{i}" for i in range(100)], n_boot=200)
+    twin = bounded_mean(scores["top"], [f"q{i}" for i in range(100)])
     top = rows.loc["top"]
     assert (top["ir_score_lo"], top["ir_score_hi"]) == pytest.approx((twin.lo, twin.hi))
-    assert top["correct_share_lo"] < 0.75 < top["correct_share_hi"]
+    assert (top["correct_share_lo"], top["correct_share_hi"]) == pytest.approx(wilson_interval(0.75, 100))
+    assert (top["hallucination_share"], rows.loc["low", "hallucination_share"]) == (0.24, 0)
+    assert rows.loc["low", "hallucination_share_hi"] == pytest.approx(1.959964**2 / (100 + 1.959964**2))
 
 
 def test_the_leaderboard_without_a_judge():

@@ -6,8 +6,16 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from ragauge.estimate import bootstrap_mean, topic_bootstrap
-from ragauge.estimate.intervals import bootstrap_means, mean_replicates, percentile_interval, topic_weights
+from ragauge.contract.errors import DataError
+from ragauge.estimate import bootstrap_mean, bounded_mean, topic_bootstrap
+from ragauge.estimate.intervals import (
+    bootstrap_means,
+    effective_topics,
+    mean_replicates,
+    percentile_interval,
+    topic_weights,
+    wilson_interval,
+)
 
 
 def test_every_resample_draws_as_many_topics_as_there_are():
@@ -92,3 +100,47 @@ def test_resampling_topics_covers_and_resampling_rows_does_not():
         by_row += rows.lo <= 0 <= rows.hi
     assert 0.92 <= by_topic / trials <= 0.97
     assert by_row / trials < 0.85
+
+
+def test_shares_of_one_row_a_topic_have_the_interval_of_wilson_as_statsmodels_computes_it():
+    from statsmodels.stats.proportion import proportion_confint
+
+    for hits, n in ((0, 30), (4, 30), (15, 30), (30, 30), (6, 7404)):
+        ours = bounded_mean(np.arange(n) < hits)
+        assert (ours.lo, ours.hi) == pytest.approx(proportion_confint(hits, n, method="wilson"), abs=1e-12)
+    # With one to three hits the lower limit is the Poisson one: -log(0.95) for one hit.
+    assert wilson_interval(1 / 30, 30)[0] == pytest.approx(-math.log(0.95) / 30)
+    assert wilson_interval(29 / 30, 30)[1] == pytest.approx(1 + math.log(0.95) / 30)
+
+
+def test_topics_of_several_rows_count_as_one_to_all_of_their_rows():
+    alike, rows = np.repeat([0.0, 5.0], 20), np.full(40, 5.0)
+    assert effective_topics(alike, rows) == pytest.approx(40)  # five equal rows tell as much as one
+    same = bounded_mean(np.repeat([0.0, 1.0], 100), np.repeat(np.arange(40), 5))
+    assert (same.lo, same.hi) == pytest.approx(wilson_interval(0.5, 40))
+    # Independent rows: nearly 200 topics of one row each
+    drawn = np.random.default_rng(0).binomial(5, 0.5, 4000).astype(float)
+    assert effective_topics(drawn, np.full(4000, 5.0)) == pytest.approx(5 * 4000, rel=0.05)
+    # The order of rows does not matter, nor how often all of them are written down.
+    values, topics = np.array([0.0, 1.0, 1.0, 0.25, 0.5]), np.array(["a", "b", "b", "c", "a"])
+    once = bounded_mean(values, topics)
+    twice = bounded_mean(np.tile(values, 2)[::-1], np.tile(topics, 2)[::-1])
+    assert (twice.lo, twice.hi) == pytest.approx((once.lo, once.hi))
+
+
+def test_a_mean_whose_values_are_all_equal_has_a_width():
+    assert (bounded_mean(np.ones(30)).lo, bounded_mean(np.ones(30)).hi) == pytest.approx(
+        (30 / (30 + 1.959964**2), 1)
+    )
+    half = bounded_mean(np.full(30, 0.5))
+    assert half.lo < 0.5 < half.hi
+
+
+def test_a_bounded_mean_needs_two_topics_and_values_of_0_to_1():
+    assert math.isnan(bounded_mean([]).value)
+    assert bounded_mean([0.2, 0.4], ["a", "a"]).value == pytest.approx(0.3)
+    assert math.isnan(bounded_mean([0.2, 0.4], ["a", "a"]).lo)
+    with pytest.raises(DataError, match=r"value 1 is 1\.5"):
+        bounded_mean([0.5, 1.5])
+    with pytest.raises(DataError, match="value 0 is nan"):
+        bounded_mean([float("nan"), 0.5])

@@ -31,7 +31,7 @@ class HalfAndHalf:
 
 
 def test_shares_are_means_of_probabilities_and_topics_stand_by_risk() -> None:
-    prediction = predict(HalfAndHalf(), FRAME, n_boot=200, seed=0)
+    prediction = predict(HalfAndHalf(), FRAME)
     values = prediction.metrics
     assert values["predicted_correct_share"] == values["predicted_share_5"] == pytest.approx(0.5)
     assert values["predicted_hallucination_share"] == pytest.approx(0.5)
@@ -47,7 +47,7 @@ def test_a_fitted_classifier_predicts_its_own_training_shares() -> None:
     x = pd.DataFrame({"ir_score": scores})
     model = LogisticRegression().fit(x, labels)
     frame = x.assign(qid=[f"q{i}" for i in range(50)], query="?")
-    values = predict(model, frame, n_boot=10, seed=0).metrics
+    values = predict(model, frame).metrics
     for c in (1, 2, 5):
         assert values[f"predicted_share_{c}"] == pytest.approx((labels == c).mean(), abs=1e-3)
 

@@ -135,7 +135,7 @@ def test_measures_by_hand():
     assert e["log_loss"].value == pytest.approx(log_loss, abs=1e-4)
     assert e["log_loss_base"].value == pytest.approx(log_loss)
     assert e["brier_base"].value == pytest.approx((3 * 2 / 9 + 2) / 4)
-    assert e["auc_correct"].value == 0
+    assert math.isnan(e["auc_correct"].value)  # no fold has a right answer and another one
     # bins of P(5): 0.6-0.7 holds three right ones, the last bin one that is not
     assert e["ece"].value == pytest.approx((3 * (1 - 2 / 3) + 1) / 4, abs=1e-4)
 
@@ -151,8 +151,13 @@ def test_measures_agree_with_scikit_learn():
     assert e["brier"].value == pytest.approx(
         brier_score_loss(y, p, labels=[1, 2, 3, 4, 5], scale_by_half=False)
     )
-    assert e["auc_correct"].value == pytest.approx(roc_auc_score(y == 5, p[:, 4]))
-    assert e["auc_lack"].value == pytest.approx(roc_auc_score(y == 1, p[:, 0]))
+    for name, positive, scores in (("auc_correct", y == 5, p[:, 4]), ("auc_lack", y == 1, p[:, 0])):
+        won = pairs = 0.0
+        for number in range(5):
+            inside = (table["fold"] == number).to_numpy()
+            n = positive[inside].sum() * (~positive[inside]).sum()
+            won, pairs = won + n * roc_auc_score(positive[inside], scores[inside]), pairs + n
+        assert e[name].value == pytest.approx(won / pairs)
 
 
 def test_intervals_are_those_of_resampled_topics():
@@ -171,6 +176,18 @@ def test_intervals_are_those_of_resampled_topics():
     got = _Auc(score, right, topics)(weights)
     twins = [roc_auc_score(np.repeat(right, w[topics]), np.repeat(score, w[topics])) for w in weights]
     assert got == pytest.approx(twins)
+    # The same within three folds of topics, whose pairs are added up.
+    folds = topics % 3
+    got = _Auc(score, right, topics, folds)(weights)
+    for value, w in zip(got, weights, strict=True):
+        drawn = np.repeat(np.arange(len(score)), w[topics])
+        won = pairs = 0.0
+        for f in range(3):
+            rows = drawn[folds[drawn] == f]
+            above, below = score[rows][right[rows]], score[rows][~right[rows]]
+            won += (np.sign(above[:, None] - below[None, :]) / 2 + 0.5).sum()
+            pairs += len(above) * len(below)
+        assert value == pytest.approx(won / pairs)
 
 
 def test_the_score_predicts_better_than_the_base_rate():

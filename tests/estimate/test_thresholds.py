@@ -177,6 +177,43 @@ def test_a_replicate_is_the_fit_on_its_drawn_rows(seed, side):
         assert value == twin.value
 
 
+@settings(max_examples=100, deadline=None)
+@given(scores_and_targets, st.sampled_from(["above", "below"]), st.integers(0, 2**32 - 1))
+def test_thresholds_that_are_not_rejected_by_brute_force(pairs, side, seed):
+    """Every threshold that can differ, tried by a paired test over topics with continuity correction."""
+    scores, targets = np.array([s for s, _ in pairs]), np.array([y for _, y in pairs])
+    topics = np.random.default_rng(seed).integers(0, len(pairs) // 2 + 1, len(pairs))
+    codes = np.unique(topics, return_inverse=True)[1]
+    t = fit_threshold(scores, targets, side, topics)
+    if codes.max() == 0:
+        assert t.not_rejected == ()
+        return
+
+    def wrong(value):
+        return ((scores > value if side == "above" else scores < value) != targets).astype(float)
+
+    known = sorted({0.0, 1.0, *scores})
+    for candidate in sorted({*known, *((a + b) / 2 for a, b in itertools.pairwise(known))}):
+        by_topic = np.bincount(codes, wrong(candidate) - wrong(t.value))
+        kept = abs(by_topic.sum()) - 1 <= 1.959964 * np.sqrt((by_topic**2).sum())
+        assert any(candidate in i for i in t.not_rejected) == kept, candidate
+    assert t.set_min <= t.value <= t.set_max
+
+
+def test_the_gain_by_hand():
+    # Two clear groups: every fold finds the gap, so all agree on unseen topics, with a constant only half.
+    scores = np.r_[np.full(10, 0.2), np.full(10, 0.8)]
+    k = fit_threshold(scores, scores > 0.5, "above", n_splits=5)
+    assert (k.gain.value, k.gain.n) == (0.5, 20)
+    assert k.useful
+    # Right everywhere: "always" is as good as the constant answer, and no better.
+    always = fit_threshold(scores, np.ones(20, bool), "above", n_splits=5)
+    assert always.gain.value == 0
+    assert not always.useful
+    assert math.isnan(fit_threshold(scores, scores > 0.5, "above").gain.value)
+    assert math.isnan(fit_threshold([0.1, 0.9], [False, True], "above", ["a", "a"], n_splits=5).gain.value)
+
+
 def test_planted_thresholds_come_out_in_the_same_place():
     rng = np.random.default_rng(3)
     scores = rng.integers(0, 1001, 37020) / 1000
@@ -224,7 +261,19 @@ def test_metrics_have_the_names_of_the_contract():
     assert set(metrics) == {
         f"threshold_{t}{suffix}"
         for t in "hk"
-        for suffix in ("", "_lo", "_hi", "_accuracy", "_base_rate", "_degenerate")
+        for suffix in (
+            "",
+            "_lo",
+            "_hi",
+            "_set_min",
+            "_set_max",
+            "_accuracy",
+            "_base_rate",
+            "_degenerate",
+            "_gain",
+            "_gain_lo",
+            "_gain_hi",
+        )
     }
 
 

@@ -44,7 +44,7 @@ def test_they_are_what_the_metrics_say_and_are_made_once(store: Store) -> None:
     frame = outcomes()
     first = found(store, frame)
     estimates = summary.estimate(frame, 50, 3, **ESTIMATE)
-    expected = {**summary.quality(frame, 50, 3), **estimates.metrics}
+    expected = {**summary.quality(frame), **estimates.metrics}
     assert first.metrics.keys() == expected.keys()
     for name, value in expected.items():
         assert first.metrics[name] == value or math.isnan(value), name

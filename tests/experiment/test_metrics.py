@@ -30,7 +30,7 @@ def replies(*rows: tuple[str, int, int, float, bool], **columns: list) -> pd.Dat
 
 
 def test_missing_verdicts_stay_in_the_denominator() -> None:
-    values = summary.quality(outcomes([1.0, 0.5, 0.5, 0.25, 0.0], [5, 2, 4, 1, None]), 200, 0)
+    values = summary.quality(outcomes([1.0, 0.5, 0.5, 0.25, 0.0], [5, 2, 4, 1, None]))
     shares = {"1": 0.2, "2": 0.2, "3": 0.0, "4": 0.2, "5": 0.2, "missing": 0.2}
     assert {k: values[f"judge_share_{k}"] for k in shares} == pytest.approx(shares)
     assert values["correct_share"] == pytest.approx(0.2)
@@ -41,16 +41,21 @@ def test_missing_verdicts_stay_in_the_denominator() -> None:
 
 
 def test_the_interval_of_the_correct_share_counts_missing_verdicts_as_not_correct() -> None:
-    # Of resamples of [right, missing] the mean is 0, 1/2 or 1, whatever becomes of the missing one.
-    values = summary.quality(outcomes([1.0, 1.0], [5, None]), 500, 0)
-    assert (values["correct_share"], values["correct_share_lo"], values["correct_share_hi"]) == (0.5, 0, 1)
-    assert (values["ir_score_lo"], values["ir_score_hi"]) == (1, 1)
+    # One hit of two: the Poisson limit -log(0.95) / 2 is further out than Wilson's (0.095), on both sides.
+    values = summary.quality(outcomes([1.0, 1.0], [5, None]))
+    assert values["correct_share"] == 0.5
+    assert values["correct_share_lo"] == pytest.approx(-math.log(0.95) / 2)
+    assert values["correct_share_hi"] == pytest.approx(1 + math.log(0.95) / 2)
+    # Wilson's limit of two of two, 2 / (2 + 1.96^2)
+    assert values["ir_score_lo"] == pytest.approx(2 / (2 + 1.959964**2))
+    assert values["ir_score_hi"] == 1
 
 
 def test_no_verdict_at_all_is_a_share_of_its_own() -> None:
-    values = summary.quality(outcomes([0.5, 0.5], [None, None]), 20, 0)
+    values = summary.quality(outcomes([0.5, 0.5], [None, None]))
     assert values["judge_share_missing"] == 1
-    assert values["correct_share"] == values["correct_share_hi"] == 0
+    assert values["correct_share"] == 0
+    assert math.isnan(values["correct_share_hi"])
 
 
 def test_of_a_sample_the_shares_are_those_of_all_topics() -> None:
@@ -59,7 +64,7 @@ def test_of_a_sample_the_shares_are_those_of_all_topics() -> None:
     frame = outcomes([0.0] * 30 + [1.0] * 10, [1] * 5 + [None] * 25 + [5] * 5 + [None] * 5)
     right = frame["ir_score"].to_numpy()
     columns = {f"p{c}": 0.0 for c in (2, 3, 4)} | {"p1": 1 - right, "p5": right}
-    values = summary.quality(frame.assign(judged=frame["label"].notna(), **columns), n_boot=50, seed=0)
+    values = summary.quality(frame.assign(judged=frame["label"].notna(), **columns))
     assert values["correct_share"] == pytest.approx(0.025 * 0.5 + 0.975 / 6, abs=1e-3)
     assert values["correct_share_classical"] == pytest.approx(0.5)
     assert values["judge_share_1"] + values["correct_share"] == pytest.approx(1)
@@ -70,14 +75,18 @@ def test_of_a_sample_the_shares_are_those_of_all_topics() -> None:
     assert values["judge_share_missing"] == 0
 
 
-def test_without_replicates_there_are_values_and_no_intervals() -> None:
+def test_every_share_has_an_interval_that_holds_it() -> None:
+    values = summary.quality(outcomes([1.0, 0.5, 0.25, 0.0], [5, 5, 4, 1]))
+    shares = [f"judge_share_{c}" for c in (1, 2, 3, 4, 5, "missing")]
+    for name in ("ir_score", "correct_share", "hallucination_share", *shares):
+        assert 0 <= values[f"{name}_lo"] <= values[name] < values[f"{name}_hi"] <= 1, name
+    # Nothing was hit, and still there is an upper limit: Wilson's, 1.96^2 / (4 + 1.96^2).
+    assert (values["judge_share_2"], values["judge_share_2_lo"]) == (0, 0)
+    assert values["judge_share_2_hi"] == pytest.approx(1.959964**2 / (4 + 1.959964**2))
+
+
+def test_without_replicates_there_are_values_and_no_bootstrap_intervals() -> None:
     frame = outcomes([1.0, 0.5, 0.25, 0.0], [5, 5, 4, 1])
-    values = summary.quality(frame, 0, 0)
-    assert values["ir_score"] == pytest.approx(0.4375)
-    assert values["correct_share"] == 0.5
-    for name in ("ir_score", "correct_share"):
-        assert math.isnan(values[f"{name}_lo"])
-        assert math.isnan(values[f"{name}_hi"])
     estimates = summary.estimate(frame, 0, 0)
     assert math.isnan(estimates.metrics["threshold_k_lo"])
     pooled = pd.concat([frame.assign(retriever=r, n_tokens=100) for r in ("bm25", "sim")])

@@ -32,7 +32,6 @@ LOWER = {
     "hallucination_share", "judge_share_2", "judge_share_4", "judge_share_missing",
     "predicted_hallucination_share",
 }  # fmt: skip
-_TESTED = {"ir_score": "ir_score", "correct_share": "correct"}  # metric to measure of the pairs
 
 
 def choose_metrics(comparison: Comparison, asked: str | None = None, everything: bool = False) -> list[str]:

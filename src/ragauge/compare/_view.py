@@ -16,7 +16,9 @@ from ragauge.contract.groups import GROUPS
 
 ALPHA = 0.05
 _MAX_VALUE = 60  # characters of a parameter in a cell
-_TESTED = {"ir_score": "ir_score", "correct_share": "correct"}  # metric to measure of the pairs
+_TESTED = {  # metric to measure of the pairs
+    "ir_score": "ir_score", "correct_share": "correct", "hallucination_share": "hallucination",
+}  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -96,7 +98,7 @@ class View:
 
     def pair_table(self) -> Table:
         """The differences from the baseline, a row per run."""
-        measures = {"ir_score": "IR score", "correct": "right"}
+        measures = {"ir_score": "IR score", "correct": "right", "hallucination": "hallucination"}
         by_run = {(row["run_id"], row["measure"]): row for row in self.c.pairs.to_dict("records")}
         shown = [m for m in measures if (self.c.pairs["measure"] == m).any()]
         header = ["run"]
@@ -127,7 +129,7 @@ class View:
         base = c.names[c.baseline]
         tests = "a sign-flip permutation test of the IR score"
         if (c.pairs["measure"] == "correct").any():
-            tests += " and McNemar's exact test of right answers"
+            tests += " and McNemar's exact test of right answers and hallucinations"
         said = [
             f.about_best
             + (" among the runs of its N; only those of one N make pairs." if self.several_budgets else "."),
@@ -143,8 +145,8 @@ class View:
         if c.n_boot:
             said.append(
                 f.text(
-                    "In brackets: 95 % bootstrap intervals over topics; of metrics as logged, of differences "
-                    f"from {c.n_boot:,} replicates with seed {c.seed}."
+                    "In brackets: 95 % intervals over topics; of metrics as logged, of IR score differences "
+                    f"from {c.n_boot:,} bootstrap replicates with seed {c.seed}."
                 )
             )
         return said

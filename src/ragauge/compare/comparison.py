@@ -32,11 +32,11 @@ class Comparison:
     that differ [run_id x parameter], NaN where a run has none of that name; `common` the components and
     settings that do not.
 
-    `pairs` has a row per compared run but the baseline, and measure (`ir_score`, `correct`): [run_id,
-    measure, difference, lo, hi, p, p_holm, n]; differences are the run less the baseline, on the n topics
-    that both have. `n_tests` is how many p values Holm's correction counted. `outcomes` has a row per
-    compared run and topic: [run_id, qid, query, answer_reference, ir_score, label, answer,
-    ir_score_difference], the difference to the baseline NaN where that lacks the topic.
+    `pairs` has a row per compared run but the baseline, and measure (`ir_score`, `correct`,
+    `hallucination`): [run_id, measure, difference, lo, hi, p, p_holm, n]; differences are the run less the
+    baseline, on the n topics that both have. `n_tests` is how many p values Holm's correction counted.
+    `outcomes` has a row per compared run and topic: [run_id, qid, query, answer_reference, ir_score, label,
+    answer, ir_score_difference], the difference to the baseline NaN where that lacks the topic.
 
     `baseline` is a run_id; `baseline_chosen` where it was taken for the best IR score. `n_tokens` is the
     budget of the compared runs, None where it differs between them. `notes` are sentences on what limits the

@@ -1,7 +1,7 @@
 """Statistics on frames of outcomes: thresholds, predictor, intervals, tests, transfer, few judgements."""
 
-from ragauge.estimate.compare import Agreement, compare_pairs, judge_agreement, leaderboard
-from ragauge.estimate.intervals import Estimate, bootstrap_mean, topic_bootstrap
+from ragauge.estimate.compare import Agreement, compare_pairs, judge_agreement, leaderboard, share_estimates
+from ragauge.estimate.intervals import Estimate, bootstrap_mean, bounded_mean, topic_bootstrap
 from ragauge.estimate.outcomes import HEADLINE_SHARES, asked, class_shares
 from ragauge.estimate.ppi import choose_topics, cross_fit, ppi_shares
 from ragauge.estimate.predictor import (
@@ -25,6 +25,7 @@ __all__ = [
     "Transfer",
     "asked",
     "bootstrap_mean",
+    "bounded_mean",
     "choose_topics",
     "class_shares",
     "compare_pairs",
@@ -39,5 +40,6 @@ __all__ = [
     "ppi_shares",
     "reliability_curve",
     "share_by_zone",
+    "share_estimates",
     "topic_bootstrap",
 ]

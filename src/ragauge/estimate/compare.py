@@ -10,11 +10,13 @@ import numpy as np
 import pandas as pd
 
 from ragauge.contract.errors import DataError
+from ragauge.contract.frames import HALLUCINATIONS
 from ragauge.estimate.intervals import (
     LEVEL,
     Estimate,
-    bootstrap_mean,
     bootstrap_means,
+    bounded_mean,
+    paired_share_interval,
     percentile_interval,
     topic_weights,
 )
@@ -24,12 +26,13 @@ from ragauge.estimate.outcomes import (
     RIGHT,
     asked,
     check_outcomes,
-    class_shares,
     labels_of,
+    share_columns,
     topic_codes,
 )
 from ragauge.estimate.ppi import ppi_shares
 
+_RANKED = {"ir_score": "ir_score", "correct": "correct_share", "hallucination": "hallucination_share"}
 _SIGN_FLIPS = 9999
 _BLOCK = 2_000_000  # elements of one block of sign flips
 
@@ -37,23 +40,28 @@ _BLOCK = 2_000_000  # elements of one block of sign flips
 def compare_pairs(
     frame: pd.DataFrame, group: str = "retriever", n_boot: int = 1000, seed: int = 0, level: float = LEVEL
 ) -> pd.DataFrame:
-    """Every pair of groups compared on the topics that both have, for the IR score and the correct share.
+    """Every pair of groups compared on the topics that both have: IR score, right answers, hallucinations.
 
     `frame` has one row per topic and group. Returns [a, b, measure, difference, lo, hi, p, p_holm, n]:
-    difference of a less b with its bootstrap interval over topics; p of a sign-flip permutation test of the
+    difference of a less b with its interval over topics; p of a sign-flip permutation test of the
     mean difference (`ir_score`: all flips where there are at most 9,999, else that many at random) or of
-    McNemar's exact test (`correct`: a row counts as right if its class is 5, a missing verdict is not right);
-    p_holm after Holm's correction over all pairs of the measure. `correct` is left out where no row has a
-    label. p is NaN for a pair without a common topic.
+    McNemar's exact test (`correct`: class 5; `hallucination`: classes 2 and 4; a missing verdict is neither);
+    p_holm after Holm's correction over all pairs of the measure. The interval is a bootstrap over topics
+    (`ir_score`) or that of `paired_share_interval`. `correct` and `hallucination` are left out where no row
+    has a label. p is NaN for a pair without a common topic.
     """
     tables = _by_topic(frame, group)
     parts = []
     for measure, table in tables.items():
         couples = list(combinations(table.columns, 2))
         differences = pd.DataFrame({(a, b): table[a] - table[b] for a, b in couples}, index=table.index)
-        estimates = list(bootstrap_means(differences, n_boot, seed, level).values())
         values = differences.to_numpy(dtype=float).reshape(len(table), len(couples))
-        p = sign_flip_p(values, seed) if measure == "ir_score" else mcnemar_p(values)
+        if measure == "ir_score":
+            p = sign_flip_p(values, seed)
+            estimates = list(bootstrap_means(differences, n_boot, seed, level).values())
+        else:
+            p = mcnemar_p(values)
+            estimates = [paired_share_interval(d[~np.isnan(d)], level=level) for d in values.T]
         part = pd.DataFrame(couples, columns=["a", "b"]).assign(
             measure=measure,
             difference=[e.value for e in estimates],
@@ -65,6 +73,22 @@ def compare_pairs(
         )
         parts.append(part)
     return pd.concat(parts, ignore_index=True)
+
+
+def share_estimates(frame: pd.DataFrame, level: float = LEVEL) -> dict[str, Estimate]:
+    """The shares of `class_shares`, each with its interval over topics (`bounded_mean`), by name.
+
+    Without any label lo and hi are NaN: nothing was judged.
+    """
+    check_outcomes(frame, ())
+    labels = labels_of(frame)
+    shares = {
+        name: bounded_mean(counts, frame["qid"], level) for name, counts in share_columns(labels).items()
+    }
+    if not (labels > 0).any():
+        nan = float("nan")
+        return {name: Estimate(share.value, nan, nan, share.n, level) for name, share in shares.items()}
+    return shares
 
 
 def _holm(p: np.ndarray) -> np.ndarray:
@@ -79,9 +103,10 @@ def _holm(p: np.ndarray) -> np.ndarray:
 
 
 def _by_topic(frame: pd.DataFrame, group: str) -> dict[str, pd.DataFrame]:
-    """Tables [qid x group] of the measures: `ir_score`, and `correct` (0, 1) where any row has a label.
+    """Tables [qid x group] of the measures: `ir_score`, and where any row has a label `correct` and
+    `hallucination` (0, 1).
 
-    `correct` is NaN for a topic that a sample left out, so that pairs are compared on the judged topics.
+    These are NaN for a topic that a sample left out, so that pairs are compared on the judged topics.
     """
     check_outcomes(frame, keys=("qid", group))
     twice = frame.duplicated(["qid", group])
@@ -92,16 +117,24 @@ def _by_topic(frame: pd.DataFrame, group: str) -> dict[str, pd.DataFrame]:
             f"per topic and {group} (choose one n_tokens)"
         )
     labels = labels_of(frame)
-    correct = (labels == RIGHT).astype(float)
-    correct[~frame.index.isin(asked(frame).index)] = np.nan
-    flat = frame[["qid", group, "ir_score"]].assign(correct=correct)
-    measures = ("ir_score", "correct") if (labels > 0).any() else ("ir_score",)
+    of_class = {
+        "correct": (labels == RIGHT).astype(float),
+        "hallucination": np.isin(labels, HALLUCINATIONS).astype(float),
+    }
+    if "judged" in frame:
+        for values in of_class.values():
+            values[~frame["judged"].to_numpy(dtype=bool)] = np.nan
+    flat = frame[["qid", group, "ir_score"]].assign(**of_class)
+    measures = ("ir_score", *of_class) if (labels > 0).any() else ("ir_score",)
     return {measure: flat.pivot(index="qid", columns=group, values=measure) for measure in measures}
 
 
 def sign_flip_p(differences: np.ndarray, seed: int = 0) -> np.ndarray:
-    """float64 [pairs]: two-sided p of mean difference 0, under random signs of the topics' differences.
+    """float64 [pairs]: two-sided p of exchangeable groups, under random signs of the topics' differences.
 
+    The null hypothesis is that a topic's two values may be swapped: its difference is as likely as the
+    opposite one, so that the differences are symmetric about 0. It is not that their mean is 0: differences
+    of mean 0 that are skewed are rejected too often on few topics (docs/method.md).
     `differences` is [topics, pairs], NaN where a pair lacks the topic. Exact over all 2^m sign patterns of a
     pair's m differences that are not 0 where these are at most 9,999; else from 9,999 random ones, the
     observed one counted among them (Phipson & Smyth 2010). NaN for a pair without topics, 1 where all
@@ -161,40 +194,37 @@ def leaderboard(
     """A row per group, the best IR score first: scores and shares with intervals, and who shares first place.
 
     `frame` has one row per topic and group (one n_tokens). Columns: the group, `n_topics`, `n_judged`,
-    `ir_score`, `ir_score_lo`, `ir_score_hi`, `judge_share_1`..`_5`, `judge_share_missing`,
-    `hallucination_share`, `correct_share`, `correct_share_lo`, `correct_share_hi`, and
-    `ir_score_same_as_best`, `correct_same_as_best`: true for the best and for those whose difference from it
-    is not significant at alpha after Holm's correction over all pairs (see `compare_pairs`). Shares of a
-    group without any label are NaN; `correct_same_as_best` is then missing (pd.NA). Where a sample of the
+    `ir_score`, `judge_share_1`..`_5`, `judge_share_missing`, `hallucination_share`, `correct_share`, each of
+    these with `_lo` and `_hi` (see `bounded_mean`), and
+    `ir_score_same_as_best`, `correct_same_as_best`, `hallucination_same_as_best`: true for the best (of
+    hallucinations the fewest) and for those whose difference from it is not significant at alpha after
+    Holm's correction over all pairs (see `compare_pairs`). Shares of a group without any label are NaN, and
+    what is the same as the best is then missing (pd.NA). Where a sample of the
     topics was judged, the shares are those of `ppi_shares`. `pairs` is what `compare_pairs` makes of the same
-    arguments, where that is known.
+    arguments, where that is known; n_boot and seed are its.
     """
-    tables = _by_topic(frame, group)
+    check_outcomes(frame, keys=("qid", group))
     if frame.empty:
         raise DataError("outcomes: no rows, so there is nothing to rank")
     if pairs is None:
         pairs = compare_pairs(frame, group, n_boot, seed, level)
-    means = {measure: bootstrap_means(table, n_boot, seed, level) for measure, table in tables.items()}
     rows = []
     for name, part in frame.groupby(group, sort=True):
-        score = means["ir_score"][name]
+        score = bounded_mean(part["ir_score"], part["qid"], level)
         row = {group: name, "n_topics": score.n, "n_judged": len(asked(part))}
         row |= {"ir_score": score.value, "ir_score_lo": score.lo, "ir_score_hi": score.hi}
-        row |= class_shares(part) | {"correct_share_lo": float("nan"), "correct_share_hi": float("nan")}
-        if part["label"].isna().all():
-            row |= {c: float("nan") for c in row if "share" in c and c != "judge_share_missing"}
-        elif len(asked(part)) < len(part):
-            shares = ppi_shares(part).set_index("share").astype(float)
-            row |= {str(share): value for share, value in shares["estimate"].items()}
-            row |= {f"correct_share_{side}": shares[side]["correct_share"] for side in ("lo", "hi")}
+        unjudged = part["label"].isna().all()
+        if len(asked(part)) < len(part) and not unjudged:
+            for found in ppi_shares(part, level).to_dict("records"):
+                ends = {"": found["estimate"], "_lo": found["lo"], "_hi": found["hi"]}
+                row |= {f"{found['share']}{end}": float(value) for end, value in ends.items()}
         else:
-            row |= {
-                "correct_share_lo": means["correct"][name].lo,
-                "correct_share_hi": means["correct"][name].hi,
-            }
+            for column, share in share_estimates(part, level).items():
+                value = float("nan") if unjudged and column != "judge_share_missing" else share.value
+                row |= {column: value, f"{column}_lo": share.lo, f"{column}_hi": share.hi}
         rows.append(row)
     board = pd.DataFrame(rows).sort_values(["ir_score", group], ascending=[False, True], ignore_index=True)
-    for measure, column in (("ir_score", "ir_score"), ("correct", "correct_share")):
+    for measure, column in _RANKED.items():
         board[f"{measure}_same_as_best"] = _same_as_best(board, pairs, group, measure, column, alpha)
     return board
 
@@ -202,11 +232,12 @@ def leaderboard(
 def _same_as_best(
     board: pd.DataFrame, pairs: pd.DataFrame, group: str, measure: str, column: str, alpha: float
 ) -> pd.Series:
-    """Nullable bool per row of the board: not distinguishable from the row with the largest `column`."""
+    """Nullable bool per row of the board: not distinguishable from the row with the best `column`."""
     same = pd.Series(pd.NA, index=board.index, dtype="boolean")
     if board[column].isna().all():
         return same
-    best = board[group].iloc[int(np.nanargmax(board[column].to_numpy()))]
+    sign = -1.0 if measure == "hallucination" else 1.0
+    best = board[group].iloc[int(np.nanargmax(sign * board[column].to_numpy(dtype=float)))]
     chosen = pairs[(pairs["measure"] == measure) & ((pairs["a"] == best) | (pairs["b"] == best))]
     against: dict[object, float] = dict(
         zip(chosen["a"].where(chosen["a"] != best, chosen["b"]), chosen["p_holm"], strict=True)
@@ -284,7 +315,7 @@ def judge_agreement(
     if n_topics > 1 and n_boot:
         blocks = [_kappa(w @ cells) for w in topic_weights(n_topics, n_boot, seed)]
         lo, hi = percentile_interval(np.concatenate(blocks), level)
-    equal = bootstrap_mean(people[known] == judge[known], both.loc[known, "qid"], n_boot, seed, level)
+    equal = bounded_mean(people[known] == judge[known], both.loc[known, "qid"], level)
     kappa = Estimate(float(value), lo, hi, n_topics, level)
     return Agreement(kappa, equal, confusion, int(known.sum()), int((~known).sum()))
 

@@ -1,21 +1,27 @@
-"""Bootstrap intervals over topics: the topic, not the row, is what gets drawn.
+"""Intervals over topics: the topic, not the row, is the unit.
 
-A percentile interval of the resampled statistic (Efron 1979; Efron & Tibshirani 1993, ch. 13). All rows of a
-drawn topic come along, so that five retrievers on one topic do not pass for five observations.
+Shares and means of scores in [0, 1] have Wilson's interval at an effective number of topics (`bounded_mean`),
+since a bootstrap of them covers too little near 0 and 1 and has no width where all values are equal. Other
+statistics have a percentile interval over resampled topics (Efron 1979; Efron & Tibshirani 1993, ch. 13): all
+rows of a drawn topic come along, so that five retrievers on one topic do not pass for five observations.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Hashable, Iterator
 from dataclasses import dataclass
 
 import numpy as np
 import pandas as pd
 
+from ragauge.contract.errors import DataError
 from ragauge.estimate.outcomes import topic_codes
 
 LEVEL = 0.95
 _BLOCK = 4_000_000  # elements of one block of replicates: bounds the memory
+_UNSEEN = 0.25  # topics at 0, and as many at 1, that `effective_topics` adds to those that were seen
+_FEW = 3  # hits up to which Wilson's limit gives way to the Poisson one
 
 
 @dataclass(frozen=True)
@@ -27,6 +33,101 @@ class Estimate:
     hi: float
     n: int
     level: float = LEVEL
+
+
+def wilson_interval(share: float, n: float, level: float = LEVEL) -> tuple[float, float]:
+    """Wilson's interval of a share in [0, 1] seen in n draws; n need not be whole.
+
+    With at most three hits (or misses) the limit on the side of 0 (or 1) is the one-sided Poisson limit where
+    that is further out, without which the interval covers 84 % there (Wilson 1927; Brown, Cai & DasGupta
+    2001, section 4.1). At a share of 0 or 1 that limit is 0 or 1, and the other one still has a distance.
+    """
+    from scipy.stats import chi2, norm
+
+    if not n > 0:
+        return float("nan"), float("nan")
+    z2 = float(norm.isf((1 - level) / 2)) ** 2
+    middle = (share + z2 / (2 * n)) / (1 + z2 / n)
+    reach = math.sqrt(z2 * (share * (1 - share) / n + z2 / (4 * n**2))) / (1 + z2 / n)
+
+    def outer(hits: float) -> float:
+        """How far from its end of [0, 1] the limit may lie with so few hits."""
+        return float(chi2.ppf(1 - level, 2 * hits)) / 2 / n if hits > 0 else 0.0
+
+    lo, hi = middle - reach, middle + reach
+    if share <= 0.5 and share * n <= _FEW:
+        lo = min(lo, outer(share * n))
+    if share >= 0.5 and (1 - share) * n <= _FEW:
+        hi = max(hi, 1 - outer((1 - share) * n))
+    return max(lo, 0.0), min(hi, 1.0)
+
+
+def effective_topics(sums: np.ndarray, rows: np.ndarray) -> float:
+    """How many topics with one yes-or-no value each tell as much of the mean as these topics do.
+
+    `sums` and `rows`, float [topics], are the sum of a topic's values in [0, 1] and how many there are. The
+    result is p(1 - p) over the variance of the ratio mean p = sums / rows, which is linearised over topics:
+    the number of topics for one yes or no each, more where a topic has several that differ (Kish 1965,
+    section 8.2) and where values lie between 0 and 1. A quarter of a topic at 0 and another at 1 count as
+    seen in p and its variance, as few values near an end do not show how far the unseen ones spread.
+    """
+    n, size = len(sums), rows.mean()
+    p = (sums.sum() + _UNSEEN * size) / (rows.sum() + 2 * _UNSEEN * size)
+    unseen = _UNSEEN * size**2 * (p**2 + (1 - p) ** 2)
+    squares = float(((sums - p * rows) ** 2).sum()) + unseen
+    return float(n * p * (1 - p) * (n + 2 * _UNSEEN) * size**2 / squares)
+
+
+def bounded_mean(
+    values: np.ndarray | pd.Series,
+    topics: np.ndarray | pd.Series | None = None,
+    level: float = LEVEL,
+) -> Estimate:
+    """The mean of values in [0, 1] (yes or no, scores, probabilities) with an interval over topics.
+
+    The interval is Wilson's at the effective number of topics; for one yes or no a topic that is Wilson's
+    interval itself. `topics` names the topic of every row; without it every row is a topic of its own. With
+    fewer than two topics lo and hi are NaN; without rows the value is NaN, too. Raises DataError for a value
+    outside [0, 1].
+    """
+    x = np.asarray(values, dtype=float)
+    outside = ~((x >= -1e-9) & (x <= 1 + 1e-9))
+    if outside.any():
+        row = int(np.flatnonzero(outside)[0])
+        raise DataError(f"value {row} is {x[row]}; a mean of shares or scores takes numbers in [0, 1]")
+    x = np.clip(x, 0, 1)
+    codes, n = (np.arange(len(x)), len(x)) if topics is None else topic_codes(topics)
+    value = min(float(x.mean()), 1.0) if n else float("nan")
+    if n < 2:
+        return Estimate(value, float("nan"), float("nan"), n, level)
+    sums, rows = np.bincount(codes, x, minlength=n), np.bincount(codes, minlength=n).astype(float)
+    lo, hi = wilson_interval(value, effective_topics(sums, rows), level)
+    return Estimate(value, min(lo, value), max(hi, value), n, level)
+
+
+def paired_share_interval(
+    differences: np.ndarray, topics: np.ndarray | pd.Series | None = None, level: float = LEVEL
+) -> Estimate:
+    """The mean of paired differences 1, 0 or -1 of yes-or-no values, with an interval over topics.
+
+    Wald's interval after half a topic was added to each of the four cells of the paired table (Agresti & Min
+    2005), so that it has a width where no row differs; with several rows a topic the variance is that of the
+    ratio mean over topics. `topics` names the topic of every row; without it every row is a topic of its own.
+    NaN limits for fewer than two topics.
+    """
+    from scipy.stats import norm
+
+    codes, n = (np.arange(len(differences)), len(differences)) if topics is None else topic_codes(topics)
+    value = float(np.mean(differences)) if n else float("nan")
+    if n < 2:
+        return Estimate(value, float("nan"), float("nan"), n, level)
+    sums, rows = np.bincount(codes, differences, minlength=n), np.bincount(codes, minlength=n)
+    size, total = rows.mean(), rows.sum() + 2 * rows.mean()
+    middle = sums.sum() / total
+    # One of the two added topics differs, as often to either side; the other does not.
+    squares = ((sums - middle * rows) ** 2).sum() + size**2 * (1 + 2 * middle**2)
+    reach = float(norm.isf((1 - level) / 2)) * math.sqrt(squares) / total
+    return Estimate(value, max(float(middle - reach), -1.0), min(float(middle + reach), 1.0), n, level)
 
 
 def topic_weights(n_topics: int, n_boot: int, seed: int, width: int = 1) -> Iterator[np.ndarray]:

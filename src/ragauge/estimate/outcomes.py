@@ -82,6 +82,18 @@ def class_indicators(labels: np.ndarray) -> np.ndarray:
     return (labels[:, None] == CLASSES[None, :]).astype(float)
 
 
+def share_columns(labels: np.ndarray) -> dict[str, np.ndarray]:
+    """Which rows count in each share of `class_shares`: bool [rows] by name. `labels` are those of
+    `labels_of`.
+    """
+    return {
+        **{f"judge_share_{c}": labels == c for c in JUDGE_CLASSES},
+        "judge_share_missing": labels == 0,
+        "hallucination_share": np.isin(labels, HALLUCINATIONS),
+        "correct_share": labels == RIGHT,
+    }
+
+
 def class_shares(frame: pd.DataFrame) -> dict[str, float]:
     """Shares of all rows, in [0, 1]: `judge_share_1`..`_5`, `judge_share_missing`, `hallucination_share`
     (classes 2 and 4) and `correct_share` (class 5).
@@ -89,12 +101,6 @@ def class_shares(frame: pd.DataFrame) -> dict[str, float]:
     A missing verdict stays in the denominator. NaN throughout where the frame has no rows.
     """
     check_outcomes(frame, ())
-    labels = labels_of(frame)
-    n = len(labels)
-    share = {c: float((labels == c).sum() / n) if n else float("nan") for c in (0, *JUDGE_CLASSES)}
-    return {
-        **{f"judge_share_{c}": share[c] for c in JUDGE_CLASSES},
-        "judge_share_missing": share[0],
-        "hallucination_share": sum(share[c] for c in HALLUCINATIONS),
-        "correct_share": share[RIGHT],
-    }
+    n = len(frame)
+    columns = share_columns(labels_of(frame))
+    return {name: float(counts.sum() / n) if n else float("nan") for name, counts in columns.items()}

@@ -12,7 +12,7 @@ import pandas as pd
 from ragauge.contract.errors import ConfigError
 from ragauge.contract.frames import HALLUCINATIONS, JUDGE_CLASSES
 from ragauge.contract.redact import redact_tree
-from ragauge.estimate import Predictor, bootstrap_mean
+from ragauge.estimate import Predictor, bounded_mean
 
 
 @dataclass(frozen=True)
@@ -60,7 +60,7 @@ def check_settings(trained: Mapping[str, Any], wanted: Mapping[str, Any], allow:
     return differences
 
 
-def predict(model: Any, outcomes: pd.DataFrame, n_boot: int, seed: int) -> Prediction:
+def predict(model: Any, outcomes: pd.DataFrame) -> Prediction:
     """Predicted shares of the five classes with 95 % intervals over topics, from each topic's IR score.
 
     `model` is a scikit-learn classifier of judge classes; `outcomes` has qid, query and the model's features.
@@ -73,7 +73,7 @@ def predict(model: Any, outcomes: pd.DataFrame, n_boot: int, seed: int) -> Predi
     shares["hallucination_share"] = np.sum([of_class[c] for c in HALLUCINATIONS], axis=0)
     metrics: dict[str, float] = {}
     for name, values in shares.items():
-        estimate = bootstrap_mean(values, outcomes["qid"], n_boot, seed)
+        estimate = bounded_mean(values, outcomes["qid"])
         metrics |= {
             f"predicted_{name}": estimate.value,
             f"predicted_{name}_lo": estimate.lo,

@@ -133,7 +133,8 @@ class CrossValidation:
     """How the predictor does on topics it has not seen.
 
     `estimates`: by name `log_loss`, `brier`, `auc_correct`, `auc_lack`, `ece`, `log_loss_base`, `brier_base`,
-    each with its bootstrap interval over topics (the fits held fixed). `out_of_fold`: qid and the columns
+    each with its bootstrap interval over topics. The interval is about these fits on other topics, not about
+    what a predictor fitted on other topics would reach. `out_of_fold`: qid and the columns
     that group rows, `label`, `p1`..`p5`, `fold`, a row for every labelled outcome. `reliability`: see
     `reliability_curve`.
     """
@@ -164,10 +165,10 @@ def cross_validate(
     """Out-of-fold probabilities with whole topics in one fold, and their measures beside the base rate.
 
     log_loss: natural log, probabilities clipped to [1e-6, 1]. brier: sum over the five classes of the squared
-    error, 0 to 2. auc_correct, auc_lack: of P(5) for class 5, of P(1) for class 1; NaN where the labels are
-    all or never that class. ece: of P(5), ten bins of equal width, weighted by rows. With fewer topics than
-    n_splits each topic is a fold; with fewer than two every measure is NaN. A class that a training fold
-    lacks has probability 0 there.
+    error, 0 to 2. auc_correct, auc_lack: of P(5) for class 5, of P(1) for class 1, over pairs of rows of one
+    fold; NaN where no fold has rows with that class and without. ece: of P(5), ten bins of equal width,
+    weighted by rows. With fewer topics than n_splits each topic is a fold; with fewer than two every measure
+    is NaN. A class that a training fold lacks has probability 0 there.
     """
     check_outcomes(frame, features)
     labels = labels_of(frame)
@@ -198,7 +199,7 @@ def cross_validate(
         }
         curve = reliability_curve(np.empty(0), np.empty(0))
     else:
-        estimates = _estimates(probabilities, base, y, topics, n_topics, n_boot, seed, level)
+        estimates = _estimates(probabilities, base, y, topics, fold, n_topics, n_boot, seed, level)
         curve = reliability_curve(probabilities[:, RIGHT - 1], y == RIGHT)
     missing = int((~known).sum())
     return CrossValidation(estimates, out_of_fold, curve, splits if splits >= 2 else 0, n_topics, missing)
@@ -212,6 +213,7 @@ def _estimates(
     base: np.ndarray,
     y: np.ndarray,
     topics: np.ndarray,
+    fold: np.ndarray,
     n_topics: int,
     n_boot: int,
     seed: int,
@@ -232,7 +234,8 @@ def _estimates(
     # Of each topic: rows, sums of the four losses, and per bin the sum of observed less predicted.
     columns = np.column_stack([np.ones(len(y)), losses, in_bin * gap[:, None]])
     sums = np.column_stack([np.bincount(topics, column, minlength=n_topics) for column in columns.T])
-    auc_correct, auc_lack = _Auc(right, y == RIGHT, topics), _Auc(lack, y == LACK, topics)
+    auc_correct = _Auc(right, y == RIGHT, topics, fold)
+    auc_lack = _Auc(lack, y == LACK, topics, fold)
 
     def measures(weights: np.ndarray) -> np.ndarray:
         total = weights @ sums
@@ -264,25 +267,37 @@ def _log_loss(probabilities: np.ndarray, y: np.ndarray) -> np.ndarray:
 class _Auc:
     """The area under the ROC curve for any weights of the topics, from one sort.
 
-    The share of (positive, negative) pairs in which the positive one scores higher, ties counting half
-    (Mann-Whitney).
+    The share of (positive, negative) pairs of one fold in which the positive one scores higher, ties counting
+    half (Mann-Whitney). Pairs of two folds are left out: their scores come from two models, and the model
+    that saw more positive rows, of which the fold left out then has fewer, scores higher.
     """
 
-    def __init__(self, scores: np.ndarray, positive: np.ndarray, topics: np.ndarray) -> None:
-        order = np.argsort(scores, kind="stable")
-        ranked = scores[order]
-        self.last = np.flatnonzero(np.append(ranked[1:] != ranked[:-1], True))
+    def __init__(
+        self, scores: np.ndarray, positive: np.ndarray, topics: np.ndarray, folds: np.ndarray | None = None
+    ) -> None:
+        folds = np.zeros(len(scores), dtype=int) if folds is None else folds
+        order = np.lexsort((scores, folds))
+        ranked, fold = scores[order], folds[order]
+        new_fold = fold[1:] != fold[:-1]
+        self.last = np.flatnonzero(np.append((ranked[1:] != ranked[:-1]) | new_fold, True))
+        self.ends = np.flatnonzero(np.isin(self.last, np.flatnonzero(np.append(new_fold, True))))
         self.topic = topics[order]
         self.positive = positive[order].astype(np.int32)
 
     def __call__(self, weights: np.ndarray) -> np.ndarray:
-        """float64 [replicates]; NaN where a resample has only positive or only negative rows."""
+        """float64 [replicates]; NaN where no fold of a resample has both positive and negative rows."""
         drawn = weights[:, self.topic]
         positive = np.cumsum(drawn * self.positive, axis=1)[:, self.last].astype(float)
         negative = np.cumsum(drawn, axis=1)[:, self.last] - positive
+        # Rows of the folds before do not count: their totals are taken off.
+        starts, sizes = np.append(0, self.ends[:-1] + 1), np.diff(np.append(-1, self.ends))
+        before = np.zeros((2, len(drawn), len(starts)))
+        before[:, :, 1:] = np.stack([positive, negative])[:, :, self.ends[:-1]]
+        of_fold = np.stack([positive, negative])[:, :, self.ends] - before
         below = np.concatenate([np.zeros((len(drawn), 1)), negative[:, :-1]], axis=1)
-        won = (np.diff(positive, axis=1, prepend=0.0) * (below + negative) / 2).sum(axis=1)
-        pairs = positive[:, -1] * negative[:, -1]
+        less = np.repeat(before[1], sizes, axis=1)
+        won = (np.diff(positive, axis=1, prepend=0.0) * ((below + negative) / 2 - less)).sum(axis=1)
+        pairs = (of_fold[0] * of_fold[1]).sum(axis=1)
         return np.divide(won, pairs, out=np.full(len(won), np.nan), where=pairs > 0)
 
 

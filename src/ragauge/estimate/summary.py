@@ -15,13 +15,14 @@ from ragauge.estimate import (
     HEADLINE_SHARES,
     Agreement,
     CrossValidation,
+    Estimate,
     Thresholds,
-    bootstrap_mean,
-    class_shares,
+    bounded_mean,
     cross_validate,
     fit_predictor,
     fit_thresholds,
     ppi_shares,
+    share_estimates,
 )
 from ragauge.estimate.human import human_agreement, human_shares
 
@@ -40,33 +41,39 @@ class Estimates:
     metrics: dict[str, float]
 
 
-def quality(
-    outcomes: pd.DataFrame, n_boot: int, seed: int, sampled: pd.DataFrame | None = None
-) -> dict[str, float]:
-    """IR score and correct share with 95 % intervals over topics, and the share of every judge class.
+def quality(outcomes: pd.DataFrame, sampled: pd.DataFrame | None = None) -> dict[str, float]:
+    """IR score and the share of every judge class, each with its 95 % interval over topics (`_lo`, `_hi`).
 
     Where only some topics were judged (columns judged and p1..p5), the shares are prediction-powered
     estimates for all topics, beside the classical ones of the headlines; `sampled` is what `ppi_shares`
-    makes of the outcomes, where that is known.
+    makes of the outcomes, where that is known. Without any verdict the intervals of shares are NaN.
     """
-    score = bootstrap_mean(outcomes["ir_score"], outcomes["qid"], n_boot, seed)
-    values = {"ir_score": score.value, "ir_score_lo": score.lo, "ir_score_hi": score.hi}
+    values = with_interval("ir_score", bounded_mean(outcomes["ir_score"], outcomes["qid"]))
     if "judged" in outcomes:
         sampled = ppi_shares(outcomes) if sampled is None else sampled
-        of_classes = sampled.set_index("share")["estimate"].astype(float)
-        columns = ("lo", "hi", "effective_n", "classical", "classical_lo", "classical_hi")
+        columns = ("effective_n", "classical", "classical_lo", "classical_hi")
         return {
             **values,
-            **{str(name): float(share) for name, share in of_classes.items()},
+            **_sampled_shares(sampled),
             **_headlines(sampled, columns),
             "judged_topics": int(sampled["n_judged"].iloc[0]),
         }
-    right = bootstrap_mean(outcomes["label"].eq(5).fillna(False), outcomes["qid"], n_boot, seed)
+    for name, share in share_estimates(outcomes).items():
+        values |= with_interval(name, share)
+    return values
+
+
+def with_interval(name: str, estimate: Estimate) -> dict[str, float]:
+    """An estimate as the three metrics name, name_lo and name_hi."""
+    return {name: estimate.value, f"{name}_lo": estimate.lo, f"{name}_hi": estimate.hi}
+
+
+def _sampled_shares(shares: pd.DataFrame) -> dict[str, float]:
+    """Every row of `ppi_shares` with its interval."""
     return {
-        **values,
-        **class_shares(outcomes),
-        "correct_share_lo": right.lo,
-        "correct_share_hi": right.hi,
+        f"{row['share']}{end}": float(row[column])
+        for row in shares.to_dict("records")
+        for column, end in (("estimate", ""), ("lo", "_lo"), ("hi", "_hi"))
     }
 
 
@@ -98,7 +105,7 @@ def agreement(found: Agreement | None) -> dict[str, float]:
         return {}
     values: dict[str, float] = {"human_labels": found.n + found.n_missing}
     for name, measured in (("judge_kappa", found.kappa), ("judge_agreement", found.agreement)):
-        values |= {name: measured.value, f"{name}_lo": measured.lo, f"{name}_hi": measured.hi}
+        values |= with_interval(name, measured)
     return values
 
 

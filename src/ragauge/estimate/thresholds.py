@@ -17,12 +17,22 @@ import numpy as np
 import pandas as pd
 
 from ragauge.contract.errors import DataError
-from ragauge.estimate.intervals import LEVEL, bootstrap_mean, percentile_interval, topic_weights
+from ragauge.estimate.intervals import (
+    LEVEL,
+    Estimate,
+    bootstrap_mean,
+    paired_share_interval,
+    percentile_interval,
+    topic_weights,
+)
 from ragauge.estimate.outcomes import LACK, RIGHT, check_outcomes, labels_of, topic_codes
 
 Side = Literal["above", "below"]
 Degenerate = Literal["", "always", "never"]
 DISAGREEMENT = math.log(1e-10)  # -23.03: what one disagreement adds to the log-likelihood
+GAIN_FOLDS = 5
+_NAN = float("nan")
+_NO_GAIN = Estimate(_NAN, _NAN, _NAN, 0)
 
 
 @dataclass(frozen=True)
@@ -31,10 +41,14 @@ class Threshold:
 
     `value` is the middle of `interval`, the widest of the optimal `intervals` (all maximal sets of thresholds
     with the fewest disagreements, in rising order, each with its open and closed ends); of equally wide ones
-    the lowest. `lo`, `hi`: bootstrap interval over topics, NaN where none was asked for. `accuracy`: share of
-    the n pairs on which threshold and class agree; `base_rate`: what the better constant answer reaches.
-    `degenerate`: "always" or "never" where the threshold says the same of every observed score.
-    `log_likelihood`: L(value). Without pairs all numbers are NaN and `interval` is None.
+    the lowest. `lo`, `hi`: how stable the value is, the central part of its bootstrap over topics, NaN where
+    none was asked for; it is no confidence interval. `not_rejected`: the thresholds that a paired test over
+    topics does not reject against `value` (see `_Sorted.not_rejected`), in rising order; none for fewer than
+    two topics. `accuracy`: share of the n pairs on which threshold and class agree; `base_rate`: what the
+    better constant answer reaches; both on the data of the fit. `gain`: accuracy on topics that the fit has
+    not seen, less `base_rate` (see `out_of_fold_gain`), NaN where not asked for. `degenerate`: "always" or
+    "never" where the threshold says the same of every observed score. `log_likelihood`: L(value). Without
+    pairs all numbers are NaN and `interval` is None.
     """
 
     side: Side
@@ -49,6 +63,23 @@ class Threshold:
     disagreements: int
     log_likelihood: float
     n: int
+    not_rejected: tuple[pd.Interval, ...] = ()
+    gain: Estimate = _NO_GAIN
+
+    @property
+    def set_min(self) -> float:
+        """The lower end of the thresholds that are not rejected; NaN where there are none."""
+        return float(self.not_rejected[0].left) if self.not_rejected else _NAN
+
+    @property
+    def set_max(self) -> float:
+        """The upper end of the thresholds that are not rejected; NaN where there are none."""
+        return float(self.not_rejected[-1].right) if self.not_rejected else _NAN
+
+    @property
+    def useful(self) -> bool:
+        """Whether the interval of the out-of-fold gain lies above 0."""
+        return self.gain.lo > 0
 
 
 @dataclass(frozen=True)
@@ -62,8 +93,8 @@ class Thresholds:
     level: float
 
     def metrics(self) -> dict[str, float]:
-        """The metrics `threshold_h` and `threshold_k`, and of each `_lo`, `_hi`, `_accuracy`, `_base_rate`,
-        `_degenerate` (0 or 1).
+        """The metrics `threshold_h` and `threshold_k`, and of each `_lo`, `_hi` (stability), `_set_min`,
+        `_set_max`, `_accuracy`, `_base_rate`, `_gain`, `_gain_lo`, `_gain_hi`, `_degenerate` (0 or 1).
         """
         return {
             name: value
@@ -72,8 +103,13 @@ class Thresholds:
                 (f"threshold_{letter}", t.value),
                 (f"threshold_{letter}_lo", t.lo),
                 (f"threshold_{letter}_hi", t.hi),
+                (f"threshold_{letter}_set_min", t.set_min),
+                (f"threshold_{letter}_set_max", t.set_max),
                 (f"threshold_{letter}_accuracy", t.accuracy),
                 (f"threshold_{letter}_base_rate", t.base_rate),
+                (f"threshold_{letter}_gain", t.gain.value),
+                (f"threshold_{letter}_gain_lo", t.gain.lo),
+                (f"threshold_{letter}_gain_hi", t.gain.hi),
                 (f"threshold_{letter}_degenerate", float(t.degenerate != "")),
             )
         }
@@ -133,6 +169,39 @@ class _Sorted:
         ranked = np.lexsort((begin, -width, replicate))
         return ranked[np.append(True, replicate[ranked][1:] != replicate[ranked][:-1])]
 
+    def not_rejected(
+        self, value: float, sign: np.ndarray, codes: np.ndarray | None, level: float
+    ) -> tuple[pd.Interval, ...]:
+        """The thresholds that are not worse than `value` in a paired test over topics, in rising order.
+
+        A threshold t is rejected where its disagreements less those of `value`, summed by topic to d_i, have
+        (|sum d_i| - 1) / sqrt(sum d_i^2) above the normal quantile of `level`: with one row a topic that is
+        McNemar's test with Edwards' (1948) continuity correction. `sign` are the rows of `excess`, `codes`
+        the topic of every row in rising order of the scores (None: every row is a topic).
+        """
+        from scipy.stats import norm
+
+        passed = np.append(0, self.last + 1)  # rows below each segment
+        distinct = self.lo[1:]
+        at = int(np.searchsorted(distinct, value, side="right" if self.side == "above" else "left"))
+        start = passed[at]
+        total, squares = np.zeros(len(passed)), np.zeros(len(passed))
+        above, below = np.arange(at + 1, len(passed)), np.arange(at)
+        for segments, steps, topics in (
+            (above, sign[start:], None if codes is None else codes[start:]),
+            (below, -sign[:start][::-1], None if codes is None else codes[:start][::-1]),
+        ):
+            if len(segments):
+                rows = np.abs(passed[segments] - start) - 1  # the last row on the way to each segment
+                total[segments] = np.cumsum(steps)[rows]
+                squares[segments] = _running_squares(steps, topics)[rows]
+        reach = float(norm.isf((1 - level) / 2))
+        kept = np.flatnonzero(np.abs(total) - 1 <= reach * np.sqrt(squares))
+        kept = kept[(kept >= self.first) & (kept < self.stop)]
+        ends = np.flatnonzero(np.append(np.diff(kept) > 1, True))
+        starts = np.append(0, ends[:-1] + 1)
+        return tuple(self.interval(int(kept[b]), int(kept[e])) for b, e in zip(starts, ends, strict=True))
+
     def interval(self, begin: int, end: int) -> pd.Interval:
         """The thresholds of a run of segments, with its open and closed ends."""
         # The outermost segments include 0 and 1 themselves.
@@ -140,6 +209,21 @@ class _Sorted:
         right = self.side == "below" or end == len(self.last)
         closed: Literal["both", "left", "right"] = "both" if left and right else "left" if left else "right"
         return pd.Interval(float(self.lo[begin]), float(self.hi[end]), closed=closed)
+
+
+def _running_squares(steps: np.ndarray, topics: np.ndarray | None) -> np.ndarray:
+    """int64 [rows]: after each row the sum over topics of the square of their steps (1 or -1) so far."""
+    if topics is None:
+        return np.arange(1, len(steps) + 1)
+    order = np.argsort(topics, kind="stable")
+    of_topic = topics[order]
+    running = np.cumsum(steps[order].astype(np.int64))
+    starts = np.flatnonzero(np.append(True, of_topic[1:] != of_topic[:-1]))
+    before_topic = np.append(0, running[starts[1:] - 1])
+    after = running - np.repeat(before_topic, np.diff(np.append(starts, len(steps))))
+    added = np.empty(len(steps), dtype=np.int64)
+    added[order] = after**2 - (after - steps[order]) ** 2
+    return np.cumsum(added)
 
 
 def fit_threshold(
@@ -150,15 +234,16 @@ def fit_threshold(
     n_boot: int = 0,
     seed: int = 0,
     level: float = LEVEL,
+    n_splits: int = 0,
 ) -> Threshold:
     """The threshold in [0, 1] with the fewest disagreements between `side` of it and `is_target`.
 
     `scores` float [n] in [0, 1]; `is_target` bool [n]; `side` "above" (k: target iff score > t) or "below"
     (h: target iff score < t). A threshold is a number of [0, 1] and both sides are strict: with a score of 0
     in the data no k says "always", with a score of 1 no h does, and `accuracy` may then be under `base_rate`.
-    With n_boot > 0 lo and hi are a percentile interval over `topics` [n] (default: every pair a topic); NaN
-    for fewer than two topics. Time: one sort, and n operations a replicate. Raises DataError for scores
-    outside [0, 1].
+    With n_boot > 0 lo and hi are percentiles over resampled `topics` [n] (default: every pair a topic); NaN
+    for fewer than two topics. With n_splits > 1 there is a gain over as many folds of topics. Time: one sort,
+    and n operations a replicate. Raises DataError for scores outside [0, 1].
     """
     x = np.asarray(scores, dtype=float)
     target = np.asarray(is_target, dtype=bool)
@@ -187,10 +272,13 @@ def fit_threshold(
     said = x > value if side == "above" else x < value
     disagreements = int((said != target).sum())
     targets = int(target.sum())
+    codes, n_topics = (np.arange(n), n) if topics is None else topic_codes(topics)
     lo, hi = nan, nan
-    if n_boot:
-        codes, n_topics = (np.arange(n), n) if topics is None else topic_codes(topics)
-        if n_topics > 1:
+    not_rejected: tuple[pd.Interval, ...] = ()
+    if n_topics > 1:
+        of_row = None if n_topics == n else codes[ranked.order]
+        not_rejected = ranked.not_rejected(value, sign, of_row, level)
+        if n_boot:
             lo, hi = percentile_interval(_replicates(ranked, sign, codes, n_topics, n_boot, seed), level)
     return Threshold(
         side=side,
@@ -205,7 +293,39 @@ def fit_threshold(
         disagreements=disagreements,
         log_likelihood=disagreements * DISAGREEMENT,
         n=n,
+        not_rejected=not_rejected,
+        gain=out_of_fold_gain(x, target, side, codes, n_splits, seed, level) if n_splits > 1 else _NO_GAIN,
     )
+
+
+def out_of_fold_gain(
+    scores: np.ndarray,
+    is_target: np.ndarray,
+    side: Side,
+    topics: np.ndarray | pd.Series,
+    n_splits: int = GAIN_FOLDS,
+    seed: int = 0,
+    level: float = LEVEL,
+) -> Estimate:
+    """Accuracy of the threshold on topics that it has not seen, less that of the better constant answer.
+
+    The threshold is fitted on the other folds of whole topics (as many folds as topics where there are fewer
+    than n_splits). The constant answer is the better one of all rows: one fitted on the other folds would
+    be wrong too often, as a class that is frequent there is rare in the fold left out. The interval is that
+    of `paired_share_interval` and holds the fits fixed. NaN for fewer than two topics.
+    """
+    codes, n_topics = topic_codes(topics)
+    splits = min(n_splits, n_topics)
+    if splits < 2:
+        return Estimate(_NAN, _NAN, _NAN, n_topics, level)
+    fold = (np.random.default_rng(seed).permutation(n_topics) % splits)[codes]
+    right = np.zeros(len(scores), dtype=bool)
+    for number in range(splits):
+        inside = fold == number
+        t = fit_threshold(scores[~inside], is_target[~inside], side).value
+        right[inside] = (scores[inside] > t if side == "above" else scores[inside] < t) == is_target[inside]
+    constant = is_target == (is_target.mean() > 0.5)
+    return paired_share_interval(right.astype(float) - constant, codes, level)
 
 
 def _replicates(
@@ -223,12 +343,17 @@ def _replicates(
 
 
 def fit_thresholds(
-    frame: pd.DataFrame, n_boot: int = 1000, seed: int = 0, level: float = LEVEL
+    frame: pd.DataFrame,
+    n_boot: int = 1000,
+    seed: int = 0,
+    level: float = LEVEL,
+    n_splits: int = GAIN_FOLDS,
 ) -> Thresholds:
     """h (class 1 below it) and k (class 5 above it) of a frame of outcomes, with intervals over topics.
 
     `frame` has `qid`, `ir_score`, `label`; rows without a label are left out and counted. All rows of a topic
-    are resampled together. n_boot=0 leaves the intervals out. Raises DataError on a bad row.
+    are resampled together. n_boot=0 leaves `lo` and `hi` out, n_splits=0 the gain. Raises DataError on a bad
+    row.
     """
     check_outcomes(frame)
     labels = labels_of(frame)
@@ -237,8 +362,8 @@ def fit_thresholds(
     qids = frame["qid"].to_numpy()[known]
     classes = labels[known]
     return Thresholds(
-        h=fit_threshold(scores, classes == LACK, "below", qids, n_boot, seed, level),
-        k=fit_threshold(scores, classes == RIGHT, "above", qids, n_boot, seed, level),
+        h=fit_threshold(scores, classes == LACK, "below", qids, n_boot, seed, level, n_splits),
+        k=fit_threshold(scores, classes == RIGHT, "above", qids, n_boot, seed, level, n_splits),
         n_topics=len(pd.unique(qids)),
         n_missing=int((~known).sum()),
         level=level,

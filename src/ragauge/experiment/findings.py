@@ -97,7 +97,7 @@ def findings(
         shares = ppi_shares(outcomes) if "judged" in outcomes else None
         estimates = summary.estimate(judged, n_boot, seed, **estimate)
         values = {
-            **summary.quality(outcomes, n_boot, seed, shares),
+            **summary.quality(outcomes, shares),
             **estimates.metrics,
             **summary.human(outcomes, n_boot, seed),
         }

@@ -420,7 +420,7 @@ def fitting_predictor(pipeline: Pipeline, cfg: DictConfig) -> Any:
 def _log_prediction(model: Any, pipeline: Pipeline, cfg: DictConfig, run: track.Run) -> dict[str, float]:
     """Predicts the classes, logs the topics by risk, and returns the predicted shares."""
     # Not the outcomes: no judge is asked for a prediction.
-    prediction = predict(model, pipeline.retrieved, cfg.bootstrap, cfg.seed)
+    prediction = predict(model, pipeline.retrieved)
     run.table(prediction.topics, "topics_at_risk.json")
     return prediction.metrics
 

@@ -426,7 +426,7 @@ def _step_charts(sweep: Sweep, seed: int) -> dict[str, dict[int, float]]:
     judged = sweep.outcomes[sweep.outcomes["label"].notna()]
     for n in sorted(judged["n_tokens"].unique().tolist()):
         rows = judged[judged["n_tokens"] == n]
-        fitted = fit_thresholds(rows, n_boot=0, seed=seed)
+        fitted = fit_thresholds(rows, n_boot=0, seed=seed, n_splits=0)
         charts.setdefault("threshold_h_at_n", {})[n] = fitted.h.value
         charts.setdefault("threshold_k_at_n", {})[n] = fitted.k.value
     return charts

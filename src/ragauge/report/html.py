@@ -34,6 +34,9 @@ if TYPE_CHECKING:
 _LIBRARIES = ("numpy", "pandas", "scipy", "scikit-learn", "statsmodels", "mlflow", "torch", "matplotlib")
 _CALLS = ("llm_calls", "llm_calls_cached", "prompt_tokens", "completion_tokens", "cost_usd")
 _SHORT = {1: "lack", 2: "partly wrong", 3: "incomplete", 4: "wrong", 5: "right"}
+_PAIR_NAMES = {
+    "ir_score": "IR score", "correct": "right, points", "hallucination": "hallucination, points",
+}  # fmt: skip
 _ZONES = {
     "above_k": "above k", "between": "between h and k", "below_h": "below h", "missing": "no verdict",
 }  # fmt: skip
@@ -104,6 +107,7 @@ def _html(content: ReportContent) -> str:
         level=content.estimates.thresholds.level,
         board=board,
         best_correct=max(known, key=lambda row: row["correct_share"], default=None),
+        fewest=min(known, key=lambda row: row["hallucination_share"], default=None),
         n_topics=max(row["n_topics"] for row in board),
         pairs=content.pairs.to_dict("records"),
         components=_components(content.records),
@@ -217,6 +221,7 @@ def _template() -> Template:
         "calls": _CALLS,
         "short": _SHORT,
         "zone_names": _ZONES,
+        "pair_names": _PAIR_NAMES,
     }
     return environment.get_template("report.html")
 

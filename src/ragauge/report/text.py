@@ -24,14 +24,16 @@ def leaderboard_text(board: pd.DataFrame, n_tokens: int, judged: bool) -> str:
                 + ("*" if row["correct_same_as_best"] is True else " "),
                 "95 % ": f"{row['correct_share_lo']:.1%}-{row['correct_share_hi']:.1%}",
                 "lack": f"{row['judge_share_1']:.1%}",
-                "hallucination": f"{row['hallucination_share']:.1%}",
+                "hallucination": f"{row['hallucination_share']:.1%}"
+                + ("*" if row["hallucination_same_as_best"] is True else " "),
+                "95 %  ": f"{row['hallucination_share_lo']:.1%}-{row['hallucination_share_hi']:.1%}",
                 "incomplete": f"{row['judge_share_3']:.1%}",
                 "no verdict": f"{row['judge_share_missing']:.1%}",
             }
         rows.append(cells)
     # The names and their values; a mark follows a value, so that these columns stand to the left.
     lines = [list(rows[0]), *(list(cells.values()) for cells in rows)]
-    right = [at for at, name in enumerate(rows[0]) if name not in ("IR score", "right")]
+    right = [at for at, name in enumerate(rows[0]) if name not in ("IR score", "right", "hallucination")]
     shown = table(lines, right, gap=1)
     topics, seen = int(board["n_topics"].max()), int(board["n_judged"].min())
     sampled = f", {seen} of them judged (shares of all: prediction-powered)" if seen < topics else ""
@@ -42,16 +44,18 @@ def leaderboard_text(board: pd.DataFrame, n_tokens: int, judged: bool) -> str:
 
 
 def thresholds_text(estimates: summary.Estimates) -> str:
-    """h, k and the predictor in three lines, each beside what a constant guess reaches."""
+    """h, k and the predictor in three lines, each beside what a constant guess reaches on unseen topics."""
     lines = []
     for letter, says, t in (
         ("h", "lack of information below", estimates.thresholds.h),
         ("k", "right above", estimates.thresholds.k),
     ):
         note = f"; degenerate: says “{t.degenerate}”" if t.degenerate else ""
+        verdict = "useful" if t.useful else "not shown to be useful"
         lines.append(
-            f"{letter} = {t.value:.3f} ({says}; 95 % {t.lo:.3f}-{t.hi:.3f}; accuracy {t.accuracy:.1%}, "
-            f"a constant guess {t.base_rate:.1%}{note})"
+            f"{letter} = {t.value:.3f} ({says}; not rejected {t.set_min:.3f}-{t.set_max:.3f}; on unseen "
+            f"topics {100 * t.gain.value:+.1f} points over a constant guess, 95 % {100 * t.gain.lo:+.1f} to "
+            f"{100 * t.gain.hi:+.1f}: {verdict}{note})"
         )
     e = estimates.validation.estimates
     lines.append(
