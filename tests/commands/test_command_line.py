@@ -202,7 +202,7 @@ def swept(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_each_command_works_from_another_folder(
     command: str, expected: str, spelling: str, swept: Path, spellings, tmp_path: Path
 ) -> None:
-    assert {"compare", "report", "pool", "store", "help"} == set(COMMANDS)
+    assert {"compare", "report", "pool", "stages", "store", "help"} == set(COMMANDS)
     home = swept.parents[2]
     arguments = ["ls", "--store", str(home / ".ragauge")] if command == "store" else [str(swept)]
     program = {"run.py": RUN, "-m ragauge": MODULE, "ragauge": spellings["ragauge"][0]}[spelling]

@@ -16,6 +16,7 @@ COMMANDS = {
     "compare": "sets runs side by side, topic by topic; also as CSV, Markdown and LaTeX",
     "report": "writes a sweep's report, one HTML file, from its folder or an MLflow run",
     "pool": "pools the jobs in a sweep's folder again, for example of an interrupted sweep",
+    "stages": "lists a job's stages with their digests, and which are stored",
     "store": "lists, shows, checks and removes stored stage outputs",
     "help": "shows the commands, and how to run and sweep",
 }

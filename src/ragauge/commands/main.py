@@ -86,7 +86,7 @@ def main() -> int:
     except (HydraException, OmegaConfBaseException) as error:
         if full_error not in ("", "0", "1"):
             raise
-        print(visible(redact(f"error: {_explain(error)}")), file=sys.stderr)
+        print(visible(redact(f"error: {explain(error)}")), file=sys.stderr)
         return ConfigError.exit_code
     except BrokenPipeError:  # of --help and the like: a job records its errors
         drop_output()
@@ -156,7 +156,7 @@ def run_job(cfg: DictConfig) -> None:
         set_exit_code(execute(cfg, folder))
 
 
-def _explain(error: BaseException) -> str:
+def explain(error: BaseException) -> str:
     """The message of a Hydra or OmegaConf error, with the keys that are allowed where a key is unknown."""
     text = str(error).strip()
     cause = str(error.__cause__ or "").strip()

@@ -153,17 +153,23 @@ class Pipeline:
     def lines(self) -> Iterator[Line]:
         """The job's stages with their keys, and whether their output is in the store.
 
-        Nothing is made: from the first stage on that reads what is not there, keys are not known.
+        Nothing is made and nobody is asked: the key of a stage that reads what is not there is not known.
         """
-        known = True
+        there: set[str] = set()
         for stage in self.stages:
-            if not stage.stored:
+            reads = {read.partition("[")[0] for read in stage.reads}
+            makes = set(stage.makes) or {f"{stage.name}/"}
+            if not {"answers" if name == "asked_answers" else name for name in reads} <= there:
+                there -= makes
+                yield Line(stage.name, None, False)
+            elif not stage.stored:
+                there |= makes
                 yield Line(stage.name, None, None)
-                continue
-            key = self._key(stage) if known and self._is_readable(stage) else None
-            found = key is not None and self.store.find(key) is not None
-            known = known and (found or stage.asks is not None)
-            yield Line(stage.name, key, found)
+            else:
+                key = self._key(stage)
+                found = self.store.find(key) is not None
+                there = there | makes if found else there - makes
+                yield Line(stage.name, key, found)
 
     # --- the topics that are judged ---------------------------------------------------------------------
 
@@ -330,12 +336,6 @@ class Pipeline:
         if name != "answer_values":
             self._check_missing(name, frame[value])
         return frame
-
-    def _is_readable(self, stage: Stage) -> bool:
-        """Whether what the stage reads is there without asking an LLM or a judge for it."""
-        asking = {name for s in self.stages if s.asks is not None for name in s.makes}
-        names = {read.partition("[")[0] for read in stage.reads}
-        return not ({*asking, "asked_answers"} & names)
 
     @contextmanager
     def _timed(self, name: str) -> Iterator[None]:

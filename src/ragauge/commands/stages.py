@@ -1,0 +1,61 @@
+"""The command `ragauge stages`: the stages of a job with their digests, and which of them are stored."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from ragauge.commands._errors import told
+from ragauge.commands.conf import conf_folder
+from ragauge.contract.console import table
+from ragauge.contract.errors import ConfigError
+
+_DIGEST = 12  # characters that are shown
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="ragauge stages",
+        description="Lists the stages of a job, the digest of each one's output, and whether it is stored. "
+        "Nothing is made and nobody is asked; a digest that depends on what is not there is not known.",
+    )
+    parser.add_argument("overrides", nargs="*", help="as for a job, such as retriever=sim n_tokens=300")
+    return parser
+
+
+@told
+def main(arguments: Sequence[str] | None = None) -> int:
+    """The command; its exit code."""
+    given = _parser().parse_args(arguments)
+    from ragauge.experiment.job import JobFolder, make_pipeline  # after the arguments: it imports for seconds
+
+    cfg = _composed(given.overrides)
+    pipeline = make_pipeline(cfg, JobFolder(Path.cwd(), None, 0, {}, tuple(given.overrides)))
+    rows = [("stage", "version", "digest", "stored")]
+    for stage in pipeline.lines():
+        version = "" if stage.key is None else str(stage.key.version)
+        digest = "" if stage.key is None else stage.key.digest[:_DIGEST]
+        stored = {True: "yes", False: "no", None: "never, it is made from others in no time"}[stage.stored]
+        rows.append((stage.name, version, digest or ("not known" if stage.stored is False else ""), stored))
+    print(table(rows))
+    return 0
+
+
+def _composed(overrides: Sequence[str]) -> Any:
+    from hydra import compose, initialize_config_dir
+    from hydra.errors import HydraException
+    from omegaconf.errors import OmegaConfBaseException
+
+    from ragauge.commands.main import explain
+    from ragauge.experiment import config
+
+    config.register()
+    try:
+        with initialize_config_dir(str(conf_folder().resolve()), version_base="1.3"):
+            cfg = compose("config", overrides=list(overrides))
+            config.settle(cfg)
+            return cfg
+    except (HydraException, OmegaConfBaseException) as error:
+        raise ConfigError(explain(error)) from None
