@@ -10,15 +10,16 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
+from ragauge.contract.answer_measures import from_tags, in_order
 from ragauge.contract.errors import ConfigError, DataError
 from ragauge.contract.frames import HALLUCINATIONS
-from ragauge.contract.groups import GROUPS
+from ragauge.contract.groups import ANSWERS, GROUPS
 from ragauge.contract.progress import progress
+from ragauge.contract.protocols import AnswerMeasureInfo
 from ragauge.contract.records import RECORD_FILE
 from ragauge.estimate import compare_pairs
 from ragauge.track import LoggedRun, Reader, recorded_uri, tracking_uri
 
-MEASURES = ("ir_score", "correct")  # those of compare_pairs
 _TABLE = "per_question.json"
 _CODE = ("git_commit", "ragauge_version")
 _BOOKKEEPING = ("store", "tracking")
@@ -44,6 +45,9 @@ class Comparison:
     compared run and topic: [run_id, qid, query, answer_reference, ir_score, label, answer,
     ir_score_difference], the difference to the baseline NaN where that lacks the topic.
 
+    `answers` are the answer measures of the runs: a metric each, a measure of the pairs and a column of the
+    outcomes.
+
     `baseline` is a run_id; `baseline_chosen` where it was taken for the best IR score. `n_tokens` is the
     budget of the compared runs, None where it differs between them. `notes` are sentences on what limits the
     comparison.
@@ -61,6 +65,7 @@ class Comparison:
     n_boot: int
     seed: int
     notes: Sequence[str]
+    answers: Sequence[AnswerMeasureInfo] = ()
 
     @property
     def names(self) -> dict[str, str]:
@@ -106,11 +111,12 @@ def compare(
     n_boot = int(by_id[base].params.get("bootstrap", 1000)) if n_boot is None else n_boot
     seed = int(by_id[base].params.get("seed", 0)) if seed is None else seed
 
-    outcomes = _outcomes([by_id[i] for i in table.loc[table["compared"], "run_id"]], found.readers)
+    answers = in_order(from_tags(run.tags) for run in runs)
+    outcomes = _outcomes([by_id[i] for i in table.loc[table["compared"], "run_id"]], found.readers, answers)
     if across_datasets:
         _check_same_topics(outcomes, base)
     chosen = found.swept and baseline is None
-    pairs, n_tests = _pairs(outcomes, base, n_boot, seed, best_of_all=chosen)
+    pairs, n_tests = _pairs(outcomes, base, n_boot, seed, answers, best_of_all=chosen)
     names = dict(zip(table["run_id"], table["run"], strict=True))
     notes += _notes(runs, params, outcomes, base, at, names)
     return Comparison(
@@ -119,13 +125,14 @@ def compare(
         common=_common(runs, params),
         pairs=pairs,
         n_tests=n_tests,
-        outcomes=_with_differences(outcomes, base),
+        outcomes=_with_differences(outcomes, base, answers),
         baseline=base,
         baseline_chosen=chosen,
         n_tokens=at,
         n_boot=n_boot,
         seed=seed,
         notes=notes,
+        answers=answers,
     )
 
 
@@ -387,9 +394,12 @@ def _baseline(compared: pd.DataFrame, asked: str | None, swept: bool) -> str:
 # --- topic by topic -----------------------------------------------------------------------------------------
 
 
-def _outcomes(runs: Sequence[LoggedRun], readers: Mapping[str, Reader]) -> pd.DataFrame:
+def _outcomes(
+    runs: Sequence[LoggedRun], readers: Mapping[str, Reader], answers: Sequence[AnswerMeasureInfo]
+) -> pd.DataFrame:
     """The tables of the runs' questions, one under the other, without their contexts."""
     columns = ["qid", "query", "answer_reference", "evidence", "answer", "label", "ir_score", "judged"]
+    columns += [info.name for info in answers]
     tables = []
     with progress(len(runs), "read questions", "run") as bar:
         for run in runs:
@@ -407,6 +417,9 @@ def _outcomes(runs: Sequence[LoggedRun], readers: Mapping[str, Reader]) -> pd.Da
             tables.append(table[[c for c in columns if c in table]].assign(run_id=run.run_id))
             bar.update()
     outcomes = pd.concat(tables, ignore_index=True)
+    for info in answers:
+        known = outcomes.get(info.name, pd.Series(float("nan"), index=outcomes.index))
+        outcomes[info.name] = pd.to_numeric(known).astype("float64")
     if "judged" in outcomes:
         outcomes["judged"] = outcomes["judged"].fillna(True).astype(bool)
     return outcomes.astype({"qid": "str", "ir_score": "float64", "label": "Int8"})
@@ -428,7 +441,12 @@ def _check_same_topics(outcomes: pd.DataFrame, base: str) -> None:
 
 
 def _pairs(
-    outcomes: pd.DataFrame, base: str, n_boot: int, seed: int, best_of_all: bool
+    outcomes: pd.DataFrame,
+    base: str,
+    n_boot: int,
+    seed: int,
+    answers: Sequence[AnswerMeasureInfo],
+    best_of_all: bool,
 ) -> tuple[pd.DataFrame, int]:
     """The frame `Comparison.pairs`, and how many p values Holm's correction counted.
 
@@ -437,9 +455,9 @@ def _pairs(
     """
     from statsmodels.stats.multitest import multipletests
 
-    every = compare_pairs(outcomes, "run_id", n_boot, seed)
+    every = compare_pairs(outcomes, "run_id", n_boot, seed, answers=answers)
     judged = outcomes.loc[outcomes["label"].notna(), "run_id"].unique()
-    every = every[every["measure"].eq("ir_score") | (every["a"].isin(judged) & every["b"].isin(judged))]
+    every = every[every["measure"].ne("correct") | (every["a"].isin(judged) & every["b"].isin(judged))]
     with_base = every["a"].eq(base) | every["b"].eq(base)
     counted = (every if best_of_all else every[with_base]).dropna(subset=["p"])
     corrected = multipletests(counted["p"], method="holm")[1] if len(counted) else []
@@ -455,10 +473,13 @@ def _pairs(
     return shown[columns], len(counted)
 
 
-def _with_differences(outcomes: pd.DataFrame, base: str) -> pd.DataFrame:
+def _with_differences(
+    outcomes: pd.DataFrame, base: str, answers: Sequence[AnswerMeasureInfo]
+) -> pd.DataFrame:
     reference = outcomes[outcomes["run_id"] == base].set_index("qid")["ir_score"]
     difference = outcomes["ir_score"] - outcomes["qid"].map(reference)
     columns = ["run_id", "qid", "query", "answer_reference", "ir_score", "label", "answer"]
+    columns += [info.name for info in answers]
     kept = outcomes[[c for c in columns if c in outcomes]]
     return kept.assign(ir_score_difference=difference.where(outcomes["run_id"] != base))
 
@@ -514,6 +535,8 @@ def _notes(
         notes.append("No compared run has verdicts: the IR scores alone are compared.")
     if _group_differs(params, "judge"):
         notes.append("The runs' judges differ, so a difference of verdicts may be one of the judges.")
+    if _group_differs(params, ANSWERS):
+        notes.append("The runs' answer measures differ: a difference may be one of how answers are measured.")
     if _group_differs(params, "tokenizer"):
         notes.append("The runs' tokenizers differ, so the same N is not the same budget.")
     if len({run.tags.get("dataset_digest") for run in runs}) > 1:

@@ -14,8 +14,10 @@ from typing import Any
 import pandas as pd
 
 from ragauge.compare.comparison import Comparison, most_different
+from ragauge.contract.answer_measures import column_label
 from ragauge.contract.errors import ConfigError
 from ragauge.contract.groups import GROUPS
+from ragauge.contract.protocols import AnswerMeasureInfo
 from ragauge.measures.rankings import CLASSICS
 
 ALPHA = 0.05
@@ -62,11 +64,12 @@ def choose_metrics(comparison: Comparison, asked: str | None = None, everything:
     ]
     values = comparison.runs[there]
     known = [c for c in there if values[c].notna().any()]
+    default = (*_DEFAULT, *(info.name for info in comparison.answers))
     if everything:
         ends = {f"{c}{end}" for c in known for end in ("_lo", "_hi")}
-        return [*(c for c in _DEFAULT if c in known), *(c for c in known if c not in {*ends, *_DEFAULT})]
+        return [*(c for c in default if c in known), *(c for c in known if c not in {*ends, *default})]
     if asked is None:
-        return [c for c in _DEFAULT if c in known and (not c.endswith("cost_usd") or values[c].gt(0).any())]
+        return [c for c in default if c in known and (not c.endswith("cost_usd") or values[c].gt(0).any())]
     chosen = list(dict.fromkeys(CLASSICS.get(name.strip(), name.strip()) for name in asked.split(",")))
     unknown = [name for name in chosen if name not in known]
     if unknown:
@@ -101,7 +104,7 @@ _LATEX: dict[str, str | int | None] = {
     "\\": r"\textbackslash{}", "&": r"\&", "%": r"\%", "$": r"\$", "#": r"\#", "_": r"\_", "{": r"\{",
     "}": r"\}", "~": r"\textasciitilde{}", "^": r"\textasciicircum{}", "<": "$<$", ">": "$>$", "*": "{*}",
     "[": "{[}", "|": r"\textbar{}", "·": r"\textperiodcentered{}", "–": "--", "†": r"$\dagger$",
-    "…": r"\ldots{}",
+    "…": r"\ldots{}", "↑": r"$\uparrow$", "↓": r"$\downarrow$",
 }  # fmt: skip
 
 
@@ -174,6 +177,17 @@ class _View:
         return dict(zip(zip(pairs["run_id"], pairs["measure"], strict=True), pairs["p_holm"], strict=True))
 
     @cached_property
+    def answers(self) -> dict[str, AnswerMeasureInfo]:
+        """The answer measures by name."""
+        return {info.name: info for info in self.c.answers}
+
+    def _name(self, metric: str) -> str:
+        """What a metric is called; escaped."""
+        if metric in self.answers:
+            return self.format.text(column_label(self.answers[metric]))
+        return self.format.text(_NAMES.get(metric, metric))
+
+    @cached_property
     def several_budgets(self) -> bool:
         """Whether there are jobs at other budgets than that of the pairs."""
         return self.c.n_tokens is not None and bool((self.c.runs["n_tokens"] != self.c.n_tokens).any())
@@ -213,7 +227,7 @@ class _View:
         keys = {"run": [self.format.text(run) for run in runs["run"]]}
         if ids:
             keys["id"] = [run_id[:8] for run_id in runs["run_id"]]
-        header = [*keys, *(self.format.text(_NAMES.get(name, name)) for name in columns)]
+        header = [*keys, *map(self._name, columns)]
         rows = [list(row) for row in zip(*keys.values(), *columns.values(), strict=True)]
         return _Table(header, rows, len(keys))
 
@@ -224,19 +238,21 @@ class _View:
         spec = ",.0f" if whole else ".4f" if name.endswith("cost_usd") else ".3f"
         by_group = values.groupby(groups)
         best = pd.Series(False, index=runs.index)
-        if name in _HIGHER | _LOWER:
+        lower = name in _LOWER or (name in self.answers and self.answers[name].direction == "lower")
+        if name in _HIGHER | _LOWER or name in self.answers:
             # Where all are equal, none is best.
-            top = by_group.transform("max" if name in _HIGHER else "min")
+            top = by_group.transform("min" if lower else "max")
             best = values.eq(top) & (by_group.transform("min") < by_group.transform("max"))
         nan = pd.Series(float("nan"), index=runs.index)
         lows, highs = (runs.get(f"{name}_{end}", nan) for end in ("lo", "hi"))
-        p = [self.p_values.get((run_id, _TESTED.get(name, "")), 1.0) for run_id in runs["run_id"]]
+        p = [self.p_values.get((run_id, _TESTED.get(name, name)), 1.0) for run_id in runs["run_id"]]
         rows = zip(values, best, p, lows, highs, strict=True)
         return [self.format.marked(v, spec, b, q < ALPHA, lo, hi) for v, b, q, lo, hi in rows]
 
     def pair_table(self) -> _Table:
         """The differences from the baseline, a row per run."""
         measures = {"ir_score": "IR score", "correct": "right"}
+        measures |= {name: column_label(info) for name, info in self.answers.items()}
         by_run = {(row["run_id"], row["measure"]): row for row in self.c.pairs.to_dict("records")}
         shown = [m for m in measures if (self.c.pairs["measure"] == m).any()]
         header = ["run"]
@@ -266,6 +282,8 @@ class _View:
         c, f = self.c, self.format
         base = c.names[c.baseline]
         tests = "a sign-flip permutation test of the IR score"
+        if self.c.answers:
+            tests += " and of answer measures (↑ higher, ↓ lower is better)"
         if (c.pairs["measure"] == "correct").any():
             tests += " and McNemar's exact test of right answers"
         said = [

@@ -268,6 +268,31 @@ class BatchJudge(Judge, Protocol):
         """How stable the labels are where they are asked for a second time, as metrics; {} elsewhere."""
 
 
+@runtime_checkable
+class EstimatesJudging(Protocol):
+    """A judge that can say what asking it would need, before it is asked: `dry_run`."""
+
+    def estimate_judging(
+        self,
+        topics: pd.DataFrame,
+        evidence: pd.DataFrame,
+        candidates: pd.DataFrame,
+        tools: Tools,
+        seen: set[str] | None = None,
+    ) -> dict[str, float]:
+        """Calls, tokens and US dollars; requests in `seen` count as paid, and new ones are added to it."""
+
+
+@runtime_checkable
+class EstimatesCalls(Protocol):
+    """A chat model that can say what asking it would need, before it is asked: `dry_run`."""
+
+    def estimate(
+        self, prompts: Sequence[str], store: Workplace, *, seen: set[str] | None = None
+    ) -> dict[str, float]:
+        """Calls, tokens and US dollars; requests in `seen` count as paid, and new ones are added to it."""
+
+
 def judges_together(judge: Judge) -> bool:
     """Whether the judge wants the answers of all jobs of a sweep at once."""
     return isinstance(judge, BatchJudge) and judge.mode == "batch"

@@ -10,6 +10,7 @@ import numpy as np
 import pandas as pd
 
 from ragauge.contract.errors import DataError
+from ragauge.contract.protocols import AnswerMeasureInfo
 from ragauge.estimate.intervals import (
     LEVEL,
     Estimate,
@@ -35,7 +36,12 @@ _BLOCK = 2_000_000  # elements of one block of sign flips
 
 
 def compare_pairs(
-    frame: pd.DataFrame, group: str = "retriever", n_boot: int = 1000, seed: int = 0, level: float = LEVEL
+    frame: pd.DataFrame,
+    group: str = "retriever",
+    n_boot: int = 1000,
+    seed: int = 0,
+    level: float = LEVEL,
+    answers: Sequence[AnswerMeasureInfo] = (),
 ) -> pd.DataFrame:
     """Every pair of groups compared on the topics that both have, for the IR score and the correct share.
 
@@ -44,16 +50,17 @@ def compare_pairs(
     mean difference (`ir_score`: all flips where there are at most 9,999, else that many at random) or of
     McNemar's exact test (`correct`: a row counts as right if its class is 5, a missing verdict is not right);
     p_holm after Holm's correction over all pairs of the measure. `correct` is left out where no row has a
-    label. p is NaN for a pair without a common topic.
+    label. Columns of the answer measures `answers` are compared as the IR score is, on the topics where both
+    have a value. p is NaN for a pair without a common topic.
     """
-    tables = _by_topic(frame, group)
+    tables = _by_topic(frame, group, answers)
     parts = []
     for measure, table in tables.items():
         couples = list(combinations(table.columns, 2))
         differences = pd.DataFrame({(a, b): table[a] - table[b] for a, b in couples}, index=table.index)
         estimates = list(bootstrap_means(differences, n_boot, seed, level).values())
         values = differences.to_numpy(dtype=float).reshape(len(table), len(couples))
-        p = sign_flip_p(values, seed) if measure == "ir_score" else mcnemar_p(values)
+        p = mcnemar_p(values) if measure == "correct" else sign_flip_p(values, seed)
         part = pd.DataFrame(couples, columns=["a", "b"]).assign(
             measure=measure,
             difference=[e.value for e in estimates],
@@ -78,7 +85,9 @@ def _holm(p: np.ndarray) -> np.ndarray:
     return corrected
 
 
-def _by_topic(frame: pd.DataFrame, group: str) -> dict[str, pd.DataFrame]:
+def _by_topic(
+    frame: pd.DataFrame, group: str, answers: Sequence[AnswerMeasureInfo] = ()
+) -> dict[str, pd.DataFrame]:
     """Tables [qid x group] of the measures: `ir_score`, and `correct` (0, 1) where any row has a label.
 
     `correct` is NaN for a topic that a sample left out, so that pairs are compared on the judged topics.
@@ -95,7 +104,11 @@ def _by_topic(frame: pd.DataFrame, group: str) -> dict[str, pd.DataFrame]:
     correct = (labels == RIGHT).astype(float)
     correct[~frame.index.isin(asked(frame).index)] = np.nan
     flat = frame[["qid", group, "ir_score"]].assign(correct=correct)
-    measures = ("ir_score", "correct") if (labels > 0).any() else ("ir_score",)
+    measures = ["ir_score", "correct"] if (labels > 0).any() else ["ir_score"]
+    for info in answers:
+        flat[info.name] = frame[info.name].astype(float)
+        if flat[info.name].notna().any():
+            measures.append(info.name)
     return {measure: flat.pivot(index="qid", columns=group, values=measure) for measure in measures}
 
 
@@ -157,6 +170,7 @@ def leaderboard(
     alpha: float = 0.05,
     level: float = LEVEL,
     pairs: pd.DataFrame | None = None,
+    answers: Sequence[AnswerMeasureInfo] = (),
 ) -> pd.DataFrame:
     """A row per group, the best IR score first: scores and shares with intervals, and who shares first place.
 
@@ -166,14 +180,15 @@ def leaderboard(
     `ir_score_same_as_best`, `correct_same_as_best`: true for the best and for those whose difference from it
     is not significant at alpha after Holm's correction over all pairs (see `compare_pairs`). Shares of a
     group without any label are NaN; `correct_same_as_best` is then missing (pd.NA). Where a sample of the
-    topics was judged, the shares are those of `ppi_shares`. `pairs` is what `compare_pairs` makes of the same
+    topics was judged, the shares are those of `ppi_shares`. Each of `answers` adds its mean over the topics
+    with a value (its name), `_lo`, `_hi`, `_missing` (share of topics without) and `_same_as_best`. `pairs` is what `compare_pairs` makes of the same
     arguments, where that is known.
     """
-    tables = _by_topic(frame, group)
+    tables = _by_topic(frame, group, answers)
     if frame.empty:
         raise DataError("outcomes: no rows, so there is nothing to rank")
     if pairs is None:
-        pairs = compare_pairs(frame, group, n_boot, seed, level)
+        pairs = compare_pairs(frame, group, n_boot, seed, level, answers)
     means = {measure: bootstrap_means(table, n_boot, seed, level) for measure, table in tables.items()}
     rows = []
     for name, part in frame.groupby(group, sort=True):
@@ -192,21 +207,41 @@ def leaderboard(
                 "correct_share_lo": means["correct"][name].lo,
                 "correct_share_hi": means["correct"][name].hi,
             }
+        for info in answers:
+            found = means[info.name][name] if info.name in means else None
+            for end, side in (("", "value"), ("_lo", "lo"), ("_hi", "hi")):
+                row[info.name + end] = float("nan") if found is None else getattr(found, side)
+            row[f"{info.name}_missing"] = 1 - (0 if found is None else found.n) / len(part)
         rows.append(row)
     board = pd.DataFrame(rows).sort_values(["ir_score", group], ascending=[False, True], ignore_index=True)
     for measure, column in (("ir_score", "ir_score"), ("correct", "correct_share")):
         board[f"{measure}_same_as_best"] = _same_as_best(board, pairs, group, measure, column, alpha)
+    for info in answers:
+        lowest = info.direction == "lower"
+        board[f"{info.name}_same_as_best"] = _same_as_best(
+            board, pairs, group, info.name, info.name, alpha, lowest
+        )
     return board
 
 
 def _same_as_best(
-    board: pd.DataFrame, pairs: pd.DataFrame, group: str, measure: str, column: str, alpha: float
+    board: pd.DataFrame,
+    pairs: pd.DataFrame,
+    group: str,
+    measure: str,
+    column: str,
+    alpha: float,
+    lowest: bool = False,
 ) -> pd.Series:
-    """Nullable bool per row of the board: not distinguishable from the row with the largest `column`."""
+    """Nullable bool per row of the board: not distinguishable from the row with the best `column`.
+
+    The best is the largest, or the lowest where that is asked for.
+    """
     same = pd.Series(pd.NA, index=board.index, dtype="boolean")
     if board[column].isna().all():
         return same
-    best = board[group].iloc[int(np.nanargmax(board[column].to_numpy()))]
+    place = np.nanargmin if lowest else np.nanargmax
+    best = board[group].iloc[int(place(board[column].to_numpy()))]
     chosen = pairs[(pairs["measure"] == measure) & ((pairs["a"] == best) | (pairs["b"] == best))]
     against: dict[object, float] = dict(
         zip(chosen["a"].where(chosen["a"] != best, chosen["b"]), chosen["p_holm"], strict=True)

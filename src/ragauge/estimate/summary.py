@@ -70,6 +70,18 @@ def quality(
     }
 
 
+def answer_measures(outcomes: pd.DataFrame, names: Sequence[str], n_boot: int, seed: int) -> dict[str, float]:
+    """Of every answer measure the mean over topics that have a value, its interval, and the share without."""
+    values: dict[str, float] = {}
+    for name in names:
+        column = outcomes[name].astype(float)
+        known = column.notna()
+        mean = bootstrap_mean(column[known], outcomes.loc[known, "qid"], n_boot, seed)
+        missing = 1 - float(known.mean()) if len(column) else float("nan")
+        values |= {name: mean.value, f"{name}_lo": mean.lo, f"{name}_hi": mean.hi, f"{name}_missing": missing}
+    return values
+
+
 def _headlines(shares: pd.DataFrame, columns: Sequence[str]) -> dict[str, float]:
     """Columns of the rows of `ppi_shares` that are headlines, as <share>_<column>."""
     by_name = shares.set_index("share")[list(columns)].astype(float)

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 import pandas as pd
 
 from ragauge import track
+from ragauge.contract import answer_measures as shown
 from ragauge.contract.errors import ConfigError, GateError, RagaugeError
 from ragauge.contract.frames import JUDGE_CLASSES
 from ragauge.contract.groups import GROUPS
@@ -185,7 +186,8 @@ def _run(cfg: DictConfig, folder: JobFolder, record: dict[str, Any]) -> None:
         record |= {"run_id": run.run_id, "experiment_id": run.experiment_id}
         pipeline, predictor = ready or _prepared(cfg, folder)
         known = {"dataset_digest": pipeline.entry("dataset").digest, **_descriptions(pipeline)}
-        run.tag(known)
+        run.tag({**known, **shown.as_tag(pipeline.answer_measures)})
+        record["answer_measures"] = shown.as_record(pipeline.answer_measures)
         if folder.origin:
             same = ["the dataset is the same"] if folder.number == 0 else []
             for line in folder.origin.changed(known) or same:
@@ -200,6 +202,7 @@ def _run(cfg: DictConfig, folder: JobFolder, record: dict[str, Any]) -> None:
         if "chat" in (pipeline.components.llm.kind, pipeline.components.judge.kind):
             run.flush()  # an LLM may take hours
         values = metrics.costs(pipeline.answers)
+        pipeline.frame("answer_values")  # made here, and not where the verdicts are waited for
         if record["deferred"]:
             record["entries_used"] = sorted(pipeline.store.used)
             run.tag(track.entries_tag(record["entries_used"]))
@@ -239,6 +242,7 @@ def make_pipeline(cfg: DictConfig, folder: JobFolder) -> Pipeline:
 
     check_values(cfg)
     components = instantiate_components(cfg, folder.sweep_id)
+    shown.checked({key: measure.info for key, measure in components.answers.items()})
     components.dataset.files()
     store, grid = Store(Path(cfg.store)), tuple(cfg.n_grid)
     return Pipeline(components, store, cfg.n_tokens, grid, cfg.max_missing_share, _sample(cfg))
@@ -334,6 +338,7 @@ def log_verdicts(
         cfg.seed,
         record["estimate"],
         _settings(pipeline),
+        [info.name for info in pipeline.answer_measures],
     )
     outcomes.to_parquet(folder.path / OUTCOMES_FILE, index=False)
     if cfg.trace:
@@ -398,6 +403,7 @@ def _per_question(pipeline: Pipeline, outcomes: pd.DataFrame) -> pd.DataFrame:
     ]  # fmt: skip
     if len(rows) > _TABLE_TOPICS:
         columns.remove("context")
+    columns += [info.name for info in pipeline.answer_measures]
     return rows[[*columns, *(c for c in _IF_THERE if c in rows)]]
 
 

@@ -19,7 +19,7 @@ import pandas as pd
 from ragauge.contract import frames
 from ragauge.contract.errors import DataError, MissingError
 from ragauge.contract.identity import identity
-from ragauge.contract.protocols import SHARED, ChatModel, Tools
+from ragauge.contract.protocols import SHARED, AnswerMeasureInfo, ChatModel, Tools
 from ragauge.estimate import choose_topics
 from ragauge.experiment.outcomes import outcomes, retrieved
 from ragauge.experiment.sample import Sample
@@ -64,8 +64,8 @@ class Pipeline:
     @cached_property
     def tools(self) -> Tools:
         """The shared models; vectors are kept in the store."""
-        chat = self.components.llm if self.components.llm.kind == "chat" else None
-        assert chat is None or isinstance(chat, ChatModel)
+        llm = self.components.llm
+        chat = llm if llm.kind == "chat" and isinstance(llm, ChatModel) else None
         embedder = CachedEmbedder(self.components.embedder, self.store.root)
         return Tools(self.store, embedder, self.components.tokenizer, chat)
 
@@ -103,6 +103,11 @@ class Pipeline:
     def verdicts(self) -> pd.DataFrame:
         """The verdicts on this job's answers, those to judge; stored when none is missing."""
         return self.frame("verdicts")
+
+    @cached_property
+    def answer_measures(self) -> list[AnswerMeasureInfo]:
+        """How the answer measures are shown, in the order of the config."""
+        return [measure.info for measure in self.components.answers.values()]
 
     @cached_property
     def retrieved(self) -> pd.DataFrame:
