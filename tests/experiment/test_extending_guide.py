@@ -18,7 +18,7 @@ from ragauge.contract.fingerprint import code_digests
 
 ROOT = Path(__file__).resolve().parents[2]
 GUIDE = (ROOT / "docs" / "extending.md").read_text(encoding="utf-8")
-PARTS = ("A retriever", "A chunker", "A dataset", "A judge")
+PARTS = ("A retriever", "A chunker", "A dataset", "A judge", "An answer measure", "A reranker")
 CONTEXT = "The Aare is a river. It joins the Rhine at Koblenz. It is 288 km long."
 QUESTIONS = [
     ("q1", "Which river does the Aare join?", "the Rhine"),
@@ -87,6 +87,9 @@ def test_the_guide_s_command_runs_with_the_guide_s_files(
     }  # fmt: skip
     assert job.data.metrics["ir_score"] == 1
     assert job.data.metrics["judge_share_missing"] == 0
+    assert job.data.tags["reranker"] == "overlap"
+    assert job.data.metrics["n_words"] >= 1
+    assert 0 <= job.data.metrics["f1"] <= 1
     table = json.loads(Path(client.download_artifacts(job.info.run_id, "per_question.json")).read_text())
     evidence = [row[table["columns"].index("evidence")] for row in table["data"]]
     assert evidence == ["It joins the Rhine at Koblenz.", "It is 288 km long."]

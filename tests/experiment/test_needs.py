@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, ClassVar
 
+import pandas as pd
 import pytest
 
 from ragauge.answering.answers import ChatGenerator, Extractive, NoLLM
-from ragauge.answering.judges import ChatJudge, LexicalJudge
+from ragauge.answering.judges import ChatJudge, LexicalJudge, Verdict, verdict_frame
+from ragauge.contract.protocols import Tools
 from ragauge.experiment import needs as needs_module
 from ragauge.experiment.needs import describe_needs, needs, total
 from ragauge.retrieval.retrievers import MLQ, NoRetrieval
@@ -121,3 +123,24 @@ def test_needs_are_told_in_a_line() -> None:
     two = describe_needs({"llm": {**counts, "cost_usd": 0}, "judge": {**counts, "cost_usd": 2}})
     assert [part.split(":")[0] for part in two.split("; ")] == ["llm", "judge"]
     assert describe_needs({}) == "no LLM calls"
+
+
+class OwnChatJudge:
+    """A judge that asks a model by means of its own: no mode, no estimate, no description."""
+
+    kind: ClassVar[str] = "chat"
+    uses: ClassVar[frozenset[str]] = frozenset()
+
+    def judge(
+        self, topics: pd.DataFrame, evidence: pd.DataFrame, answers: pd.DataFrame, tools: Tools
+    ) -> pd.DataFrame:
+        return verdict_frame(answers[["qid", "n_tokens"]], [Verdict(5) for _ in answers["qid"]])
+
+
+def test_a_chat_judge_that_only_judges_is_told_in_words_and_runs(small: SmallPipelines) -> None:
+    job = small(llm=llm(), judge=OwnChatJudge())
+    found = needs(job)
+    assert describe_needs(found).endswith("; judge: cannot tell before it is asked")
+    assert total([found, found])["judge"] == {}
+    assert total([found])["llm"]["calls"] == found["llm"]["calls"]
+    assert small(llm=Extractive(), judge=OwnChatJudge()).verdicts["label"].tolist() == [5, 5, 5]

@@ -34,8 +34,9 @@ def needs(pipeline: Pipeline) -> dict[str, dict[str, float]]:
     found: dict[str, dict[str, float]] = {}
     if "chat" in pipeline.components.retriever.uses and chat is not None:
         queries = topics["query"].tolist()
-        able = isinstance(chat, EstimatesCalls)
-        found["retriever"] = chat.estimate(queries, pipeline.store, seen=_seen) if able else _UNKNOWN
+        found["retriever"] = _UNKNOWN
+        if isinstance(chat, EstimatesCalls):
+            found["retriever"] = chat.estimate(queries, pipeline.store, seen=_seen)
         contexts = pd.DataFrame(
             {"qid": topics["qid"], "n_tokens": pipeline.n_tokens, "text": _TOKEN * pipeline.n_tokens}
         )

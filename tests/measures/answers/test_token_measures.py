@@ -72,7 +72,7 @@ def test_no_answer_has_no_value() -> None:
 def test_references_that_are_one_text_are_an_error_and_none_fall_back_to_the_answer() -> None:
     topics = pd.DataFrame({"qid": ["q", "r"], "answer": ["a", "b"], "answers": [["x", "y"], None]})
     assert references(topics) == {"q": ("x", "y"), "r": ("b",)}
-    with pytest.raises(DataError, match="qid='q'.*'xy' is a text"):
+    with pytest.raises(DataError, match=r"qid='q'.*'xy' is a text"):
         references(topics.assign(answers=["xy", "z"]))
 
 

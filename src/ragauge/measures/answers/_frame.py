@@ -24,7 +24,9 @@ def measured(answers: pd.DataFrame, name: str, value: Callable[[str, str], float
 
 def references(topics: pd.DataFrame) -> dict[str, tuple[str, ...]]:
     """The reference answers of every qid: those of the column `answers` where it lists any, else `answer`."""
-    found = {qid: (str(answer),) for qid, answer in zip(topics["qid"], topics["answer"], strict=True)}
+    found: dict[str, tuple[str, ...]] = {
+        qid: (str(answer),) for qid, answer in zip(topics["qid"], topics["answer"], strict=True)
+    }
     if "answers" not in topics:
         return found
     for qid, several in zip(topics["qid"], topics["answers"], strict=True):
