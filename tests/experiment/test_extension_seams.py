@@ -1,4 +1,4 @@
-"""An answer measure and a reranker from a folder outside of this repository go everywhere, without an edit."""
+"""An answer measure and a reranker from a folder outside of this repository go everywhere."""
 
 from __future__ import annotations
 
@@ -25,7 +25,9 @@ from ragauge.retrieval.ranking import ranked
 @dataclass(frozen=True)
 class Length:
     uses: ClassVar[frozenset[str]] = frozenset()
-    info: ClassVar = AnswerMeasureInfo("n_words", "words of the answer", "lower", "score", "Length of answers")
+    info: ClassVar = AnswerMeasureInfo(
+        "n_words", "words of the answer", "lower", "score", "Length of answers"
+    )
 
     def measure(self, topics, evidence, contexts, answers, tools):
         return measured(answers, "n_words", lambda qid, answer: len(answer.split()))
@@ -147,7 +149,6 @@ def test_the_report_has_the_measure_s_section_from_the_folder_and_from_mlflow(
     folder, _ = swept
     client, (pooled,) = client_and_runs(folder, "sweep")
     page = Path(client.download_artifacts(pooled.info.run_id, "report.html")).read_text(encoding="utf-8")
-    _, (job, _) = client_and_runs(folder, "job")
     (multirun,) = (folder / "multirun").glob("*/*")
     moved = multirun.rename(multirun.with_name("moved"))
     try:
@@ -177,8 +178,8 @@ def test_a_comparison_tests_the_measure_in_its_own_direction(swept: tuple[Path, 
     of = {logged.data.tags["reranker"]: logged for logged in runs}
     compare = ROOT / "src/ragauge/commands/compare.py"
     done = run_fresh(
-        folder, *(of[name].info.run_id for name in ("none", "backwards")), "--csv", "runs.csv", "--topics-csv",
-        "topics.csv", "--latex", "tables.tex", program=str(compare), COLUMNS="200",
+        folder, *(of[name].info.run_id for name in ("none", "backwards")), "--csv", "runs.csv",
+        "--topics-csv", "topics.csv", "--latex", "tables.tex", program=str(compare), COLUMNS="200",
     )  # fmt: skip
     assert done.returncode == 0, done.stderr
     assert LABEL in done.stdout

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import pandas as pd
@@ -125,6 +126,7 @@ def test_needs_are_told_in_a_line() -> None:
     assert describe_needs({}) == "no LLM calls"
 
 
+@dataclass(frozen=True)
 class OwnChatJudge:
     """A judge that asks a model by means of its own: no mode, no estimate, no description."""
 

@@ -21,8 +21,8 @@ ENDS = ("", "_lo", "_hi", "_missing", "_same_as_best")  # of a measure's metrics
 _NAME = re.compile(r"[A-Za-z][A-Za-z0-9_]*")
 # Columns of a job's outcomes and tables.
 _COLUMNS = {
-    *GROUPS, *FEATURES, "qid", "query", "answer", "answer_reference", "answer_status", "answer_error", "label",
-    "judge_status", "judge_raw", "reason", "human_label", "judged", "stratum", "outcome", "evidence",
+    *GROUPS, *FEATURES, "qid", "query", "answer", "answer_reference", "answer_status", "answer_error",
+    "label", "judge_status", "judge_raw", "reason", "human_label", "judged", "stratum", "outcome", "evidence",
     "context", "context_chars", "chunks", "system", "n_tokens", "n_topics", "n_judged", "run", "run_id",
     "compared", "correct", "sampled", "topics", "topics_skipped", "llm_calls", "llm_calls_cached",
     "prompt_tokens", "completion_tokens", "cost_usd", "stages_made", "jobs", "jobs_failed", "rr",

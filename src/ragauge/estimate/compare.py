@@ -181,8 +181,8 @@ def leaderboard(
     is not significant at alpha after Holm's correction over all pairs (see `compare_pairs`). Shares of a
     group without any label are NaN; `correct_same_as_best` is then missing (pd.NA). Where a sample of the
     topics was judged, the shares are those of `ppi_shares`. Each of `answers` adds its mean over the topics
-    with a value (its name), `_lo`, `_hi`, `_missing` (share of topics without) and `_same_as_best`. `pairs` is what `compare_pairs` makes of the same
-    arguments, where that is known.
+    with a value (its name), `_lo`, `_hi`, `_missing` (share of topics without) and `_same_as_best`. `pairs`
+    is what `compare_pairs` makes of the same arguments, where that is known.
     """
     tables = _by_topic(frame, group, answers)
     if frame.empty:

@@ -78,7 +78,8 @@ def findings(
     """What the outcomes of the job `name` say, from the store or made now.
 
     `estimate` are the arguments of `summary.estimate` that the config gives, `settings` what the scores mean
-    to a predictor, `answer_measures` the columns that answer measures filled. Outcomes of which a sample was judged have the columns judged, stratum and p1 to p5.
+    to a predictor, `answer_measures` the columns that answer measures filled. Outcomes of
+    which a sample was judged have the columns judged, stratum and p1 to p5.
     """
     columns = outcomes.select_dtypes("number").columns.union(
         [c for c in ("qid", "label", "judged", "human_label") if c in outcomes], sort=False

@@ -56,7 +56,7 @@ def check_reranked(run: pd.DataFrame, reranked: pd.DataFrame, who: str) -> pd.Da
         if bad.any():
             row = by_rank.loc[bad].iloc[0]
             raise DataError(
-                f"{who}: qid={row['qid']!r}, docno={row['docno']!r}, rank {row['rank']}: {what} in every topic; "
-                "ragauge.retrieval.ranking.ranked makes them so"
+                f"{who}: qid={row['qid']!r}, docno={row['docno']!r}, rank {row['rank']}: {what} in every "
+                "topic; ragauge.retrieval.ranking.ranked makes them so"
             )
     return reranked

@@ -24,7 +24,10 @@ _ASCII = frozenset(string.punctuation)  # the script's own, symbols such as $ an
 
 
 def normalised(text: str) -> list[str]:
-    """The tokens of a text: lower case, without punctuation (Unicode's P categories, ASCII's signs), a, an, the."""
+    """The tokens of a text: lower case, without punctuation and the articles a, an, the.
+
+    Punctuation is what Unicode has in its P categories, and the signs of ASCII, $ and + among them.
+    """
     kept = (c for c in text.lower() if c not in _ASCII and not unicodedata.category(c).startswith("P"))
     return _ARTICLE.sub(" ", "".join(kept)).split()
 
