@@ -93,13 +93,14 @@ def test_the_guide_s_command_runs_with_the_guide_s_files(
     table = json.loads(Path(client.download_artifacts(job.info.run_id, "per_question.json")).read_text())
     evidence = [row[table["columns"].index("evidence")] for row in table["data"]]
     assert evidence == ["It joins the Rhine at Koblenz.", "It is 288 km long."]
-    # What each of the four parts makes is known by the code of my_team.
+    # What each of the parts makes is known by the code of my_team.
     keys = {file.parts[-3]: json.loads(file.read_text()) for file in tmp_path.glob(".ragauge/*/*/key.json")}
     monkeypatch.syspath_prepend(tmp_path)
     digests = code_digests(["my_team"])
     assert set(digests) == {"my_team"}
-    made = {
-        "dataset": "source", "chunks": "chunker", "index": "index", "run": "retriever", "verdicts": "judge",
-    }  # fmt: skip
-    for stage, part in made.items():
-        assert keys[stage]["params"][part]["code"] == digests
+    for stage in ("dataset", "chunks", "index", "run", "reranked", "verdicts"):
+        assert keys[stage]["params"]["index" if stage == "index" else "component"]["code"] == digests
+    measures = [json.loads(file.read_text()) for file in tmp_path.glob(".ragauge/answer_values/*/key.json")]
+    codes = [key["params"]["component"].get("code") for key in measures]
+    assert len(codes) == 2
+    assert digests in codes
