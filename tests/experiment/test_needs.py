@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-from typing import Any
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar
 
+import pandas as pd
 import pytest
 
 from chat_server import ChatServer
 from ragauge.answering.answers import ChatGenerator, Extractive, NoLLM
-from ragauge.answering.judges import ChatJudge, LexicalJudge
+from ragauge.answering.judges import ChatJudge, LexicalJudge, Verdict, verdict_frame
+from ragauge.contract.protocols import Tools
 from ragauge.experiment.needs import added_up, describe_needs, gathered
 from ragauge.experiment.needs import needs as requests_of
 from ragauge.experiment.pipeline import Pipeline
@@ -189,3 +191,25 @@ def test_needs_are_told_in_a_line() -> None:
     guessed = describe_needs({"llm": {**counts, "calls_guessed": 12, "cost_usd": 0}})
     assert guessed.startswith("llm: 1,200 calls (34 paid before; 12 are estimates), about")
     assert describe_needs({}) == "no LLM calls"
+
+
+@dataclass(frozen=True)
+class OwnChatJudge:
+    """A judge that asks a model by means of its own: no mode, no estimate, no description."""
+
+    kind: ClassVar[str] = "chat"
+    uses: ClassVar[frozenset[str]] = frozenset()
+
+    def judge(
+        self, topics: pd.DataFrame, evidence: pd.DataFrame, answers: pd.DataFrame, tools: Tools
+    ) -> pd.DataFrame:
+        return verdict_frame(answers[["qid", "n_tokens"]], [Verdict(5) for _ in answers["qid"]])
+
+
+def test_a_chat_judge_that_only_judges_is_told_in_words_and_runs(small: SmallPipelines) -> None:
+    job = small(llm=llm(), judge=OwnChatJudge())
+    found = requests_of(job)
+    assert describe_needs(added_up(found)).endswith("; judge: cannot tell before it is asked")
+    assert added_up(gathered([found, found]))["judge"] == {}
+    assert added_up(found)["llm"]["calls"] == 3
+    assert small(llm=Extractive(), judge=OwnChatJudge()).verdicts["label"].tolist() == [5, 5, 5]

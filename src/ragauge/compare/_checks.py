@@ -8,6 +8,7 @@ import pandas as pd
 
 from ragauge.compare._words import short, some
 from ragauge.contract.errors import DataError
+from ragauge.contract.groups import ANSWERS
 from ragauge.track import LoggedRun
 
 _SPEED = "measure.threads"  # changes no score
@@ -75,6 +76,8 @@ def notes_on(
         notes.append("No compared run has verdicts: the IR scores alone are compared.")
     if _group_differs(params, "judge"):
         notes.append("The runs' judges differ, so a difference of verdicts may be one of the judges.")
+    if _group_differs(params, ANSWERS):
+        notes.append("The runs' answer measures differ: a difference may be one of how answers are measured.")
     if _group_differs(params, "tokenizer"):
         notes.append("The runs' tokenizers differ, so the same N is not the same budget.")
     if len({run.tags.get("dataset_digest") for run in runs}) > 1:

@@ -16,7 +16,7 @@ _LATEX: dict[str, str | int | None] = {
     "\\": r"\textbackslash{}", "&": r"\&", "%": r"\%", "$": r"\$", "#": r"\#", "_": r"\_", "{": r"\{",
     "}": r"\}", "~": r"\textasciitilde{}", "^": r"\textasciicircum{}", "<": "$<$", ">": "$>$", "*": "{*}",
     "[": "{[}", "|": r"\textbar{}", "·": r"\textperiodcentered{}", "–": "--", "†": r"$\dagger$",
-    "…": r"\ldots{}", "⟦": "{[}", "⟧": "]",
+    "…": r"\ldots{}", "↑": r"$\uparrow$", "↓": r"$\downarrow$", "⟦": "{[}", "⟧": "]",
     **{chr(0x2400 + code): f"{{[}}U+{code:04X}]" for code in range(0x20)}, "␡": "{[}U+007F]",
 }  # fmt: skip
 

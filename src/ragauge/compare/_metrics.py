@@ -45,11 +45,12 @@ def choose_metrics(comparison: Comparison, asked: str | None = None, everything:
     ]
     values = comparison.runs[there]
     known = [c for c in there if values[c].notna().any()]
+    default = (*_DEFAULT, *(info.name for info in comparison.answers))
     if everything:
         ends = {f"{c}{end}" for c in known for end in ("_lo", "_hi")}
-        return [*(c for c in _DEFAULT if c in known), *(c for c in known if c not in {*ends, *_DEFAULT})]
+        return [*(c for c in default if c in known), *(c for c in known if c not in {*ends, *default})]
     if asked is None:
-        return [c for c in _DEFAULT if c in known and (not c.endswith("cost_usd") or values[c].gt(0).any())]
+        return [c for c in default if c in known and (not c.endswith("cost_usd") or values[c].gt(0).any())]
     chosen = list(dict.fromkeys(CLASSICS.get(name.strip(), name.strip()) for name in asked.split(",")))
     unknown = [name for name in chosen if name not in known]
     if unknown:

@@ -9,6 +9,7 @@ import pandas as pd
 
 from ragauge.contract.errors import ConfigError, DataError
 from ragauge.contract.progress import progress
+from ragauge.contract.protocols import AnswerMeasureInfo
 from ragauge.estimate import compare_pairs
 from ragauge.track import LoggedRun, Reader
 
@@ -48,9 +49,12 @@ def choose_baseline(compared: pd.DataFrame, asked: str | None, swept: bool) -> s
     return str(named["run_id"].iloc[0])
 
 
-def read_outcomes(runs: Sequence[LoggedRun], readers: Mapping[str, Reader]) -> pd.DataFrame:
+def read_outcomes(
+    runs: Sequence[LoggedRun], readers: Mapping[str, Reader], answers: Sequence[AnswerMeasureInfo]
+) -> pd.DataFrame:
     """The tables of the runs' questions, one under the other, without their contexts."""
     columns = ["qid", "query", "answer_reference", "evidence", "answer", "label", "ir_score", "judged"]
+    columns += [info.name for info in answers]
     tables = []
     with progress(len(runs), "read questions", "run") as bar:
         for run in runs:
@@ -65,13 +69,21 @@ def read_outcomes(runs: Sequence[LoggedRun], readers: Mapping[str, Reader]) -> p
             tables.append(table[[c for c in columns if c in table]].assign(run_id=run.run_id))
             bar.update()
     outcomes = pd.concat(tables, ignore_index=True)
+    for info in answers:
+        known = outcomes.get(info.name, pd.Series(float("nan"), index=outcomes.index))
+        outcomes[info.name] = pd.to_numeric(known).astype("float64")
     if "judged" in outcomes:
         outcomes["judged"] = outcomes["judged"].fillna(True).astype(bool)
     return outcomes.astype({"qid": "str", "ir_score": "float64", "label": "Int8"})
 
 
 def pair_frame(
-    outcomes: pd.DataFrame, base: str, n_boot: int, seed: int, best_of_all: bool
+    outcomes: pd.DataFrame,
+    base: str,
+    n_boot: int,
+    seed: int,
+    answers: Sequence[AnswerMeasureInfo],
+    best_of_all: bool,
 ) -> tuple[pd.DataFrame, int]:
     """The frame `Comparison.pairs`, and how many p values Holm's correction counted.
 
@@ -80,9 +92,10 @@ def pair_frame(
     """
     from statsmodels.stats.multitest import multipletests
 
-    every = compare_pairs(outcomes, "run_id", n_boot, seed)
+    every = compare_pairs(outcomes, "run_id", n_boot, seed, answers=answers)
     judged = outcomes.loc[outcomes["label"].notna(), "run_id"].unique()
-    every = every[every["measure"].eq("ir_score") | (every["a"].isin(judged) & every["b"].isin(judged))]
+    of_verdicts = every["measure"].isin(["correct", "hallucination"])
+    every = every[~of_verdicts | (every["a"].isin(judged) & every["b"].isin(judged))]
     with_base = every["a"].eq(base) | every["b"].eq(base)
     counted = (every if best_of_all else every[with_base]).dropna(subset=["p"])
     corrected = multipletests(counted["p"], method="holm")[1] if len(counted) else []
@@ -98,9 +111,10 @@ def pair_frame(
     return shown[columns], len(counted)
 
 
-def with_differences(outcomes: pd.DataFrame, base: str) -> pd.DataFrame:
+def with_differences(outcomes: pd.DataFrame, base: str, answers: Sequence[AnswerMeasureInfo]) -> pd.DataFrame:
     reference = outcomes[outcomes["run_id"] == base].set_index("qid")["ir_score"]
     difference = outcomes["ir_score"] - outcomes["qid"].map(reference)
     columns = ["run_id", "qid", "query", "answer_reference", "ir_score", "label", "answer"]
+    columns += [info.name for info in answers]
     kept = outcomes[[c for c in columns if c in outcomes]]
     return kept.assign(ir_score_difference=difference.where(outcomes["run_id"] != base))

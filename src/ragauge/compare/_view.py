@@ -12,7 +12,9 @@ import pandas as pd
 from ragauge.compare._cells import NOTHING, Format, Table, clean, fit
 from ragauge.compare._metrics import HIGHER, LOWER, NAMES
 from ragauge.compare.comparison import Comparison, most_different
+from ragauge.contract.answer_measures import column_label
 from ragauge.contract.groups import GROUPS
+from ragauge.contract.protocols import AnswerMeasureInfo
 
 ALPHA = 0.05
 _MAX_VALUE = 60  # characters of a parameter in a cell
@@ -34,6 +36,17 @@ class View:
         """The corrected p value by run_id and measure."""
         pairs = self.c.pairs
         return dict(zip(zip(pairs["run_id"], pairs["measure"], strict=True), pairs["p_holm"], strict=True))
+
+    @cached_property
+    def answers(self) -> dict[str, AnswerMeasureInfo]:
+        """The answer measures by name."""
+        return {info.name: info for info in self.c.answers}
+
+    def _name(self, metric: str) -> str:
+        """What a metric is called; escaped."""
+        if metric in self.answers:
+            return self.format.text(column_label(self.answers[metric]))
+        return self.format.text(NAMES.get(metric, metric))
 
     @cached_property
     def several_budgets(self) -> bool:
@@ -75,7 +88,7 @@ class View:
         keys = {"run": [self.format.text(run) for run in runs["run"]]}
         if ids:
             keys["id"] = [run_id[:8] for run_id in runs["run_id"]]
-        header = [*keys, *(self.format.text(NAMES.get(name, name)) for name in columns)]
+        header = [*keys, *map(self._name, columns)]
         rows = [list(row) for row in zip(*keys.values(), *columns.values(), strict=True)]
         return Table(header, rows, len(keys))
 
@@ -86,19 +99,21 @@ class View:
         spec = ",.0f" if whole else ".4f" if name.endswith("cost_usd") else ".3f"
         by_group = values.groupby(groups)
         best = pd.Series(False, index=runs.index)
-        if name in HIGHER | LOWER:
+        lower = name in LOWER or (name in self.answers and self.answers[name].direction == "lower")
+        if name in HIGHER | LOWER or name in self.answers:
             # Where all are equal, none is best.
-            top = by_group.transform("max" if name in HIGHER else "min")
+            top = by_group.transform("min" if lower else "max")
             best = values.eq(top) & (by_group.transform("min") < by_group.transform("max"))
         nan = pd.Series(float("nan"), index=runs.index)
         lows, highs = (runs.get(f"{name}_{end}", nan) for end in ("lo", "hi"))
-        p = [self.p_values.get((run_id, _TESTED.get(name, "")), 1.0) for run_id in runs["run_id"]]
+        p = [self.p_values.get((run_id, _TESTED.get(name, name)), 1.0) for run_id in runs["run_id"]]
         rows = zip(values, best, p, lows, highs, strict=True)
         return [self.format.marked(v, spec, b, q < ALPHA, lo, hi) for v, b, q, lo, hi in rows]
 
     def pair_table(self) -> Table:
         """The differences from the baseline, a row per run."""
         measures = {"ir_score": "IR score", "correct": "right", "hallucination": "hallucination"}
+        measures |= {name: column_label(info) for name, info in self.answers.items()}
         by_run = {(row["run_id"], row["measure"]): row for row in self.c.pairs.to_dict("records")}
         shown = [m for m in measures if (self.c.pairs["measure"] == m).any()]
         header = ["run"]
@@ -128,6 +143,8 @@ class View:
         c, f = self.c, self.format
         base = c.names[c.baseline]
         tests = "a sign-flip permutation test of the IR score"
+        if self.c.answers:
+            tests += " and of answer measures (↑ higher, ↓ lower is better)"
         if (c.pairs["measure"] == "correct").any():
             tests += " and McNemar's exact test of right answers and hallucinations"
         said = [

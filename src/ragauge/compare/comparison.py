@@ -17,7 +17,9 @@ from ragauge.compare._pairs import (
     with_differences,
 )
 from ragauge.compare._settings import common_settings, differing, run_table
+from ragauge.contract.answer_measures import from_tags, in_order
 from ragauge.contract.frames import HALLUCINATIONS
+from ragauge.contract.protocols import AnswerMeasureInfo
 
 _RIGHT = 5
 
@@ -38,6 +40,9 @@ class Comparison:
     `outcomes` has a row per compared run and topic: [run_id, qid, query, answer_reference, ir_score, label,
     answer, ir_score_difference], the difference to the baseline NaN where that lacks the topic.
 
+    `answers` are the answer measures of the runs: a metric each, a measure of the pairs and a column of the
+    outcomes.
+
     `baseline` is a run_id; `baseline_chosen` where it was taken for the best IR score. `n_tokens` is the
     budget of the compared runs, None where it differs between them. `notes` are sentences on what limits the
     comparison.
@@ -55,6 +60,7 @@ class Comparison:
     n_boot: int
     seed: int
     notes: Sequence[str]
+    answers: Sequence[AnswerMeasureInfo] = ()
 
     @property
     def names(self) -> dict[str, str]:
@@ -100,11 +106,13 @@ def compare(
     n_boot = int(by_id[base].params.get("bootstrap", 1000)) if n_boot is None else n_boot
     seed = int(by_id[base].params.get("seed", 0)) if seed is None else seed
 
-    outcomes = read_outcomes([by_id[i] for i in table.loc[table["compared"], "run_id"]], found.readers)
+    answers = in_order(from_tags(run.tags) for run in runs)
+    paired = [by_id[i] for i in table.loc[table["compared"], "run_id"]]
+    outcomes = read_outcomes(paired, found.readers, answers)
     if across_datasets:
         check_same_topics(outcomes, base)
     chosen = found.swept and baseline is None
-    pairs, n_tests = pair_frame(outcomes, base, n_boot, seed, best_of_all=chosen)
+    pairs, n_tests = pair_frame(outcomes, base, n_boot, seed, answers, best_of_all=chosen)
     names = dict(zip(table["run_id"], table["run"], strict=True))
     notes += notes_on(runs, params, outcomes, base, at, names)
     return Comparison(
@@ -113,13 +121,14 @@ def compare(
         common=common_settings(runs, params),
         pairs=pairs,
         n_tests=n_tests,
-        outcomes=with_differences(outcomes, base),
+        outcomes=with_differences(outcomes, base, answers),
         baseline=base,
         baseline_chosen=chosen,
         n_tokens=at,
         n_boot=n_boot,
         seed=seed,
         notes=notes,
+        answers=answers,
     )
 
 

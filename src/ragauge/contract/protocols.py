@@ -274,6 +274,22 @@ class BatchJudge(Judge, Protocol):
         """How stable the labels are, as metrics ({} where not measured), and the second verdicts."""
 
 
+@runtime_checkable
+class TellsJudging(Protocol):
+    """A judge that can say what asking it would need, before it is asked: `dry_run`."""
+
+    def needs(
+        self,
+        topics: pd.DataFrame,
+        evidence: pd.DataFrame,
+        candidates: pd.DataFrame,
+        tools: Tools,
+        *,
+        repeat: bool = False,
+    ) -> pd.DataFrame:
+        """A row per request: [key, known, exact, prompt_tokens, completion_tokens, cost_usd]."""
+
+
 def judges_together(judge: Judge) -> bool:
     """Whether the judge wants the answers of all jobs of a sweep at once."""
     return isinstance(judge, BatchJudge) and judge.mode == "batch"
@@ -285,6 +301,12 @@ class AsksForAnswers(Protocol):
 
     def prompts(self, topics: pd.DataFrame, contexts: pd.DataFrame) -> list[str]:
         """The prompt of every row of `contexts`."""
+
+    def needs_of(self, prompts: Sequence[str], store: Workplace) -> pd.DataFrame:
+        """A row per prompt: [key, known, exact, prompt_tokens, completion_tokens, cost_usd]."""
+
+    def known_answers(self, topics: pd.DataFrame, contexts: pd.DataFrame, store: Workplace) -> pd.DataFrame:
+        """Frame `answers` of what was answered before, missing elsewhere; nobody is asked."""
 
 
 @runtime_checkable

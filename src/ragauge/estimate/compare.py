@@ -11,9 +11,11 @@ import pandas as pd
 
 from ragauge.contract.errors import DataError
 from ragauge.contract.frames import HALLUCINATIONS
+from ragauge.contract.protocols import AnswerMeasureInfo
 from ragauge.estimate.intervals import (
     LEVEL,
     Estimate,
+    bootstrap_mean,
     bootstrap_means,
     bounded_mean,
     paired_share_interval,
@@ -32,13 +34,19 @@ from ragauge.estimate.outcomes import (
 )
 from ragauge.estimate.ppi import ppi_shares
 
+_OF_CLASSES = ("correct", "hallucination")
 _RANKED = {"ir_score": "ir_score", "correct": "correct_share", "hallucination": "hallucination_share"}
 _SIGN_FLIPS = 9999
 _BLOCK = 2_000_000  # elements of one block of sign flips
 
 
 def compare_pairs(
-    frame: pd.DataFrame, group: str = "retriever", n_boot: int = 1000, seed: int = 0, level: float = LEVEL
+    frame: pd.DataFrame,
+    group: str = "retriever",
+    n_boot: int = 1000,
+    seed: int = 0,
+    level: float = LEVEL,
+    answers: Sequence[AnswerMeasureInfo] = (),
 ) -> pd.DataFrame:
     """Every pair of groups compared on the topics that both have: IR score, right answers, hallucinations.
 
@@ -48,20 +56,21 @@ def compare_pairs(
     McNemar's exact test (`correct`: class 5; `hallucination`: classes 2 and 4; a missing verdict is neither);
     p_holm after Holm's correction over all pairs of the measure. The interval is a bootstrap over topics
     (`ir_score`) or that of `paired_share_interval`. `correct` and `hallucination` are left out where no row
-    has a label. p is NaN for a pair without a common topic.
+    has a label. Columns of the answer measures `answers` are compared as the IR score is, on the topics where
+    both have a value. p is NaN for a pair without a common topic.
     """
-    tables = _by_topic(frame, group)
+    tables = _by_topic(frame, group, answers)
     parts = []
     for measure, table in tables.items():
         couples = list(combinations(table.columns, 2))
         differences = pd.DataFrame({(a, b): table[a] - table[b] for a, b in couples}, index=table.index)
         values = differences.to_numpy(dtype=float).reshape(len(table), len(couples))
-        if measure == "ir_score":
-            p = sign_flip_p(values, seed)
-            estimates = list(bootstrap_means(differences, n_boot, seed, level).values())
-        else:
+        if measure in _OF_CLASSES:
             p = mcnemar_p(values)
             estimates = [paired_share_interval(d[~np.isnan(d)], level=level) for d in values.T]
+        else:
+            p = sign_flip_p(values, seed)
+            estimates = list(bootstrap_means(differences, n_boot, seed, level).values())
         part = pd.DataFrame(couples, columns=["a", "b"]).assign(
             measure=measure,
             difference=[e.value for e in estimates],
@@ -102,9 +111,11 @@ def _holm(p: np.ndarray) -> np.ndarray:
     return corrected
 
 
-def _by_topic(frame: pd.DataFrame, group: str) -> dict[str, pd.DataFrame]:
+def _by_topic(
+    frame: pd.DataFrame, group: str, answers: Sequence[AnswerMeasureInfo] = ()
+) -> dict[str, pd.DataFrame]:
     """Tables [qid x group] of the measures: `ir_score`, and where any row has a label `correct` and
-    `hallucination` (0, 1).
+    `hallucination` (0, 1); and the answer measures of which any row has a value.
 
     These are NaN for a topic that a sample left out, so that pairs are compared on the judged topics.
     """
@@ -125,7 +136,11 @@ def _by_topic(frame: pd.DataFrame, group: str) -> dict[str, pd.DataFrame]:
         for values in of_class.values():
             values[~frame["judged"].to_numpy(dtype=bool)] = np.nan
     flat = frame[["qid", group, "ir_score"]].assign(**of_class)
-    measures = ("ir_score", *of_class) if (labels > 0).any() else ("ir_score",)
+    measures = ["ir_score", *of_class] if (labels > 0).any() else ["ir_score"]
+    for info in answers:
+        flat[info.name] = frame[info.name].astype(float)
+        if flat[info.name].notna().any():
+            measures.append(info.name)
     return {measure: flat.pivot(index="qid", columns=group, values=measure) for measure in measures}
 
 
@@ -190,6 +205,7 @@ def leaderboard(
     alpha: float = 0.05,
     level: float = LEVEL,
     pairs: pd.DataFrame | None = None,
+    answers: Sequence[AnswerMeasureInfo] = (),
 ) -> pd.DataFrame:
     """A row per group, the best IR score first: scores and shares with intervals, and who shares first place.
 
@@ -201,13 +217,14 @@ def leaderboard(
     Holm's correction over all pairs (see `compare_pairs`). Shares of a group without any label are NaN, and
     what is the same as the best is then missing (pd.NA). Where a sample of the
     topics was judged, the shares are those of `ppi_shares`. `pairs` is what `compare_pairs` makes of the same
-    arguments, where that is known; n_boot and seed are its.
+    arguments, where that is known; n_boot and seed are its. Each of `answers` adds its mean over the topics
+    with a value (its name), `_lo`, `_hi`, `_missing` (share of topics without) and `_same_as_best`.
     """
     check_outcomes(frame, keys=("qid", group))
     if frame.empty:
         raise DataError("outcomes: no rows, so there is nothing to rank")
     if pairs is None:
-        pairs = compare_pairs(frame, group, n_boot, seed, level)
+        pairs = compare_pairs(frame, group, n_boot, seed, level, answers)
     rows = []
     for name, part in frame.groupby(group, sort=True):
         score = bounded_mean(part["ir_score"], part["qid"], level)
@@ -222,22 +239,60 @@ def leaderboard(
             for column, share in share_estimates(part, level).items():
                 value = float("nan") if unjudged and column != "judge_share_missing" else share.value
                 row |= {column: value, f"{column}_lo": share.lo, f"{column}_hi": share.hi}
+        for info in answers:
+            mean = mean_of(part[info.name], part["qid"], info, n_boot, seed, level)
+            row |= {info.name: mean.value, f"{info.name}_lo": mean.lo, f"{info.name}_hi": mean.hi}
+            row[f"{info.name}_missing"] = float(part[info.name].isna().mean())
         rows.append(row)
     board = pd.DataFrame(rows).sort_values(["ir_score", group], ascending=[False, True], ignore_index=True)
     for measure, column in _RANKED.items():
-        board[f"{measure}_same_as_best"] = _same_as_best(board, pairs, group, measure, column, alpha)
+        fewest = measure == "hallucination"
+        board[f"{measure}_same_as_best"] = _same_as_best(board, pairs, group, measure, column, alpha, fewest)
+    for info in answers:
+        lowest = info.direction == "lower"
+        board[f"{info.name}_same_as_best"] = _same_as_best(
+            board, pairs, group, info.name, info.name, alpha, lowest
+        )
     return board
 
 
+def mean_of(
+    values: pd.Series,
+    topics: pd.Series,
+    info: AnswerMeasureInfo,
+    n_boot: int,
+    seed: int,
+    level: float = LEVEL,
+) -> Estimate:
+    """The mean of an answer measure over the topics that have a value, with its interval.
+
+    Shares have that of `bounded_mean`, scores of any size a bootstrap over topics.
+    """
+    known = values.astype(float).notna()
+    at, of = values.astype(float)[known], topics[known]
+    if info.unit == "share":
+        return bounded_mean(at, of, level)
+    return bootstrap_mean(at, of, n_boot, seed, level)
+
+
 def _same_as_best(
-    board: pd.DataFrame, pairs: pd.DataFrame, group: str, measure: str, column: str, alpha: float
+    board: pd.DataFrame,
+    pairs: pd.DataFrame,
+    group: str,
+    measure: str,
+    column: str,
+    alpha: float,
+    lowest: bool = False,
 ) -> pd.Series:
-    """Nullable bool per row of the board: not distinguishable from the row with the best `column`."""
+    """Nullable bool per row of the board: not distinguishable from the row with the best `column`.
+
+    The best is the largest, or the lowest where that is asked for.
+    """
     same = pd.Series(pd.NA, index=board.index, dtype="boolean")
     if board[column].isna().all():
         return same
-    sign = -1.0 if measure == "hallucination" else 1.0
-    best = board[group].iloc[int(np.nanargmax(sign * board[column].to_numpy(dtype=float)))]
+    place = np.nanargmin if lowest else np.nanargmax
+    best = board[group].iloc[int(place(board[column].to_numpy()))]
     chosen = pairs[(pairs["measure"] == measure) & ((pairs["a"] == best) | (pairs["b"] == best))]
     against: dict[object, float] = dict(
         zip(chosen["a"].where(chosen["a"] != best, chosen["b"]), chosen["p_holm"], strict=True)

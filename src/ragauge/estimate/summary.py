@@ -11,6 +11,7 @@ from typing import Any
 
 import pandas as pd
 
+from ragauge.contract.protocols import AnswerMeasureInfo
 from ragauge.estimate import (
     HEADLINE_SHARES,
     Agreement,
@@ -24,6 +25,7 @@ from ragauge.estimate import (
     ppi_shares,
     share_estimates,
 )
+from ragauge.estimate.compare import mean_of
 from ragauge.estimate.human import human_agreement, human_shares
 
 
@@ -75,6 +77,19 @@ def _sampled_shares(shares: pd.DataFrame) -> dict[str, float]:
         for row in shares.to_dict("records")
         for column, end in (("estimate", ""), ("lo", "_lo"), ("hi", "_hi"))
     }
+
+
+def answer_measures(
+    outcomes: pd.DataFrame, infos: Sequence[AnswerMeasureInfo], n_boot: int, seed: int
+) -> dict[str, float]:
+    """Of every answer measure the mean over topics that have a value, its interval, and the share without."""
+    values: dict[str, float] = {}
+    for info in infos:
+        name, column = info.name, outcomes[info.name]
+        mean = mean_of(column, outcomes["qid"], info, n_boot, seed)
+        missing = float(column.isna().mean())
+        values |= {name: mean.value, f"{name}_lo": mean.lo, f"{name}_hi": mean.hi, f"{name}_missing": missing}
+    return values
 
 
 def _headlines(shares: pd.DataFrame, columns: Sequence[str]) -> dict[str, float]:

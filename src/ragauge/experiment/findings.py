@@ -6,7 +6,7 @@ They depend on the outcomes and the settings alone: a job whose verdicts are kno
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -16,6 +16,7 @@ import pandas as pd
 from ragauge import report
 from ragauge.contract import provenance
 from ragauge.contract.frames import content_digest
+from ragauge.contract.protocols import AnswerMeasureInfo
 from ragauge.estimate import asked, ppi_shares, summary
 from ragauge.store import Key, Store
 from ragauge.track import save_predictor
@@ -68,11 +69,13 @@ def findings(
     seed: int,
     estimate: Mapping[str, Any],
     settings: Mapping[str, Any],
+    answer_measures: Sequence[AnswerMeasureInfo] = (),
 ) -> Findings:
     """What the outcomes of the job `name` say, from the store or made now.
 
     `estimate` are the arguments of `summary.estimate` that the config gives, `settings` what the scores mean
-    to a predictor. Outcomes of which a sample was judged have the columns judged, stratum and p1 to p5.
+    to a predictor, `answer_measures` the columns that answer measures filled. Outcomes of
+    which a sample was judged have the columns judged, stratum and p1 to p5.
     """
     columns = outcomes.select_dtypes("number").columns.union(
         [c for c in ("qid", "label", "judged", "human_label") if c in outcomes], sort=False
@@ -87,6 +90,7 @@ def findings(
             "seed": seed,
             "estimate": dict(estimate),
             "settings": dict(settings),
+            "answer_measures": [[info.name, info.unit] for info in answer_measures],
             "packages": {name: installed.get(name, "none") for name in _PACKAGES},
         },
         {"outcomes": content_digest(outcomes[columns])},
@@ -100,6 +104,7 @@ def findings(
             **summary.quality(outcomes, shares),
             **estimates.metrics,
             **summary.human(outcomes, n_boot, seed),
+            **summary.answer_measures(outcomes, answer_measures, n_boot, seed),
         }
         (folder / _METRICS).write_text(json.dumps(values, default=float), encoding="utf-8")
         if shares is not None:

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 import pandas as pd
 
 from ragauge import track
+from ragauge.contract import answer_measures as shown
 from ragauge.contract import interruption
 from ragauge.contract.build import build
 from ragauge.contract.errors import ConfigError, GateError, RagaugeError, full_disk
@@ -214,7 +215,8 @@ def _run(cfg: DictConfig, folder: JobFolder, record: dict[str, Any]) -> None:
         record |= {"run_id": run.run_id, "experiment_id": run.experiment_id}
         pipeline, predictor = ready or _prepared(cfg, folder)
         known = {"dataset_digest": pipeline.entry("dataset").digest, **_descriptions(pipeline)}
-        run.tag(known)
+        run.tag({**known, **shown.as_tag(pipeline.answer_measures)})
+        record["answer_measures"] = shown.as_record(pipeline.answer_measures)
         if folder.origin:
             same = ["the dataset is the same"] if folder.number == 0 else []
             for line in folder.origin.changed(known) or same:
@@ -229,6 +231,7 @@ def _run(cfg: DictConfig, folder: JobFolder, record: dict[str, Any]) -> None:
         values = metrics.costs(pipeline.answers)
         if pipeline.shared_chat is not None and "chat" in pipeline.components.retriever.uses:
             values |= metrics.costs(pipeline.shared_chat.replies(), "retriever_")
+        pipeline.frame("answer_values")  # made here, and not where the verdicts are waited for
         if record["deferred"]:
             record["entries_used"] = sorted(pipeline.store.used)
             run.tag(track.entries_tag(record["entries_used"]))
@@ -288,6 +291,7 @@ def make_pipeline(cfg: DictConfig, folder: JobFolder) -> Pipeline:
 
     check_values(cfg)
     components = instantiate_components(cfg, folder.sweep_id)
+    shown.checked({key: measure.info for key, measure in components.answers.items()})
     components.dataset.files()
     store, grid = Store(Path(cfg.store)), tuple(cfg.n_grid)
     return Pipeline(components, store, cfg.n_tokens, grid, cfg.max_missing_share, _sample(cfg))
@@ -382,6 +386,7 @@ def log_verdicts(
         cfg.seed,
         record["estimate"],
         _settings(pipeline),
+        pipeline.answer_measures,
     )
     outcomes.to_parquet(folder.path / OUTCOMES_FILE, index=False)
     if cfg.trace:
@@ -448,6 +453,7 @@ def _per_question(pipeline: Pipeline, outcomes: pd.DataFrame) -> pd.DataFrame:
     ]  # fmt: skip
     if len(rows) > _TABLE_TOPICS:
         columns.remove("context")
+    columns += [info.name for info in pipeline.answer_measures]
     return rows[[*columns, *(c for c in _IF_THERE if c in rows)]]
 
 

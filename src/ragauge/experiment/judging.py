@@ -20,7 +20,7 @@ import pandas as pd
 
 from ragauge import track
 from ragauge.contract.errors import DataError, RagaugeError
-from ragauge.contract.protocols import BatchJudge, judges_together
+from ragauge.contract.protocols import BatchJudge, TellsJudging, judges_together
 from ragauge.contract.records import RECORD_FILE
 from ragauge.contract.redact import remember
 from ragauge.experiment import metrics
@@ -108,7 +108,8 @@ def _needs_of_group(jobs: Sequence[_Job]) -> list[pd.DataFrame]:
         sampled = False
     if _in_batches(one):
         candidates = [to_ask(pipelines[n], frame).assign(candidate=str(n)) for n, frame in known.items()]
-        judge: Any = one.components.judge
+        judge = one.components.judge
+        assert isinstance(judge, TellsJudging)
         topics, evidence = one.frame("topics"), one.frame("evidence")
         together = pd.concat(candidates, ignore_index=True)
         asked = [judge.needs(topics, evidence, together, one.tools, repeat=True).assign(who="judge")]

@@ -9,6 +9,7 @@ from typing import Any
 
 import pandas as pd
 
+from ragauge.contract.answer_measures import from_tags
 from ragauge.contract.errors import DataError
 from ragauge.contract.groups import GROUPS
 from ragauge.contract.progress import progress
@@ -86,6 +87,7 @@ def _record(run: LoggedRun, reader: Reader) -> dict[str, Any]:
         },
         "dataset_digest": tags.get("dataset_digest", ""),
         "metrics": dict(run.metrics),
+        "answer_measures": from_tags(tags),
         "ir_score_at_n": reader.history(run_id, "ir_score_at_n") if finished else {},
         "error": tags.get("error", "no error was recorded"),
     }

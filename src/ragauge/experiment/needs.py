@@ -9,10 +9,11 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import pandas as pd
 
+from ragauge.contract.protocols import AsksForAnswers, TellsJudging
 from ragauge.llms.chat_use import Unasked
 
 if TYPE_CHECKING:
@@ -47,18 +48,26 @@ def before_judging(pipeline: Pipeline) -> tuple[list[pd.DataFrame], pd.DataFrame
     The answers are None where no LLM is chosen.
     """
     topics, store = pipeline.frame("topics"), pipeline.store
-    # Parts that ask a chat model can all tell what asking would need.
-    llm: Any = pipeline.components.llm
+    llm = pipeline.components.llm
     found: list[pd.DataFrame] = []
+    for name, measure in pipeline.components.answers.items():
+        if "chat" in measure.uses and pipeline.shared_chat is not None:
+            found.append(_untold(f"answers.{name}", len(topics)))
     contexts = None
     try:
         contexts = pipeline.contexts_from_ledger()
     except Unasked as unasked:
-        found.append(llm.needs_of(unasked.prompts, store).assign(who="retriever"))
+        if isinstance(llm, AsksForAnswers):
+            found.append(llm.needs_of(unasked.prompts, store).assign(who="retriever"))
+        else:
+            found.append(_untold("retriever", len(unasked.prompts)))
     if llm.kind == "none":
         return found, None
     if llm.kind != "chat":
         return found, pipeline.answers
+    if not isinstance(llm, AsksForAnswers):
+        found.append(_untold("llm", len(topics)))
+        return found, _unanswered(topics, pipeline.n_tokens)
     if contexts is None:
         stand_ins = pd.DataFrame(
             {"qid": topics["qid"], "n_tokens": pipeline.n_tokens, "text": _TOKEN * pipeline.n_tokens}
@@ -67,7 +76,7 @@ def before_judging(pipeline: Pipeline) -> tuple[list[pd.DataFrame], pd.DataFrame
         # No other job has these contexts.
         keys = [f"{uuid.uuid4().hex}" for _ in range(len(asked))]
         found.append(asked.assign(who="llm", key=keys, known=False, exact=False))
-        return found, stand_ins[["qid", "n_tokens"]].assign(answer=pd.array([None] * len(topics), "str"))
+        return found, _unanswered(topics, pipeline.n_tokens)
     asked = llm.needs_of(llm.prompts(topics, contexts), store)
     stored = store.find(pipeline.key("answers"))
     if stored is not None:
@@ -79,7 +88,9 @@ def before_judging(pipeline: Pipeline) -> tuple[list[pd.DataFrame], pd.DataFrame
 
 def of_judge(pipeline: Pipeline, answers: pd.DataFrame) -> pd.DataFrame:
     """The needs of the judge of one job, whose answers are known or missing."""
-    judge: Any = pipeline.components.judge
+    judge = pipeline.components.judge
+    if not isinstance(judge, TellsJudging):
+        return _untold("judge", len(pipeline.to_judge(answers)))
     topics, evidence = pipeline.frame("topics"), pipeline.frame("evidence")
     candidates = to_ask(pipeline, answers).assign(candidate=uuid.uuid4().hex)
     asked = judge.needs(topics, evidence, candidates, pipeline.tools).assign(who="judge")
@@ -89,6 +100,20 @@ def of_judge(pipeline: Pipeline, answers: pd.DataFrame) -> pd.DataFrame:
     if complete and pipeline.store.find(pipeline.key("verdicts", asked_answers=shown)) is not None:
         asked["known"] = True
     return asked
+
+
+def _unanswered(topics: pd.DataFrame, n_tokens: int) -> pd.DataFrame:
+    """Answers of all topics, none of them known."""
+    return pd.DataFrame(
+        {"qid": topics["qid"], "n_tokens": n_tokens, "answer": pd.array([None] * len(topics), "str")}
+    )
+
+
+def _untold(who: str, n: int) -> pd.DataFrame:
+    """n requests of a component that cannot say what asking it would need: tokens and cost are missing."""
+    keys = [uuid.uuid4().hex for _ in range(n)]
+    missing = {"prompt_tokens": float("nan"), "completion_tokens": float("nan"), "cost_usd": float("nan")}
+    return pd.DataFrame({"key": keys, "known": False, "exact": False, **missing, "who": who})
 
 
 def to_ask(pipeline: Pipeline, answers: pd.DataFrame) -> pd.DataFrame:
@@ -102,10 +127,13 @@ def added_up(requests: pd.DataFrame) -> dict[str, dict[str, float]]:
     """Requests by who asks: {calls, calls_cached, calls_guessed, prompt_tokens, completion_tokens, cost_usd}.
 
     calls: distinct requests that are not answered, of which calls_guessed are stand-ins; calls_cached: the
-    other rows.
+    other rows. {} of who cannot say what asking would need.
     """
-    sums = {}
+    sums: dict[str, dict[str, float]] = {}
     for who, rows in requests.groupby("who", sort=False):
+        if rows["prompt_tokens"].isna().any():
+            sums[str(who)] = {}
+            continue
         todo = rows[~rows["known"].astype(bool)].drop_duplicates("key")
         sums[str(who)] = {
             "calls": len(todo),
@@ -123,7 +151,9 @@ def describe_needs(sums: Mapping[str, Mapping[str, float]]) -> str:
     if not sums:
         return "no LLM calls"
     return "; ".join(
-        f"{who}: {n['calls']:,.0f} calls ({n['calls_cached']:,.0f} paid before{_guessed(n)}), "
+        f"{who}: cannot tell before it is asked"
+        if not n
+        else f"{who}: {n['calls']:,.0f} calls ({n['calls_cached']:,.0f} paid before{_guessed(n)}), "
         f"about {n['prompt_tokens']:,.0f} + {n['completion_tokens']:,.0f} tokens, {n['cost_usd']:,.2f} USD"
         for who, n in sums.items()
     )

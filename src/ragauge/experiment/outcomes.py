@@ -70,7 +70,7 @@ def outcomes(
     )
     if len(values):
         wide = values.pivot(index="qid", columns="measure", values="value").astype("float64")
-        rows = rows.merge(wide.reset_index(), on="qid", validate="one_to_one")
+        rows = rows.merge(wide.reset_index(), on="qid", how="left", validate="one_to_one")
     keep = [c for c in ("qid", "label", "status", "raw", "reason") if c in verdicts]
     rows = rows.merge(
         verdicts[keep].rename(columns={"status": "judge_status", "raw": "judge_raw"}),

@@ -21,7 +21,7 @@ import pandas as pd
 from ragauge.contract import frames
 from ragauge.contract.errors import DataError, MissingError
 from ragauge.contract.identity import identity
-from ragauge.contract.protocols import SHARED, ChatModel, Serves, Tools
+from ragauge.contract.protocols import SHARED, AnswerMeasureInfo, ChatModel, Serves, Tools
 from ragauge.estimate import choose_topics
 from ragauge.experiment.outcomes import outcomes, retrieved
 from ragauge.experiment.sample import Sample
@@ -74,10 +74,7 @@ class Pipeline:
     def shared_chat(self) -> SharedChat | None:
         """The job's chat model for components that ask it beside the llm's own answers; None without one."""
         llm = self.components.llm
-        if llm.kind != "chat":
-            return None
-        assert isinstance(llm, ChatModel)
-        return SharedChat(llm)
+        return SharedChat(llm) if llm.kind == "chat" and isinstance(llm, ChatModel) else None
 
     @cached_property
     def grid(self) -> list[int]:
@@ -123,6 +120,11 @@ class Pipeline:
             return self.contexts
         finally:
             self.shared_chat.from_ledger = False
+
+    @cached_property
+    def answer_measures(self) -> list[AnswerMeasureInfo]:
+        """How the answer measures are shown, in the order of the config."""
+        return [measure.info for measure in self.components.answers.values()]
 
     @cached_property
     def retrieved(self) -> pd.DataFrame:

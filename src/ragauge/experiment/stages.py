@@ -15,7 +15,8 @@ from typing import Any, ClassVar
 
 import pandas as pd
 
-from ragauge.contract.errors import ConfigError
+from ragauge.contract import frames
+from ragauge.contract.errors import ConfigError, DataError
 from ragauge.contract.identity import code_of, identity
 from ragauge.contract.protocols import (
     AnswerMeasure,
@@ -33,6 +34,7 @@ from ragauge.contract.protocols import (
 from ragauge.measures import classics, mean_over_parts, part_scores, qrels_of
 from ragauge.measures.rankings import CLASSICS
 from ragauge.retrieval.contexts import build_contexts, contexts_at
+from ragauge.retrieval.ranking import check_reranked
 from ragauge.store import file_sha256
 
 Frames = Mapping[str, pd.DataFrame]
@@ -224,7 +226,8 @@ class Rerank(Stage):
         run = reads["run"]
         chunks = reads["chunks"]
         retrieved = chunks[chunks["docno"].isin(run["docno"])].reset_index(drop=True)
-        return {"run": self.component.rerank(run, reads["topics"][["qid", "query"]], retrieved, tools)}
+        made = self.component.rerank(run, reads["topics"][["qid", "query"]], retrieved, tools)
+        return {"run": check_reranked(run, made, type(self.component).__name__)}
 
 
 class LayOut(Stage):
@@ -345,6 +348,11 @@ class MeasureAnswers(Stage):
         found = self.component.measure(
             reads["topics"], reads["evidence"], reads["contexts"], reads["answers"], tools
         )
+        who, name = type(self.component).__name__, self.component.info.name
+        frames.check("answer_values", found, who)
+        others = sorted(set(found["measure"]) - {name})
+        if others:
+            raise DataError(f"answer_values frame from {who}: measure {others[0]!r}, its name is {name!r}")
         return {"answer_values": found}
 
 

@@ -22,8 +22,10 @@ from typing import TYPE_CHECKING, Any
 import pandas as pd
 
 from ragauge import report, track
+from ragauge.contract.answer_measures import in_order
 from ragauge.contract.errors import ConfigError, DataError, RagaugeError, full_disk
 from ragauge.contract.frames import JUDGE_CLASSES
+from ragauge.contract.protocols import AnswerMeasureInfo
 from ragauge.contract.records import OUTCOMES_FILE, RECORD_FILE
 from ragauge.contract.redact import redact
 from ragauge.contract.visible import csv_text, visible
@@ -73,6 +75,11 @@ class Sweep:
     records: list[dict[str, Any]]
     failed: list[dict[str, Any]]
     outcomes: pd.DataFrame
+
+    @property
+    def answer_measures(self) -> list[AnswerMeasureInfo]:
+        """The answer measures of the jobs, each once."""
+        return in_order(record.get("answer_measures", ()) for record in self.records)
 
     @property
     def n_tokens(self) -> int:
@@ -312,7 +319,7 @@ def _track(sweep: Sweep, folder: Path, tracking_uri: str | None) -> None:
         tracker.colour(_colours(sweep))
     shown = [views.jobs_view(), views.charts_view(sweep.sweep_id, sweep.n_tokens)]
     tracker.present(shown, views.description(run.experiment_id, run.run_id))
-    print(report.leaderboard_text(board, sweep.n_tokens, judged))
+    print(report.leaderboard_text(board, sweep.n_tokens, judged, content.answers))
     print(report.thresholds_text(estimates) if judged else "no verdicts: no thresholds and no predictor")
     if compared:
         print("\nagainst the runs that were repeated:", *compared, sep="\n")
@@ -333,8 +340,8 @@ def pooled(sweep: Sweep) -> report.ReportContent:
     at_n = sweep.outcomes[sweep.outcomes["n_tokens"] == sweep.n_tokens]
     judged = asked(sweep.outcomes)
     estimates = summary.estimate(judged, n_boot, seed, **sweep.records[0]["estimate"])
-    pairs = compare_pairs(at_n, "system", n_boot, seed)
-    board = leaderboard(at_n, "system", n_boot, seed, pairs=pairs)
+    pairs = compare_pairs(at_n, "system", n_boot, seed, answers=sweep.answer_measures)
+    board = leaderboard(at_n, "system", n_boot, seed, pairs=pairs, answers=sweep.answer_measures)
     moved = _transfers(sweep, n_boot, seed) if estimates.model is not None else {}
     systems = _systems(sweep.records)
     of_job = {(s, int(r["n_tokens"])): r for s, r in zip(systems, sweep.records, strict=True)}
@@ -346,6 +353,7 @@ def pooled(sweep: Sweep) -> report.ReportContent:
         failed=sweep.failed,
         n_tokens=sweep.n_tokens,
         board=board,
+        answers=sweep.answer_measures,
         pairs=pairs,
         curves=_score_curves(sweep),
         estimates=estimates,
@@ -485,6 +493,7 @@ def _write_tables(sweep: Sweep, content: report.ReportContent, out: Path) -> Non
         if frame is not None:
             tables[name] = frame
     keys = ["system", "retriever", "n_tokens", "qid", "ir_score", "label"]
+    keys += [info.name for info in sweep.answer_measures]
     tables["outcomes"] = sweep.outcomes[keys]
     texts = {name: csv_text(frame) for name, frame in tables.items()}
     if content.agreement is not None:

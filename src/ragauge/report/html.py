@@ -16,7 +16,9 @@ from typing import TYPE_CHECKING, Any
 import pandas as pd
 
 from ragauge import __version__
+from ragauge.contract.answer_measures import column_label
 from ragauge.contract.groups import GROUPS
+from ragauge.contract.protocols import AnswerMeasureInfo
 from ragauge.contract.redact import redact
 from ragauge.contract.visible import visible
 from ragauge.estimate import HEADLINE_SHARES
@@ -63,7 +65,8 @@ class ReportContent:
     out (retriever, dataset, chunker, llm). `sampled` and `human_shares` are those of `ppi_shares` with a
     column system, None where all topics were judged, or people labelled none; `agreement` is None there, too.
     `figures` are by name: ir_score_by_n, judge_shares, sorted_scores, reliability, transfer_<group>; one that
-    is not there is not shown. `estimates.model` is None where no row has a verdict.
+    is not there is not shown. `answers` are the answer measures, whose columns `board` has.
+    `estimates.model` is None where no row has a verdict.
     """
 
     sweep_id: str
@@ -83,6 +86,7 @@ class ReportContent:
     human_shares: pd.DataFrame | None
     topics: Sequence[Topic]
     figures: Mapping[str, Figure]
+    answers: Sequence[AnswerMeasureInfo] = ()
     versions: Mapping[str, str] = field(default_factory=versions)
 
 
@@ -103,6 +107,9 @@ def _html(content: ReportContent) -> str:
         command=_command([*content.records, *content.failed]),
         judged=content.estimates.model is not None,
         sections=_sections(content),
+        answer_sections=_answer_sections(content),
+        names={info.name: info for info in content.answers},
+        direction=column_label,
         images={name: _data_uri(figure) for name, figure in content.figures.items()},
         level=content.estimates.thresholds.level,
         board=board,
@@ -133,12 +140,21 @@ def _sections(content: ReportContent) -> dict[str, str]:
         "leaderboard": "Leaderboard",
         "ir-score": "IR score against N",
         "classes": "Judge classes by system",
+        **{anchor: found[0].section for anchor, found in _answer_sections(content).items()},
         "thresholds": "Sorted scores and thresholds",
         "predictor": "Reliability of the predictor",
         "transfer": "Transfer to what the predictor has not seen",
         "cost": "Cost",
         "topics": f"{len(content.topics) or 'The'} topics worth reading",
     }
+
+
+def _answer_sections(content: ReportContent) -> dict[str, list[AnswerMeasureInfo]]:
+    """The answer measures by the anchor of the section that they stand in."""
+    by_section: dict[str, list[AnswerMeasureInfo]] = {}
+    for info in content.answers:
+        by_section.setdefault(info.section, []).append(info)
+    return {f"answers-{number}": found for number, found in enumerate(by_section.values(), 1)}
 
 
 def _metrics_by_system(content: ReportContent) -> dict[str, dict[int, Mapping[str, Any]]]:

@@ -2,15 +2,22 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
+from typing import Any
+
 import pandas as pd
 
+from ragauge.contract.answer_measures import column_label
 from ragauge.contract.console import table
+from ragauge.contract.protocols import AnswerMeasureInfo
 from ragauge.contract.visible import visible
 from ragauge.estimate import summary
 
 
-def leaderboard_text(board: pd.DataFrame, n_tokens: int, judged: bool) -> str:
-    """The leaderboard as a table of characters; `judged` adds the columns of the verdicts."""
+def leaderboard_text(
+    board: pd.DataFrame, n_tokens: int, judged: bool, answers: Sequence[AnswerMeasureInfo] = ()
+) -> str:
+    """The leaderboard as a table of characters; `judged` adds the verdicts' columns, `answers` their own."""
     rows = []
     for row in board.to_dict("records"):
         cells = {
@@ -30,6 +37,8 @@ def leaderboard_text(board: pd.DataFrame, n_tokens: int, judged: bool) -> str:
                 "incomplete": f"{row['judge_share_3']:.1%}",
                 "no verdict": f"{row['judge_share_missing']:.1%}",
             }
+        for info in answers:
+            cells[column_label(info)] = _measured(row, info)
         rows.append(cells)
     # The names and their values; a mark follows a value, so that these columns stand to the left.
     lines = [list(rows[0]), *(list(cells.values()) for cells in rows)]
@@ -39,8 +48,20 @@ def leaderboard_text(board: pd.DataFrame, n_tokens: int, judged: bool) -> str:
     sampled = f", {seen} of them judged (shares of all: prediction-powered)" if seen < topics else ""
     return (
         f"\nLeaderboard at N = {n_tokens} tokens, {topics} topics{sampled}\n{shown}\n"
-        "* not distinguishable from the best (paired tests over topics, Holm's correction, 5 %)"
+        + ("↑ higher is better, ↓ lower is better; " if answers else "")
+        + "* not distinguishable from the best (paired tests over topics, Holm's correction, 5 %)"
     )
+
+
+def _measured(row: Mapping[Any, Any], info: AnswerMeasureInfo) -> str:
+    """An answer measure's mean, its mark and its interval."""
+    spec = ".1%" if info.unit == "share" else ".3f"
+    value, lo, hi = (row[info.name + end] for end in ("", "_lo", "_hi"))
+    if value != value:
+        return "–"
+    mark = "*" if row[f"{info.name}_same_as_best"] is True else " "
+    interval = f" {lo:{spec}}-{hi:{spec}}" if lo == lo else ""
+    return f"{value:{spec}}{mark}{interval}"
 
 
 def thresholds_text(estimates: summary.Estimates) -> str:

@@ -5,13 +5,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ragauge.contract.errors import DataError
+from ragauge.retrieval.ranking import ranks_within
 from ragauge.retrieval.retrievers._ranking import (
     NO_ROWS,
     Hits,
     check_chunks,
     docno_order,
     has_words,
-    ranks_within,
     run_frame,
     top_hits,
 )

@@ -12,6 +12,7 @@ import numpy as np
 import pandas as pd
 
 from ragauge.contract.errors import DataError
+from ragauge.retrieval.ranking import rank_scores, ranks_within
 
 _SPARE = 4  # hits fetched beyond the cut-off, which mostly show that no tie crosses it
 _HITS_PER_SEARCH = 4_000_000  # bounds the memory of one search
@@ -94,18 +95,6 @@ def sort_hits(hits: Hits, order: np.ndarray) -> tuple[Hits, np.ndarray]:
     by = np.lexsort((order[hits.chunk], -hits.score, hits.topic))
     hits = Hits(*(values[by] for values in hits))
     return hits, ranks_within(hits.topic)
-
-
-def ranks_within(topic: np.ndarray) -> np.ndarray:
-    """int64: each element's place, from 0, in its block of equal neighbours."""
-    place = np.arange(len(topic))
-    starts = np.append(True, topic[1:] != topic[:-1])[: len(topic)]
-    return place - np.maximum.accumulate(np.where(starts, place, 0))
-
-
-def rank_scores(rank: np.ndarray) -> np.ndarray:
-    """1 / (rank + 1): the score of a run whose order no score explains; it sorts as the ranks do."""
-    return 1.0 / (rank + 1)
 
 
 def run_frame(

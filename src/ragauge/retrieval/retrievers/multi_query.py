@@ -15,13 +15,13 @@ from ragauge.contract.checks import require_choice, require_count, require_numbe
 from ragauge.contract.errors import ConfigError, MissingError
 from ragauge.contract.protocols import ChatModel, Tools
 from ragauge.llms.prompts import fill, load_prompt
+from ragauge.retrieval.fusion import first_seen, reciprocal_rank_fusion
+from ragauge.retrieval.ranking import ranks_within
 from ragauge.retrieval.retrievers._queries import distinct, parse_queries, question_parts
 from ragauge.retrieval.retrievers._ranking import (
     NO_ROWS,
     Hits,
     as_transformer,
-    rank_scores,
-    ranks_within,
     rows_with_words,
     run_frame,
 )
@@ -143,11 +143,12 @@ class MLQ(Dense):
         hits: those of the queries, in rank order; owner: the topic row of each query, ascending.
         """
         found = pd.DataFrame({"topic": owner[hits.topic], "chunk": hits.chunk, "cosine": hits.score})
-        found["rrf"] = 1.0 / (self.rrf_constant + ranks_within(hits.topic) + 1)
-        pairs = found.groupby(["topic", "chunk"], sort=False)  # in the order in which they are first seen
-        united = pairs.agg(cosine=("cosine", "max"), rrf=("rrf", "sum")).reset_index()
+        found["rank"] = ranks_within(hits.topic)
+        by = ("topic", "chunk")
+        cosine = found.groupby(list(by), sort=False)["cosine"].max()
         if self.union == "first_seen":
-            return united.assign(score=rank_scores(ranks_within(united["topic"].to_numpy())))
-        # Rounded, since a sum's last digit depends on the order of its terms.
-        united = united.assign(score=united["rrf"].round(12), docno=order[united["chunk"]])
+            return cosine.to_frame().assign(score=first_seen(found, by)).reset_index()
+        score = reciprocal_rank_fusion(found, by, self.rrf_constant)
+        united = cosine.to_frame().assign(score=score).reset_index()
+        united = united.assign(docno=order[united["chunk"]])
         return united.sort_values(["topic", "score", "docno"], ascending=[True, False, True])

@@ -1,0 +1,97 @@
+"""How the answer measures of a job are shown: checked once, recorded with the job, and read back from there.
+
+Tables, report and comparison know a measure by this record alone and import no class.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict
+from typing import Any, get_args, get_type_hints
+
+from ragauge.contract.errors import ConfigError, DataError
+from ragauge.contract.groups import ANSWERS, FEATURES, GROUPS
+from ragauge.contract.protocols import AnswerMeasureInfo
+
+ANSWER_MEASURES_TAG = "ragauge.answer_measures"  # of an MLflow run: the record as JSON
+ENDS = ("", "_lo", "_hi", "_missing", "_same_as_best")  # of a measure's metrics and columns
+
+_NAME = re.compile(r"[A-Za-z][A-Za-z0-9_]*")
+# Columns of a job's outcomes and tables.
+_COLUMNS = {
+    *GROUPS, *FEATURES, "qid", "query", "answer", "answer_reference", "answer_status", "answer_error",
+    "label", "judge_status", "judge_raw", "reason", "human_label", "judged", "stratum", "outcome", "evidence",
+    "context", "context_chars", "chunks", "system", "n_tokens", "n_topics", "n_judged", "run", "run_id",
+    "compared", "correct", "sampled", "topics", "topics_skipped", "llm_calls", "llm_calls_cached",
+    "prompt_tokens", "completion_tokens", "cost_usd", "stages_made", "jobs", "jobs_failed", "rr",
+    "p1", "p2", "p3", "p4", "p5",
+}  # fmt: skip
+# Beginnings of ragauge's own metrics and columns.
+_OWN = re.compile(
+    r"(ir_score|judge|correct|hallucination|threshold|predict|human|transfer|seconds|zone|auc|p_at|r_at|ndcg)"
+    r"(_.*)?|predicted_.*|predictor_.*"
+)
+
+
+def checked(of_config: Mapping[str, AnswerMeasureInfo]) -> list[AnswerMeasureInfo]:
+    """The infos of the measures by their key in the config; ConfigError where one cannot be shown."""
+    allowed = get_type_hints(AnswerMeasureInfo)
+    names: dict[str, str] = {}
+    for key, info in of_config.items():
+        where = f"{ANSWERS}.{key}"
+        if not _NAME.fullmatch(info.name):
+            raise ConfigError(
+                f"{where}: name {info.name!r}: allowed are letters, digits and _, a letter first"
+            )
+        for field in ("direction", "unit"):
+            value, known = getattr(info, field), get_args(allowed[field])
+            if value not in known:
+                raise ConfigError(f"{where}: {field} {value!r}: allowed are {', '.join(known)}")
+        if not info.label.strip() or not info.section.strip():
+            raise ConfigError(f"{where}: label and section may not be empty")
+        if info.name in _COLUMNS or _OWN.fullmatch(info.name):
+            raise ConfigError(
+                f"{where}: the name {info.name!r} is that of a metric or column of ragauge's own"
+            )
+        for name in (info.name + end for end in ENDS):
+            if name in names:
+                raise ConfigError(f"{where} and {ANSWERS}.{names[name]} would both write {name!r}")
+        names |= {info.name + end: key for end in ENDS}
+    return list(of_config.values())
+
+
+def as_record(infos: Iterable[AnswerMeasureInfo]) -> list[dict[str, str]]:
+    """The infos in plain values, for a job's record."""
+    return [asdict(info) for info in infos]
+
+
+def as_tag(infos: Sequence[AnswerMeasureInfo]) -> dict[str, str]:
+    """The tag of a job's MLflow run; {} where nothing is measured."""
+    return {ANSWER_MEASURES_TAG: json.dumps(as_record(infos), ensure_ascii=False)} if infos else {}
+
+
+def from_tags(tags: Mapping[str, str]) -> list[dict[str, str]]:
+    """The record in the tags of a run; [] where there is none, DataError where it cannot be read."""
+    try:
+        found: list[dict[str, str]] = json.loads(tags.get(ANSWER_MEASURES_TAG, "[]"))
+        in_order([found])
+    except (ValueError, TypeError) as error:
+        raise DataError(f"the tag {ANSWER_MEASURES_TAG} of a run cannot be read: {error}") from None
+    return found
+
+
+def in_order(records: Iterable[Sequence[Mapping[str, Any]]]) -> list[AnswerMeasureInfo]:
+    """The measures of several jobs, each name once, shown as the first job that has it says."""
+    found: dict[str, AnswerMeasureInfo] = {}
+    for record in records:
+        for values in record:
+            info = AnswerMeasureInfo(**values)
+            found.setdefault(info.name, info)
+    return list(found.values())
+
+
+def column_label(info: AnswerMeasureInfo) -> str:
+    """The label with an arrow that says which values are better."""
+    return f"{info.label} {'↑' if info.direction == 'higher' else '↓'}"

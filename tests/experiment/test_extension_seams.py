@@ -1,0 +1,226 @@
+"""An answer measure and a reranker from a folder outside of this repository go everywhere."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+import pytest
+
+from processes import ROOT, run, run_fresh
+
+PACKAGE = """
+from dataclasses import dataclass
+from typing import ClassVar
+
+from ragauge.contract.protocols import AnswerMeasureInfo
+from ragauge.measures.answers import measured
+from ragauge.retrieval.ranking import ranked
+
+
+@dataclass(frozen=True)
+class Length:
+    uses: ClassVar[frozenset[str]] = frozenset()
+    info: ClassVar = AnswerMeasureInfo(
+        "n_words", "words of the answer", "lower", "score", "Length of answers"
+    )
+
+    def measure(self, topics, evidence, contexts, answers, tools):
+        return measured(answers, "n_words", lambda qid, answer: len(answer.split()))
+
+
+@dataclass(frozen=True)
+class Reversed:
+    kind: ClassVar[str] = "reversed"
+    uses: ClassVar[frozenset[str]] = frozenset()
+
+    def rerank(self, run, topics, chunks, tools):
+        return ranked(run.assign(score=-run["score"]))
+"""
+CONFIGS = {
+    "answers/length.yaml": "length:\n  _target_: toys.Length\n",
+    "reranker/backwards.yaml": "_target_: toys.Reversed\n",
+}
+SMALL = ["dataset.limit=12", "chunker=none", "bootstrap=50", "retriever=bm25", "n_tokens=100"]
+LABEL = "words of the answer ↓"
+
+
+def toys(folder: Path) -> dict[str, str]:
+    """Writes the package and its configs; the environment in which Python finds it."""
+    (folder / "toys.py").write_text(PACKAGE, encoding="utf-8")
+    for name, text in CONFIGS.items():
+        file = folder / "toy_conf" / name
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text(text, encoding="utf-8")
+    paths = [str(folder), str(ROOT / "src"), os.environ.get("PYTHONPATH", "")]
+    return {"PYTHONPATH": os.pathsep.join(filter(None, paths))}
+
+
+@pytest.fixture(scope="module")
+def swept(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, str]:
+    """A folder in which the toys were swept, and what the sweep printed."""
+    folder = tmp_path_factory.mktemp("toys")
+    done = run_fresh(
+        folder, "--config-dir", "toy_conf", "-m", *SMALL, "reranker=none,backwards", "answers=[length,f1]",
+        **toys(folder),
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    return folder, done.stdout
+
+
+def client_and_runs(folder: Path, role: str) -> tuple[Any, list[Any]]:
+    from mlflow import MlflowClient
+
+    client = MlflowClient(f"sqlite:///{folder / 'mlruns' / 'mlflow.db'}")
+    experiment = client.get_experiment_by_name("sample")
+    return client, client.search_runs([experiment.experiment_id], f"tags.role = '{role}'")
+
+
+def logged_table(client: Any, run_id: str, name: str) -> pd.DataFrame:
+    table = json.loads(Path(client.download_artifacts(run_id, name)).read_text(encoding="utf-8"))
+    return pd.DataFrame(table["data"], columns=table["columns"])
+
+
+@pytest.mark.slow
+def test_metrics_and_tables_of_a_job_have_the_measure(swept: tuple[Path, str]) -> None:
+    client, runs = client_and_runs(swept[0], "job")
+    assert len(runs) == 2
+    for logged in runs:
+        rows = logged_table(client, logged.info.run_id, "per_question.json")
+        lengths = [len(answer.split()) for answer in rows["answer"].dropna()]
+        assert rows["n_words"].dropna().tolist() == lengths
+        metrics = logged.data.metrics
+        assert metrics["n_words"] == pytest.approx(sum(lengths) / len(lengths))
+        assert metrics["n_words_lo"] <= metrics["n_words"] <= metrics["n_words_hi"]
+        assert metrics["n_words_missing"] == pytest.approx(1 - len(lengths) / len(rows))
+        assert 0 <= metrics["f1"] <= 1
+
+
+@pytest.mark.slow
+def test_the_reranker_changes_the_run_and_names_the_system(swept: tuple[Path, str]) -> None:
+    client, runs = client_and_runs(swept[0], "job")
+    orders = {}
+    for logged in runs:
+        lines = Path(client.download_artifacts(logged.info.run_id, "run.trec")).read_text().splitlines()
+        order: dict[str, list[str]] = {}
+        for qid, _, docno, *_ in map(str.split, lines):
+            order.setdefault(qid, []).append(docno)
+        orders[logged.data.tags["reranker"]] = order
+    assert set(orders) == {"none", "backwards"}
+    for qid, docnos in orders["none"].items():
+        assert set(orders["backwards"][qid]) == set(docnos)
+    longest = max(orders["none"], key=lambda qid: len(orders["none"][qid]))
+    assert orders["backwards"][longest][0] == orders["none"][longest][-1]
+    _, (pooled,) = client_and_runs(swept[0], "sweep")
+    board = logged_table(client, pooled.info.run_id, "leaderboard.json")
+    assert set(board["system"]) == {"none", "backwards"}
+
+
+@pytest.mark.slow
+def test_the_leaderboard_shows_label_direction_interval_and_mark(swept: tuple[Path, str]) -> None:
+    folder, printed = swept
+    (header,) = [line for line in printed.splitlines() if "system" in line and "IR score" in line]
+    assert LABEL in header
+    assert "token F1 ↑" in header
+    client, (pooled,) = client_and_runs(folder, "sweep")
+    board = logged_table(client, pooled.info.run_id, "leaderboard.json")
+    csv = pd.read_csv(client.download_artifacts(pooled.info.run_id, "tables/leaderboard.csv"))
+    for table in (board, csv):
+        best = table.loc[table["n_words"].idxmin()]
+        assert best["n_words_same_as_best"] in (True, "True")
+        assert {"n_words_lo", "n_words_hi", "n_words_missing", "f1"} <= set(table)
+        for row in table.to_dict("records"):
+            assert f"{row['n_words']:.3f}" in printed
+    tests = pd.read_csv(client.download_artifacts(pooled.info.run_id, "tables/paired_tests.csv"))
+    (pair,) = tests[tests["measure"] == "n_words"].to_dict("records")
+    means = board.set_index("system")["n_words"]
+    if board["n_words_missing"].eq(0).all():
+        assert pair["difference"] == pytest.approx(means[pair["a"]] - means[pair["b"]])
+
+
+@pytest.mark.slow
+def test_the_report_has_the_measure_s_section_from_the_folder_and_from_mlflow(
+    swept: tuple[Path, str], tmp_path: Path
+) -> None:
+    folder, _ = swept
+    client, (pooled,) = client_and_runs(folder, "sweep")
+    page = Path(client.download_artifacts(pooled.info.run_id, "report.html")).read_text(encoding="utf-8")
+    (multirun,) = (folder / "multirun").glob("*/*")
+    moved = multirun.rename(multirun.with_name("moved"))
+    try:
+        report = ROOT / "src/ragauge/commands/report.py"
+        uri = f"sqlite:///{folder / 'mlruns' / 'mlflow.db'}"
+        done = run_fresh(tmp_path, pooled.info.run_id, "--tracking-uri", uri, program=str(report))
+    finally:
+        moved.rename(multirun)
+    assert done.returncode == 0, done.stderr
+    rebuilt = Path(done.stdout.strip()).read_text(encoding="utf-8")
+    for text in (page, rebuilt):
+        (anchor,) = re.findall(r'<h2 id="([^"]+)">Length of answers</h2>', text)
+        section = text.split(f'id="{anchor}"', 1)[1].split("</section>", 1)[0]
+        assert LABEL in section
+        assert "lower is better" in section
+        assert "backwards" in section
+        assert f'href="#{anchor}"' in text
+        assert "token F1 ↑" in text
+        for row in logged_table(client, pooled.info.run_id, "leaderboard.json")["n_words"]:
+            assert f"{row:.3f}" in section
+
+
+@pytest.mark.slow
+def test_a_comparison_tests_the_measure_in_its_own_direction(swept: tuple[Path, str]) -> None:
+    folder, _ = swept
+    _, runs = client_and_runs(folder, "job")
+    of = {logged.data.tags["reranker"]: logged for logged in runs}
+    compare = ROOT / "src/ragauge/commands/compare.py"
+    done = run_fresh(
+        folder, *(of[name].info.run_id for name in ("none", "backwards")), "--csv", "runs.csv",
+        "--topics-csv", "topics.csv", "--latex", "tables.tex", program=str(compare), COLUMNS="200",
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    assert LABEL in done.stdout
+    assert f"{LABEL}, difference" in done.stdout
+    values = {name: logged.data.metrics["n_words"] for name, logged in of.items()}
+    assert values["none"] != values["backwards"]
+    assert f"{min(values.values()):.3f}^" in done.stdout  # the lowest is the best
+    assert f"{max(values.values()):.3f}^" not in done.stdout
+    rows = pd.read_csv(folder / "runs.csv").set_index("run_id")
+    changed = rows.loc[of["backwards"].info.run_id]
+    topics = pd.read_csv(folder / "topics.csv").pivot(index="qid", columns="run_id", values="n_words")
+    difference = topics[of["backwards"].info.run_id] - topics[of["none"].info.run_id]
+    assert changed["difference_n_words"] == pytest.approx(difference.mean())
+    assert changed["difference_n_words_lo"] <= difference.mean() <= changed["difference_n_words_hi"]
+    assert r"words of the answer $\downarrow$" in (folder / "tables.tex").read_text(encoding="utf-8")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("name", "says"),
+    [
+        ("ir_score", "the name 'ir_score' is that of a metric or column"),
+        ("words of", "name 'words of': allowed are letters, digits and _"),
+        ("f1", "would both write 'f1'"),
+        ("f1_lo", "would both write 'f1_lo'"),
+    ],
+)
+def test_a_name_that_collides_is_told_before_any_work(tmp_path: Path, name: str, says: str) -> None:
+    environment = toys(tmp_path)
+    file = tmp_path / "toys.py"
+    file.write_text(PACKAGE.replace('"n_words"', repr(name)), encoding="utf-8")
+    done = run_fresh(tmp_path, "--config-dir", "toy_conf", *SMALL, "answers=[f1,length]", **environment)
+    assert done.returncode == 2
+    assert says in done.stderr
+    assert "Traceback" not in done.stderr
+    assert not (tmp_path / ".ragauge").exists()
+
+
+@pytest.mark.slow
+def test_no_answer_measure_is_asked_for_by_an_empty_list(tmp_path: Path) -> None:
+    done = run(tmp_path, *SMALL, "answers=[]")
+    assert done.returncode == 0, done.stderr
+    _, (logged,) = client_and_runs(tmp_path, "job")
+    assert "f1" not in logged.data.metrics
