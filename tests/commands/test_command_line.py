@@ -196,7 +196,7 @@ def swept(tmp_path_factory: pytest.TempPathFactory) -> Path:
         ("compare", "2 runs of experiment sample, 6 topics."),
         ("report", "report.html\n"),
         ("pool", "2 job(s) done, 0 failed"),
-        ("store", "SampleDataset"),
+        ("store", "sample(limit=6"),
     ],
 )
 def test_each_command_works_from_another_folder(

@@ -172,7 +172,7 @@ def test_ls_tells_entries_with_sizes_and_what_made_them_and_their_sums(place: Pl
     out = capsys.readouterr().out
     for item in list_items(place.store):
         assert item.digest[:12] in out
-    assert "SampleDataset(limit=5, on_error=raise)" in out
+    assert "sample(limit=5, on_error=raise)" in out
     total = sum(f.stat().st_size for f in place.store.glob("*/*/**/*") if f.is_file())
     (line,) = [line for line in out.splitlines() if line.startswith("total")]
     assert line.split(maxsplit=2) == ["total", str(len(place.names())), size_text(total)]
@@ -225,7 +225,7 @@ def test_show_tells_key_frames_origins_and_runs(place: Place, capsys) -> None:
         assert place.command("show", target) == 0
         out = capsys.readouterr().out
         assert out.startswith(name + "\n")
-        assert "class: ragauge.texts.tokenizers.WordTokenizer" in out
+        assert "component: words" in out
         assert f"  {run[:16]}" in out  # the entries whose frames it was made from
         assert f"  {chunks[:19]}" in out
         assert "50 row(s): qid, n_tokens, layout, end, n_used, n_chunks" in out
@@ -613,4 +613,4 @@ def test_the_command_starts_without_a_warning(place: Place) -> None:
         text=True,
     )
     assert (done.returncode, done.stderr) == (0, "")
-    assert "SampleDataset" in done.stdout
+    assert "sample(limit=5" in done.stdout

@@ -18,6 +18,7 @@ from omegaconf import OmegaConf
 from planted_secrets import FORMS, NAMES
 from ragauge.contract import redact as module
 from ragauge.contract.errors import ConfigError, DataError
+from ragauge.contract.groups import GROUPS
 from ragauge.contract.redact import redact, redact_config, redact_tree, remember, secret_in
 from ragauge.experiment import config
 from ragauge.store import Key, Store
@@ -125,7 +126,7 @@ def test_other_values_stay_as_they_are(key: str, value: Any) -> None:
 def test_no_shipped_option_holds_what_is_taken_for_a_key() -> None:
     config.register()
     options = [
-        f"{f.parent.name}={f.stem}" for g in config.GROUPS for f in sorted((ROOT / "conf" / g).glob("*.yaml"))
+        f"{f.parent.name}={f.stem}" for g in GROUPS for f in sorted((ROOT / "conf" / g).glob("*.yaml"))
     ]
     assert len(options) > 20
     with initialize_config_dir(str(ROOT / "conf"), version_base="1.3"):

@@ -8,6 +8,7 @@ import sqlite3
 import sys
 from pathlib import Path
 
+import hydra
 from hydra import compose, initialize_config_dir
 
 from processes import ROOT
@@ -54,9 +55,10 @@ def test_a_job_whose_disk_is_full_says_so_in_a_line(tmp_path: Path, monkeypatch,
 
 
 def test_a_command_whose_disk_is_full_says_so_in_a_line(monkeypatch, capsys) -> None:
-    def command() -> None:
+    def command(*_: object, **__: object) -> None:
         raise no_space("/data/outputs")
 
     monkeypatch.setattr(sys, "argv", [str(ROOT / "run.py")])
-    assert cli.main(command) == 1
+    monkeypatch.setattr(hydra, "main", command)
+    assert cli.main() == 1
     assert capsys.readouterr().err.startswith("error: no space is left on the disk of /data/outputs;")

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import logging
 import re
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-import pandas as pd
+if TYPE_CHECKING:
+    import pandas as pd
 
 # Control characters but for line ends and tabs; what turns the direction of writing; line ends of Unicode.
 _HIDDEN = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
@@ -50,13 +51,15 @@ def spreadsheet_cell(value: Any) -> Any:
 
 def csv_text(frame: pd.DataFrame, index: bool = False) -> str:
     """The frame as CSV for people: a text is one line, control characters are shown, no cell is a formula."""
+    from pandas.api.types import is_numeric_dtype  # here: --help does without pandas
+
     if index:
         frame = frame.reset_index(names=frame.index.name or "")
     safe = frame.copy()
     for at in range(frame.shape[1]):
-        if not pd.api.types.is_numeric_dtype(frame.dtypes.iloc[at]):
+        if not is_numeric_dtype(frame.dtypes.iloc[at]):
             safe.isetitem(at, frame.iloc[:, at].map(_cell, na_action="ignore").array)
-    safe.columns = pd.Index([_cell(name) for name in frame.columns])
+    safe.columns = [_cell(name) for name in frame.columns]  # type: ignore[assignment]
     return str(safe.to_csv(index=False, lineterminator="\n"))
 
 

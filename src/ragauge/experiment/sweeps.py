@@ -143,7 +143,7 @@ def pool(folder: Path, tracking_uri: str | None = None) -> int:
     if waiting and elsewhere:
         raise ConfigError(
             f"{len(waiting)} job(s) wait for their verdicts, which belong where the jobs ran: "
-            f"python -m ragauge.experiment.sweeps {_written_in(waiting[0]).parent} --tracking-uri "
+            f"ragauge pool {_written_in(waiting[0]).parent} --tracking-uri "
             f"{waiting[0]['tracking_uri']}"
         )
     dry = [record for record in records if record["status"] == "DRY RUN"]

@@ -18,6 +18,7 @@ from ragauge.store.vectors import vectors_name
 MIN_PREFIX = 12  # characters of a digest that are shown at least
 _DIGEST = re.compile(r"[0-9a-f]{64}")
 _LONG_DIGEST = re.compile(r"[0-9a-f]{32,}")
+_NAMES = ("component", "index", "version")
 _SHARED_MODELS = ("embedder", "tokenizer", "chat")
 _MAX_VALUE, _MAX_WORDS = 32, 100  # characters of one parameter, and of all words on an entry
 
@@ -159,7 +160,9 @@ def _words(name: str, value: Any) -> str:
         plain = {
             k: v
             for k, v in value.items()
-            if k not in ("component", "version") and v is not None and not _LONG_DIGEST.fullmatch(str(v))
+            if k not in ("component", "index", "version")
+            and v is not None
+            and not _LONG_DIGEST.fullmatch(str(v))
         }
         cls = str(value.get("component", value.get("index", name))).rpartition(".")[2]
         return f"{cls}({', '.join(_words(k, v) for k, v in plain.items())})" if plain else cls
