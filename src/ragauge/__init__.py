@@ -1,3 +1,3 @@
 """ragauge: what was retrieved, what was generated, and how the first predicts the second."""
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"
