@@ -242,9 +242,9 @@ NAMES, REACHES, WRITES = "reads this environment variable", "reaches this addres
         ),
         ({"_target_": "ragauge.commands.store.main"}, "_target_", "ragauge.commands.store.main", RUNS),
         (
-            {"_target_": "ragauge.experiment.job.write_json"},
+            {"_target_": "ragauge.experiment.folder.write_json"},
             "_target_",
-            "ragauge.experiment.job.write_json",
+            "ragauge.experiment.folder.write_json",
             RUNS,
         ),
         ({"_target_": "${llm.name}.mkdir"}, "_target_", "${llm.name}.mkdir", RUNS),

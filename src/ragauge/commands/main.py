@@ -136,7 +136,8 @@ def run_job(cfg: DictConfig) -> None:
     from hydra.types import RunMode
 
     from ragauge.experiment import rerun
-    from ragauge.experiment.job import JobFolder, execute
+    from ragauge.experiment.folder import JobFolder
+    from ragauge.experiment.job import execute
 
     guard_output()  # a launcher may have started this process
     hydra_cfg = HydraConfig.get()
