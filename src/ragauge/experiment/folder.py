@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from ragauge.contract.redact import redact_tree
 
 if TYPE_CHECKING:
-    from ragauge.experiment.rerun import Origin
+    from ragauge.experiment.rerun.plan import Origin
 
 
 @dataclass(frozen=True)

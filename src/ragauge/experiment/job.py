@@ -19,12 +19,14 @@ from ragauge.contract.protocols import Describes, judges_together
 from ragauge.contract.records import RECORD_FILE
 from ragauge.contract.redact import redact, redact_tree, remember
 from ragauge.estimate.prediction import predict
-from ragauge.experiment import metrics, rerun
+from ragauge.experiment import metrics
 from ragauge.experiment.components import make_pipeline
 from ragauge.experiment.config import settle
 from ragauge.experiment.folder import JobFolder, write_json
 from ragauge.experiment.needs import NEEDS_FILE, added_up, describe_needs, needs
 from ragauge.experiment.packages import config_packages
+from ragauge.experiment.rerun.comparison import log_comparison, summary
+from ragauge.experiment.rerun.environment import PACKAGES_FILE, packages_text
 from ragauge.experiment.verdicts import fitting_predictor, log_verdicts, sample_topics, score_settings
 from ragauge.llms.chat_use import Unasked
 from ragauge.track import views
@@ -178,14 +180,14 @@ def _run(cfg: DictConfig, folder: JobFolder, record: dict[str, Any]) -> None:
         values |= retrieval
         comparison = None
         if folder.origin and folder.sweep is None:
-            comparison = rerun.log_comparison(track.Reader(tracker.uri), folder.origin.run_id, run)
+            comparison = log_comparison(track.Reader(tracker.uri), folder.origin.run_id, run)
         record |= {"settings": score_settings(pipeline), "metrics": values, "stages_made": pipeline.made}
     if folder.sweep is None:
         tracker.present([views.jobs_view()], views.description(record["experiment_id"]), replace=False)
     record["status"] = "FINISHED"
     log.info("%s", metrics.line(record["name"], values))
     if comparison is not None:
-        print(rerun.summary(comparison))
+        print(summary(comparison))
     if not record["deferred"]:
         metrics.check_gates(dict(cfg.gate), values)
 
@@ -268,4 +270,4 @@ def _write_config(cfg: DictConfig, folder: JobFolder, out: Path) -> None:
     for name, content in (("config", config), ("overrides", list(folder.overrides))):
         text = OmegaConf.to_yaml(OmegaConf.create(redact_tree(content)))
         (out / f"{name}.yaml").write_text(text, encoding="utf-8")
-    (out / rerun.PACKAGES_FILE).write_text(rerun.packages_text(), encoding="utf-8")
+    (out / PACKAGES_FILE).write_text(packages_text(), encoding="utf-8")

@@ -13,14 +13,11 @@ from typing import Any
 from ragauge import report, track
 from ragauge.contract.redact import redact
 from ragauge.contract.visible import csv_text
-from ragauge.estimate import (
-    fit_thresholds,
-    summary,
-)
+from ragauge.estimate import fit_thresholds, summary
 from ragauge.estimate.prediction import settings_of
 from ragauge.estimate.transfer import Transfer
-from ragauge.experiment import rerun
 from ragauge.experiment.pooled import pooled, score_curves
+from ragauge.experiment.rerun import comparison
 from ragauge.experiment.sweeps import Sweep, systems_of
 from ragauge.track import views
 
@@ -84,11 +81,10 @@ def track_sweep(sweep: Sweep, folder: Path, tracking_uri: str | None) -> None:
             "seconds_pooled": time.perf_counter() - start,
         }  # fmt: skip
         run.metrics(values, _step_charts(sweep, int(first["seed"])))
-        compared = [rerun.log_job_comparisons(tracker, again)] if again else []
+        compared = [comparison.log_job_comparisons(tracker, again)] if again else []
         if origin:
-            compared.append(
-                f"pooled: {rerun.summary(rerun.log_comparison(track.Reader(tracker.uri), origin, run))}"
-            )
+            pooled_before = comparison.log_comparison(track.Reader(tracker.uri), origin, run)
+            compared.append(f"pooled: {comparison.summary(pooled_before)}")
     if own:
         tracker.colour(_colours(sweep))
     shown = [views.jobs_view(), views.charts_view(sweep.sweep_id, sweep.n_tokens)]
