@@ -24,7 +24,8 @@ from hydra import compose, initialize_config_dir
 from ragauge.commands.store import main
 from ragauge.contract import frames
 from ragauge.experiment import config
-from ragauge.experiment.job import JobFolder, execute
+from ragauge.experiment.folder import JobFolder
+from ragauge.experiment.job import execute
 from ragauge.store import KEY_FILE, Key, Store, _removal, file_sha256
 from ragauge.store._listing import describe, list_items, list_vectors, prefix_length, size_text
 from ragauge.store.vectors import _text_keys, _write_segment, vectors_name

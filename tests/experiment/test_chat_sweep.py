@@ -106,7 +106,7 @@ def test_batch_mode_judges_all_jobs_at_the_end_and_writes_the_verdicts_back(tmp_
         # Each request is one job's, the repeated ones too.
         assert sum(r["metrics"]["judge_llm_calls"] for r in job_records(folder)) == len(judged)
         again = subprocess.run(
-            [sys.executable, "-m", "ragauge.experiment.sweeps", str(folder)],
+            [sys.executable, "-m", "ragauge", "pool", str(folder)],
             cwd=tmp_path,
             capture_output=True,
             text=True,

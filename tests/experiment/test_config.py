@@ -13,7 +13,7 @@ from ragauge.contract import groups
 from ragauge.contract.errors import ConfigError
 from ragauge.contract.identity import identity
 from ragauge.experiment import config
-from ragauge.experiment.job import instantiate_components
+from ragauge.experiment.components import instantiate_components
 from ragauge.store import canonical_json
 
 CONF = Path(__file__).resolve().parents[2] / "conf"

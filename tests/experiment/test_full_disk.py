@@ -15,7 +15,8 @@ from processes import ROOT
 from ragauge.commands import main as cli
 from ragauge.contract.errors import full_disk
 from ragauge.experiment import config, job
-from ragauge.experiment.job import JobFolder, execute
+from ragauge.experiment.folder import JobFolder
+from ragauge.experiment.job import execute
 
 
 def no_space(file: str | None = None) -> OSError:

@@ -19,16 +19,11 @@ from ragauge.answering.judges import ChatJudge, NoJudge
 from ragauge.contract import records
 from ragauge.contract.errors import ConfigError, GateError
 from ragauge.contract.identity import identity
-from ragauge.experiment import config, job
-from ragauge.experiment.job import (
-    JobFolder,
-    check_gates,
-    execute,
-    instantiate_components,
-    make_pipeline,
-    run_name,
-    write_json,
-)
+from ragauge.experiment import config, job, tables
+from ragauge.experiment.components import instantiate_components, make_pipeline
+from ragauge.experiment.folder import JobFolder, write_json
+from ragauge.experiment.job import execute, run_name
+from ragauge.experiment.metrics import check_gates
 from ragauge.experiment.pipeline import Sample
 from ragauge.retrieval.embedders import onnx as onnx_backend
 from ragauge.retrieval.retrievers import BM25
@@ -277,7 +272,7 @@ def test_a_gate_on_a_metric_that_is_not_there_is_a_config_error() -> None:
 
 def test_the_table_holds_question_truth_context_and_what_came_of_it(small: SmallPipelines) -> None:
     pipeline = small(n_tokens=8)
-    table = job._per_question(pipeline, pipeline.outcomes[::-1])
+    table = tables.per_question(pipeline, pipeline.outcomes[::-1])
     assert table["qid"].tolist() == ["q3", "q2", "q1"]
     row = table.set_index("qid").loc["q1"]
     assert row["query"] == "Who built the tower?"
@@ -295,7 +290,7 @@ def test_the_table_sets_what_came_of_a_question_beside_it(small: SmallPipelines)
     outcomes = pipeline.outcomes.assign(
         label=pd.array([5, None, 1], dtype="Int8"), ir_score=[1.0, 0.256, 0.0], answer=["Anna", "Linz", None]
     )
-    table = job._per_question(pipeline, outcomes)
+    table = tables.per_question(pipeline, outcomes)
     # MLflow groups by the first column and compares the second.
     assert list(table.columns[:2]) == ["query", "outcome"]
     assert table["outcome"].tolist() == [
@@ -307,7 +302,7 @@ def test_the_table_sets_what_came_of_a_question_beside_it(small: SmallPipelines)
 
 def test_what_is_missing_is_null_in_the_table_s_json(small: SmallPipelines) -> None:
     pipeline = small(llm=NoLLM(), judge=NoJudge())
-    table = job._per_question(pipeline, pipeline.outcomes)
+    table = tables.per_question(pipeline, pipeline.outcomes)
     rows = json.loads(table.to_json(orient="records"))
     for row in rows:
         assert (row["answer"], row["answer_error"], row["label"], row["judge_raw"]) == (None,) * 4
@@ -318,7 +313,7 @@ def test_evidence_of_several_parts_stands_in_their_order(small: SmallPipelines) 
     parts = [{"docno": "d1", "text": "It stands"}, {"docno": "d1", "text": "Anna built the tower."}]
     topic = {"qid": "q", "query": "Who built the tower?", "answer": "Anna", "evidence": parts}
     pipeline = small(topics=[topic])
-    table = job._per_question(pipeline, pipeline.outcomes)
+    table = tables.per_question(pipeline, pipeline.outcomes)
     assert table["evidence"].tolist() == ["It stands\nAnna built the tower."]
 
 
@@ -326,9 +321,9 @@ def test_evidence_of_several_parts_stands_in_their_order(small: SmallPipelines) 
 def test_the_table_of_many_topics_leaves_the_contexts_out(
     small: SmallPipelines, monkeypatch: pytest.MonkeyPatch, limit: int, there: bool
 ) -> None:
-    monkeypatch.setattr(job, "_TABLE_TOPICS", limit)
+    monkeypatch.setattr(tables, "_TABLE_TOPICS", limit)
     pipeline = small()
-    table = job._per_question(pipeline, pipeline.outcomes)
+    table = tables.per_question(pipeline, pipeline.outcomes)
     assert len(table) == 3
     assert ("context" in table) is there
     assert {"context_chars", "chunks", "evidence"} <= set(table)
@@ -337,8 +332,8 @@ def test_the_table_of_many_topics_leaves_the_contexts_out(
 def test_a_row_names_no_more_than_the_first_chunks(
     small: SmallPipelines, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(job, "_TABLE_CHUNKS", 1)
+    monkeypatch.setattr(tables, "_TABLE_CHUNKS", 1)
     pipeline = small(n_tokens=16)
-    table = job._per_question(pipeline, pipeline.outcomes).set_index("qid")
+    table = tables.per_question(pipeline, pipeline.outcomes).set_index("qid")
     contexts = pipeline.contexts.set_index("qid")
     assert table["chunks"].to_dict() == {qid: docnos[0] for qid, docnos in contexts["docnos"].items()}

@@ -18,8 +18,9 @@ from test_sweep import job_records, mlflow_runs, sweep_folders
 
 from chat_server import ChatServer
 from processes import clean_environment
+from ragauge.commands import pool as pool_command
 from ragauge.contract.errors import ConfigError
-from ragauge.experiment import sweeps as sweep
+from ragauge.experiment import pooling
 
 
 def digest(file: Path) -> str:
@@ -27,7 +28,7 @@ def digest(file: Path) -> str:
 
 
 def pool(cwd: Path, folder: Path, *arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-m", "ragauge.experiment.sweeps", str(folder), *arguments]
+    command = [sys.executable, "-m", "ragauge", "pool", str(folder), *arguments]
     given = clean_environment(**environment)
     return subprocess.run(command, cwd=cwd, env=given, capture_output=True, text=True, timeout=300)
 
@@ -43,7 +44,7 @@ def test_a_copied_folder_does_not_replace_the_run_in_the_first_clone_s_database(
     before = digest(database)
     monkeypatch.chdir(ours)
     monkeypatch.delenv("MLFLOW_TRACKING_URI", raising=False)
-    assert sweep.main([str(copy)]) == 2
+    assert pool_command.main([str(copy)]) == 2
     told = capsys.readouterr().err
     assert "was written as" in told
     assert f"jobs are in MLflow at sqlite:///{database}" in told
@@ -51,10 +52,10 @@ def test_a_copied_folder_does_not_replace_the_run_in_the_first_clone_s_database(
     assert not (ours / "mlruns").exists()
     # The environment of a shell is no order to write there, either.
     monkeypatch.setenv("MLFLOW_TRACKING_URI", f"sqlite:///{database}")
-    assert sweep.main([str(copy)]) == 2
+    assert pool_command.main([str(copy)]) == 2
     assert digest(database) == before
     monkeypatch.delenv("MLFLOW_TRACKING_URI")
-    assert sweep.main([str(copy), "--tracking-uri", "sqlite:///mlruns/mlflow.db"]) == 0
+    assert pool_command.main([str(copy), "--tracking-uri", "sqlite:///mlruns/mlflow.db"]) == 0
     told = capsys.readouterr().err
     assert f"writes into MLflow at sqlite:///{ours}/mlruns/mlflow.db" in told
     assert f"reads {copy}" in told
@@ -115,7 +116,7 @@ def test_verdicts_that_are_waited_for_are_not_made_elsewhere(tmp_path: Path, cop
     with pytest.raises(
         ConfigError, match=r"1 job\(s\) wait for their verdicts, .*first --tracking-uri sqlite:////n"
     ):
-        sweep.pool(folder, uri)
+        pooling.pool(folder, uri)
     assert not (tmp_path / "ours.db").exists()
 
 
@@ -126,4 +127,4 @@ def test_a_store_that_is_gone_is_told_before_anything_is_asked(tmp_path: Path) -
     with pytest.raises(
         Exception, match=r"a job waits for its verdicts, but the store .* gone: /nowhere/store"
     ):
-        sweep.pool(tmp_path)
+        pooling.pool(tmp_path)

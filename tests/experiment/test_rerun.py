@@ -21,7 +21,8 @@ from ragauge import track
 from ragauge.contract import provenance
 from ragauge.contract.errors import ConfigError
 from ragauge.contract.groups import GROUPS
-from ragauge.experiment import config, rerun
+from ragauge.experiment import config
+from ragauge.experiment.rerun import comparison, environment, plan, prepare
 
 ROOT = Path(__file__).resolve().parents[2]
 CHEAP = ["chunker=none", "tokenizer=words", "llm=none", "judge=none"]
@@ -56,7 +57,7 @@ def log(uri: str, request: pytest.FixtureRequest, tmp_path: Path) -> Log:
         (files := tmp_path / "config").mkdir(parents=True, exist_ok=True)
         OmegaConf.save(OmegaConf.create(content), files / "config.yaml")
         OmegaConf.save(OmegaConf.create(given), files / "overrides.yaml")
-        (files / rerun.PACKAGES_FILE).write_text(rerun.packages_text(), encoding="utf-8")
+        (files / environment.PACKAGES_FILE).write_text(environment.packages_text(), encoding="utf-8")
         chosen = dict(o.split("=", 1) for o in given)
         params = track.flatten(OmegaConf.to_container(cfg, resolve=True))  # type: ignore[arg-type]
         own = {"role": "job", **{group: chosen.get(group, "default") for group in GROUPS}, **(tags or {})}
@@ -70,7 +71,7 @@ def log(uri: str, request: pytest.FixtureRequest, tmp_path: Path) -> Log:
 @contextmanager
 def composed(arguments: list[str], conf: Path) -> Iterator[tuple[Any, list[str]]]:
     """What Hydra makes of the arguments of a rerun, and the arguments."""
-    with rerun.prepared(arguments, conf) as made:
+    with prepare.prepared(arguments, conf) as made:
         assert made[0] == "--config-path"
         with initialize_config_dir(made[1], version_base="1.3"):
             yield compose("config", overrides=[a for a in made[2:] if not a.startswith("-")]), made
@@ -140,16 +141,16 @@ def test_a_part_whose_option_is_not_in_conf_runs_from_what_was_logged(
 
 def test_the_new_job_is_named_and_tagged_by_the_logged_choices(log: Log, uri: str, conf: Path) -> None:
     run_id = log("retriever=bm25", "retriever.top_k=7", "n_tokens=300")
-    with rerun.prepared([f"rerun={run_id}", f"tracking.uri={uri}"], conf) as made:
+    with prepare.prepared([f"rerun={run_id}", f"tracking.uri={uri}"], conf) as made:
         own = f"run_{run_id}"
         choices = {"rerun": own, "retriever": own, "chunker": own, "measure": "words"}
-        origin = rerun.origin(Path(made[1]), choices, [f"rerun={own}", "measure=words", "n_tokens=5"])
+        origin = plan.origin(Path(made[1]), choices, [f"rerun={own}", "measure=words", "n_tokens=5"])
     assert origin is not None
     assert (origin.run_id, origin.sweep) == (run_id, None)
     assert origin.choices == {"retriever": "bm25", "chunker": "none", "measure": "words"}
     assert origin.overrides[:4] == tuple(CHEAP)
     assert origin.overrides[-4:] == ("retriever=bm25", "retriever.top_k=7", "measure=words", "n_tokens=5")
-    assert rerun.origin(conf, {}, []) is None
+    assert plan.origin(conf, {}, []) is None
 
 
 def test_a_value_from_the_environment_is_told_where_it_is_another(
@@ -191,7 +192,7 @@ def test_a_sweep_is_a_multirun_over_its_jobs_in_their_order(log: Log, uri: str, 
     first = log("n_tokens=100", tags={"sweep_id": "s", "job": 0})
     pooled = log(tags={"role": "sweep", "sweep_id": "s"})
     arguments = [f"rerun={pooled}", f"tracking.uri={uri}", "hydra/launcher=joblib"]
-    with rerun.prepared(arguments, conf) as made:
+    with prepare.prepared(arguments, conf) as made:
         assert made[2:] == ["--multirun", *arguments[1:], f"rerun=run_{first},run_{second}"]
         with initialize_config_dir(made[1], version_base="1.3"):
             budgets = [compose("config", overrides=[f"rerun=run_{i}"]).n_tokens for i in (first, second)]
@@ -242,9 +243,9 @@ NAMES, REACHES, WRITES = "reads this environment variable", "reaches this addres
         ),
         ({"_target_": "ragauge.commands.store.main"}, "_target_", "ragauge.commands.store.main", RUNS),
         (
-            {"_target_": "ragauge.experiment.job.write_json"},
+            {"_target_": "ragauge.experiment.folder.write_json"},
             "_target_",
-            "ragauge.experiment.job.write_json",
+            "ragauge.experiment.folder.write_json",
             RUNS,
         ),
         ({"_target_": "${llm.name}.mkdir"}, "_target_", "${llm.name}.mkdir", RUNS),
@@ -420,7 +421,7 @@ def test_runs_that_cannot_be_run_again_are_errors_that_say_why(log: Log, uri: st
     ],
 )
 def test_arguments_that_make_no_sense_are_refused(arguments: list[str], message: str, conf: Path) -> None:
-    with pytest.raises(ConfigError, match=message), rerun.prepared(arguments, conf):
+    with pytest.raises(ConfigError, match=message), prepare.prepared(arguments, conf):
         pass
     assert not Path("nowhere").exists()
 
@@ -429,7 +430,7 @@ def test_arguments_that_make_no_sense_are_refused(arguments: list[str], message:
 
 
 def test_metrics_are_matched_by_name_and_those_of_one_run_only_are_kept() -> None:
-    rows = rerun.compare({"a": 1.0, "gone": 2.0}, {"a": 1.5, "new": 3.0})
+    rows = comparison.compare({"a": 1.0, "gone": 2.0}, {"a": 1.5, "new": 3.0})
     expected = pd.DataFrame(
         {
             "metric": ["a", "gone", "new"],
@@ -445,7 +446,7 @@ def test_equal_means_to_the_last_bit_and_what_the_work_took_is_told_apart() -> N
     one_bit = 0.1 + 0.2
     old = {"ir_score": 0.3, "correct_share": 0.5, "seconds_total": 2.0, "llm_calls": 9.0, "stages_made": 4.0}
     new = {"ir_score": one_bit, "correct_share": 0.5, "seconds_total": 1.0, "llm_calls": 0.0}
-    text = rerun.summary(rerun.compare(old, new))
+    text = comparison.summary(comparison.compare(old, new))
     assert text.startswith("1 of 2 metrics equal to the last bit")
     assert "+5.55e-17" in text
     assert text.endswith("took: seconds_total 2 → 1, llm_calls 9 → 0")
@@ -489,13 +490,13 @@ def runs_of(uri: str, **tags: str) -> list[Any]:
 
 def scores(uri: str, run_id: str) -> dict[str, float]:
     metrics = track.Reader(uri).metrics(run_id)
-    return {k: v for k, v in metrics.items() if rerun._EFFORT.fullmatch(k) is None}
+    return {k: v for k, v in metrics.items() if comparison._EFFORT.fullmatch(k) is None}
 
 
 def table_of(uri: str, run_id: str) -> pd.DataFrame:
     from mlflow import MlflowClient
 
-    table = json.loads(Path(MlflowClient(uri).download_artifacts(run_id, rerun.TABLE)).read_text())
+    table = json.loads(Path(MlflowClient(uri).download_artifacts(run_id, comparison.TABLE)).read_text())
     return pd.DataFrame(table["data"], columns=table["columns"])
 
 

@@ -15,6 +15,7 @@ from processes import TWO_BY_TWO, Command, run, run_fresh, until
 from ragauge.commands import pool, report
 from ragauge.contract.errors import DataError
 from ragauge.contract.frames import JUDGE_CLASSES
+from ragauge.experiment import pooling
 from ragauge.experiment import sweeps as sweep
 
 SMALL = ["dataset.limit=12", "chunker=none", "bootstrap=50"]
@@ -268,6 +269,6 @@ def test_a_system_is_named_by_what_the_sweep_varied(overrides, names) -> None:
 
 def test_a_folder_without_jobs_is_an_error_that_says_what_to_give(tmp_path) -> None:
     with pytest.raises(DataError, match="holds no finished job"):
-        sweep.pool(tmp_path)
+        pooling.pool(tmp_path)
     with pytest.raises(DataError, match="is no folder"):
-        sweep.pool(tmp_path / "nowhere")
+        pooling.pool(tmp_path / "nowhere")

@@ -19,6 +19,7 @@ from ragauge.commands.report import main
 from ragauge.contract.errors import DataError
 from ragauge.experiment import logged as _runs
 from ragauge.experiment import sweeps as sweep
+from ragauge.experiment.pooled import pooled
 from ragauge.report.topics import longest_match, match_evidence
 from ragauge.store import Key, Store
 
@@ -196,7 +197,7 @@ def test_every_section_is_linked_and_every_figure_described(page: Path) -> None:
 
 
 def test_numbers_of_the_sweep_stand_on_the_page(page: Path) -> None:
-    [content] = [sweep.pooled(s) for s in sweep.load(page.parent)]
+    [content] = [pooled(s) for s in sweep.load(page.parent)]
     text = re.sub(r"\s+", " ", Elements(page.read_text()).text)
     best = content.board.iloc[0]
     assert f"{best['ir_score']:.3f} {best['ir_score_lo']:.3f} to {best['ir_score_hi']:.3f}" in text
@@ -250,7 +251,7 @@ def test_the_same_sweep_writes_the_same_page(page: Path) -> None:
 
 def test_lone_surrogates_do_not_stop_it(tmp_path: Path) -> None:
     folder = write_sweep(tmp_path)
-    [content] = [sweep.pooled(s) for s in sweep.load(folder)]
+    [content] = [pooled(s) for s in sweep.load(folder)]
     topic = content.topics[0]
     object.__setattr__(topic, "outcome", {**topic.outcome, "query": "a \ud83d b"})
     report.write_report(content, tmp_path / "page.html")
@@ -405,7 +406,7 @@ def test_without_the_folder_the_report_is_made_of_what_mlflow_holds(
     finally:
         away.rename(folder)
     text = (tmp_path / "report-the-sweep.html").read_text()
-    [here] = [sweep.pooled(s) for s in sweep.load(folder)]
+    [here] = [pooled(s) for s in sweep.load(folder)]
     assert f"{here.board['ir_score'].iloc[0]:.3f}" in text
     assert len(Elements(text).all("img")) == len(FIGURES)
     assert f"<mark>{FACT}<sup>1</sup></mark>" in text

@@ -57,9 +57,9 @@ class SweepCallback(Callback):
 
     def on_multirun_end(self, config: DictConfig, **kwargs: Any) -> None:
         """Pools what the jobs left behind; its exit code is the process's."""
-        from ragauge.experiment import sweeps as sweep
+        from ragauge.experiment import pooling
 
-        cli.set_exit_code(sweep.finish(config))
+        cli.set_exit_code(pooling.finish(config))
 
 
 def _refuse_keys(config: DictConfig) -> None:

@@ -114,9 +114,9 @@ def _command_line() -> Iterator[None]:
     given = sys.argv
     with ExitStack() as stack:
         if any(argument.startswith("rerun=") for argument in given[1:]):
-            from ragauge.experiment import rerun
+            from ragauge.experiment.rerun import prepare
 
-            sys.argv = [given[0], *stack.enter_context(rerun.prepared(given[1:], conf_folder()))]
+            sys.argv = [given[0], *stack.enter_context(prepare.prepared(given[1:], conf_folder()))]
         elif has_config_path():
             # Of several the last counts. Hydra would look for a relative one beside this module.
             sys.argv = [*given, "--config-path", str(conf_folder())]
@@ -135,15 +135,16 @@ def run_job(cfg: DictConfig) -> None:
     from hydra.core.hydra_config import HydraConfig
     from hydra.types import RunMode
 
-    from ragauge.experiment import rerun
-    from ragauge.experiment.job import JobFolder, execute
+    from ragauge.experiment.folder import JobFolder
+    from ragauge.experiment.job import execute
+    from ragauge.experiment.rerun import plan
 
     guard_output()  # a launcher may have started this process
     hydra_cfg = HydraConfig.get()
     multirun = hydra_cfg.mode == RunMode.MULTIRUN
     choices = {str(k): str(v) for k, v in hydra_cfg.runtime.choices.items() if "/" not in str(k)}
     conf = next(s.path for s in hydra_cfg.runtime.config_sources if s.provider == "main")
-    origin = rerun.origin(Path(conf), choices, hydra_cfg.overrides.task)
+    origin = plan.origin(Path(conf), choices, hydra_cfg.overrides.task)
     folder = JobFolder(
         path=Path(hydra_cfg.runtime.output_dir),
         sweep=Path(hydra_cfg.sweep.dir).absolute() if multirun else None,

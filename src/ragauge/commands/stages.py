@@ -29,7 +29,8 @@ def _parser() -> argparse.ArgumentParser:
 def main(arguments: Sequence[str] | None = None) -> int:
     """The command; its exit code."""
     given = _parser().parse_args(arguments)
-    from ragauge.experiment.job import JobFolder, make_pipeline  # after the arguments: it imports for seconds
+    from ragauge.experiment.components import make_pipeline  # after the arguments: it imports for seconds
+    from ragauge.experiment.folder import JobFolder
 
     cfg = _composed(given.overrides)
     pipeline = make_pipeline(cfg, JobFolder(Path.cwd(), None, 0, {}, tuple(given.overrides)))

@@ -24,17 +24,11 @@ from ragauge.contract.protocols import BatchJudge, TellsJudging, judges_together
 from ragauge.contract.records import RECORD_FILE
 from ragauge.contract.redact import remember
 from ragauge.experiment import metrics
-from ragauge.experiment.job import (
-    JobFolder,
-    check_gates,
-    fitting_predictor,
-    log_verdicts,
-    make_pipeline,
-    sample_topics,
-    write_json,
-)
+from ragauge.experiment.components import make_pipeline
+from ragauge.experiment.folder import JobFolder, write_json
 from ragauge.experiment.needs import before_judging, gathered, of_judge, to_ask
 from ragauge.experiment.pipeline import Pipeline
+from ragauge.experiment.verdicts import fitting_predictor, log_verdicts, sample_topics
 from ragauge.llms.chat_use import Unasked
 from ragauge.store import canonical_json
 
@@ -231,7 +225,7 @@ def _finish(
         record = {**record, "status": "FINISHED", "exit_code": 0, "deferred": False}
         record = {k: v for k, v in record.items() if k != "error"} | {"metrics": record["metrics"] | values}
         print(metrics.line(record["name"], record["metrics"]), file=sys.stderr)
-        check_gates(dict(cfg.gate), record["metrics"])
+        metrics.check_gates(dict(cfg.gate), record["metrics"])
     except Exception as error:
         return _failed(record, error)
     write_json(job.folder.path / RECORD_FILE, record)

@@ -1,10 +1,12 @@
-"""Metrics of one job that are no estimates: calls and money, the IR score by budget, the terminal's line."""
+"""Metrics of one job that are no estimates: calls, money, the IR score by budget; their line, and gates."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 
 import pandas as pd
+
+from ragauge.contract.errors import ConfigError, GateError
 
 
 def costs(replies: pd.DataFrame, prefix: str = "") -> dict[str, float]:
@@ -58,3 +60,13 @@ def line(name: str, values: Mapping[str, float]) -> str:
         parts.append(f"{cost:.4f} USD")
     parts.append(f"{values['seconds_total']:.1f} s")
     return f"{name:<32} " + "  ".join(parts)
+
+
+def check_gates(gates: Mapping[str, float], values: Mapping[str, float]) -> None:
+    """GateError for a metric below its minimum, ConfigError for one that the job does not have."""
+    unknown = sorted(set(gates) - set(values))
+    if unknown:
+        raise ConfigError(f"gate.{unknown[0]}: no such metric; this job has {', '.join(sorted(values))}")
+    missed = [f"{k}={values[k]:.4f} is below {v:g}" for k, v in gates.items() if not values[k] >= v]
+    if missed:
+        raise GateError("quality gate not met: " + "; ".join(missed))

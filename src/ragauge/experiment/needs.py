@@ -19,6 +19,7 @@ from ragauge.llms.chat_use import Unasked
 if TYPE_CHECKING:
     from ragauge.experiment.pipeline import Pipeline
 
+NEEDS_FILE = "needs.parquet"  # in the folder of a job of a dry run
 _TOKEN = "word "  # stands for a token of a context that is not known yet
 _COLUMNS = ["who", "key", "known", "exact", "prompt_tokens", "completion_tokens", "cost_usd"]
 

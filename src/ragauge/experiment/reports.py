@@ -8,6 +8,7 @@ from pathlib import Path
 from ragauge import report, track
 from ragauge.contract.errors import ConfigError, DataError
 from ragauge.experiment import logged, sweeps
+from ragauge.experiment.pooled import pooled
 
 _RUN_ID = re.compile(r"[0-9a-f]{32}")
 
@@ -28,7 +29,7 @@ def write(source: str, tracking_uri: str | None = None) -> list[Path]:
         found = logged.find(source, track.tracking_uri(tracking_uri))
     if isinstance(found, sweeps.Sweep):
         path = Path.cwd() / f"report-{found.sweep_id}.html"
-        report.write_report(sweeps.pooled(found), path)
+        report.write_report(pooled(found), path)
         return [path]
     loaded = sweeps.load(found)
     if not loaded:
@@ -37,6 +38,6 @@ def write(source: str, tracking_uri: str | None = None) -> list[Path]:
     for one in loaded:
         experiment = re.sub(r"[^\w.-]+", "_", one.experiment)
         path = found / ("report.html" if len(loaded) == 1 else f"report-{experiment}.html")
-        report.write_report(sweeps.pooled(one), path)
+        report.write_report(pooled(one), path)
         written.append(path)
     return written

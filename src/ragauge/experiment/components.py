@@ -1,0 +1,83 @@
+"""A config's components, and the stages that they make: checked before any work."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from ragauge.contract import answer_measures as shown
+from ragauge.contract.build import build
+from ragauge.contract.errors import ConfigError, RagaugeError
+from ragauge.contract.groups import GROUPS
+from ragauge.experiment.config import check_values
+from ragauge.experiment.folder import JobFolder
+
+if TYPE_CHECKING:
+    from omegaconf import DictConfig
+
+    from ragauge.experiment.pipeline import Pipeline
+    from ragauge.experiment.sample import Sample
+    from ragauge.experiment.stages import Components
+
+_SAMPLE_KEYS = ("sample", "sample_design")
+
+
+def instantiate_components(cfg: DictConfig, budget: str | None = None) -> Components:
+    """The component of every config group; ConfigError naming the group where one refuses its values.
+
+    `budget` names what chat models spend together (a sweep's id), unless their config names it.
+    """
+    from omegaconf import OmegaConf
+
+    from ragauge.experiment.stages import Components
+
+    found = {}
+    for group in GROUPS:
+        spec: Any = OmegaConf.to_container(cfg[group], resolve=True, throw_on_missing=True)
+        if group == "judge":
+            # Which topics are judged is no part of the judge: what it said of a topic serves any sample.
+            spec = {key: value for key, value in spec.items() if key not in _SAMPLE_KEYS}
+        found[group] = _built(group, spec, budget)
+    listed: Any = OmegaConf.to_container(cfg.answers, resolve=True, throw_on_missing=True)
+    answers = {name: _built(f"answers.{name}", spec, budget) for name, spec in listed.items()}
+    return Components(**found, answers=answers)
+
+
+def _built(key: str, spec: Mapping[str, Any], budget: str | None) -> Any:
+    """What the spec's `_target_` makes; chat models without a `budget` of their own get the one given."""
+    shared = {"budget": budget} if budget and spec.get("budget", "") is None else {}
+    try:
+        return build(key, {**spec, **shared}, {})
+    except RagaugeError:
+        raise
+    except Exception as error:
+        raise ConfigError(f"{key}: {type(error).__name__}: {error}") from error
+
+
+def make_pipeline(cfg: DictConfig, folder: JobFolder) -> Pipeline:
+    """The stages of a config, once everything that can be told before any work has been checked."""
+    from ragauge.experiment.pipeline import Pipeline
+    from ragauge.store import Store
+
+    check_values(cfg)
+    components = instantiate_components(cfg, folder.sweep_id)
+    shown.checked({key: measure.info for key, measure in components.answers.items()})
+    components.dataset.files()
+    store, grid = Store(Path(cfg.store)), tuple(cfg.n_grid)
+    return Pipeline(components, store, cfg.n_tokens, grid, cfg.max_missing_share, _sample(cfg))
+
+
+def _sample(cfg: DictConfig) -> Sample | None:
+    """The judge's `sample` and `sample_design`; None where all topics are judged."""
+    from ragauge.experiment.sample import Sample
+
+    n, design = (cfg.judge.get(key) for key in _SAMPLE_KEYS)
+    if n is None:
+        return None
+    sample = Sample(n, design or "uniform", int(cfg.seed))
+    if sample.design == "neyman" and cfg.predictor is None:
+        raise ConfigError(
+            "judge.sample_design=neyman chooses topics by a predicted P(right): give predictor=<model URI>"
+        )
+    return sample

@@ -1,0 +1,137 @@
+"""What is computed over the jobs of a sweep: estimates, leaderboard, transfer, curves and figures."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING
+
+import pandas as pd
+
+from ragauge import report
+from ragauge.contract.frames import JUDGE_CLASSES
+from ragauge.estimate import (
+    Agreement,
+    asked,
+    compare_pairs,
+    leaderboard,
+    ppi_shares,
+    share_by_zone,
+    summary,
+)
+from ragauge.estimate.human import human_agreement, human_shares
+from ragauge.estimate.transfer import Transfer, leave_one_out
+from ragauge.experiment.sweeps import Sweep, systems_of
+from ragauge.report import study
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+
+TRANSFER_GROUPS = ("retriever", "dataset", "chunker", "llm")
+_SHARE_COLUMNS = [*(f"judge_share_{c}" for c in JUDGE_CLASSES), "judge_share_missing"]
+
+
+def pooled(sweep: Sweep) -> report.ReportContent:
+    """Everything that is computed over the jobs of a sweep: what its run logs and its report shows."""
+    n_boot, seed = int(sweep.records[0]["bootstrap"]), int(sweep.records[0]["seed"])
+    at_n = sweep.outcomes[sweep.outcomes["n_tokens"] == sweep.n_tokens]
+    judged = asked(sweep.outcomes)
+    estimates = summary.estimate(judged, n_boot, seed, **sweep.records[0]["estimate"])
+    pairs = compare_pairs(at_n, "system", n_boot, seed, answers=sweep.answer_measures)
+    board = leaderboard(at_n, "system", n_boot, seed, pairs=pairs, answers=sweep.answer_measures)
+    moved = _transfers(sweep, n_boot, seed) if estimates.model is not None else {}
+    systems = systems_of(sweep.records)
+    of_job = {(s, int(r["n_tokens"])): r for s, r in zip(systems, sweep.records, strict=True)}
+    return report.ReportContent(
+        sweep_id=sweep.sweep_id,
+        experiment=sweep.experiment,
+        records=sweep.records,
+        systems=systems,
+        failed=sweep.failed,
+        n_tokens=sweep.n_tokens,
+        board=board,
+        answers=sweep.answer_measures,
+        pairs=pairs,
+        curves=score_curves(sweep),
+        estimates=estimates,
+        zones=share_by_zone(judged, estimates.thresholds.h.value, estimates.thresholds.k.value, n_boot, seed),
+        transfers=moved,
+        sampled=_by_system(at_n, _sampled),
+        agreement=_agreement(sweep, n_boot, seed),
+        human_shares=_by_system(at_n, human_shares) if "human_label" in at_n else None,
+        topics=report.read_topics(report.worth_reading(sweep.outcomes), of_job),
+        figures=_figures(sweep, estimates, board, moved),
+    )
+
+
+def _transfers(sweep: Sweep, n_boot: int, seed: int) -> dict[str, Transfer]:
+    """Leave one retriever, dataset, chunker or LLM out, where the sweep has several."""
+    rows = asked(sweep.outcomes)
+    if rows["dataset"].nunique() > 1:  # topics of two collections are different ones, whatever their qids
+        rows = rows.assign(qid=rows["dataset"] + "/" + rows["qid"])
+    return {
+        by: leave_one_out(rows, by, **sweep.records[0]["estimate"], n_boot=n_boot, seed=seed)
+        for by in TRANSFER_GROUPS
+        if rows.loc[rows["label"].notna(), by].nunique() > 1
+    }
+
+
+def _by_system(
+    rows: pd.DataFrame, shares: Callable[[pd.DataFrame], pd.DataFrame | None]
+) -> pd.DataFrame | None:
+    """The shares of every system one below the other, with a column system; None where none has any."""
+    found = {system: shares(part) for system, part in rows.groupby("system", sort=False)}
+    known = [frame.assign(system=system) for system, frame in found.items() if frame is not None]
+    return pd.concat(known, ignore_index=True) if known else None
+
+
+def _sampled(rows: pd.DataFrame) -> pd.DataFrame | None:
+    """Shares of all topics from the few that were judged; None where all were."""
+    return ppi_shares(rows) if len(asked(rows)) < len(rows) else None
+
+
+def _agreement(sweep: Sweep, n_boot: int, seed: int) -> Agreement | None:
+    """The judge beside people, over all jobs; None where nobody labelled an answer."""
+    if "human_label" not in sweep.outcomes or sweep.outcomes["human_label"].isna().all():
+        return None
+    return human_agreement(sweep.outcomes, n_boot, seed, ("qid", "system", "n_tokens"))
+
+
+def score_curves(sweep: Sweep) -> dict[str, dict[int, float]]:
+    """IR score against the budget by system, as far as the largest budget of its jobs."""
+    curves: dict[str, dict[int, float]] = {}
+    for record, system in zip(sweep.records, systems_of(sweep.records), strict=True):
+        curve = {int(n): float(value) for n, value in record["ir_score_at_n"].items()}
+        curves[system] = curves.get(system, {}) | curve
+    return curves
+
+
+def _figures(
+    sweep: Sweep,
+    estimates: summary.Estimates,
+    board: pd.DataFrame,
+    transfers: Mapping[str, Transfer],
+) -> dict[str, Figure]:
+    """The sweep's figures by name; those of the judge classes only where there are verdicts."""
+    hotpot = sweep.records[0]["choices"]["dataset"] == "hotpotqa"
+    published_scores = study.IR_SCORE if hotpot else None
+    figures = {"ir_score_by_n": report.ir_score_by_n(score_curves(sweep), published_scores)}
+    if estimates.model is None:
+        return figures
+    shares = board.set_index("system")[_SHARE_COLUMNS]
+    if hotpot and sweep.n_tokens == study.JUDGE_SHARES_N_TOKENS:
+        published = pd.DataFrame(
+            {f"{s}, study": [*study.JUDGE_SHARES[s], 0.0] for s in shares.index if s in study.JUDGE_SHARES},
+            index=_SHARE_COLUMNS,
+        ).T
+        shares = pd.concat([shares, published])
+    figures["judge_shares"] = report.judge_shares(shares, f"Judge classes at N = {sweep.n_tokens} tokens")
+    title = "All systems and budgets of the sweep, and its thresholds"
+    figures["sorted_scores"] = report.sorted_scores(asked(sweep.outcomes), estimates.thresholds, title)
+    curve = estimates.validation.reliability
+    figures["reliability"] = report.reliability(
+        {"P(5, right)": curve[curve["n"] > 0]}, "Out-of-fold reliability of the predictor"
+    )
+    for by, moved in transfers.items():
+        figures[f"transfer_{by}"] = report.transfer(moved.table)
+    return figures

@@ -1,0 +1,95 @@
+"""What conf/, the environment and further overrides give otherwise than the logged configuration."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from ragauge import track
+from ragauge.contract.groups import GROUPS
+from ragauge.contract.redact import redact, redact_config
+from ragauge.experiment.config import settle
+from ragauge.experiment.rerun.jobs import HERE, LoggedJob
+
+MAX_LINES = 20  # differences told one by one
+
+
+def conf_differences(jobs: Sequence[LoggedJob], conf: Path) -> list[str]:
+    """Where conf/ with the jobs' overrides, or the environment, now gives something else than the runs had.
+
+    What conf/ says is told, not taken: the logged configuration is what runs.
+    """
+    from hydra import compose, initialize_config_dir
+    from hydra.errors import HydraException
+    from omegaconf import OmegaConf
+    from omegaconf.errors import OmegaConfBaseException
+
+    lines: list[str] = []
+    with initialize_config_dir(str(conf), version_base="1.3"):
+        for job in jobs:
+            for key, value in _resolved_here(job).items():
+                if value != job.run.params.get(key):
+                    lines.append(
+                        f"{key} is {value} in this environment, the run had {job.run.params.get(key)}"
+                    )
+            try:
+                composed = compose("config", overrides=[o for o in job.overrides if not _of_hydra(o)])
+            except (HydraException, OmegaConfBaseException) as error:
+                reason = str(error).strip().splitlines()[0]
+                lines.append(
+                    f"conf/ cannot compose the run's overrides ({reason}); its logged config is taken"
+                )
+                continue
+            settle(composed)  # as that of the run was, when it was logged
+            today: Any = OmegaConf.to_container(composed)
+            had, has = track.flatten(job.config), track.flatten(today)
+            for key in dict.fromkeys([*had, *has]):
+                if key in HERE:
+                    continue
+                if key not in has:
+                    lines.append(f"{key}={had[key]} is not in conf/; the run's value is taken")
+                elif key not in had:
+                    lines.append(
+                        f"{key}={has[key]} in conf/ is unknown to the run; the code's default is taken"
+                    )
+                elif had[key] != has[key]:
+                    lines.append(f"{key} is {has[key]} in conf/, the run had {had[key]}, which is taken")
+    return lines
+
+
+def _resolved_here(job: LoggedJob) -> dict[str, str]:
+    """The params of the keys whose value comes from the environment or another key, as they are here."""
+    from omegaconf import OmegaConf
+    from omegaconf.errors import OmegaConfBaseException
+
+    config = OmegaConf.create(job.config)
+    found: dict[str, Any] = {}
+    for key, value in track.flatten(job.config).items():
+        if "${" in str(value):
+            try:
+                found[key] = OmegaConf.select(config, key, throw_on_missing=True)
+            except OmegaConfBaseException as error:
+                found[key] = str(error).splitlines()[0]
+    return {key: track.param_text(value) for key, value in redact_config(found).items()}
+
+
+def override_shown(override: str, key: str, jobs: Sequence[LoggedJob]) -> str:
+    """A further override beside what the runs had there."""
+    had = {
+        job.run.tags.get(key, "?") if key in GROUPS else track.param_text(flat.get(key, "nothing")): None
+        for job, flat in ((job, track.flatten(job.config)) for job in jobs)
+    }
+    return f"override: {redact(override)}" + ("" if key in HERE else f" (the run had {', '.join(had)})")
+
+
+def _of_hydra(override: str) -> bool:
+    """Whether an override is about Hydra itself: where it finds configs, and imports them from."""
+    return re.match(r"[+~]*hydra\b", override.strip()) is not None
+
+
+def capped(lines: Sequence[str]) -> list[str]:
+    lines = list(dict.fromkeys(lines))
+    more = len(lines) - MAX_LINES
+    return [*lines[:MAX_LINES], *([f"and {more} more difference(s)"] if more > 0 else [])]

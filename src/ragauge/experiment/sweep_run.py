@@ -1,0 +1,192 @@
+"""The MLflow run of a sweep: pooled estimates, leaderboard, tables, figures and charts beside its jobs."""
+
+from __future__ import annotations
+
+import itertools
+import re
+import tempfile
+import time
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from ragauge import report, track
+from ragauge.contract.redact import redact
+from ragauge.contract.visible import csv_text
+from ragauge.estimate import fit_thresholds, summary
+from ragauge.estimate.prediction import settings_of
+from ragauge.estimate.transfer import Transfer
+from ragauge.experiment.pooled import pooled, score_curves
+from ragauge.experiment.rerun import comparison
+from ragauge.experiment.sweeps import Sweep, systems_of
+from ragauge.track import views
+
+_SUMMED = (
+    *("llm_calls", "llm_calls_cached", "llm_usage_unknown"),
+    *("prompt_tokens", "completion_tokens", "cost_usd"),
+)
+
+
+def is_own(record: Mapping[str, Any], tracking_uri: str | None) -> bool:
+    """Whether the URI (None is the job's own) is where the job's run is, if it came so far as to have one."""
+    return tracking_uri is None or record.get("tracking_uri") in (None, redact(tracking_uri))
+
+
+def track_sweep(sweep: Sweep, folder: Path, tracking_uri: str | None) -> None:
+    """Logs the sweep's run: pooled estimates, transfer, leaderboard and figures.
+
+    The jobs' own runs are touched only where the sweep's run stands beside them.
+    """
+    first = sweep.records[0]
+    own = is_own(first, tracking_uri)
+    start = time.perf_counter()
+    content = pooled(sweep)
+    board, estimates = content.board, content.estimates
+    judged = estimates.model is not None
+    again = [record for record in sweep.records if "rerun" in record and own]
+    origin = again[0]["rerun"]["sweep"] if again else None
+
+    tags = {
+        "role": "sweep",
+        "sweep_id": sweep.sweep_id,
+        "dataset_digest": first["dataset_digest"],
+        **({"rerun_of": origin} if origin else {}),
+        **{group: ",".join(dict.fromkeys(r["choices"][group] for r in sweep.records))
+           for group in ("dataset", "retriever", "chunker", "llm", "judge", "measure", "tokenizer")},
+    }  # fmt: skip
+    tracker = track.Tracker(tracking_uri or track.recorded_uri(first["tracking_uri"]), sweep.experiment)
+    track.close_orphans(tracker.uri)
+    tracker.replace_runs({"role": "sweep", "sweep_id": sweep.sweep_id})
+    name = f"sweep · {len(board)} systems · {len(sweep.records)} jobs"
+    note = _note(sweep, views.sweep_page(tracker.experiment_id, sweep.sweep_id))
+    with tracker.run(name, {"overrides": first["overrides"], "folder": str(folder)}, tags, note) as run:
+        for figure, drawn in content.figures.items():
+            report.save(drawn, run.folder / "figures" / f"{figure}.png")
+        _write_tables(sweep, content, run.folder / "tables")
+        report.write_report(content, run.folder / "report.html")
+        run.table(board, "leaderboard.json")
+        if estimates.model is not None:
+            with tempfile.TemporaryDirectory() as scratch:
+                saved = Path(scratch) / "model"
+                track.save_predictor(saved, estimates.model, estimates.example, _settings(sweep))
+                run.predictor(saved)
+        values = {
+            **estimates.metrics,
+            **_transfer_metrics(content.transfers),
+            **summary.agreement(content.agreement),
+            **_summed(sweep.records),
+            "jobs": len(sweep.records),
+            "jobs_failed": len(sweep.failed),
+            "seconds_jobs": sum(r["metrics"]["seconds_total"] for r in sweep.records),
+            "seconds_pooled": time.perf_counter() - start,
+        }  # fmt: skip
+        run.metrics(values, _step_charts(sweep, int(first["seed"])))
+        compared = [comparison.log_job_comparisons(tracker, again)] if again else []
+        if origin:
+            pooled_before = comparison.log_comparison(track.Reader(tracker.uri), origin, run)
+            compared.append(f"pooled: {comparison.summary(pooled_before)}")
+    if own:
+        tracker.colour(_colours(sweep))
+    shown = [views.jobs_view(), views.charts_view(sweep.sweep_id, sweep.n_tokens)]
+    tracker.present(shown, views.description(run.experiment_id, run.run_id))
+    print(report.leaderboard_text(board, sweep.n_tokens, judged, content.answers))
+    print(report.thresholds_text(estimates) if judged else "no verdicts: no thresholds and no predictor")
+    if compared:
+        print("\nagainst the runs that were repeated:", *compared, sep="\n")
+    print(f"\n{len(sweep.records)} job(s) done, {len(sweep.failed)} failed; folder {folder}")
+    print(_where(redact(tracker.uri), views.page(run.experiment_id, views.CHARTS, "CHART")))
+
+
+def _summed(records: Sequence[Mapping[str, Any]]) -> dict[str, float]:
+    """Calls, tokens and money of all jobs, under the names of the jobs' metrics."""
+    names = [f"{prefix}{name}" for name in _SUMMED for prefix in ("", "judge_", "retriever_")]
+    told = {name for record in records for name in record["metrics"]}
+    return {name: sum(record["metrics"].get(name, 0) for record in records) for name in names if name in told}
+
+
+def _transfer_metrics(transfers: Mapping[str, Transfer]) -> dict[str, float]:
+    """How far predicted class shares of what was left out are from the judged ones."""
+    values: dict[str, float] = {}
+    for by, moved in transfers.items():
+        name = "transfer" if by == "retriever" else f"transfer_{by}"
+        values |= {
+            f"{name}_mae": moved.mean_absolute_error.value,
+            f"{name}_mae_lo": moved.mean_absolute_error.lo,
+            f"{name}_mae_hi": moved.mean_absolute_error.hi,
+            f"{name}_mae_base": moved.mean_absolute_error_base.value,
+            f"{name}_kendall_tau": moved.kendall_tau.value,
+        }
+    return values
+
+
+def _step_charts(sweep: Sweep, seed: int) -> dict[str, dict[int, float]]:
+    """MLflow step charts over n_tokens: IR score and correct share by system, pooled thresholds by budget."""
+    charts = {f"ir_score_at_n/{_slug(s)}": curve for s, curve in score_curves(sweep).items()}
+    for record, system in zip(sweep.records, systems_of(sweep.records), strict=True):
+        if record["metrics"]["judge_share_missing"] < 1:
+            chart = charts.setdefault(f"correct_share_at_n/{_slug(system)}", {})
+            chart[int(record["n_tokens"])] = record["metrics"]["correct_share"]
+    judged = sweep.outcomes[sweep.outcomes["label"].notna()]
+    for n in sorted(judged["n_tokens"].unique().tolist()):
+        rows = judged[judged["n_tokens"] == n]
+        fitted = fit_thresholds(rows, n_boot=0, seed=seed, n_splits=0)
+        charts.setdefault("threshold_h_at_n", {})[n] = fitted.h.value
+        charts.setdefault("threshold_k_at_n", {})[n] = fitted.k.value
+    return charts
+
+
+def _slug(system: str) -> str:
+    """A system's name in the characters that MLflow allows in a metric."""
+    return re.sub(r"[^\w.\- /]+", "_", system)
+
+
+def _write_tables(sweep: Sweep, content: report.ReportContent, out: Path) -> None:
+    """CSV tables of the sweep: the leaderboard, its paired tests, zones, transfer, and every outcome."""
+    out.mkdir(parents=True)
+    tables = {"leaderboard": content.board}
+    if len(content.pairs):
+        tables["paired_tests"] = content.pairs
+    if content.estimates.model is not None:
+        tables["zones"] = content.zones
+    tables |= {f"transfer_{by}": moved.table for by, moved in content.transfers.items()}
+    for name, frame in (("sampled_shares", content.sampled), ("human_shares", content.human_shares)):
+        if frame is not None:
+            tables[name] = frame
+    keys = ["system", "retriever", "n_tokens", "qid", "ir_score", "label"]
+    keys += [info.name for info in sweep.answer_measures]
+    tables["outcomes"] = sweep.outcomes[keys]
+    texts = {name: csv_text(frame) for name, frame in tables.items()}
+    if content.agreement is not None:
+        texts["judge_agreement"] = csv_text(content.agreement.confusion, index=True)
+    for name, text in texts.items():
+        (out / f"{name}.csv").write_text(text, encoding="utf-8", newline="")
+
+
+def _settings(sweep: Sweep) -> dict[str, Any]:
+    """What the pooled predictor's scores mean; {} where the jobs differ in measure or tokenizer."""
+    of_jobs = [record["settings"] for record in sweep.records]
+    first = of_jobs[0]
+    if any((s["measure"], s["tokenizer"]) != (first["measure"], first["tokenizer"]) for s in of_jobs):
+        return {}
+    return settings_of(first["measure"], first["tokenizer"], [n for s in of_jobs for n in s["n_tokens"]])
+
+
+def _colours(sweep: Sweep) -> dict[str, str]:
+    """The colour of every job's run: that of its system in the figures."""
+    systems = systems_of(sweep.records)
+    of_system = dict(zip(dict.fromkeys(systems), itertools.cycle(report.LINE_COLOURS), strict=False))
+    return {r["run_id"]: of_system[system] for r, system in zip(sweep.records, systems, strict=True)}
+
+
+def _where(uri: str, page: str) -> str:
+    if uri.startswith("sqlite:"):
+        start = f"make ui, or mlflow ui --backend-store-uri {uri}"
+        return f"MLflow UI: {start}; then http://127.0.0.1:5000/{page}"
+    return f"MLflow UI: {uri.rstrip('/')}/{page}"
+
+
+def _note(sweep: Sweep, page: str) -> str:
+    return (
+        f"{len(sweep.records)} [jobs]({page}) over {', '.join(dict.fromkeys(systems_of(sweep.records)))}. "
+        "Look first at report.html, figures/ and leaderboard.json under Artifacts."
+    )

@@ -1,0 +1,70 @@
+"""What a job shows of each question: the per-question table and the traces."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+import pandas as pd
+
+from ragauge import track
+from ragauge.contract.frames import JUDGE_CLASSES
+from ragauge.estimate.predictor import PROBABILITY_COLUMNS
+
+if TYPE_CHECKING:
+    from ragauge.experiment.pipeline import Pipeline
+
+_TABLE_TOPICS = 1000  # above this many topics the table holds chunks and lengths instead of contexts
+_TABLE_CHUNKS = 10
+# Of the per-question table, where a sample was judged or people gave labels.
+_IF_THERE = ("human_label", "judged", "stratum", *PROBABILITY_COLUMNS)
+
+
+def per_question(pipeline: Pipeline, outcomes: pd.DataFrame) -> pd.DataFrame:
+    """One row per topic for MLflow's table viewer: question, truth, what was retrieved, what came of it."""
+    evidence = pipeline.frame("evidence").sort_values(["qid", "part"])
+    evidence = evidence.groupby("qid", sort=False)["text"].agg("\n".join).rename("evidence").reset_index()
+    contexts = pipeline.contexts
+    contexts = contexts.assign(
+        chunks=[" ".join(docnos[:_TABLE_CHUNKS]) for docnos in contexts["docnos"]],
+        context_chars=contexts["text"].str.len(),
+    ).rename(columns={"text": "context"})
+    rows = outcomes.assign(outcome=_outcome(outcomes))
+    rows = rows.merge(evidence, on="qid", how="left", validate="one_to_one").merge(
+        contexts[["qid", "context", "context_chars", "chunks"]],
+        on="qid",
+        validate="one_to_one",
+    )
+    columns = [
+        # MLflow groups by the first and sets the second side by side, unless it is told otherwise.
+        "query", "outcome", "answer", "label", "ir_score", "answer_reference", "evidence", "context", "qid",
+        "n_used", "evidence_best", "evidence_worst", "answer_in_context", "score_gap", "context_chars",
+        "chunks", "judge_raw", "judge_status", "answer_status", "answer_error",
+    ]  # fmt: skip
+    if len(rows) > _TABLE_TOPICS:
+        columns.remove("context")
+    columns += [info.name for info in pipeline.answer_measures]
+    return rows[[*columns, *(c for c in _IF_THERE if c in rows)]]
+
+
+def _outcome(outcomes: pd.DataFrame) -> pd.Series:
+    """What came of a question in one text, for comparison at a glance: judge's class, IR score, answer."""
+    judged = outcomes["label"].map(JUDGE_CLASSES).astype("str").where(outcomes["label"].notna(), "no verdict")
+    scores = outcomes["ir_score"].map("{:.2f}".format)
+    return judged + " · IR score " + scores + ": " + outcomes["answer"].fillna("")
+
+
+def traces(pipeline: Pipeline, outcomes: pd.DataFrame) -> Iterator[track.TopicTrace]:
+    chunks = pipeline.frame("chunks").set_index("docno")["text"]
+    rows = outcomes.merge(pipeline.contexts[["qid", "text", "docnos"]], on="qid", validate="one_to_one")
+    for row in rows.to_dict("records"):
+        label = None if pd.isna(row["label"]) else int(row["label"])
+        yield track.TopicTrace(
+            qid=row["qid"],
+            query=row["query"],
+            chunks=[(docno, chunks[docno]) for docno in row["docnos"]],
+            context=row["text"],
+            answer=None if pd.isna(row["answer"]) else row["answer"],
+            verdict={"label": label, "class": JUDGE_CLASSES.get(label or 0), "status": row["judge_status"]},
+            scores={"ir_score": float(row["ir_score"])},
+        )

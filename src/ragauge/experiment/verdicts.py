@@ -1,0 +1,102 @@
+"""What a job's verdicts say: the topics that are judged, and what is logged of them."""
+
+from __future__ import annotations
+
+import logging
+import shutil
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pandas as pd
+
+from ragauge import track
+from ragauge.contract.groups import GROUPS
+from ragauge.contract.identity import identity
+from ragauge.contract.records import OUTCOMES_FILE
+from ragauge.datasets.human_labels import with_human_labels
+from ragauge.estimate.prediction import check_settings, predict_right, settings_of
+from ragauge.experiment import metrics
+from ragauge.experiment.folder import JobFolder
+from ragauge.experiment.tables import per_question, traces
+
+if TYPE_CHECKING:
+    from omegaconf import DictConfig
+
+    from ragauge.experiment.pipeline import Pipeline
+
+log = logging.getLogger(__name__)
+
+
+def sample_topics(pipelines: Sequence[Pipeline], predictor: Any) -> None:
+    """Chooses the topics that are judged by their predicted P(5), the same ones for all of the pipelines.
+
+    Nothing is left to do where all topics are judged, or a uniform sample of them.
+    """
+    from ragauge.estimate import choose_topics
+
+    sample = pipelines[0].sample
+    if sample is None or not pipelines[0].sampled_by_prediction:
+        return
+    p5 = pd.concat([predict_right(predictor, pipeline.retrieved) for pipeline in pipelines])
+    chosen = choose_topics(p5, sample.n, seed=sample.seed, design="neyman")
+    for pipeline in pipelines:
+        pipeline.set_sampled(chosen)
+
+
+def log_verdicts(
+    pipeline: Pipeline, cfg: DictConfig, folder: JobFolder, run: track.Run, record: Mapping[str, Any]
+) -> dict[str, float]:
+    """Finds what the verdicts say, logs their table, figure and predictor, and returns their metrics."""
+    from ragauge.estimate import cross_fit
+    from ragauge.experiment.findings import findings
+
+    outcomes = pipeline.outcomes.assign(**{g: folder.choices.get(g, "?") for g in GROUPS})
+    if cfg.human_labels is not None:
+        outcomes = with_human_labels(outcomes, Path(cfg.human_labels))
+    if pipeline.sampled is not None and outcomes["label"].notna().any():
+        outcomes = cross_fit(outcomes, **record["estimate"], seed=cfg.seed)
+    else:
+        outcomes = outcomes.drop(columns=["stratum", "judged"], errors="ignore")
+    found = findings(
+        pipeline.store,
+        outcomes,
+        record["name"],
+        cfg.bootstrap,
+        cfg.seed,
+        record["estimate"],
+        score_settings(pipeline),
+        pipeline.answer_measures,
+    )
+    outcomes.to_parquet(folder.path / OUTCOMES_FILE, index=False)
+    if cfg.trace:
+        run.traces(traces(pipeline, outcomes))
+    if found.figure is not None:
+        (run.folder / "figures").mkdir()
+        shutil.copy(found.figure, run.folder / "figures")
+    if found.sampled_shares is not None:
+        run.table(found.sampled_shares, "sampled_shares.json")
+    run.table(per_question(pipeline, outcomes), "per_question.json")
+    # Nothing is read from the store after this. A job that waited for its verdicts read more before.
+    run.tag(track.entries_tag([*pipeline.store.used, *record.get("entries_used", ())]))
+    if found.predictor is not None:
+        run.predictor(found.predictor, registered_name=cfg.register_predictor)
+    return {**found.metrics, **metrics.costs(pipeline.verdicts, "judge_")}
+
+
+def score_settings(pipeline: Pipeline) -> dict[str, Any]:
+    """What the scores of this job mean to a predictor."""
+    of = pipeline.components
+    return settings_of(identity(of.measure), identity(of.tokenizer), [pipeline.n_tokens])
+
+
+def fitting_predictor(pipeline: Pipeline, cfg: DictConfig) -> Any:
+    """The configured predictor, None if there is none; ConfigError where it does not fit this job."""
+    if cfg.predictor is None:
+        return None
+    model, trained = track.load_predictor(
+        track.tracking_uri(cfg.tracking.uri), cfg.predictor, bool(cfg.trust)
+    )
+    for difference in check_settings(trained, score_settings(pipeline), cfg.predictor_mismatch == "allow"):
+        log.warning("predictor used on other ground: %s", difference)
+    return model
