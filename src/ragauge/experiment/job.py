@@ -42,7 +42,7 @@ if TYPE_CHECKING:
 
     from ragauge.experiment.pipeline import Pipeline
     from ragauge.experiment.sample import Sample
-    from ragauge.experiment.stages import Components
+    from ragauge.experiment.stage import Components
 
 log = logging.getLogger(__name__)
 
@@ -165,7 +165,7 @@ def instantiate_components(cfg: DictConfig, budget: str | None = None) -> Compon
     """
     from omegaconf import OmegaConf
 
-    from ragauge.experiment.stages import Components
+    from ragauge.experiment.stage import Components
 
     found = {}
     for group in GROUPS:
