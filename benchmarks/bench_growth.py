@@ -23,7 +23,7 @@ from typing import Any, ClassVar
 import numpy as np
 import pandas as pd
 
-from ragauge.answering.answers import NoLLM
+from ragauge.answering import NoLLM
 from ragauge.answering.judges import NoJudge
 from ragauge.contract.identity import runtime
 from ragauge.contract.protocols import Dataset

@@ -11,8 +11,8 @@ from scipy.stats import binom
 from scipy.stats import t as t_distribution
 
 from ragauge.estimate import Estimate, cross_validate, fit_predictor, fit_threshold
-from ragauge.estimate.compare import mcnemar_p, sign_flip_p
 from ragauge.estimate.intervals import wilson_interval
+from ragauge.estimate.pairs import mcnemar_p, sign_flip_p
 
 SHARES = np.arange(0.005, 0.9951, 0.005)
 Interval = Callable[[np.ndarray, np.ndarray], Estimate]  # of values and the topic of each

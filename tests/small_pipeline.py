@@ -9,12 +9,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from ragauge.answering.answers import Extractive
+from ragauge.answering import Extractive
 from ragauge.answering.judges import LexicalJudge
 from ragauge.contract.protocols import Embedder
 from ragauge.datasets import JsonlDataset
 from ragauge.experiment.pipeline import Pipeline
-from ragauge.experiment.stages import Components
+from ragauge.experiment.stage import Components
 from ragauge.measures import Substring
 from ragauge.retrieval.chunkers import TokenChunker
 from ragauge.retrieval.rerankers import NoReranker

@@ -24,10 +24,12 @@ ROOT = Path(__file__).resolve().parents[1]
 SOURCE = ROOT / "src"
 LIST = Path(__file__).with_suffix(".json")
 
-# What these do decides no result: errors, progress, where things are kept, how calls are carried out.
+# What these do decides no result: errors, progress, where things are kept, how calls are carried out, how a
+# stage is given what it reads. A package stands for all of its modules.
 _WITHOUT_RESULTS = (
-    "ragauge.contract.errors", "ragauge.contract.progress", "ragauge.contract.redact",
-    "ragauge.contract.protocols", "ragauge.store", "ragauge.llms.calls", "ragauge.llms.ledger",
+    "ragauge.contract.errors.", "ragauge.contract.progress.", "ragauge.contract.redact.",
+    "ragauge.contract.protocols.", "ragauge.store.", "ragauge.llms.calls.", "ragauge.llms.ledger.",
+    "ragauge.experiment.stage.",
 )  # fmt: skip
 
 
@@ -65,7 +67,7 @@ def _digest(module: str, cls: str | None = None) -> str:
     waiting = sorted(start)
     while waiting:
         name = waiting.pop()
-        if name not in reached and not name.startswith(_WITHOUT_RESULTS):
+        if name not in reached and not f"{name}.".startswith(_WITHOUT_RESULTS):
             reached.add(name)
             waiting += sorted({at for _, at in _imports(name)})
     sha = hashlib.sha256()

@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 
 from ragauge.estimate import compare_pairs
-from ragauge.estimate.compare import mcnemar_p, sign_flip_p
+from ragauge.estimate.pairs import mcnemar_p, sign_flip_p
 
 
 @pytest.mark.parametrize("n", [8, 13, 60, 300])

@@ -162,12 +162,12 @@ def test_brute_force_twin(pairs, side):
 @given(st.integers(0, 2**32 - 1), st.sampled_from(["above", "below"]))
 def test_a_replicate_is_the_fit_on_its_drawn_rows(seed, side):
     from ragauge.estimate.intervals import topic_weights
-    from ragauge.estimate.thresholds import _replicates, _Sorted
+    from ragauge.estimate.thresholds import Segments, _replicates
 
     rng = np.random.default_rng(seed)
     scores, topics = np.round(rng.random(12), 1), rng.permutation(np.repeat(np.arange(4), 3))
     targets = rng.random(12) < 0.5
-    ranked = _Sorted(scores, side)
+    ranked = Segments(scores, side)
     sign = np.where(targets[ranked.order] == (side == "above"), 1, -1)
     values = _replicates(ranked, sign, topics, 4, 5, seed)
     (weights,) = topic_weights(4, 5, seed)

@@ -14,7 +14,7 @@ import pytest
 from hydra import compose, initialize_config_dir
 from omegaconf import DictConfig
 
-from ragauge.answering.answers import ChatGenerator, NoLLM
+from ragauge.answering import ChatGenerator, NoLLM
 from ragauge.answering.judges import ChatJudge, NoJudge
 from ragauge.contract import records
 from ragauge.contract.errors import ConfigError, GateError

@@ -9,7 +9,7 @@ import pandas as pd
 import pytest
 
 from chat_server import ChatServer
-from ragauge.answering.answers import ChatGenerator, Extractive, NoLLM
+from ragauge.answering import ChatGenerator, Extractive, NoLLM
 from ragauge.answering.judges import ChatJudge, LexicalJudge, Verdict, verdict_frame
 from ragauge.contract.protocols import Tools
 from ragauge.experiment.needs import added_up, describe_needs, gathered

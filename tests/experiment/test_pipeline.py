@@ -16,7 +16,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from ragauge.answering.answers import LACK_OF_INFORMATION, Extractive, NoLLM
+from ragauge.answering import Extractive, NoLLM
+from ragauge.answering.extractive import LACK_OF_INFORMATION
 from ragauge.answering.judges import LexicalJudge, NoJudge
 from ragauge.contract import frames
 from ragauge.contract.errors import ConfigError, DataError, MissingError

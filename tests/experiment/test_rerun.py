@@ -282,7 +282,7 @@ def test_all_objections_are_listed_at_once_with_their_keys_and_do_nothing_to_a_t
     log: Log, uri: str, conf: Path
 ) -> None:
     llm = {
-        "_target_": "ragauge.answering.answers.ChatGenerator",
+        "_target_": "ragauge.answering.ChatGenerator",
         "chat": {"_target_": "os.system", "command": "x"},
     }
     run_id = log(retriever=retriever(nested=EVIL, base_url="\x1b[2Jhttp://x"), llm=llm)

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from chat_server import ChatServer
-from ragauge.answering.answers import ChatGenerator
+from ragauge.answering import ChatGenerator
 from ragauge.llms import served
 from ragauge.llms.chat import ChatLLM
 from ragauge.llms.ledger import Served, open_ledger

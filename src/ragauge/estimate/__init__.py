@@ -1,8 +1,10 @@
 """Statistics on frames of outcomes: thresholds, predictor, intervals, tests, transfer, few judgements."""
 
-from ragauge.estimate.compare import Agreement, compare_pairs, judge_agreement, leaderboard, share_estimates
+from ragauge.estimate.agreement import Agreement, judge_agreement
+from ragauge.estimate.board import leaderboard, share_estimates
 from ragauge.estimate.intervals import Estimate, bootstrap_mean, bounded_mean, topic_bootstrap
 from ragauge.estimate.outcomes import HEADLINE_SHARES, asked, class_shares
+from ragauge.estimate.pairs import compare_pairs
 from ragauge.estimate.ppi import choose_topics, cross_fit, ppi_shares
 from ragauge.estimate.predictor import (
     CrossValidation,

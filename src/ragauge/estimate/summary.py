@@ -25,7 +25,7 @@ from ragauge.estimate import (
     ppi_shares,
     share_estimates,
 )
-from ragauge.estimate.compare import mean_of
+from ragauge.estimate.board import mean_of
 from ragauge.estimate.human import human_agreement, human_shares
 
 

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from ragauge.experiment.pipeline import Pipeline
     from ragauge.experiment.sample import Sample
-    from ragauge.experiment.stages import Components
+    from ragauge.experiment.stage import Components
 
 _SAMPLE_KEYS = ("sample", "sample_design")
 
@@ -30,7 +30,7 @@ def instantiate_components(cfg: DictConfig, budget: str | None = None) -> Compon
     """
     from omegaconf import OmegaConf
 
-    from ragauge.experiment.stages import Components
+    from ragauge.experiment.stage import Components
 
     found = {}
     for group in GROUPS:

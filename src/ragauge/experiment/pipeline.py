@@ -25,7 +25,8 @@ from ragauge.contract.protocols import SHARED, AnswerMeasureInfo, ChatModel, Ser
 from ragauge.estimate import choose_topics
 from ragauge.experiment.outcomes import outcomes, retrieved
 from ragauge.experiment.sample import Sample
-from ragauge.experiment.stages import Budget, Components, Incomplete, Reads, Stage, stages
+from ragauge.experiment.stage import Budget, Components, Incomplete, Reads, Stage
+from ragauge.experiment.stages import stages
 from ragauge.llms.chat_use import SharedChat
 from ragauge.retrieval.embedders import CachedEmbedder
 from ragauge.store import Entry, Key, Store

@@ -1,7 +1,7 @@
 import pandas as pd
 import pytest
 
-from ragauge.answering.answers import LACK_OF_INFORMATION
+from ragauge.answering.extractive import LACK_OF_INFORMATION
 from ragauge.answering.judges import LexicalJudge
 from ragauge.answering.judges._lexical import words_of
 from ragauge.contract import frames

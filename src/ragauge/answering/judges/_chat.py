@@ -11,8 +11,9 @@ from typing import Any, ClassVar, Literal
 import numpy as np
 import pandas as pd
 
-from ragauge.answering.judges._frame import NO_ANSWER, Truth, Verdict, truths, verdict_frame
+from ragauge.answering.judges._frame import Truth, Verdict, truths, verdict_frame
 from ragauge.answering.judges._parse import parse_scores, parse_verdict
+from ragauge.answering.judges._replies import divided, label_stability, spread, together
 from ragauge.contract.checks import require_choice, require_count
 from ragauge.contract.errors import DataError
 from ragauge.contract.frames import JUDGE_CLASSES
@@ -139,7 +140,7 @@ class ChatJudge(ChatLLM):
             name = hashlib.sha256(f"{salt}\x1f{prompt}".encode("utf-8", "replace")).hexdigest()[:16]
             for answer, verdict in zip(answers, verdicts, strict=True):
                 verdict_of[qid, answer] = replace(verdict, request=name)
-        return verdict_frame(candidates[["qid", "candidate"]], _spread(candidates, verdict_of))
+        return verdict_frame(candidates[["qid", "candidate"]], spread(candidates, verdict_of))
 
     def judge_again(
         self,
@@ -279,8 +280,8 @@ class ChatJudge(ChatLLM):
         )
         for i, reply in zip(unread, second, strict=True):
             read[i] = self._read(reply, sizes[i])
-            replies[i] = _together(replies[i], reply)
-        return [_divided(*row) for row in zip(replies, read, sizes, strict=True)]
+            replies[i] = together(replies[i], reply)
+        return [divided(*row) for row in zip(replies, read, sizes, strict=True)]
 
     def _read(self, reply: Reply, n: int) -> list[tuple[int, str | None]] | None:
         """Class and reason of each of the n answers; None if there is no reply, or none that can be read."""
@@ -303,92 +304,3 @@ def _rotated(answers: list[str], qid: str, again: bool) -> list[str]:
     shift = int(hashlib.sha256(qid.encode()).hexdigest()[:8], 16) + (len(answers) // 2 if again else 0)
     shift %= len(answers)
     return answers[shift:] + answers[:shift]
-
-
-def _together(first: Reply, second: Reply) -> Reply:
-    """The second reply, or the first where none came, with the tokens, cost, calls and time of both.
-
-    Where only one of them was paid now, the tokens and calls are its own.
-    """
-    paid = [reply for reply in (first, second) if not reply.cached] or [first, second]
-    return replace(
-        second,
-        text=first.text if second.text is None else second.text,
-        prompt_tokens=sum(reply.prompt_tokens for reply in paid),
-        completion_tokens=sum(reply.completion_tokens for reply in paid),
-        cost_usd=first.cost_usd + second.cost_usd,
-        seconds=first.seconds + second.seconds,
-        cached=first.cached and second.cached,
-        calls=sum(reply.calls for reply in paid),
-        usage_unknown=sum(reply.usage_unknown for reply in paid),
-    )
-
-
-def _divided(reply: Reply, read: list[tuple[int, str | None]] | None, n: int) -> list[Verdict]:
-    """One verdict per answer of a request, with its part of tokens, cost and time, and all of the calls."""
-    status = "ok" if read is not None else "missing" if reply.text is None else "unreadable"
-    error = None
-    if read is None:
-        error = reply.error or f"not the {n} verdict(s) that were asked for"
-    labels: Sequence[tuple[int | None, str | None]] = read if read is not None else [(None, None)] * n
-    return [
-        Verdict(
-            label=label,
-            status=status,
-            raw=reply.text,
-            reason=reason,
-            error=error,
-            prompt_tokens=(reply.prompt_tokens + i) // n,  # adds up to all of them
-            completion_tokens=(reply.completion_tokens + i) // n,
-            cost_usd=reply.cost_usd / n,
-            seconds=reply.seconds / n,
-            cached=reply.cached,
-            calls=reply.calls,
-            usage_unknown=reply.usage_unknown,
-        )
-        for i, (label, reason) in enumerate(labels)
-    ]
-
-
-def _spread(candidates: pd.DataFrame, verdict_of: Mapping[tuple[str, str], Verdict]) -> list[Verdict]:
-    """A verdict for every row.
-
-    Of equal answers to a topic the first has the cost, the others are cached. The calls of a request that
-    several answers share stand at the first of them alone, so that each is counted in one job.
-    """
-    paid: set[tuple[str, str]] = set()
-    counted: set[str | None] = set()
-    verdicts = []
-    for qid, answer in zip(candidates["qid"], candidates["answer"], strict=True):
-        if pd.isna(answer):
-            verdicts.append(Verdict(None, NO_ANSWER))
-            continue
-        verdict = verdict_of[qid, answer]
-        if (qid, answer) in paid:
-            verdict = replace(verdict, cost_usd=0.0, seconds=0.0, cached=True)
-        if verdict.request in counted:
-            verdict = replace(verdict, calls=0, usage_unknown=0)
-        paid.add((qid, answer))
-        counted.add(verdict.request)
-        verdicts.append(verdict)
-    return verdicts
-
-
-def label_stability(first: np.ndarray, second: np.ndarray) -> dict[str, float]:
-    """How far two labellings of the same answers agree: judge_repeat_pairs, judge_position_flip_share, kappa.
-
-    judge_repeat_kappa is Cohen's kappa of nominal classes; left out where it is undefined (both labellings
-    use one class only). Empty where there is no pair.
-    """
-    if len(first) == 0:
-        return {}
-    from sklearn.metrics import cohen_kappa_score
-
-    stability = {
-        "judge_repeat_pairs": float(len(first)),
-        "judge_position_flip_share": float(np.mean(first != second)),
-    }
-    if len(np.union1d(first, second)) > 1:
-        kappa = cohen_kappa_score(first, second, labels=list(JUDGE_CLASSES))
-        stability["judge_repeat_kappa"] = float(kappa)
-    return stability

@@ -1,0 +1,41 @@
+"""What all answerers share: the questions of contexts, and replies as the frame `answers`."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import pandas as pd
+
+from ragauge.contract.errors import DataError
+from ragauge.contract.protocols import Reply
+from ragauge.llms.chat import CUT
+
+
+def queries_of(topics: pd.DataFrame, contexts: pd.DataFrame) -> list[str]:
+    """The question of every row of `contexts`; DataError for a context of no topic."""
+    queries = contexts["qid"].map(topics.set_index("qid")["query"])
+    if queries.isna().any():
+        raise DataError(f"contexts frame: qid {contexts['qid'][queries.isna()].iloc[0]!r} is in no topic")
+    return queries.tolist()
+
+
+def answer_frame(contexts: pd.DataFrame, replies: Sequence[Reply], no_reply: str = "missing") -> pd.DataFrame:
+    """Frame `answers`: a row per context; one without a text has the status `no_reply`."""
+    status = [no_reply if r.text is None else ("cut" if r.error == CUT else "ok") for r in replies]
+    return pd.DataFrame(
+        {
+            "qid": contexts["qid"].to_numpy(),
+            "n_tokens": contexts["n_tokens"].to_numpy(),
+            "answer": pd.array([r.text for r in replies], dtype="str"),
+            "status": pd.array(status, dtype="str"),
+            "error": pd.array([r.error for r in replies], dtype="str"),
+            "prompt_tokens": np.array([r.prompt_tokens for r in replies], dtype=np.int64),
+            "completion_tokens": np.array([r.completion_tokens for r in replies], dtype=np.int64),
+            "cost_usd": np.array([r.cost_usd for r in replies], dtype=float),
+            "seconds": np.array([r.seconds for r in replies], dtype=float),
+            "cached": np.array([r.cached for r in replies], dtype=bool),
+            "calls": np.array([r.calls for r in replies], dtype=np.int64),
+            "usage_unknown": np.array([r.usage_unknown for r in replies], dtype=np.int64),
+        }
+    )

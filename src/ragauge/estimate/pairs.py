@@ -1,0 +1,160 @@
+"""Retrievers compared topic by topic: differences, intervals and tests of every pair."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import combinations
+
+import numpy as np
+import pandas as pd
+
+from ragauge.contract.errors import DataError
+from ragauge.contract.frames import HALLUCINATIONS
+from ragauge.contract.protocols import AnswerMeasureInfo
+from ragauge.estimate.intervals import LEVEL, bootstrap_means, paired_share_interval
+from ragauge.estimate.outcomes import RIGHT, check_outcomes, labels_of
+
+_OF_CLASSES = ("correct", "hallucination")
+_SIGN_FLIPS = 9999
+_BLOCK = 2_000_000  # elements of one block of sign flips
+
+
+def compare_pairs(
+    frame: pd.DataFrame,
+    group: str = "retriever",
+    n_boot: int = 1000,
+    seed: int = 0,
+    level: float = LEVEL,
+    answers: Sequence[AnswerMeasureInfo] = (),
+) -> pd.DataFrame:
+    """Every pair of groups compared on the topics that both have: IR score, right answers, hallucinations.
+
+    `frame` has one row per topic and group. Returns [a, b, measure, difference, lo, hi, p, p_holm, n]:
+    difference of a less b with its interval over topics; p of a sign-flip permutation test of the
+    mean difference (`ir_score`: all flips where there are at most 9,999, else that many at random) or of
+    McNemar's exact test (`correct`: class 5; `hallucination`: classes 2 and 4; a missing verdict is neither);
+    p_holm after Holm's correction over all pairs of the measure. The interval is a bootstrap over topics
+    (`ir_score`) or that of `paired_share_interval`. `correct` and `hallucination` are left out where no row
+    has a label. Columns of the answer measures `answers` are compared as the IR score is, on the topics where
+    both have a value. p is NaN for a pair without a common topic.
+    """
+    tables = _by_topic(frame, group, answers)
+    parts = []
+    for measure, table in tables.items():
+        couples = list(combinations(table.columns, 2))
+        differences = pd.DataFrame({(a, b): table[a] - table[b] for a, b in couples}, index=table.index)
+        values = differences.to_numpy(dtype=float).reshape(len(table), len(couples))
+        if measure in _OF_CLASSES:
+            p = mcnemar_p(values)
+            estimates = [paired_share_interval(d[~np.isnan(d)], level=level) for d in values.T]
+        else:
+            p = sign_flip_p(values, seed)
+            estimates = list(bootstrap_means(differences, n_boot, seed, level).values())
+        part = pd.DataFrame(couples, columns=["a", "b"]).assign(
+            measure=measure,
+            difference=[e.value for e in estimates],
+            lo=[e.lo for e in estimates],
+            hi=[e.hi for e in estimates],
+            p=p,
+            p_holm=_holm(p),
+            n=[e.n for e in estimates],
+        )
+        parts.append(part)
+    return pd.concat(parts, ignore_index=True)
+
+
+def _holm(p: np.ndarray) -> np.ndarray:
+    """Holm's step-down correction of the p that are known; NaN stays."""
+    corrected = np.full(len(p), np.nan)
+    known = ~np.isnan(p)
+    if known.any():
+        from statsmodels.stats.multitest import multipletests
+
+        corrected[known] = multipletests(p[known], method="holm")[1]
+    return corrected
+
+
+def _by_topic(
+    frame: pd.DataFrame, group: str, answers: Sequence[AnswerMeasureInfo] = ()
+) -> dict[str, pd.DataFrame]:
+    """Tables [qid x group] of the measures: `ir_score`, and where any row has a label `correct` and
+    `hallucination` (0, 1); and the answer measures of which any row has a value.
+
+    These are NaN for a topic that a sample left out, so that pairs are compared on the judged topics.
+    """
+    check_outcomes(frame, keys=("qid", group))
+    twice = frame.duplicated(["qid", group])
+    if twice.any():
+        row = frame.loc[twice].iloc[0]
+        raise DataError(
+            f"outcomes: qid={row['qid']!r}, {group}={row[group]!r} occurs twice; a comparison takes one row "
+            f"per topic and {group} (choose one n_tokens)"
+        )
+    labels = labels_of(frame)
+    of_class = {
+        "correct": (labels == RIGHT).astype(float),
+        "hallucination": np.isin(labels, HALLUCINATIONS).astype(float),
+    }
+    if "judged" in frame:
+        for values in of_class.values():
+            values[~frame["judged"].to_numpy(dtype=bool)] = np.nan
+    flat = frame[["qid", group, "ir_score"]].assign(**of_class)
+    measures = ["ir_score", *of_class] if (labels > 0).any() else ["ir_score"]
+    for info in answers:
+        flat[info.name] = frame[info.name].astype(float)
+        if flat[info.name].notna().any():
+            measures.append(info.name)
+    return {measure: flat.pivot(index="qid", columns=group, values=measure) for measure in measures}
+
+
+def sign_flip_p(differences: np.ndarray, seed: int = 0) -> np.ndarray:
+    """float64 [pairs]: two-sided p of exchangeable groups, under random signs of the topics' differences.
+
+    The null hypothesis is that a topic's two values may be swapped: its difference is as likely as the
+    opposite one, so that the differences are symmetric about 0. It is not that their mean is 0: differences
+    of mean 0 that are skewed are rejected too often on few topics (docs/method.md).
+    `differences` is [topics, pairs], NaN where a pair lacks the topic. Exact over all 2^m sign patterns of a
+    pair's m differences that are not 0 where these are at most 9,999; else from 9,999 random ones, the
+    observed one counted among them (Phipson & Smyth 2010). NaN for a pair without topics, 1 where all
+    differences are 0. The same test as scipy.stats.permutation_test(permutation_type="samples"), with one set
+    of signs for all pairs.
+    """
+    values = np.nan_to_num(differences)
+    observed = np.abs(values.sum(axis=0))
+    # Sums of the same numbers in another order differ in the last bits; those count as equal.
+    least = observed - 1e-9 * np.abs(values).sum(axis=0)
+    p = np.where(np.isnan(differences).all(axis=0), np.nan, 1.0)
+    moved = (values != 0).sum(axis=0)
+    exact = (moved > 0) & (moved <= int(np.log2(_SIGN_FLIPS)))
+    for pair in np.flatnonzero(exact):
+        own = values[values[:, pair] != 0, pair]
+        patterns = np.arange(2 ** len(own))[:, None] >> np.arange(len(own)) & 1
+        p[pair] = (np.abs((1 - 2 * patterns) @ own) >= least[pair]).mean()
+    drawn = (moved > 0) & ~exact
+    if drawn.any():
+        some = values[:, drawn]
+        rng = np.random.default_rng(seed)
+        height = max(1, _BLOCK // len(some))
+        extreme = np.zeros(some.shape[1], dtype=int)
+        for start in range(0, _SIGN_FLIPS, height):
+            rows = min(height, _SIGN_FLIPS - start)
+            bits = np.unpackbits(np.frombuffer(rng.bytes(-(-rows * len(some) // 8)), dtype=np.uint8))
+            flipped = bits[: rows * len(some)].reshape(rows, len(some)).astype(float) @ some
+            extreme += (np.abs(some.sum(axis=0) - 2 * flipped) >= least[drawn]).sum(axis=0)
+        p[drawn] = (extreme + 1) / (_SIGN_FLIPS + 1)
+    return p
+
+
+def mcnemar_p(differences: np.ndarray) -> np.ndarray:
+    """float64 [pairs]: McNemar's exact two-sided p, differences of +1 and -1 being equally likely.
+
+    `differences` is [topics, pairs] of 1, 0, -1, NaN where a pair lacks the topic; NaN for a pair without
+    topics.
+    """
+    from scipy.stats import binomtest
+
+    won, lost = (differences > 0).sum(axis=0), (differences < 0).sum(axis=0)
+    p = np.where(np.isnan(differences).all(axis=0), np.nan, 1.0)
+    for pair in np.flatnonzero(won + lost):
+        p[pair] = binomtest(int(won[pair]), int(won[pair] + lost[pair])).pvalue
+    return p

@@ -1,0 +1,119 @@
+"""A stage of a job: what it reads and makes, and the component that does it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, ClassVar
+
+import pandas as pd
+
+from ragauge.contract.identity import identity
+from ragauge.contract.protocols import (
+    AnswerMeasure,
+    Chunker,
+    Embedder,
+    Generator,
+    Judge,
+    Measure,
+    Reranker,
+    Retriever,
+    Source,
+    Tokenizer,
+    Tools,
+)
+
+Frames = Mapping[str, pd.DataFrame]
+
+
+@dataclass(frozen=True)
+class Components:
+    """The chosen component of every config group; `answers` is a list of them by name."""
+
+    dataset: Source
+    chunker: Chunker
+    embedder: Embedder
+    tokenizer: Tokenizer
+    retriever: Retriever
+    reranker: Reranker
+    measure: Measure
+    llm: Generator
+    answers: Mapping[str, AnswerMeasure]
+    judge: Judge
+
+
+@dataclass(frozen=True)
+class Budget:
+    """n_tokens of this job, and all budgets that it lays out, ascending: the grid with n_tokens in it."""
+
+    n_tokens: int
+    grid: tuple[int, ...]
+
+
+class Incomplete(Exception):
+    """Raised by a stage with what it made, where a rerun should ask again for what is missing."""
+
+    def __init__(self, frames: Frames) -> None:
+        super().__init__("rows are missing")
+        self.frames = frames
+
+
+class Reads:
+    """What a stage reads, by name: `reads["topics"]` is a frame, `reads.folder("index")` a folder."""
+
+    def __init__(self, frame: Callable[[str], pd.DataFrame], folder: Callable[[str], Path]) -> None:
+        self._frame = frame
+        self.folder = folder
+
+    def __getitem__(self, name: str) -> pd.DataFrame:
+        return self._frame(name)
+
+
+class Stage:
+    """One step of a job.
+
+    name: its folder in the store and its time among the metrics (`seconds_<name>`).
+    reads: frames by name, `frame[column,column]` where only these columns matter, `stage/` for the folder
+        that a stage made.
+    makes: the frames that it makes; none for a stage that fills a folder.
+    asks: the column that is missing where an LLM or a judge gave nothing; such output is kept only whole.
+    stored: False for what is cheaper to make than to read.
+    """
+
+    name: ClassVar[str]
+    version: ClassVar[int] = 1
+    reads: tuple[str, ...] = ()
+    makes: tuple[str, ...] = ()
+    asks: ClassVar[str | None] = None
+    stored: ClassVar[bool] = True
+
+    def __init__(self, components: Components, budget: Budget) -> None:
+        self.components = components
+        self.budget = budget
+
+    @property
+    def component(self) -> Any:
+        """The component that does the work; None where the stage does it itself."""
+        return None
+
+    @property
+    def uses(self) -> frozenset[str]:
+        """The shared models that it gets; their identities are part of the key."""
+        return frozenset() if self.component is None else self.component.uses
+
+    def params(self) -> dict[str, Any]:
+        """What else can change the output, as JSON values; the component's identity unless said otherwise."""
+        return {} if self.component is None else {"component": identity(self.component)}
+
+    def inputs(self) -> dict[str, str]:
+        """Digests of what is read beside frames, by name."""
+        return {}
+
+    def make(self, reads: Reads, tools: Tools) -> Frames:
+        """The frames of `makes`."""
+        raise NotImplementedError
+
+    def fill(self, folder: Path, reads: Reads, tools: Tools) -> None:
+        """Writes the output of a stage without frames into an empty folder."""
+        raise NotImplementedError

@@ -1,0 +1,52 @@
+import pytest
+
+from answer_inputs import TOPICS, contexts, generator
+from chat_server import ChatServer
+from ragauge.contract import frames, identity
+from ragauge.contract.errors import ConfigError
+from ragauge.contract.protocols import Tools
+
+
+def test_answers_are_rows_of_the_contexts(tools: Tools) -> None:
+    asked = contexts(("q2", 100, "Whales live in the sea."), ("q1", 100, "Anna built it."), ("q1", 0, " "))
+    with ChatServer(reply=lambda prompt: f"A{len(prompt)}") as server:
+        answers = generator(server.url).answer(TOPICS, asked, tools)
+    frames.check("answers", answers)
+    assert answers[["qid", "n_tokens"]].equals(asked[["qid", "n_tokens"]])
+    assert (answers["status"] == "ok").all()
+    assert (answers["prompt_tokens"] > 0).all()
+    with_documents, _, without = generator().prompts(TOPICS, asked)
+    assert "Whales live in the sea." in with_documents
+    assert "Where do blue whales live?" in with_documents
+    assert "documents" not in without.lower()
+    assert answers["answer"].tolist()[0] == f"A{len(with_documents)}"
+
+
+def test_no_answer_and_a_cut_answer_say_so(tools: Tools) -> None:
+    def fault(prompt: str, n: int) -> str:
+        return "500" if "tower" in prompt else "length"
+
+    with ChatServer(reply=lambda prompt: "half an answer", faults=fault) as server:
+        asked = contexts(("q1", 100, "Some text."), ("q2", 100, "Some text."))
+        answers = generator(server.url).answer(TOPICS, asked, tools)
+    frames.check("answers", answers)
+    assert answers["status"].tolist() == ["missing", "cut"]
+    assert answers["answer"].isna().tolist() == [True, False]
+    assert "500" in answers["error"][0]
+    assert answers["answer"][1] == "half an answer"
+
+
+def test_equal_contexts_of_two_budgets_are_paid_once(tools: Tools) -> None:
+    with ChatServer() as server:
+        asked = contexts(("q1", 100, "Short."), ("q1", 200, "Short."))
+        answers = generator(server.url).answer(TOPICS, asked, tools)
+        assert sum(server.calls.values()) == 1
+    assert answers["cached"].tolist() == [False, True]
+
+
+def test_the_prompts_are_part_of_the_identity_and_the_address_is_not() -> None:
+    own = generator(prompt_without_documents="In a word: $question")
+    assert identity.identity(own) != identity.identity(generator())
+    assert identity.identity(generator("http://elsewhere")) == identity.identity(generator())
+    with pytest.raises(ConfigError, match=r"\$documents"):
+        generator(prompt_with_documents="Only the $question")

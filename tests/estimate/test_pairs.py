@@ -1,0 +1,117 @@
+from __future__ import annotations
+
+import math
+from itertools import product
+
+import numpy as np
+import pytest
+
+from outcome_inputs import outcomes
+from ragauge.estimate import compare_pairs
+from ragauge.estimate.intervals import paired_share_interval
+from ragauge.estimate.pairs import mcnemar_p, sign_flip_p
+
+
+def test_sign_flips_by_hand():
+    # +1 +1 +1: of eight sign patterns two are as extreme
+    assert sign_flip_p(np.array([[1.0], [1.0], [1.0]])).tolist() == [0.25]
+    # differences of 0 decide nothing
+    assert sign_flip_p(np.array([[1.0], [0.0], [1.0], [1.0], [0.0]])).tolist() == [0.25]
+    assert sign_flip_p(np.array([[0.0], [0.0]])).tolist() == [1.0]
+    assert math.isnan(sign_flip_p(np.full((2, 1), np.nan))[0])
+
+
+def test_exact_sign_flips_against_every_pattern():
+    d = np.array([0.3, -0.1, 0.2, 0.7, -0.4])
+    sums = [abs(np.dot(signs, d)) for signs in product([-1, 1], repeat=5)]
+    expected = np.mean([s >= abs(d.sum()) - 1e-12 for s in sums])
+    assert sign_flip_p(d[:, None])[0] == pytest.approx(expected)
+
+
+def test_random_sign_flips_are_near_the_normal_approximation_and_repeat():
+    from scipy.stats import norm
+
+    d = np.random.default_rng(0).normal(0.1, 1, (400, 2))
+    p = sign_flip_p(d)
+    z = np.abs(d.sum(axis=0)) / np.sqrt((d**2).sum(axis=0))
+    assert p == pytest.approx(2 * norm.sf(z), abs=0.015)
+    assert (sign_flip_p(d) == p).all()
+    assert sign_flip_p(np.full((400, 1), 1.0))[0] == 1 / 10000
+
+
+def test_mcnemar_by_hand():
+    # 5 against 1 discordant: 2 * (C(6,0) + C(6,1)) / 2^6
+    d = np.array([[1.0]] * 5 + [[-1.0]] + [[0.0]] * 4)
+    assert mcnemar_p(d)[0] == pytest.approx(2 * 7 / 64)
+    assert mcnemar_p(np.zeros((3, 1))).tolist() == [1.0]
+    assert math.isnan(mcnemar_p(np.full((2, 1), np.nan))[0])
+
+
+def test_pairs_are_paired_by_topic():
+    scores = {"a": [0.2, 0.4, 0.6], "b": [0.1, 0.3, 0.5], "c": [0.6, 0.4, 0.2]}
+    pairs = compare_pairs(outcomes(scores).sample(frac=1, random_state=0), n_boot=100).set_index(["a", "b"])
+    assert pairs.loc[("a", "b"), "difference"] == pytest.approx(0.1)
+    # every topic differs by 0.1: resampling changes nothing
+    assert pairs.loc[("a", "b"), "lo"] == pytest.approx(0.1)
+    assert pairs.loc[("a", "b"), "hi"] == pytest.approx(0.1)
+    assert pairs.loc[("a", "b"), "p"] == 0.25
+    assert pairs.loc[("a", "c"), "difference"] == pytest.approx(0)
+    assert set(pairs["measure"]) == {"ir_score"}
+
+
+def test_a_difference_of_shares_by_hand_and_where_no_topic_differs():
+    # 6 won, 2 lost of 40; half a topic more in each of four cells: d = 4 / 42, se^2 = (9 / 42 - d^2) / 42
+    d = 4 / 42
+    reach = 1.959964 * math.sqrt((9 / 42 - d**2) / 42)
+    found = paired_share_interval(np.repeat([1.0, -1.0, 0.0], [6, 2, 32]))
+    assert (found.value, found.lo, found.hi) == pytest.approx((0.1, d - reach, d + reach))
+    # Five equal rows a topic say no more than one.
+    again = paired_share_interval(np.repeat([1.0, -1.0, 0.0], [30, 10, 160]), np.repeat(np.arange(40), 5))
+    assert (again.lo, again.hi) == pytest.approx((found.lo, found.hi))
+    frame = outcomes({"a": [0.5] * 4, "b": [0.5] * 4}, {"a": [5, 5, 1, 1], "b": [5, 5, 4, 1]})
+    row = compare_pairs(frame, n_boot=50).set_index("measure").loc["correct"]
+    assert row["difference"] == 0
+    assert row["lo"] == pytest.approx(-row["hi"])
+    assert row["hi"] == pytest.approx(1.959964 / 6)  # sqrt((1 / 6) / 6)
+    assert math.isnan(paired_share_interval(np.ones(1)).lo)
+
+
+def test_only_common_topics_count():
+    frame = outcomes({"a": [0.2, 0.4, 0.9], "b": [0.1, 0.3]})
+    (row,) = compare_pairs(frame, n_boot=50).to_dict("records")
+    assert (row["n"], row["difference"]) == (2, pytest.approx(0.1))
+    apart = outcomes({"a": [0.2], "b": [0.3]}).assign(qid=["x", "y"])
+    (row,) = compare_pairs(apart, n_boot=50).to_dict("records")
+    assert row["n"] == 0
+    assert math.isnan(row["p"])
+    assert math.isnan(row["p_holm"])
+
+
+def test_a_missing_verdict_is_not_right():
+    frame = outcomes({"a": [0.5] * 4, "b": [0.5] * 4}, {"a": [5, 5, 5, 1], "b": [None, 5, 4, 1]})
+    row = compare_pairs(frame, n_boot=50).set_index("measure").loc["correct"]
+    assert (row["difference"], row["n"]) == (0.5, 4)
+
+
+def test_hallucinations_of_a_pair_are_compared_by_mcnemar():
+    # a hallucinates (2, 4) on six topics of eight, b on one of them and on one other; no verdict is none
+    frame = outcomes(
+        {"a": [0.5] * 8, "b": [0.5] * 8}, {"a": [2, 4, 2, 4, 2, 4, 5, 1], "b": [2, 1, 5, 3, None, 1, 4, 5]}
+    )
+    row = compare_pairs(frame, n_boot=50).set_index("measure").loc["hallucination"]
+    assert (row["difference"], row["n"]) == (0.5, 8)
+    assert row["p"] == pytest.approx(2 * 7 / 64)  # five topics against one
+    alone = paired_share_interval(np.repeat([1.0, -1.0, 0.0], [5, 1, 2]))
+    assert (row["lo"], row["hi"]) == pytest.approx((alone.lo, alone.hi))
+
+
+def test_holm_is_over_all_pairs_of_a_measure():
+    rng = np.random.default_rng(1)
+    base = rng.random(60)
+    frame = outcomes(
+        {"a": list(base), "b": list(base * 0.9), "c": list(np.clip(base + rng.normal(0, 0.1, 60), 0, 1))}
+    )
+    pairs = compare_pairs(frame, n_boot=50)
+    p = np.sort(pairs["p"])
+    stepped = np.minimum(np.maximum.accumulate(p * [3, 2, 1]), 1)
+    assert np.sort(pairs["p_holm"]) == pytest.approx(stepped)
