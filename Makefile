@@ -14,7 +14,7 @@ READY  := $(VENV)/.ready-$(subst $(comma),-,$(EXTRAS))
 .PHONY: help
 help:
 	@echo "make sweep   set up, then 5 retrievers x 10 budgets on the shipped sample"
-	@echo "make test    set up, then all tests, ruff and mypy"
+	@echo "make test    set up, then all tests, ruff, mypy and the layers of the rooms"
 	@echo "make ui      MLflow's UI on what was measured, on port $(PORT)"
 	@echo "make screenshots   the README's pictures of MLflow's UI, from what make sweep measured (needs chromium)"
 	@echo "make bench   the speed tables of benchmarks/ (installs the extras onnx and bench)"
@@ -40,6 +40,7 @@ lint: setup
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
+	$(BIN)/lint-imports
 
 ui: setup
 	$(BIN)/mlflow ui --backend-store-uri "$${MLFLOW_TRACKING_URI:-sqlite:///mlruns/mlflow.db}" --port $(PORT)
