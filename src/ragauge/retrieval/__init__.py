@@ -1,0 +1,1 @@
+"""From documents to contexts: chunkers, embedders, retrievers, rerankers, and the cut at a budget."""

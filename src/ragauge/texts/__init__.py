@@ -1,0 +1,1 @@
+"""What a token, a sentence and a function word are."""
