@@ -12,7 +12,7 @@ from test_chat_sweep import reply
 from test_sweep import job_records, mlflow_runs, sweep_folders
 
 from chat_server import ChatServer
-from processes import ROOT, Command, clean_environment, run, until
+from processes import Command, clean_environment, run, until
 from ragauge.contract import interruption
 
 JOBLIB = ["hydra/launcher=joblib", "hydra.launcher.n_jobs=2"]
@@ -112,8 +112,7 @@ def test_the_run_of_a_killed_job_is_closed_by_the_next_command(tmp_path: Path) -
         command.kill()
         (job,) = mlflow_runs(tmp_path, "job")[1]
         assert job.info.status == "RUNNING"
-        store = ROOT / "src" / "ragauge" / "store" / "__main__.py"
-        looked = Command(tmp_path, "gc", "--keep-days", "30", "--dry-run", program=str(store)).wait()
+        looked = Command(tmp_path, "store", "gc", "--keep-days", "30", "--dry-run").wait()
         assert looked.returncode == 0, looked.stderr
     (job,) = mlflow_runs(tmp_path, "job")[1]
     assert job.info.status == "KILLED"

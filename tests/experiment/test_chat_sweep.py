@@ -108,6 +108,7 @@ def test_batch_mode_judges_all_jobs_at_the_end_and_writes_the_verdicts_back(tmp_
         again = subprocess.run(
             [sys.executable, "-m", "ragauge", "pool", str(folder)],
             cwd=tmp_path,
+            env=clean_environment(),
             capture_output=True,
             text=True,
         )

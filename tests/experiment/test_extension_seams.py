@@ -152,9 +152,8 @@ def test_the_report_has_the_measure_s_section_from_the_folder_and_from_mlflow(
     (multirun,) = (folder / "multirun").glob("*/*")
     moved = multirun.rename(multirun.with_name("moved"))
     try:
-        report = ROOT / "src/ragauge/commands/report.py"
         uri = f"sqlite:///{folder / 'mlruns' / 'mlflow.db'}"
-        done = run_fresh(tmp_path, pooled.info.run_id, "--tracking-uri", uri, program=str(report))
+        done = run_fresh(tmp_path, "report", pooled.info.run_id, "--tracking-uri", uri)
     finally:
         moved.rename(multirun)
     assert done.returncode == 0, done.stderr
@@ -176,10 +175,9 @@ def test_a_comparison_tests_the_measure_in_its_own_direction(swept: tuple[Path, 
     folder, _ = swept
     _, runs = client_and_runs(folder, "job")
     of = {logged.data.tags["reranker"]: logged for logged in runs}
-    compare = ROOT / "src/ragauge/commands/compare.py"
     done = run_fresh(
-        folder, *(of[name].info.run_id for name in ("none", "backwards")), "--csv", "runs.csv",
-        "--topics-csv", "topics.csv", "--latex", "tables.tex", program=str(compare), COLUMNS="200",
+        folder, "compare", *(of[name].info.run_id for name in ("none", "backwards")), "--csv", "runs.csv",
+        "--topics-csv", "topics.csv", "--latex", "tables.tex", COLUMNS="200",
     )  # fmt: skip
     assert done.returncode == 0, done.stderr
     assert LABEL in done.stdout
