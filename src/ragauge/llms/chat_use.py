@@ -8,7 +8,7 @@ from typing import Any
 import pandas as pd
 
 from ragauge.contract.identity import identity
-from ragauge.contract.protocols import ChatModel, Reply, Workplace
+from ragauge.contract.protocols import ChatModel, Reply, Serves, Workplace
 
 
 class Unasked(Exception):
@@ -37,8 +37,7 @@ class SharedChat:
 
     def served(self, store: Workplace) -> dict[str, Any]:
         """What the model's server says that it serves; {} of a model that does not ask."""
-        served: dict[str, Any] = self.chat.served(store) if hasattr(self.chat, "served") else {}
-        return served
+        return self.chat.served(store) if isinstance(self.chat, Serves) else {}
 
     def ask(self, prompts: Sequence[str], store: Workplace, what: str, **how: Any) -> list[Reply]:
         """The model's replies, one per prompt."""
