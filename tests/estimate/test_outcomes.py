@@ -6,7 +6,7 @@ import pytest
 
 from ragauge.contract.errors import DataError
 from ragauge.estimate import class_shares
-from ragauge.estimate.outcomes import check_outcomes, class_indicators, topic_codes
+from ragauge.estimate.outcomes import asked, check_outcomes, class_indicators, topic_codes, weights_of
 
 
 def test_shares_are_over_all_rows():
@@ -58,3 +58,16 @@ def test_a_bad_value_is_named(column, values, message):
     frame[column] = values
     with pytest.raises(DataError, match=message):
         check_outcomes(frame, ("ir_score", "gap"), ("qid", "retriever"))
+
+
+def test_rows_of_a_sample_by_strata_weigh_what_they_stand_for() -> None:
+    frame = pd.DataFrame(
+        {
+            "qid": list("abcdef"),
+            "stratum": [0, 0, 0, 0, 1, 1],
+            "judged": [True, False, False, True, True, True],
+        }
+    )
+    # Two of four topics stand for two each, two of two for themselves; over all, four stand for six.
+    assert weights_of(asked(frame)).tolist() == pytest.approx([4 / 3, 4 / 3, 2 / 3, 2 / 3])
+    assert weights_of(asked(frame.assign(stratum=0))).tolist() == [1, 1, 1, 1]

@@ -6,7 +6,7 @@ import pytest
 
 from ragauge.estimate import bounded_mean
 from ragauge.estimate.intervals import paired_share_interval
-from simulations import (
+from simulations.shares import (
     SCORES,
     binomial_coverage,
     clustered_coverage,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from simulations import hallucination_rejections, sign_flip_rejections
+from simulations.paired_tests import hallucination_rejections, sign_flip_rejections
 
 pytestmark = pytest.mark.slow
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from simulations import log_loss_coverage, mean_auc
+from simulations.predictor import log_loss_coverage, mean_auc
 
 pytestmark = pytest.mark.slow
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from simulations import threshold_coverage, useful_thresholds
+from simulations.thresholds import threshold_coverage, useful_thresholds
 
 pytestmark = pytest.mark.slow
 

@@ -62,8 +62,27 @@ def check_outcomes(
 
 
 def asked(frame: pd.DataFrame) -> pd.DataFrame:
-    """The rows that a judge was asked about: all, but for topics that a sample left out."""
-    return frame[frame["judged"].astype(bool)] if "judged" in frame else frame
+    """The rows that a judge was asked about: all, but for topics that a sample left out.
+
+    Of a sample drawn by strata they have a column `weight` (see `weights_of`): the topics of a row's stratum
+    over those of them that were judged, divided by the same of all strata.
+    """
+    if "judged" not in frame:
+        return frame
+    rows = frame[frame["judged"].astype(bool)]
+    if "stratum" not in frame or frame["stratum"].nunique() < 2 or rows.empty:
+        return rows
+    topics = frame.groupby("stratum")["qid"].nunique()
+    seen = rows.groupby("stratum")["qid"].nunique()
+    weight = (topics / seen) / (topics.sum() / seen.sum())
+    return rows.assign(weight=rows["stratum"].map(weight).astype(float))
+
+
+def weights_of(frame: pd.DataFrame) -> np.ndarray:
+    """float64 [rows]: how many rows of the population each row stands for, relative to the others; 1 without
+    a column `weight`.
+    """
+    return frame["weight"].to_numpy(dtype=float) if "weight" in frame else np.ones(len(frame))
 
 
 def labels_of(frame: pd.DataFrame) -> np.ndarray:

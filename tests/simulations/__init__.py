@@ -1,0 +1,1 @@
+"""Simulations with known truth, shared by tests/validity and by benchmarks/validity.py."""
