@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
@@ -11,7 +12,7 @@ import pytest
 from chat_server import ChatServer
 from ragauge.answering import ChatGenerator, Extractive, NoLLM
 from ragauge.answering.judges import ChatJudge, LexicalJudge, Verdict, verdict_frame
-from ragauge.contract.protocols import Tools
+from ragauge.contract.protocols import Reply, Tools
 from ragauge.experiment.needs import added_up, describe_needs, gathered
 from ragauge.experiment.needs import needs as requests_of
 from ragauge.experiment.pipeline import Pipeline
@@ -213,3 +214,24 @@ def test_a_chat_judge_that_only_judges_is_told_in_words_and_runs(small: SmallPip
     assert added_up(gathered([found, found]))["judge"] == {}
     assert added_up(found)["llm"]["calls"] == 3
     assert small(llm=Extractive(), judge=OwnChatJudge()).verdicts["label"].tolist() == [5, 5, 5]
+
+
+@dataclass(frozen=True)
+class Echo:
+    """A chat model of one's own that answers and tells nothing of what it answered before."""
+
+    kind: ClassVar[str] = "chat"
+    uses: ClassVar[tuple[str, ...]] = ()
+
+    def ask(self, prompts: Sequence[str], store: Any, what: str, **how: Any) -> list[Reply]:
+        raise AssertionError("a dry run asks nobody")
+
+    def answer(self, topics: Any, contexts: Any, store: Any) -> Any:
+        raise AssertionError("a dry run asks nobody")
+
+
+def test_a_chat_model_that_does_not_say_what_it_replied_is_not_asked_by_a_dry_run(
+    small: SmallPipelines,
+) -> None:
+    found = needs(small(llm=Echo(), judge=LexicalJudge(), retriever=MLQ(top_k=3)))
+    assert found == {"retriever": {}, "llm": {}}  # who cannot say what asking would need

@@ -310,6 +310,14 @@ class AsksForAnswers(Protocol):
 
 
 @runtime_checkable
+class KnowsReplies(Protocol):
+    """A chat model that can tell what it replied before, without a call."""
+
+    def known(self, prompts: Sequence[str], store: Workplace) -> list[Reply | None]:
+        """The kept reply of every prompt, None where there is none."""
+
+
+@runtime_checkable
 class Serves(Protocol):
     """A component whose server may say what it serves, which then is part of the key of what it makes."""
 

@@ -8,7 +8,7 @@ from typing import Any
 import pandas as pd
 
 from ragauge.contract.identity import identity
-from ragauge.contract.protocols import ChatModel, Reply, Serves, Workplace
+from ragauge.contract.protocols import ChatModel, KnowsReplies, Reply, Serves, Workplace
 
 
 class Unasked(Exception):
@@ -22,8 +22,8 @@ class Unasked(Exception):
 class SharedChat:
     """A chat model that keeps what came back, and with `from_ledger` asks nobody.
 
-    from_ledger: replies come from the ledger; Unasked where it lacks one. The model must have `known`, as
-        ChatLLM has.
+    from_ledger: replies come from the ledger; Unasked where it lacks one, and for a model that does not say
+        what it replied before (KnowsReplies).
     """
 
     def __init__(self, chat: ChatModel) -> None:
@@ -42,10 +42,13 @@ class SharedChat:
     def ask(self, prompts: Sequence[str], store: Workplace, what: str, **how: Any) -> list[Reply]:
         """The model's replies, one per prompt."""
         if self.from_ledger:
-            known = self.chat.known(prompts, store, **how)
-            if any(reply is None for reply in known):
+            if not isinstance(self.chat, KnowsReplies):
                 raise Unasked(prompts)
-            return list(known)
+            known = self.chat.known(prompts, store, **how)
+            kept = [reply for reply in known if reply is not None]
+            if len(kept) < len(known):
+                raise Unasked(prompts)
+            return kept
         replies: list[Reply] = self.chat.ask(prompts, store, what, **how)
         self._replies += replies
         return replies
