@@ -1,0 +1,88 @@
+"""Every metric that MLflow shows has an entry in docs/method.md, and its interval a row in VALIDITY.md."""
+
+from __future__ import annotations
+
+import re
+import sqlite3
+from collections.abc import Iterator
+from fnmatch import fnmatchcase
+from pathlib import Path
+
+import pandas as pd
+import pytest
+
+from processes import ROOT, run
+
+SMALL = ["dataset.limit=12", "chunker=none", "bootstrap=50", "answers=[em,f1]"]
+_TABLE = ROOT / "docs" / "method.md"
+_VALIDITY = ROOT / "benchmarks" / "VALIDITY.md"
+
+
+def entries() -> Iterator[tuple[list[str], str, str]]:
+    """Of every row of the table: its patterns of names, what is said of them, and the row of VALIDITY.md."""
+    section = _TABLE.read_text(encoding="utf-8").split("## Every metric\n")[1].split("\n## ")[0]
+    for line in section.splitlines():
+        if line.startswith("| `"):
+            names, what, checked = (cell.strip() for cell in line.strip("|").split("|"))
+            yield re.findall(r"`([^`]+)`", names), what, checked
+
+
+def logged(folder: Path) -> set[str]:
+    with sqlite3.connect(folder / "mlruns" / "mlflow.db") as database:
+        return {name for (name,) in database.execute("select distinct key from metrics")}
+
+
+def ended(name: str) -> str:
+    return re.sub(r"_(lo|hi)$", "", name)
+
+
+@pytest.fixture(scope="module")
+def measured(two_by_two: Path, tmp_path_factory: pytest.TempPathFactory) -> set[str]:
+    """What three sweeps log: all judged with people's labels, a sample judged, and with a given predictor."""
+    labels = pd.read_parquet(next((two_by_two / "multirun").glob("*/*/0/outcomes.parquet")))
+    people = tmp_path_factory.mktemp("labels") / "people.csv"
+    labels[["qid", "label"]].dropna().to_csv(people, index=False)
+    database = sqlite3.connect(two_by_two / "mlruns" / "mlflow.db")
+    run_id = database.execute("select run_uuid from tags where key = 'role' and value = 'sweep'").fetchone()[
+        0
+    ]
+    for more in (
+        ["-m", "retriever=bm25,mlq", "n_tokens=100,300", f"human_labels={people}"],
+        ["-m", "retriever=bm25,sim", "n_tokens=100", "judge.sample=8"],
+        ["retriever=bm25", "n_tokens=100", "llm=none", "judge=none", f"predictor=runs:/{run_id}/predictor"],
+    ):
+        done = run(two_by_two, *more, *SMALL)
+        assert done.returncode == 0, done.stderr
+    return logged(two_by_two)
+
+
+@pytest.mark.slow
+def test_every_logged_metric_is_documented(measured: set[str]) -> None:
+    known = [pattern for patterns, _, _ in entries() for pattern in patterns]
+    names = {re.sub(r"^(judge|retriever)_(?=llm_|prompt_|completion_|cost_)", "", name) for name in measured}
+    assert {
+        name for name in names if not any(fnmatchcase(name, p) or fnmatchcase(ended(name), p) for p in known)
+    } == set()
+
+
+@pytest.mark.slow
+def test_every_logged_interval_has_a_row_among_the_numbers_against_known_truth(measured: set[str]) -> None:
+    with_interval = {ended(name) for name in measured if name.endswith("_lo")}
+    rows = [line.split("|")[1] for line in _VALIDITY.read_text(encoding="utf-8").splitlines() if "|" in line]
+    for name in sorted(with_interval):
+        of = [
+            (pattern, checked)
+            for patterns, _, checked in entries()
+            for pattern in patterns
+            if fnmatchcase(name, pattern) and pattern != "*"
+        ]
+        # The longest pattern says most of the name.
+        _, checked = max(of, key=lambda entry: len(entry[0]))
+        assert any(checked in row for row in rows), f"{name}: no row of VALIDITY.md has {checked!r}"
+
+
+def test_every_entry_names_its_estimator() -> None:
+    for patterns, what, checked in entries():
+        assert patterns, what
+        assert len(what.split()) >= 3, what
+        assert checked, what
