@@ -23,6 +23,7 @@ from processes import clean_environment, run
 from ragauge import compare as comparing
 from ragauge.commands.compare import main
 from ragauge.compare._cells import n_columns
+from ragauge.contract import comparable
 from ragauge.contract.errors import ConfigError, DataError
 from ragauge.experiment import config
 from ragauge.experiment.folder import JobFolder
@@ -315,6 +316,33 @@ def test_a_run_without_verdicts_is_compared_by_its_score_alone(jobs: Jobs) -> No
     assert any("judges differ" in note for note in found.notes)
     silent = comparing.compare([jobs.ids["unjudged"], jobs.ids["unjudged"], jobs.ids["none"]], jobs.uri)
     assert set(silent.pairs["measure"]) == {"ir_score"}
+
+
+def twin(jobs: Jobs, of: str, name: str, params: dict[str, str], measured_by: dict[str, str]) -> str:
+    """A run with the outcomes of another, and other parameters and digests of what measured it."""
+    one = Reader(jobs.uri).run(jobs.ids[of])
+    tags = {k: v for k, v in one.tags.items() if not k.startswith("mlflow.")}
+    tags[comparable.TAG] = json.dumps({**json.loads(tags[comparable.TAG]), **measured_by})
+    with Tracker(jobs.uri, "jsonl").run(name, {**one.params, **params}, tags) as run:
+        run.metrics(dict(one.metrics))
+        run.table(Reader(jobs.uri).table(one.run_id, "per_question.json"), "per_question.json")
+    return run.run_id
+
+
+def test_judges_differ_by_what_they_judge_with_and_not_by_how_fast(jobs: Jobs) -> None:
+    faster = twin(jobs, "one", "faster", {"judge.concurrency": "9", "tokenizer.threads": "3"}, {})
+    notes = comparing.compare([jobs.ids["one"], faster], jobs.uri).notes
+    assert not [note for note in notes if "judges differ" in note or "tokenizers differ" in note]
+    # Another model behind the same settings.
+    other = twin(jobs, "one", "other weights", {}, {"judge": "0" * 16})
+    notes = comparing.compare([jobs.ids["one"], other], jobs.uri).notes
+    assert any("judges differ" in note for note in notes)
+
+
+def test_a_measure_of_another_version_is_another_measure(jobs: Jobs) -> None:
+    newer = twin(jobs, "one", "newer measure", {}, {"measure": "0" * 16})
+    with pytest.raises(DataError, match=r"different measures \(substring .*: .*; substring .*: "):
+        comparing.compare([jobs.ids["one"], newer], jobs.uri)
 
 
 def test_a_job_that_waits_for_its_verdicts_is_refused_with_what_to_do(jobs: Jobs) -> None:

@@ -339,6 +339,38 @@ def test_views_and_description_are_kept_up_to_date_but_a_human_s_words_stay(trac
     assert tags()["mlflow.sharedViewState.ragauge-charts"] != first
 
 
+def test_the_charts_of_groups_that_the_latest_sweep_does_not_have_are_gone(tracker: Tracker) -> None:
+    def saved() -> set[str]:
+        tags = client_of(tracker).get_experiment(tracker.experiment_id).tags
+        return {key for key in tags if key.startswith("mlflow.sharedViewState.")}
+
+    tracker.present([views.jobs_view()], "")
+    client = client_of(tracker)
+    client.set_experiment_tag(tracker.experiment_id, "mlflow.sharedViewState.of-a-user", "x")
+    charts = [views.charts_view("s1", 100, f"judge={j}", n) for n, j in enumerate("abc", 1)]
+    tracker.present([views.jobs_view(), *charts], "")
+    assert len(saved()) == 5
+    tracker.present([], "", replace=False)  # by a job
+    assert len(saved()) == 5
+    tracker.present([views.jobs_view(), views.charts_view("s2", 100)], "")
+    assert {key.rpartition(".")[2] for key in saved()} == {"ragauge-jobs", "ragauge-charts", "of-a-user"}
+
+
+def test_the_jobs_of_a_group_are_those_that_carry_its_name(tracker: Tracker) -> None:
+    ids = []
+    for number in range(3):
+        with tracker.run(f"job {number}", {}, {"role": "job", "sweep_id": "s", "job": str(number)}) as run:
+            ids.append(run.run_id)
+    tracker.group({ids[0]: "judge=a", ids[1]: "judge=b", ids[2]: "judge=a"})
+    found = {}
+    for name, tags in (("a", {"group": "judge=a"}), ("all", {})):
+        with tracker.run("sweep", {}, {"role": "sweep", "sweep_id": "s", **tags}) as run:
+            found[name] = run.run_id
+    reader = Reader(tracker.uri)
+    assert [job.run_id for job in reader.jobs(reader.run(found["a"]))] == [ids[0], ids[2]]
+    assert [job.run_id for job in reader.jobs(reader.run(found["all"]))] == ids
+
+
 def test_runs_are_given_colours(tracker: Tracker) -> None:
     with tracker.run("r", {}, {}) as run:
         pass

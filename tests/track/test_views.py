@@ -40,7 +40,7 @@ def test_pages_stand_at_mlflow_s_addresses() -> None:
 
 
 def test_the_description_links_the_latest_sweep_where_there_is_one() -> None:
-    first, rest = views.description("7", "f00").split("\n", 1)
+    first, rest = views.description("7", {"": "f00"}).split("\n", 1)
     # All links stand in the first line, which is what MLflow shows of a long description.
     assert first.count("](#/experiments/7/runs") == 4
     assert "#/experiments/7/runs/f00/artifacts/report.html" in first
@@ -48,6 +48,17 @@ def test_the_description_links_the_latest_sweep_where_there_is_one() -> None:
     alone = views.description("7")
     assert views.JOBS in alone
     assert views.CHARTS not in alone
+
+
+def test_every_group_of_the_latest_sweep_has_charts_of_its_own() -> None:
+    first, second = (views.charts_view("s", 300, f"judge={j}", n) for n, j in ((1, "a"), (2, "b")))
+    assert (first.key, second.key) == (views.CHARTS, f"{views.CHARTS}-2")
+    assert second.name == "ragauge: latest sweep, judge=b"
+    assert second.state["searchFilter"].endswith("tags.n_tokens = '300' and tags.group = 'judge=b'")
+    line = views.description("7", {"judge=a": "f00", "judge=[b](x)": "f01"}).split("\n", 1)[0]
+    assert line.count("](#/experiments/7/runs") == 7
+    for wanted in ("latest sweep, judge=a ", "of judge= b (x)", "f00/artifacts", "f01/artifacts", second.key):
+        assert wanted in line
 
 
 @pytest.mark.slow
@@ -64,7 +75,8 @@ def test_mlflow_s_ui_opens_the_views(tmp_path: Path) -> None:
                 table = pd.DataFrame({"query": ["How tall?"], "outcome": [f"right by {retriever}"]})
                 run.table(table, "per_question.json")
         tracker.present(
-            [views.jobs_view(), views.charts_view("s1", 300)], views.description(run.experiment_id, "f00")
+            [views.jobs_view(), views.charts_view("s1", 300)],
+            views.description(run.experiment_id, {"": "f00"}),
         )
         browser = Browser(tmp_path / "profile")
         shown = "document.body.innerText.includes({!r})"

@@ -7,11 +7,10 @@ from collections.abc import Callable, Mapping, Sequence
 import pandas as pd
 
 from ragauge.compare._words import short, some
+from ragauge.contract import comparable
 from ragauge.contract.errors import DataError
 from ragauge.contract.groups import ANSWERS
 from ragauge.track import LoggedRun
-
-_SPEED = "measure.threads"  # changes no score
 
 
 def check_alike(runs: Sequence[LoggedRun], across_datasets: bool) -> None:
@@ -23,16 +22,22 @@ def check_alike(runs: Sequence[LoggedRun], across_datasets: bool) -> None:
             f"the runs are over different datasets ({listed}). --across-datasets compares them on the topics "
             "that have the same qid, question, answer and evidence in all"
         )
-    measures = _by(runs, _measure)
+    digest = {run.run_id: found["measure"] for run, found in zip(runs, measured_by(runs), strict=True)}
+    measures = _by(
+        runs, lambda run: (comparable.in_words("measure", run.tags, run.params), digest[run.run_id])
+    )
     if len(measures) > 1:
-        listed = "; ".join(f"{' '.join(measure)}: {ids}" for measure, ids in measures.items())
+        listed = "; ".join(f"{words}: {ids}" for (words, _), ids in measures.items())
         raise DataError(f"the runs were scored by different measures ({listed}), so no score compares")
 
 
-def _measure(run: LoggedRun) -> tuple[str, ...]:
-    """The measure with what can change a score."""
-    settings = {k: v for k, v in run.params.items() if k.startswith("measure.") and k != _SPEED}
-    return run.tags.get("measure", "?"), *(f"{k}={v}" for k, v in sorted(settings.items()))
+def measured_by(runs: Sequence[LoggedRun]) -> list[dict[str, str]]:
+    """What each run was measured by, as of `ragauge.contract.comparable`."""
+    return comparable.measured_by(
+        [comparable.from_tags(run.tags) for run in runs],
+        [run.tags for run in runs],
+        [run.params for run in runs],
+    )
 
 
 def _by(runs: Sequence[LoggedRun], key: Callable[[LoggedRun], tuple[str, ...]]) -> dict[tuple[str, ...], str]:
@@ -74,11 +79,12 @@ def notes_on(
         notes.append(f"Without verdicts, so compared by their IR score alone: {some(silent)}.")
     elif silent:
         notes.append("No compared run has verdicts: the IR scores alone are compared.")
-    if _group_differs(params, "judge"):
+    found = measured_by(runs)
+    if len({job["judge"] for job in found}) > 1:
         notes.append("The runs' judges differ, so a difference of verdicts may be one of the judges.")
     if _group_differs(params, ANSWERS):
         notes.append("The runs' answer measures differ: a difference may be one of how answers are measured.")
-    if _group_differs(params, "tokenizer"):
+    if len({job["tokenizer"] for job in found}) > 1:
         notes.append("The runs' tokenizers differ, so the same N is not the same budget.")
     if len({run.tags.get("dataset_digest") for run in runs}) > 1:
         notes.append(

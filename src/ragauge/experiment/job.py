@@ -27,7 +27,13 @@ from ragauge.experiment.needs import NEEDS_FILE, added_up, describe_needs, needs
 from ragauge.experiment.packages import config_packages
 from ragauge.experiment.rerun.comparison import log_comparison, summary
 from ragauge.experiment.rerun.environment import PACKAGES_FILE, packages_text
-from ragauge.experiment.verdicts import fitting_predictor, log_verdicts, sample_topics, score_settings
+from ragauge.experiment.verdicts import (
+    fitting_predictor,
+    log_verdicts,
+    measured_by,
+    sample_topics,
+    score_settings,
+)
 from ragauge.llms.chat_use import Unasked
 from ragauge.track import views
 
@@ -182,6 +188,8 @@ def _run(cfg: DictConfig, folder: JobFolder, record: dict[str, Any]) -> None:
         if folder.origin and folder.sweep is None:
             comparison = log_comparison(track.Reader(tracker.uri), folder.origin.run_id, run)
         record |= {"settings": score_settings(pipeline), "metrics": values, "stages_made": pipeline.made}
+        if not record["deferred"]:
+            record["measured_by"] = measured_by(pipeline)
     if folder.sweep is None:
         tracker.present([views.jobs_view()], views.description(record["experiment_id"]), replace=False)
     record["status"] = "FINISHED"

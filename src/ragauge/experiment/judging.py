@@ -28,7 +28,7 @@ from ragauge.experiment.components import make_pipeline
 from ragauge.experiment.folder import JobFolder, write_json
 from ragauge.experiment.needs import before_judging, gathered, of_judge, to_ask
 from ragauge.experiment.pipeline import Pipeline
-from ragauge.experiment.verdicts import fitting_predictor, log_verdicts, sample_topics
+from ragauge.experiment.verdicts import fitting_predictor, log_verdicts, measured_by, sample_topics
 from ragauge.llms.chat_use import Unasked
 from ragauge.store import canonical_json
 
@@ -224,6 +224,7 @@ def _finish(
         # An earlier attempt may have left its failure.
         record = {**record, "status": "FINISHED", "exit_code": 0, "deferred": False}
         record = {k: v for k, v in record.items() if k != "error"} | {"metrics": record["metrics"] | values}
+        record["measured_by"] = measured_by(pipeline)
         print(metrics.line(record["name"], record["metrics"]), file=sys.stderr)
         metrics.check_gates(dict(cfg.gate), record["metrics"])
     except Exception as error:

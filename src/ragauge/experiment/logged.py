@@ -9,20 +9,22 @@ from typing import Any
 
 import pandas as pd
 
+from ragauge.contract import comparable
 from ragauge.contract.answer_measures import from_tags
 from ragauge.contract.errors import DataError
 from ragauge.contract.groups import GROUPS
 from ragauge.contract.progress import progress
-from ragauge.experiment.sweeps import Sweep, system_names
+from ragauge.experiment.sweeps import Sweep, grouped
 from ragauge.track import LoggedRun, Reader
 
 _TABLE, _OVERRIDES = "per_question.json", "config/overrides.yaml"
 
 
-def find(run_id: str, uri: str) -> Path | Sweep:
-    """The folder of the sweep that a run belongs to where it is on this machine; else the sweep itself.
+def find(run_id: str, uri: str) -> Path | list[Sweep]:
+    """The folder of the sweep that a run belongs to where it is on this machine; else the sweep's groups.
 
-    `run_id` is that of a sweep's run or of a job's; a job outside any sweep comes as a sweep of one. Raises
+    `run_id` is that of a sweep's run or of a job's: of a group's run its jobs, of a job's run all jobs of the
+    sweep; a job outside any sweep comes as a sweep of one. Raises
     ConfigError where the store or the run is not there, DataError where the runs lack what is needed.
     """
     reader = Reader(uri)
@@ -44,7 +46,7 @@ def find(run_id: str, uri: str) -> Path | Sweep:
     return _rebuilt(jobs, reader)
 
 
-def _rebuilt(runs: Sequence[LoggedRun], reader: Reader) -> Sweep:
+def _rebuilt(runs: Sequence[LoggedRun], reader: Reader) -> list[Sweep]:
     experiment = runs[0].experiment
     records = [
         {**_record(run, reader), "experiment": experiment, "tracking_uri": reader.uri, "number": number}
@@ -53,15 +55,15 @@ def _rebuilt(runs: Sequence[LoggedRun], reader: Reader) -> Sweep:
     finished = [record for record in records if record["status"] == "FINISHED"]
     if not finished:
         raise DataError(f"none of the {len(records)} job(s) of run {runs[0].run_id} finished")
-    systems = system_names([record["overrides"] for record in finished])
-    outcomes = []
-    with progress(len(finished), "read runs", "run") as bar:
-        for record, system in zip(finished, systems, strict=True):
-            outcomes.append(_outcomes(record, reader).assign(system=system))
-            bar.update()
     name = finished[0]["sweep_id"] or finished[0]["run_id"]
     failed = [record for record in records if record["status"] != "FINISHED"]
-    return Sweep(name, experiment, finished, failed, pd.concat(outcomes, ignore_index=True))
+    with progress(len(finished), "read runs", "run") as bar:
+
+        def read(record: dict[str, Any]) -> pd.DataFrame:
+            bar.update()
+            return _outcomes(record, reader)
+
+        return grouped(name, experiment, finished, failed, read)
 
 
 def _record(run: LoggedRun, reader: Reader) -> dict[str, Any]:
@@ -86,6 +88,7 @@ def _record(run: LoggedRun, reader: Reader) -> dict[str, Any]:
             "calibrate": run.params.get("estimate.calibrate") == "true",
         },
         "dataset_digest": tags.get("dataset_digest", ""),
+        "measured_by": comparable.from_tags(tags),
         "metrics": dict(run.metrics),
         "answer_measures": from_tags(tags),
         "ir_score_at_n": reader.history(run_id, "ir_score_at_n") if finished else {},

@@ -1,8 +1,9 @@
-"""What is computed over the jobs of a sweep: estimates, leaderboard, transfer, curves and figures."""
+"""What is computed over comparable jobs: estimates, leaderboard, transfer, curves and figures."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import pandas as pd
@@ -27,12 +28,32 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 
-TRANSFER_GROUPS = ("retriever", "dataset", "chunker", "llm")
+TRANSFER_GROUPS = ("retriever", "chunker", "llm")
 _SHARE_COLUMNS = [*(f"judge_share_{c}" for c in JUDGE_CLASSES), "judge_share_missing"]
 
 
+def contents(groups: Sequence[Sweep]) -> list[report.ReportContent]:
+    """What is computed over each group of a sweep, with the transfer between groups of different datasets."""
+    found = [pooled(sweep) for sweep in groups]
+    for means in dict.fromkeys(sweep.means for sweep in groups):
+        at = [i for i, sweep in enumerate(groups) if sweep.means == means]
+        moved = _transfer_over_datasets([groups[i] for i in at])
+        if moved is None:
+            continue
+        for i in at:
+            found[i] = replace(
+                found[i],
+                transfers={**found[i].transfers, "dataset": moved},
+                figures={**found[i].figures, "transfer_dataset": report.transfer(moved.table)},
+            )
+    return [
+        replace(content, others=[other.group for other in groups if other is not sweep])
+        for content, sweep in zip(found, groups, strict=True)
+    ]
+
+
 def pooled(sweep: Sweep) -> report.ReportContent:
-    """Everything that is computed over the jobs of a sweep: what its run logs and its report shows."""
+    """Everything that is computed over comparable jobs: what their sweep's run logs and its report shows."""
     n_boot, seed = int(sweep.records[0]["bootstrap"]), int(sweep.records[0]["seed"])
     at_n = sweep.outcomes[sweep.outcomes["n_tokens"] == sweep.n_tokens]
     judged = asked(sweep.outcomes)
@@ -61,19 +82,40 @@ def pooled(sweep: Sweep) -> report.ReportContent:
         human_shares=_by_system(at_n, human_shares) if "human_label" in at_n else None,
         topics=report.read_topics(report.worth_reading(sweep.outcomes), of_job),
         figures=_figures(sweep, estimates, board, moved),
+        group=sweep.group,
+        notes=sweep.notes,
     )
 
 
 def _transfers(sweep: Sweep, n_boot: int, seed: int) -> dict[str, Transfer]:
-    """Leave one retriever, dataset, chunker or LLM out, where the sweep has several."""
+    """Leave one retriever, chunker or LLM out, where the jobs have several."""
     rows = asked(sweep.outcomes)
-    if rows["dataset"].nunique() > 1:  # topics of two collections are different ones, whatever their qids
-        rows = rows.assign(qid=rows["dataset"] + "/" + rows["qid"])
     return {
         by: leave_one_out(rows, by, **sweep.records[0]["estimate"], n_boot=n_boot, seed=seed)
         for by in TRANSFER_GROUPS
         if rows.loc[rows["label"].notna(), by].nunique() > 1
     }
+
+
+def _transfer_over_datasets(groups: Sequence[Sweep]) -> Transfer | None:
+    """Leave one dataset out of groups that measured by the same means; None where under two have verdicts."""
+    judged = [sweep for sweep in groups if sweep.outcomes["label"].notna().any()]
+    if len(judged) < 2:
+        return None
+    # Topics of two collections are different ones, whatever their qids.
+    rows = pd.concat(
+        [
+            (rows := asked(sweep.outcomes)).assign(
+                dataset=sweep.dataset, qid=sweep.dataset + "/" + rows["qid"].astype(str)
+            )
+            for sweep in judged
+        ],
+        ignore_index=True,
+    )
+    first = judged[0].records[0]
+    return leave_one_out(
+        rows, "dataset", **first["estimate"], n_boot=int(first["bootstrap"]), seed=int(first["seed"])
+    )
 
 
 def _by_system(

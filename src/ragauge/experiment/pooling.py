@@ -21,7 +21,7 @@ from ragauge.contract.visible import visible
 from ragauge.experiment.judging import judge_deferred, needs_together
 from ragauge.experiment.needs import NEEDS_FILE, added_up, describe_needs, gathered
 from ragauge.experiment.sweep_run import is_own, track_sweep
-from ragauge.experiment.sweeps import by_experiment, records_in
+from ragauge.experiment.sweeps import by_experiment, experiments, records_in
 
 if TYPE_CHECKING:
     from omegaconf import DictConfig
@@ -91,8 +91,8 @@ def pool(folder: Path, tracking_uri: str | None = None) -> int:
         sums = added_up(gathered([frame for frame in (*asked, needs_together(dry)) if len(frame)]))
         print(f"{len(dry)} job(s) would need {describe_needs(sums)}")
     records = judge_deferred(records)
-    for sweep in by_experiment(records):
-        track_sweep(sweep, folder, tracking_uri)
+    for groups in experiments(by_experiment(records)):
+        track_sweep(groups, folder, tracking_uri)
     for record in records:
         if record["status"] == "FAILED":
             print(

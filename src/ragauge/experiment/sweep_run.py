@@ -1,4 +1,4 @@
-"""The MLflow run of a sweep: pooled estimates, leaderboard, tables, figures and charts beside its jobs."""
+"""The MLflow run of a sweep, or of each of its groups: pooled estimates, tables, figures and charts."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from typing import Any
 
 from ragauge import report, track
 from ragauge.contract.redact import redact
-from ragauge.contract.visible import csv_text
+from ragauge.contract.visible import csv_text, visible
 from ragauge.estimate import fit_thresholds, summary
 from ragauge.estimate.prediction import settings_of
 from ragauge.estimate.transfer import Transfer
-from ragauge.experiment.pooled import pooled, score_curves
+from ragauge.experiment.pooled import contents, score_curves
 from ragauge.experiment.rerun import comparison
 from ragauge.experiment.sweeps import Sweep, systems_of
 from ragauge.track import views
@@ -32,15 +32,57 @@ def is_own(record: Mapping[str, Any], tracking_uri: str | None) -> bool:
     return tracking_uri is None or record.get("tracking_uri") in (None, redact(tracking_uri))
 
 
-def track_sweep(sweep: Sweep, folder: Path, tracking_uri: str | None) -> None:
-    """Logs the sweep's run: pooled estimates, transfer, leaderboard and figures.
+def track_sweep(groups: Sequence[Sweep], folder: Path, tracking_uri: str | None) -> None:
+    """Logs the sweep's run, or one for each group where not all of its jobs are comparable.
 
-    The jobs' own runs are touched only where the sweep's run stands beside them.
+    A run for each, so that metrics have the same names in every sweep, and comparisons, reruns and predictors
+    take the id of a group's run as that of a sweep's. The jobs' own runs are touched only where the sweep's
+    run stands beside them.
+    """
+    first = groups[0]
+    own = is_own(first.records[0], tracking_uri)
+    start = time.perf_counter()
+    found = contents(groups)  # of all groups before anything is replaced
+    tracker = track.Tracker(
+        tracking_uri or track.recorded_uri(first.records[0]["tracking_uri"]), first.experiment
+    )
+    track.close_orphans(tracker.uri)
+    tracker.replace_runs({"role": "sweep", "sweep_id": first.sweep_id})
+    if own:
+        tracker.group({r["run_id"]: sweep.group for sweep in groups if sweep.group
+                       for r in (*sweep.records, *sweep.failed) if "run_id" in r})  # fmt: skip
+    if len(groups) > 1:
+        print(report.groups_text([sweep.group for sweep in groups]))
+    runs = {
+        sweep.group: _track_group(sweep, content, tracker, folder, own, start)
+        for sweep, content in zip(groups, found, strict=True)
+    }
+    charts = [
+        views.charts_view(sweep.sweep_id, sweep.n_tokens, sweep.group, number)
+        for number, sweep in enumerate(groups, 1)
+    ]
+    experiment_id = tracker.experiment_id
+    tracker.present([views.jobs_view(), *charts], views.description(experiment_id, runs))
+    done, failed = sum(len(s.records) for s in groups), sum(len(s.failed) for s in groups)
+    print(f"\n{done} job(s) done, {failed} failed; folder {folder}")
+    for chart, group in zip(charts, runs, strict=True):
+        print(f"{group}: " if group else "", end="")
+        print(_where(redact(tracker.uri), views.page(experiment_id, chart.key, "CHART")))
+
+
+def _track_group(
+    sweep: Sweep,
+    content: report.ReportContent,
+    tracker: track.Tracker,
+    folder: Path,
+    own: bool,
+    start: float,
+) -> str:
+    """Logs the run of comparable jobs and prints what they came to; the run's id.
+
+    `start` is when the pooling of all groups began.
     """
     first = sweep.records[0]
-    own = is_own(first, tracking_uri)
-    start = time.perf_counter()
-    content = pooled(sweep)
     board, estimates = content.board, content.estimates
     judged = estimates.model is not None
     again = [record for record in sweep.records if "rerun" in record and own]
@@ -49,16 +91,15 @@ def track_sweep(sweep: Sweep, folder: Path, tracking_uri: str | None) -> None:
     tags = {
         "role": "sweep",
         "sweep_id": sweep.sweep_id,
+        **({"group": sweep.group} if sweep.group else {}),
         "dataset_digest": first["dataset_digest"],
         **({"rerun_of": origin} if origin else {}),
         **{group: ",".join(dict.fromkeys(r["choices"][group] for r in sweep.records))
            for group in ("dataset", "retriever", "chunker", "llm", "judge", "measure", "tokenizer")},
     }  # fmt: skip
-    tracker = track.Tracker(tracking_uri or track.recorded_uri(first["tracking_uri"]), sweep.experiment)
-    track.close_orphans(tracker.uri)
-    tracker.replace_runs({"role": "sweep", "sweep_id": sweep.sweep_id})
-    name = f"sweep · {len(board)} systems · {len(sweep.records)} jobs"
-    note = _note(sweep, views.sweep_page(tracker.experiment_id, sweep.sweep_id))
+    of_group = f"{sweep.group} · " if sweep.group else ""
+    name = f"sweep · {of_group}{len(board)} systems · {len(sweep.records)} jobs"
+    note = _note(sweep, content, views.sweep_page(tracker.experiment_id, sweep.sweep_id, sweep.group))
     with tracker.run(name, {"overrides": first["overrides"], "folder": str(folder)}, tags, note) as run:
         for figure, drawn in content.figures.items():
             report.save(drawn, run.folder / "figures" / f"{figure}.png")
@@ -82,19 +123,22 @@ def track_sweep(sweep: Sweep, folder: Path, tracking_uri: str | None) -> None:
         }  # fmt: skip
         run.metrics(values, _step_charts(sweep, int(first["seed"])))
         compared = [comparison.log_job_comparisons(tracker, again)] if again else []
-        if origin:
+        if origin and sweep.group:
+            compared.append("pooled: not compared, since one group of the repeated run has become several")
+        elif origin:
             pooled_before = comparison.log_comparison(track.Reader(tracker.uri), origin, run)
             compared.append(f"pooled: {comparison.summary(pooled_before)}")
     if own:
         tracker.colour(_colours(sweep))
-    shown = [views.jobs_view(), views.charts_view(sweep.sweep_id, sweep.n_tokens)]
-    tracker.present(shown, views.description(run.experiment_id, run.run_id))
+    if sweep.group:
+        print(f"\n== {sweep.group} ==")
     print(report.leaderboard_text(board, sweep.n_tokens, judged, content.answers))
     print(report.thresholds_text(estimates) if judged else "no verdicts: no thresholds and no predictor")
+    for told in content.notes:
+        print(visible(told, one_line=True))
     if compared:
         print("\nagainst the runs that were repeated:", *compared, sep="\n")
-    print(f"\n{len(sweep.records)} job(s) done, {len(sweep.failed)} failed; folder {folder}")
-    print(_where(redact(tracker.uri), views.page(run.experiment_id, views.CHARTS, "CHART")))
+    return run.run_id
 
 
 def _summed(records: Sequence[Mapping[str, Any]]) -> dict[str, float]:
@@ -163,11 +207,9 @@ def _write_tables(sweep: Sweep, content: report.ReportContent, out: Path) -> Non
 
 
 def _settings(sweep: Sweep) -> dict[str, Any]:
-    """What the pooled predictor's scores mean; {} where the jobs differ in measure or tokenizer."""
+    """What the pooled predictor's scores mean."""
     of_jobs = [record["settings"] for record in sweep.records]
     first = of_jobs[0]
-    if any((s["measure"], s["tokenizer"]) != (first["measure"], first["tokenizer"]) for s in of_jobs):
-        return {}
     return settings_of(first["measure"], first["tokenizer"], [n for s in of_jobs for n in s["n_tokens"]])
 
 
@@ -185,8 +227,13 @@ def _where(uri: str, page: str) -> str:
     return f"MLflow UI: {uri.rstrip('/')}/{page}"
 
 
-def _note(sweep: Sweep, page: str) -> str:
-    return (
-        f"{len(sweep.records)} [jobs]({page}) over {', '.join(dict.fromkeys(systems_of(sweep.records)))}. "
-        "Look first at report.html, figures/ and leaderboard.json under Artifacts."
-    )
+def _note(sweep: Sweep, content: report.ReportContent, page: str) -> str:
+    group = f"The jobs of {sweep.group} alone; not comparable with them: {'; '.join(content.others)}."
+    systems = ", ".join(dict.fromkeys(systems_of(sweep.records)))
+    told = [
+        *([group] if sweep.group else []),
+        *content.notes,
+        f"{len(sweep.records)} [jobs]({page}) over {systems}.",
+        "Look first at report.html, figures/ and leaderboard.json under Artifacts.",
+    ]
+    return " ".join(told)

@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Any
 import pandas as pd
 
 from ragauge import track
-from ragauge.contract.groups import GROUPS
+from ragauge.contract import comparable
+from ragauge.contract.groups import ANSWERS, GROUPS
 from ragauge.contract.identity import identity
 from ragauge.contract.records import OUTCOMES_FILE
 from ragauge.datasets.human_labels import with_human_labels
@@ -79,6 +80,7 @@ def log_verdicts(
     run.table(per_question(pipeline, outcomes), "per_question.json")
     # Nothing is read from the store after this. A job that waited for its verdicts read more before.
     run.tag(track.entries_tag([*pipeline.store.used, *record.get("entries_used", ())]))
+    run.tag(comparable.as_tag(measured_by(pipeline)))
     if found.predictor is not None:
         run.predictor(found.predictor, registered_name=cfg.register_predictor)
     return {**found.metrics, **metrics.costs(pipeline.verdicts, "judge_")}
@@ -88,6 +90,17 @@ def score_settings(pipeline: Pipeline) -> dict[str, Any]:
     """What the scores of this job mean to a predictor."""
     of = pipeline.components
     return settings_of(identity(of.measure), identity(of.tokenizer), [pipeline.n_tokens])
+
+
+def measured_by(pipeline: Pipeline) -> dict[str, str]:
+    """The digest of what the job measures with, by name: jobs that share all of it may be pooled.
+
+    Of a chat model what its server says that it serves is part: known once there are verdicts.
+    """
+    of = pipeline.components
+    means = {"measure": of.measure, "tokenizer": of.tokenizer, "judge": of.judge}
+    means |= {f"{ANSWERS}.{measure.info.name}": measure for measure in of.answers.values()}
+    return comparable.digests({name: pipeline.identity_of(component) for name, component in means.items()})
 
 
 def fitting_predictor(pipeline: Pipeline, cfg: DictConfig) -> Any:

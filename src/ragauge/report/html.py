@@ -27,7 +27,7 @@ from ragauge.report.figures import svg
 from ragauge.report.topics import Topic, class_name
 
 if TYPE_CHECKING:
-    from jinja2 import Template
+    from jinja2 import Environment, Template
     from matplotlib.figure import Figure
 
     from ragauge.estimate import Agreement, Transfer
@@ -66,7 +66,8 @@ class ReportContent:
     column system, None where all topics were judged, or people labelled none; `agreement` is None there, too.
     `figures` are by name: ir_score_by_n, judge_shares, sorted_scores, reliability, transfer_<group>; one that
     is not there is not shown. `answers` are the answer measures, whose columns `board` has.
-    `estimates.model` is None where no row has a verdict.
+    `estimates.model` is None where no row has a verdict. `group` names these jobs where the sweep has others
+    that are not comparable with them, which `others` names; `notes` are sentences on what limits the numbers.
     """
 
     sweep_id: str
@@ -88,22 +89,39 @@ class ReportContent:
     figures: Mapping[str, Figure]
     answers: Sequence[AnswerMeasureInfo] = ()
     versions: Mapping[str, str] = field(default_factory=versions)
+    group: str = ""
+    others: Sequence[str] = ()
+    notes: Sequence[str] = ()
 
 
-def write_report(content: ReportContent, path: Path) -> None:
-    """Writes the report as one HTML file, whole or not at all; texts of the data are escaped."""
+def write_report(content: ReportContent | Sequence[ReportContent], path: Path) -> None:
+    """Writes the report as one HTML file, whole or not at all; texts of the data are escaped.
+
+    Of several contents, those of the groups of one sweep, each has its own leaderboard, figures and sections.
+    """
+    contents = [content] if isinstance(content, ReportContent) else list(content)
     path.parent.mkdir(parents=True, exist_ok=True)
     draft = path.with_name(f".{path.name}.tmp")
     # Lone surrogates, which a JSON corpus may hold, have no UTF-8.
-    draft.write_bytes(_html(content).encode("utf-8", "replace"))
+    draft.write_bytes(_html(contents).encode("utf-8", "replace"))
     os.replace(draft, path)
 
 
-def _html(content: ReportContent) -> str:
+def _html(contents: Sequence[ReportContent]) -> str:
+    from markupsafe import Markup
+
+    marks = [f"g{number}-" if len(contents) > 1 else "" for number in range(1, len(contents) + 1)]
+    bodies = [Markup(_body(one, mark)) for one, mark in zip(contents, marks, strict=True)]
+    return _template("page.html").render(c=contents[0], groups=contents, marks=marks, bodies=bodies)
+
+
+def _body(content: ReportContent, mark: str) -> str:
+    """The report of one group; `mark` begins its anchors."""
     board = content.board.astype(object).where(content.board.notna(), None).to_dict("records")
     known = [row for row in board if row["correct_share"] is not None]
-    return _template().render(
+    return _template("report.html").render(
         c=content,
+        mark=mark,
         command=_command([*content.records, *content.failed]),
         judged=content.estimates.model is not None,
         sections=_sections(content),
@@ -213,8 +231,12 @@ def _data_uri(figure: Figure) -> str:
     return "data:image/svg+xml;base64," + base64.b64encode(svg(figure)).decode()
 
 
+def _template(name: str) -> Template:
+    return _environment().get_template(name)
+
+
 @lru_cache(maxsize=1)
-def _template() -> Template:
+def _environment() -> Environment:
     from jinja2 import Environment, PackageLoader, StrictUndefined
 
     environment = Environment(
@@ -239,7 +261,7 @@ def _template() -> Template:
         "zone_names": _ZONES,
         "pair_names": _PAIR_NAMES,
     }
-    return environment.get_template("report.html")
+    return environment
 
 
 def _shown(value: object) -> object:

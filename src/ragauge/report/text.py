@@ -14,6 +14,15 @@ from ragauge.contract.visible import visible
 from ragauge.estimate import summary
 
 
+def groups_text(names: Sequence[str]) -> str:
+    """What is said before the groups of a sweep whose jobs are not all comparable."""
+    listed = "".join(f"\n  {number}. {visible(name, one_line=True)}" for number, name in enumerate(names, 1))
+    return (
+        f"\nThis sweep has {len(names)} groups of jobs that are not comparable with each other: they "
+        f"measured other topics, or by other means. Each is pooled by itself:{listed}"
+    )
+
+
 def leaderboard_text(
     board: pd.DataFrame, n_tokens: int, judged: bool, answers: Sequence[AnswerMeasureInfo] = ()
 ) -> str:

@@ -103,8 +103,10 @@ class Reader:
         return self._search(used, order="attributes.start_time DESC")
 
     def jobs(self, sweep: LoggedRun) -> list[LoggedRun]:
-        """The runs of a sweep's jobs, in the order of the jobs."""
+        """The runs of a sweep's jobs, of a group's run (tag `group`) those of the group, in order."""
         found = self.search({"sweep_id": sweep.tags["sweep_id"], "role": "job"}, sweep.experiment_id)
+        if sweep.tags.get("role") == "sweep" and "group" in sweep.tags:
+            found = [run for run in found if run.tags.get("group") == sweep.tags["group"]]
         return sorted(found, key=lambda run: int(run.tags.get("job", 0)))
 
     def metrics(self, run_id: str) -> dict[str, float]:

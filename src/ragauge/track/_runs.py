@@ -22,6 +22,7 @@ from ragauge.contract.redact import redact, redact_config
 from ragauge.track._connection import client_of, is_silence, quiet, reachable, reason, with_tags
 from ragauge.track._models import log_predictor
 from ragauge.track._orphans import close_orphans_once
+from ragauge.track.views import OWN
 
 if TYPE_CHECKING:
     from mlflow import MlflowClient
@@ -201,10 +202,17 @@ class Tracker:
 
     def colour(self, colours: Mapping[str, str]) -> None:
         """Gives runs {id: colour, such as #0072B2} in MLflow's charts and lists."""
+        self._tag_runs("mlflow.runColor", colours)
+
+    def group(self, groups: Mapping[str, str]) -> None:
+        """Says of runs {id: name} to which group of comparable jobs they belong, by the tag `group`."""
+        self._tag_runs("group", {run_id: redact(name) for run_id, name in groups.items()})
+
+    def _tag_runs(self, tag: str, values: Mapping[str, str]) -> None:
         client, _ = client_of(self.uri, self.experiment)
         with reachable(self.uri):
-            for run_id, value in colours.items():
-                client.set_tag(run_id, "mlflow.runColor", value)
+            for run_id, value in values.items():
+                client.set_tag(run_id, tag, value)
 
     @property
     def experiment_id(self) -> str:
@@ -214,7 +222,8 @@ class Tracker:
     def present(self, saved: Iterable[View], note: str, replace: bool = True) -> None:
         """Saves views of the experiment and its description, shown above its runs.
 
-        A description that somebody else wrote, or changed, stays; without `replace` every one does.
+        A description that somebody else wrote, or changed, stays; without `replace` every one does. With it,
+        views of ragauge's that are not among these are gone.
         """
         client, experiment_id = client_of(self.uri, self.experiment)
         with reachable(self.uri):
@@ -224,6 +233,9 @@ class Tracker:
             there = tags.get(_NOTE_TAG)
             if not there or (replace and _digest(there) == tags.get(_OWN_NOTE_TAG)):
                 new |= {_NOTE_TAG: note, _OWN_NOTE_TAG: _digest(note)}
+            own = [key for key in tags if key.startswith(_VIEW_TAG + OWN)]
+            for key in [key for key in own if replace and key not in new]:
+                client.delete_experiment_tag(experiment_id, key)
             for key, value in new.items():
                 if replace or key not in tags:
                     client.set_experiment_tag(experiment_id, key, value)

@@ -9,12 +9,15 @@ from __future__ import annotations
 
 import base64
 import json
+import re
 import zlib
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 from urllib.parse import quote
 
-JOBS, CHARTS = "ragauge-jobs", "ragauge-charts"
+OWN = "ragauge-"  # how the keys of ragauge's views begin
+JOBS, CHARTS = f"{OWN}jobs", f"{OWN}charts"
 _COLUMNS = [
     *(f"metrics.`{name}`" for name in (
         "ir_score", "correct_share", "hallucination_share", "judge_share_1", "judge_share_missing",
@@ -45,10 +48,16 @@ def jobs_view() -> View:
     return View(JOBS, "ragauge: jobs", _table("tags.role = 'job'"))
 
 
-def charts_view(sweep_id: str, n_tokens: int) -> View:
-    """The jobs of a sweep at one budget, the best first: IR score against N, and the judge's shares."""
+def charts_view(sweep_id: str, n_tokens: int, group: str = "", number: int = 1) -> View:
+    """The jobs of a sweep at one budget, the best first: IR score against N, and the judge's shares.
+
+    Of a sweep with several groups of comparable jobs, those that carry the tag `group`; `number` counts them
+    from 1, and the first stands at CHARTS.
+    """
     section = "ragauge-section"
     search = f"tags.role = 'job' and tags.sweep_id = '{sweep_id}' and tags.n_tokens = '{n_tokens}'"
+    search += f" and tags.group = '{group}'" if group else ""
+    of_group = f", {group}" if group else ""
     state = {
         **_table(search),
         "orderByKey": "metrics.`ir_score`",
@@ -56,7 +65,7 @@ def charts_view(sweep_id: str, n_tokens: int) -> View:
         "compareRunSections": [
             {
                 "uuid": section,
-                "name": f"Latest sweep, N = {n_tokens}",
+                "name": f"Latest sweep{of_group}, N = {n_tokens}",
                 "display": True,
                 "isReordered": True,
                 "deleted": False,
@@ -65,7 +74,12 @@ def charts_view(sweep_id: str, n_tokens: int) -> View:
         ],
         "isAccordionReordered": True,
     }
-    return View(CHARTS, "ragauge: latest sweep", state)
+    return View(charts_key(number), f"ragauge: latest sweep{of_group}", state)
+
+
+def charts_key(number: int) -> str:
+    """The key of the charts of a sweep's group, numbered from 1."""
+    return CHARTS if number == 1 else f"{CHARTS}-{number}"
 
 
 def page(experiment_id: str, key: str, mode: str = "TABLE") -> str:
@@ -73,23 +87,34 @@ def page(experiment_id: str, key: str, mode: str = "TABLE") -> str:
     return f"#/experiments/{experiment_id}/runs?compareRunsMode={mode}&viewStateShareKey={key}"
 
 
-def sweep_page(experiment_id: str, sweep_id: str) -> str:
-    """The address of all runs of a sweep within MLflow's UI."""
-    return f"#/experiments/{experiment_id}/runs?searchFilter=" + quote(f"tags.sweep_id = '{sweep_id}'")
+def sweep_page(experiment_id: str, sweep_id: str, group: str = "") -> str:
+    """The address of all runs of a sweep, or of one of its groups, within MLflow's UI."""
+    search = f"tags.sweep_id = '{sweep_id}'" + (f" and tags.group = '{group}'" if group else "")
+    return f"#/experiments/{experiment_id}/runs?searchFilter=" + quote(search)
 
 
-def description(experiment_id: str, sweep_run_id: str | None = None) -> str:
-    """Markdown for the head of the experiment's page; `sweep_run_id` is the latest sweep's run, if any."""
+def description(experiment_id: str, sweep_runs: Mapping[str, str] | None = None) -> str:
+    """Markdown for the head of the experiment's page.
+
+    `sweep_runs` are the runs of the latest sweep, if any: {group: run id}, with "" for its only group.
+    """
     lines = [f"**Look at** [the jobs]({page(experiment_id, JOBS)}): scores, judge classes, thresholds, cost"]
-    if sweep_run_id is not None:
-        report = f"#/experiments/{experiment_id}/runs/{sweep_run_id}/artifacts/report.html"
-        lines[0] = (
-            f"**Look first at** [IR score against N]({page(experiment_id, CHARTS, 'CHART')}) of the latest "
-            "sweep"
-            f" · [its answers side by side]({page(experiment_id, CHARTS, 'ARTIFACT')})"
-            f" · [its report]({report})"
-            f" · [all jobs]({page(experiment_id, JOBS)})"
-        )
+    if sweep_runs:
+        links = []
+        for number, (group, run_id) in enumerate(sweep_runs.items(), 1):
+            key, report = (
+                charts_key(number),
+                f"#/experiments/{experiment_id}/runs/{run_id}/artifacts/report.html",
+            )
+            of_sweep = f"of {_plain(group)}" if number > 1 else "of the latest sweep"
+            of_sweep += f", {_plain(group)}" if group and number == 1 else ""
+            links.append(
+                f"[IR score against N]({page(experiment_id, key, 'CHART')}) {of_sweep}"
+                f" · [its answers side by side]({page(experiment_id, key, 'ARTIFACT')})"
+                f" · [its report]({report})"
+            )
+        all_jobs = f"[all jobs]({page(experiment_id, JOBS)})"
+        lines[0] = f"**Look first at** {' · '.join([*links, all_jobs])}"
     lines += [
         "",
         "A job is one retriever, budget and model; `role=sweep` is what is pooled over a sweep's jobs.",
@@ -101,6 +126,11 @@ def description(experiment_id: str, sweep_run_id: str | None = None) -> str:
         "- `per_question.json` of a job: every question with truth, answer, verdict and context",
     ]
     return "\n".join(lines)
+
+
+def _plain(text: str) -> str:
+    """A text without the characters that Markdown would take for a link, emphasis or HTML."""
+    return re.sub(r"[][<>*_`\\|]+", " ", text)
 
 
 def _table(search: str) -> dict[str, Any]:

@@ -1,0 +1,86 @@
+"""Which jobs may be set beside each other: those that measured the same topics by the same means.
+
+Measure, tokenizer, judge and answer measures are what a job is measured by: another one gives other numbers
+for the same system. Chunker, embedder, retriever, reranker, llm and n_tokens are the system that is measured.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from ragauge.contract.groups import ANSWERS
+
+MEASURED_BY = ("measure", "tokenizer", "judge")
+TAG = "ragauge.measured_by"
+# Keys that change no score and no label: runs that recorded no digests are told apart by the other keys.
+_NOT_MEASURED = {
+    "threads", "batch_size", "device", "backend", "concurrency", "requests_per_minute", "timeout", "retries",
+    "backoff", "max_wait", "give_up_after", "api_key_env", "price", "max_cost_usd", "budget",
+    "expected_tokens", "ledger", "repeat", "sample", "sample_design",
+}  # fmt: skip
+
+
+def digests(identities: Mapping[str, Mapping[str, Any]]) -> dict[str, str]:
+    """The digest of each identity (see `ragauge.contract.identity`) by its name.
+
+    The names are those of MEASURED_BY, and `answers.<name>` of every answer measure.
+    """
+    texts = {name: json.dumps(found, sort_keys=True, ensure_ascii=True) for name, found in identities.items()}
+    return {name: hashlib.sha256(text.encode()).hexdigest()[:16] for name, text in texts.items()}
+
+
+def as_tag(found: Mapping[str, str]) -> dict[str, str]:
+    """The tag by which a job's MLflow run says what it was measured by."""
+    return {TAG: json.dumps(dict(found))}
+
+
+def from_tags(tags: Mapping[str, str]) -> Any:
+    """What the tag of an MLflow run holds; None where it has none, or one that cannot be read."""
+    try:
+        return json.loads(tags.get(TAG, "null"))
+    except ValueError:
+        return None
+
+
+def measured_by(
+    recorded: Sequence[Any], choices: Sequence[Mapping[str, str]], settings: Sequence[Mapping[str, Any]]
+) -> list[dict[str, str]]:
+    """What each of several jobs was measured by: {name: text}, where equal texts mean the same.
+
+    The texts are the digests that the jobs recorded. Jobs of older versions recorded none: where one is among
+    them, the texts of all are the option of each config group and its settings (`settings`: flat, as
+    `judge.mode`), less those that change no number, and answer measures are not told apart.
+    """
+    if all(_readable(found) for found in recorded):
+        return [dict(found) for found in recorded]
+    return [
+        {part: in_words(part, chosen, given) for part in MEASURED_BY}
+        for chosen, given in zip(choices, settings, strict=True)
+    ]
+
+
+def in_words(part: str, choices: Mapping[str, str], settings: Mapping[str, Any]) -> str:
+    """The option that was chosen of a config group, and those of its settings that can change a number."""
+    own = {
+        key: value
+        for key, value in settings.items()
+        if key.startswith(f"{part}.") and key.rpartition(".")[2] not in _NOT_MEASURED
+    }
+    return " ".join([choices.get(part, "?"), *(f"{key}={value}" for key, value in sorted(own.items()))])
+
+
+def conflicting(found: Sequence[Mapping[str, str]]) -> list[str]:
+    """The answer measures that one name stands for several of: jobs disagree on how they are computed."""
+    names = dict.fromkeys(name for job in found for name in job if name.startswith(f"{ANSWERS}."))
+    return [name for name in names if len({job[name] for job in found if name in job}) > 1]
+
+
+def _readable(found: Any) -> bool:
+    return (
+        isinstance(found, Mapping)
+        and set(MEASURED_BY) <= set(found)
+        and all(isinstance(text, str) for text in found.values())
+    )

@@ -1,0 +1,157 @@
+"""The groups of a sweep: its jobs divided into those whose numbers may be pooled.
+
+Jobs of one group measured the same topics with the same measure, tokenizer, answer measures and judge
+(`ragauge.contract.comparable`); they differ in the system, its budget, or how their numbers are estimated.
+Jobs without any verdict compare by their IR scores, whoever judged the others: they join the group of the one
+judge there is. Beside several judges they are a group of their own, since no job is pooled twice.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections.abc import Hashable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from ragauge.contract import comparable
+from ragauge.contract.redact import redact
+from ragauge.contract.visible import visible
+
+_LONGEST = 40  # characters of a value in a group's name
+_NO_VERDICTS = ""
+
+
+@dataclass(frozen=True)
+class Group:
+    """Comparable jobs: what tells them from the other groups of their sweep, and their records.
+
+    `name` reads `dataset=hotpotqa, judge=lexical`; it is empty where the sweep has no other group, and no two
+    groups of a sweep have the same. `dataset` names the collection alone, and `means` is equal for groups
+    that differ in nothing else.
+    """
+
+    name: str
+    dataset: str
+    means: Hashable
+    records: list[dict[str, Any]]
+
+
+def divide(records: Sequence[dict[str, Any]]) -> list[Group]:
+    """The finished jobs of a sweep by group, in the order in which the groups' first jobs come."""
+    parts = _parts(records)
+    keys = [tuple(part.items()) for part in parts]
+    members = {key: [i for i, other in enumerate(keys) if other == key] for key in dict.fromkeys(keys)}
+    firsts = [parts[indices[0]] for indices in members.values()]
+    varied = [name for name in parts[0] if len({first[name] for first in firsts}) > 1]
+    shown = {
+        name: _labels(name, records, [part[name] for part in parts])
+        for name in dict.fromkeys(["dataset", *varied])
+    }
+    return [
+        Group(
+            name=", ".join(f"{name}={shown[name][parts[indices[0]][name]]}" for name in varied),
+            dataset=shown["dataset"][parts[indices[0]]["dataset"]],
+            means=tuple((name, text) for name, text in key if name != "dataset"),
+            records=[records[i] for i in indices],
+        )
+        for key, indices in members.items()
+    ]
+
+
+def closest(failed: Mapping[str, Any], groups: Sequence[Group]) -> int:
+    """The place of the group that a failed job shares most choices and overrides with (of equal the first).
+
+    What it would have measured is often not known: it may have failed before.
+    """
+
+    def shared(group: Group) -> int:
+        settings = {o for record in group.records for o in record["overrides"]}
+        choices = {pair for record in group.records for pair in record["choices"].items()}
+        return len(settings & set(failed["overrides"])) + len(choices & set(failed["choices"].items()))
+
+    return max(range(len(groups)), key=lambda i: (shared(groups[i]), -i))
+
+
+def _parts(records: Sequence[Mapping[str, Any]]) -> list[dict[str, str]]:
+    """What decides the group of each job: {name: text}, the same names for all."""
+    found = comparable.measured_by(
+        [record.get("measured_by") for record in records],
+        [record["choices"] for record in records],
+        [_overridden(record) for record in records],
+    )
+    names = comparable.conflicting(found)
+    parts = [
+        {
+            "dataset": str(record.get("dataset_digest", "")) or str(record["choices"].get("dataset", "?")),
+            **{name: job[name] for name in ("measure", "tokenizer")},
+            **{name: job.get(name, "") for name in names},
+        }
+        for record, job in zip(records, found, strict=True)
+    ]
+    judges: dict[Hashable, set[str]] = {}
+    for record, part, job in zip(records, parts, found, strict=True):
+        judges.setdefault(tuple(part.items()), set()).update([job["judge"]] if _has_verdicts(record) else [])
+    judged = [
+        job["judge"] if _has_verdicts(record) else _NO_VERDICTS
+        for record, job in zip(records, found, strict=True)
+    ]
+    for i, part in enumerate(parts):
+        of_same = judges[tuple(part.items())]
+        judge = min(of_same) if len(of_same) == 1 else judged[i]
+        parts[i] = {**part, "judge": judge}
+    return parts
+
+
+def _has_verdicts(record: Mapping[str, Any]) -> bool:
+    return bool(record["metrics"].get("judge_share_missing", 1) < 1)
+
+
+def _overridden(record: Mapping[str, Any]) -> dict[str, str]:
+    """The values of a job's overrides by key."""
+    return {key.lstrip("+~"): value for key, _, value in (o.partition("=") for o in record["overrides"])}
+
+
+def _labels(name: str, records: Sequence[Mapping[str, Any]], texts: Sequence[str]) -> dict[str, str]:
+    """What to call the jobs of each text of a part: by their option of the config group.
+
+    Where one option stands for several texts, the overrides that differ are added; where none do (a file
+    changed, a server serves another model), the digest.
+    """
+    first: dict[str, Mapping[str, Any]] = {}
+    for record, text in sorted(zip(records, texts, strict=True), key=lambda job: not _has_verdicts(job[0])):
+        first.setdefault(text, record)
+    words = {text: _option(name, text, record) for text, record in first.items()}
+    given = {text: {k: v for k, v in _overridden(record).items() if k.startswith(f"{name}.")}
+             for text, record in first.items()}  # fmt: skip
+    for text in _ambiguous(words):
+        alike = [given[other] for other in words if words[other].partition(" (")[0] == words[text]]
+        differ = [k for k in given[text] if len({settings.get(k) for settings in alike}) > 1]
+        if differ:
+            settings = ", ".join(f"{k.removeprefix(f'{name}.')}={_short(given[text][k])}" for k in differ)
+            words[text] += f" ({settings})"
+    for text in _ambiguous(words):
+        words[text] += f" {_mark(text)}"
+    return words
+
+
+def _ambiguous(words: Mapping[str, str]) -> list[str]:
+    said = list(words.values())
+    return [text for text, word in words.items() if said.count(word) > 1]
+
+
+def _option(name: str, text: str, record: Mapping[str, Any]) -> str:
+    if name == "judge" and text == _NO_VERDICTS:
+        return "no verdicts"
+    return _short(record["choices"].get(name, "as set" if text else "not measured"))
+
+
+def _short(value: object) -> str:
+    """A value in the letters that a tag, a query of MLflow and a terminal take, cut to its end."""
+    text = re.sub(r"[\\'\"`]+", "", visible(redact(str(value)), one_line=True))
+    return text if len(text) <= _LONGEST else "…" + text[1 - _LONGEST :]
+
+
+def _mark(text: str) -> str:
+    """The beginning of a digest, which the text may be itself."""
+    return text[:8] if re.fullmatch("[0-9a-f]{16,}", text) else hashlib.sha256(text.encode()).hexdigest()[:8]

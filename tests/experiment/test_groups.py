@@ -1,0 +1,346 @@
+"""What a sweep pools: jobs that measured the same topics by the same means, and no others."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+from test_sweep import mlflow_runs, sweep_folders
+
+from processes import run
+from ragauge import report
+from ragauge.commands import compare, pool
+from ragauge.commands.report import main as report_command
+from ragauge.contract.errors import DataError
+from ragauge.estimate import asked, fit_thresholds
+from ragauge.estimate.transfer import leave_one_out
+from ragauge.experiment import sweeps
+from ragauge.experiment.pooled import contents
+from ragauge.track import Reader
+
+N = 30
+ALIKE = {"measure": "m" * 16, "tokenizer": "t" * 16, "judge": "j" * 16}
+
+
+def write(folder: Path, *jobs: dict[str, Any]) -> Path:
+    """A sweep's folder with a job for each of the dicts: what differs from a job over one file, judged."""
+    for number, job in enumerate(jobs):
+        overrides = list(job.get("overrides", []))
+        choices = {"dataset": "jsonl", "retriever": "bm25", "chunker": "none", "llm": "chat",
+                   "measure": "substring", "tokenizer": "words", "judge": "lexical"}  # fmt: skip
+        choices |= {k: v for k, v in (o.split("=", 1) for o in overrides) if k in choices}
+        topics, judged = job.get("topics", "a"), job.get("judged", True)
+        rng = np.random.default_rng([ord(topics[0]), job.get("noise", 0)])
+        score = np.clip(np.linspace(0, 1, N) + rng.normal(0, 0.1, N), 0, 1)
+        border = job.get("border", 0.5)
+        label = np.where(score > border, 5, np.where(score < border / 2, 1, 3))
+        label[3], label[20] = 5, 4
+        rows = pd.DataFrame(
+            {
+                "qid": [f"q{i:02}" for i in range(N)],
+                "query": [f"Question {i} of {topics}?" for i in range(N)],
+                "answer_reference": "yes",
+                "n_tokens": job.get("n_tokens", 100),
+                "ir_score": score,
+                "answer": "yes",
+                "label": pd.array(label if judged else [None] * N, dtype="Int8"),
+                "judge_status": "ok",
+                "judge_raw": "",
+                **{c: choices[c] for c in ("dataset", "retriever", "chunker", "llm")},
+            }
+        )
+        where = folder / str(number)
+        where.mkdir(parents=True)
+        rows.to_parquet(where / "outcomes.parquet", index=False)
+        record = {
+            "status": "FINISHED", "name": f"job {number}", "number": number, "sweep_id": "s",
+            "experiment": "e", "choices": choices, "overrides": overrides, "seed": 0, "bootstrap": 40,
+            "estimate": {"features": ["ir_score"], "spline": False, "calibrate": False},
+            "n_tokens": job.get("n_tokens", 100), "dataset_digest": topics * 64, "exit_code": 0,
+            "metrics": {**dict.fromkeys(("ir_score", "ir_score_lo", "ir_score_hi"), float(score.mean())),
+                        "correct_share_lo": 0.4, "correct_share_hi": 0.6,
+                        "judge_share_missing": 0.0 if judged else 1.0,
+                        "correct_share": 0.5, "seconds_total": 1.0},
+            "ir_score_at_n": {"100": float(score.mean())}, "measured_by": ALIKE, **job.get("record", {}),
+        }  # fmt: skip
+        (where / "job.json").write_text(json.dumps(record))
+    return folder
+
+
+def of_part(part: str, text: str, *overrides: str, **more: Any) -> dict[str, Any]:
+    """A job that was measured by something else."""
+    return {"overrides": list(overrides), "record": {"measured_by": {**ALIKE, part: text}}, **more}
+
+
+def names(folder: Path) -> list[str]:
+    return [sweep.group for sweep in sweeps.load(folder)]
+
+
+def jobs_of(folder: Path) -> dict[str, list[int]]:
+    return {s.group: [record["number"] for record in s.records] for s in sweeps.load(folder)}
+
+
+# --- what is a group --------------------------------------------------------------------------------
+
+
+def test_equal_qids_of_two_topic_files_are_not_paired(tmp_path: Path) -> None:
+    jobs = [{"topics": t, "overrides": [f"dataset.topics={t}.jsonl", f"retriever={r}"], "noise": i}
+            for t in "ab" for i, r in enumerate(("bm25", "sim"))]  # fmt: skip
+    groups = contents(sweeps.load(write(tmp_path, *jobs)))
+    assert [g.group for g in groups] == [f"dataset=jsonl (topics={t}.jsonl)" for t in "ab"]
+    for group in groups:
+        assert group.board["system"].tolist() == group.board["system"].drop_duplicates().tolist()
+        assert set(group.board["system"]) == {"bm25", "sim"}
+        assert set(zip(group.pairs["a"], group.pairs["b"], strict=True)) == {("bm25", "sim")}
+    assert groups[0].others == [groups[1].group]
+
+
+@pytest.mark.parametrize(
+    ("part", "options"),
+    [
+        ("measure", ("substring", "words")),
+        ("tokenizer", ("words", "llama3")),
+        ("judge", ("lexical", "openai")),
+    ],
+)
+def test_jobs_measured_by_other_means_share_no_threshold(tmp_path: Path, part: str, options) -> None:
+    borders = (0.3, 0.8)
+    jobs = [of_part(part, option * 3, f"{part}={option}", f"retriever={r}", border=border, noise=i)
+            for option, border in zip(options, borders, strict=True)
+            for i, r in enumerate(("bm25", "sim"))]  # fmt: skip
+    folder = write(tmp_path, *jobs)
+    groups = contents(sweeps.load(folder))
+    assert [g.group for g in groups] == [f"{part}={option}" for option in options]
+    for place, group in enumerate(groups):
+        own = [pd.read_parquet(folder / str(2 * place + i) / "outcomes.parquet") for i in range(2)]
+        alone = fit_thresholds(pd.concat(own, ignore_index=True), n_boot=40, seed=0)
+        assert group.estimates.thresholds.k.value == alone.k.value
+        assert group.estimates.thresholds.k.n == 2 * N
+    assert groups[0].estimates.thresholds.k.value < 0.5 < groups[1].estimates.thresholds.k.value
+
+
+def test_systems_budgets_and_how_work_is_done_make_no_groups(tmp_path: Path) -> None:
+    jobs = [
+        {},
+        {"overrides": ["n_tokens=300"], "n_tokens": 300},
+        *({"overrides": [f"{group}=other"]} for group in ("retriever", "chunker", "llm")),
+        {"overrides": ["embedder=other", "judge.concurrency=2", "measure.threads=1"]},
+    ]
+    assert names(write(tmp_path, *jobs)) == [""]
+
+
+def test_one_option_with_other_settings_is_another_judge_and_is_named_by_them(tmp_path: Path) -> None:
+    prompts = {"a": "'Is it \"right\"?'", "b": "/very/long/path" * 9 + "/p.txt"}
+    jobs = [of_part("judge", text * 16, "judge=openai", f"judge.prompt={prompt}")
+            for text, prompt in prompts.items()]  # fmt: skip
+    found = names(write(tmp_path, *jobs))
+    assert found[0] == "judge=openai (prompt=Is it right?)"
+    assert re.fullmatch(r"judge=openai \(prompt=….{33}/p\.txt\)", found[1])
+
+
+def test_where_no_setting_differs_the_digest_tells_groups_apart(tmp_path: Path) -> None:
+    # A served model, or a file, that changed between two jobs.
+    jobs = [of_part("judge", text * 16, "judge=openai") for text in ("ab", "cd")]
+    assert names(write(tmp_path, *jobs)) == ["judge=openai abababab", "judge=openai cdcdcdcd"]
+
+
+def test_a_setting_of_an_answer_measure_makes_groups_and_its_absence_does_not(tmp_path: Path) -> None:
+    with_f1 = [of_part("answers.f1", "1" * 16), {}]
+    assert names(write(tmp_path / "one", *with_f1)) == [""]
+    other = of_part("answers.f1", "2" * 16)
+    assert len(names(write(tmp_path / "two", with_f1[0], other))) == 2
+    assert len(names(write(tmp_path / "three", with_f1[0], other, {}))) == 3
+
+
+def test_jobs_without_verdicts_join_the_only_judge_but_not_one_of_several(tmp_path: Path) -> None:
+    silent = of_part("judge", "none", "judge=none", judged=False)
+    judged = {"overrides": ["judge=lexical"]}
+    folder = write(tmp_path / "one", silent, judged)
+    assert jobs_of(folder) == {"": [0, 1]}
+    (content,) = contents(sweeps.load(folder))
+    assert set(content.pairs.loc[content.pairs["measure"] == "ir_score", "n"]) == {N}
+    assert content.estimates.thresholds.k.n == N
+    several = write(tmp_path / "two", silent, judged, of_part("judge", "x" * 16, "judge=openai"))
+    assert jobs_of(several) == {"judge=no verdicts": [0], "judge=lexical": [1], "judge=openai": [2]}
+    # Of another dataset, that dataset's judge is the only one.
+    apart = write(tmp_path / "three", {**judged, "topics": "b"}, {**silent, "topics": "b"}, silent)
+    assert list(jobs_of(apart).values()) == [[0, 1], [2]]
+
+
+def test_jobs_of_older_versions_are_told_apart_by_their_overrides(tmp_path: Path) -> None:
+    old: dict[str, Any] = {"record": {"measured_by": None}}
+    threads = [{**old, "overrides": ["judge.concurrency=1", "measure.threads=1"]}, old]
+    assert names(write(tmp_path / "same", *threads)) == [""]
+    modes = [{**old, "overrides": [f"judge.mode={mode}"]} for mode in ("single", "batch")]
+    assert names(write(tmp_path / "modes", *modes)) == [
+        "judge=lexical (mode=single)", "judge=lexical (mode=batch)",
+    ]  # fmt: skip
+    # One old job among new ones: digests of some alone say nothing.
+    assert names(write(tmp_path / "mixed", old, {})) == [""]
+
+
+def test_a_digest_that_is_no_text_does_not_stop_the_pooling(tmp_path: Path) -> None:
+    for number, odd in enumerate(("abc", [1], {"judge": 1}, {"measure": "m"})):
+        assert names(write(tmp_path / str(number), {"record": {"measured_by": odd}}, {})) == [""]
+
+
+def test_one_qid_with_two_questions_is_refused_whatever_the_digest_says(tmp_path: Path) -> None:
+    lying = {"topics": "b", "record": {"dataset_digest": "a" * 64}}
+    with pytest.raises(
+        DataError, match=r"qid 'q00' is not the same topic .*'Question 0 of a\?' and 'Question"
+    ):
+        sweeps.load(write(tmp_path, {}, lying))
+
+
+def test_a_failed_job_stands_once_with_the_group_that_it_is_closest_to(tmp_path: Path) -> None:
+    failed = {"record": {"status": "FAILED", "error": "no"}, "overrides": ["judge=openai", "retriever=sim"]}
+    jobs = [{"overrides": ["judge=lexical"]}, of_part("judge", "x" * 16, "judge=openai"), failed]
+    found = sweeps.load(write(tmp_path, *jobs))
+    assert [[f["number"] for f in sweep.failed] for sweep in found] == [[], [2]]
+
+
+def test_settings_of_the_estimates_that_differ_are_said(tmp_path: Path) -> None:
+    other = {"record": {"bootstrap": 50, "seed": 1}, "overrides": ["bootstrap=50", "seed=1"]}
+    (sweep,) = sweeps.load(write(tmp_path, {}, other))
+    assert sweep.notes == [
+        "The jobs have seed 0 and 1: what is pooled takes the first.",
+        "The jobs have bootstrap 40 and 50: what is pooled takes the first.",
+    ]
+    assert report_command([str(tmp_path)]) == 0
+    assert sweep.notes[1] in (tmp_path / "report.html").read_text()
+    (quiet,) = sweeps.load(write(tmp_path / "quiet", {}, {}))
+    assert quiet.notes == []
+
+
+# --- across groups ----------------------------------------------------------------------------------
+
+
+def test_transfer_leaves_datasets_out_across_the_groups_of_the_same_means(tmp_path: Path) -> None:
+    jobs = [{"topics": d[0], "overrides": [f"dataset={d}", f"retriever={r}"], "noise": i}
+            for d in ("abc", "xyz") for i, r in enumerate(("bm25", "sim"))]  # fmt: skip
+    folder = write(tmp_path, *jobs, of_part("judge", "x" * 16, "dataset=abc", "judge=openai"))
+    groups = contents(sweeps.load(folder))
+    assert [g.group for g in groups] == [
+        "dataset=abc, judge=lexical", "dataset=xyz, judge=lexical", "dataset=abc, judge=openai",
+    ]  # fmt: skip
+    rows = pd.concat([pd.read_parquet(folder / str(i) / "outcomes.parquet") for i in range(4)])
+    rows["qid"] = rows["dataset"] + "/" + rows["qid"]
+    expected = leave_one_out(asked(rows.reset_index(drop=True)), "dataset", n_boot=40, seed=0)
+    for group in groups[:2]:
+        assert set(group.transfers) == {"retriever", "dataset"}
+        pd.testing.assert_frame_equal(group.transfers["dataset"].table, expected.table)
+        assert "transfer_dataset" in group.figures
+    assert "dataset" not in groups[2].transfers
+
+
+def test_the_study_s_curves_stand_beside_hotpotqa_alone(tmp_path: Path) -> None:
+    jobs = [{"topics": d[0], "overrides": [f"dataset={d}", "retriever=bm25"]} for d in ("sample", "hotpotqa")]
+    shown = [
+        [text.get_text() for axes in group.figures["ir_score_by_n"].axes for text in axes.texts]
+        + [str(line.get_label()) for axes in group.figures["ir_score_by_n"].axes for line in axes.lines]
+        for group in contents(sweeps.load(write(tmp_path, *jobs)))
+    ]
+    assert ["study" in " ".join(texts) for texts in shown] == [False, True]
+
+
+# --- the report -------------------------------------------------------------------------------------
+
+
+def test_a_report_of_several_groups_holds_each_with_anchors_of_its_own(tmp_path: Path) -> None:
+    jobs = [of_part("judge", o * 4, f"judge={o}", f"retriever={r}") for o in ("lexical", "other<b>")
+            for r in ("bm25", "sim")]  # fmt: skip
+    assert report_command([str(write(tmp_path, *jobs))]) == 0
+    text = (tmp_path / "report.html").read_text()
+    ids = re.findall(r' id="([^"]+)"', text)
+    assert len(ids) == len(set(ids))
+    assert set(re.findall(r'href="#([^"]+)"', text)) == set(ids)
+    assert {"g1-leaderboard", "g2-leaderboard", "g1-group", "g2-group"} <= set(ids)
+    assert "judge=other&lt;b&gt;" in text
+    assert "<b>}" not in text
+    assert text.count("<!doctype") == 1
+    one = tmp_path / "one.html"
+    report.write_report(contents(sweeps.load(tmp_path))[0], one)
+    assert "The sweep has others that are not comparable" in one.read_text()
+
+
+# --- in MLflow --------------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def two_groups(two_by_two: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder in which a sweep over two judges ran, and what it said (`said`)."""
+    folder = tmp_path_factory.mktemp("two_groups")
+    done = run(folder, "-m", "dataset.limit=12", "chunker=none", "bootstrap=40", "retriever=bm25,none",
+               "n_tokens=100", "judge.cover=0.5,1.0", f"store={two_by_two / '.ragauge'}")  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    (folder / "said").write_text(done.stdout)
+    return folder
+
+
+@pytest.mark.slow
+def test_every_group_has_a_run_under_the_usual_names_and_says_which(two_groups: Path) -> None:
+    client, runs = mlflow_runs(two_groups, "sweep")
+    groups = [f"judge=lexical (cover={cover})" for cover in ("0.5", "1.0")]
+    assert sorted(r.data.tags["group"] for r in runs) == groups
+    reader = Reader(f"sqlite:///{two_groups}/mlruns/mlflow.db")
+    for logged in runs:
+        group = logged.data.tags["group"]
+        assert logged.info.run_name == f"sweep · {group} · 2 systems · 2 jobs"
+        assert {"threshold_h", "threshold_k", "transfer_mae"} <= set(logged.data.metrics)
+        assert logged.data.metrics["jobs"] == 2
+        assert f"The jobs of {group} alone" in logged.data.tags["mlflow.note.content"]
+        jobs = reader.jobs(reader.run(logged.info.run_id))
+        assert [j.tags["retriever"] for j in jobs] == ["bm25", "none"]
+        cover = group.partition("cover=")[2].rstrip(")")
+        assert {j.params["judge.cover"] for j in jobs} == {cover}
+    said = (two_groups / "said").read_text()
+    assert "This sweep has 2 groups of jobs that are not comparable" in said
+    assert [said.index(f"== {group} ==") for group in groups] == sorted(
+        said.index(f"== {group} ==") for group in groups
+    )
+    assert said.count("Leaderboard at N = 100 tokens") == 2
+    assert said.count("job(s) done") == 1
+    tags = client.get_experiment(runs[0].info.experiment_id).tags
+    assert {"mlflow.sharedViewState.ragauge-charts", "mlflow.sharedViewState.ragauge-charts-2"} <= set(tags)
+    for logged in runs:
+        assert f"{logged.info.run_id}/artifacts/report.html" in tags["mlflow.note.content"]
+
+
+@pytest.mark.slow
+def test_pooling_again_replaces_the_runs_of_all_groups_and_of_no_other_sweep(two_groups: Path) -> None:
+    (folder,) = sweep_folders(two_groups)
+    uri = f"sqlite:///{two_groups}/mlruns/mlflow.db"
+    before = {r.data.tags["group"]: r for r in mlflow_runs(two_groups, "sweep")[1]}
+    assert pool.main([str(folder), "--tracking-uri", uri]) == 0
+    after = {r.data.tags["group"]: r for r in mlflow_runs(two_groups, "sweep")[1]}
+    assert set(after) == set(before)
+    for group, logged in after.items():
+        assert logged.info.run_id != before[group].info.run_id
+        own, old = logged.data.metrics, before[group].data.metrics
+        assert {k: v for k, v in own.items() if not k.startswith("seconds")} == {
+            k: v for k, v in old.items() if not k.startswith("seconds")
+        }
+
+
+@pytest.mark.slow
+def test_the_run_of_a_group_is_compared_and_run_again_as_that_of_a_sweep(
+    two_groups: Path, two_by_two: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    uri = f"sqlite:///{two_groups}/mlruns/mlflow.db"
+    logged = next(r for r in mlflow_runs(two_groups, "sweep")[1] if "1.0" in r.data.tags["group"])
+    assert compare.main([logged.info.run_id, "--tracking-uri", uri]) == 0
+    told = capsys.readouterr().out
+    assert "2 runs of experiment sample" in told
+    assert "judges differ" not in told
+    done = run(two_groups, f"rerun={logged.info.run_id}", f"store={two_by_two / '.ragauge'}",
+               "tracking.experiment=again")  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    assert "2 of 2 jobs equal to the last bit" in done.stdout
+    assert re.search(r"pooled: (\d+) of \1 metrics equal to the last bit", done.stdout)
+    (again,) = mlflow_runs(two_groups, "sweep", "again")[1]
+    assert "group" not in again.data.tags
