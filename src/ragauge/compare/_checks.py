@@ -12,6 +12,8 @@ from ragauge.contract.groups import ANSWERS
 from ragauge.track import LoggedRun
 
 _SPEED = "measure.threads"  # changes no score
+# What runs of before 0.2 do not name: without it they mean the same.
+_LATER = {"measure.correct": "none", "measure.fold": "[]"}
 
 
 def check_alike(runs: Sequence[LoggedRun], across_datasets: bool) -> None:
@@ -31,8 +33,14 @@ def check_alike(runs: Sequence[LoggedRun], across_datasets: bool) -> None:
 
 def _measure(run: LoggedRun) -> tuple[str, ...]:
     """The measure with what can change a score."""
-    settings = {k: v for k, v in run.params.items() if k.startswith("measure.") and k != _SPEED}
+    named = {k: v for k, v in run.params.items() if k.startswith("measure.") and k != _SPEED}
+    settings = {k: _in_order(v) for k, v in named.items() if v != _LATER.get(k)}
     return run.tags.get("measure", "?"), *(f"{k}={v}" for k, v in sorted(settings.items()))
+
+
+def _in_order(value: str) -> str:
+    """A list of names without the order that they were given in, which changes nothing."""
+    return ", ".join(sorted(value.strip("[]").split(", "))) if value.startswith("[") else value
 
 
 def _by(runs: Sequence[LoggedRun], key: Callable[[LoggedRun], tuple[str, ...]]) -> dict[tuple[str, ...], str]:

@@ -13,6 +13,7 @@ from ragauge.contract.answer_measures import from_tags
 from ragauge.contract.errors import DataError
 from ragauge.contract.groups import GROUPS
 from ragauge.contract.progress import progress
+from ragauge.experiment.metrics import CURVES
 from ragauge.experiment.sweeps import Sweep, system_names
 from ragauge.track import LoggedRun, Reader
 
@@ -88,7 +89,7 @@ def _record(run: LoggedRun, reader: Reader) -> dict[str, Any]:
         "dataset_digest": tags.get("dataset_digest", ""),
         "metrics": dict(run.metrics),
         "answer_measures": from_tags(tags),
-        "ir_score_at_n": reader.history(run_id, "ir_score_at_n") if finished else {},
+        **{name: reader.history(run_id, name) if finished else {} for name in CURVES},
         "error": tags.get("error", "no error was recorded"),
     }
 

@@ -66,7 +66,7 @@ class ReportContent:
     column system, None where all topics were judged, or people labelled none; `agreement` is None there, too.
     `figures` are by name: ir_score_by_n, judge_shares, sorted_scores, reliability, transfer_<group>; one that
     is not there is not shown. `answers` are the answer measures, whose columns `board` has.
-    `estimates.model` is None where no row has a verdict.
+    `estimates.model` is None where no row has a verdict. `floors` are what unrelated text gives, as `curves`.
     """
 
     sweep_id: str
@@ -88,6 +88,7 @@ class ReportContent:
     figures: Mapping[str, Figure]
     answers: Sequence[AnswerMeasureInfo] = ()
     versions: Mapping[str, str] = field(default_factory=versions)
+    floors: Mapping[str, Mapping[int, float]] = field(default_factory=dict)
 
 
 def write_report(content: ReportContent, path: Path) -> None:
