@@ -205,10 +205,10 @@ class _Unrelated:
         self.window = _CHARS_PER_TOKEN * int(grid[-1])  # characters that hold the largest budget as a rule
         self._own, self._tokenizer, self._grid = _Own(evidence, self.qids), tokenizer, grid
         order = rng.permutation(len(chunks))
-        chars = np.cumsum(chunks["text"].str.len().to_numpy(dtype=np.int64)[order])
+        chars = np.cumsum(chunks["text"].astype("str").str.len().to_numpy(dtype=np.int64)[order])
         enough = int(np.searchsorted(chars, _POOL_WINDOWS * self.window)) + 1
         self.pool = chunks.iloc[order[: max(enough, _POOL_CHUNKS)]].reset_index(drop=True)
-        lengths = self.pool["text"].str.len().to_numpy(dtype=np.int64)
+        lengths = self.pool["text"].astype("str").str.len().to_numpy(dtype=np.int64)
         self._chars = np.concatenate([[0], np.cumsum(np.concatenate([lengths, lengths]))])
 
     def contexts(
