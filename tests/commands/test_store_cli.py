@@ -120,8 +120,8 @@ def test_a_job_records_every_entry_that_it_used(place: Place) -> None:
     kept, own = shared_and_own(place)
     assert kept | own == place.names()
     assert sorted(name.split("/")[0] for name in place.bm25.entries or ()) == [
-        "answers", "chunks", "classics", "context", "dataset", "findings", "index", "run", "scores",
-        "verdicts",
+        "answers", "chunks", "classics", "context", "dataset", "findings", "floor", "index", "run",
+        "scores", "verdicts",
     ]  # fmt: skip
     assert {name.split("/")[0] for name in own} == {
         "findings",

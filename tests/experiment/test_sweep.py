@@ -20,7 +20,7 @@ from ragauge.experiment import sweeps as sweep
 
 SMALL = ["dataset.limit=12", "chunker=none", "bootstrap=50"]
 # One dataset and one set of chunks; an index and a run for each retriever; answers for each budget.
-ONCE_EACH = {"dataset": 1, "chunks": 1, "index": 2, "run": 2, "scores": 2, "answers": 4}
+ONCE_EACH = {"dataset": 1, "chunks": 1, "index": 2, "run": 2, "floor": 1, "scores": 2, "answers": 4}
 THRESHOLD_METRICS = ("", "_lo", "_hi", "_accuracy", "_base_rate", "_degenerate")
 CONTRACT = {
     "ir_score", "ir_score_lo", "ir_score_hi",
