@@ -27,7 +27,7 @@ from ragauge.experiment import pipeline, stages
 from ragauge.experiment.pipeline import Pipeline
 from ragauge.experiment.sample import Sample
 from ragauge.experiment.stages import file_digest
-from ragauge.measures import Words, rankings
+from ragauge.measures import Substring, Words, rankings
 from ragauge.retrieval.chunkers import NoChunker, TokenChunker
 from ragauge.retrieval.retrievers import BM25, NoRetrieval, Sim
 from small_pipeline import DOCS, TOPICS, SmallPipelines, replaced
@@ -637,3 +637,53 @@ def test_answers_that_lose_a_topic_are_an_error(
     )
     with pytest.raises(DataError, match=r"answers frame: 1 topic\(s\) missing or unknown, such as 'q1'"):
         _ = pipeline.answers
+
+
+# --- the floor of the score ---------------------------------------------------------------------------------
+
+
+def test_the_floor_is_made_once_for_all_retrievers_budgets_and_corrections(small: SmallPipelines) -> None:
+    first = small()
+    means = first.frame("floor_means")
+    assert means["n_tokens"].tolist() == [4, 8, 16]
+    assert means["value"].between(0, 1).all()
+    assert first.made.count("floor") == 1
+    for other in (
+        small(retriever=Sim(top_k=1)),
+        small(n_tokens=16),
+        small(measure=Substring(correct="floor")),
+    ):
+        assert "floor" not in made_with_floor(other)
+    for another in (
+        small(n_tokens=12),
+        small(chunker=NoChunker()),
+        small(measure=Words()),
+        small(measure=Substring(fold=("case",))),
+    ):
+        assert "floor" in made_with_floor(another)
+
+
+def made_with_floor(of: Pipeline) -> list[str]:
+    """The stages that a job made for its scores and their floor."""
+    of.frame("scores")
+    of.frame("floor_means")
+    return of.made
+
+
+def test_corrected_scores_are_the_raw_ones_less_their_floor(small: SmallPipelines) -> None:
+    plain, job = small(), small(measure=Substring(correct="floor"))
+    raw, floor = plain.frame("part_scores"), plain.frame("floors")
+    both = raw.merge(floor, on=["qid", "n_tokens", "part"], suffixes=("", "_floor"))
+    expected = ((both["value"] - both["value_floor"]) / (1 - both["value_floor"])).clip(0, 1)
+    found = job.frame("part_scores")
+    np.testing.assert_allclose(found["value"], expected)
+    assert "scores" not in job.made  # the raw scores are those of the other job
+    at_8 = job.frame("scores").query("n_tokens == 8").set_index("qid")["value"]
+    assert job.retrieved.set_index("qid")["ir_score"].to_dict() == at_8.to_dict()
+    assert (at_8 <= plain.frame("scores").query("n_tokens == 8").set_index("qid")["value"]).all()
+
+
+def test_defaults_of_fold_and_correct_are_in_no_key(small: SmallPipelines) -> None:
+    assert small().key("scores").params == {"component": {"component": "substring", "version": 1}}
+    folded = small(measure=Substring(fold=("case",))).key("scores")
+    assert folded.params == {"component": {"component": "substring", "version": 1, "fold": ["case"]}}

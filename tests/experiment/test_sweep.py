@@ -20,7 +20,7 @@ from ragauge.experiment import sweeps as sweep
 
 SMALL = ["dataset.limit=12", "chunker=none", "bootstrap=50"]
 # One dataset and one set of chunks; an index and a run for each retriever; answers for each budget.
-ONCE_EACH = {"dataset": 1, "chunks": 1, "index": 2, "run": 2, "scores": 2, "answers": 4}
+ONCE_EACH = {"dataset": 1, "chunks": 1, "index": 2, "run": 2, "floor": 1, "scores": 2, "answers": 4}
 THRESHOLD_METRICS = ("", "_lo", "_hi", "_accuracy", "_base_rate", "_degenerate")
 CONTRACT = {
     "ir_score", "ir_score_lo", "ir_score_hi",
@@ -138,6 +138,9 @@ def test_the_sweep_has_one_run_of_its_own_that_pooling_again_replaces(swept: Pat
         )
         steps = client.get_metric_history(logged.info.run_id, "ir_score_at_n/bm25")
         assert {m.step for m in steps} >= {100, 300}
+        floor = client.get_metric_history(logged.info.run_id, "ir_score_floor_at_n/unrelated text")
+        assert {m.step for m in floor} >= {100, 300}
+        assert all(0 < m.value < 0.3 for m in floor)
         figures = {a.path for a in client.list_artifacts(logged.info.run_id, "figures")}
         assert figures >= {f"figures/{n}.png" for n in ("ir_score_by_n", "judge_shares", "sorted_scores")}
     folder = sweep_folders(swept)[0]

@@ -43,7 +43,9 @@ def transfer_table() -> pd.DataFrame:
 def every_figure() -> dict[str, Figure]:
     curve = reliability_curve(RNG.random(300), RNG.random(300) > 0.5)
     return {
-        "ir_score_by_n": report.ir_score_by_n(CURVES, {"retriever 1": {100: 0.2, 1000: 0.6}}),
+        "ir_score_by_n": report.ir_score_by_n(
+            CURVES, {"retriever 1": {100: 0.2, 1000: 0.6}}, {"unrelated text": {100: 0.1}}
+        ),
         "judge_shares": report.judge_shares(
             shares("bm25", "chunker=semantic · retriever=a_long_name · llm=another"), "Judge classes"
         ),
@@ -72,6 +74,18 @@ def test_texts_stay_inside_and_off_each_other(name: str, monkeypatch: pytest.Mon
         assert box.y1 <= page.y1 + 1, text
         for other, other_box in boxes[i + 1 :]:
             assert text == other or not box.padded(-1).overlaps(other_box.padded(-1)), (text, other)
+
+
+def test_the_floor_is_a_line_of_its_own_in_grey() -> None:
+    floors = {"unrelated text": {100: 0.066, 1000: 0.099}}
+    axes = report.ir_score_by_n(CURVES, floors=floors).axes[0]
+    (line,) = [line for line in axes.lines if line.get_label() == "unrelated text"]
+    assert line.get_xdata().tolist() == [100, 1000]
+    assert line.get_ydata().tolist() == [0.066, 0.099]
+    assert to_hex(line.get_color()) not in {
+        to_hex(other.get_color()) for other in axes.lines if other is not line
+    }
+    assert len(axes.lines) == len(report.ir_score_by_n(CURVES).axes[0].lines) + 1
 
 
 def test_svg_is_the_same_twice_and_holds_real_text() -> None:

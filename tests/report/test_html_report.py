@@ -118,6 +118,7 @@ def write_sweep(folder: Path, judged: bool = True) -> Path:
                 **cost, **{f"judge_{k}": v for k, v in cost.items()},
             },
             "ir_score_at_n": {"50": score / 2, str(n): score},
+            "ir_score_floor_at_n": {"50": 0.0625, str(n): 0.125},
         }  # fmt: skip
         (job / "job.json").write_text(json.dumps(record))
     failed = {
@@ -448,3 +449,9 @@ def test_a_browser_shows_all_of_it_and_has_no_complaint(page: Path, browser: Bro
     tables = "[...document.querySelectorAll('table')]"
     assert browser.evaluate(f"{tables}.length") == 11
     assert browser.evaluate(f"{tables}.every(t => t.closest('.scroll') && t.tBodies[0].rows.length > 0)")
+
+
+def test_the_section_of_the_ir_score_has_its_floor(page: Path) -> None:
+    text = page.read_text(encoding="utf-8")
+    assert f"random passages of the same corpus score 0.125 at N = {max(BUDGETS)}" in text
+    assert '<th scope="row">unrelated text</th><td>0.062</td>' in text

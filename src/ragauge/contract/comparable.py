@@ -21,6 +21,8 @@ _NOT_MEASURED = {
     "backoff", "max_wait", "give_up_after", "api_key_env", "price", "max_cost_usd", "budget",
     "expected_tokens", "ledger", "repeat", "sample", "sample_design",
 }  # fmt: skip
+# What runs of before 0.2 do not name: without it they mean the same.
+_LATER = {"measure.correct": "none", "measure.fold": "[]"}
 
 
 def digests(identities: Mapping[str, Mapping[str, Any]]) -> dict[str, str]:
@@ -65,11 +67,18 @@ def measured_by(
 def in_words(part: str, choices: Mapping[str, str], settings: Mapping[str, Any]) -> str:
     """The option that was chosen of a config group, and those of its settings that can change a number."""
     own = {
-        key: value
+        key: _in_order(str(value))
         for key, value in settings.items()
-        if key.startswith(f"{part}.") and key.rpartition(".")[2] not in _NOT_MEASURED
+        if key.startswith(f"{part}.")
+        and key.rpartition(".")[2] not in _NOT_MEASURED
+        and str(value) != _LATER.get(key)
     }
     return " ".join([choices.get(part, "?"), *(f"{key}={value}" for key, value in sorted(own.items()))])
+
+
+def _in_order(value: str) -> str:
+    """A list of names without the order that they were given in, which changes nothing."""
+    return ", ".join(sorted(value.strip("[]").split(", "))) if value.startswith("[") else value
 
 
 def conflicting(found: Sequence[Mapping[str, str]]) -> list[str]:

@@ -1,7 +1,8 @@
 """What identifies a component: its name, version, parameters and foreign code.
 
 A component is a frozen dataclass whose fields are its config keys. Fields made with `runtime()` change how
-the work is done, not what comes out (paths, threads, batch sizes, retries); they stay out of the identity.
+the work is done, not what comes out (paths, threads, batch sizes, retries); they stay out of the identity, as
+do those made with `later()` at their default.
 A component of ragauge says its name in the class variable `component` ("bm25"), so that its stored results
 are found again when the class moves to another module. A class without a name of its own is known by its
 dotted path.
@@ -19,6 +20,14 @@ from ragauge.contract.fingerprint import code_digests
 def runtime(default: Any) -> Any:
     """A dataclass field that does not change the component's output."""
     return dataclasses.field(default=default, metadata={"runtime": True})
+
+
+def later(default: Any) -> Any:
+    """A field that a component got after results of it were stored: at its default it is not in the identity.
+
+    So what was stored before is still found, and a predictor fitted before still fits.
+    """
+    return dataclasses.field(default=default, metadata={"later": True})
 
 
 def identity(component: Any) -> dict[str, Any]:
@@ -63,7 +72,12 @@ def code_of(component: Any) -> dict[str, dict[str, str]]:
 
 
 def _own_fields(component: Any) -> list[str]:
-    return [f.name for f in dataclasses.fields(component) if not f.metadata.get("runtime", False)]
+    return [
+        f.name
+        for f in dataclasses.fields(component)
+        if not f.metadata.get("runtime", False)
+        and not (f.metadata.get("later", False) and getattr(component, f.name) == f.default)
+    ]
 
 
 def _targets(value: Any) -> Iterator[str]:

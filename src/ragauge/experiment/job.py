@@ -165,7 +165,7 @@ def _run(cfg: DictConfig, folder: JobFolder, record: dict[str, Any]) -> None:
             log.warning("skipped: %s", reason)
         record["deferred"] = _judged_later(pipeline, folder)
         retrieval = _log_retrieval(pipeline, cfg, folder, run, record)
-        run.metrics(retrieval, {"ir_score_at_n": record["ir_score_at_n"]})
+        run.metrics(retrieval, {name: record[name] for name in metrics.CURVES})
         if "chat" in (pipeline.components.llm.kind, pipeline.components.judge.kind):
             run.flush()  # an LLM may take hours
         values = metrics.costs(pipeline.answers)
@@ -241,8 +241,14 @@ def _log_retrieval(
 ) -> dict[str, float]:
     """Runs the stages up to the scores, logs what needs no LLM, and returns those metrics."""
     from ragauge.measures import write_qrels, write_trec_run
+    from ragauge.measures.floor import short_of_text
 
     curve = metrics.curve(pipeline.frame("scores"))
+    means = pipeline.frame("floor_means")
+    floor = metrics.floor(pipeline.components.measure, means)
+    told = short_of_text(means, pipeline.n_tokens, len(pipeline.frame("topics")))
+    if told is not None:
+        log.info("%s", told)
     classics = pipeline.frame("classics")
     out = run.folder
     (out / "config").mkdir()
@@ -250,12 +256,16 @@ def _log_retrieval(
     write_trec_run(pipeline.frame("run"), out / "run.trec", folder.choices.get("retriever", "ragauge"))
     write_qrels(pipeline.frame("evidence"), out / "qrels.trec")
     record |= {
-        "ir_score_at_n": {n: value for n, value in curve.items() if n <= pipeline.n_tokens},
+        **{
+            name: {n: value for n, value in steps.items() if n <= pipeline.n_tokens}
+            for name, steps in zip(metrics.CURVES, (curve, floor), strict=True)
+        },
         "dataset_digest": pipeline.entry("dataset").digest,
         "entries": {stage: pipeline.entry(stage).digest for stage in _RECORDED_STAGES},
     }
     return {
         "ir_score": curve[pipeline.n_tokens],
+        **({"ir_score_floor": floor[pipeline.n_tokens]} if pipeline.n_tokens in floor else {}),
         **dict(zip(classics["metric"], classics["value"], strict=True)),
         "topics": len(pipeline.frame("topics")),
         "topics_skipped": len(pipeline.frame("skipped")),

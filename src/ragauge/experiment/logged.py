@@ -14,6 +14,7 @@ from ragauge.contract.answer_measures import from_tags
 from ragauge.contract.errors import DataError
 from ragauge.contract.groups import GROUPS
 from ragauge.contract.progress import progress
+from ragauge.experiment.metrics import CURVES
 from ragauge.experiment.sweeps import Sweep, grouped
 from ragauge.track import LoggedRun, Reader
 
@@ -91,7 +92,7 @@ def _record(run: LoggedRun, reader: Reader) -> dict[str, Any]:
         "measured_by": comparable.from_tags(tags),
         "metrics": dict(run.metrics),
         "answer_measures": from_tags(tags),
-        "ir_score_at_n": reader.history(run_id, "ir_score_at_n") if finished else {},
+        **{name: reader.history(run_id, name) if finished else {} for name in CURVES},
         "error": tags.get("error", "no error was recorded"),
     }
 

@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Any
 
 import pandas as pd
 
 from ragauge.contract.errors import ConfigError, GateError
+from ragauge.measures.floor import is_corrected
+
+CURVES = ("ir_score_at_n", "ir_score_floor_at_n")  # step charts over n_tokens, and entries of a job's record
 
 
 def costs(replies: pd.DataFrame, prefix: str = "") -> dict[str, float]:
@@ -39,6 +43,15 @@ def curve(scores: pd.DataFrame) -> dict[int, float]:
     """The mean IR score over topics at every budget of the grid: {n_tokens: score}."""
     means = scores.groupby("n_tokens")["value"].mean()
     return dict(zip(means.index.tolist(), means.tolist(), strict=True))
+
+
+def floor(measure: Any, means: pd.DataFrame) -> dict[int, float]:
+    """What the measure gives for unrelated text, the mean over topics of `floor_means`: {n_tokens: score}.
+
+    Of a corrected measure it is what is left of that after the correction.
+    """
+    values = means["corrected" if is_corrected(measure) else "value"]
+    return dict(zip(means["n_tokens"].tolist(), values.tolist(), strict=True))
 
 
 def line(name: str, values: Mapping[str, float]) -> str:

@@ -84,6 +84,7 @@ def pooled(sweep: Sweep) -> report.ReportContent:
         figures=_figures(sweep, estimates, board, moved),
         group=sweep.group,
         notes=sweep.notes,
+        floors=floor_curves(sweep),
     )
 
 
@@ -148,6 +149,26 @@ def score_curves(sweep: Sweep) -> dict[str, dict[int, float]]:
     return curves
 
 
+def floor_curves(sweep: Sweep) -> dict[str, dict[int, float]]:
+    """Floor of the IR score against the budget, {"unrelated text": {n_tokens: floor}}; {} where unknown.
+
+    Where jobs have different floors (another chunker, say), each with the first system that it is of.
+    """
+    curves: list[tuple[str, dict[int, float]]] = []
+    for record, system in zip(sweep.records, systems_of(sweep.records), strict=True):
+        curve = {int(n): float(value) for n, value in record.get("ir_score_floor_at_n", {}).items()}
+        if not curve:
+            continue
+        for _, known in curves:
+            if all(known.get(n, value) == value for n, value in curve.items()):
+                known.update(curve)
+                break
+        else:
+            curves.append((system, curve))
+    alone = len(curves) == 1
+    return {"unrelated text" if alone else f"unrelated text, {system}": curve for system, curve in curves}
+
+
 def _figures(
     sweep: Sweep,
     estimates: summary.Estimates,
@@ -157,7 +178,8 @@ def _figures(
     """The sweep's figures by name; those of the judge classes only where there are verdicts."""
     hotpot = sweep.records[0]["choices"]["dataset"] == "hotpotqa"
     published_scores = study.IR_SCORE if hotpot else None
-    figures = {"ir_score_by_n": report.ir_score_by_n(score_curves(sweep), published_scores)}
+    drawn = report.ir_score_by_n(score_curves(sweep), published_scores, floor_curves(sweep))
+    figures = {"ir_score_by_n": drawn}
     if estimates.model is None:
         return figures
     shares = board.set_index("system")[_SHARE_COLUMNS]

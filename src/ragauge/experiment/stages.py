@@ -16,7 +16,7 @@ import pandas as pd
 
 from ragauge.contract import frames
 from ragauge.contract.errors import ConfigError, DataError
-from ragauge.contract.identity import code_of
+from ragauge.contract.identity import code_of, identity
 from ragauge.contract.protocols import (
     AnswerMeasure,
     Chunker,
@@ -30,7 +30,16 @@ from ragauge.contract.protocols import (
     Tools,
 )
 from ragauge.experiment.stage import Budget, Components, Frames, Incomplete, Reads, Stage
-from ragauge.measures import classics, mean_over_parts, part_scores, qrels_of
+from ragauge.measures import (
+    classics,
+    corrected_parts,
+    floor_means,
+    floors,
+    mean_over_parts,
+    part_scores,
+    qrels_of,
+)
+from ragauge.measures.floor import is_corrected, raw
 from ragauge.measures.rankings import CLASSICS
 from ragauge.retrieval.contexts import build_contexts, contexts_at
 from ragauge.retrieval.ranking import check_reranked
@@ -176,11 +185,51 @@ class Score(Stage):
 
     @property
     def component(self) -> Measure:
-        return self.components.measure
+        found: Measure = raw(self.components.measure)
+        return found
 
     def make(self, reads: Reads, tools: Tools) -> Frames:
         parts = part_scores(self.component, reads["evidence"], reads["layouts"], reads["prefixes"])
         return {"scores": mean_over_parts(parts, self.component.name), "part_scores": parts}
+
+
+class Floor(Stage):
+    """floors: what the measure gives every evidence part in unrelated text; floor_means: that over topics.
+
+    Neither the retriever nor this job's n_tokens is in its key: the jobs of a sweep share one.
+    """
+
+    name = "floor"
+    reads = ("chunks", "evidence")
+    makes = ("floors", "floor_means")
+    uses = frozenset({"tokenizer"})
+
+    @property
+    def component(self) -> Measure:
+        found: Measure = raw(self.components.measure)
+        return found
+
+    def params(self) -> dict[str, Any]:
+        return {"component": identity(self.component), "n_grid": list(self.budget.grid)}
+
+    def make(self, reads: Reads, tools: Tools) -> Frames:
+        found = floors(self.component, reads["evidence"], reads["chunks"], tools.tokenizer, self.budget.grid)
+        return {"floors": found, "floor_means": floor_means(found)}
+
+
+class CorrectScores(Stage):
+    """Scores and part_scores, each part's less its floor: `measure.correct=floor`."""
+
+    name = "corrected"
+    reads = ("part_scores", "floors")
+    makes = ("scores", "part_scores")
+
+    def params(self) -> dict[str, Any]:
+        return {"correct": "floor"}
+
+    def make(self, reads: Reads, tools: Tools) -> Frames:
+        parts = corrected_parts(reads["part_scores"], reads["floors"])
+        return {"scores": mean_over_parts(parts, self.components.measure.name), "part_scores": parts}
 
 
 class ScoreRanking(Stage):
@@ -290,6 +339,9 @@ def stages(components: Components, budget: Budget) -> list[Stage]:
             yield Rerank(components, budget)
         yield LayOut(components, budget)
         yield Score(components, budget)
+        yield Floor(components, budget)
+        if is_corrected(components.measure):
+            yield CorrectScores(components, budget)
         yield ScoreRanking(components, budget)
         yield Cut(components, budget)
         yield Answer(components, budget)

@@ -16,7 +16,7 @@ from ragauge.contract.visible import csv_text, visible
 from ragauge.estimate import fit_thresholds, summary
 from ragauge.estimate.prediction import settings_of
 from ragauge.estimate.transfer import Transfer
-from ragauge.experiment.pooled import contents, score_curves
+from ragauge.experiment.pooled import contents, floor_curves, score_curves
 from ragauge.experiment.rerun import comparison
 from ragauge.experiment.sweeps import Sweep, systems_of
 from ragauge.track import views
@@ -166,6 +166,7 @@ def _transfer_metrics(transfers: Mapping[str, Transfer]) -> dict[str, float]:
 def _step_charts(sweep: Sweep, seed: int) -> dict[str, dict[int, float]]:
     """MLflow step charts over n_tokens: IR score and correct share by system, pooled thresholds by budget."""
     charts = {f"ir_score_at_n/{_slug(s)}": curve for s, curve in score_curves(sweep).items()}
+    charts |= {f"ir_score_floor_at_n/{_slug(name)}": curve for name, curve in floor_curves(sweep).items()}
     for record, system in zip(sweep.records, systems_of(sweep.records), strict=True):
         if record["metrics"]["judge_share_missing"] < 1:
             chart = charts.setdefault(f"correct_share_at_n/{_slug(system)}", {})

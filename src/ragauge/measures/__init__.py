@@ -1,5 +1,6 @@
 """Contexts and evidence to scores: the IR score and its kernels; ir-measures for the classics."""
 
+from ragauge.measures.floor import corrected_parts, floor_means, floors
 from ragauge.measures.rankings import classics
 from ragauge.measures.scores import mean_over_parts, part_scores, score_frame
 from ragauge.measures.subsequence import Subsequence
@@ -12,7 +13,10 @@ __all__ = [
     "Substring",
     "Words",
     "classics",
+    "corrected_parts",
     "document_run",
+    "floor_means",
+    "floors",
     "mean_over_parts",
     "part_scores",
     "qrels_of",

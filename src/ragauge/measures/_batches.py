@@ -12,16 +12,20 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from ragauge.contract.checks import require_count
+from ragauge.contract.checks import require_choice, require_count
 from ragauge.contract.errors import DataError
-from ragauge.contract.identity import runtime
+from ragauge.contract.identity import later, runtime
 from ragauge.contract.progress import progress
+from ragauge.texts.folding import checked_folds, fold_prefixes, fold_text
 
 NO_SYMBOL = 0xFFFFFFFF  # stands in no evidence: no code point, and more words than memory holds
 # Large enough that threads seldom wait for the interpreter's lock, small enough that the allocator keeps the
 # memory of one batch for the next. Measured: of 2 million `words` takes 20 to 50 % longer; of 0.5 million,
 # two threads gain `substring` less.
 _BATCH_CHARS = 1_000_000
+
+
+CORRECTIONS = ("none", "floor")  # of a measure's values, by `ragauge.measures.floor`
 
 
 @dataclass(frozen=True)
@@ -109,14 +113,20 @@ class BatchedMeasure:
     """A measure whose kernel takes many topics at a time, over `threads` threads (0: every core).
 
     A measure names itself, what symbols characters become, and the kernel that writes the matched symbols.
+    `fold` says which spellings count as one (`ragauge.texts.folding.FOLDS`), in the evidence and in every
+    prefix by itself. `correct` is for the stages: `score` gives the raw values either way.
     """
 
     threads: int = runtime(0)
+    correct: str = later("none")
+    fold: tuple[str, ...] = later(())
     name: ClassVar[str]
     version: ClassVar[int] = 1
 
     def __post_init__(self) -> None:
         require_count("measure.threads", self.threads, 0, "0: every core")
+        require_choice("measure.correct", self.correct, CORRECTIONS)
+        object.__setattr__(self, "fold", checked_folds("measure.fold", self.fold))
 
     def score(self, evidence: Sequence[str], context: str, ends: np.ndarray) -> np.ndarray:
         """float64 [len(evidence), len(ends)] in [0, 1]: evidence i in context[:ends[j]].
@@ -137,11 +147,8 @@ class BatchedMeasure:
 
         def score(bounds: tuple[int, int]) -> list[np.ndarray]:
             of_batch = slice(*bounds)
-            batch = self.encode(lay_out(evidence[of_batch], contexts[of_batch], ends[of_batch]))
-            if not batch.part_sizes.all():
-                nothing = list(chain.from_iterable(evidence[of_batch]))[int(np.argmin(batch.part_sizes))]
-                raise DataError(f"measure {self.name}: evidence {nothing!r} has nothing to match")
-            return self._score(batch)
+            texts = evidence[of_batch], contexts[of_batch], ends[of_batch]
+            return self._folded(*texts) if self.fold else self._plain(*texts)
 
         threads = self.threads or _cores()
         bounds = _batch_bounds(contexts, threads)
@@ -155,6 +162,33 @@ class BatchedMeasure:
                 found += of_batch
                 bar.update(len(of_batch))
         return found
+
+    def _plain(
+        self, evidence: Sequence[Sequence[str]], contexts: Sequence[str], ends: Sequence[np.ndarray]
+    ) -> list[np.ndarray]:
+        """`score_all` of one batch, its spellings as they are."""
+        batch = self.encode(lay_out(evidence, contexts, ends))
+        if not batch.part_sizes.all():
+            nothing = list(chain.from_iterable(evidence))[int(np.argmin(batch.part_sizes))]
+            raise DataError(f"measure {self.name}: evidence {nothing!r} has nothing to match")
+        return self._score(batch)
+
+    def _folded(
+        self, evidence: Sequence[Sequence[str]], contexts: Sequence[str], ends: Sequence[np.ndarray]
+    ) -> list[np.ndarray]:
+        """`score_all` of one batch with its spellings folded."""
+        parts = [[fold_text(part, self.fold) for part in of_topic] for of_topic in evidence]
+        folded = [fold_prefixes(*context, self.fold) for context in zip(contexts, ends, strict=True)]
+        # A prefix that the folded text does not hold is a context of its own.
+        extra = [(i, j, text) for i, (_, _, own) in enumerate(folded) for j, text in own.items()]
+        found = self._plain(
+            [*parts, *(parts[i] for i, _, _ in extra)],
+            [*(text for text, _, _ in folded), *(text for _, _, text in extra)],
+            [*(at for _, at, _ in folded), *(np.array([len(text)]) for _, _, text in extra)],
+        )
+        for (i, j, _), alone in zip(extra, found[len(folded) :], strict=True):
+            found[i][:, j] = alone[:, 0]
+        return found[: len(folded)]
 
     def _score(self, batch: Batch) -> list[np.ndarray]:
         """For every context float64 [its parts, its ends]: matched symbols over the part's symbols."""

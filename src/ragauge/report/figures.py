@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 # are hallucinations, grey holds no answer.
 CLASS_COLOURS = {1: "#999999", 2: "#E69F00", 3: "#56B4E9", 4: "#D55E00", 5: "#0072B2"}
 MISSING_COLOUR = "#DDDDDD"
+_FLOOR_COLOUR = "#777777"
 LINE_COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")
 _MARKERS = "osD^vPX"
 _WIDTH = 5.0  # inches
@@ -55,11 +56,17 @@ def svg(figure: Figure) -> bytes:
 
 
 def ir_score_by_n(
-    curves: Mapping[str, Mapping[int, float]], study: Mapping[str, Mapping[int, float]] | None = None
+    curves: Mapping[str, Mapping[int, float]],
+    study: Mapping[str, Mapping[int, float]] | None = None,
+    floors: Mapping[str, Mapping[int, float]] | None = None,
 ) -> Figure:
-    """IR score against the budget in tokens, a line per retriever; `study` adds published ones, dashed."""
+    """IR score against the budget in tokens, a line per retriever; `study` adds published ones, dashed.
+
+    `floors` are what unrelated text gives, by what to call it: grey, dotted lines.
+    """
     published = [name for name in curves if study and name in study]
-    figure, axes = _figure(3.4, _legend_rows(len(curves) + len(published), 3))
+    floors = floors or {}
+    figure, axes = _figure(3.4, _legend_rows(len(curves) + len(published) + len(floors), 3))
     for i, (name, curve) in enumerate(curves.items()):
         ns = sorted(curve)
         colour = LINE_COLOURS[i % len(LINE_COLOURS)]
@@ -78,6 +85,20 @@ def ir_score_by_n(
             ns = sorted(study[name])
             points = [study[name][n] for n in ns]
             axes.plot(ns, points, "--", color=colour, lw=1, label=_plain(f"{name}, study"))
+    for i, (name, floor) in enumerate(floors.items()):
+        ns = sorted(floor)
+        marker = "" if len(ns) > 1 else _MARKERS[i % len(_MARKERS)]
+        axes.plot(
+            ns,
+            [floor[n] for n in ns],
+            color=_FLOOR_COLOUR,
+            lw=1.4,
+            ls=":",
+            marker=marker,
+            markersize=4,
+            zorder=1.5,
+            label=_plain(name),
+        )
     axes.set_xlabel("N, tokens of what was retrieved")
     axes.set_ylabel("IR score, mean over topics")
     axes.set_ylim(0, 1.02)

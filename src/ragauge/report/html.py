@@ -68,6 +68,7 @@ class ReportContent:
     is not there is not shown. `answers` are the answer measures, whose columns `board` has.
     `estimates.model` is None where no row has a verdict. `group` names these jobs where the sweep has others
     that are not comparable with them, which `others` names; `notes` are sentences on what limits the numbers.
+    `floors` are what unrelated text gives, as `curves`.
     """
 
     sweep_id: str
@@ -92,6 +93,7 @@ class ReportContent:
     group: str = ""
     others: Sequence[str] = ()
     notes: Sequence[str] = ()
+    floors: Mapping[str, Mapping[int, float]] = field(default_factory=dict)
 
 
 def write_report(content: ReportContent | Sequence[ReportContent], path: Path) -> None:

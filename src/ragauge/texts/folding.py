@@ -1,0 +1,102 @@
+"""Spellings of one text made alike, and where the prefixes of a text end in its folded form."""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections.abc import Iterable
+from itertools import pairwise
+
+import numpy as np
+
+from ragauge.contract.checks import require
+
+FOLDS = ("soft_hyphens", "quotes", "dashes", "nfkc", "case")
+"""What can be folded, in the order in which it is done, whatever order was asked for.
+
+soft_hyphens: U+00AD and the zero-width space, word joiner and byte order mark are removed.
+quotes: curly, low, angle and prime quotation marks, and the backtick, are `'` or `"`.
+dashes: every hyphen, dash and minus sign is `-`.
+nfkc: Unicode's normal form NFKC: ligatures, full-width letters, composed and decomposed accents.
+case: Python's `str.casefold`.
+"""
+
+_INVISIBLE = "\u00ad\u200b\u2060\ufeff"
+_SINGLE = "`\u00b4\u02b9\u02bb\u02bc\u2018\u2019\u201a\u201b\u2032\u2035\u2039\u203a\uff07"
+_DOUBLE = "\u00ab\u00bb\u02ba\u201c\u201d\u201e\u201f\u2033\u2036\u301d\u301e\u301f\uff02"
+_DASHES = "\u2010\u2011\u2012\u2013\u2014\u2015\u2043\u2212\u2e3a\u2e3b\ufe31\ufe32\ufe58\ufe63\uff0d"
+_REPLACED = {
+    "soft_hyphens": dict.fromkeys(_INVISIBLE, ""),
+    "quotes": {**dict.fromkeys(_SINGLE, "'"), **dict.fromkeys(_DOUBLE, '"')},
+    "dashes": dict.fromkeys(_DASHES, "-"),
+}
+_ANY_OF = {name: re.compile(f"[{''.join(table)}]") for name, table in _REPLACED.items()}
+# No character below joins, or changes places with, one that stands before it: the text before such a
+# character and the text from it on have their normal forms by themselves.
+_MAY_JOIN = 0x300
+
+
+def checked_folds(key: str, names: object) -> tuple[str, ...]:
+    """The names in the order of FOLDS, each once; ConfigError on another name, and on what is no list."""
+    listed = not isinstance(names, str) and isinstance(names, Iterable)
+    given = list(names) if isinstance(names, Iterable) and listed else []
+    ok = listed and all(name in FOLDS for name in given)
+    require(
+        key, given if listed else names, ok, f"lists of {', '.join(FOLDS)}, such as [] and [quotes,dashes]"
+    )
+    return tuple(name for name in FOLDS if name in given)
+
+
+def fold_text(text: str, folds: tuple[str, ...]) -> str:
+    """The text with these spellings folded (`FOLDS`)."""
+    for name, table in _REPLACED.items():
+        if name in folds:
+            text = _ANY_OF[name].sub(lambda found, table=table: table[found[0]], text)  # type: ignore[misc]
+    return _normal(text, folds)
+
+
+def fold_prefixes(
+    text: str, ends: np.ndarray, folds: tuple[str, ...]
+) -> tuple[str, np.ndarray, dict[int, str]]:
+    """A folded text, the ends of its prefixes there, and the prefixes that it does not hold.
+
+    `ends` rise from 0 to len(text). For every j, `fold_text(text[: ends[j]])` is `folded[: found[j]]`, or
+    stands by j in the third value: where an end stands between a letter and its accent, the folded prefix has
+    the letter alone and is none of the folded text. `found` rises.
+    """
+    text = text[: int(ends[-1]) if len(ends) else 0]
+    for name, table in _REPLACED.items():
+        if name in folds and (at := [found.start() for found in _ANY_OF[name].finditer(text)]):
+            if name == "soft_hyphens":
+                ends = ends - np.searchsorted(at, ends, side="left")
+            text = _ANY_OF[name].sub(lambda found, table=table: table[found[0]], text)  # type: ignore[misc]
+    if text.isascii():  # is in its normal form, and its case folds letter by letter
+        return _normal(text, folds), np.array(ends, dtype=np.int64), {}
+    starts = _safe_starts(text, ends) if "nfkc" in folds else ends
+    pieces = [_normal(text[a:b], folds) for a, b in pairwise([0, *starts.tolist(), len(text)])]
+    folded = "".join(pieces)
+    found = np.cumsum([len(piece) for piece in pieces[:-1]], dtype=np.int64)
+    own: dict[int, str] = {}
+    for j in np.flatnonzero(starts < ends).tolist():
+        rest = _normal(text[starts[j] : ends[j]], folds)
+        if folded.startswith(rest, int(found[j])):
+            found[j] += len(rest)
+        else:
+            own[j] = folded[: found[j]] + rest
+    rising = np.maximum.accumulate(found)
+    own |= {j: folded[: found[j]] for j in np.flatnonzero(rising > found).tolist() if j not in own}
+    return folded, rising, own
+
+
+def _normal(text: str, folds: tuple[str, ...]) -> str:
+    if "nfkc" in folds:
+        text = unicodedata.normalize("NFKC", text)
+    return text.casefold() if "case" in folds else text
+
+
+def _safe_starts(text: str, ends: np.ndarray) -> np.ndarray:
+    """For every end the last place up to it where the text can be cut without changing its normal form."""
+    codes = np.frombuffer(text.encode("utf-32-le", "surrogatepass"), dtype=np.uint32)
+    safe = np.concatenate([[0], np.flatnonzero(codes < _MAY_JOIN), [len(text)]])
+    starts: np.ndarray = safe[np.searchsorted(safe, ends, side="right") - 1]
+    return starts
