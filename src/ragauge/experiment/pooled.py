@@ -19,6 +19,7 @@ from ragauge.estimate import (
     summary,
 )
 from ragauge.estimate.human import human_agreement, human_shares
+from ragauge.estimate.plan import detectable_differences
 from ragauge.estimate.transfer import Transfer, leave_one_out
 from ragauge.experiment.sweeps import Sweep, systems_of
 from ragauge.report import study
@@ -61,6 +62,7 @@ def pooled(sweep: Sweep) -> report.ReportContent:
         human_shares=_by_system(at_n, human_shares) if "human_label" in at_n else None,
         topics=report.read_topics(report.worth_reading(sweep.outcomes), of_job),
         figures=_figures(sweep, estimates, board, moved),
+        detectable=detectable_differences(at_n, pairs, answers=sweep.answer_measures),
     )
 
 

@@ -13,6 +13,27 @@ from ragauge.experiment.pooled import pooled
 _RUN_ID = re.compile(r"[0-9a-f]{32}")
 
 
+def found(source: str, tracking_uri: str | None = None) -> list[sweeps.Sweep]:
+    """The sweeps that `source` of `write` names, one for each experiment; DataError where none finished."""
+    located = _located(source, tracking_uri)
+    return [located] if isinstance(located, sweeps.Sweep) else _loaded(located)
+
+
+def _located(source: str, tracking_uri: str | None) -> Path | sweeps.Sweep:
+    if Path(source).is_dir():
+        return Path(source).absolute()
+    if not _RUN_ID.fullmatch(source):
+        raise ConfigError(f"{source} is neither a folder nor an MLflow run id (32 characters of 0-9 and a-f)")
+    return logged.find(source, track.tracking_uri(tracking_uri))
+
+
+def _loaded(folder: Path) -> list[sweeps.Sweep]:
+    loaded = sweeps.load(folder)
+    if not loaded:
+        raise DataError(f"{folder}: no job of this sweep finished, so there is nothing to report")
+    return loaded
+
+
 def write(source: str, tracking_uri: str | None = None) -> list[Path]:
     """Writes the report and returns its path; of a folder with several experiments, one for each.
 
@@ -20,24 +41,16 @@ def write(source: str, tracking_uri: str | None = None) -> list[Path]:
     job. Where the run's sweep has no folder on this machine, the report is made of what MLflow holds and goes
     into the working directory.
     """
-    found: Path | sweeps.Sweep = Path(source).absolute()
-    if not Path(source).is_dir():
-        if not _RUN_ID.fullmatch(source):
-            raise ConfigError(
-                f"{source} is neither a folder nor an MLflow run id (32 characters of 0-9 and a-f)"
-            )
-        found = logged.find(source, track.tracking_uri(tracking_uri))
-    if isinstance(found, sweeps.Sweep):
-        path = Path.cwd() / f"report-{found.sweep_id}.html"
-        report.write_report(pooled(found), path)
+    located = _located(source, tracking_uri)
+    if isinstance(located, sweeps.Sweep):
+        path = Path.cwd() / f"report-{located.sweep_id}.html"
+        report.write_report(pooled(located), path)
         return [path]
-    loaded = sweeps.load(found)
-    if not loaded:
-        raise DataError(f"{found}: no job of this sweep finished, so there is nothing to report")
+    loaded = _loaded(located)
     written = []
     for one in loaded:
         experiment = re.sub(r"[^\w.-]+", "_", one.experiment)
-        path = found / ("report.html" if len(loaded) == 1 else f"report-{experiment}.html")
+        path = located / ("report.html" if len(loaded) == 1 else f"report-{experiment}.html")
         report.write_report(pooled(one), path)
         written.append(path)
     return written

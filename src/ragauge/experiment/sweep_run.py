@@ -74,6 +74,7 @@ def track_sweep(sweep: Sweep, folder: Path, tracking_uri: str | None) -> None:
             **estimates.metrics,
             **_transfer_metrics(content.transfers),
             **summary.agreement(content.agreement),
+            **summary.detectable(content.detectable),
             **_summed(sweep.records),
             "jobs": len(sweep.records),
             "jobs_failed": len(sweep.failed),
@@ -90,6 +91,8 @@ def track_sweep(sweep: Sweep, folder: Path, tracking_uri: str | None) -> None:
     shown = [views.jobs_view(), views.charts_view(sweep.sweep_id, sweep.n_tokens)]
     tracker.present(shown, views.description(run.experiment_id, run.run_id))
     print(report.leaderboard_text(board, sweep.n_tokens, judged, content.answers))
+    if line := report.detectable_text(content.detectable, content.answers):
+        print(line)
     print(report.thresholds_text(estimates) if judged else "no verdicts: no thresholds and no predictor")
     if compared:
         print("\nagainst the runs that were repeated:", *compared, sep="\n")
