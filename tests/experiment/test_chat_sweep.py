@@ -197,6 +197,10 @@ def test_the_dry_run_of_a_finished_sweep_needs_nothing_and_of_a_part_what_is_mis
         records = job_records(sweep_folders(tmp_path)[-2])
         counts = ("llm_calls", "judge_llm_calls", "retriever_llm_calls")
         assert sum(r["metrics"].get(name, 0) for r in records for name in counts) == asked
+        # One answer a request has no order.
+        for record in records:
+            assert record["metrics"]["judge_repeat_agreement"] == 1
+            assert ("judge_position_effect" in record["metrics"]) == (mode == "batch")
 
 
 @pytest.mark.slow

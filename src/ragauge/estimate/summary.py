@@ -150,7 +150,7 @@ def detectable(found: pd.DataFrame | None) -> dict[str, float]:
     """detectable_difference_<measure> and ..._median of `detectable_differences`; what is NaN is left out."""
     if found is None:
         return {}
-    values = {}
+    values: dict[str, float] = {}
     for row in found.to_dict("records"):
         name = f"detectable_difference_{row['measure']}"
         values |= {name: row["difference"], f"{name}_median": row["difference_median"]}
