@@ -25,7 +25,13 @@ from ragauge.estimate.plan import (
     topics_for_mean,
     topics_for_shares,
 )
-from ragauge.estimate.plan_labels import labels_for_width, plan_labels, ppi_variance, variance_for_width
+from ragauge.estimate.plan_labels import (
+    correlation_lower,
+    labels_for_width,
+    plan_labels,
+    ppi_variance,
+    variance_for_width,
+)
 
 # --- mean differences ---------------------------------------------------------------------------------------
 
@@ -265,3 +271,22 @@ def test_a_share_of_0_or_1_is_planned_with_half_a_topic() -> None:
     frame = outcomes({"a": [0.5] * 30}, {"a": [5] * 30})
     found = plan_labels(frame, 0.1, "retriever").set_index("kind")
     assert 0 < found.loc["alone", "labels"] < found.loc["alone", "labels_upper"] < math.inf
+
+
+def test_the_lower_limit_of_a_correlation_is_fishers_for_normal_values_and_lower_for_yes_or_no() -> None:
+    rng = np.random.default_rng(8)
+    x, e = rng.normal(0, 1, (2, 20_000))
+    y = 0.6 * x + 0.8 * e
+    rho = float(np.corrcoef(x, y)[0, 1])
+    fisher = math.tanh(math.atanh(rho) - 0.841621 / math.sqrt(20_000 - 3))
+    assert correlation_lower(x, y) == pytest.approx(fisher, abs=2e-4)
+    rare = (rng.random(20_000) < 0.05).astype(float)
+    found = np.where(rng.random(20_000) < 0.1, 1 - rare, rare)
+    rho = float(np.corrcoef(rare, found)[0, 1])
+    fisher = math.tanh(math.atanh(rho) - 0.841621 / math.sqrt(20_000 - 3))
+    limit = correlation_lower(rare, found)
+    assert limit < fisher - 1e-4
+    # A bootstrap's quantile says the same.
+    draws = rng.integers(20_000, size=(300, 20_000))
+    boot = [np.corrcoef(rare[d], found[d])[0, 1] for d in draws]
+    assert limit == pytest.approx(np.quantile(boot, 0.2), abs=0.003)

@@ -262,7 +262,8 @@ def detectable_differences(
     tables = _by_topic(frame, group, answers)
     sampled = len(asked(frame)) < len(frame)
     rows = []
-    for measure, part in pairs.groupby("measure", sort=False):
+    for name, part in pairs.groupby("measure", sort=False):
+        measure = str(name)
         known = part[part["n"] > 1]
         if known.empty:
             continue
@@ -281,7 +282,7 @@ def detectable_differences(
                 solve(float(spread[at]), int(n[at]), power, each)
                 for at in (order[-1], order[len(order) // 2])
             )
-        unit = units.get(str(measure), "share")
+        unit = units.get(measure, "share")
         seen = [value if unit == "score" or value <= 1 else math.nan for value in (worst, median)]
         rows.append((measure, unit, *seen, len(part)))
     columns = ["measure", "unit", "difference", "difference_median", "comparisons"]

@@ -96,9 +96,9 @@ def plan_labels(
     some, predictions of all, by a predictor of the pilot that did not see the topic; `estimate` are the
     arguments of `cross_fit`). n_topics are by default those of the pilot. labels_upper is what is enough with
     this confidence each for the share and for the correlation: from the limit of the share on the side of
-    one half (Wilson) and the lower limit of the correlation (Fisher's z). inf where all n_topics are too few.
-    No rows where the pilot has no verdict. Raises ConfigError for values out of range, DataError for a system
-    with fewer than two judged topics.
+    one half (Wilson) and the lower limit of the correlation (`correlation_lower`). inf where all n_topics are
+    too few. No rows where the pilot has no verdict. Raises ConfigError for values out of range, DataError for
+    a system with fewer than two judged topics.
     """
     require("width", width, is_number(width) and 0 < width < 1, "numbers above 0 and below 1")
     check_confidence(confidence)
@@ -127,11 +127,24 @@ def plan_labels(
     return pd.DataFrame(rows, columns=columns)
 
 
+def correlation_lower(y: np.ndarray, f: np.ndarray, confidence: float = CONFIDENCE) -> float:
+    """A lower confidence limit, at least 0, of the correlation that rows of y and f were drawn with.
+
+    On the scale of Fisher's z, with the larger of 1 / (n - 3) and the variance that the rows' influence on
+    the correlation has: for yes-or-no values the former is too small.
+    """
+    from scipy.stats import norm
+
+    rho = float(np.corrcoef(y, f)[0, 1])
+    u, v = (y - y.mean()) / y.std(), (f - f.mean()) / f.std()
+    influence = u * v - rho * (u**2 + v**2) / 2
+    variance = max(float(influence.var()) / (1 - rho**2) ** 2 / len(y), 1 / (len(y) - 3))
+    return max(math.tanh(math.atanh(rho) - float(norm.ppf(confidence)) * math.sqrt(variance)), 0.0)
+
+
 def _needed(
     kind: str, y: np.ndarray, f: np.ndarray | None, width: float, total: int, confidence: float, level: float
 ) -> tuple[str, float, int, float, float, float]:
-    from scipy.stats import norm
-
     n, share = len(y), float(y.mean())
     lo, hi = wilson_interval(share, n, 2 * confidence - 1) if confidence > 0.5 else (share, share)
     # A share of 0 or 1 has no variance to plan with: half a topic is taken to differ.
@@ -144,10 +157,7 @@ def _needed(
     spread_y, spread_f = float(y.std()), float(f.std())
     rho = float(np.corrcoef(y, f)[0, 1]) if spread_y > 0 and spread_f > 0 else 0.0
     ratio = spread_y / spread_f if spread_f > 0 else math.inf
-    least = 0.0
-    if rho > 0 and n > 3:
-        z = math.atanh(min(rho, 1 - 1e-9)) - float(norm.ppf(confidence)) / math.sqrt(n - 3)
-        least = max(math.tanh(z), 0.0)
+    least = correlation_lower(y, f, confidence) if 0 < rho < 1 and n > 3 else 0.0
     # At least 1e-9, so that n_topics is the bound though the prediction says nothing.
     seen = labels_for_width(inside, width, level, max(rho, 1e-9), ratio, total)
     sure = labels_for_width(careful, width, level, max(least, 1e-9), ratio, total)
