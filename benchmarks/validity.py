@@ -30,6 +30,8 @@ MODULES = (
     "paired_tests",
     "predictor",
     "floor",
+    "plan",
+    "stability",
 )
 _HEAD = (
     "# Numbers against known truth\n\nWritten by `python benchmarks/validity.py`; seed "

@@ -5,9 +5,10 @@ import math
 import numpy as np
 import pandas as pd
 import pytest
+from sklearn.metrics import cohen_kappa_score
 
 from ragauge.contract.errors import DataError
-from ragauge.estimate import judge_agreement
+from ragauge.estimate import judge_agreement, judge_stability, summary
 
 
 def labelled(labels, name="label"):
@@ -64,3 +65,54 @@ def test_human_labels_that_cannot_be_used(human, message):
     verdicts = pd.concat([labelled([5, 1]), labelled([5, 1]).assign(retriever="other")])
     with pytest.raises(DataError, match=message):
         judge_agreement(verdicts, human, n_boot=5)
+
+
+# --- a judge beside itself ---------------------------------------------------------------------------------
+
+
+def again(*rows: tuple[str, int | None, int | None, int | None]) -> pd.DataFrame:
+    frame = pd.DataFrame(rows, columns=["qid", "first", "same", "other"])
+    return frame.astype(dict.fromkeys(("first", "same", "other"), "Int8"))
+
+
+def test_noise_and_position_by_hand() -> None:
+    found = judge_stability(
+        again(("a", 5, 5, 5), ("a", 4, 4, 5), ("b", 5, 4, 4), ("b", 1, 1, 1), ("c", 1, 1, None))
+    )
+    assert found is not None
+    assert (found.n_pairs, found.n_topics) == (4, 2)
+    # Of four answers three are labelled as before by the same request, two in another order.
+    assert found.agreement.value == 3 / 4
+    assert found.agreement_other is not None
+    assert found.agreement_other.value == 2 / 4
+    assert found.position_effect is not None
+    assert found.position_effect.value == pytest.approx(1 / 4)
+    assert found.position_effect.lo < 1 / 4 < found.position_effect.hi
+    # Equal by chance: classes 5, 4, 1 are given 2, 1, 1 times first and 1, 2, 1 times again: 5 of 16.
+    assert found.kappa.value == pytest.approx((3 / 4 - 5 / 16) / (1 - 5 / 16))
+
+
+def test_kappa_of_a_judge_with_itself_is_that_of_scikit_learn() -> None:
+    rng = np.random.default_rng(3)
+    first, second = rng.integers(1, 6, (2, 60))
+    second[:30] = first[:30]
+    frame = pd.DataFrame({"qid": np.arange(60) // 2, "first": first, "same": second}).astype({"qid": str})
+    found = judge_stability(frame)
+    assert found is not None
+    assert found.kappa.value == pytest.approx(cohen_kappa_score(first, second))
+    assert (found.agreement_other, found.position_effect) == (None, None)
+
+
+def test_metrics_of_a_judge_without_an_order_have_no_position_effect_and_no_kappa_of_chance() -> None:
+    frame = again(("a", 5, 5, 5), ("b", 5, 5, 5)).drop(columns="other")
+    values = summary.stability(judge_stability(frame))
+    assert values["judge_repeat_agreement"] == 1
+    assert values["judge_repeat_agreement_lo"] < 1
+    assert not [name for name in values if "kappa" in name or "position" in name or "reorder" in name]
+
+
+def test_stability_without_labels_is_none_and_a_label_out_of_range_is_told() -> None:
+    assert judge_stability(again(("a", 5, None, 5))) is None
+    assert summary.stability(None) == {}
+    with pytest.raises(DataError, match="not a judge class"):
+        judge_stability(again(("a", 5, 6, 5)))

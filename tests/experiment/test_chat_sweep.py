@@ -97,14 +97,17 @@ def test_batch_mode_judges_all_jobs_at_the_end_and_writes_the_verdicts_back(tmp_
         done = sweep(tmp_path, server, *arguments)
         assert done.returncode == 0, done.stderr
         judged = [prompt for prompt in server.whole if re.search(r"^1\. ", prompt, re.M)]
-        # One request a topic (the jobs without retrieval give equal answers), and those that are repeated.
+        # One request a topic (the jobs without retrieval give equal answers), and those that are repeated:
+        # in the same order, so the same prompt, and in another.
         assert 10 <= len(judged) <= 15
+        requests = sum(server.whole[prompt] for prompt in judged)
+        assert requests == 10 + 2 * (len(judged) - 10)
         before = sum(server.whole.values())
         (folder,) = sweep_folders(tmp_path)
         # What the answers cost stays on record when the verdicts come.
-        assert sum(r["metrics"]["llm_calls"] for r in job_records(folder)) == before - len(judged)
+        assert sum(r["metrics"]["llm_calls"] for r in job_records(folder)) == before - requests
         # Each request is one job's, the repeated ones too.
-        assert sum(r["metrics"]["judge_llm_calls"] for r in job_records(folder)) == len(judged)
+        assert sum(r["metrics"]["judge_llm_calls"] for r in job_records(folder)) == requests
         again = subprocess.run(
             [sys.executable, "-m", "ragauge", "pool", str(folder)],
             cwd=tmp_path,
@@ -123,7 +126,13 @@ def test_batch_mode_judges_all_jobs_at_the_end_and_writes_the_verdicts_back(tmp_
         assert job.info.status == "FINISHED"
         shares = [job.data.metrics[f"judge_share_{c}"] for c in (1, 2, 3, 4, 5, "missing")]
         assert sum(shares) == pytest.approx(1)
-        assert 0 <= job.data.metrics["judge_position_flip_share"] <= 1
+        found = job.data.metrics
+        # The server's dice are those of the prompt: no noise, but another order is another prompt.
+        assert found["judge_repeat_agreement"] == 1
+        assert found["judge_reorder_agreement"] < 1
+        assert found["judge_position_effect"] == pytest.approx(1 - found["judge_reorder_agreement"])
+        assert found["judge_position_effect_lo"] <= found["judge_position_effect"]
+        assert found["judge_repeat_pairs"] >= 2 * found["judge_repeat_topics"]
         # What the job used before its verdicts, and what was found by them.
         used = {name.split("/")[0] for name in json.loads(job.data.tags["ragauge.entries"])}
         assert used >= {
@@ -188,6 +197,10 @@ def test_the_dry_run_of_a_finished_sweep_needs_nothing_and_of_a_part_what_is_mis
         records = job_records(sweep_folders(tmp_path)[-2])
         counts = ("llm_calls", "judge_llm_calls", "retriever_llm_calls")
         assert sum(r["metrics"].get(name, 0) for r in records for name in counts) == asked
+        # One answer a request has no order.
+        for record in records:
+            assert record["metrics"]["judge_repeat_agreement"] == 1
+            assert ("judge_position_effect" in record["metrics"]) == (mode == "batch")
 
 
 @pytest.mark.slow

@@ -12,7 +12,7 @@ import pandas as pd
 import pytest
 
 from processes import TWO_BY_TWO, Command, run, run_fresh, until
-from ragauge.commands import pool, report
+from ragauge.commands import plan, pool, report
 from ragauge.contract.errors import DataError
 from ragauge.contract.frames import JUDGE_CLASSES
 from ragauge.experiment import pooling
@@ -136,6 +136,11 @@ def test_the_sweep_has_one_run_of_its_own_that_pooling_again_replaces(swept: Pat
         assert {"threshold_h", "threshold_k", "predictor_log_loss", "transfer_mae"} <= set(
             logged.data.metrics
         )
+        # 12 topics of two systems: the one difference that can be seen is a large one.
+        for measure in ("ir_score", "correct", "hallucination"):
+            name = f"detectable_difference_{measure}"
+            assert logged.data.metrics[name] == logged.data.metrics[f"{name}_median"]
+            assert 0 < logged.data.metrics[name] <= 1
         steps = client.get_metric_history(logged.info.run_id, "ir_score_at_n/bm25")
         assert {m.step for m in steps} >= {100, 300}
         floor = client.get_metric_history(logged.info.run_id, "ir_score_floor_at_n/unrelated text")
@@ -148,6 +153,31 @@ def test_the_sweep_has_one_run_of_its_own_that_pooling_again_replaces(swept: Pat
     _, again = mlflow_runs(swept, "sweep")
     assert len(again) == 2
     assert {r.data.tags["sweep_id"] for r in again} == {r.data.tags["sweep_id"] for r in runs}
+
+
+@pytest.mark.slow
+def test_a_plan_from_a_run_id_is_that_of_the_folder_and_without_the_folder_too(
+    swept: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    uri = f"sqlite:///{swept}/mlruns/mlflow.db"
+    folder = sweep_folders(swept)[0]
+    runs = {r.data.tags["sweep_id"]: r.info.run_id for r in mlflow_runs(swept, "sweep")[1]}
+    asked = ["--difference", "0.2", "--tracking-uri", uri, "--json"]
+
+    def planned(source: str) -> list[dict]:
+        assert plan.main([source, *asked]) == 0
+        return json.loads(capsys.readouterr().out)
+
+    here = planned(str(folder))
+    run_id = runs[here[0]["sweep_id"]]
+    assert planned(run_id) == here
+    away = folder.rename(folder.with_name("away"))
+    try:
+        told = planned(run_id)
+    finally:
+        away.rename(folder)
+    assert told[0]["pairs"] == here[0]["pairs"]
+    assert [row["kind"] for row in told[0]["labels"]] == [row["kind"] for row in here[0]["labels"]]
 
 
 @pytest.mark.slow

@@ -210,6 +210,44 @@ def test_numbers_of_the_sweep_stand_on_the_page(page: Path) -> None:
         assert name in text
 
 
+def test_the_smallest_difference_that_the_sweep_could_see_stands_under_the_leaderboard(page: Path) -> None:
+    [content] = [pooled(s) for s in sweep.load(page.parent)]
+    assert content.detectable is not None
+    by_measure = content.detectable.set_index("measure")["difference"]
+    line = (
+        "smallest difference seen with a power of 80 %, of the pair that varies most: IR score "
+        f"{by_measure['ir_score']:.3f}, right {100 * by_measure['correct']:.1f} points, hallucination "
+    )
+    assert line in page.read_text()
+
+
+def test_the_judge_asked_again_has_a_table_with_one_row_for_jobs_judged_together(tmp_path: Path) -> None:
+    folder = write_sweep(tmp_path)
+    found = {"repeat_agreement": 0.9, "reorder_agreement": 0.75, "position_effect": 0.15}
+    metrics = {f"judge_{k}{end}": v + d for k, v in found.items() for end, d in
+               (("", 0), ("_lo", -0.05), ("_hi", 0.05))}  # fmt: skip
+    metrics |= {"judge_repeat_pairs": 40, "judge_repeat_topics": 20, "judge_repeat_kappa": 0.8}
+    for file in folder.glob("[0-3]/job.json"):
+        record = json.loads(file.read_text())
+        # The last job's judge saw one answer a request: no order, so no position effect.
+        own = dict(metrics) if record["number"] < 3 else {
+            k: v for k, v in metrics.items() if "reorder" not in k and "position" not in k
+        }  # fmt: skip
+        file.write_text(json.dumps(record | {"metrics": record["metrics"] | own}))
+    assert main([str(folder)]) == 0
+    text = (folder / "report.html").read_text()
+    table = text[
+        text.index("The judge asked again") : text.index("</table>", text.index("The judge asked again"))
+    ]
+    rows = re.findall(r"<tr><th scope=\"row\">(.*?)</tr>", table)
+    assert len(rows) == 2
+    assert rows[0].startswith("bm25, N = 100; bm25, N = 300; sim, N = 100")
+    for shown in ("40 of 20", "90.0 %", "75.0 %", "+15.0", "+10.0 to +20.0"):
+        assert shown in rows[0]
+    assert rows[1].startswith("sim, N = 300")
+    assert rows[1].endswith("<td>–</td><td>–</td><td>–</td>")
+
+
 def test_the_evidence_is_marked_in_the_context(page: Path) -> None:
     text = page.read_text()
     # All of the first part, across a line break of the document, and two thirds of the second.

@@ -16,6 +16,9 @@ NAMES = {
     "judge_share_4": "4 wrong",
     "judge_share_5": "5 right",
     "judge_share_missing": "no verdict",
+    "judge_repeat_agreement": "judge asked again, equal",
+    "judge_reorder_agreement": "judge, other order, equal",
+    "judge_position_effect": "judge's position effect",
     "predicted_correct_share": "predicted right",
     "predicted_hallucination_share": "predicted hallucination",
     "cost_usd": "cost, USD",
@@ -25,7 +28,8 @@ NAMES = {
 _DEFAULT = (
     "ir_score", "correct_share", "hallucination_share", "predicted_correct_share",
     "predicted_hallucination_share", *(f"judge_share_{c}" for c in (1, 2, 3, 4, "missing")), "p_at_1",
-    "r_at_5", "ndcg_at_10", "rr", "cost_usd", "judge_cost_usd",
+    "r_at_5", "ndcg_at_10", "rr", "judge_repeat_agreement", "judge_reorder_agreement",
+    "judge_position_effect", "cost_usd", "judge_cost_usd",
 )  # fmt: skip
 HIGHER = {"ir_score", "correct_share", "judge_share_5", "predicted_correct_share", *CLASSICS.values()}
 LOWER = {

@@ -252,9 +252,15 @@ class Judge(Protocol):
         """Frame `verdicts`, a row for every row of `answers`; what cannot be read is a missing verdict."""
 
 
+Order = Literal["same", "other"]  # of the candidates, in a request that repeats another
+
+
 @runtime_checkable
 class BatchJudge(Judge, Protocol):
-    """A judge that can be asked about the answers of several jobs at once; it is where mode is "batch"."""
+    """A judge that can be asked about the answers of several jobs at once; it is where mode is "batch".
+
+    It can be asked again, in both modes.
+    """
 
     mode: Literal["single", "batch"]
 
@@ -268,10 +274,13 @@ class BatchJudge(Judge, Protocol):
         topics: pd.DataFrame,
         evidence: pd.DataFrame,
         candidates: pd.DataFrame,
-        verdicts: pd.DataFrame,
         tools: Tools,
-    ) -> tuple[dict[str, float], pd.DataFrame]:
-        """How stable the labels are, as metrics ({} where not measured), and the second verdicts."""
+    ) -> pd.DataFrame:
+        """Further verdicts on some of the candidates, keyed by qid, candidate and `order`.
+
+        `same` is the first request once more, `other` the candidates in another order (mode batch). No rows
+        where nothing is to be repeated.
+        """
 
 
 @runtime_checkable
@@ -287,7 +296,10 @@ class TellsJudging(Protocol):
         *,
         repeat: bool = False,
     ) -> pd.DataFrame:
-        """A row per request: [key, known, exact, prompt_tokens, completion_tokens, cost_usd]."""
+        """A row per request: [key, known, exact, prompt_tokens, completion_tokens, cost_usd].
+
+        With `repeat` those that judge again, too, with a column `again` that is true for them.
+        """
 
 
 def judges_together(judge: Judge) -> bool:

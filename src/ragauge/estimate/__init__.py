@@ -1,6 +1,6 @@
 """Statistics on frames of outcomes: thresholds, predictor, intervals, tests, transfer, few judgements."""
 
-from ragauge.estimate.agreement import Agreement, judge_agreement
+from ragauge.estimate.agreement import Agreement, Stability, judge_agreement, judge_stability
 from ragauge.estimate.board import leaderboard, share_estimates
 from ragauge.estimate.intervals import Estimate, bootstrap_mean, bounded_mean, topic_bootstrap
 from ragauge.estimate.outcomes import HEADLINE_SHARES, asked, class_shares
@@ -22,6 +22,7 @@ __all__ = [
     "CrossValidation",
     "Estimate",
     "Predictor",
+    "Stability",
     "Threshold",
     "Thresholds",
     "Transfer",
@@ -37,6 +38,7 @@ __all__ = [
     "fit_threshold",
     "fit_thresholds",
     "judge_agreement",
+    "judge_stability",
     "leaderboard",
     "leave_one_out",
     "ppi_shares",

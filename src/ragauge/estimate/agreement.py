@@ -1,4 +1,4 @@
-"""A judge compared with human labels."""
+"""A judge compared with human labels, and with itself."""
 
 from __future__ import annotations
 
@@ -9,7 +9,14 @@ import numpy as np
 import pandas as pd
 
 from ragauge.contract.errors import DataError
-from ragauge.estimate.intervals import LEVEL, Estimate, bounded_mean, percentile_interval, topic_weights
+from ragauge.estimate.intervals import (
+    LEVEL,
+    Estimate,
+    bounded_mean,
+    paired_share_interval,
+    percentile_interval,
+    topic_weights,
+)
 from ragauge.estimate.outcomes import CLASSES, GROUP_COLUMNS, check_outcomes, topic_codes
 
 
@@ -72,17 +79,80 @@ def judge_agreement(
         index=pd.Index(CLASSES, name="human"),
         columns=pd.Index([*map(str, CLASSES), "missing"], name="judge"),
     )
-    topics, n_topics = topic_codes(both.loc[known, "qid"])
+    kappa = _kappa_estimate(people[known], judge[known], both.loc[known, "qid"], n_boot, seed, level)
+    equal = bounded_mean(people[known] == judge[known], both.loc[known, "qid"], level)
+    return Agreement(kappa, equal, confusion, int(known.sum()), int((~known).sum()))
+
+
+@dataclass(frozen=True)
+class Stability:
+    """How far a judge agrees with itself when it is asked again, with intervals over topics.
+
+    agreement, kappa: share of equal labels and Cohen's kappa of the first verdict and of the same request
+    once more: what they lack to 1 is noise. Where the candidates were also judged in another order,
+    agreement_other and kappa_other compare the first verdict with that: noise and position together; and
+    position_effect is agreement less agreement_other, so how many labels the order changes beyond noise. They
+    are None where there is no other order. `n_pairs` answers of `n_topics` topics have all of the labels. A
+    kappa is NaN where chance alone would agree always.
+    """
+
+    agreement: Estimate
+    kappa: Estimate
+    agreement_other: Estimate | None
+    kappa_other: Estimate | None
+    position_effect: Estimate | None
+    n_pairs: int
+    n_topics: int
+
+
+def judge_stability(
+    labels: pd.DataFrame, n_boot: int = 1000, seed: int = 0, level: float = LEVEL
+) -> Stability | None:
+    """How stable a judge's labels are; None where no answer has all of them.
+
+    `labels` has a row per answer that was judged again: `qid`, `first`, `same` (the first request once more),
+    and where candidates were moved `other`; classes 1..5 or missing. Answers that miss one of the labels are
+    left out, so that the position effect is the difference of the two agreements. The intervals: shares as in
+    `bounded_mean`, their difference as in `paired_share_interval`, kappa by a bootstrap. Raises DataError for
+    a label that is no class.
+    """
+    names = ["first", "same", *(["other"] if "other" in labels else [])]
+    for name in names:
+        check_outcomes(labels[["qid", name]].rename(columns={name: "label"}), ())
+    known = labels.dropna(subset=names)
+    if known.empty:
+        return None
+    qids = known["qid"]
+    first, *again = (known[name].to_numpy(dtype=np.int64) for name in names)
+    equal = [first == second for second in again]
+    shares = [bounded_mean(e, qids, level) for e in equal]
+    kappas = [_kappa_estimate(first, second, qids, n_boot, seed, level) for second in again]
+    moved = len(again) > 1
+    effect = paired_share_interval(equal[0].astype(float) - equal[1], qids, level) if moved else None
+    return Stability(
+        shares[0],
+        kappas[0],
+        shares[1] if moved else None,
+        kappas[1] if moved else None,
+        effect,
+        len(known),
+        qids.nunique(),
+    )
+
+
+def _kappa_estimate(
+    first: np.ndarray, second: np.ndarray, qids: pd.Series, n_boot: int, seed: int, level: float
+) -> Estimate:
+    """Cohen's kappa of two labellings (classes 1..5) of the same rows, with a bootstrap over topics."""
+    topics, n_topics = topic_codes(qids)
     cells = np.zeros((n_topics, len(CLASSES) ** 2))
-    np.add.at(cells, (topics, (people[known] - 1) * len(CLASSES) + judge[known] - 1), 1)
+    np.add.at(cells, (topics, (first - 1) * len(CLASSES) + second - 1), 1)
     value = _kappa(cells.sum(axis=0, keepdims=True))[0]
     lo = hi = float("nan")
     if n_topics > 1 and n_boot:
         blocks = [_kappa(w @ cells) for w in topic_weights(n_topics, n_boot, seed)]
         lo, hi = percentile_interval(np.concatenate(blocks), level)
-    equal = bounded_mean(people[known] == judge[known], both.loc[known, "qid"], level)
-    kappa = Estimate(float(value), lo, hi, n_topics, level)
-    return Agreement(kappa, equal, confusion, int(known.sum()), int((~known).sum()))
+    return Estimate(float(value), lo, hi, n_topics, level)
 
 
 def _kappa(cells: np.ndarray) -> np.ndarray:

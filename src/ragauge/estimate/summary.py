@@ -17,6 +17,7 @@ from ragauge.estimate import (
     Agreement,
     CrossValidation,
     Estimate,
+    Stability,
     Thresholds,
     bounded_mean,
     cross_validate,
@@ -122,6 +123,38 @@ def agreement(found: Agreement | None) -> dict[str, float]:
     for name, measured in (("judge_kappa", found.kappa), ("judge_agreement", found.agreement)):
         values |= with_interval(name, measured)
     return values
+
+
+def stability(found: Stability | None) -> dict[str, float]:
+    """A judge's agreement with itself, on how many answers and topics; {} for None.
+
+    judge_repeat_*: the first request once more; judge_reorder_*: the candidates in another order;
+    judge_position_effect: their difference. A kappa that is not defined is left out.
+    """
+    if found is None:
+        return {}
+    values: dict[str, float] = {"judge_repeat_pairs": found.n_pairs, "judge_repeat_topics": found.n_topics}
+    for name, measured in (
+        ("judge_repeat_agreement", found.agreement),
+        ("judge_repeat_kappa", found.kappa),
+        ("judge_reorder_agreement", found.agreement_other),
+        ("judge_reorder_kappa", found.kappa_other),
+        ("judge_position_effect", found.position_effect),
+    ):
+        if measured is not None:
+            values |= with_interval(name, measured)
+    return {name: value for name, value in values.items() if value == value}
+
+
+def detectable(found: pd.DataFrame | None) -> dict[str, float]:
+    """detectable_difference_<measure> and ..._median of `detectable_differences`; what is NaN is left out."""
+    if found is None:
+        return {}
+    values: dict[str, float] = {}
+    for row in found.to_dict("records"):
+        name = f"detectable_difference_{row['measure']}"
+        values |= {name: row["difference"], f"{name}_median": row["difference_median"]}
+    return {name: float(value) for name, value in values.items() if value == value}
 
 
 def estimate(

@@ -28,6 +28,7 @@ from ragauge.experiment.components import make_pipeline
 from ragauge.experiment.folder import JobFolder, write_json
 from ragauge.experiment.needs import before_judging, gathered, of_judge, to_ask
 from ragauge.experiment.pipeline import Pipeline
+from ragauge.experiment.stability import judged_again
 from ragauge.experiment.verdicts import fitting_predictor, log_verdicts, measured_by, sample_topics
 from ragauge.llms.chat_use import Unasked
 from ragauge.store import canonical_json
@@ -149,7 +150,9 @@ def _judge(jobs: Sequence[_Job]) -> _Judged:
     one = jobs[0]
     predictor = fitting_predictor(one.pipeline, one.cfg) if one.pipeline.sampled_by_prediction else None
     sample_topics(list(pipelines.values()), predictor)
-    return _judged(pipelines) if _in_batches(one.pipeline) else _Judged({}, {}, {})
+    if not _in_batches(one.pipeline):
+        return _Judged({}, {}, {})
+    return _judged(pipelines, int(one.cfg.bootstrap), int(one.cfg.seed))
 
 
 def _job(record: dict[str, Any]) -> _Job:
@@ -177,7 +180,7 @@ def _job(record: dict[str, Any]) -> _Job:
     return _Job(record, make_pipeline(cfg, folder), cfg, folder)
 
 
-def _judged(pipelines: Mapping[int, Pipeline]) -> _Judged:
+def _judged(pipelines: Mapping[int, Pipeline], n_boot: int, seed: int) -> _Judged:
     one = next(iter(pipelines.values()))
     topics, evidence = one.frame("topics"), one.frame("evidence")
     candidates = pd.concat(
@@ -191,7 +194,7 @@ def _judged(pipelines: Mapping[int, Pipeline]) -> _Judged:
     assert isinstance(judge, BatchJudge)
     asked = candidates[["qid", "candidate", "answer"]]
     verdicts = judge.judge_candidates(topics, evidence, asked, one.tools)
-    stability, repeated = judge.judge_again(topics, evidence, asked, verdicts, one.tools)
+    stability, repeated = judged_again(one, asked, verdicts, n_boot, seed)
     verdicts = verdicts.merge(
         candidates[["qid", "candidate", "n_tokens"]], on=["qid", "candidate"], validate="one_to_one"
     )

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 import pandas as pd
 
-from ragauge.contract.protocols import AsksForAnswers, TellsJudging
+from ragauge.contract.protocols import AsksForAnswers, TellsJudging, judges_together
 from ragauge.llms.chat_use import Unasked
 
 if TYPE_CHECKING:
@@ -94,12 +94,15 @@ def of_judge(pipeline: Pipeline, answers: pd.DataFrame) -> pd.DataFrame:
         return _untold("judge", len(pipeline.to_judge(answers)))
     topics, evidence = pipeline.frame("topics"), pipeline.frame("evidence")
     candidates = to_ask(pipeline, answers).assign(candidate=uuid.uuid4().hex)
-    asked = judge.needs(topics, evidence, candidates, pipeline.tools).assign(who="judge")
+    # Where jobs are judged together the judge is asked again about all of them, at the end.
+    repeat = not judges_together(judge)
+    asked = judge.needs(topics, evidence, candidates, pipeline.tools, repeat=repeat).assign(who="judge")
     shown = pipeline.to_judge(answers)
     # Verdicts are stored where answers are missing, too, but those will be asked for again.
     complete = pipeline.components.llm.kind != "chat" or shown["answer"].notna().all()
     if complete and pipeline.store.find(pipeline.key("verdicts", asked_answers=shown)) is not None:
-        asked["known"] = True
+        # What judges again is in no stage: the ledger alone knows whether it was asked.
+        asked["known"] |= ~asked.get("again", pd.Series(False, index=asked.index)).astype(bool)
     return asked
 
 

@@ -20,6 +20,7 @@ from ragauge.estimate import (
     summary,
 )
 from ragauge.estimate.human import human_agreement, human_shares
+from ragauge.estimate.plan import detectable_differences
 from ragauge.estimate.transfer import Transfer, leave_one_out
 from ragauge.experiment.sweeps import Sweep, systems_of
 from ragauge.report import study
@@ -85,6 +86,7 @@ def pooled(sweep: Sweep) -> report.ReportContent:
         group=sweep.group,
         notes=sweep.notes,
         floors=floor_curves(sweep),
+        detectable=detectable_differences(at_n, pairs, answers=sweep.answer_measures),
     )
 
 

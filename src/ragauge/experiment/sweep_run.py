@@ -115,6 +115,7 @@ def _track_group(
             **estimates.metrics,
             **_transfer_metrics(content.transfers),
             **summary.agreement(content.agreement),
+            **summary.detectable(content.detectable),
             **_summed(sweep.records),
             "jobs": len(sweep.records),
             "jobs_failed": len(sweep.failed),
@@ -133,6 +134,8 @@ def _track_group(
     if sweep.group:
         print(f"\n== {sweep.group} ==")
     print(report.leaderboard_text(board, sweep.n_tokens, judged, content.answers))
+    if line := report.detectable_text(content.detectable, content.answers):
+        print(line)
     print(report.thresholds_text(estimates) if judged else "no verdicts: no thresholds and no predictor")
     for told in content.notes:
         print(visible(told, one_line=True))

@@ -17,7 +17,7 @@ from ragauge.contract.identity import identity
 from ragauge.contract.records import OUTCOMES_FILE
 from ragauge.datasets.human_labels import with_human_labels
 from ragauge.estimate.prediction import check_settings, predict_right, settings_of
-from ragauge.experiment import metrics
+from ragauge.experiment import metrics, stability
 from ragauge.experiment.folder import JobFolder
 from ragauge.experiment.tables import per_question, traces
 
@@ -52,6 +52,7 @@ def log_verdicts(
     from ragauge.estimate import cross_fit
     from ragauge.experiment.findings import findings
 
+    again = stability.of_one_job(pipeline, int(cfg.bootstrap), int(cfg.seed))
     outcomes = pipeline.outcomes.assign(**{g: folder.choices.get(g, "?") for g in GROUPS})
     if cfg.human_labels is not None:
         outcomes = with_human_labels(outcomes, Path(cfg.human_labels))
@@ -83,7 +84,9 @@ def log_verdicts(
     run.tag(comparable.as_tag(measured_by(pipeline)))
     if found.predictor is not None:
         run.predictor(found.predictor, registered_name=cfg.register_predictor)
-    return {**found.metrics, **metrics.costs(pipeline.verdicts, "judge_")}
+    costs = metrics.costs(pipeline.verdicts, "judge_")
+    costs = {name: value + again.pop(name, 0) for name, value in costs.items()}
+    return {**found.metrics, **costs, **again}
 
 
 def score_settings(pipeline: Pipeline) -> dict[str, Any]:

@@ -24,6 +24,7 @@ from ragauge.contract.visible import visible
 from ragauge.estimate import HEADLINE_SHARES
 from ragauge.measures.rankings import CLASSIC_NAMES
 from ragauge.report.figures import svg
+from ragauge.report.text import detectable_text
 from ragauge.report.topics import Topic, class_name
 
 if TYPE_CHECKING:
@@ -35,6 +36,11 @@ if TYPE_CHECKING:
 
 _LIBRARIES = ("numpy", "pandas", "scipy", "scikit-learn", "statsmodels", "mlflow", "torch", "matplotlib")
 _CALLS = ("llm_calls", "llm_calls_cached", "prompt_tokens", "completion_tokens", "cost_usd")
+_REPEATED = (
+    "judge_repeat_pairs", "judge_repeat_topics", "judge_repeat_kappa", "judge_reorder_kappa",
+    *(f"judge_{name}{end}" for name in ("repeat_agreement", "reorder_agreement", "position_effect")
+      for end in ("", "_lo", "_hi")),
+)  # fmt: skip
 _SHORT = {1: "lack", 2: "partly wrong", 3: "incomplete", 4: "wrong", 5: "right"}
 _PAIR_NAMES = {
     "ir_score": "IR score", "correct": "right, points", "hallucination": "hallucination, points",
@@ -69,6 +75,7 @@ class ReportContent:
     `estimates.model` is None where no row has a verdict. `group` names these jobs where the sweep has others
     that are not comparable with them, which `others` names; `notes` are sentences on what limits the numbers.
     `floors` are what unrelated text gives, as `curves`.
+    `detectable` is that of `detectable_differences`.
     """
 
     sweep_id: str
@@ -94,6 +101,7 @@ class ReportContent:
     others: Sequence[str] = ()
     notes: Sequence[str] = ()
     floors: Mapping[str, Mapping[int, float]] = field(default_factory=dict)
+    detectable: pd.DataFrame | None = None
 
 
 def write_report(content: ReportContent | Sequence[ReportContent], path: Path) -> None:
@@ -149,6 +157,8 @@ def _body(content: ReportContent, mark: str) -> str:
         human_shares=_share_rows(content.human_shares),
         predicted=any("predicted_correct_share" in r["metrics"] for r in content.records),
         costs=_costs(content.records),
+        stability=_stability(content),
+        detectable=detectable_text(content.detectable, content.answers),
         total_seconds=sum(r["metrics"]["seconds_total"] for r in content.records),
     )
 
@@ -216,6 +226,17 @@ def _share_rows(shares: pd.DataFrame | None) -> list[dict[Any, Any]]:
         return []
     headlines = shares[shares["share"].isin(HEADLINE_SHARES)]
     return headlines.to_dict("records")
+
+
+def _stability(content: ReportContent) -> list[dict[str, Any]]:
+    """How stable the judge's labels are: {systems, metric: value}, a row for jobs that share the values."""
+    rows: dict[tuple[float | None, ...], dict[str, Any]] = {}
+    for system, record in zip(content.systems, content.records, strict=True):
+        found = {name: record["metrics"].get(name) for name in _REPEATED}
+        if found["judge_repeat_pairs"] is not None:
+            row = rows.setdefault(tuple(found.values()), {**found, "systems": []})
+            row["systems"].append(f"{system}, N = {record['n_tokens']}")
+    return list(rows.values())
 
 
 def _costs(records: Sequence[Mapping[str, Any]]) -> dict[str, dict[str, float]]:

@@ -62,6 +62,24 @@ def leaderboard_text(
     )
 
 
+def detectable_text(detectable: pd.DataFrame | None, answers: Sequence[AnswerMeasureInfo] = ()) -> str:
+    """A line of the smallest differences that the sweep's tests could see; empty without a pair."""
+    if detectable is None or detectable.empty:
+        return ""
+    names = {"ir_score": "IR score", "correct": "right", "hallucination": "hallucination"}
+    names |= {info.name: info.name for info in answers}
+    parts = []
+    for row in detectable.to_dict("records"):
+        points = row["unit"] == "share" and row["measure"] != "ir_score"
+        worst, median = (
+            "none" if value != value else f"{100 * value:.1f} points" if points else f"{value:.3f}"
+            for value in (row["difference"], row["difference_median"])
+        )
+        one = row["comparisons"] == 1
+        parts.append(f"{names[row['measure']]} {worst}" + ("" if one else f" (median pair {median})"))
+    return f"smallest difference seen with a power of 80 %, of the pair that varies most: {', '.join(parts)}"
+
+
 def _measured(row: Mapping[Any, Any], info: AnswerMeasureInfo) -> str:
     """An answer measure's mean, its mark and its interval."""
     spec = ".1%" if info.unit == "share" else ".3f"

@@ -3,14 +3,12 @@ import re
 from collections.abc import Callable
 from typing import Any
 
-import numpy as np
 import pandas as pd
 import pytest
-from sklearn.metrics import cohen_kappa_score
 
 from chat_server import UNTOLD, ChatServer, faults_at
 from ragauge.answering.judges import ChatJudge, NoJudge
-from ragauge.answering.judges._chat import VERDICT_SCHEMA, label_stability
+from ragauge.answering.judges._chat import VERDICT_SCHEMA
 from ragauge.contract import frames, identity
 from ragauge.contract.errors import ConfigError, DataError
 from ragauge.contract.protocols import Tools
@@ -218,18 +216,17 @@ def test_the_order_of_candidates_depends_on_the_topic_and_moves_when_judged_agai
     topics["query"] = topics["qid"]
     evidence = pd.DataFrame({"qid": topics["qid"], "part": 0, "docno": None, "text": "x"})
     given = candidates(*[(q, c, f"{c} 5") for q in topics["qid"] for c in "abcd"])
-    orders: list[dict[str, str]] = []
-    for again in (False, True):
-        with ChatServer(reply=honest) as server:
-            part = judge(server.url, mode="batch")
-            part.judge_candidates(topics, evidence, given, tools, again=again)
-        by_topic = {}
-        for prompt in server.calls:
-            qid = re.findall(r"Question: (\w+)", prompt)[0]
-            by_topic[qid] = "".join(answer[0] for answer in shown(prompt))
-        orders.append(by_topic)
-    assert set(orders[0].values()) == {"abcd", "bcda", "cdab", "dabc"}
-    assert all(orders[1][q] == order[2:] + order[:2] for q, order in orders[0].items())
+    asked: dict[str, list[str]] = {}
+    with ChatServer(reply=honest) as server:
+        part = judge(server.url, mode="batch", repeat=30, concurrency=1)
+        part.judge_candidates(topics, evidence, given, tools)
+        part.judge_again(topics, evidence, given, tools)
+    for body in server.bodies:
+        prompt = body["messages"][-1]["content"]
+        qid = re.findall(r"Question: (\w+)", prompt)[0]
+        asked.setdefault(qid, []).append("".join(answer[0] for answer in shown(prompt)))
+    assert {orders[0] for orders in asked.values()} == {"abcd", "bcda", "cdab", "dabc"}
+    assert all(orders == [o := orders[0], o, o[2:] + o[:2]] for orders in asked.values())
 
 
 def test_a_request_holds_no_more_than_max_candidates(tools: Tools) -> None:
@@ -270,10 +267,25 @@ def test_a_candidate_that_occurs_twice_is_an_error(tools: Tools) -> None:
 # --- stability ----------------------------------------------------------------------------------------
 
 
+def repeated(
+    part: ChatJudge, topics: pd.DataFrame, evidence: pd.DataFrame, given: pd.DataFrame, tools: Tools
+) -> tuple[pd.DataFrame, pd.DataFrame]:
+    """The labels of what is judged again: [first, order, second], and the second verdicts."""
+    verdicts = part.judge_candidates(topics, evidence, given, tools)
+    again = part.judge_again(topics, evidence, given, tools)
+    keys = ["qid", "candidate"]
+    labels = verdicts[[*keys, "label"]].merge(again[[*keys, "order", "label"]], on=keys)
+    return labels.rename(columns={"label_x": "first", "label_y": "second"}), again
+
+
+def many_topics(n: int) -> tuple[pd.DataFrame, pd.DataFrame]:
+    qids = [f"q{i}" for i in range(n)]
+    topics = pd.DataFrame({"qid": qids, "query": qids, "answer": "x"})
+    return topics, pd.DataFrame({"qid": qids, "part": 0, "docno": None, "text": "x"})
+
+
 def test_a_judge_that_looks_at_the_position_is_found_out(tools: Tools) -> None:
-    topics = pd.DataFrame({"qid": [f"q{i}" for i in range(12)], "query": "?", "answer": "x"})
-    topics["query"] = topics["qid"]
-    evidence = pd.DataFrame({"qid": topics["qid"], "part": 0, "docno": None, "text": "x"})
+    topics, evidence = many_topics(12)
     given = candidates(*[(q, c, f"{c} 5") for q in topics["qid"] for c in "ab"], ("q0", "c", None))
 
     def first_is_right(prompt: str) -> str:
@@ -281,18 +293,50 @@ def test_a_judge_that_looks_at_the_position_is_found_out(tools: Tools) -> None:
 
     with ChatServer(reply=first_is_right) as server:
         part = judge(server.url, mode="batch", repeat=5)
-        verdicts = part.judge_candidates(topics, evidence, given, tools)
+        part.judge_candidates(topics, evidence, given, tools)
         before = sum(server.calls.values())
-        found, second = part.judge_again(topics, evidence, given, verdicts, tools)
-        assert sum(server.calls.values()) == before + 5
-        assert second["calls"].sum() == 5
-        assert part.judge_again(topics, evidence, given, verdicts, tools)[0] == found
-        assert sum(server.calls.values()) == before + 5
-    assert found == {
-        "judge_repeat_pairs": 10.0,
-        "judge_position_flip_share": 1.0,
-        "judge_repeat_kappa": pytest.approx(-1.0),
-    }
+        labels, again = repeated(part, topics, evidence, given, tools)
+        assert sum(server.calls.values()) == before + 10
+        assert again["calls"].sum() == 10
+        assert repeated(part, topics, evidence, given, tools)[0].equals(labels)
+        assert sum(server.calls.values()) == before + 10
+    same, other = (labels[labels["order"] == order] for order in ("same", "other"))
+    assert len(same) == len(other) == 10
+    assert (same["first"] == same["second"]).all()
+    assert (other["first"] != other["second"]).all()
+
+
+def test_a_repeat_is_no_reply_of_the_ledger_and_the_same_order_is_the_same_prompt(tools: Tools) -> None:
+    given = candidates(*[("q1", c, f"{c} 5") for c in "abc"])
+    with ChatServer(reply=honest) as server:
+        part = judge(server.url, mode="batch", repeat=1)
+        part.judge_candidates(TOPICS, EVIDENCE, given, tools)
+        (prompt,) = server.calls
+        part.judge_again(TOPICS, EVIDENCE, given, tools)
+    # The first prompt twice, and one in which the candidates stand elsewhere.
+    assert server.calls[prompt] == 2
+    assert sum(server.calls.values()) == 3
+    (moved,) = set(server.calls) - {prompt}
+    assert sorted(shown(moved)) == sorted(shown(prompt))
+
+
+@pytest.mark.parametrize("mode", ["batch", "single"])
+def test_what_was_paid_before_there_were_two_orders_is_still_found(mode: Any, tools: Tools) -> None:
+    given = candidates(("q1", "a", "x 5"), ("q1", "b", "y 4"))
+    with ChatServer(reply=honest) as server:
+        part = judge(server.url, mode=mode, repeat=1)
+        part.judge_candidates(TOPICS, EVIDENCE, given, tools)
+        prompts = list(server.calls)
+        if mode == "batch":
+            (prompt,) = prompts
+            texts = shown(prompt)
+            swapped = "\n".join(f"{i}. {text}" for i, text in enumerate(reversed(texts), 1))
+            prompts = [prompt.replace("\n".join(f"{i}. {t}" for i, t in enumerate(texts, 1)), swapped)]
+        # As version 0.1.0 asked once more.
+        part.ask(prompts, tools.store, "verdicts", salt="again")
+        before = sum(server.calls.values())
+        part.judge_again(TOPICS, EVIDENCE, given, tools)
+        assert sum(server.calls.values()) == before + (mode == "batch")  # the repeat in the same order
 
 
 @pytest.mark.parametrize("mode", ["single", "batch"])
@@ -300,29 +344,30 @@ def test_an_honest_judge_is_stable(mode: Any, tools: Tools) -> None:
     given = candidates(("q1", "a", "right 5"), ("q1", "b", "wrong 4"), ("q2", "a", "lack 1"))
     with ChatServer(reply=honest) as server:
         part = judge(server.url, mode=mode, repeat=9)
-        verdicts = part.judge_candidates(TOPICS, EVIDENCE, given, tools)
-        found, _ = part.judge_again(TOPICS, EVIDENCE, given, verdicts, tools)
-    pairs = 3 if mode == "single" else 2  # one candidate has no other position
-    assert found == {
-        "judge_repeat_pairs": pairs, "judge_position_flip_share": 0.0, "judge_repeat_kappa": 1.0,
-    }  # fmt: skip
+        labels, _ = repeated(part, TOPICS, EVIDENCE, given, tools)
+    # One candidate has no other position, and one answer a request has no order.
+    assert labels["order"].tolist() == ["same"] * 3 if mode == "single" else ["same", "other"] * 2
+    assert (labels["first"] == labels["second"]).all()
 
 
-def test_label_stability_by_hand() -> None:
-    first, second = np.array([5, 5, 4, 1]), np.array([5, 4, 4, 1])
-    found = label_stability(first, second)
-    assert found["judge_position_flip_share"] == 0.25
-    # Observed agreement 3/4; by chance (2*1 + 1*2 + 1*1) / 16 = 5/16.
-    assert found["judge_repeat_kappa"] == pytest.approx((3 / 4 - 5 / 16) / (1 - 5 / 16))
-    assert found["judge_repeat_kappa"] == pytest.approx(cohen_kappa_score(first, second))
-    assert "judge_repeat_kappa" not in label_stability(np.array([5, 5]), np.array([5, 5]))
-    assert label_stability(np.array([]), np.array([])) == {}
+def test_an_answer_alone_in_its_request_is_not_repeated(tools: Tools) -> None:
+    # Two a request: of three answers the first is alone.
+    given = candidates(*[("q1", c, f"{c} 5") for c in "abc"], ("q2", "a", "x 5"))
+    with ChatServer(reply=honest) as server:
+        part = judge(server.url, mode="batch", repeat=9, max_candidates=2)
+        again = part.judge_again(TOPICS, EVIDENCE, given, tools)
+        assert sorted(again["candidate"]) == ["b", "b", "c", "c"]
+        assert (
+            judge(server.url, mode="batch", repeat=9, max_candidates=1)
+            .judge_again(TOPICS, EVIDENCE, given, tools)
+            .empty
+        )
 
 
 def test_nothing_is_repeated_unless_asked_for(tools: Tools) -> None:
-    given = candidates(("q1", "a", "x")).assign(label=pd.array([5], dtype="Int8"))
-    stability, second = judge().judge_again(TOPICS, EVIDENCE, given, given, tools)
-    assert (stability, len(second)) == ({}, 0)
+    given = candidates(("q1", "a", "x"), ("q1", "b", "y"))
+    for mode in ("single", "batch"):
+        assert judge(mode=mode).judge_again(TOPICS, EVIDENCE, given, tools).empty
 
 
 # --- cost and config ----------------------------------------------------------------------------------
@@ -351,7 +396,7 @@ def test_needs_are_the_requests_that_judging_then_makes(mode: Any, tools: Tools)
     with ChatServer(reply=reply) as server:
         part = judge(server.url, mode=mode, repeat=2, concurrency=1, retries=0)
         assert (~part.needs(TOPICS, EVIDENCE, given, tools, repeat=True)["known"]).sum() == {
-            "single": 6 + 6, "batch": 2 + 2,
+            "single": 6 + 6, "batch": 2 + 2 * 2,
         }[mode]  # fmt: skip
         # One reply that cannot be read comes, then the server fails: one request is asked for once more.
         server.faults = lambda prompt, n: "500" if n > 0 else None
@@ -360,8 +405,8 @@ def test_needs_are_the_requests_that_judging_then_makes(mode: Any, tools: Tools)
         server.faults = lambda prompt, n: None
         needed = part.needs(TOPICS, EVIDENCE, given, tools, repeat=True)
         before = sum(server.calls.values())
-        verdicts = part.judge_candidates(TOPICS, EVIDENCE, given, tools)
-        part.judge_again(TOPICS, EVIDENCE, given, verdicts, tools)
+        part.judge_candidates(TOPICS, EVIDENCE, given, tools)
+        part.judge_again(TOPICS, EVIDENCE, given, tools)
         assert sum(server.calls.values()) - before == (~needed["known"]).sum()
         assert part.needs(TOPICS, EVIDENCE, given, tools, repeat=True)["known"].all()
 

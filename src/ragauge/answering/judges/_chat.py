@@ -13,12 +13,12 @@ import pandas as pd
 
 from ragauge.answering.judges._frame import Truth, Verdict, truths, verdict_frame
 from ragauge.answering.judges._parse import parse_scores, parse_verdict
-from ragauge.answering.judges._replies import divided, label_stability, spread, together
+from ragauge.answering.judges._replies import divided, spread, together
 from ragauge.contract.checks import require_choice, require_count
 from ragauge.contract.errors import DataError
 from ragauge.contract.frames import JUDGE_CLASSES
 from ragauge.contract.identity import runtime
-from ragauge.contract.protocols import Reply, Tools
+from ragauge.contract.protocols import Order, Reply, Tools
 from ragauge.llms.chat import CUT, ChatLLM
 from ragauge.llms.prompts import fill, load_prompt
 
@@ -44,6 +44,12 @@ _OPTIONS: Mapping[str, Mapping[str, Any]] = {
     },
 }
 _EXPECTED_ANSWER = "x" * 120  # stands for an answer that is not there yet, in estimates
+# The repetitions of each mode by the order of the candidates, and what tells a repeated request from the
+# first one in the ledger. In mode single there is no order.
+_AGAIN: Mapping[str, Mapping[Order, str]] = {
+    "single": {"same": "again"},
+    "batch": {"same": "again, same order", "other": "again"},
+}
 
 
 @dataclass(frozen=True)
@@ -56,8 +62,8 @@ class ChatJudge(ChatLLM):
     schema: how the server takes a JSON schema for the reply in mode single: `response_format` (OpenAI),
         `format` (Ollama), or `none`, where only the prompt asks for it. The parser is as strict in any case.
     max_candidates: answers per request in mode batch; more are asked for in several requests.
-    repeat: how many topics are judged a second time, in another order of the candidates in mode batch, to
-        measure how stable the labels are (`judge_again`).
+    repeat: how many topics are judged again, to measure how stable the labels are (`judge_again`): once as
+        before, and in mode batch once more with the candidates in another order.
     prompt: a text, or the name of a .txt file; null for the shipped one of the mode.
 
     A reply that cannot be read exactly, or that was cut at the token limit, is asked for once more; then its
@@ -109,28 +115,54 @@ class ChatJudge(ChatLLM):
         return verdicts.assign(n_tokens=answers["n_tokens"].to_numpy()).drop(columns="candidate")
 
     def judge_candidates(
-        self,
-        topics: pd.DataFrame,
-        evidence: pd.DataFrame,
-        candidates: pd.DataFrame,
-        tools: Tools,
-        *,
-        again: bool = False,
+        self, topics: pd.DataFrame, evidence: pd.DataFrame, candidates: pd.DataFrame, tools: Tools
     ) -> pd.DataFrame:
         """One verdict a row of `candidates` [qid, candidate, answer], in its order: the jobs of a sweep, say.
 
         Columns: qid, candidate, label, status, raw, reason, error, request, tokens, cost, seconds, cached;
         the tokens, cost and seconds of a request are divided among its candidates. The order of a topic's
-        candidates starts at a place that its qid decides; `again` asks once more, from another place.
-        DataError where a (qid, candidate) occurs twice.
+        candidates starts at a place that its qid decides. DataError where a (qid, candidate) occurs twice.
         """
+        return self._judged(topics, evidence, candidates, tools, None)
+
+    def judge_again(
+        self,
+        topics: pd.DataFrame,
+        evidence: pd.DataFrame,
+        candidates: pd.DataFrame,
+        tools: Tools,
+        seed: int = 0,
+    ) -> pd.DataFrame:
+        """Further verdicts on the answers of `repeat` topics, drawn by `seed`, from requests of their own.
+
+        As of `judge_candidates` on the same candidates, with a column `order`: `same` for the same request
+        once more, and in mode batch `other` for the candidates moved by half of their number. Of equal
+        answers one is repeated, and in mode batch none that is alone in its request. No rows where nothing is
+        repeated.
+        """
+        sample = self._to_repeat(candidates, seed)
+        orders = _AGAIN[self.mode]
+        frames = [
+            self._judged(topics, evidence, sample, tools, order).assign(order=order) for order in orders
+        ]
+        return pd.concat(frames, ignore_index=True)
+
+    def _judged(
+        self,
+        topics: pd.DataFrame,
+        evidence: pd.DataFrame,
+        candidates: pd.DataFrame,
+        tools: Tools,
+        again: Order | None,
+    ) -> pd.DataFrame:
+        """The verdicts of the first requests, or of those that repeat them in an order."""
         if candidates.duplicated(["qid", "candidate"]).any():
             row = candidates[candidates.duplicated(["qid", "candidate"])].iloc[0]
             raise DataError(
                 f"candidates frame: qid {row['qid']!r}, candidate {row['candidate']!r} occurs twice"
             )
         known = truths(topics, evidence, candidates["qid"])
-        salt = "again" if again else ""
+        salt = self._salt(again)
         requests = self._requests(candidates, again)
         prompts = [self._prompt(known[qid], answers) for qid, answers in requests]
         verdict_of: dict[tuple[str, str], Verdict] = {}
@@ -142,39 +174,20 @@ class ChatJudge(ChatLLM):
                 verdict_of[qid, answer] = replace(verdict, request=name)
         return verdict_frame(candidates[["qid", "candidate"]], spread(candidates, verdict_of))
 
-    def judge_again(
-        self,
-        topics: pd.DataFrame,
-        evidence: pd.DataFrame,
-        candidates: pd.DataFrame,
-        verdicts: pd.DataFrame,
-        tools: Tools,
-        seed: int = 0,
-    ) -> tuple[dict[str, float], pd.DataFrame]:
-        """How stable the labels are, and the second verdicts: `repeat` topics, drawn by `seed`, judged again.
-
-        `verdicts` are those of `judge_candidates` on the same candidates. The first value holds
-        judge_repeat_pairs (pairs of labels, both there), judge_position_flip_share (the share of them that
-        differ; the order of the candidates differs in mode batch, only the call in mode single) and
-        judge_repeat_kappa (Cohen's kappa, nominal; left out where it is undefined); it is empty where nothing
-        is repeated. The second is as of `judge_candidates`.
-        """
-        sample = self._to_repeat(candidates, seed)
-        second = self.judge_candidates(topics, evidence, sample, tools, again=True)
-        keys = ["qid", "candidate"]
-        both = verdicts[[*keys, "label"]].merge(second[[*keys, "label"]], on=keys, validate="one_to_one")
-        both = both.dropna(subset=["label_x", "label_y"]).astype({"label_x": int, "label_y": int})
-        return label_stability(both["label_x"].to_numpy(), both["label_y"].to_numpy()), second
+    def _salt(self, again: Order | None) -> str:
+        """What tells a repeated request from the first one, which has none."""
+        return "" if again is None else _AGAIN[self.mode][again]
 
     def _to_repeat(self, candidates: pd.DataFrame, seed: int) -> pd.DataFrame:
         """The distinct answers of `repeat` topics that can be judged again."""
-        answered = candidates[candidates["answer"].notna()]
-        # One candidate cannot change its place.
-        least = 2 if self.mode == "batch" else 1
-        counts = answered.groupby("qid")["answer"].nunique()
-        able = np.sort(counts.index[counts >= least].to_numpy(dtype=object))
+        answered = candidates[candidates["answer"].notna()].drop_duplicates(["qid", "answer"])
+        if self.mode == "batch":  # one candidate cannot change its place
+            alone = {(qid, texts[0]) for qid, texts in self._requests(answered, None) if len(texts) == 1}
+            pairs = zip(answered["qid"], answered["answer"], strict=True)
+            answered = answered[[pair not in alone for pair in pairs]]
+        able = np.sort(answered["qid"].unique().astype(object))
         drawn = np.random.default_rng(seed).choice(able, min(self.repeat, len(able)), replace=False)
-        return answered[answered["qid"].isin(drawn)].drop_duplicates(["qid", "answer"])
+        return answered[answered["qid"].isin(drawn)]
 
     def needs(
         self,
@@ -187,20 +200,22 @@ class ChatJudge(ChatLLM):
     ) -> pd.DataFrame:
         """The requests of `judge_candidates`, and of `judge_again` with `repeat`, as of ChatLLM.needs_of.
 
-        An answer that is missing in `candidates` is one that is not known yet: some 30 tokens stand in for
-        it, and `exact` is False for the requests that hold it.
+        The column `again` tells the latter apart. An answer that is missing in `candidates` is one that is
+        not known yet: some 30 tokens stand in for it, and `exact` is False for the requests that hold it.
         """
         unknown = candidates["answer"].isna()
         # Told apart, since unknown answers of several candidates will rarely be equal.
         stand_in = _EXPECTED_ANSWER + candidates["candidate"].astype(str)
         candidates = candidates.assign(answer=candidates["answer"].mask(unknown, stand_in))
         guessed = frozenset(stand_in[unknown])
-        asked = [self._needs(topics, evidence, candidates, tools, guessed, again=False)]
+        first = self._needs(topics, evidence, candidates, tools, guessed, None)
+        asked = [first.assign(again=False)]
         if repeat:
             sample = self._to_repeat(candidates, seed=0)
-            second = self._needs(topics, evidence, sample, tools, guessed, again=True)
-            # Which topics are drawn depends on all answers.
-            asked.append(second.assign(exact=second["exact"] & (not guessed)))
+            for order in _AGAIN[self.mode]:
+                more = self._needs(topics, evidence, sample, tools, guessed, order)
+                # Which topics are drawn depends on all answers.
+                asked.append(more.assign(exact=more["exact"] & (not guessed), again=True))
         return pd.concat(asked, ignore_index=True)
 
     def _needs(
@@ -210,7 +225,7 @@ class ChatJudge(ChatLLM):
         candidates: pd.DataFrame,
         tools: Tools,
         guessed: frozenset[str],
-        again: bool,
+        again: Order | None,
     ) -> pd.DataFrame:
         known = truths(topics, evidence, candidates["qid"])
         requests = self._requests(candidates, again)
@@ -219,7 +234,7 @@ class ChatJudge(ChatLLM):
         tokens = None
         if self.mode == "batch" and requests:
             tokens = 2 * -(-sum(sizes) // len(sizes))  # a class, a comma
-        salt, options = "again" if again else "", self._options()
+        salt, options = self._salt(again), self._options()
 
         def needs(prompts: Sequence[str], salt: str) -> pd.DataFrame:
             return self.needs_of(prompts, tools.store, salt=salt, options=options, expected_tokens=tokens)
@@ -234,7 +249,7 @@ class ChatJudge(ChatLLM):
         ]
         return pd.concat([first, needs(unread, f"{salt} once more".strip())], ignore_index=True)
 
-    def _requests(self, candidates: pd.DataFrame, again: bool) -> list[tuple[str, list[str]]]:
+    def _requests(self, candidates: pd.DataFrame, again: Order | None) -> list[tuple[str, list[str]]]:
         """What is asked for at once: (qid, distinct answers), in the order in which they are shown."""
         answered = candidates[candidates["answer"].notna()].drop_duplicates(["qid", "answer"])
         size = self.max_candidates if self.mode == "batch" else 1
@@ -244,7 +259,7 @@ class ChatJudge(ChatLLM):
             n_requests = -(-len(texts) // size)
             edges = [len(texts) * i // n_requests for i in range(n_requests + 1)]
             requests += [
-                (str(qid), _rotated(texts[start:end], str(qid), again))
+                (str(qid), _rotated(texts[start:end], str(qid), again == "other"))
                 for start, end in itertools.pairwise(edges)
             ]
         return requests
@@ -299,8 +314,8 @@ def _line(text: str) -> str:
     return " ".join(text.split())
 
 
-def _rotated(answers: list[str], qid: str, again: bool) -> list[str]:
-    """The answers from a place that the qid decides; `again` moves it by half of them."""
-    shift = int(hashlib.sha256(qid.encode()).hexdigest()[:8], 16) + (len(answers) // 2 if again else 0)
+def _rotated(answers: list[str], qid: str, moved: bool) -> list[str]:
+    """The answers from a place that the qid decides; `moved` is half of them further."""
+    shift = int(hashlib.sha256(qid.encode()).hexdigest()[:8], 16) + (len(answers) // 2 if moved else 0)
     shift %= len(answers)
     return answers[shift:] + answers[:shift]

@@ -1,15 +1,13 @@
-"""What the replies to a judge's requests come to: a verdict for every row, and how stable they are."""
+"""What the replies to a judge's requests come to: a verdict for every row."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-import numpy as np
 import pandas as pd
 
 from ragauge.answering.judges._frame import NO_ANSWER, Verdict
-from ragauge.contract.frames import JUDGE_CLASSES
 from ragauge.contract.protocols import Reply
 
 
@@ -80,23 +78,3 @@ def spread(candidates: pd.DataFrame, verdict_of: Mapping[tuple[str, str], Verdic
         counted.add(verdict.request)
         verdicts.append(verdict)
     return verdicts
-
-
-def label_stability(first: np.ndarray, second: np.ndarray) -> dict[str, float]:
-    """How far two labellings of the same answers agree: judge_repeat_pairs, judge_position_flip_share, kappa.
-
-    judge_repeat_kappa is Cohen's kappa of nominal classes; left out where it is undefined (both labellings
-    use one class only). Empty where there is no pair.
-    """
-    if len(first) == 0:
-        return {}
-    from sklearn.metrics import cohen_kappa_score
-
-    stability = {
-        "judge_repeat_pairs": float(len(first)),
-        "judge_position_flip_share": float(np.mean(first != second)),
-    }
-    if len(np.union1d(first, second)) > 1:
-        kappa = cohen_kappa_score(first, second, labels=list(JUDGE_CLASSES))
-        stability["judge_repeat_kappa"] = float(kappa)
-    return stability

@@ -1,0 +1,91 @@
+"""Planned numbers of topics and labels."""
+
+from __future__ import annotations
+
+import simulations.plan as sim
+from known_truth.rows import FULL, SEED, Row, percent
+
+_NONE = "no such number"
+
+SECTIONS: dict[str, list[Row]] = {
+    "Planner: the tests have the power that was planned": [
+        *(
+            Row(
+                f"sign-flip test, differences of 0 on 60 % of the topics: power for {difference}",
+                f"as many topics as planned for 80 % at 5 %{f' / {m}' if m > 1 else ''}",
+                "78 to 85 %",
+                _NONE,
+                lambda trials, d=difference, m=m: "{1:.1%} with {0}".format(  # type: ignore[misc]
+                    *sim.power_for_mean(d, m, trials, SEED)
+                ).replace("%", " %"),
+                FULL,
+            )
+            for difference, m in ((0.1, 1), (0.05, 1), (0.05, 10))
+        ),
+        *(
+            Row(
+                f"McNemar's test, {psi:.0%} of the topics discordant: power for {d}".replace("%", " %"),
+                f"as many topics as planned for 80 % at 5 %{f' / {m}' if m > 1 else ''}",
+                "78 to 85 %",
+                _NONE,
+                lambda trials, psi=psi, d=d, m=m: "{1:.1%} with {0}".format(  # type: ignore[misc]
+                    *sim.power_for_shares(psi, d, m, trials, SEED)
+                ).replace("%", " %"),
+                FULL,
+            )
+            for psi, d, m in ((0.3, 0.1, 1), (0.3, 0.1, 10), (0.1, 0.1, 1))
+        ),
+        *(
+            Row(
+                "the difference that a sweep is said to detect: seen by the next one",
+                f"{n} topics",
+                "80 %, less what the spread varies by",
+                _NONE,
+                lambda trials, n=n: percent(sim.power_of_detectable(n, trials, SEED)),  # type: ignore[misc]
+            )
+            for n in (30, 120)
+        ),
+        *(
+            Row(
+                f"pilots whose plan has the power ({what}): from their spread; from its upper limit",
+                f"pilots of {n} topics",
+                "about half; at least 80 %",
+                _NONE,
+                lambda trials, n=n, shares=shares: "{}; {}".format(  # type: ignore[misc]
+                    *map(percent, sim.pilots_with_power(n, shares, trials, SEED))
+                ),
+                trials,
+            )
+            for what, shares, n, trials in (
+                ("IR score", False, 30, 1000),
+                ("IR score", False, 120, 1000),
+                ("right answers", True, 30, 200),
+            )
+        ),
+    ],
+    "Planner: labels for an interval of a width": [
+        *(
+            Row(
+                f"judged topics for a width of 0.1, prediction {what}: mean width; coverage of 95 %",
+                "1,000 topics",
+                "0.100; about 95 %",
+                _NONE,
+                lambda trials, slope=slope: (  # type: ignore[misc]
+                    "{1:.3f} with {0}; {2:.1%}".format(
+                        *sim.widths_of_planned_labels(1000, slope, 0.1, trials, SEED)
+                    ).replace("%", " %")
+                ),
+                300,
+            )
+            for what, slope in (("useful", 6.0), ("of little use", 1.0))
+        ),
+        Row(
+            "pilots that plan enough human labels: as seen; with 80 % confidence",
+            "60 topics labelled, the judge is wrong in one of ten",
+            "about half; at least 80 %",
+            _NONE,
+            lambda trials: "{}; {}".format(*map(percent, sim.pilots_with_labels(60, trials, SEED))),
+            200,
+        ),
+    ],
+}
