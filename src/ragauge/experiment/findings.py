@@ -70,12 +70,14 @@ def findings(
     estimate: Mapping[str, Any],
     settings: Mapping[str, Any],
     answer_measures: Sequence[AnswerMeasureInfo] = (),
+    floor: float | None = None,
 ) -> Findings:
     """What the outcomes of the job `name` say, from the store or made now.
 
     `estimate` are the arguments of `summary.estimate` that the config gives, `settings` what the scores mean
     to a predictor, `answer_measures` the columns that answer measures filled. Outcomes of
-    which a sample was judged have the columns judged, stratum and p1 to p5.
+    which a sample was judged have the columns judged, stratum and p1 to p5. `floor` is what unrelated text
+    scores at their budget: a mark in the figure.
     """
     columns = outcomes.select_dtypes("number").columns.union(
         [c for c in ("qid", "label", "judged", "human_label") if c in outcomes], sort=False
@@ -90,6 +92,7 @@ def findings(
             "seed": seed,
             "estimate": dict(estimate),
             "settings": dict(settings),
+            "floor": floor,
             "answer_measures": [[info.name, info.unit] for info in answer_measures],
             "packages": {name: installed.get(name, "none") for name in _PACKAGES},
         },
@@ -111,6 +114,6 @@ def findings(
             shares.to_parquet(folder / _SHARES, index=False)
         if estimates.model is not None:
             save_predictor(folder / _PREDICTOR, estimates.model, estimates.example, settings)
-            report.save(report.sorted_scores(judged, estimates.thresholds, name), folder / _FIGURE)
+            report.save(report.sorted_scores(judged, estimates.thresholds, name, floor), folder / _FIGURE)
 
     return Findings(store.get(key, make).path)

@@ -69,6 +69,7 @@ def log_verdicts(
         record["estimate"],
         score_settings(pipeline),
         pipeline.answer_measures,
+        metrics.floor(pipeline.components.measure, pipeline.frame("floor_means")).get(pipeline.n_tokens),
     )
     outcomes.to_parquet(folder.path / OUTCOMES_FILE, index=False)
     if cfg.trace:

@@ -145,14 +145,17 @@ def judge_shares(shares: pd.DataFrame, title: str) -> Figure:
     return figure
 
 
-def sorted_scores(outcomes: pd.DataFrame, thresholds: Thresholds, title: str) -> Figure:
+def sorted_scores(
+    outcomes: pd.DataFrame, thresholds: Thresholds, title: str, floor: float | None = None
+) -> Figure:
     """IR scores in rising order, coloured by judge class, with the thresholds h and k.
 
     `outcomes` has ir_score and label, a row per topic (or per topic and retriever). Rows of one score are
     ordered by class, and a strip under the axes shows the classes alone: their shares in
-    200 bins where there are more than 1,000 rows.
+    200 bins where there are more than 1,000 rows. `floor` is what unrelated text scores, where all rows are
+    of one budget.
     """
-    figure, axes = _figure(3.4, _legend_rows(8, 2))
+    figure, axes = _figure(3.4, _legend_rows(8 + (floor is not None), 2))
     scores = outcomes["ir_score"].to_numpy(dtype=float)
     labels = outcomes["label"].astype("Int64").fillna(0).to_numpy(dtype=int)
     order = np.lexsort((labels, scores))
@@ -178,6 +181,10 @@ def sorted_scores(outcomes: pd.DataFrame, thresholds: Thresholds, title: str) ->
                 ls="--" if letter == "k" else ":",
                 label=f"{letter} = {threshold.value:.3f} ({says}{note})",
             )
+    if floor is not None:
+        axes.axhline(
+            floor, color=_FLOOR_COLOUR, lw=1.1, ls="-.", zorder=0.5, label=f"unrelated text, {floor:.3f}"
+        )
     axes.set_ylim(-0.03, 1.03)
     axes.set_ylabel("IR score")
     axes.set_title(title, fontsize=10, loc="left")
