@@ -128,6 +128,7 @@ def _html(content: ReportContent) -> str:
         sampled=_share_rows(content.sampled),
         human_shares=_share_rows(content.human_shares),
         predicted=any("predicted_correct_share" in r["metrics"] for r in content.records),
+        outside_share=max(r["metrics"].get("predicted_outside_share", 0) for r in content.records),
         costs=_costs(content.records),
         total_seconds=sum(r["metrics"]["seconds_total"] for r in content.records),
     )
