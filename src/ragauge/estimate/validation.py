@@ -33,8 +33,8 @@ class CrossValidation:
 
     `estimates`: by name `log_loss`, `brier`, `auc_correct`, `auc_lack`, `ece`, `calibration_slope`,
     `calibration_intercept`, `log_loss_base`, `brier_base`, each with its bootstrap interval over topics. The
-    interval is about these fits on other topics, not about what a predictor fitted on other topics would
-    reach. `out_of_fold`: qid and the columns
+    fits are held fixed; an interval holds the mean over fits on as many topics more often than what these
+    very fits reach on other topics (docs/method.md). `out_of_fold`: qid and the columns
     that group rows, `label`, `p1`..`p5`, `fold`, a row for every labelled outcome. `reliability`: see
     `reliability_curve`.
     """
