@@ -32,6 +32,8 @@ MODULES = (
     "floor",
     "plan",
     "stability",
+    "calibration",
+    "transfer",
 )
 _HEAD = (
     "# Numbers against known truth\n\nWritten by `python benchmarks/validity.py`; seed "

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import simulations.predictor as sim
-from known_truth.rows import SEED, Row, percent
+from known_truth.rows import SEED, Row
 
 SECTIONS: dict[str, list[Row]] = {
-    "Predictor: AUC and log loss on unseen topics": [
+    "Predictor: AUC on unseen topics": [
         *(
             Row(
                 f"mean AUC of a {what} score",
@@ -23,19 +23,6 @@ SECTIONS: dict[str, list[Row]] = {
                 ("useless", True, 120, "0.500", "0.439", 40),
                 ("useful", False, 120, "about 0.8", "0.793", 10),
             )
-        ),
-        *(
-            Row(
-                "log loss: its interval holds that of its own fits; the mean over all fits",
-                f"{n} topics",
-                "about 95 % of its own fits",
-                "the same; not said what it is about",
-                lambda trials, n=n: "{}; {}".format(  # type: ignore[misc]
-                    *map(percent, sim.log_loss_coverage(n, trials, SEED))
-                ),
-                40,
-            )
-            for n in (120,)
         ),
     ],
 }

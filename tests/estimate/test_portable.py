@@ -46,6 +46,8 @@ def test_read_back_it_gives_scikit_learn_s_probabilities(classes, spline, calibr
     expected = fitted.model.predict_proba(columns)
     np.testing.assert_allclose(again.predict_proba(columns), expected, rtol=0, atol=1e-12)
     assert again.classes_.tolist() == list(fitted.classes)
+    assert again.feature_range_ == fitted.model.feature_range_
+    assert set(again.feature_range_) == set(features)
     five = Predictor(again, tuple(again.feature_names_in_), 0, 0, 0).predict_proba(GRID[2:])
     np.testing.assert_allclose(five, fitted.predict_proba(GRID[2:]), rtol=0, atol=1e-12)
     assert read_portable(again.to_json()).to_json() == again.to_json()
@@ -106,7 +108,11 @@ def _bent(**changes: Any) -> dict[str, Any]:
         ({"classes": []}, "classes: expected"),
         ({"features": "ir_score"}, "features: expected"),
         ({"features": []}, "features: expected"),
-        ({"version": 2}, "has the format's version 2, this ragauge reads 1"),
+        ({"version": 3}, "has the format's version 3, this ragauge reads 1 and 2"),
+        ({"range": {}}, "range: expected null, or a mapping of ir_score"),
+        ({"range": {"ir_score": [0.2]}}, "range.ir_score: expected 2 number(s)"),
+        ({"range": {"ir_score": [0.2, float("nan")]}}, "range.ir_score: holds what is no finite number"),
+        ({"range": {"ir_score": [0.7, 0.2]}}, "range.ir_score: the first number must not be above"),
         ({"version": None}, "has the format's version None"),
         ({"format": "other"}, "is not of the format ragauge.predictor"),
         ({"more": 1}, "has an unknown key 'more'"),
@@ -151,3 +157,11 @@ def test_it_is_frozen_in_numbers_alone() -> None:
     again = read_portable(json.dumps(_content()))
     assert isinstance(again, PortablePredictor)
     assert {type(v).__name__ for v in vars(again).values()} <= {"tuple", "Spline", "ndarray", "dict"}
+
+
+def test_a_file_of_version_1_is_read_and_says_no_range() -> None:
+    content = _content()
+    del content["range"]
+    again = read_portable(json.dumps({**content, "version": 1}))
+    assert again.feature_range_ is None
+    assert (again.predict_proba(GRID) == read_portable(json.dumps(_content())).predict_proba(GRID)).all()

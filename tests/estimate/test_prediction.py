@@ -13,6 +13,8 @@ from test_sweep import mlflow_runs
 
 from processes import run
 from ragauge.contract.errors import ConfigError
+from ragauge.estimate import fit_predictor
+from ragauge.estimate.portable import portable, read_portable
 from ragauge.estimate.prediction import check_settings, predict, settings_of
 
 TRAINED = settings_of({"class": "Substring"}, {"class": "Words"}, [1000, 100, 100])
@@ -73,6 +75,23 @@ def test_other_settings_are_refused_with_a_reason_or_allowed_on_purpose(wanted, 
 def test_a_model_that_says_nothing_of_itself_is_refused() -> None:
     with pytest.raises(ConfigError, match="does not say"):
         check_settings({}, TRAINED, allow=False)
+
+
+def test_topics_outside_of_what_the_model_was_fitted_on_are_told(caplog: pytest.LogCaptureFixture) -> None:
+    scores = np.linspace(0.2, 0.8, 50)
+    fitted = pd.DataFrame(
+        {"qid": np.arange(50).astype(str), "ir_score": scores, "label": np.where(scores > 0.5, 5, 4)}
+    )
+    model = read_portable(portable(fit_predictor(fitted).model, {}).to_json())
+    assert predict(model, FRAME).metrics["predicted_outside_share"] == pytest.approx(2 / 3)
+    assert "ir_score was 0.2 to 0.8 there, 2 of 3 topics lie outside" in caplog.text
+    caplog.clear()
+    assert predict(model, FRAME[1:2]).metrics["predicted_outside_share"] == 0
+    assert not caplog.text
+
+
+def test_a_model_that_does_not_say_its_scores_has_no_share_outside() -> None:
+    assert "predicted_outside_share" not in predict(HalfAndHalf(), FRAME).metrics
 
 
 @pytest.mark.slow

@@ -13,6 +13,7 @@ from ragauge.estimate import cross_validate, fit_predictor, reliability_curve
 
 PROBABILITIES = ["p1", "p2", "p3", "p4", "p5"]
 MEASURES = {"log_loss", "brier", "log_loss_base", "brier_base", "auc_correct", "auc_lack", "ece"}
+MEASURES |= {"calibration_slope", "calibration_intercept"}
 
 
 def pooled(n_topics=120, n_systems=3, seed=0, classes=(1, 4, 5)):
@@ -136,8 +137,10 @@ def test_measures_by_hand():
     assert e["log_loss_base"].value == pytest.approx(log_loss)
     assert e["brier_base"].value == pytest.approx((3 * 2 / 9 + 2) / 4)
     assert math.isnan(e["auc_correct"].value)  # no fold has a right answer and another one
-    # bins of P(5): 0.6-0.7 holds three right ones, the last bin one that is not
-    assert e["ece"].value == pytest.approx((3 * (1 - 2 / 3) + 1) / 4, abs=1e-4)
+    # Bins of P(5): 0.6-0.7 holds three right ones, each 1/3 off: of the square of their sum, 1, the pairs of
+    # different topics are 6/9, times 3/2. The last bin holds one, which makes no pair.
+    assert e["ece"].value == pytest.approx(math.sqrt((6 / 9) * (3 / 2) / 3 / 4), abs=1e-4)
+    assert math.isnan(e["calibration_slope"].value)  # no fold has both
 
 
 def test_measures_agree_with_scikit_learn():
@@ -164,21 +167,21 @@ def test_intervals_are_those_of_resampled_topics():
     """The fast replicates against the measures of really resampled rows, with ties in the scores."""
     from sklearn.metrics import roc_auc_score
 
+    from ragauge.estimate._scoring import Auc
     from ragauge.estimate.intervals import topic_weights
     from ragauge.estimate.outcomes import topic_codes
-    from ragauge.estimate.predictor import _Auc
 
     frame = pooled(n_topics=40)
     score = frame["ir_score"].round(1).to_numpy()
     right = (frame["label"] == 5).to_numpy(dtype=bool)
     topics, n = topic_codes(frame["qid"])
     (weights,) = topic_weights(n, 20, seed=0)
-    got = _Auc(score, right, topics)(weights)
+    got = Auc(score, right, topics)(weights)
     twins = [roc_auc_score(np.repeat(right, w[topics]), np.repeat(score, w[topics])) for w in weights]
     assert got == pytest.approx(twins)
     # The same within three folds of topics, whose pairs are added up.
     folds = topics % 3
-    got = _Auc(score, right, topics, folds)(weights)
+    got = Auc(score, right, topics, folds)(weights)
     for value, w in zip(got, weights, strict=True):
         drawn = np.repeat(np.arange(len(score)), w[topics])
         won = pairs = 0.0
@@ -264,3 +267,119 @@ def test_reliability_by_hand():
     assert curve["predicted"].iloc[[0, 9]].tolist() == pytest.approx([0.025, 2.95 / 3])
     assert curve["observed"].iloc[[0, 9]].tolist() == pytest.approx([0.5, 2 / 3])
     assert curve["predicted"].isna().sum() == 8
+
+
+def test_calibration_error_is_the_product_of_pairs_of_topics():
+    """Brute force over all ordered pairs of different topics of a bin, rows weighted."""
+    from ragauge.estimate._scoring import CalibrationError, bins
+
+    rng = np.random.default_rng(0)
+    topics, p, weight = rng.integers(0, 12, 60), rng.random(60), rng.uniform(0.5, 2, 60)
+    y = rng.random(60) < p**2
+    squared = 0.0
+    for b in range(10):
+        inside = bins(p) == b
+        gap = {t: (weight * (y - p))[inside & (topics == t)].sum() for t in set(topics[inside])}
+        pairs = [gap[s] * gap[t] for s in gap for t in gap if s != t]
+        if pairs:
+            squared += sum(pairs) * len(gap) / (len(gap) - 1) / weight[inside].sum()
+    squared /= weight.sum()
+    (found,) = CalibrationError(p, y, topics, 12, weight)(np.ones((1, 12), dtype=int))
+    assert found == pytest.approx(np.sign(squared) * math.sqrt(abs(squared)))
+
+
+def test_slope_and_intercept_agree_with_statsmodels():
+    import statsmodels.api as sm
+
+    validated = cross_validate(pooled(), n_boot=200)
+    table = validated.out_of_fold
+    p = table["p5"].to_numpy()
+    y = (table["label"] == 5).to_numpy(dtype=float)
+    logit = np.log(p / (1 - p))
+    within = np.column_stack([np.eye(5)[table["fold"]], logit])
+    slope = sm.GLM(y, within, family=sm.families.Binomial()).fit().params[-1]
+    intercept = sm.GLM(y, np.ones(len(y)), family=sm.families.Binomial(), offset=logit).fit().params[0]
+    e = validated.estimates
+    assert e["calibration_slope"].value == pytest.approx(slope, abs=1e-6)
+    assert e["calibration_intercept"].value == pytest.approx(intercept, abs=1e-6)
+    assert e["calibration_slope"].lo < slope < e["calibration_slope"].hi
+
+
+def test_separated_classes_have_no_slope():
+    frame = pooled().assign(label=lambda f: pd.array(np.where(f["ir_score"] > 0.5, 5, 1), dtype="Int8"))
+    estimates = cross_validate(frame, n_boot=10, penalty=1e-3).estimates
+    assert math.isnan(estimates["calibration_slope"].value)
+    assert estimates["auc_correct"].value == 1
+
+
+@pytest.mark.parametrize("options", [{}, {"spline": True}, {"calibrate": True}])
+def test_a_row_of_weight_2_counts_as_two(options):
+    frame = pooled()
+    rng = np.random.default_rng(1)
+    times = rng.integers(1, 4, 120)[np.arange(360) // 3]
+    weighted, repeated = frame.assign(weight=times.astype(float)), frame.loc[frame.index.repeat(times)]
+    grid = pd.DataFrame({"ir_score": np.linspace(0, 1, 21)})
+    one, other = (fit_predictor(f, **options).model.predict_proba(grid) for f in (weighted, repeated))
+    assert one == pytest.approx(other, abs=1e-4)
+    one, other = (cross_validate(f, **options, n_boot=50) for f in (weighted, repeated))
+    for name in MEASURES:
+        for limit in ("value", "lo", "hi"):
+            got, expected = getattr(one.estimates[name], limit), getattr(other.estimates[name], limit)
+            assert got == pytest.approx(expected, abs=2e-3), name
+    for column in ("predicted", "observed"):
+        assert one.reliability[column].to_numpy() == pytest.approx(
+            other.reliability[column].to_numpy(), abs=5e-3, nan_ok=True
+        )
+
+
+def test_a_weight_must_be_above_0():
+    frame = pooled().assign(weight=1.0)
+    frame.loc[4, "weight"] = 0.0
+    for call in (fit_predictor, cross_validate):
+        with pytest.raises(DataError, match=r"column weight, row 4: 0\.0 is not a number above 0"):
+            call(frame)
+
+
+def within(low, high, n=300):
+    """Scores in a part of [0, 1], half right at the low end, most at the high end."""
+    rng = np.random.default_rng(3)
+    score = rng.uniform(low, high, n)
+    right = rng.random(n) < 0.5 + 0.4 * (score - low) / (high - low)
+    label = pd.array(np.where(right, 5, 4), dtype="Int8")
+    return pd.DataFrame({"qid": np.arange(n).astype(str), "ir_score": score, "label": label})
+
+
+def test_a_spline_is_constant_outside_of_its_scores():
+    frame = within(0.3, 0.6)
+    predictor = fit_predictor(frame, spline=True)
+    low, high = predictor.model.feature_range_["ir_score"]
+    assert (low, high) == (frame["ir_score"].min(), frame["ir_score"].max())
+    at = pd.DataFrame({"qid": list("abcd"), "ir_score": [0.0, low, high, 1.0]})
+    p = predictor.predict_proba(at)[:, 4]
+    assert p[0] == pytest.approx(p[1])
+    assert p[3] == pytest.approx(p[2])
+    assert 0.3 < p[1] < 0.7 < p[2] < 1
+
+
+def test_a_spline_is_tame_where_scores_have_a_gap():
+    frame = pd.concat([within(0.0, 0.02, 150), within(0.9, 1.0, 150).assign(qid=lambda f: "b" + f["qid"])])
+    grid = pd.DataFrame({"qid": np.arange(101).astype(str), "ir_score": np.linspace(0, 1, 101)})
+    p = fit_predictor(frame, spline=True).predict_proba(grid)[:, 4]
+    assert 0.05 < p.min() < p.max() < 0.999
+
+
+@pytest.mark.parametrize("scores", [[0.5] * 6, [0.0, 1.0] * 3, [0.4, 0.4 + 1e-7] * 3])
+def test_a_spline_of_few_distinct_scores(scores):
+    label = pd.array([5, 4, 5, 5, 4, 1], dtype="Int8")
+    frame = pd.DataFrame({"qid": list("abcdef"), "ir_score": scores, "label": label})
+    p = fit_predictor(frame, spline=True).predict_proba(frame)
+    assert p.sum(axis=1) == pytest.approx(1)
+    assert p.mean(axis=0)[[0, 3, 4]] == pytest.approx([1 / 6, 1 / 3, 1 / 2], abs=1e-4)
+
+
+def test_a_straight_logit_goes_on_outside_of_its_scores():
+    """The truth is a straight logit: where the scores of the fit end says nothing of it."""
+    predictor = fit_predictor(within(0.3, 0.6))
+    p = predictor.predict_proba(pd.DataFrame({"qid": list("abc"), "ir_score": [0.0, 0.3, 0.6]}))[:, 4]
+    logit = np.log(p / (1 - p))
+    assert logit[1] - logit[0] == pytest.approx(logit[2] - logit[1])

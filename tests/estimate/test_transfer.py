@@ -53,11 +53,19 @@ def test_a_retriever_that_answers_better_than_its_score_stands_out():
     assert row["hi"] < -0.15
 
 
-def test_the_left_out_group_is_not_in_the_fit():
+def test_the_left_out_group_and_its_topics_are_not_in_the_fit():
     frame = sweep(0.1, n_topics=50)
     table = leave_one_out(frame, n_boot=10).table
     out = (frame["retriever"] == "r2").to_numpy()
-    expected = fit_predictor(frame[~out]).predict_proba(frame[out]).mean(axis=0)
+    # Topics are numbered in sorted order of qid, and dealt to five folds.
+    names = np.unique(frame["qid"])
+    fold = np.random.default_rng(0).permutation(50)[np.searchsorted(names, frame["qid"])] % 5
+    parts = []
+    for number in range(5):
+        inside = out & (fold == number)
+        model = fit_predictor(frame[~out & (fold != number)])
+        parts.append(model.predict_proba(frame[inside]))
+    expected = np.concatenate(parts).mean(axis=0)
     assert table.loc[table["group"] == "r2", "predicted"].to_numpy() == pytest.approx(expected)
     row = table[(table["group"] == "r2") & (table["class"] == 5)].iloc[0]
     assert row["judged"] == (frame.loc[out, "label"] == 5).mean()
@@ -111,3 +119,96 @@ def test_kendall_tau_agrees_with_scipy():
     expected = [kendalltau(a, b).statistic for a, b in zip(x, y, strict=True)]
     assert _kendall_tau(x, y) == pytest.approx(np.array(expected), nan_ok=True)
     assert np.isnan(_kendall_tau(np.ones(3), np.arange(3.0)))
+
+
+def left_out(frame, weights=None, **options):
+    """What `predict_left_out` makes of a frame of retrievers, a cell for each."""
+    from ragauge.estimate._refits import Options, predict_left_out
+    from ragauge.estimate.outcomes import class_indicators, labels_of, topic_codes
+
+    settings = {"features": ("ir_score",), "spline": False, "calibrate": False, "penalty": 1.0, "seed": 0}
+    weights = np.ones(len(frame)) if weights is None else weights
+    groups = pd.factorize(frame["retriever"], sort=True)[0]
+    topics, _ = topic_codes(frame["qid"])
+    truth = class_indicators(labels_of(frame))
+    return predict_left_out(frame, truth, weights, topics, groups, groups, Options(**settings | options))
+
+
+@pytest.mark.parametrize("classes", [5, 2])
+@pytest.mark.parametrize("spline", [False, True])
+def test_a_topic_moves_the_fits_as_a_refit_would(classes, spline):
+    """The derivative against fits in which one topic weighs a little more. Hardly any penalty: columns are
+    standardised, so that its scale would move, too."""
+    frame = sweep(0.1, n_topics=40, systems=3)
+    if classes == 2:
+        frame["label"] = pd.array(np.where(frame["label"] == 5, 5, 4), dtype="Int8")
+    got = left_out(frame.assign(weight=1.0), spline=spline, penalty=1e-3)
+    groups = pd.factorize(frame["retriever"], sort=True)[0]
+
+    def shares(weights):
+        found = left_out(frame.assign(weight=weights), weights, spline=spline, penalty=1e-3)
+        both = (found.predicted, found.base)
+        return np.array([[p[groups == g].mean(axis=0) for g in range(3)] for p in both])
+
+    step = 0.02
+    number = int(np.flatnonzero(np.unique(frame["qid"]) == "q17")[0])
+    up, down = (shares(np.where(frame["qid"] == "q17", 1 + sign * step, 1.0)) for sign in (1, -1))
+    predicted, base = (up - down) / (2 * step)
+    assert np.abs(predicted).max() > 3e-3
+    assert got.moved[number] == pytest.approx(predicted, abs=5e-4 if spline else 3e-5)
+    assert got.moved_base[number] == pytest.approx(base, abs=1e-5)
+
+
+def test_bins_of_many_rows_give_the_fits_of_the_rows(monkeypatch):
+    frame = sweep(0.1, n_topics=200)
+    exact, exact_mapped = left_out(frame), left_out(frame, calibrate=True)
+    monkeypatch.setattr("ragauge.estimate._refits._MANY_ROWS", 10)
+    binned, binned_mapped = left_out(frame), left_out(frame, calibrate=True)
+    assert binned.predicted == pytest.approx(exact.predicted, abs=2e-4)
+    assert binned.moved == pytest.approx(exact.moved, abs=1e-6)
+    # The nested folds of calibration are others.
+    means = [found.predicted.mean(axis=0) for found in (binned_mapped, exact_mapped)]
+    assert means[0] == pytest.approx(means[1], abs=5e-3)
+
+
+def test_a_row_of_weight_2_counts_as_two():
+    frame = sweep(0.1, n_topics=60, systems=3)
+    times = np.tile(np.random.default_rng(1).integers(1, 4, 60), 3)
+    one = leave_one_out(frame.assign(weight=times.astype(float)), n_boot=50)
+    other = leave_one_out(frame.loc[frame.index.repeat(times)], n_boot=50)
+    for column in ("predicted", "judged", "lo", "hi"):
+        assert one.table[column].to_numpy() == pytest.approx(other.table[column].to_numpy(), abs=1e-5)
+    assert one.mean_absolute_error.hi == pytest.approx(other.mean_absolute_error.hi, abs=1e-5)
+    assert one.mean_absolute_error_perfect == pytest.approx(other.mean_absolute_error_perfect, abs=1e-5)
+
+
+def test_the_mean_of_a_folded_normal():
+    from scipy.stats import foldnorm
+
+    from ragauge.estimate.transfer import _folded_mean
+
+    mean, sd = np.array([0.3, -0.1, 0.0, -0.2]), np.array([0.2, 0.5, 1.0, 0.0])
+    expected = [*foldnorm.mean(np.abs(mean[:3]) / sd[:3], scale=sd[:3]), 0.2]
+    assert _folded_mean(mean, sd) == pytest.approx(np.array(expected))
+
+
+def test_perfect_transfer_errs_by_sampling_alone():
+    """Labels that follow from the score, and topics that have nothing in common: about sqrt(2 / pi) se."""
+    transfer = leave_one_out(sweep(0.15, n_topics=400), n_boot=0)
+    table = transfer.table
+    se = np.sqrt(table["judged"] * (1 - table["judged"]) / table["n"])
+    assert 0.8 < transfer.mean_absolute_error_perfect / (np.sqrt(2 / np.pi) * se.mean()) < 1.3
+    assert math.isnan(transfer.mean_absolute_error.lo)
+
+
+def test_topics_that_no_other_group_has_do_not_stop_it():
+    frame = sweep(0.1, 30, systems=2)
+    frame = frame[(frame["retriever"] == "r0") | (frame["qid"] == "q1")]
+    assert leave_one_out(frame, n_boot=20).table["predicted"].notna().all()
+
+
+def test_one_topic_gives_nothing():
+    frame = sweep(0.1, 30, systems=3)
+    transfer = leave_one_out(frame[frame["qid"] == "q3"], n_boot=20)
+    assert transfer.table.empty
+    assert math.isnan(transfer.mean_absolute_error_perfect)

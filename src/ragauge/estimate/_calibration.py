@@ -9,8 +9,18 @@ import pandas as pd
 from sklearn.base import BaseEstimator, ClassifierMixin, clone
 from sklearn.isotonic import IsotonicRegression
 from sklearn.model_selection import GroupKFold
+from sklearn.pipeline import Pipeline
 
 from ragauge.estimate.outcomes import RIGHT
+
+
+def fitted(estimator: Any, X: pd.DataFrame, y: np.ndarray, weights: np.ndarray | None) -> Any:
+    """A fitted copy of an estimator of `fit_predictor`; weights enter its means, scales and likelihood."""
+    model = clone(estimator)
+    if weights is None or not isinstance(model, Pipeline):
+        return model.fit(X, y)
+    # The first step takes no weights: its columns follow from the knots, which are given.
+    return model.fit(X, y, **{f"{name}__sample_weight": weights for name, _ in model.steps[1:]})
 
 
 class RightCalibrated(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
@@ -25,10 +35,12 @@ class RightCalibrated(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         self.n_splits = n_splits
         self.seed = seed
 
-    def fit(self, X: pd.DataFrame, y: np.ndarray, groups: np.ndarray) -> Self:
+    def fit(
+        self, X: pd.DataFrame, y: np.ndarray, groups: np.ndarray, weights: np.ndarray | None = None
+    ) -> Self:
         """The fitted classifier; y holds judge classes, groups the topic of every row."""
         labels = np.asarray(y)
-        self.estimator_ = clone(self.estimator).fit(X, labels)
+        self.estimator_ = fitted(self.estimator, X, labels, weights)
         self.classes_ = self.estimator_.classes_
         self.isotonic_ = None
         splits = min(self.n_splits, len(np.unique(groups)))
@@ -40,10 +52,11 @@ class RightCalibrated(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
                 if len(seen) == 1:  # a logistic regression needs two
                     held_out[test] = float(seen[0] == RIGHT)
                 elif RIGHT in seen:
-                    model = clone(self.estimator).fit(X.iloc[train], labels[train])
+                    of_train = None if weights is None else weights[train]
+                    model = fitted(self.estimator, X.iloc[train], labels[train], of_train)
                     held_out[test] = model.predict_proba(X.iloc[test])[:, list(model.classes_).index(RIGHT)]
             self.isotonic_ = IsotonicRegression(y_min=0, y_max=1, out_of_bounds="clip")
-            self.isotonic_.fit(held_out, labels == RIGHT)
+            self.isotonic_.fit(held_out, labels == RIGHT, sample_weight=weights)
         return self
 
     def predict_proba(self, X: pd.DataFrame) -> np.ndarray:

@@ -15,7 +15,8 @@ from ragauge.contract.errors import DataError
 from ragauge.estimate.outcomes import CLASSES, RIGHT
 
 FORMAT = "ragauge.predictor"
-VERSION = 1
+VERSION = 2
+_NO_RANGE = 1  # the version that did not say what range the features had in the fit
 MAX_BYTES = 1_000_000  # a predictor takes a few thousand
 _MAX_FEATURES = 100
 _MAX_KNOTS = 1_000
@@ -23,7 +24,7 @@ _MAX_DEGREE = 5
 _MAX_STEPS = 20_000  # of the isotonic map: a point per distinct probability
 _KEYS = (
     "format", "version", "features", "classes", "spline", "mean", "scale", "coefficients", "intercepts",
-    "calibration", "settings",
+    "calibration", "settings", "range",
 )  # fmt: skip
 
 
@@ -56,7 +57,8 @@ class PortablePredictor:
     Columns are the spline's, then the other features in their order; less `mean`, over `scale`, they enter a
     multinomial logistic regression (`coefficients` [1 or classes, columns], `intercepts`; one row of
     coefficients where there are two classes, none where there is one). `calibration` maps P(5): x and y
-    [points] of a piecewise linear function. `settings` say what its scores mean.
+    [points] of a piecewise linear function. `settings` say what its scores mean. `feature_range_` is
+    {feature: (lowest, highest value)} of the fit; None where the file does not say.
     """
 
     features: tuple[str, ...]
@@ -68,6 +70,7 @@ class PortablePredictor:
     intercepts: np.ndarray
     calibration: tuple[np.ndarray, np.ndarray] | None
     settings: Mapping[str, Any]
+    feature_range_: Mapping[str, tuple[float, float]] | None = None
 
     @property
     def classes_(self) -> np.ndarray:
@@ -81,15 +84,24 @@ class PortablePredictor:
 
     def predict_proba(self, frame: pd.DataFrame) -> np.ndarray:
         """float64 [rows, classes] in the order of `classes_`, rows summing to 1."""
+        return self._calibrated(self.probabilities(self.columns(frame)))
+
+    def columns(self, frame: pd.DataFrame) -> np.ndarray:
+        """float64 [rows, columns]: what the logistic regression sees, standardised."""
         if len(self.classes) == 1:
-            return np.ones((len(frame), 1))
+            return np.empty((len(frame), 0))
         plain = [f for f in self.features if self.spline is None or f != self.spline.feature]
         columns = frame[plain].to_numpy(dtype=float)
         if self.spline is not None:
             bent = self.spline.columns(frame[self.spline.feature].to_numpy(dtype=float))
             columns = np.hstack([bent, columns])
-        logits = (columns - self.mean) / self.scale @ self.coefficients.T + self.intercepts
-        return self._calibrated(_probabilities(logits))
+        return np.asarray((columns - self.mean) / self.scale)
+
+    def probabilities(self, columns: np.ndarray) -> np.ndarray:
+        """float64 [rows, classes] of the rows of `columns`, before P(5) is calibrated."""
+        if len(self.classes) == 1:
+            return np.ones((len(columns), 1))
+        return _probabilities(columns @ self.coefficients.T + self.intercepts)
 
     def _calibrated(self, probabilities: np.ndarray) -> np.ndarray:
         if self.calibration is None:
@@ -124,6 +136,7 @@ class PortablePredictor:
             "intercepts": self.intercepts.tolist(),
             "calibration": calibration,
             "settings": dict(self.settings),
+            "range": self.feature_range_ and dict(self.feature_range_),
         }
         return json.dumps(content, indent=1, sort_keys=True, allow_nan=False)
 
@@ -152,7 +165,7 @@ def portable(model: Any, settings: Mapping[str, Any]) -> PortablePredictor:
 
     if isinstance(model, PortablePredictor):
         return model
-    calibration = None
+    calibration, ranges = None, getattr(model, "feature_range_", None)
     if isinstance(model, RightCalibrated):
         if model.isotonic_ is not None:
             points = model.isotonic_.X_thresholds_, model.isotonic_.y_thresholds_
@@ -163,7 +176,7 @@ def portable(model: Any, settings: Mapping[str, Any]) -> PortablePredictor:
     nothing = np.empty(0)
     if isinstance(model, DummyClassifier) and len(classes) == 1:
         return PortablePredictor(
-            features, classes, None, nothing, nothing, np.empty((0, 0)), nothing, None, settings
+            features, classes, None, nothing, nothing, np.empty((0, 0)), nothing, None, settings, ranges
         )
     spline, mean, scale = None, np.zeros(len(features)), np.ones(len(features))
     if isinstance(model, Pipeline):
@@ -178,7 +191,7 @@ def portable(model: Any, settings: Mapping[str, Any]) -> PortablePredictor:
     if not isinstance(model, LogisticRegression):
         raise TypeError(f"{type(model).__name__} is no estimator of a predictor")
     return PortablePredictor(
-        features, classes, spline, mean, scale, model.coef_, model.intercept_, calibration, settings
+        features, classes, spline, mean, scale, model.coef_, model.intercept_, calibration, settings, ranges
     )
 
 
@@ -195,10 +208,13 @@ def read_portable(text: str) -> PortablePredictor:
         raise DataError(f"is no JSON ({type(error).__name__})") from None
     if not isinstance(content, dict) or content.get("format") != FORMAT:
         raise DataError(f"is not of the format {FORMAT}")
-    if content.get("version") != VERSION or type(content["version"]) is not int:
+    if content.get("version") not in (_NO_RANGE, VERSION) or type(content["version"]) is not int:
         raise DataError(
-            f"has the format's version {_short(content.get('version'))}, this ragauge reads {VERSION}"
+            f"has the format's version {_short(content.get('version'))}, this ragauge reads {_NO_RANGE} "
+            f"and {VERSION}"
         )
+    if content["version"] == _NO_RANGE:
+        content = {"range": None, **content}
     odd = [k for k in _KEYS if k not in content] + [str(k) for k in content if k not in _KEYS]
     if odd:
         missing = odd[0] not in content
@@ -231,7 +247,22 @@ def read_portable(text: str) -> PortablePredictor:
         intercepts=_numbers(content["intercepts"], "intercepts", n_rows),
         calibration=_read_calibration(content["calibration"], classes),
         settings=content["settings"],
+        feature_range_=_read_range(content["range"], features),
     )
+
+
+def _read_range(value: Any, features: tuple[str, ...]) -> dict[str, tuple[float, float]] | None:
+    if value is None:
+        return None
+    if not isinstance(value, dict) or set(value) != set(features):
+        raise DataError(f"range: expected null, or a mapping of {', '.join(features)}")
+    ranges = {}
+    for feature in features:
+        low, high = map(float, _numbers(value[feature], f"range.{feature}", 2))
+        if low > high:
+            raise DataError(f"range.{feature}: the first number must not be above the second")
+        ranges[feature] = (low, high)
+    return ranges
 
 
 def _read_spline(value: Any, features: tuple[str, ...]) -> Spline | None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -13,6 +14,8 @@ from ragauge.contract.errors import ConfigError
 from ragauge.contract.frames import HALLUCINATIONS, JUDGE_CLASSES
 from ragauge.contract.redact import redact_tree
 from ragauge.estimate import Predictor, bounded_mean
+
+log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True)
@@ -64,7 +67,9 @@ def predict(model: Any, outcomes: pd.DataFrame) -> Prediction:
     """Predicted shares of the five classes with 95 % intervals over topics, from each topic's IR score.
 
     `model` is a scikit-learn classifier of judge classes; `outcomes` has qid, query and the model's features.
-    The intervals say how far other topics would move the shares; the model itself is taken as it is.
+    The intervals say how far other topics would move the shares; the model itself is taken as it is. Where
+    the model says what values its features had in the fit, `predicted_outside_share` is the share of topics
+    with one outside of them, and a warning tells of it.
     """
     probabilities = _probabilities(model, outcomes)
     of_class = {c: probabilities[:, c - 1] for c in JUDGE_CLASSES}
@@ -79,12 +84,32 @@ def predict(model: Any, outcomes: pd.DataFrame) -> Prediction:
             f"predicted_{name}_lo": estimate.lo,
             f"predicted_{name}_hi": estimate.hi,
         }
+    metrics |= _outside_share(model, outcomes)
     topics = outcomes[["qid", "query", "ir_score"]].assign(
         risk=shares["hallucination_share"], **{f"p{c}": values for c, values in of_class.items()}
     )
     return Prediction(
         metrics, topics.sort_values(["risk", "qid"], ascending=[False, True], ignore_index=True)
     )
+
+
+def _outside_share(model: Any, outcomes: pd.DataFrame) -> dict[str, float]:
+    """The metric predicted_outside_share; {} where the model does not say what it was fitted on."""
+    ranges: Mapping[str, tuple[float, float]] | None = getattr(model, "feature_range_", None)
+    if not ranges or outcomes.empty:
+        return {}
+    outside = {f: ~outcomes[f].astype(float).between(low, high) for f, (low, high) in ranges.items()}
+    n_topics = outcomes["qid"].nunique()
+    share = outcomes.loc[np.any(list(outside.values()), axis=0), "qid"].nunique() / n_topics
+    for feature, rows in outside.items():
+        if rows.any():
+            low, high = ranges[feature]
+            log.warning(
+                "predictor used outside of what it was fitted on: %s was %.3g to %.3g there, %d of %d topics "
+                "lie outside",
+                *(feature, low, high, outcomes.loc[rows, "qid"].nunique(), n_topics),
+            )
+    return {"predicted_outside_share": share}
 
 
 def predict_right(model: Any, outcomes: pd.DataFrame) -> pd.Series:

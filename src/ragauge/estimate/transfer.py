@@ -10,6 +10,7 @@ import numpy as np
 import pandas as pd
 
 from ragauge.contract.errors import DataError
+from ragauge.estimate._refits import LeftOut, Options, predict_left_out
 from ragauge.estimate.intervals import LEVEL, Estimate, percentile_interval, topic_weights
 from ragauge.estimate.outcomes import (
     CLASSES,
@@ -19,7 +20,9 @@ from ragauge.estimate.outcomes import (
     labels_of,
     topic_codes,
 )
-from ragauge.estimate.predictor import fit_predictor
+from ragauge.estimate.predictor import row_weights
+
+_COLUMNS = ["group", "n_tokens", "class", "predicted", "judged", "difference", "lo", "hi", "n"]
 
 
 @dataclass(frozen=True)
@@ -27,11 +30,14 @@ class Transfer:
     """Predicted against judged class shares of groups that the predictor had not seen.
 
     `table`: [group, n_tokens (0 where pooled), class, predicted, judged, difference, lo, hi, n]: difference
-    is predicted less judged, lo and hi its interval over topics, n the group's rows. `mean_absolute_error`:
-    of the differences; `mean_absolute_error_base`: the same where every group is predicted the class shares
-    of the others. `kendall_tau`: rank correlation (tau-b) between the predicted and the judged order of the
-    groups by correct share, a mean over n_tokens where these are apart; NaN where one side ties throughout.
-    With fewer than two groups that have labels the table is empty and the numbers are NaN.
+    is predicted less judged, lo and hi its interval over topics, fits included, n the group's rows.
+    `mean_absolute_error`: what is to be expected of the differences on as many other topics (see
+    `leave_one_out`); `mean_absolute_error_base`: the same where every group is predicted the class shares of
+    the others; `mean_absolute_error_perfect`: the same if the true difference were 0 everywhere, which is
+    what sampling alone does. `kendall_tau`: rank correlation (tau-b) between the predicted and the judged
+    order of the groups by correct share, a mean over n_tokens where these are apart; NaN where one side ties
+    throughout. With fewer than two groups that have labels, or fewer than two topics, the table is empty and
+    the numbers are NaN.
     """
 
     by: str
@@ -40,6 +46,7 @@ class Transfer:
     mean_absolute_error_base: Estimate
     kendall_tau: Estimate
     n_missing: int
+    mean_absolute_error_perfect: float = float("nan")
 
 
 def leave_one_out(
@@ -54,111 +61,176 @@ def leave_one_out(
     seed: int = 0,
     level: float = LEVEL,
 ) -> Transfer:
-    """How well a predictor fitted on all other groups predicts each group's class shares.
+    """How well a predictor fitted on other groups and other topics predicts each group's class shares.
 
-    `by` is the column that is left out (`retriever`, `dataset`, `chunker`, `llm`). A predicted share is the
+    `by` is the column that is left out (`retriever`, `dataset`, `chunker`, `llm`). Topics are in five folds;
+    a row is predicted by a model of the other groups' rows in the other folds, and a predicted share is the
     mean of predict_proba over the group's rows. Both shares are over the rows that have a label, since a
-    predictor knows no missing verdicts; the rest is counted. Intervals resample the topics and hold the fits
-    fixed. Raises DataError on a bad row.
+    predictor knows no missing verdicts; the rest is counted. A row counts by its `weight`, where the frame
+    has that column. Intervals resample the topics and move the fits with them, to first order.
+
+    Over all folds the same topics make the fits and the judged shares: where topics are easy by chance, they
+    are so for both, and differences are smaller than on other topics. Their variance with fits and shares of
+    different topics is the sum of the two parts of it, so a normal difference with what is missing of that
+    variance gives the error to expect on other topics. Raises DataError on a bad row.
     """
     if at not in ("pooled", "n_tokens"):
         raise DataError(f"at={at!r}; allowed are 'pooled' and 'n_tokens'")
     check_outcomes(frame, features, ("qid", by, *(["n_tokens"] if at == "n_tokens" else [])))
     labels = labels_of(frame)
-    rows = frame.loc[labels > 0].reset_index(drop=True)
-    truth = class_indicators(labels[labels > 0])
+    known = labels > 0
+    weights = row_weights(frame)
+    weights = np.ones(int(known.sum())) if weights is None else weights[known]
+    rows = frame.loc[known].reset_index(drop=True)
+    truth = class_indicators(labels[known])
     groups, names = pd.factorize(rows[by], sort=True)
-    predicted, base = np.empty_like(truth), np.empty_like(truth)
-    if len(names) >= 2:
-        for number in range(len(names)):
-            out = groups == number
-            model = fit_predictor(rows.loc[~out], features, spline, calibrate, penalty, seed)
-            predicted[out] = model.predict_proba(rows.loc[out])
-            base[out] = truth[~out].mean(axis=0)
-    return _compare(
-        rows, by, groups, names, predicted, base, truth, at, n_boot, seed, level, int((labels == 0).sum())
-    )
-
-
-def _compare(
-    rows: pd.DataFrame,
-    by: str,
-    groups: np.ndarray,
-    names: pd.Index,
-    predicted: np.ndarray,
-    base: np.ndarray,
-    truth: np.ndarray,
-    at: str,
-    n_boot: int,
-    seed: int,
-    level: float,
-    n_missing: int,
-) -> Transfer:
-    columns = ["group", "n_tokens", "class", "predicted", "judged", "difference", "lo", "hi", "n"]
     topics, n_topics = topic_codes(rows["qid"])
-    if len(names) < 2:
+    n_missing = int((~known).sum())
+    if len(names) < 2 or n_topics < 2:
         nothing = Estimate(float("nan"), float("nan"), float("nan"), n_topics, level)
-        return Transfer(by, pd.DataFrame(columns=columns), nothing, nothing, nothing, n_missing)
+        return Transfer(by, pd.DataFrame(columns=_COLUMNS), nothing, nothing, nothing, n_missing)
     budgets, budget_names = (
         pd.factorize(rows["n_tokens"], sort=True) if at == "n_tokens" else (np.zeros(len(rows), int), [0])
     )
-    cells = budgets * len(names) + groups
-    n_cells = len(budget_names) * len(names)
-    k = len(CLASSES)
-    # Of each topic and cell: the rows, and per class the sums of predicted, base and truth.
-    values = np.column_stack([np.ones(len(rows)), predicted, base, truth])
-    where = topics * n_cells + cells
-    sums = np.column_stack([np.bincount(where, v, minlength=n_topics * n_cells) for v in values.T])
-    sums = sums.reshape(n_topics, n_cells * values.shape[1])
+    # A cell without rows has no share: numbered are those that have some.
+    where, cells = np.unique(budgets * len(names) + groups, return_inverse=True)
+    options = Options(features, spline, calibrate, penalty, seed)
+    left_out = predict_left_out(rows, truth, weights, topics, groups, cells, options)
+    shares = _Shares(left_out, truth, weights, topics, n_topics, cells, len(where))
+    found = shares.of(np.ones((1, n_topics), dtype=np.int32))
+    blocks = [shares.of(w) for w in topic_weights(n_topics, n_boot, seed, width=shares.width)]
+    resampled = [np.concatenate(part) for part in zip(*(blocks or [_unknown(found)]), strict=True)]
+    table = _table(found, resampled, level)
+    budget, group = np.divmod(where, len(names))
+    table.insert(0, "group", np.repeat(np.asarray(names)[group], len(CLASSES)))
+    table.insert(1, "n_tokens", np.repeat(np.asarray(budget_names)[budget], len(CLASSES)))
+    table["n"] = np.repeat(np.bincount(cells), len(CLASSES))
+    same, other = shares.variances(found)
+    error, error_base = (
+        _error(found[i] - found[2], resampled[i] - resampled[2], same[i], other[i], n_topics, level)
+        for i in (0, 1)
+    )
+    tau, taus = (_mean_tau(p[0][..., RIGHT - 1], p[2][..., RIGHT - 1], budget) for p in (found, resampled))
+    return Transfer(
+        by,
+        table[_COLUMNS],
+        error,
+        error_base,
+        Estimate(float(tau[0]), *percentile_interval(taus, level), n_topics, level),
+        n_missing,
+        float(_folded_mean(np.zeros(1), np.sqrt(np.maximum(same[0], other[0]))).mean()),
+    )
 
-    def shares(weights: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Predicted, base and judged [replicates, cells, classes]; NaN for a cell that no drawn topic has."""
-        total = (weights @ sums).reshape(len(weights), n_cells, values.shape[1])
+
+class _Shares:
+    """Predicted, base and judged shares of every cell, for any weights of the topics."""
+
+    def __init__(
+        self,
+        left_out: LeftOut,
+        truth: np.ndarray,
+        weights: np.ndarray,
+        topics: np.ndarray,
+        n_topics: int,
+        cells: np.ndarray,
+        n_cells: int,
+    ) -> None:
+        columns = np.column_stack([np.ones(len(truth)), left_out.predicted, left_out.base, truth])
+        where = topics * n_cells + cells
+        sums = [np.bincount(where, c * weights, minlength=n_topics * n_cells) for c in columns.T]
+        # Of each topic and cell: the rows, and per class the sums of predicted, base and truth.
+        self.sums = np.column_stack(sums).reshape(n_topics, n_cells, columns.shape[1])
+        self.moved = np.concatenate([left_out.moved, left_out.moved_base], axis=2)
+        self.width = self.sums[0].size
+
+    def of(self, weights: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Predicted, base and judged [replicates, cells, 5]; NaN for a cell that no drawn topic has."""
+        n_topics, k = len(self.sums), len(CLASSES)
+        total = (weights @ self.sums.reshape(n_topics, -1)).reshape(len(weights), *self.sums.shape[1:])
         n = total[:, :, :1]
         mean = np.divide(total[:, :, 1:], n, out=np.full_like(total[:, :, 1:], np.nan), where=n > 0)
+        # Every topic once is the fit itself: of a resample only what differs from that moves it.
+        moved = ((weights - 1.0) @ self.moved.reshape(n_topics, -1)).reshape(len(weights), -1, 2 * k)
+        mean[:, :, : 2 * k] += moved
         return mean[:, :, :k], mean[:, :, k : 2 * k], mean[:, :, 2 * k :]
 
-    def summary(weights: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Differences [replicates, cells, classes]; error, its base and tau [replicates, 3]."""
-        ours, theirs, judged = shares(weights)
-        by_budget = (len(weights), len(budget_names), len(names))
-        tau = _kendall_tau(
-            ours[:, :, RIGHT - 1].reshape(by_budget), judged[:, :, RIGHT - 1].reshape(by_budget)
-        ).mean(axis=1)
-        errors = [np.abs(p - judged).mean(axis=(1, 2)) for p in (ours, theirs)]
-        return ours - judged, np.column_stack([*errors, tau])
+    def variances(self, found: tuple[np.ndarray, ...]) -> tuple[list[np.ndarray], list[np.ndarray]]:
+        """Variances [cells, 5] of the differences of predicted (first) and base (second) from judged shares.
 
-    once = np.ones((1, n_topics), dtype=np.int32)
-    (ours,), _, (judged,) = shares(once)
-    difference, numbers = summary(once)
-    differences, replicates = np.full((1, n_cells, k), np.nan), np.full((1, 3), np.nan)
-    if n_topics > 1 and n_boot:
-        blocks = [summary(w) for w in topic_weights(n_topics, n_boot, seed, width=n_cells * values.shape[1])]
-        differences, replicates = (np.concatenate(part) for part in zip(*blocks, strict=True))
-    limits = [
-        percentile_interval(differences[:, cell, c], level) for cell in range(n_cells) for c in range(k)
-    ]
-    table = pd.DataFrame(
+        Linearised over topics. `same`: fits and judged shares of the same topics; `other`: of different ones.
+        """
+        k, n_topics = len(CLASSES), len(self.sums)
+        n, truth = self.sums[:, :, :1], self.sums[:, :, 1 + 2 * k :]
+        same, other = [], []
+        for i in (0, 1):
+            of_rows = self.sums[:, :, 1 + i * k : 1 + (i + 1) * k] - truth
+            gap = (of_rows - n * (found[i][0] - found[2][0])) / n.sum(axis=0)
+            fit = self.moved[:, :, i * k : (i + 1) * k]
+            scale = n_topics / (n_topics - 1)
+            same.append(((gap + fit) ** 2).sum(axis=0) * scale)
+            other.append(((gap**2).sum(axis=0) + (fit**2).sum(axis=0)) * scale)
+        return same, other
+
+
+def _unknown(found: Sequence[np.ndarray]) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    predicted, base, judged = (np.full_like(part, np.nan) for part in found)
+    return predicted, base, judged
+
+
+def _table(found: Sequence[np.ndarray], resampled: Sequence[np.ndarray], level: float) -> pd.DataFrame:
+    """[class, predicted, judged, difference, lo, hi], a row per cell and class."""
+    (predicted,), _, (judged,) = found
+    differences = (resampled[0] - resampled[2]).reshape(len(resampled[0]), -1)
+    limits = [percentile_interval(column, level) for column in differences.T]
+    return pd.DataFrame(
         {
-            "group": np.tile(np.repeat(np.asarray(names), k), len(budget_names)),
-            "n_tokens": np.repeat(np.asarray(budget_names), len(names) * k),
-            "class": np.tile(CLASSES, n_cells),
-            "predicted": ours.ravel(),
+            "class": np.tile(CLASSES, len(predicted)),
+            "predicted": predicted.ravel(),
             "judged": judged.ravel(),
-            "difference": difference.ravel(),
+            "difference": (predicted - judged).ravel(),
             "lo": [lo for lo, _ in limits],
             "hi": [hi for _, hi in limits],
-            "n": np.repeat(np.bincount(cells, minlength=n_cells), k),
         }
     )
-    intervals = [percentile_interval(replicates[:, i], level) for i in range(3)]
-    for i in range(2):
-        # Noise only ever adds to a mean of absolute errors: resamples lie above it, at worst all of them.
-        intervals[i] = (min(intervals[i][0], float(numbers[0, i])), intervals[i][1])
-    error, error_base, tau = (
-        Estimate(float(numbers[0, i]), *intervals[i], n_topics, level) for i in range(3)
-    )
-    return Transfer(by, table[columns], error, error_base, tau, n_missing)
+
+
+def _error(
+    difference: np.ndarray,
+    resampled: np.ndarray,
+    same: np.ndarray,
+    other: np.ndarray,
+    n_topics: int,
+    level: float,
+) -> Estimate:
+    """The mean absolute error to expect on other topics, of differences [1, cells, 5] of the same ones.
+
+    Resamples add their noise to that of the differences, which raises a mean of absolute values: their
+    interval is moved to have its middle at the estimate.
+    """
+    extra = np.sqrt(np.maximum(other - same, 0))
+    value = float(_folded_mean(difference[0], extra).mean())
+    folded = _folded_mean(resampled, extra).reshape(len(resampled), -1)
+    known = ~np.isnan(folded)
+    sums, n = np.where(known, folded, 0).sum(axis=1), known.sum(axis=1)
+    replicates = np.divide(sums, n, out=np.full(len(folded), np.nan), where=n > 0)
+    middle = replicates[n > 0].mean() if (n > 0).any() else 0.0
+    lo, hi = percentile_interval(replicates - middle + value, level)
+    return Estimate(value, float(np.maximum(lo, 0)), hi, n_topics, level)
+
+
+def _folded_mean(mean: np.ndarray, sd: np.ndarray) -> np.ndarray:
+    """The mean of the absolute value of a normal variable (Leone, Nelson & Nottingham 1961)."""
+    from scipy.special import erf
+
+    z = np.divide(mean, sd, out=np.zeros(np.broadcast_shapes(mean.shape, sd.shape)), where=sd > 0)
+    folded = sd * np.sqrt(2 / np.pi) * np.exp(-(z**2) / 2) + mean * erf(z / np.sqrt(2))
+    return np.where(sd > 0, folded, np.abs(mean))
+
+
+def _mean_tau(predicted: np.ndarray, judged: np.ndarray, budget: np.ndarray) -> np.ndarray:
+    """float64 [replicates]: Kendall's tau of [replicates, cells], the mean over budgets [cells]."""
+    of_budget = [_kendall_tau(predicted[:, budget == b], judged[:, budget == b]) for b in np.unique(budget)]
+    return np.asarray(np.mean(of_budget, axis=0))
 
 
 def _kendall_tau(x: np.ndarray, y: np.ndarray) -> np.ndarray:

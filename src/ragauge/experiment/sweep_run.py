@@ -161,6 +161,7 @@ def _transfer_metrics(transfers: Mapping[str, Transfer]) -> dict[str, float]:
             f"{name}_mae_lo": moved.mean_absolute_error.lo,
             f"{name}_mae_hi": moved.mean_absolute_error.hi,
             f"{name}_mae_base": moved.mean_absolute_error_base.value,
+            f"{name}_mae_perfect": moved.mean_absolute_error_perfect,
             f"{name}_kendall_tau": moved.kendall_tau.value,
         }
     return values

@@ -156,6 +156,7 @@ def _body(content: ReportContent, mark: str) -> str:
         sampled=_share_rows(content.sampled),
         human_shares=_share_rows(content.human_shares),
         predicted=any("predicted_correct_share" in r["metrics"] for r in content.records),
+        outside_share=max(r["metrics"].get("predicted_outside_share", 0) for r in content.records),
         costs=_costs(content.records),
         stability=_stability(content),
         detectable=detectable_text(content.detectable, content.answers),
