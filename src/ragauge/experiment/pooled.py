@@ -18,6 +18,8 @@ from ragauge.estimate import (
     share_by_zone,
     summary,
 )
+from ragauge.estimate.best import best_sets
+from ragauge.estimate.curves import Budgets, budgets
 from ragauge.estimate.human import human_agreement, human_shares
 from ragauge.estimate.transfer import Transfer, leave_one_out
 from ragauge.experiment.sweeps import Sweep, systems_of
@@ -38,7 +40,9 @@ def pooled(sweep: Sweep) -> report.ReportContent:
     judged = asked(sweep.outcomes)
     estimates = summary.estimate(judged, n_boot, seed, **sweep.records[0]["estimate"])
     pairs = compare_pairs(at_n, "system", n_boot, seed, answers=sweep.answer_measures)
-    board = leaderboard(at_n, "system", n_boot, seed, pairs=pairs, answers=sweep.answer_measures)
+    best = best_sets(at_n, "system", seed, answers=sweep.answer_measures)
+    board = leaderboard(at_n, "system", n_boot, seed, best=best, answers=sweep.answer_measures)
+    over_n = budgets(sweep.outcomes, seed=seed)
     moved = _transfers(sweep, n_boot, seed) if estimates.model is not None else {}
     systems = systems_of(sweep.records)
     of_job = {(s, int(r["n_tokens"])): r for s, r in zip(systems, sweep.records, strict=True)}
@@ -60,7 +64,9 @@ def pooled(sweep: Sweep) -> report.ReportContent:
         agreement=_agreement(sweep, n_boot, seed),
         human_shares=_by_system(at_n, human_shares) if "human_label" in at_n else None,
         topics=report.read_topics(report.worth_reading(sweep.outcomes), of_job),
-        figures=_figures(sweep, estimates, board, moved),
+        figures=_figures(sweep, estimates, board, moved, over_n),
+        best=best,
+        budgets=over_n,
     )
 
 
@@ -111,11 +117,13 @@ def _figures(
     estimates: summary.Estimates,
     board: pd.DataFrame,
     transfers: Mapping[str, Transfer],
+    over_n: Budgets | None = None,
 ) -> dict[str, Figure]:
     """The sweep's figures by name; those of the judge classes only where there are verdicts."""
     hotpot = sweep.records[0]["choices"]["dataset"] == "hotpotqa"
+    bands = None if over_n is None else over_n.band_of("ir_score")
     published_scores = study.IR_SCORE if hotpot else None
-    figures = {"ir_score_by_n": report.ir_score_by_n(score_curves(sweep), published_scores)}
+    figures = {"ir_score_by_n": report.ir_score_by_n(score_curves(sweep), published_scores, bands)}
     if estimates.model is None:
         return figures
     shares = board.set_index("system")[_SHARE_COLUMNS]

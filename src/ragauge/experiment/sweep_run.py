@@ -74,6 +74,7 @@ def track_sweep(sweep: Sweep, folder: Path, tracking_uri: str | None) -> None:
             **estimates.metrics,
             **_transfer_metrics(content.transfers),
             **summary.agreement(content.agreement),
+            **(content.best.metrics() if content.best is not None else {}),
             **_summed(sweep.records),
             "jobs": len(sweep.records),
             "jobs_failed": len(sweep.failed),
@@ -90,6 +91,9 @@ def track_sweep(sweep: Sweep, folder: Path, tracking_uri: str | None) -> None:
     shown = [views.jobs_view(), views.charts_view(sweep.sweep_id, sweep.n_tokens)]
     tracker.present(shown, views.description(run.experiment_id, run.run_id))
     print(report.leaderboard_text(board, sweep.n_tokens, judged, content.answers))
+    for line in (content.best and report.best_text(content.best), report.budgets_text(content.budgets)):
+        if line:
+            print(line)
     print(report.thresholds_text(estimates) if judged else "no verdicts: no thresholds and no predictor")
     if compared:
         print("\nagainst the runs that were repeated:", *compared, sep="\n")
@@ -149,6 +153,12 @@ def _write_tables(sweep: Sweep, content: report.ReportContent, out: Path) -> Non
     if content.estimates.model is not None:
         tables["zones"] = content.zones
     tables |= {f"transfer_{by}": moved.table for by, moved in content.transfers.items()}
+    if content.best is not None:
+        tables["best_sets"] = content.best.table
+    if content.budgets is not None:
+        tables["budget_bands"] = content.budgets.bands
+        tables["smallest_budgets"] = content.budgets.smallest
+        tables["budget_tests"] = content.budgets.tests
     for name, frame in (("sampled_shares", content.sampled), ("human_shares", content.human_shares)):
         if frame is not None:
             tables[name] = frame

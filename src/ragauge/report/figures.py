@@ -55,9 +55,14 @@ def svg(figure: Figure) -> bytes:
 
 
 def ir_score_by_n(
-    curves: Mapping[str, Mapping[int, float]], study: Mapping[str, Mapping[int, float]] | None = None
+    curves: Mapping[str, Mapping[int, float]],
+    study: Mapping[str, Mapping[int, float]] | None = None,
+    bands: Mapping[str, Mapping[int, tuple[float, float]]] | None = None,
 ) -> Figure:
-    """IR score against the budget in tokens, a line per retriever; `study` adds published ones, dashed."""
+    """IR score against the budget in tokens, a line per retriever; `study` adds published ones, dashed.
+
+    `bands` (lower and upper by system and budget) are shaded.
+    """
     published = [name for name in curves if study and name in study]
     figure, axes = _figure(3.4, _legend_rows(len(curves) + len(published), 3))
     for i, (name, curve) in enumerate(curves.items()):
@@ -74,6 +79,10 @@ def ir_score_by_n(
             markersize=4 + width,
             label=_plain(name),
         )
+        if bands and name in bands:
+            at = sorted(bands[name])
+            lower, upper = zip(*(bands[name][n] for n in at), strict=True)
+            axes.fill_between(at, lower, upper, color=colour, alpha=0.13, lw=0)
         if study and name in study:
             ns = sorted(study[name])
             points = [study[name][n] for n in ns]
