@@ -29,6 +29,8 @@ MODULES = (
     "thresholds",
     "paired_tests",
     "predictor",
+    "best",
+    "curves",
 )
 _HEAD = (
     "# Numbers against known truth\n\nWritten by `python benchmarks/validity.py`; seed "

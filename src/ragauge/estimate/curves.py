@@ -1,7 +1,7 @@
 """Curves over budgets: simultaneous bands and tests, and the smallest budget that is as good as the best.
 
-Everything is drawn from random signs of the topics, the same for all budgets, so that how they vary together
-is kept: ten budgets of one retriever are far from ten independent looks. docs/method.md says what is assumed.
+How the budgets vary together over topics is kept: ten budgets of one retriever are far from ten independent
+looks. docs/method.md says what is assumed.
 """
 
 from __future__ import annotations
@@ -21,6 +21,7 @@ from ragauge.estimate.outcomes import check_outcomes
 from ragauge.estimate.pairs import OF_CLASSES, holm, topic_tables
 from ragauge.estimate.signs import all_flipped, tail_p
 
+_DRAWS = 10_000  # normal vectors behind a critical value
 MARGIN = 0.01  # of the IR score or of a share (one point) that a smaller budget may cost
 CURVES = ("ir_score", "correct")
 
@@ -96,7 +97,7 @@ def budgets(
         tests.append(compare_curves(curves, weights, level, seed).assign(measure=measure))
     first = ["measure", "system", "n_tokens"]
     found = pd.concat(bands, ignore_index=True)
-    pairs = pd.concat(tests, ignore_index=True)
+    pairs = pd.concat([part for part in tests if len(part)] or tests, ignore_index=True)
     return Budgets(
         found[[*first, *(c for c in found if c not in first)]],
         pd.DataFrame(smallest).astype({"smallest_n_tokens": "Int64"}),
@@ -144,15 +145,24 @@ def _means(values: pd.DataFrame, weights: np.ndarray | None) -> pd.Series:
     return pd.Series(means, index=values.columns, dtype=float)
 
 
-def _normalised(parts: np.ndarray) -> np.ndarray:
-    """Columns over the root of their sum of squares; 0 for a column of (nearly) zeros."""
-    squares = (parts**2).sum(axis=0)
-    return np.divide(parts, np.sqrt(squares), out=np.zeros_like(parts), where=squares > 1e-12)
+def _critical(deviations: np.ndarray, level: float, seed: int, sides: int = 2) -> float:
+    """The `level` quantile of the largest |t| (t for one side) of Student's variables, one a budget.
 
-
-def _critical(drawn: np.ndarray, level: float, z: float) -> float:
-    """The quantile of the largest of each row, at least the z of one budget alone."""
-    return max(z, float(np.quantile(drawn.max(axis=1), level, method="higher")))
+    They have as many degrees of freedom as there are topics less one, and the correlations of `deviations`
+    [topics, budgets]; a budget without deviations is taken to be independent of the others. It is at least
+    the z of one budget alone.
+    """
+    squares = (deviations**2).sum(axis=0)
+    norms = np.sqrt(np.where(squares > 1e-12, squares, np.inf))
+    correlations = (deviations / norms).T @ (deviations / norms)
+    np.fill_diagonal(correlations, 1.0)
+    values, vectors = np.linalg.eigh(correlations)
+    rng, freedom = np.random.default_rng(seed), max(len(deviations) - 1, 1)
+    draws = rng.standard_normal((_DRAWS, len(values)))
+    draws /= np.sqrt(rng.chisquare(freedom, (_DRAWS, 1)) / freedom)
+    t = draws @ (vectors * np.sqrt(np.maximum(values, 0))).T
+    largest = (np.abs(t) if sides == 2 else t).max(axis=1)
+    return max(float(norm.isf((1 - level) / sides)), float(np.quantile(largest, level)))
 
 
 def curve_band(
@@ -162,8 +172,8 @@ def curve_band(
 
     `values` is [topics x budgets] in [0, 1] without NaN. lo and hi hold at one budget, Wilson's interval at
     the effective number of topics; the band holds at all budgets at once. It is Wilson's interval at the
-    critical value c of the sup-t band (Montiel Olea & Plagborg-Møller 2019): c is the `level` quantile of the
-    largest |t| over the budgets under random signs of the topics' deviations. NaN with fewer than two topics.
+    critical value c of the plug-in sup-t band (Montiel Olea & Plagborg-Møller 2019): the `level` quantile of
+    the largest |t| of variables with the budgets' correlations. NaN with fewer than two topics.
     """
     x, w = _checked(values, weights, level)
     n, means = len(x), _means(values, w)
@@ -171,9 +181,7 @@ def curve_band(
     nothing = (float("nan"), float("nan"))
     simple = simultaneous = [nothing] * len(frame)
     if n > 1:
-        deviations = _normalised(w[:, None] * (x - means.to_numpy()))
-        drawn = np.abs(all_flipped(deviations, seed))
-        c = _critical(drawn, level, float(norm.isf((1 - level) / 2)))
+        c = _critical(w[:, None] * (x - means.to_numpy()), level, seed)
         sizes = [effective_topics(w * column, w) for column in x.T]
         outer = 1 - 2 * float(norm.sf(c))
         simple = [_wilson(m, size, level) for m, size in zip(means, sizes, strict=True)]
@@ -205,9 +213,9 @@ def smallest_budget(
     `values` is [topics x budgets] in [0, 1]; None where no budget is known to be that good. A budget N counts
     where for every other budget M the upper limit of mean(M) - mean(N) is below the margin: these are the
     lower limits of multiple comparisons with the best (Hsu 1981), so that a budget picked this way is truly
-    within the margin with that confidence, however many there are. With the critical value c of the largest
-    over all N under random signs of the topics, it is mean + c^2 / 2n + c root(variance / n + (c / 2n)^2),
-    Wilson's for a share: twelve topics without a difference do not show that it is below 0.01. Where a larger
+    within the margin with that confidence, however many there are. With c the quantile of the largest t of
+    all N (sup-t), it is mean + c^2 / 2n + c root(variance / n + (c / 2n)^2), as Wilson's
+    for a share: twelve topics without a difference do not show that it is below 0.01. Where a larger
     budget is worse in no topic, as an IR score is made, the largest alone is M.
     """
     x, w = _checked(values, weights, level)
@@ -218,15 +226,12 @@ def smallest_budget(
     rising = bool((np.diff(x, axis=1) >= -1e-9).all()) and not np.isin(x, (0, 1)).all()
     within = np.ones(x.shape[1], dtype=bool)
     size = w.sum() ** 2 / (w**2).sum()
-    sums = all_flipped(w[:, None] * (x - np.average(x, axis=0, weights=w)), seed)
     for best in [x.shape[1] - 1] if rising else range(x.shape[1]):
         differences = x[:, [best]] - x
         mean = np.average(differences, axis=0, weights=w)
         deviations = w[:, None] * (differences - mean)
-        squares = (deviations**2).sum(axis=0)
-        scale = np.divide(1, np.sqrt(squares), out=np.zeros_like(squares), where=squares > 1e-12)
-        c = _critical((sums[:, [best]] - sums) * scale, level, float(norm.isf(1 - level)))
-        variance = squares / w.sum() ** 2
+        c = _critical(np.delete(deviations, best, axis=1), level, seed, sides=1)
+        variance = (deviations**2).sum(axis=0) / w.sum() ** 2
         upper = mean + c**2 / (2 * size) + c * np.sqrt(variance + (c / (2 * size)) ** 2)
         upper[best] = 0
         within &= upper < margin
@@ -263,13 +268,15 @@ def compare_curves(
             known = ~np.isnan(differences)
             values = np.nan_to_num(differences)
             sums = all_flipped(values, seed) if drawn is None else (drawn[a][shared] - drawn[b][shared])
-            found = _over_budgets(values, w[:, None] * known, np.asarray(sums), level)
+            found = _over_budgets(values, w[:, None] * known, np.asarray(sums), level, seed)
             parts.append(found.assign(a=a, b=b, n_tokens=shared, n=known.sum(axis=0)))
     some = [part for part in parts if len(part)]
     return pd.concat(some or parts, ignore_index=True)[columns]
 
 
-def _over_budgets(values: np.ndarray, weights: np.ndarray, sums: np.ndarray, level: float) -> pd.DataFrame:
+def _over_budgets(
+    values: np.ndarray, weights: np.ndarray, sums: np.ndarray, level: float, seed: int
+) -> pd.DataFrame:
     """The tests of one pair: `values` are its weighted differences, `sums` the same under random signs."""
     norms = np.sqrt((values**2).sum(axis=0))
     scale = np.divide(1, norms, out=np.zeros_like(norms), where=norms > 1e-6)
@@ -277,8 +284,9 @@ def _over_budgets(values: np.ndarray, weights: np.ndarray, sums: np.ndarray, lev
     largest, total = drawn.max(axis=1), weights.sum(axis=0)
     nothing = np.full(len(total), np.nan)
     mean = np.divide(values.sum(axis=0), total, out=nothing.copy(), where=total > 0)
-    squares = ((values - weights * np.nan_to_num(mean)) ** 2).sum(axis=0)
-    c = _critical(drawn, level, float(norm.isf((1 - level) / 2)))
+    deviations = values - weights * np.nan_to_num(mean)
+    squares = (deviations**2).sum(axis=0)
+    c = _critical(deviations, level, seed)
     unseen = c**2 / 4 * (weights**2).sum(axis=0) / np.maximum((weights > 0).sum(axis=0), 1)
     several = (weights > 0).sum(axis=0) > 1
     reach = np.divide(c * np.sqrt(squares + unseen), total, out=nothing, where=several)
