@@ -34,7 +34,7 @@ SECTIONS: dict[str, list[Row]] = {
             "few, and the best among them in 95 %",
             "14.0",
             _size,
-            200,
+            60,
         ),
         *(
             Row(
@@ -43,7 +43,7 @@ SECTIONS: dict[str, list[Row]] = {
                 "at least 95 %",
                 "no such set",
                 lambda trials, means=means, n=n, right=right: _holds(means, n, right, trials),  # type: ignore[misc]
-                1000,
+                400,
             )
             for what, means, n, right in (
                 ("scores, leads of 0.01 to 0.12", _SPREAD, 30, False),
