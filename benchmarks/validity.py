@@ -34,6 +34,8 @@ MODULES = (
     "stability",
     "calibration",
     "transfer",
+    "best",
+    "curves",
 )
 _HEAD = (
     "# Numbers against known truth\n\nWritten by `python benchmarks/validity.py`; seed "

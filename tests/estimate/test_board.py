@@ -27,9 +27,9 @@ def test_the_leaderboard_ranks_and_marks():
     assert board["ir_score"].is_monotonic_decreasing
     assert board["retriever"].iloc[2] == "low"
     rows = board.set_index("retriever")
-    assert rows["ir_score_same_as_best"].to_dict() == {"low": False, "near": True, "top": True}
-    assert rows["correct_same_as_best"].to_dict() == {"low": False, "near": True, "top": True}
-    assert rows["hallucination_same_as_best"].to_dict() == {"low": True, "near": False, "top": False}
+    assert rows["ir_score_in_best_set"].to_dict() == {"low": False, "near": True, "top": True}
+    assert rows["correct_in_best_set"].to_dict() == {"low": False, "near": True, "top": True}
+    assert rows["hallucination_in_best_set"].to_dict() == {"low": True, "near": False, "top": False}
     assert rows.loc["top", "judge_share_missing"] == 0.01
     assert rows.loc["top", "correct_share"] == 0.75
     assert rows.loc["near", "hallucination_share"] == 0.25
@@ -45,8 +45,8 @@ def test_the_leaderboard_without_a_judge():
     board = leaderboard(outcomes({"a": [0.2, 0.3, 0.1], "b": [0.4, 0.1, 0.2]}), n_boot=20)
     assert board["correct_share"].isna().all()
     assert (board["judge_share_missing"] == 1).all()
-    assert board["correct_same_as_best"].isna().all()
-    assert board["ir_score_same_as_best"].all()
+    assert board["correct_in_best_set"].isna().all()
+    assert board["ir_score_in_best_set"].all()
 
 
 def test_a_leaderboard_of_sampled_judging_gives_shares_of_all_and_tests_what_was_judged():
@@ -78,7 +78,7 @@ def test_a_leaderboard_of_sampled_judging_gives_shares_of_all_and_tests_what_was
 def test_a_leaderboard_of_one_under_any_column():
     frame = outcomes({"a": [0.2, 0.4]}, {"a": [5, 1]}).rename(columns={"retriever": "system"})
     board = leaderboard(frame, "system", n_boot=20)
-    assert board[["system", "ir_score_same_as_best", "correct_same_as_best"]].iloc[0].tolist() == [
+    assert board[["system", "ir_score_in_best_set", "correct_in_best_set"]].iloc[0].tolist() == [
         "a",
         True,
         True,

@@ -131,7 +131,7 @@ def test_the_leaderboard_shows_label_direction_interval_and_mark(swept: tuple[Pa
     csv = pd.read_csv(client.download_artifacts(pooled.info.run_id, "tables/leaderboard.csv"))
     for table in (board, csv):
         best = table.loc[table["n_words"].idxmin()]
-        assert best["n_words_same_as_best"] in (True, "True")
+        assert best["n_words_in_best_set"] in (True, "True")
         assert {"n_words_lo", "n_words_hi", "n_words_missing", "f1"} <= set(table)
         for row in table.to_dict("records"):
             assert f"{row['n_words']:.3f}" in printed

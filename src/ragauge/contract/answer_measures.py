@@ -16,7 +16,7 @@ from ragauge.contract.groups import ANSWERS, FEATURES, GROUPS
 from ragauge.contract.protocols import AnswerMeasureInfo
 
 ANSWER_MEASURES_TAG = "ragauge.answer_measures"  # of an MLflow run: the record as JSON
-ENDS = ("", "_lo", "_hi", "_missing", "_same_as_best")  # of a measure's metrics and columns
+ENDS = ("", "_lo", "_hi", "_missing", "_in_best_set")  # of a measure's metrics and columns
 
 _NAME = re.compile(r"[A-Za-z][A-Za-z0-9_]*")
 # Columns of a job's outcomes and tables.
@@ -31,7 +31,7 @@ _COLUMNS = {
 # Beginnings of ragauge's own metrics and columns.
 _OWN = re.compile(
     r"(ir_score|judge|correct|hallucination|threshold|predict|human|transfer|seconds|zone|auc|p_at|r_at|ndcg)"
-    r"(_.*)?|predicted_.*|predictor_.*"
+    r"(_.*)?|predicted_.*|predictor_.*|best_set_.*|top_optimism_.*"
 )
 
 

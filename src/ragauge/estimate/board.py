@@ -1,20 +1,19 @@
-"""The leaderboard: groups with their scores, shares and intervals, and who shares first place."""
+"""The leaderboard: groups with their scores, shares and intervals, and who may be the best."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
-import numpy as np
 import pandas as pd
 
 from ragauge.contract.errors import DataError
 from ragauge.contract.protocols import AnswerMeasureInfo
+from ragauge.estimate.best import BestSystems, best_sets
 from ragauge.estimate.intervals import LEVEL, Estimate, bootstrap_mean, bounded_mean
 from ragauge.estimate.outcomes import asked, check_outcomes, labels_of, share_columns
-from ragauge.estimate.pairs import compare_pairs
 from ragauge.estimate.ppi import ppi_shares
 
-_RANKED = {"ir_score": "ir_score", "correct": "correct_share", "hallucination": "hallucination_share"}
+_RANKED = ("ir_score", "correct", "hallucination")
 
 
 def share_estimates(frame: pd.DataFrame, level: float = LEVEL) -> dict[str, Estimate]:
@@ -38,29 +37,27 @@ def leaderboard(
     group: str = "retriever",
     n_boot: int = 1000,
     seed: int = 0,
-    alpha: float = 0.05,
     level: float = LEVEL,
-    pairs: pd.DataFrame | None = None,
+    best: BestSystems | None = None,
     answers: Sequence[AnswerMeasureInfo] = (),
 ) -> pd.DataFrame:
-    """A row per group, the best IR score first: scores and shares with intervals, and who shares first place.
+    """A row per group, the best IR score first: scores and shares with intervals, and who may be the best.
 
     `frame` has one row per topic and group (one n_tokens). Columns: the group, `n_topics`, `n_judged`,
     `ir_score`, `judge_share_1`..`_5`, `judge_share_missing`, `hallucination_share`, `correct_share`, each of
     these with `_lo` and `_hi` (see `bounded_mean`), and
-    `ir_score_same_as_best`, `correct_same_as_best`, `hallucination_same_as_best`: true for the best (of
-    hallucinations the fewest) and for those whose difference from it is not significant at alpha after
-    Holm's correction over all pairs (see `compare_pairs`). Shares of a group without any label are NaN, and
-    what is the same as the best is then missing (pd.NA). Where a sample of the
-    topics was judged, the shares are those of `ppi_shares`. `pairs` is what `compare_pairs` makes of the same
-    arguments, where that is known; n_boot and seed are its. Each of `answers` adds its mean over the topics
-    with a value (its name), `_lo`, `_hi`, `_missing` (share of topics without) and `_same_as_best`.
+    `ir_score_in_best_set`, `correct_in_best_set`, `hallucination_in_best_set` (fewest): whether a group is in
+    the 95 % confidence set of the best one (see `best_sets`). Shares of a group without any label are NaN,
+    and whether it may be the best is then missing (pd.NA). Where a sample of the topics was judged, the
+    shares are those of `ppi_shares`. `best` is what `best_sets` makes of the same arguments, where that is
+    known. Each of `answers` adds its mean over the topics with a value (its name), `_lo`, `_hi` (n_boot and
+    seed are those of its bootstrap), `_missing` (share of topics without) and `_in_best_set`.
     """
     check_outcomes(frame, keys=("qid", group))
     if frame.empty:
         raise DataError("outcomes: no rows, so there is nothing to rank")
-    if pairs is None:
-        pairs = compare_pairs(frame, group, n_boot, seed, level, answers)
+    if best is None:
+        best = best_sets(frame, group, seed, answers=answers)
     rows = []
     for name, part in frame.groupby(group, sort=True):
         score = bounded_mean(part["ir_score"], part["qid"], level)
@@ -81,14 +78,8 @@ def leaderboard(
             row[f"{info.name}_missing"] = float(part[info.name].isna().mean())
         rows.append(row)
     board = pd.DataFrame(rows).sort_values(["ir_score", group], ascending=[False, True], ignore_index=True)
-    for measure, column in _RANKED.items():
-        fewest = measure == "hallucination"
-        board[f"{measure}_same_as_best"] = _same_as_best(board, pairs, group, measure, column, alpha, fewest)
-    for info in answers:
-        lowest = info.direction == "lower"
-        board[f"{info.name}_same_as_best"] = _same_as_best(
-            board, pairs, group, info.name, info.name, alpha, lowest
-        )
+    for measure in (*_RANKED, *(info.name for info in answers)):
+        board[f"{measure}_in_best_set"] = _marks(board[group], best.marks(measure))
     return board
 
 
@@ -111,29 +102,6 @@ def mean_of(
     return bootstrap_mean(at, of, n_boot, seed, level)
 
 
-def _same_as_best(
-    board: pd.DataFrame,
-    pairs: pd.DataFrame,
-    group: str,
-    measure: str,
-    column: str,
-    alpha: float,
-    lowest: bool = False,
-) -> pd.Series:
-    """Nullable bool per row of the board: not distinguishable from the row with the best `column`.
-
-    The best is the largest, or the lowest where that is asked for.
-    """
-    same = pd.Series(pd.NA, index=board.index, dtype="boolean")
-    if board[column].isna().all():
-        return same
-    place = np.nanargmin if lowest else np.nanargmax
-    best = board[group].iloc[int(place(board[column].to_numpy()))]
-    chosen = pairs[(pairs["measure"] == measure) & ((pairs["a"] == best) | (pairs["b"] == best))]
-    against: dict[object, float] = dict(
-        zip(chosen["a"].where(chosen["a"] != best, chosen["b"]), chosen["p_holm"], strict=True)
-    )
-    known = board[column].notna()
-    names = board[group][known]
-    same[known] = [name == best or not against[name] < alpha for name in names]
-    return same
+def _marks(names: pd.Series, marks: dict[str, bool]) -> pd.Series:
+    """Nullable bool per row of the board: whether its group may be the best; missing where unknown."""
+    return pd.Series([marks.get(name, pd.NA) for name in names], index=names.index, dtype="boolean")

@@ -13,10 +13,10 @@ from ragauge.contract.frames import HALLUCINATIONS
 from ragauge.contract.protocols import AnswerMeasureInfo
 from ragauge.estimate.intervals import LEVEL, bootstrap_means, paired_share_interval
 from ragauge.estimate.outcomes import RIGHT, check_outcomes, labels_of
+from ragauge.estimate.signs import flipped_sums
 
-_OF_CLASSES = ("correct", "hallucination")
+OF_CLASSES = ("correct", "hallucination")
 _SIGN_FLIPS = 9999
-_BLOCK = 2_000_000  # elements of one block of sign flips
 
 
 def compare_pairs(
@@ -38,13 +38,13 @@ def compare_pairs(
     has a label. Columns of the answer measures `answers` are compared as the IR score is, on the topics where
     both have a value. p is NaN for a pair without a common topic.
     """
-    tables = _by_topic(frame, group, answers)
+    tables = topic_tables(frame, group, answers)
     parts = []
     for measure, table in tables.items():
         couples = list(combinations(table.columns, 2))
         differences = pd.DataFrame({(a, b): table[a] - table[b] for a, b in couples}, index=table.index)
         values = differences.to_numpy(dtype=float).reshape(len(table), len(couples))
-        if measure in _OF_CLASSES:
+        if measure in OF_CLASSES:
             p = mcnemar_p(values)
             estimates = [paired_share_interval(d[~np.isnan(d)], level=level) for d in values.T]
         else:
@@ -56,14 +56,14 @@ def compare_pairs(
             lo=[e.lo for e in estimates],
             hi=[e.hi for e in estimates],
             p=p,
-            p_holm=_holm(p),
+            p_holm=holm(p),
             n=[e.n for e in estimates],
         )
         parts.append(part)
     return pd.concat(parts, ignore_index=True)
 
 
-def _holm(p: np.ndarray) -> np.ndarray:
+def holm(p: np.ndarray) -> np.ndarray:
     """Holm's step-down correction of the p that are known; NaN stays."""
     corrected = np.full(len(p), np.nan)
     known = ~np.isnan(p)
@@ -74,7 +74,7 @@ def _holm(p: np.ndarray) -> np.ndarray:
     return corrected
 
 
-def _by_topic(
+def topic_tables(
     frame: pd.DataFrame, group: str, answers: Sequence[AnswerMeasureInfo] = ()
 ) -> dict[str, pd.DataFrame]:
     """Tables [qid x group] of the measures: `ir_score`, and where any row has a label `correct` and
@@ -133,14 +133,9 @@ def sign_flip_p(differences: np.ndarray, seed: int = 0) -> np.ndarray:
     drawn = (moved > 0) & ~exact
     if drawn.any():
         some = values[:, drawn]
-        rng = np.random.default_rng(seed)
-        height = max(1, _BLOCK // len(some))
         extreme = np.zeros(some.shape[1], dtype=int)
-        for start in range(0, _SIGN_FLIPS, height):
-            rows = min(height, _SIGN_FLIPS - start)
-            bits = np.unpackbits(np.frombuffer(rng.bytes(-(-rows * len(some) // 8)), dtype=np.uint8))
-            flipped = bits[: rows * len(some)].reshape(rows, len(some)).astype(float) @ some
-            extreme += (np.abs(some.sum(axis=0) - 2 * flipped) >= least[drawn]).sum(axis=0)
+        for flipped in flipped_sums(some, _SIGN_FLIPS, seed):
+            extreme += (np.abs(flipped) >= least[drawn]).sum(axis=0)
         p[drawn] = (extreme + 1) / (_SIGN_FLIPS + 1)
     return p
 

@@ -19,6 +19,8 @@ from ragauge.estimate import (
     share_by_zone,
     summary,
 )
+from ragauge.estimate.best import best_sets
+from ragauge.estimate.curves import Budgets, budgets
 from ragauge.estimate.human import human_agreement, human_shares
 from ragauge.estimate.plan import detectable_differences
 from ragauge.estimate.transfer import Transfer, leave_one_out
@@ -60,7 +62,9 @@ def pooled(sweep: Sweep) -> report.ReportContent:
     judged = asked(sweep.outcomes)
     estimates = summary.estimate(judged, n_boot, seed, **sweep.records[0]["estimate"])
     pairs = compare_pairs(at_n, "system", n_boot, seed, answers=sweep.answer_measures)
-    board = leaderboard(at_n, "system", n_boot, seed, pairs=pairs, answers=sweep.answer_measures)
+    best = best_sets(at_n, "system", seed, answers=sweep.answer_measures)
+    board = leaderboard(at_n, "system", n_boot, seed, best=best, answers=sweep.answer_measures)
+    over_n = budgets(sweep.outcomes, seed=seed)
     moved = _transfers(sweep, n_boot, seed) if estimates.model is not None else {}
     systems = systems_of(sweep.records)
     of_job = {(s, int(r["n_tokens"])): r for s, r in zip(systems, sweep.records, strict=True)}
@@ -82,11 +86,13 @@ def pooled(sweep: Sweep) -> report.ReportContent:
         agreement=_agreement(sweep, n_boot, seed),
         human_shares=_by_system(at_n, human_shares) if "human_label" in at_n else None,
         topics=report.read_topics(report.worth_reading(sweep.outcomes), of_job),
-        figures=_figures(sweep, estimates, board, moved),
+        figures=_figures(sweep, estimates, board, moved, over_n),
         group=sweep.group,
         notes=sweep.notes,
         floors=floor_curves(sweep),
         detectable=detectable_differences(at_n, pairs, answers=sweep.answer_measures),
+        best=best,
+        budgets=over_n,
     )
 
 
@@ -176,11 +182,13 @@ def _figures(
     estimates: summary.Estimates,
     board: pd.DataFrame,
     transfers: Mapping[str, Transfer],
+    over_n: Budgets | None = None,
 ) -> dict[str, Figure]:
     """The sweep's figures by name; those of the judge classes only where there are verdicts."""
     hotpot = sweep.records[0]["choices"]["dataset"] == "hotpotqa"
+    bands = None if over_n is None else over_n.band_of("ir_score")
     published_scores = study.IR_SCORE if hotpot else None
-    drawn = report.ir_score_by_n(score_curves(sweep), published_scores, floor_curves(sweep))
+    drawn = report.ir_score_by_n(score_curves(sweep), published_scores, floor_curves(sweep), bands)
     figures = {"ir_score_by_n": drawn}
     if estimates.model is None:
         return figures

@@ -116,6 +116,7 @@ def _track_group(
             **_transfer_metrics(content.transfers),
             **summary.agreement(content.agreement),
             **summary.detectable(content.detectable),
+            **(content.best.metrics() if content.best is not None else {}),
             **_summed(sweep.records),
             "jobs": len(sweep.records),
             "jobs_failed": len(sweep.failed),
@@ -134,8 +135,13 @@ def _track_group(
     if sweep.group:
         print(f"\n== {sweep.group} ==")
     print(report.leaderboard_text(board, sweep.n_tokens, judged, content.answers))
-    if line := report.detectable_text(content.detectable, content.answers):
-        print(line)
+    for line in (
+        report.detectable_text(content.detectable, content.answers),
+        content.best and report.best_text(content.best),
+        report.budgets_text(content.budgets),
+    ):
+        if line:
+            print(line)
     print(report.thresholds_text(estimates) if judged else "no verdicts: no thresholds and no predictor")
     for told in content.notes:
         print(visible(told, one_line=True))
@@ -198,6 +204,12 @@ def _write_tables(sweep: Sweep, content: report.ReportContent, out: Path) -> Non
     if content.estimates.model is not None:
         tables["zones"] = content.zones
     tables |= {f"transfer_{by}": moved.table for by, moved in content.transfers.items()}
+    if content.best is not None:
+        tables["best_sets"] = content.best.table
+    if content.budgets is not None:
+        tables["budget_bands"] = content.budgets.bands
+        tables["smallest_budgets"] = content.budgets.smallest
+        tables["budget_tests"] = content.budgets.tests
     for name, frame in (("sampled_shares", content.sampled), ("human_shares", content.human_shares)):
         if frame is not None:
             tables[name] = frame

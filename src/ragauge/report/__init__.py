@@ -10,12 +10,21 @@ from ragauge.report.figures import (
     transfer,
 )
 from ragauge.report.html import ReportContent, write_report
-from ragauge.report.text import detectable_text, groups_text, leaderboard_text, thresholds_text
+from ragauge.report.text import (
+    best_text,
+    budgets_text,
+    detectable_text,
+    groups_text,
+    leaderboard_text,
+    thresholds_text,
+)
 from ragauge.report.topics import contexts_of, read_topics, worth_reading
 
 __all__ = [
     "LINE_COLOURS",
     "ReportContent",
+    "best_text",
+    "budgets_text",
     "contexts_of",
     "detectable_text",
     "groups_text",

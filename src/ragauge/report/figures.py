@@ -59,10 +59,12 @@ def ir_score_by_n(
     curves: Mapping[str, Mapping[int, float]],
     study: Mapping[str, Mapping[int, float]] | None = None,
     floors: Mapping[str, Mapping[int, float]] | None = None,
+    bands: Mapping[str, Mapping[int, tuple[float, float]]] | None = None,
 ) -> Figure:
     """IR score against the budget in tokens, a line per retriever; `study` adds published ones, dashed.
 
-    `floors` are what unrelated text gives, by what to call it: grey, dotted lines.
+    `floors` are what unrelated text gives, by what to call it: grey, dotted lines. `bands` (lower and upper by
+    system and budget) are shaded.
     """
     published = [name for name in curves if study and name in study]
     floors = floors or {}
@@ -81,6 +83,10 @@ def ir_score_by_n(
             markersize=4 + width,
             label=_plain(name),
         )
+        if bands and name in bands:
+            at = sorted(bands[name])
+            lower, upper = zip(*(bands[name][n] for n in at), strict=True)
+            axes.fill_between(at, lower, upper, color=colour, alpha=0.13, lw=0)
         if study and name in study:
             ns = sorted(study[name])
             points = [study[name][n] for n in ns]

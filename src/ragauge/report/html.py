@@ -32,6 +32,8 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
     from ragauge.estimate import Agreement, Transfer
+    from ragauge.estimate.best import BestSystems
+    from ragauge.estimate.curves import Budgets
     from ragauge.estimate.summary import Estimates
 
 _LIBRARIES = ("numpy", "pandas", "scipy", "scikit-learn", "statsmodels", "mlflow", "torch", "matplotlib")
@@ -76,6 +78,8 @@ class ReportContent:
     that are not comparable with them, which `others` names; `notes` are sentences on what limits the numbers.
     `floors` are what unrelated text gives, as `curves`.
     `detectable` is that of `detectable_differences`.
+    `best` are the sets of systems that may be the best at n_tokens, `budgets` the bands and tests over all
+    budgets, None where no system has two.
     """
 
     sweep_id: str
@@ -102,6 +106,8 @@ class ReportContent:
     notes: Sequence[str] = ()
     floors: Mapping[str, Mapping[int, float]] = field(default_factory=dict)
     detectable: pd.DataFrame | None = None
+    best: BestSystems | None = None
+    budgets: Budgets | None = None
 
 
 def write_report(content: ReportContent | Sequence[ReportContent], path: Path) -> None:
@@ -145,6 +151,7 @@ def _body(content: ReportContent, mark: str) -> str:
         fewest=min(known, key=lambda row: row["hallucination_share"], default=None),
         n_topics=max(row["n_topics"] for row in board),
         pairs=content.pairs.to_dict("records"),
+        **_budget_rows(content.budgets),
         components=_components(content.records),
         datasets=list(dict.fromkeys(r["dataset_digest"] for r in content.records)),
         budgets=sorted({int(r["n_tokens"]) for r in content.records}),
@@ -170,6 +177,7 @@ def _sections(content: ReportContent) -> dict[str, str]:
         "run": "What was run",
         "leaderboard": "Leaderboard",
         "ir-score": "IR score against N",
+        "budgets": "Budgets",
         "classes": "Judge classes by system",
         **{anchor: found[0].section for anchor, found in _answer_sections(content).items()},
         "thresholds": "Sorted scores and thresholds",
@@ -177,6 +185,18 @@ def _sections(content: ReportContent) -> dict[str, str]:
         "transfer": "Transfer to what the predictor has not seen",
         "cost": "Cost",
         "topics": f"{len(content.topics) or 'The'} topics worth reading",
+    }
+
+
+def _budget_rows(found: Budgets | None) -> dict[str, list[dict[Any, Any]]]:
+    """The rows of the tables of the section on budgets."""
+    if found is None:
+        return {"smallest_budgets": [], "budget_tests": [], "budget_bands": []}
+    smallest = found.smallest.astype(object).where(found.smallest.notna(), None)
+    return {
+        "smallest_budgets": smallest.to_dict("records"),
+        "budget_tests": found.most_different().to_dict("records"),
+        "budget_bands": found.bands.to_dict("records"),
     }
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pandas as pd
 
@@ -12,6 +12,10 @@ from ragauge.contract.console import table
 from ragauge.contract.protocols import AnswerMeasureInfo
 from ragauge.contract.visible import visible
 from ragauge.estimate import summary
+
+if TYPE_CHECKING:
+    from ragauge.estimate.best import BestSystems
+    from ragauge.estimate.curves import Budgets
 
 
 def groups_text(names: Sequence[str]) -> str:
@@ -31,17 +35,16 @@ def leaderboard_text(
     for row in board.to_dict("records"):
         cells = {
             "system": visible(row["system"], one_line=True),
-            "IR score": f"{row['ir_score']:.3f}" + ("*" if row["ir_score_same_as_best"] else " "),
+            "IR score": f"{row['ir_score']:.3f}" + ("*" if row["ir_score_in_best_set"] else " "),
             "95 %": f"{row['ir_score_lo']:.3f}-{row['ir_score_hi']:.3f}",
         }
         if judged:
             cells |= {
-                "right": f"{row['correct_share']:.1%}"
-                + ("*" if row["correct_same_as_best"] is True else " "),
+                "right": f"{row['correct_share']:.1%}" + ("*" if row["correct_in_best_set"] is True else " "),
                 "95 % ": f"{row['correct_share_lo']:.1%}-{row['correct_share_hi']:.1%}",
                 "lack": f"{row['judge_share_1']:.1%}",
                 "hallucination": f"{row['hallucination_share']:.1%}"
-                + ("*" if row["hallucination_same_as_best"] is True else " "),
+                + ("*" if row["hallucination_in_best_set"] is True else " "),
                 "95 %  ": f"{row['hallucination_share_lo']:.1%}-{row['hallucination_share_hi']:.1%}",
                 "incomplete": f"{row['judge_share_3']:.1%}",
                 "no verdict": f"{row['judge_share_missing']:.1%}",
@@ -58,7 +61,7 @@ def leaderboard_text(
     return (
         f"\nLeaderboard at N = {n_tokens} tokens, {topics} topics{sampled}\n{shown}\n"
         + ("↑ higher is better, ↓ lower is better; " if answers else "")
-        + "* not distinguishable from the best (paired tests over topics, Holm's correction, 5 %)"
+        + "* may be the best: with 95 % confidence the best system is among these (max-t over topics)"
     )
 
 
@@ -80,13 +83,51 @@ def detectable_text(detectable: pd.DataFrame | None, answers: Sequence[AnswerMea
     return f"smallest difference seen with a power of 80 %, of the pair that varies most: {', '.join(parts)}"
 
 
+def best_text(best: BestSystems) -> str:
+    """A line that says how much of the top scores is expected to be chance; nothing for one system."""
+    found = best.optimism_at_top(["ir_score", "correct", "hallucination"])
+    words = {
+        "ir_score": "{:.3f} of the best IR score",
+        "correct": "{:.1%} of the most right answers",
+        "hallucination": "{:.1%} of the fewest hallucinations",
+    }
+    shown = [words[measure].format(value) for measure, value in found.items()]
+    return f"the top is expected to owe to chance, at most: {', '.join(shown)}" if shown else ""
+
+
+def budgets_text(found: Budgets | None) -> str:
+    """The smallest budget within the margin by system, and what to do about a budget picked after looking."""
+    if found is None:
+        return ""
+    lines = []
+    for measure, name, margin in (
+        ("ir_score", "IR score", f"{found.margin:g}"),
+        ("correct", "right answers", f"{100 * found.margin:g} points"),
+    ):
+        rows = found.smallest[found.smallest["measure"] == measure]
+        known = [
+            f"{visible(row['system'], one_line=True)} {row['smallest_n_tokens']}"
+            for row in rows[rows["smallest_n_tokens"].notna()].to_dict("records")
+        ]
+        if len(rows):
+            said = ", ".join(known) or "none"
+            rest = "" if len(known) == len(rows) else "; too few topics to tell of the others"
+            lines.append(f"smallest N within {margin} of a system's best, {name}: {said}{rest}")
+    if len(found.tests):
+        lines.append(
+            f"{found.n_budgets} budgets: where N is picked for what it shows, take the p over all of them "
+            "(tables/budget_tests.csv)"
+        )
+    return "\n".join(lines)
+
+
 def _measured(row: Mapping[Any, Any], info: AnswerMeasureInfo) -> str:
     """An answer measure's mean, its mark and its interval."""
     spec = ".1%" if info.unit == "share" else ".3f"
     value, lo, hi = (row[info.name + end] for end in ("", "_lo", "_hi"))
     if value != value:
         return "–"
-    mark = "*" if row[f"{info.name}_same_as_best"] is True else " "
+    mark = "*" if row[f"{info.name}_in_best_set"] is True else " "
     interval = f" {lo:{spec}}-{hi:{spec}}" if lo == lo else ""
     return f"{value:{spec}}{mark}{interval}"
 
