@@ -20,7 +20,7 @@ from ragauge.contract.errors import DataError
 from ragauge.contract.protocols import AnswerMeasureInfo
 from ragauge.estimate.intervals import LEVEL
 from ragauge.estimate.outcomes import asked
-from ragauge.estimate.pairs import _OF_CLASSES, _SIGN_FLIPS, _by_topic
+from ragauge.estimate.pairs import _SIGN_FLIPS, OF_CLASSES, topic_tables
 
 POWER, ALPHA, CONFIDENCE = 0.8, 0.05, 0.8
 Unit = Literal["share", "score"]
@@ -214,7 +214,7 @@ def plan_topics(
     check_power(power, alpha)
     check_difference(difference, unit)
     check_confidence(confidence)
-    tables = _by_topic(frame, group, answers)
+    tables = topic_tables(frame, group, answers)
     require("measure", measure, measure in tables, ", ".join(tables) + " in this pilot")
     couples = list(combinations(tables[measure].columns, 2))
     if comparisons is not None:
@@ -225,7 +225,7 @@ def plan_topics(
         values = (tables[measure][a] - tables[measure][b]).dropna().to_numpy(dtype=float)
         if len(values) < 2:
             raise DataError(f"pilot: {len(values)} topic(s) of {a} and {b}; a variance takes at least 2")
-        if measure in _OF_CLASSES:
+        if measure in OF_CLASSES:
             hits = int((values != 0).sum())
             spread, upper = hits / len(values), share_upper(hits, len(values), confidence)
             topics = [topics_for_shares(psi, difference, power, each) for psi in (spread, upper)]
@@ -259,7 +259,7 @@ def detectable_differences(
     """
     check_power(power, alpha)
     units: dict[str, Unit] = {info.name: info.unit for info in answers}
-    tables = _by_topic(frame, group, answers)
+    tables = topic_tables(frame, group, answers)
     sampled = len(asked(frame)) < len(frame)
     rows = []
     for name, part in pairs.groupby("measure", sort=False):
@@ -268,16 +268,16 @@ def detectable_differences(
         if known.empty:
             continue
         each = alpha / len(part)
-        if measure in _OF_CLASSES and sampled:
+        if measure in OF_CLASSES and sampled:
             error = (known["hi"] - known["lo"]).to_numpy(dtype=float) / 2 / _quantiles(power, 1 - LEVEL)[0]
             found = sum(_quantiles(power, each)) * error
             worst, median = float(found.max()), float(np.median(found))
         else:
-            spread = _spreads(tables[measure], known, measure in _OF_CLASSES)
+            spread = _spreads(tables[measure], known, measure in OF_CLASSES)
             n = known["n"].to_numpy(dtype=int)
             # Ordered by the normal approximation; only two of the pairs are then solved for.
-            order = np.argsort((np.sqrt(spread) if measure in _OF_CLASSES else spread) / np.sqrt(n))
-            solve = detectable_share if measure in _OF_CLASSES else detectable_mean
+            order = np.argsort((np.sqrt(spread) if measure in OF_CLASSES else spread) / np.sqrt(n))
+            solve = detectable_share if measure in OF_CLASSES else detectable_mean
             worst, median = (
                 solve(float(spread[at]), int(n[at]), power, each)
                 for at in (order[-1], order[len(order) // 2])

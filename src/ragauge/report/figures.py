@@ -63,8 +63,8 @@ def ir_score_by_n(
 ) -> Figure:
     """IR score against the budget in tokens, a line per retriever; `study` adds published ones, dashed.
 
-    `floors` are what unrelated text gives, by what to call it: grey, dotted lines. `bands` (lower and upper by
-    system and budget) are shaded.
+    `floors` are what unrelated text gives, by what to call it: grey, dotted lines. `bands`
+    (lower and upper by system and budget) are shaded.
     """
     published = [name for name in curves if study and name in study]
     floors = floors or {}
