@@ -15,6 +15,7 @@ from ragauge.estimate.predictor import (
 )
 from ragauge.estimate.thresholds import Threshold, Thresholds, fit_threshold, fit_thresholds, share_by_zone
 from ragauge.estimate.transfer import Transfer, leave_one_out
+from ragauge.estimate.zones import Zone, Zones, fit_zones
 
 __all__ = [
     "HEADLINE_SHARES",
@@ -25,6 +26,8 @@ __all__ = [
     "Threshold",
     "Thresholds",
     "Transfer",
+    "Zone",
+    "Zones",
     "asked",
     "bootstrap_mean",
     "bounded_mean",
@@ -36,6 +39,7 @@ __all__ = [
     "fit_predictor",
     "fit_threshold",
     "fit_thresholds",
+    "fit_zones",
     "judge_agreement",
     "leaderboard",
     "leave_one_out",

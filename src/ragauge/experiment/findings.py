@@ -111,6 +111,8 @@ def findings(
             shares.to_parquet(folder / _SHARES, index=False)
         if estimates.model is not None:
             save_predictor(folder / _PREDICTOR, estimates.model, estimates.example, settings)
-            report.save(report.sorted_scores(judged, estimates.thresholds, name), folder / _FIGURE)
+            report.save(
+                report.sorted_scores(judged, estimates.thresholds, name, estimates.zones), folder / _FIGURE
+            )
 
     return Findings(store.get(key, make).path)

@@ -63,6 +63,7 @@ def execute(cfg: DictConfig, folder: JobFolder) -> int:
             "spline": bool(cfg.estimate.spline),
             "calibrate": bool(cfg.estimate.calibrate),
         },
+        "zones": {"alpha": float(cfg.zones.alpha), "confidence": float(cfg.zones.confidence)},
         "experiment": cfg.tracking.experiment or str(cfg.dataset.name),
         "written_in": str(folder.path.resolve()),
         "directory": str(Path.cwd()),

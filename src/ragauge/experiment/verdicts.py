@@ -64,7 +64,7 @@ def log_verdicts(
         record["name"],
         cfg.bootstrap,
         cfg.seed,
-        record["estimate"],
+        {**record["estimate"], "zones": record.get("zones")},
         score_settings(pipeline),
         pipeline.answer_measures,
     )
