@@ -139,6 +139,8 @@ def fit_zone(
             best = Zone(side, target, t, n, n_rows, wrong / n)
         else:
             held = 0.0
+            if begun == len(starts):
+                break
     if best is not none:
         return best
     why = "no threshold holds" if begun else f"{n_topics} topics are too few, {starts[0]} may be enough"

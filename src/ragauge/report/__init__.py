@@ -10,13 +10,16 @@ from ragauge.report.figures import (
     transfer,
 )
 from ragauge.report.html import ReportContent, write_report
+from ragauge.report.recorded import RecordedContent, foreseen, write_recorded
 from ragauge.report.text import leaderboard_text, thresholds_text
 from ragauge.report.topics import contexts_of, read_topics, worth_reading
 
 __all__ = [
     "LINE_COLOURS",
+    "RecordedContent",
     "ReportContent",
     "contexts_of",
+    "foreseen",
     "ir_score_by_n",
     "judge_shares",
     "leaderboard_text",
@@ -27,5 +30,6 @@ __all__ = [
     "thresholds_text",
     "transfer",
     "worth_reading",
+    "write_recorded",
     "write_report",
 ]

@@ -214,8 +214,8 @@ def _data_uri(figure: Figure) -> str:
     return "data:image/svg+xml;base64," + base64.b64encode(svg(figure)).decode()
 
 
-@lru_cache(maxsize=1)
-def _template() -> Template:
+@lru_cache(maxsize=2)
+def _template(name: str = "report.html") -> Template:
     from jinja2 import Environment, PackageLoader, StrictUndefined
 
     environment = Environment(
@@ -240,7 +240,7 @@ def _template() -> Template:
         "zone_names": _ZONES,
         "pair_names": _PAIR_NAMES,
     }
-    return environment.get_template("report.html")
+    return environment.get_template(name)
 
 
 def _shown(value: object) -> object:
