@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 import time
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
@@ -25,8 +24,6 @@ from ragauge.track import views
 if TYPE_CHECKING:
     from omegaconf import DictConfig
 
-log = logging.getLogger(__name__)
-
 # Shares of answers that may be missed in a zone, tried beside the configured one.
 ALPHAS = (0.05, 0.1, 0.2, 0.3, 0.35, 0.4, 0.5)
 
@@ -43,7 +40,7 @@ def is_recorded(cfg: DictConfig) -> bool:
 def run_recorded(
     cfg: DictConfig, folder: JobFolder, record: dict[str, Any], tags: Mapping[str, Any], write_config: Any
 ) -> None:
-    """Estimates of the recorded outcomes, as an MLflow run with metrics, tables, figures and a report.
+    """Logs the estimates of recorded outcomes as an MLflow run with metrics, tables, figures and a report.
 
     Estimates are fitted on the rows of systems that have verdicts; of the other systems the class shares are
     foreseen (`ragauge.estimate.unjudged`).
