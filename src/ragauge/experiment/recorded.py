@@ -18,6 +18,8 @@ from ragauge.estimate.unjudged import foresee, foreseen_errors
 from ragauge.experiment import metrics
 from ragauge.experiment.config import check_values
 from ragauge.experiment.folder import JobFolder
+from ragauge.experiment.rerun.comparison import log_comparison
+from ragauge.experiment.rerun.comparison import summary as comparison_line
 from ragauge.experiment.stages import file_digest
 from ragauge.track import views
 
@@ -102,6 +104,9 @@ def run_recorded(
         report.write_recorded(content, folder.path / "report.html")
         values |= {"seconds_total": time.perf_counter() - start}
         run.metrics(values)
+        again = None
+        if folder.origin:
+            again = log_comparison(track.Reader(tracker.uri), folder.origin.run_id, run)
         record |= {"metrics": values}
     tracker.present([views.jobs_view()], views.description(record["experiment_id"]), replace=False)
     record["status"] = "FINISHED"
@@ -110,6 +115,8 @@ def run_recorded(
         known = f", judged {line['judged']:.1%}" if line["judged"] == line["judged"] else ""
         print(f"right answers of {line['system']}: predictor {line['predictor']:.1%}, "
               f"above k {line['thresholds']:.1%}{known}")  # fmt: skip
+    if again is not None:
+        print(comparison_line(again))
     print(f"report: {folder.path / 'report.html'}")
     metrics.check_gates(dict(cfg.gate), values)
 
