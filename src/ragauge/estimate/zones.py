@@ -124,15 +124,20 @@ def fit_zone(
     none = Zone(side, target, float("nan"), 0, n_rows, float("nan"), "there are no verdicts")
     if n_rows == 0:
         return none
+    # In the order in which a looser threshold takes rows in; its first `n` rows lie in the zone.
+    order = np.argsort(-scores if side == "above" else scores, kind="stable")
+    ranked, topics = scores[order], topics[order]
+    wrongs = np.concatenate([[0], np.cumsum(~is_target[order])])
     n_topics = len(np.unique(topics))
+    alone = n_topics == n_rows
     level = 1 - confidence
     starts = _starts(n_topics, level, alpha)
     best, held, begun = none, 0.0, 0
     for step in range(_STEPS - 1, -1, -1) if side == "above" else range(1, _STEPS + 1):
         t = step / _STEPS
-        inside = scores > t if side == "above" else scores < t
-        n, wrong = int(inside.sum()), int((inside & ~is_target).sum())
-        effective = effective_number(topics[inside])
+        n = int(np.searchsorted(-ranked, -t) if side == "above" else np.searchsorted(ranked, t))
+        wrong = int(wrongs[n])
+        effective = float(n) if alone else effective_number(topics[:n])
         while begun < len(starts) and effective >= starts[begun]:
             held, begun = held + level / len(starts), begun + 1
         if held and p_value(wrong / n, effective, alpha) <= held:
