@@ -36,6 +36,7 @@ MODULES = (
     "transfer",
     "best",
     "curves",
+    "zones",
 )
 _HEAD = (
     "# Numbers against known truth\n\nWritten by `python benchmarks/validity.py`; seed "

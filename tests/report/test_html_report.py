@@ -270,7 +270,7 @@ def test_without_verdicts_the_sections_say_so(tmp_path: Path) -> None:
     assert main([str(folder)]) == 0
     elements = Elements((folder / "report.html").read_text())
     assert len(elements.all("img")) == 1
-    assert elements.text.count("No job of this sweep has verdicts") == 6
+    assert elements.text.count("No job of this sweep has verdicts") == 7
 
 
 def test_without_the_store_the_context_is_left_out_and_told(tmp_path: Path) -> None:

@@ -4,6 +4,7 @@ from ragauge.datasets._csv import CsvDataset
 from ragauge.datasets._gather import BadRow, FileSource, Gatherer, existing_file
 from ragauge.datasets._hotpotqa import HotpotQA
 from ragauge.datasets._jsonl import JsonlDataset, SampleDataset
+from ragauge.datasets._recorded import RecordedOutcomes, StudyOutcomes
 
 __all__ = [
     "BadRow",
@@ -12,6 +13,8 @@ __all__ = [
     "Gatherer",
     "HotpotQA",
     "JsonlDataset",
+    "RecordedOutcomes",
     "SampleDataset",
+    "StudyOutcomes",
     "existing_file",
 ]

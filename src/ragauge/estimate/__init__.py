@@ -11,6 +11,7 @@ from ragauge.estimate.predictor import Predictor, fit_predictor
 from ragauge.estimate.thresholds import Threshold, Thresholds, fit_threshold, fit_thresholds, share_by_zone
 from ragauge.estimate.transfer import Transfer, leave_one_out
 from ragauge.estimate.validation import CrossValidation, cross_validate
+from ragauge.estimate.zones import Zone, Zones, fit_zones
 
 __all__ = [
     "HEADLINE_SHARES",
@@ -22,6 +23,8 @@ __all__ = [
     "Threshold",
     "Thresholds",
     "Transfer",
+    "Zone",
+    "Zones",
     "asked",
     "bootstrap_mean",
     "bounded_mean",
@@ -33,6 +36,7 @@ __all__ = [
     "fit_predictor",
     "fit_threshold",
     "fit_thresholds",
+    "fit_zones",
     "judge_agreement",
     "judge_stability",
     "leaderboard",

@@ -5,7 +5,7 @@ Scores and shares are in [0, 1], money in US dollars, times in seconds.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -19,10 +19,12 @@ from ragauge.estimate import (
     Estimate,
     Stability,
     Thresholds,
+    Zones,
     bounded_mean,
     cross_validate,
     fit_predictor,
     fit_thresholds,
+    fit_zones,
     ppi_shares,
     share_estimates,
 )
@@ -38,6 +40,7 @@ class Estimates:
     """
 
     thresholds: Thresholds
+    zones: Zones
     validation: CrossValidation
     model: Any
     example: pd.DataFrame
@@ -164,16 +167,22 @@ def estimate(
     features: Sequence[str] = ("ir_score",),
     spline: bool = False,
     calibrate: bool = False,
+    zones: Mapping[str, float] | None = None,
 ) -> Estimates:
-    """Thresholds and predictor of a frame of outcomes (qid, ir_score, label, and the other features)."""
+    """Thresholds, zones and predictor of a frame of outcomes (qid, ir_score, label, and other features).
+
+    `zones` are the alpha and the confidence of `fit_zones`, where they are not the default ones.
+    """
     thresholds = fit_thresholds(outcomes, n_boot, seed)
+    zone_pair = fit_zones(outcomes, **(zones or {}))
     validation = cross_validate(outcomes, features, spline, calibrate, n_boot=n_boot, seed=seed)
     judged = outcomes["label"].notna().any()
     predictor = fit_predictor(outcomes, features, spline, calibrate, seed=seed) if judged else None
     return Estimates(
         thresholds,
+        zone_pair,
         validation,
         None if predictor is None else predictor.model,
         outcomes[list(features)].astype(float).head(5).reset_index(drop=True),
-        {**thresholds.metrics(), **validation.metrics()},
+        {**thresholds.metrics(), **zone_pair.metrics(), **validation.metrics()},
     )

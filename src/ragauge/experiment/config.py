@@ -13,7 +13,7 @@ from hydra.core.config_store import ConfigStore
 from hydra.core.plugins import Plugins
 from omegaconf import MISSING
 
-from ragauge.contract.checks import require, require_choice
+from ragauge.contract.checks import require, require_choice, require_number
 from ragauge.contract.errors import ConfigError
 from ragauge.contract.groups import FEATURES
 from ragauge.contract.redact import secret_in
@@ -41,6 +41,14 @@ class Estimation:
 
 
 @dataclass
+class ZoneGuarantee:
+    """What a zone of the IR score promises: at most a share alpha missed, with this confidence."""
+
+    alpha: float = 0.1
+    confidence: float = 0.95
+
+
+@dataclass
 class Config:
     """The keys of conf/config.yaml."""
 
@@ -60,6 +68,7 @@ class Config:
     bootstrap: int = 1000
     max_missing_share: float = 0.05
     estimate: Estimation = field(default_factory=Estimation)
+    zones: ZoneGuarantee = field(default_factory=ZoneGuarantee)
     human_labels: str | None = None
     predictor: str | None = None
     predictor_mismatch: str = "refuse"
@@ -108,6 +117,8 @@ def check_values(cfg: Any) -> None:
     require("estimate.features", features, bool(features) and not unknown, ", ".join(FEATURES))
     if cfg.estimate.spline and "ir_score" not in cfg.estimate.features:
         raise ConfigError("estimate.spline=true bends ir_score, which is not in estimate.features")
+    require_number("zones.alpha", cfg.zones.alpha, 0.001, 0.5)
+    require_number("zones.confidence", cfg.zones.confidence, 0.5, 0.9999)
     require_choice("predictor_mismatch", cfg.predictor_mismatch, ("refuse", "allow"))
     require("max_missing_share", cfg.max_missing_share, 0 <= cfg.max_missing_share <= 1, "0 to 1")
     replicates = 0 <= cfg.bootstrap <= 100_000

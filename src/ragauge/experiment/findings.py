@@ -114,6 +114,7 @@ def findings(
             shares.to_parquet(folder / _SHARES, index=False)
         if estimates.model is not None:
             save_predictor(folder / _PREDICTOR, estimates.model, estimates.example, settings)
-            report.save(report.sorted_scores(judged, estimates.thresholds, name, floor), folder / _FIGURE)
+            drawn = report.sorted_scores(judged, estimates.thresholds, name, estimates.zones, floor)
+            report.save(drawn, folder / _FIGURE)
 
     return Findings(store.get(key, make).path)

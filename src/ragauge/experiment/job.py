@@ -25,6 +25,7 @@ from ragauge.experiment.config import settle
 from ragauge.experiment.folder import JobFolder, write_json
 from ragauge.experiment.needs import NEEDS_FILE, added_up, describe_needs, needs
 from ragauge.experiment.packages import config_packages
+from ragauge.experiment.recorded import is_recorded, run_recorded
 from ragauge.experiment.rerun.comparison import log_comparison, summary
 from ragauge.experiment.rerun.environment import PACKAGES_FILE, packages_text
 from ragauge.experiment.verdicts import (
@@ -69,6 +70,7 @@ def execute(cfg: DictConfig, folder: JobFolder) -> int:
             "spline": bool(cfg.estimate.spline),
             "calibrate": bool(cfg.estimate.calibrate),
         },
+        "zones": {"alpha": float(cfg.zones.alpha), "confidence": float(cfg.zones.confidence)},
         "experiment": cfg.tracking.experiment or str(cfg.dataset.name),
         "written_in": str(folder.path.resolve()),
         "directory": str(Path.cwd()),
@@ -136,21 +138,16 @@ def _run(cfg: DictConfig, folder: JobFolder, record: dict[str, Any]) -> None:
     start = time.perf_counter()
     plain: dict[str, Any] = OmegaConf.to_container(cfg, resolve=True)  # type: ignore[assignment]
     remember(plain)
+    if is_recorded(cfg):
+        run_recorded(cfg, folder, record, _tags(cfg, folder), _write_config)
+        return
     if cfg.dry_run:
         _dry_run(cfg, folder, record)
         return
     # The config error of a single job leaves no run behind; in a sweep every job has its run.
     ready = _prepared(cfg, folder) if folder.sweep is None else None
     tracker = track.Tracker(track.tracking_uri(cfg.tracking.uri), record["experiment"])
-    packages = ", ".join(dict.fromkeys(package.distribution for package in config_packages()))
-    tags = {
-        "role": "job",
-        **{group: folder.choices.get(group, "?") for group in GROUPS},
-        "n_tokens": cfg.n_tokens,
-        **({"sweep_id": folder.sweep_id, "job": folder.number} if folder.sweep_id else {}),
-        **({"config_packages": packages} if packages else {}),
-        **({"rerun_of": folder.origin.run_id} if folder.origin else {}),
-    }
+    tags = _tags(cfg, folder)
     with tracker.run(record["name"], track.flatten(plain), tags, note=cfg.tracking.note) as run:
         record |= {"run_id": run.run_id, "experiment_id": run.experiment_id}
         pipeline, predictor = ready or _prepared(cfg, folder)
@@ -198,6 +195,19 @@ def _run(cfg: DictConfig, folder: JobFolder, record: dict[str, Any]) -> None:
         print(summary(comparison))
     if not record["deferred"]:
         metrics.check_gates(dict(cfg.gate), values)
+
+
+def _tags(cfg: DictConfig, folder: JobFolder) -> dict[str, Any]:
+    """The tags of a job's MLflow run that are known before any work."""
+    packages = ", ".join(dict.fromkeys(package.distribution for package in config_packages()))
+    return {
+        "role": "job",
+        **{group: folder.choices.get(group, "?") for group in GROUPS},
+        "n_tokens": cfg.n_tokens,
+        **({"sweep_id": folder.sweep_id, "job": folder.number} if folder.sweep_id else {}),
+        **({"config_packages": packages} if packages else {}),
+        **({"rerun_of": folder.origin.run_id} if folder.origin else {}),
+    }
 
 
 def _dry_run(cfg: DictConfig, folder: JobFolder, record: dict[str, Any]) -> None:

@@ -60,7 +60,8 @@ def pooled(sweep: Sweep) -> report.ReportContent:
     n_boot, seed = int(sweep.records[0]["bootstrap"]), int(sweep.records[0]["seed"])
     at_n = sweep.outcomes[sweep.outcomes["n_tokens"] == sweep.n_tokens]
     judged = asked(sweep.outcomes)
-    estimates = summary.estimate(judged, n_boot, seed, **sweep.records[0]["estimate"])
+    first = sweep.records[0]
+    estimates = summary.estimate(judged, n_boot, seed, **first["estimate"], zones=first.get("zones"))
     pairs = compare_pairs(at_n, "system", n_boot, seed, answers=sweep.answer_measures)
     best = best_sets(at_n, "system", seed, answers=sweep.answer_measures)
     board = leaderboard(at_n, "system", n_boot, seed, best=best, answers=sweep.answer_measures)
@@ -201,7 +202,9 @@ def _figures(
         shares = pd.concat([shares, published])
     figures["judge_shares"] = report.judge_shares(shares, f"Judge classes at N = {sweep.n_tokens} tokens")
     title = "All systems and budgets of the sweep, and its thresholds"
-    figures["sorted_scores"] = report.sorted_scores(asked(sweep.outcomes), estimates.thresholds, title)
+    figures["sorted_scores"] = report.sorted_scores(
+        asked(sweep.outcomes), estimates.thresholds, title, estimates.zones
+    )
     curve = estimates.validation.reliability
     figures["reliability"] = report.reliability(
         {"P(5, right)": curve[curve["n"] > 0]}, "Out-of-fold reliability of the predictor"

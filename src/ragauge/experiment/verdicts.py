@@ -66,7 +66,7 @@ def log_verdicts(
         record["name"],
         cfg.bootstrap,
         cfg.seed,
-        record["estimate"],
+        {**record["estimate"], "zones": record.get("zones")},
         score_settings(pipeline),
         pipeline.answer_measures,
         metrics.floor(pipeline.components.measure, pipeline.frame("floor_means")).get(pipeline.n_tokens),

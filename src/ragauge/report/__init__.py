@@ -10,6 +10,7 @@ from ragauge.report.figures import (
     transfer,
 )
 from ragauge.report.html import ReportContent, write_report
+from ragauge.report.recorded import RecordedContent, foreseen, write_recorded
 from ragauge.report.text import (
     best_text,
     budgets_text,
@@ -22,11 +23,13 @@ from ragauge.report.topics import contexts_of, read_topics, worth_reading
 
 __all__ = [
     "LINE_COLOURS",
+    "RecordedContent",
     "ReportContent",
     "best_text",
     "budgets_text",
     "contexts_of",
     "detectable_text",
+    "foreseen",
     "groups_text",
     "ir_score_by_n",
     "judge_shares",
@@ -38,5 +41,6 @@ __all__ = [
     "thresholds_text",
     "transfer",
     "worth_reading",
+    "write_recorded",
     "write_report",
 ]

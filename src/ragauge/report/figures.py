@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-    from ragauge.estimate import Thresholds
+    from ragauge.estimate import Thresholds, Zone, Zones
 
 # Okabe and Ito's colours, which readers with any colour vision tell apart: blue is right, the warm ones
 # are hallucinations, grey holds no answer.
@@ -152,16 +152,21 @@ def judge_shares(shares: pd.DataFrame, title: str) -> Figure:
 
 
 def sorted_scores(
-    outcomes: pd.DataFrame, thresholds: Thresholds, title: str, floor: float | None = None
+    outcomes: pd.DataFrame,
+    thresholds: Thresholds,
+    title: str,
+    zones: Zones | None = None,
+    floor: float | None = None,
 ) -> Figure:
-    """IR scores in rising order, coloured by judge class, with the thresholds h and k.
+    """IR scores in rising order, coloured by judge class, with h, k and the zones that there are.
 
     `outcomes` has ir_score and label, a row per topic (or per topic and retriever). Rows of one score are
     ordered by class, and a strip under the axes shows the classes alone: their shares in
     200 bins where there are more than 1,000 rows. `floor` is what unrelated text scores, where all rows are
     of one budget.
     """
-    figure, axes = _figure(3.4, _legend_rows(8 + (floor is not None), 2))
+    extra = len(_zones_found(zones)) + (floor is not None)
+    figure, axes = _figure(3.4, _legend_rows(8 + extra, 2))
     scores = outcomes["ir_score"].to_numpy(dtype=float)
     labels = outcomes["label"].astype("Int64").fillna(0).to_numpy(dtype=int)
     order = np.lexsort((labels, scores))
@@ -187,6 +192,10 @@ def sorted_scores(
                 ls="--" if letter == "k" else ":",
                 label=f"{letter} = {threshold.value:.3f} ({says}{note})",
             )
+    for zone, says in _zones_found(zones):
+        lo, hi = (zone.value, 1.03) if zone.side == "above" else (-0.03, zone.value)
+        colour = CLASS_COLOURS[zone.target]
+        axes.axhspan(lo, hi, color=colour, alpha=0.12, lw=0, zorder=0, label=says)
     if floor is not None:
         axes.axhline(
             floor, color=_FLOOR_COLOUR, lw=1.1, ls="-.", zorder=0.5, label=f"unrelated text, {floor:.3f}"
@@ -201,6 +210,18 @@ def sorted_scores(
     axes.set_xlim(0.5 - 0.01 * len(scores), 0.5 + 1.01 * len(scores))
     _legend(figure, axes, 2)
     return figure
+
+
+def _zones_found(zones: Zones | None) -> list[tuple[Zone, str]]:
+    """The zones in which a threshold holds, with the line of the legend."""
+    if zones is None:
+        return []
+    found = [(zones.right, "right"), (zones.lack, "lack")]
+    return [
+        (zone, f"{zone.side} {zone.value:.2f}: at most {zones.alpha:.0%} not {says}")
+        for zone, says in found
+        if zone.n
+    ]
 
 
 def _class_strip(axes: Axes, labels: np.ndarray, palette: np.ndarray) -> None:

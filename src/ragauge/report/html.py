@@ -181,6 +181,7 @@ def _sections(content: ReportContent) -> dict[str, str]:
         "classes": "Judge classes by system",
         **{anchor: found[0].section for anchor, found in _answer_sections(content).items()},
         "thresholds": "Sorted scores and thresholds",
+        "zones": "Zones with a guarantee",
         "predictor": "Reliability of the predictor",
         "transfer": "Transfer to what the predictor has not seen",
         "cost": "Cost",

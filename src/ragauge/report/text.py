@@ -11,7 +11,7 @@ from ragauge.contract.answer_measures import column_label
 from ragauge.contract.console import table
 from ragauge.contract.protocols import AnswerMeasureInfo
 from ragauge.contract.visible import visible
-from ragauge.estimate import summary
+from ragauge.estimate import Zones, summary
 
 if TYPE_CHECKING:
     from ragauge.estimate.best import BestSystems
@@ -132,8 +132,19 @@ def _measured(row: Mapping[Any, Any], info: AnswerMeasureInfo) -> str:
     return f"{value:{spec}}{mark}{interval}"
 
 
+def _zones_line(zones: Zones) -> str:
+    """Both zones with what they promise, or that there is none."""
+    told = [
+        f"{zone.side} {zone.value:.2f} ({zone.share:.1%} of the answers) at most {zones.alpha:.0%} not {says}"
+        if zone.n
+        else f"none for {says}"
+        for zone, says in ((zones.right, "right"), (zones.lack, "lack"))
+    ]
+    return f"zones ({zones.confidence:.0%} confidence): {'; '.join(told)}"
+
+
 def thresholds_text(estimates: summary.Estimates) -> str:
-    """h, k and the predictor in three lines, each beside what a constant guess reaches on unseen topics."""
+    """h, k, the zones and the predictor in four lines; all but the zones beside a constant guess."""
     lines = []
     for letter, says, t in (
         ("h", "lack of information below", estimates.thresholds.h),
@@ -146,6 +157,7 @@ def thresholds_text(estimates: summary.Estimates) -> str:
             f"topics {100 * t.gain.value:+.1f} points over a constant guess, 95 % {100 * t.gain.lo:+.1f} to "
             f"{100 * t.gain.hi:+.1f}: {verdict}{note})"
         )
+    lines.append(_zones_line(estimates.zones))
     e = estimates.validation.estimates
     lines.append(
         f"predictor, on unseen topics: AUC right {e['auc_correct'].value:.3f}, "
