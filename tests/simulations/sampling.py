@@ -1,0 +1,83 @@
+"""Few judged topics and labels by people: shares, paired differences and their tests against known truth."""
+
+from __future__ import annotations
+
+from functools import cache
+
+import numpy as np
+import pandas as pd
+
+from ragauge.estimate import choose_topics, cross_fit, ppi_shares
+
+PROBABILITIES = [f"p{c}" for c in range(1, 6)]
+_CLASSES = np.arange(1, 6)
+
+
+def class_probabilities(scores: np.ndarray) -> np.ndarray:
+    """P(1..5) of a score: lack where it is low, right where it is high, class 3 rare."""
+    logits = np.stack(
+        [2 - 6 * scores, -0.5 + 0 * scores, -2.5 + 0 * scores, 0.8 - scores, -1 + 4 * scores], -1
+    )
+    weights = np.exp(logits)
+    return np.asarray(weights / weights.sum(axis=-1, keepdims=True))
+
+
+def drawn_scores(size: int | tuple[int, ...], rng: np.random.Generator) -> np.ndarray:
+    return np.where(rng.random(size) < 0.2, 0.0, rng.beta(0.8, 0.8, size))
+
+
+def drawn_classes(probabilities: np.ndarray, luck: np.ndarray) -> np.ndarray:
+    """The classes 1..5 that `luck` in [0, 1] gives."""
+    return np.minimum((luck[..., None] > probabilities.cumsum(axis=-1)).sum(axis=-1) + 1, 5)
+
+
+@cache
+def true_shares() -> np.ndarray:
+    """Of a population so large that nothing is left to chance: the five classes."""
+    shares = class_probabilities(drawn_scores(2_000_000, np.random.default_rng(99))).mean(axis=0)
+    return np.asarray(shares)
+
+
+@cache
+def _qids(n: int) -> list[str]:
+    return [f"q{i:05d}" for i in range(n)]
+
+
+def few_judged(n_topics: int, n: int, design: str, rng: np.random.Generator) -> pd.DataFrame:
+    """Outcomes of topics drawn anew, n of them judged, with the predictions of a predictor a little off."""
+    scores = drawn_scores(n_topics, rng)
+    p = class_probabilities(scores)
+    labels = pd.array(drawn_classes(p, rng.random(n_topics)), dtype="Int8")
+    frame = pd.DataFrame({"qid": _qids(n_topics), "ir_score": scores, "label": labels})
+    frame[PROBABILITIES] = 0.8 * p + 0.04
+    chosen = choose_topics(frame.set_index("qid")["p5"], n, seed=int(rng.integers(2**31)), design=design)  # type: ignore[arg-type]
+    frame[["stratum", "judged"]] = chosen[["stratum", "judged"]].to_numpy()
+    return frame.astype({"stratum": int, "judged": bool})
+
+
+def sampled_shares(
+    design: str, n_topics: int, n: int, trials: int, seed: int, fit: bool = False
+) -> dict[str, float]:
+    """What `ppi_shares` makes of n judged topics, over trials.
+
+    `coverage` is the mean over the five classes, `least` the lowest of them; `sum_lo` and `sum_hi` are the
+    least and the largest sum of the classes and of missing verdicts; `effective` the mean effective number of
+    judged topics for class 5. With `fit` the predictor is fitted on the judged topics (`cross_fit`).
+    """
+    truth, inside, sums, effective = true_shares(), [], [], []
+    rng = np.random.default_rng(seed)
+    for trial in range(trials):
+        frame = few_judged(n_topics, n, design, rng)
+        frame = cross_fit(frame, seed=trial) if fit else frame
+        table = ppi_shares(frame).set_index("share")
+        inside.append(((table["lo"][:5] <= truth) & (truth <= table["hi"][:5])).to_numpy())
+        sums.append(float(table["estimate"].iloc[:6].sum()))
+        effective.append(float(table["effective_n"]["correct_share"]))
+    covered = np.mean(inside, axis=0)
+    return {
+        "coverage": float(covered.mean()),
+        "least": float(covered.min()),
+        "sum_lo": min(sums),
+        "sum_hi": max(sums),
+        "effective": float(np.mean(effective)),
+    }
