@@ -6,8 +6,10 @@ from functools import cache
 
 import numpy as np
 import pandas as pd
+from scipy.special import expit
 
 from ragauge.estimate import choose_topics, cross_fit, ppi_shares
+from ragauge.estimate.pairs import mcnemar_p, powered_difference
 
 PROBABILITIES = [f"p{c}" for c in range(1, 6)]
 _CLASSES = np.arange(1, 6)
@@ -80,4 +82,48 @@ def sampled_shares(
         "sum_lo": min(sums),
         "sum_hi": max(sums),
         "effective": float(np.mean(effective)),
+    }
+
+
+def two_systems(
+    n_topics: int, effect: float, spread: float, rng: np.random.Generator
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Right or not of two systems [topics, 2], P(right) as a predictor sees it [topics, 2], mean difference.
+
+    The systems retrieve the same on half of the topics. The first is better by `effect` throughout, and by
+    `spread` on topics that are neither easy nor hard, worse by half of that on the others: with an effect of
+    0 both are right equally often, but not in every stratum.
+    """
+    ease = rng.random(n_topics)
+    scores = np.where(rng.random(n_topics) < 0.5, 0.0, rng.normal(0, 0.15, (2, n_topics))) + ease
+    shape = np.where((ease > 1 / 3) & (ease < 2 / 3), spread, -spread / 2)
+    chance = 0.1 + 0.8 * expit(10 * (ease - 0.5))
+    truth = np.stack([chance + (effect + shape) / 2, chance - (effect + shape) / 2])
+    luck = np.where(rng.random(n_topics) < 0.5, rng.random(n_topics), rng.random((2, n_topics)))
+    right = (luck < np.clip(truth, 0, 1)).astype(float)
+    return right.T, np.clip(expit(10 * (scores - 0.5)), 0.02, 0.98).T, np.asarray(effect)
+
+
+def paired_sample(
+    design: str, n_topics: int, n: int, effect: float, spread: float, trials: int, seed: int
+) -> dict[str, float]:
+    """Two systems of which n topics are judged: `rejected` at 5 %, `coverage` of the interval of the
+    difference, and `mcnemar`: what McNemar's test on the judged topics rejects, whatever their strata.
+    """
+    rng = np.random.default_rng(seed)
+    rejected, inside, unweighted = [], [], []
+    for _ in range(trials):
+        right, p, truth = two_systems(n_topics, effect, spread, rng)
+        even = pd.Series(p.mean(axis=1), index=_qids(n_topics))
+        chosen = choose_topics(even, n, seed=int(rng.integers(2**31)), design=design)  # type: ignore[arg-type]
+        judged, stratum = chosen["judged"].to_numpy(dtype=bool), chosen["stratum"].to_numpy(dtype=float)
+        d = right[:, 0] - right[:, 1]
+        found, p_value = powered_difference(d, p[:, 0] - p[:, 1], judged, stratum)
+        rejected.append(p_value < 0.05)
+        inside.append(found.lo <= truth <= found.hi)
+        unweighted.append(float(mcnemar_p(d[judged, None])[0]) < 0.05)
+    return {
+        "rejected": float(np.mean(rejected)),
+        "coverage": float(np.mean(inside)),
+        "mcnemar": float(np.mean(unweighted)),
     }

@@ -11,6 +11,7 @@ from ragauge.contract.errors import ConfigError, DataError
 from ragauge.contract.progress import progress
 from ragauge.contract.protocols import AnswerMeasureInfo
 from ragauge.estimate import compare_pairs
+from ragauge.estimate.predictor import PROBABILITY_COLUMNS
 from ragauge.track import LoggedRun, Reader
 
 _TABLE = "per_question.json"
@@ -53,7 +54,8 @@ def read_outcomes(
     runs: Sequence[LoggedRun], readers: Mapping[str, Reader], answers: Sequence[AnswerMeasureInfo]
 ) -> pd.DataFrame:
     """The tables of the runs' questions, one under the other, without their contexts."""
-    columns = ["qid", "query", "answer_reference", "evidence", "answer", "label", "ir_score", "judged"]
+    columns = ["qid", "query", "answer_reference", "evidence", "answer", "label", "ir_score"]
+    columns += ["judged", "stratum", *PROBABILITY_COLUMNS, "human_label"]
     columns += [info.name for info in answers]
     tables = []
     with progress(len(runs), "read questions", "run") as bar:
@@ -73,7 +75,7 @@ def read_outcomes(
         known = outcomes.get(info.name, pd.Series(float("nan"), index=outcomes.index))
         outcomes[info.name] = pd.to_numeric(known).astype("float64")
     if "judged" in outcomes:
-        outcomes["judged"] = outcomes["judged"].fillna(True).astype(bool)
+        outcomes["judged"] = outcomes["judged"].ne(False)
     return outcomes.astype({"qid": "str", "ir_score": "float64", "label": "Int8"})
 
 

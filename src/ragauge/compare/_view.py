@@ -147,6 +147,8 @@ class View:
             tests += " and of answer measures (↑ higher, ↓ lower is better)"
         if (c.pairs["measure"] == "correct").any():
             tests += " and McNemar's exact test of right answers and hallucinations"
+            if c.sampled:
+                tests += " (of a sample of judged topics the t test of the prediction-powered difference)"
         said = [
             f.about_best
             + (" among the runs of its N; only those of one N make pairs." if self.several_budgets else "."),

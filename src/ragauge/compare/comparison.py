@@ -43,6 +43,8 @@ class Comparison:
     `answers` are the answer measures of the runs: a metric each, a measure of the pairs and a column of the
     outcomes.
 
+    `sampled` is True where some compared run judged a sample of its topics.
+
     `baseline` is a run_id; `baseline_chosen` where it was taken for the best IR score. `n_tokens` is the
     budget of the compared runs, None where it differs between them. `notes` are sentences on what limits the
     comparison.
@@ -61,6 +63,7 @@ class Comparison:
     seed: int
     notes: Sequence[str]
     answers: Sequence[AnswerMeasureInfo] = ()
+    sampled: bool = False
 
     @property
     def names(self) -> dict[str, str]:
@@ -129,6 +132,7 @@ def compare(
         seed=seed,
         notes=notes,
         answers=answers,
+        sampled="judged" in outcomes and not outcomes["judged"].all(),
     )
 
 

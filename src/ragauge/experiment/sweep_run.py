@@ -13,7 +13,7 @@ from typing import Any
 from ragauge import report, track
 from ragauge.contract.redact import redact
 from ragauge.contract.visible import csv_text
-from ragauge.estimate import fit_thresholds, summary
+from ragauge.estimate import asked, fit_thresholds, summary
 from ragauge.estimate.prediction import settings_of
 from ragauge.estimate.transfer import Transfer
 from ragauge.experiment.pooled import pooled, score_curves
@@ -126,7 +126,8 @@ def _step_charts(sweep: Sweep, seed: int) -> dict[str, dict[int, float]]:
         if record["metrics"]["judge_share_missing"] < 1:
             chart = charts.setdefault(f"correct_share_at_n/{_slug(system)}", {})
             chart[int(record["n_tokens"])] = record["metrics"]["correct_share"]
-    judged = sweep.outcomes[sweep.outcomes["label"].notna()]
+    judged = asked(sweep.outcomes)
+    judged = judged[judged["label"].notna()]
     for n in sorted(judged["n_tokens"].unique().tolist()):
         rows = judged[judged["n_tokens"] == n]
         fitted = fit_thresholds(rows, n_boot=0, seed=seed, n_splits=0)
