@@ -8,11 +8,12 @@ import numpy as np
 import pandas as pd
 from scipy.special import expit
 
+from ragauge.contract.errors import DataError
 from ragauge.estimate import choose_topics, cross_fit, ppi_shares
+from ragauge.estimate.human import human_shares
 from ragauge.estimate.pairs import mcnemar_p, powered_difference
 
 PROBABILITIES = [f"p{c}" for c in range(1, 6)]
-_CLASSES = np.arange(1, 6)
 
 
 def class_probabilities(scores: np.ndarray) -> np.ndarray:
@@ -126,4 +127,82 @@ def paired_sample(
         "rejected": float(np.mean(rejected)),
         "coverage": float(np.mean(inside)),
         "mcnemar": float(np.mean(unweighted)),
+    }
+
+
+def _judge_of(people: np.ndarray, kind: float, harsh: float, rng: np.random.Generator) -> np.ndarray:
+    """Verdicts 5 or 4 on answers that are (5) or are not (4) right: `kind` of the wrong ones pass for right,
+    `harsh` of the right ones for wrong.
+    """
+    luck = rng.random(people.shape)
+    return np.where(people == 5, np.where(luck < harsh, 4, 5), np.where(luck < kind, 5, 4))
+
+
+def human_corrected(
+    n_labels: int, drawn: str, share: float, errors: tuple[float, float], trials: int, seed: int
+) -> dict[str, float]:
+    """A judge corrected by n_labels of 300 topics: `bias` of the share of right answers and `coverage`.
+
+    `errors` are how often a wrong answer passes for right and the reverse. Labels are drawn at `random`,
+    half of them where the judge says right (`halves`), or only there (`right`); `refused` is how often they
+    are refused.
+    """
+    rng = np.random.default_rng(seed)
+    off, inside, refused = [], [], 0
+    for _ in range(trials):
+        people = np.where(rng.random(300) < share, 5, 4)
+        judge = _judge_of(people, *errors, rng)
+        chosen = np.arange(300)
+        if drawn == "random":
+            chosen = rng.permutation(300)[:n_labels]
+        else:
+            right, wrong = rng.permutation(chosen[judge == 5]), rng.permutation(chosen[judge == 4])
+            half = n_labels if drawn == "right" else n_labels // 2
+            chosen = np.concatenate([right[:half], wrong[: n_labels - half]])
+        given = np.where(np.isin(np.arange(300), chosen), people.astype(float), np.nan)
+        frame = pd.DataFrame(
+            {"qid": _qids(300), "ir_score": rng.random(300), "label": pd.array(judge, "Int8")}
+        )
+        try:
+            shares = human_shares(frame.assign(human_label=pd.array(given, dtype="Int8")))
+        except DataError:
+            refused += 1
+            continue
+        assert shares is not None
+        row = shares.set_index("share").loc["correct_share"]
+        off.append(float(row["estimate"]) - share)
+        inside.append(float(row["lo"]) <= share <= float(row["hi"]))
+    nan = float("nan")
+    return {
+        "bias": float(np.mean(off)) if off else nan,
+        "coverage": float(np.mean(inside)) if inside else nan,
+        "refused": refused / trials,
+    }
+
+
+def human_difference(
+    n_labels: int, effect: float, errors: tuple[float, float], trials: int, seed: int
+) -> dict[str, float]:
+    """Two systems with 50 % right answers (the first `effect` more) and a judge kinder to the first.
+
+    `errors` are how often a wrong answer of the first and of the second passes for right. Of 400 topics
+    n_labels are labelled. `judge`: how often McNemar's test of the verdicts rejects at 5 %; `rejected`: the
+    test of the corrected difference; `coverage`: how often its interval holds the effect.
+    """
+    rng = np.random.default_rng(seed)
+    by_judge, rejected, inside = [], [], []
+    for _ in range(trials):
+        luck = np.where(rng.random(400) < 0.5, rng.random(400), rng.random((2, 400)))
+        people = np.where(luck < np.array([[0.5 + effect], [0.5]]), 5, 4)
+        judge = np.stack([_judge_of(people[i], errors[i], 0.05, rng) for i in (0, 1)])
+        labelled = np.isin(np.arange(400), rng.permutation(400)[:n_labels])
+        y, f = ((x[0] == 5).astype(float) - (x[1] == 5) for x in (people, judge))
+        found, p = powered_difference(y, f, labelled)
+        by_judge.append(float(mcnemar_p(f[:, None])[0]) < 0.05)
+        rejected.append(p < 0.05)
+        inside.append(found.lo <= effect <= found.hi)
+    return {
+        "judge": float(np.mean(by_judge)),
+        "rejected": float(np.mean(rejected)),
+        "coverage": float(np.mean(inside)),
     }

@@ -11,6 +11,7 @@ from ragauge.contract.errors import ConfigError, DataError
 from ragauge.contract.progress import progress
 from ragauge.contract.protocols import AnswerMeasureInfo
 from ragauge.estimate import compare_pairs
+from ragauge.estimate.human import human_pairs
 from ragauge.estimate.predictor import PROBABILITY_COLUMNS
 from ragauge.track import LoggedRun, Reader
 
@@ -102,15 +103,38 @@ def pair_frame(
     counted = (every if best_of_all else every[with_base]).dropna(subset=["p"])
     corrected = multipletests(counted["p"], method="holm")[1] if len(counted) else []
     shown = every[with_base].assign(p_holm=pd.Series(corrected, index=counted.index, dtype=float))
-    turned = shown["a"].eq(base)
-    shown["run_id"] = shown["b"].where(turned, shown["a"])
-    # 0 less x, and not -x: no difference is not minus nothing.
-    shown.loc[turned, ["lo", "hi"]] = 0.0 - shown.loc[turned, ["hi", "lo"]].to_numpy()
-    shown.loc[turned, "difference"] = 0.0 - shown.loc[turned, "difference"]
-    order = {run_id: i for i, run_id in enumerate(outcomes["run_id"].unique())}
-    shown = shown.sort_values("run_id", key=lambda ids: ids.map(order), kind="stable", ignore_index=True)
+    shown = _less_base(shown, base, outcomes)
     columns = ["run_id", "measure", "difference", "lo", "hi", "p", "p_holm", "n"]
     return shown[columns], len(counted)
+
+
+def _less_base(pairs: pd.DataFrame, base: str, outcomes: pd.DataFrame) -> pd.DataFrame:
+    """Pairs with the baseline as differences of a `run_id` less the baseline, in the order of the runs."""
+    turned = pairs["a"].eq(base)
+    pairs = pairs.assign(run_id=pairs["b"].where(turned, pairs["a"]))
+    # 0 less x, and not -x: no difference is not minus nothing.
+    pairs.loc[turned, ["lo", "hi"]] = 0.0 - pairs.loc[turned, ["hi", "lo"]].to_numpy()
+    for column in {"difference", "judge_difference"} & set(pairs):
+        pairs.loc[turned, column] = 0.0 - pairs.loc[turned, column]
+    order = {run_id: i for i, run_id in enumerate(outcomes["run_id"].unique())}
+    return pairs.sort_values("run_id", key=lambda ids: ids.map(order), kind="stable", ignore_index=True)
+
+
+def human_pair_frame(outcomes: pd.DataFrame, base: str) -> tuple[pd.DataFrame | None, list[str]]:
+    """The frame `Comparison.human_pairs`, and a note where labels by people do not serve.
+
+    Holm's correction counts all pairs of a measure.
+    """
+    if "human_label" not in outcomes:
+        return None, []
+    try:
+        every = human_pairs(outcomes, "run_id")
+    except DataError as error:
+        return None, [f"{error}."]
+    if every is None:
+        return None, []
+    with_base = every["a"].eq(base) | every["b"].eq(base)
+    return _less_base(every[with_base], base, outcomes).drop(columns=["a", "b"]), []
 
 
 def with_differences(outcomes: pd.DataFrame, base: str, answers: Sequence[AnswerMeasureInfo]) -> pd.DataFrame:

@@ -67,7 +67,7 @@ def compare_pairs(
             lo=[e.lo for e in estimates],
             hi=[e.hi for e in estimates],
             p=p,
-            p_holm=_holm(p),
+            p_holm=holm(p),
             n=[e.n for e in estimates],
         )
         parts.append(part)
@@ -146,7 +146,7 @@ def powered_difference(
     return Estimate(value, min(float(lo[0]), value), max(float(hi[0]), value), n, level), float(p[0])
 
 
-def _holm(p: np.ndarray) -> np.ndarray:
+def holm(p: np.ndarray) -> np.ndarray:
     """Holm's step-down correction of the p that are known; NaN stays."""
     corrected = np.full(len(p), np.nan)
     known = ~np.isnan(p)

@@ -64,7 +64,7 @@ def cross_fit(
     return frame.assign(**dict(zip(PROBABILITY_COLUMNS, probabilities.T, strict=True)))
 
 
-def ppi_shares(frame: pd.DataFrame, level: float = LEVEL) -> pd.DataFrame:
+def ppi_shares(frame: pd.DataFrame, level: float = LEVEL, unseen: float = 0.0) -> pd.DataFrame:
     """Class shares of all topics from the few that were judged, beside the classical estimates.
 
     `frame` has `qid`, `label`, `judged` (bool, the same for all rows of a topic), `p1`..`p5` from a predictor
@@ -75,7 +75,8 @@ def ppi_shares(frame: pd.DataFrame, level: float = LEVEL) -> pd.DataFrame:
     classically. A missing verdict of a judged topic counts in `judge_share_missing` and in no class. A
     share that all or none of the judged topics have, and a corrected one that is not inside (0, 1), gives way
     to the classical one, whose interval is exact (Clopper-Pearson) at 0 and 1; the other classes then make
-    up the rest in proportion. Raises DataError
+    up the rest in proportion. `unseen` is how many topics on which label and prediction
+    differ by 1 are added to the variance, for predictions that are 0 or 1. Raises DataError
     where a stratum has fewer than two judged topics.
     """
     check_outcomes(frame, ("judged", *PROBABILITY_COLUMNS, *(["stratum"] if "stratum" in frame else [])))
@@ -89,7 +90,8 @@ def ppi_shares(frame: pd.DataFrame, level: float = LEVEL) -> pd.DataFrame:
     stratum = _of_topic(frame, "stratum", topics, n_topics) if "stratum" in frame else np.zeros(n_topics)
     found = powered_means(y, f, judged, stratum, _APART)
     estimate, corrected = _add_up(found.estimate, found.classical, found.variance)
-    variance = np.where(corrected, found.variance, found.classical_variance)
+    widened = found.variance + unseen / found.n**2
+    variance = np.where(corrected, widened, found.classical_variance)
     lo, hi = _interval(estimate, variance, found.n, found.df, level)
     classical_lo, classical_hi = _interval(
         found.classical, found.classical_variance, found.n, found.df, level

@@ -150,7 +150,11 @@ def _write_tables(sweep: Sweep, content: report.ReportContent, out: Path) -> Non
     if content.estimates.model is not None:
         tables["zones"] = content.zones
     tables |= {f"transfer_{by}": moved.table for by, moved in content.transfers.items()}
-    for name, frame in (("sampled_shares", content.sampled), ("human_shares", content.human_shares)):
+    for name, frame in (
+        ("sampled_shares", content.sampled),
+        ("human_shares", content.human_shares),
+        ("human_pairs", content.human_pairs),
+    ):
         if frame is not None:
             tables[name] = frame
     keys = ["system", "retriever", "n_tokens", "qid", "ir_score", "label"]

@@ -66,7 +66,8 @@ class ReportContent:
     column system, None where all topics were judged, or people labelled none; `agreement` is None there, too.
     `figures` are by name: ir_score_by_n, judge_shares, sorted_scores, reliability, transfer_<group>; one that
     is not there is not shown. `answers` are the answer measures, whose columns `board` has.
-    `estimates.model` is None where no row has a verdict.
+    `estimates.model` is None where no row has a verdict. `human_pairs` is that of the function of this name,
+    `human_refused` why labels by people did not serve.
     """
 
     sweep_id: str
@@ -88,6 +89,8 @@ class ReportContent:
     figures: Mapping[str, Figure]
     answers: Sequence[AnswerMeasureInfo] = ()
     versions: Mapping[str, str] = field(default_factory=versions)
+    human_pairs: pd.DataFrame | None = None
+    human_refused: Sequence[str] = ()
 
 
 def write_report(content: ReportContent, path: Path) -> None:
@@ -127,6 +130,7 @@ def _html(content: ReportContent) -> str:
         measures=content.estimates.validation.estimates,
         sampled=_share_rows(content.sampled),
         human_shares=_share_rows(content.human_shares),
+        human_pairs=[] if content.human_pairs is None else content.human_pairs.to_dict("records"),
         predicted=any("predicted_correct_share" in r["metrics"] for r in content.records),
         costs=_costs(content.records),
         total_seconds=sum(r["metrics"]["seconds_total"] for r in content.records),
