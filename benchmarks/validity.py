@@ -29,6 +29,7 @@ MODULES = (
     "thresholds",
     "paired_tests",
     "predictor",
+    "sampling",
 )
 _HEAD = (
     "# Numbers against known truth\n\nWritten by `python benchmarks/validity.py`; seed "
