@@ -41,15 +41,15 @@ SECTIONS: dict[str, list[Row]] = {
         )
         for design, n_topics, n, trials, before in (
             (
-                "uniform", 500, 30, 300,
+                "uniform", 500, 30, 100,
                 "mean 96.5 %, least 95.0 %; sums 0.957 to 1.063; effective 57",
             ),
             (
-                "uniform", 7404, 200, 150,
+                "uniform", 7404, 200, 60,
                 "mean 95.3 %, least 94.7 %; sums 0.997 to 1.007; effective 373",
             ),
             (
-                "neyman", 7404, 200, 150,
+                "neyman", 7404, 200, 60,
                 "mean 94.7 %, least 93.3 %; sums 0.994 to 1.007; effective 415",
             ),
         )
@@ -63,7 +63,7 @@ SECTIONS: dict[str, list[Row]] = {
             lambda trials, args=(design, n_topics, n, effect, spread): _pair(  # type: ignore[misc]
                 sim.paired_sample(*args, trials, SEED)
             ),
-            400,
+            300,
         )
         for what, design, n_topics, n, effect, spread, wanted in (
             ("equal systems that differ by stratum", "neyman", 2000, 400, 0.0, 0.2, "at most 5 %"),
@@ -82,7 +82,7 @@ SECTIONS: dict[str, list[Row]] = {
             lambda trials, args=(n, drawn, share, errors): _people(  # type: ignore[misc]
                 sim.human_corrected(*args, trials, SEED)
             ),
-            200,
+            150,
         )
         for what, n, drawn, how, share, errors, wanted, before in (
             (
