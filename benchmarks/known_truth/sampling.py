@@ -63,7 +63,7 @@ SECTIONS: dict[str, list[Row]] = {
             lambda trials, args=(design, n_topics, n, effect, spread): _pair(  # type: ignore[misc]
                 sim.paired_sample(*args, trials, SEED)
             ),
-            300,
+            1000 if (design, n) == ("neyman", 100) else 300,
         )
         for what, design, n_topics, n, effect, spread, wanted in (
             ("equal systems that differ by stratum", "neyman", 2000, 400, 0.0, 0.2, "at most 5 %"),
