@@ -37,6 +37,7 @@ MODULES = (
     "best",
     "curves",
     "zones",
+    "sampling",
 )
 _HEAD = (
     "# Numbers against known truth\n\nWritten by `python benchmarks/validity.py`; seed "

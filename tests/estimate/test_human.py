@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import numpy as np
 import pandas as pd
 import pytest
 
 from ragauge.contract.errors import ConfigError, DataError
 from ragauge.datasets.human_labels import read_human_labels, with_human_labels
 from ragauge.estimate import summary
-from ragauge.estimate.human import human_agreement, human_shares
+from ragauge.estimate.human import human_agreement, human_pairs, human_shares, strata_of_labels
 
 
 def outcomes(labels: list[int | None], **columns: object) -> pd.DataFrame:
@@ -105,3 +106,64 @@ def test_shares_of_people_need_two_labels_and_a_verdict_on_every_topic() -> None
     assert human_shares(both) is not None
     assert human_shares(both.assign(judged=[True, False])) is None
     assert summary.human(outcomes([5, 5]), n_boot=0, seed=0) == {}
+
+
+def test_labels_only_where_the_judge_said_right_are_no_random_draw() -> None:
+    """They were taken for one, and the share of right answers was 25 points too high."""
+    people = [5] * 30 + [None] * 30 + [None] * 60
+    rows = outcomes([5] * 60 + [1] * 60, human_label=pd.array(people, dtype="Int8"))
+    with pytest.raises(DataError, match=r"of the 60 answers with verdict 1 0 have a label: label answers"):
+        human_shares(rows)
+    values = summary.human(rows, n_boot=0, seed=0)
+    assert values["human_labels"] == 30
+    assert "human_correct_share" not in values
+
+
+def test_labels_drawn_by_verdict_are_weighted_by_verdict() -> None:
+    # 90 right by the judge, 20 labelled, 10 of them right; 30 wrong, all labelled and wrong.
+    people = [5] * 10 + [4] * 10 + [None] * 70 + [4] * 30
+    rows = outcomes([5] * 90 + [1] * 30, human_label=pd.array(people, dtype="Int8"))
+    shares = human_shares(rows)
+    assert shares is not None
+    assert shares.set_index("share").loc["correct_share", "estimate"] == pytest.approx(90 / 120 / 2)
+
+
+def test_labels_of_the_best_scores_are_refused_and_a_random_draw_is_one_stratum() -> None:
+    verdict = np.tile([5, 1, 4], 40)
+    scores = np.linspace(0, 1, 120)
+    with pytest.raises(
+        DataError, match=r"their IR scores, on average 0\.8\d+, differ from those of the others"
+    ):
+        strata_of_labels(scores > 0.7, verdict, scores)
+    assert set(strata_of_labels(np.arange(120) % 4 == 0, verdict, scores)) == {0}
+
+
+def pair_of_systems(kind: bool) -> pd.DataFrame:
+    """Of 40 topics 20 are labelled; both systems are right on every second; the judge passes all of a."""
+    people = [5, 4] * 10 + [None] * 20
+    a = outcomes([5] * 40 if kind else [5, 4] * 20, human_label=pd.array(people, dtype="Int8"), system="a")
+    b = outcomes([5, 4] * 20, human_label=pd.array(people, dtype="Int8"), system="b")
+    return pd.concat([a, b], ignore_index=True)
+
+
+def test_a_difference_that_is_the_judges_error_is_corrected() -> None:
+    """There was no such number: the leaderboard's test of the verdicts was all."""
+    pairs = human_pairs(pair_of_systems(kind=True))
+    assert pairs is not None
+    row = pairs.set_index("measure").loc["correct"]
+    assert (row["judge_difference"], row["n"]) == (0.5, 20)
+    assert row["difference"] == pytest.approx(0, abs=0.06)
+    assert row["lo"] < 0 < row["hi"]
+    assert row["p"] > 0.5
+    assert human_pairs(pair_of_systems(kind=True).assign(judged=[True] * 79 + [False])) is None
+    assert human_pairs(pair_of_systems(kind=True).drop(columns="human_label")) is None
+
+
+def test_labels_of_topics_in_place_of_answers_are_refused() -> None:
+    frame = pair_of_systems(kind=True)
+    with pytest.raises(
+        DataError, match="on all 20 topics where the answers of several systems differ they have one"
+    ):
+        human_pairs(frame.assign(answer=frame["system"]))
+    same = human_pairs(frame.assign(answer="one"))
+    assert same is not None

@@ -71,3 +71,22 @@ def test_rows_of_a_sample_by_strata_weigh_what_they_stand_for() -> None:
     # Two of four topics stand for two each, two of two for themselves; over all, four stand for six.
     assert weights_of(asked(frame)).tolist() == pytest.approx([4 / 3, 4 / 3, 2 / 3, 2 / 3])
     assert weights_of(asked(frame.assign(stratum=0))).tolist() == [1, 1, 1, 1]
+
+
+def test_rows_of_pooled_jobs_weigh_by_the_sample_of_their_own_job() -> None:
+    """Strata were counted over all jobs: a job that judged every topic counted with a sample's stratum 0."""
+    qids = list("abcdef")
+    everything = pd.DataFrame({"system": "all", "qid": qids, "stratum": 0, "judged": True})
+    sample = pd.DataFrame(
+        {
+            "system": "few",
+            "qid": qids,
+            "stratum": [0, 0, 0, 0, 1, 1],
+            "judged": [True, False, False, False, True, True],
+        }
+    )
+    weights = weights_of(asked(pd.concat([everything, sample], ignore_index=True)))
+    # Six rows for themselves; one for four, two for themselves: 12 rows by 9.
+    assert weights.tolist() == pytest.approx([9 / 12] * 6 + [4 * 9 / 12] + [9 / 12] * 2)
+    twice = pd.concat([sample, sample.assign(system="other")], ignore_index=True)
+    assert weights_of(asked(twice)).tolist() == pytest.approx([2, 0.5, 0.5] * 2)

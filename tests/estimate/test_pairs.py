@@ -4,7 +4,9 @@ import math
 from itertools import product
 
 import numpy as np
+import pandas as pd
 import pytest
+from scipy.stats import t as student
 
 from outcome_inputs import outcomes
 from ragauge.estimate import compare_pairs
@@ -115,3 +117,65 @@ def test_holm_is_over_all_pairs_of_a_measure():
     p = np.sort(pairs["p"])
     stepped = np.minimum(np.maximum.accumulate(p * [3, 2, 1]), 1)
     assert np.sort(pairs["p_holm"]) == pytest.approx(stepped)
+
+
+def sampled_pair():
+    """Two strata of 6 and 3 topics, three and two judged; predictions that say nothing."""
+    frame = outcomes({"a": [0.5] * 9, "b": [0.5] * 9}, {"a": [5, 5, 1] * 3, "b": [1, 5, 4] * 3})
+    topic = frame.groupby("retriever").cumcount()
+    p = {f"p{c}": 0.2 for c in range(1, 6)}
+    return frame.assign(judged=topic.isin([0, 1, 2, 6, 7]), stratum=(topic >= 6).astype(int), **p)
+
+
+def test_a_difference_on_a_sample_is_weighted_by_strata():
+    """McNemar's test took five judged topics of two strata for five of all nine."""
+    pairs = compare_pairs(sampled_pair(), n_boot=10).set_index("measure")
+    row = pairs.loc["correct"]
+    # Differences 1, 0, 0 stand for six topics, 1, 0 for three.
+    value = 2 / 3 * 1 / 3 + 1 / 3 * 1 / 2
+    assert (row["difference"], row["n"]) == (pytest.approx(value), 5)
+    within = (2 / 3) ** 2 * (1 / 3) / 3 + (1 / 3) ** 2 * (1 / 2) / 2
+    between = (2 / 3 * (1 / 3 - value) ** 2 + 1 / 3 * (1 / 2 - value) ** 2) / 9
+    n = 1 / ((2 / 3) ** 2 / 3 + (1 / 3) ** 2 / 2)
+    middle = value * n / (n + 2)
+    error = math.sqrt(n**2 * (within + between) + 1 + 2 * middle**2) / (n + 2)
+    reach = 3.182446 * error  # t of 2 + 1 degrees of freedom
+    assert (row["lo"], row["hi"]) == pytest.approx((max(middle - reach, -1), min(middle + reach, 1)))
+    assert row["p"] == pytest.approx(2 * student.sf(middle / error, 3))
+    assert pairs.loc["ir_score", "n"] == 9
+
+
+def test_predictions_of_the_topics_left_out_move_a_difference():
+    # The first half is judged; f is what the labels are, so that every topic counts, judged or not.
+    right = np.array([[5, 1]] * 12 + [[5, 5]] * 28 + [[1, 5]] * 2 + [[5, 5]] * 38)
+    frame = outcomes({"a": [0.5] * 80, "b": [0.5] * 80}, {"a": list(right[:, 0]), "b": list(right[:, 1])})
+    topic = frame.groupby("retriever").cumcount()
+    p5 = frame["label"].eq(5).astype(float)
+    frame = frame.assign(judged=topic < 40, stratum=0, p1=1 - p5, p2=0.0, p3=0.0, p4=0.0, p5=p5)
+    row = compare_pairs(frame, n_boot=10).set_index("measure").loc["correct"]
+    # All 80 topics: 12 won, 2 lost. Lambda is cost / (cost + cost), the same on both halves: 1 / 2.
+    assert row["difference"] == pytest.approx(10 / 80, abs=0.01)
+    # A job that judged all topics needs no prediction: its verdicts are known.
+    frame.loc[frame["retriever"] == "a", ["judged"]] = True
+    frame.loc[frame["retriever"] == "a", [f"p{c}" for c in range(1, 6)]] = np.nan
+    again = compare_pairs(frame, n_boot=10).set_index("measure").loc["correct"]
+    assert (again["difference"], again["n"]) == (pytest.approx(row["difference"]), 40)
+
+
+def test_a_pair_of_jobs_that_judged_all_topics_keeps_mcnemar_beside_a_sample():
+    frame = sampled_pair()
+    whole = frame[frame["retriever"] == "b"].assign(retriever="c", judged=True, stratum=0)
+    both = pd.concat([whole, whole.assign(retriever="d", label=5), frame], ignore_index=True)
+    pairs = compare_pairs(both, n_boot=10).set_index(["measure", "a", "b"])
+    assert pairs.loc[("correct", "c", "d"), "p"] == pytest.approx(2 / 2**6)
+    assert pairs.loc[("correct", "a", "c"), "n"] == 5
+
+
+def test_a_stratum_with_one_judged_topic_has_no_difference():
+    frame = sampled_pair()
+    frame.loc[frame["stratum"].eq(1) & frame["qid"].eq(frame["qid"].max()), "judged"] = False
+    one = frame.assign(judged=frame["judged"] & frame["qid"].isin(frame["qid"].unique()[[0, 1, 2, 6]]))
+    row = compare_pairs(one, n_boot=10).set_index("measure").loc["correct"]
+    assert row["n"] == 4
+    assert math.isnan(row["difference"])
+    assert math.isnan(row["p"])

@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from ragauge.contract.errors import ConfigError, DataError
+from ragauge.contract.errors import DataError
 from ragauge.estimate import (
     bootstrap_mean,
     choose_topics,
@@ -17,7 +17,8 @@ from ragauge.estimate import (
     fit_predictor,
     ppi_shares,
 )
-from ragauge.estimate.ppi import SHARES, _allocate
+from ragauge.estimate._powered import _lambdas, _Stratum
+from ragauge.estimate.ppi import SHARES
 
 PROBABILITIES = [f"p{c}" for c in range(1, 6)]
 
@@ -63,22 +64,64 @@ def few_judged(n_topics=1000, n=200, seed=0, design="uniform"):
 
 
 def test_one_stratum_is_what_ppi_python_says():
-    with warnings.catch_warnings():
+    with warnings.catch_warnings():  # ppi_py silences all warnings of the process when it is imported
         from ppi_py import ppi_mean_ci, ppi_mean_pointestimate
 
     frame = few_judged()
     judged = frame["judged"].to_numpy()
-    table = ppi_shares(frame).set_index("share")
-    for c in (1, 4, 5):
+    for c, lam in ((1, 0.3), (4, 1.0), (5, 0.8)):
         y = (frame.loc[judged, "label"] == c).to_numpy(dtype=float)
         f, others = (frame.loc[rows, f"p{c}"].to_numpy() for rows in (judged, ~judged))
-        row = table.loc[f"judge_share_{c}"]
-        assert row["estimate"] == pytest.approx(ppi_mean_pointestimate(y, f, others)[0], abs=1e-9)
-        lo, hi = (limit[0] for limit in ppi_mean_ci(y, f, others, alpha=0.05))
-        # the logit scale moves both limits towards 1/2, the width stays nearly
-        assert row["hi"] - row["lo"] == pytest.approx(hi - lo, rel=0.03)
-        assert row["lo"] == pytest.approx(lo, abs=0.01)
-        assert row["classical"] == y.mean()
+        stratum = _Stratum(1.0, y[:, None], f[:, None], others[:, None])
+        (mean,), (variance,) = stratum.mean(np.full((len(y), 1), lam))
+        assert mean == pytest.approx(ppi_mean_pointestimate(y, f, others, lam=lam)[0], abs=1e-9)
+        lo, hi = (limit[0] for limit in ppi_mean_ci(y, f, others, alpha=0.05, lam=lam))
+        assert 2 * 1.959964 * math.sqrt(variance) == pytest.approx(hi - lo, rel=0.005)  # n - 1 in place of n
+    table = ppi_shares(frame).set_index("share")
+    assert table.loc["judge_share_5", "classical"] == (frame.loc[judged, "label"] == 5).mean()
+
+
+def test_lambda_of_a_topic_is_tuned_by_the_others():
+    rng = np.random.default_rng(3)
+    judged = np.arange(30) < 12
+    stratum = np.arange(30) % 2
+    y, f = rng.random((30, 3)), rng.random((30, 3))
+    y = 0.6 * f + 0.4 * y
+    parts = [
+        _Stratum(0.5, y[judged & (stratum == s)], f[judged & (stratum == s)], f[~judged & (stratum == s)])
+        for s in (0, 1)
+    ]
+    for together in (0, 2):
+        lams = _lambdas(parts, together)
+        for s, part in enumerate(parts):
+            for i in range(len(part.y)):
+                gain = cost = 0
+                for number, other in enumerate(parts):
+                    keep = np.arange(len(other.y)) != i if number == s else np.ones(len(other.y), bool)
+                    ys, fs = other.y[keep], other.f[keep]
+                    n = len(ys)
+                    covariance = [np.cov(ys[:, c], fs[:, c])[0, 1] for c in range(3)]
+                    gain = gain + 0.25 * np.array(covariance) / n
+                    cost = cost + 0.25 * fs.var(axis=0, ddof=1) * (1 / n + 1 / len(other.others))
+                expected = np.full(3, gain[:2].sum() / cost[:2].sum()) if together else gain / cost
+                assert lams[s][i] == pytest.approx(np.clip(expected, 0, 1))
+
+
+def test_the_classes_and_missing_verdicts_add_up_to_1():
+    """On few judged topics each class had a lambda of its own, and the sum was 0.91 to 1.11."""
+    for seed in range(6):
+        frame = few_judged(n_topics=200, n=12, seed=seed)
+        frame.loc[np.flatnonzero(frame["judged"])[:2], "label"] = pd.NA
+        table = ppi_shares(frame).set_index("share")
+        classes = [f"judge_share_{c}" for c in range(1, 6)]
+        assert table.loc[[*classes, "judge_share_missing"], "estimate"].sum() == pytest.approx(1)
+        estimates = table["estimate"]
+        assert estimates["correct_share"] == estimates["judge_share_5"]
+        assert estimates["hallucination_share"] == pytest.approx(
+            estimates["judge_share_2"] + estimates["judge_share_4"]
+        )
+        assert (table["lo"] <= estimates + 1e-12).all()
+        assert (estimates <= table["hi"] + 1e-12).all()
 
 
 def test_shares_are_named_as_everywhere():
@@ -163,16 +206,10 @@ def test_strata_by_hand():
     assert row["estimate"] == pytest.approx(estimate)
     within = 0.75**2 * (1 / 3) / 3 + 0.25**2 * 0.5 / 2
     between = (0.75 * (1 / 3 - estimate) ** 2 + 0.25 * (1 / 2 - estimate) ** 2) / 8
-    reach = 1.959964 * math.sqrt(within + between) / (estimate * (1 - estimate))
+    reach = 3.182446 * math.sqrt(within + between) / (estimate * (1 - estimate))  # t, df = 2 + 1
     logit = math.log(estimate / (1 - estimate))
     assert row["lo"] == pytest.approx(1 / (1 + math.exp(-(logit - reach))))
     assert row["hi"] == pytest.approx(1 / (1 + math.exp(-(logit + reach))))
-
-
-def test_importing_ppi_python_leaves_the_warnings_on():
-    ppi_shares(few_judged())
-    with pytest.warns(UserWarning, match="still heard"):
-        warnings.warn("still heard", UserWarning, stacklevel=1)
 
 
 def test_what_cannot_be_estimated():
@@ -184,68 +221,6 @@ def test_what_cannot_be_estimated():
         ppi_shares(both)
     with pytest.raises(DataError, match="p5 missing"):
         ppi_shares(frame.drop(columns="p5"))
-
-
-def p5_of(n_topics, seed=0):
-    return pd.Series(
-        np.random.default_rng(seed).random(n_topics), index=[f"q{i:04d}" for i in range(n_topics)]
-    )
-
-
-def test_the_design_gives_each_stratum_its_number():
-    chosen = choose_topics(p5_of(900), n=120)
-    assert chosen["judged"].sum() == 120
-    by_stratum = chosen.groupby("stratum")["judged"]
-    assert by_stratum.size().tolist() == [300, 300, 300]
-    # p(1-p) is largest in the middle, sd 1/2 there against about 0.37 in the others
-    low, middle, high = by_stratum.sum()
-    assert middle > low >= 20
-    assert middle > high >= 20
-    assert chosen["qid"].is_monotonic_increasing
-
-
-def test_the_same_topics_for_every_order_of_rows_and_for_several_retrievers():
-    p = p5_of(300)
-    chosen = choose_topics(p, n=80, seed=3)
-    assert choose_topics(p.sample(frac=1, random_state=1), n=80, seed=3).equals(chosen)
-    assert choose_topics(pd.concat([p, p]), n=80, seed=3).equals(chosen)
-    assert not choose_topics(p, n=80, seed=4)["judged"].equals(chosen["judged"])
-
-
-def test_uniform_has_one_stratum():
-    chosen = choose_topics(p5_of(300), n=50, design="uniform")
-    assert (chosen["stratum"] == 0).all()
-    assert chosen["judged"].sum() == 50
-
-
-def test_few_topics_make_fewer_strata_and_no_more_are_judged_than_there_are():
-    assert choose_topics(p5_of(300), n=45)["stratum"].nunique() == 2
-    assert choose_topics(p5_of(300), n=10)["stratum"].nunique() == 1
-    assert choose_topics(p5_of(30), n=200)["judged"].all()
-    assert choose_topics(p5_of(100) * 0, n=60)["judged"].sum() == 60
-
-
-@pytest.mark.parametrize(
-    "options",
-    [{"n": 1}, {"n": 50, "strata": 0}, {"n": 50, "min_per_stratum": 1}, {"n": 50, "design": "random"}],
-)
-def test_a_design_out_of_range_is_a_config_error(options):
-    with pytest.raises(ConfigError, match="allowed are"):
-        choose_topics(p5_of(100), **options)
-
-
-def test_a_probability_out_of_range_is_a_data_error():
-    with pytest.raises(DataError, match=r"qid='q0000' is 1\.5"):
-        choose_topics(p5_of(100).where(lambda p: p.index != "q0000", 1.5), n=50)
-
-
-def test_allocation_is_the_best_of_all():
-    sizes, weights, n, least = np.array([6, 5, 9]), np.array([3.0, 0.5, 4.0]), 11, 2
-    takes = [
-        (a, b, n - a - b) for a in range(2, 7) for b in range(2, 6) if 2 <= n - a - b <= 9
-    ]  # fmt: skip
-    best = min(takes, key=lambda t: sum(w**2 / k for w, k in zip(weights, t, strict=True)))
-    assert tuple(_allocate(sizes, weights, n, least)) == best
 
 
 def test_cross_fitting_predicts_no_topic_from_itself():

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from ragauge.contract.errors import DataError
 from ragauge.estimate import fit_threshold, fit_thresholds, share_by_zone
+from ragauge.estimate.thresholds import out_of_fold_gain
 
 
 def outcomes(scores, labels, qids=None):
@@ -324,3 +325,47 @@ def test_share_by_zone_with_crossed_or_unknown_thresholds():
     crossed = share_by_zone(frame, h=0.7, k=0.3).set_index("zone")["share"]
     assert crossed.to_dict() == {"above_k": 2 / 3, "between": 0, "below_h": 1 / 3, "missing": 0}
     assert share_by_zone(frame, float("nan"), 0.5)["share"].isna().all()
+
+
+def test_weights_are_rows_that_occur_as_often():
+    """A sample by strata fitted h and k to its strata's shares, not to those of all topics."""
+    rng = np.random.default_rng(4)
+    scores, target = rng.random(60).round(2), rng.random(60) < 0.5
+    times = rng.integers(1, 4, 60)
+    topics = np.arange(60)
+    for side in ("above", "below"):
+        weighted = fit_threshold(scores, target, side, topics, n_boot=50, weights=times.astype(float))
+        repeated = fit_threshold(
+            np.repeat(scores, times), np.repeat(target, times), side, np.repeat(topics, times), n_boot=50
+        )
+        assert weighted.intervals == repeated.intervals
+        assert weighted.accuracy == pytest.approx(repeated.accuracy)
+        assert weighted.base_rate == pytest.approx(repeated.base_rate)
+        assert (weighted.lo, weighted.hi) == pytest.approx((repeated.lo, repeated.hi))
+        gain = out_of_fold_gain(scores, target, side, topics, weights=times.astype(float))
+        again = out_of_fold_gain(
+            np.repeat(scores, times), np.repeat(target, times), side, np.repeat(topics, times)
+        )
+        assert (gain.value, gain.lo, gain.hi) == pytest.approx((again.value, again.lo, again.hi))
+        plain = fit_threshold(scores, target, side, topics, n_boot=50, n_splits=5)
+        ones = fit_threshold(scores, target, side, topics, n_boot=50, n_splits=5, weights=np.full(60, 7.0))
+        assert (ones.value, ones.lo, ones.hi, ones.not_rejected) == (
+            plain.value,
+            plain.lo,
+            plain.hi,
+            plain.not_rejected,
+        )
+        assert ones.gain == plain.gain
+    with pytest.raises(DataError, match=r"weight 1 is 0\.0; allowed are numbers above 0"):
+        fit_threshold([0.1, 0.2], [True, False], "above", weights=np.array([1.0, 0.0]))
+    with pytest.raises(DataError, match="weights: 1 for 2 pairs"):
+        fit_threshold([0.1, 0.2], [True, False], "above", weights=np.ones(1))
+
+
+def test_zones_of_a_sample_by_strata_are_those_of_all_topics():
+    frame = pd.DataFrame(
+        {"qid": list("abc"), "ir_score": [0.9, 0.5, 0.1], "label": [5, 4, 1], "weight": [2.0, 0.5, 0.5]}
+    )
+    zones = share_by_zone(frame, 0.3, 0.7, n_boot=0).set_index("zone")
+    assert zones["share"].tolist() == pytest.approx([2 / 3, 1 / 6, 1 / 6, 0])
+    assert zones["judged_share"].tolist() == pytest.approx([2 / 3, 1 / 6, 1 / 6, 0])

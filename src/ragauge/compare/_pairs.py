@@ -11,6 +11,8 @@ from ragauge.contract.errors import ConfigError, DataError
 from ragauge.contract.progress import progress
 from ragauge.contract.protocols import AnswerMeasureInfo
 from ragauge.estimate import compare_pairs
+from ragauge.estimate.human import human_pairs
+from ragauge.estimate.predictor import PROBABILITY_COLUMNS
 from ragauge.track import LoggedRun, Reader
 
 _TABLE = "per_question.json"
@@ -53,7 +55,8 @@ def read_outcomes(
     runs: Sequence[LoggedRun], readers: Mapping[str, Reader], answers: Sequence[AnswerMeasureInfo]
 ) -> pd.DataFrame:
     """The tables of the runs' questions, one under the other, without their contexts."""
-    columns = ["qid", "query", "answer_reference", "evidence", "answer", "label", "ir_score", "judged"]
+    columns = ["qid", "query", "answer_reference", "evidence", "answer", "label", "ir_score"]
+    columns += ["judged", "stratum", *PROBABILITY_COLUMNS, "human_label"]
     columns += [info.name for info in answers]
     tables = []
     with progress(len(runs), "read questions", "run") as bar:
@@ -73,7 +76,7 @@ def read_outcomes(
         known = outcomes.get(info.name, pd.Series(float("nan"), index=outcomes.index))
         outcomes[info.name] = pd.to_numeric(known).astype("float64")
     if "judged" in outcomes:
-        outcomes["judged"] = outcomes["judged"].fillna(True).astype(bool)
+        outcomes["judged"] = outcomes["judged"].ne(False)
     return outcomes.astype({"qid": "str", "ir_score": "float64", "label": "Int8"})
 
 
@@ -100,15 +103,38 @@ def pair_frame(
     counted = (every if best_of_all else every[with_base]).dropna(subset=["p"])
     corrected = multipletests(counted["p"], method="holm")[1] if len(counted) else []
     shown = every[with_base].assign(p_holm=pd.Series(corrected, index=counted.index, dtype=float))
-    turned = shown["a"].eq(base)
-    shown["run_id"] = shown["b"].where(turned, shown["a"])
-    # 0 less x, and not -x: no difference is not minus nothing.
-    shown.loc[turned, ["lo", "hi"]] = 0.0 - shown.loc[turned, ["hi", "lo"]].to_numpy()
-    shown.loc[turned, "difference"] = 0.0 - shown.loc[turned, "difference"]
-    order = {run_id: i for i, run_id in enumerate(outcomes["run_id"].unique())}
-    shown = shown.sort_values("run_id", key=lambda ids: ids.map(order), kind="stable", ignore_index=True)
+    shown = _less_base(shown, base, outcomes)
     columns = ["run_id", "measure", "difference", "lo", "hi", "p", "p_holm", "n"]
     return shown[columns], len(counted)
+
+
+def _less_base(pairs: pd.DataFrame, base: str, outcomes: pd.DataFrame) -> pd.DataFrame:
+    """Pairs with the baseline as differences of a `run_id` less the baseline, in the order of the runs."""
+    turned = pairs["a"].eq(base)
+    pairs = pairs.assign(run_id=pairs["b"].where(turned, pairs["a"]))
+    # 0 less x, and not -x: no difference is not minus nothing.
+    pairs.loc[turned, ["lo", "hi"]] = 0.0 - pairs.loc[turned, ["hi", "lo"]].to_numpy()
+    for column in {"difference", "judge_difference"} & set(pairs):
+        pairs.loc[turned, column] = 0.0 - pairs.loc[turned, column]
+    order = {run_id: i for i, run_id in enumerate(outcomes["run_id"].unique())}
+    return pairs.sort_values("run_id", key=lambda ids: ids.map(order), kind="stable", ignore_index=True)
+
+
+def human_pair_frame(outcomes: pd.DataFrame, base: str) -> tuple[pd.DataFrame | None, list[str]]:
+    """The frame `Comparison.human_pairs`, and a note where labels by people do not serve.
+
+    Holm's correction counts all pairs of a measure.
+    """
+    if "human_label" not in outcomes:
+        return None, []
+    try:
+        every = human_pairs(outcomes, "run_id")
+    except DataError as error:
+        return None, [f"{error}."]
+    if every is None:
+        return None, []
+    with_base = every["a"].eq(base) | every["b"].eq(base)
+    return _less_base(every[with_base], base, outcomes).drop(columns=["a", "b"]), []
 
 
 def with_differences(outcomes: pd.DataFrame, base: str, answers: Sequence[AnswerMeasureInfo]) -> pd.DataFrame:

@@ -27,6 +27,8 @@ def text(comparison: Comparison, metrics: Sequence[str], n_topics: int, width: i
     table = view.metric_table(comparison.runs, ids=True)
     blocks.append("Metrics\n" + _text_table(table, width, starts))
     blocks.append(_wrap(view.pairs_heading(), width) + "\n" + _text_table(view.pair_table(), width))
+    if (human := view.human_table()) is not None:
+        blocks.append(_wrap(view.human_heading(), width) + "\n" + _text_table(human, width))
     blocks.append("\n".join(_wrap(line, width) for line in (*view.about_tests(), *comparison.notes)))
     if n_topics:
         for heading, rows in view.topics(n_topics):

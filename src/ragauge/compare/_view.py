@@ -128,6 +128,22 @@ class View:
             rows.append(cells)
         return Table([self.format.text(name) for name in header], rows, 1)
 
+    def human_table(self) -> Table | None:
+        """The differences from the baseline as people would judge them; None without labels."""
+        pairs = self.c.human_pairs
+        if pairs is None or pairs.empty:
+            return None
+        header = ["run", "measure", "topics", "by the judge", "as people would judge", "p", "p, Holm"]
+        rows = []
+        for row in pairs.to_dict("records"):
+            topics, difference, p, p_holm = self._difference(row)
+            of = self.format.text("right" if row["measure"] == "correct" else "hallucination")
+            judge = self.format.number(row["judge_difference"], "+.3f")
+            rows.append(
+                [self.format.text(self.c.names[row["run_id"]]), of, topics, judge, difference, p, p_holm]
+            )
+        return Table([self.format.text(name) for name in header], rows, 2)
+
     def _difference(self, row: Mapping[Any, Any]) -> list[str]:
         f = self.format
         differs = row["p_holm"] < ALPHA
@@ -147,6 +163,8 @@ class View:
             tests += " and of answer measures (↑ higher, ↓ lower is better)"
         if (c.pairs["measure"] == "correct").any():
             tests += " and McNemar's exact test of right answers and hallucinations"
+            if c.sampled:
+                tests += " (of a sample of judged topics the t test of the prediction-powered difference)"
         said = [
             f.about_best
             + (" among the runs of its N; only those of one N make pairs." if self.several_budgets else "."),
@@ -200,6 +218,10 @@ class View:
         return (
             f"{len(self.c.runs)} runs{where}{topics}. In common: {', '.join([*parts, *others]) or 'nothing'}."
         )
+
+    def human_heading(self) -> str:
+        """Heading of the differences as people would judge them; not escaped."""
+        return f"{self.pairs_heading()}, as people would judge (verdicts corrected by labels)"
 
     def pairs_heading(self) -> str:
         """Heading of the paired differences; not escaped."""

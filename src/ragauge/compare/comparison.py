@@ -12,6 +12,7 @@ from ragauge.compare._found import Found
 from ragauge.compare._pairs import (
     choose_baseline,
     choose_compared,
+    human_pair_frame,
     pair_frame,
     read_outcomes,
     with_differences,
@@ -43,6 +44,10 @@ class Comparison:
     `answers` are the answer measures of the runs: a metric each, a measure of the pairs and a column of the
     outcomes.
 
+    `human_pairs` has the columns of `ragauge.estimate.human.human_pairs` but a and b, with `run_id`: the
+    differences from the baseline as people would judge them; None without labels on answers of two runs.
+    `sampled` is True where some compared run judged a sample of its topics.
+
     `baseline` is a run_id; `baseline_chosen` where it was taken for the best IR score. `n_tokens` is the
     budget of the compared runs, None where it differs between them. `notes` are sentences on what limits the
     comparison.
@@ -61,6 +66,8 @@ class Comparison:
     seed: int
     notes: Sequence[str]
     answers: Sequence[AnswerMeasureInfo] = ()
+    sampled: bool = False
+    human_pairs: pd.DataFrame | None = None
 
     @property
     def names(self) -> dict[str, str]:
@@ -115,6 +122,8 @@ def compare(
     pairs, n_tests = pair_frame(outcomes, base, n_boot, seed, answers, best_of_all=chosen)
     names = dict(zip(table["run_id"], table["run"], strict=True))
     notes += notes_on(runs, params, outcomes, base, at, names)
+    human, refused = human_pair_frame(outcomes, base)
+    notes += refused
     return Comparison(
         runs=table,
         params=params,
@@ -129,6 +138,8 @@ def compare(
         seed=seed,
         notes=notes,
         answers=answers,
+        sampled="judged" in outcomes and not outcomes["judged"].all(),
+        human_pairs=human,
     )
 
 

@@ -8,13 +8,14 @@ import pandas as pd
 
 from ragauge.contract.errors import ConfigError, DataError
 from ragauge.contract.frames import JUDGE_CLASSES
+from ragauge.contract.groups import GROUPS
 
 # Columns of the file that say which answer was labelled; those that are there must fit a row.
-_WHICH = ("retriever", "n_tokens", "dataset", "chunker", "llm")
+_WHICH = ("n_tokens", *GROUPS)
 
 
 def read_human_labels(path: Path) -> pd.DataFrame:
-    """A CSV file of human labels: qid, label (1..5) and of retriever, n_tokens, dataset, chunker, llm any.
+    """A CSV file of human labels: qid, label (1..5) and any of n_tokens and the config groups.
 
     All columns but n_tokens and label are str. Raises ConfigError where there is no such file, DataError
     naming file, line and column of what is wrong.
@@ -53,8 +54,8 @@ def read_human_labels(path: Path) -> pd.DataFrame:
 def with_human_labels(outcomes: pd.DataFrame, path: Path) -> pd.DataFrame:
     """The outcomes of one job with a column `human_label` (Int8, missing where nobody labelled the answer).
 
-    Rows of the file for another retriever, budget, dataset, chunker or LLM are left aside. Raises DataError
-    for a qid that the dataset does not have.
+    Rows of the file for another retriever, budget, LLM or whatever else its columns name are left aside.
+    Raises DataError for a qid that the dataset does not have.
     """
     labels = read_human_labels(path)
     for column in _WHICH:

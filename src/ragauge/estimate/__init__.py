@@ -6,8 +6,9 @@ from ragauge.estimate.board import leaderboard, share_estimates
 from ragauge.estimate.intervals import Estimate, bootstrap_mean, bounded_mean, topic_bootstrap
 from ragauge.estimate.outcomes import HEADLINE_SHARES, asked, class_shares
 from ragauge.estimate.pairs import compare_pairs
-from ragauge.estimate.ppi import choose_topics, cross_fit, ppi_shares
+from ragauge.estimate.ppi import cross_fit, ppi_shares
 from ragauge.estimate.predictor import Predictor, fit_predictor
+from ragauge.estimate.sampling import choose_topics
 from ragauge.estimate.thresholds import Threshold, Thresholds, fit_threshold, fit_thresholds, share_by_zone
 from ragauge.estimate.transfer import Transfer, leave_one_out
 from ragauge.estimate.validation import CrossValidation, cross_validate

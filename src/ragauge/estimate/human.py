@@ -2,12 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Hashable, Mapping, Sequence
+from itertools import combinations
 
+import numpy as np
 import pandas as pd
 
-from ragauge.contract.frames import JUDGE_CLASSES
+from ragauge.contract.errors import DataError
 from ragauge.estimate import Agreement, asked, judge_agreement, ppi_shares
+from ragauge.estimate.intervals import LEVEL
+from ragauge.estimate.outcomes import check_outcomes, class_indicators, labels_of
+from ragauge.estimate.pairs import holm, of_class, powered_difference
+from ragauge.estimate.predictor import PROBABILITY_COLUMNS
+
+_NOT_RANDOM = 0.001  # level at which labelled topics are no random draw
+_DRAWS = 9999
+_UNSEEN = 0.5  # labels that differ from the verdict, added to the variance: few labels may show none
+_SAME_LABELS = 10  # topics with several answers and one label that show a file to be about topics
 
 
 def human_agreement(
@@ -25,12 +36,155 @@ def human_agreement(
 def human_shares(outcomes: pd.DataFrame) -> pd.DataFrame | None:
     """Class shares of all topics as people would judge them (see `ppi_shares`), from the labels of a few.
 
-    The judge's verdict on every topic is the prediction. The labelled topics are taken for a random draw.
-    None with fewer than two of them, and where the judge saw a sample only.
+    The judge's verdict on every topic is the prediction (of a topic without one: the shares of the others).
+    Labelled topics stand for the others by the strata of `strata_of_labels`. None with fewer than two of
+    them, and where the judge saw a sample only. Raises DataError where the labelled topics are no sample that
+    all topics can be estimated from.
     """
     labelled = outcomes["human_label"].notna()
     if len(asked(outcomes)) < len(outcomes) or outcomes.loc[labelled, "qid"].nunique() < 2:
         return None
-    verdicts = {f"p{c}": outcomes["label"].eq(c).fillna(False).astype(float) for c in JUDGE_CLASSES}
-    frame = outcomes[["qid"]].assign(label=outcomes["human_label"], judged=labelled, **verdicts)
-    return ppi_shares(frame)
+    verdict = labels_of(outcomes)
+    stratum = strata_of_labels(labelled.to_numpy(), verdict, outcomes["ir_score"].to_numpy(dtype=float))
+    said = class_indicators(verdict)
+    if (verdict > 0).any():
+        said[verdict == 0] = said[verdict > 0].mean(axis=0)
+    verdicts = dict(zip(PROBABILITY_COLUMNS, said.T, strict=True))
+    frame = outcomes[["qid"]].assign(label=outcomes["human_label"], judged=labelled, stratum=stratum)
+    return ppi_shares(frame.assign(**verdicts), unseen=_UNSEEN)
+
+
+def strata_of_labels(
+    labelled: np.ndarray, verdict: np.ndarray, scores: np.ndarray, seed: int = 0
+) -> np.ndarray:
+    """int [topics]: the strata by which labelled topics stand for all; one where they pass for a random draw.
+
+    `labelled` bool, `verdict` what the judge said (any small whole numbers >= 0), `scores` the IR score. The
+    labelled topics are tested against the others in both, each at 0.1 % (`_p_random`, scores by fifths).
+    Where the verdicts differ, the verdicts are the strata, each of which takes two labelled topics, and the
+    scores are tested within them. Raises DataError where neither serves, saying what does.
+    """
+    if labelled.all():
+        return np.zeros(len(labelled), dtype=int)
+    fifth = np.searchsorted(np.quantile(scores, [0.2, 0.4, 0.6, 0.8]), scores)
+    one = np.zeros(len(labelled), dtype=int)
+    by_verdict = _p_random(labelled, verdict, one, seed) < _NOT_RANDOM
+    strata = verdict if by_verdict else one
+    if by_verdict:
+        given, there = np.bincount(verdict, labelled), np.bincount(verdict)
+        bare = np.flatnonzero(given < np.minimum(there, 2))
+        if len(bare):
+            raise DataError(
+                "human_labels: the labelled answers are no random draw (the judge's verdicts on them differ "
+                f"from those on the others, p < {_NOT_RANDOM}), and of the {int(there[bare[0]])} answers "
+                f"with verdict {_said(bare[0])} {int(given[bare[0]])} have a label: label answers drawn at "
+                "random, or at least 2 of every verdict of the judge"
+            )
+    if _p_random(labelled, fifth, strata, seed) < _NOT_RANDOM:
+        here, others = scores[labelled].mean(), scores[~labelled].mean()
+        raise DataError(
+            "human_labels: the labelled answers are no random draw (their IR scores, on average "
+            f"{here:.3f}, differ from those of the others, {others:.3f}, p < {_NOT_RANDOM}): label answers "
+            "drawn at random, or at random among those of one verdict of the judge"
+        )
+    return strata
+
+
+def _said(verdict: int) -> str:
+    return str(verdict) if verdict else "missing"
+
+
+def _p_random(labelled: np.ndarray, category: np.ndarray, stratum: np.ndarray, seed: int) -> float:
+    """p of the labelled rows being a random draw of each stratum, by the categories among them.
+
+    A permutation test of the sum over strata and categories of (labelled - expected)^2 / expected: the table
+    of a random draw is multivariate hypergeometric, and 9,999 of them are drawn.
+    """
+    rng = np.random.default_rng(seed)
+    seen, drawn = 0.0, np.zeros(_DRAWS)
+    for s in np.unique(stratum):
+        here = stratum == s
+        there = np.bincount(category[here])
+        given = np.bincount(category[here & labelled], minlength=len(there))
+        there, given = there[there > 0], given[there > 0]
+        expected = there * given.sum() / there.sum()
+        if not 0 < given.sum() < there.sum() or len(there) < 2:
+            continue
+        tables = rng.multivariate_hypergeometric(there, int(given.sum()), size=_DRAWS, method="marginals")
+        seen += float(((given - expected) ** 2 / expected).sum())
+        drawn += ((tables - expected) ** 2 / expected).sum(axis=1)
+    return float((1 + (drawn >= seen - 1e-9).sum()) / (1 + _DRAWS))
+
+
+def human_pairs(frame: pd.DataFrame, group: str = "system", level: float = LEVEL) -> pd.DataFrame | None:
+    """Every pair of groups compared as people would judge them, from the answers that both have a label for.
+
+    `frame` is that of `compare_pairs` with `human_label`; of a topic the answers of both groups of a pair are
+    labelled. Returns [a, b, measure, judge_difference, difference, lo, hi, p, p_holm, n], `measure` being
+    `correct` and `hallucination`: difference of a less b over the topics of both, that of the verdicts
+    (`judge_difference`) corrected by what people say otherwise (`powered_difference` with the verdicts'
+    difference for a prediction), its t interval and t test, Holm's correction over all pairs of the measure,
+    and how many topics are labelled for both. NaN where fewer than two are, or where `strata_of_labels`
+    refuses them. None where no pair has two, and where the judge saw a sample only. Raises DataError where
+    every system was given the same labels.
+    """
+    check_outcomes(frame, ("ir_score",), ("qid", group))
+    if "human_label" not in frame or len(asked(frame)) < len(frame):
+        return None
+    people = frame["human_label"].astype("Int64").fillna(0).to_numpy(dtype=np.int64)
+    flat = frame[["qid", group, "ir_score"]].assign(given=(people > 0).astype(float))
+    names = ("correct", "hallucination")
+    for side, labels in (("people", people), ("judge", labels_of(frame))):
+        flat = flat.assign(**{f"{side}_{name}": values for name, values in of_class(labels).items()})
+    table = {c: flat.pivot(index="qid", columns=group, values=c) for c in flat.columns.drop(["qid", group])}
+    couples = list(combinations(table["given"].columns, 2))
+    if not any((table["given"][a] * table["given"][b]).sum() >= 2 for a, b in couples):
+        return None
+    _refuse_labels_of_topics(frame, group)
+    parts = []
+    for name in names:
+        rows = [_human_pair(table, name, a, b, level) for a, b in couples]
+        part = pd.DataFrame(rows)
+        parts.append(part.assign(p_holm=holm(part["p"].to_numpy(dtype=float))))
+    columns = ["a", "b", "measure", "judge_difference", "difference", "lo", "hi", "p", "p_holm", "n"]
+    return pd.concat(parts, ignore_index=True)[columns]
+
+
+def _human_pair(
+    table: Mapping[str, pd.DataFrame], name: str, a: Hashable, b: Hashable, level: float
+) -> dict[str, object]:
+    """A row of `human_pairs`."""
+    common = (table["given"][a].notna() & table["given"][b].notna()).to_numpy()
+    of = {c: (x[a].to_numpy()[common], x[b].to_numpy()[common]) for c, x in table.items()}
+    both = (of["given"][0] > 0) & (of["given"][1] > 0)
+    people, judge = (of[f"{side}_{name}"][0] - of[f"{side}_{name}"][1] for side in ("people", "judge"))
+    row: dict[str, object] = {"a": a, "b": b, "measure": name, "n": int(both.sum())}
+    row["judge_difference"] = float(judge.mean()) if len(judge) else float("nan")
+    nothing = dict.fromkeys(("difference", "lo", "hi", "p"), float("nan"))
+    if both.sum() < 2:
+        return row | nothing
+    pattern = (2 * of[f"judge_{name}"][0] + of[f"judge_{name}"][1]).astype(int)
+    try:
+        strata = strata_of_labels(both, pattern, (of["ir_score"][0] + of["ir_score"][1]) / 2)
+    except DataError:
+        return row | nothing
+    found, p = powered_difference(people, judge, both, strata, level)
+    return row | {"difference": found.value, "lo": found.lo, "hi": found.hi, "p": p}
+
+
+def _refuse_labels_of_topics(frame: pd.DataFrame, group: str) -> None:
+    """DataError where all groups have the same labels although their answers differ: then the labels are
+    those of topics, from a file that does not say whose answer was labelled.
+    """
+    rows = frame[frame["human_label"].notna()]
+    if "answer" not in rows:
+        return
+    of_topic = rows.groupby("qid")
+    several = of_topic["answer"].nunique(dropna=False) > 1
+    labels = of_topic["human_label"].nunique()
+    if several.sum() >= _SAME_LABELS and (labels[several] == 1).all():
+        raise DataError(
+            f"human_labels: on all {int(several.sum())} topics where the answers of several {group}s differ "
+            "they have one label: a file for several systems needs a column that tells their answers apart "
+            "(retriever, reranker, llm, n_tokens, ...)"
+        )

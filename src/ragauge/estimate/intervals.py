@@ -106,22 +106,26 @@ def bounded_mean(
 
 
 def paired_share_interval(
-    differences: np.ndarray, topics: np.ndarray | pd.Series | None = None, level: float = LEVEL
+    differences: np.ndarray,
+    topics: np.ndarray | pd.Series | None = None,
+    level: float = LEVEL,
+    weights: np.ndarray | None = None,
 ) -> Estimate:
     """The mean of paired differences 1, 0 or -1 of yes-or-no values, with an interval over topics.
 
     Wald's interval after half a topic was added to each of the four cells of the paired table (Agresti & Min
     2005), so that it has a width where no row differs; with several rows a topic the variance is that of the
     ratio mean over topics. `topics` names the topic of every row; without it every row is a topic of its own.
-    NaN limits for fewer than two topics.
+    `weights` say how many rows each row stands for (see `weights_of`). NaN limits for fewer than two topics.
     """
     from scipy.stats import norm
 
     codes, n = (np.arange(len(differences)), len(differences)) if topics is None else topic_codes(topics)
-    value = float(np.mean(differences)) if n else float("nan")
+    value = float(np.average(differences, weights=weights)) if n else float("nan")
     if n < 2:
         return Estimate(value, float("nan"), float("nan"), n, level)
-    sums, rows = np.bincount(codes, differences, minlength=n), np.bincount(codes, minlength=n)
+    weights = np.ones(len(differences)) if weights is None else weights
+    sums, rows = (np.bincount(codes, x, minlength=n) for x in (weights * differences, weights))
     size, total = rows.mean(), rows.sum() + 2 * rows.mean()
     middle = sums.sum() / total
     # One of the two added topics differs, as often to either side; the other does not.
@@ -174,18 +178,21 @@ def bootstrap_mean(
     n_boot: int = 1000,
     seed: int = 0,
     level: float = LEVEL,
+    weights: np.ndarray | None = None,
 ) -> Estimate:
     """The mean of all rows with its percentile interval over topics.
 
-    `topics` names the topic of every row; without it every row is a topic of its own. With fewer than two
-    topics lo and hi are NaN; without rows the value is NaN, too.
+    `topics` names the topic of every row; without it every row is a topic of its own. `weights` say how many
+    rows each row stands for (see `weights_of`). With fewer than two topics lo and hi are NaN; without rows
+    the value is NaN, too.
     """
     x = np.asarray(values, dtype=float)
     codes, n = (np.arange(len(x)), len(x)) if topics is None else topic_codes(topics)
-    value = float(x.mean()) if n else float("nan")
+    value = float(np.average(x, weights=weights)) if n else float("nan")
     if n < 2:
         return Estimate(value, float("nan"), float("nan"), n, level)
-    sums, rows = np.bincount(codes, x, minlength=n), np.bincount(codes, minlength=n).astype(float)
+    w = np.ones(len(x)) if weights is None else weights
+    sums, rows = np.bincount(codes, w * x, minlength=n), np.bincount(codes, w, minlength=n)
     replicates = mean_replicates(sums[:, None], rows[:, None], n_boot, seed)
     return Estimate(value, *percentile_interval(replicates[:, 0], level), n, level)
 

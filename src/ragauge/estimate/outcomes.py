@@ -64,18 +64,22 @@ def check_outcomes(
 def asked(frame: pd.DataFrame) -> pd.DataFrame:
     """The rows that a judge was asked about: all, but for topics that a sample left out.
 
-    Of a sample drawn by strata they have a column `weight` (see `weights_of`): the topics of a row's stratum
-    over those of them that were judged, divided by the same of all strata.
+    Where rows stand for different numbers of rows, these have a column `weight` (see `weights_of`): the rows
+    of a row's stratum in its job over those of them that were judged, divided by the mean of that. A job
+    is what the columns of GROUP_COLUMNS tell apart: pooled jobs may have judged all topics, or samples of
+    their own.
     """
     if "judged" not in frame:
         return frame
-    rows = frame[frame["judged"].astype(bool)]
-    if "stratum" not in frame or frame["stratum"].nunique() < 2 or rows.empty:
+    judged = frame["judged"].to_numpy(dtype=bool)
+    rows = frame[judged]
+    cells = [*(c for c in GROUP_COLUMNS if c in frame), *(["stratum"] if "stratum" in frame else [])]
+    if rows.empty or judged.all() or not cells:
         return rows
-    topics = frame.groupby("stratum")["qid"].nunique()
-    seen = rows.groupby("stratum")["qid"].nunique()
-    weight = (topics / seen) / (topics.sum() / seen.sum())
-    return rows.assign(weight=rows["stratum"].map(weight).astype(float))
+    cell = frame.groupby(cells, dropna=False, observed=True, sort=False).ngroup().to_numpy()
+    stands_for = np.bincount(cell) / np.maximum(np.bincount(cell, judged), 1)
+    weight = stands_for[cell[judged]]
+    return rows if np.ptp(weight) < 1e-12 else rows.assign(weight=weight / weight.mean())
 
 
 def weights_of(frame: pd.DataFrame) -> np.ndarray:

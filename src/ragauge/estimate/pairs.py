@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
+from dataclasses import dataclass
 from itertools import combinations
 
 import numpy as np
@@ -11,8 +12,10 @@ import pandas as pd
 from ragauge.contract.errors import DataError
 from ragauge.contract.frames import HALLUCINATIONS
 from ragauge.contract.protocols import AnswerMeasureInfo
-from ragauge.estimate.intervals import LEVEL, bootstrap_means, paired_share_interval
+from ragauge.estimate._powered import difference_test, powered_means
+from ragauge.estimate.intervals import LEVEL, Estimate, bootstrap_means, paired_share_interval
 from ragauge.estimate.outcomes import RIGHT, check_outcomes, labels_of
+from ragauge.estimate.predictor import PROBABILITY_COLUMNS
 from ragauge.estimate.signs import flipped_sums
 
 OF_CLASSES = ("correct", "hallucination")
@@ -34,11 +37,15 @@ def compare_pairs(
     mean difference (`ir_score`: all flips where there are at most 9,999, else that many at random) or of
     McNemar's exact test (`correct`: class 5; `hallucination`: classes 2 and 4; a missing verdict is neither);
     p_holm after Holm's correction over all pairs of the measure. The interval is a bootstrap over topics
-    (`ir_score`) or that of `paired_share_interval`. `correct` and `hallucination` are left out where no row
-    has a label. Columns of the answer measures `answers` are compared as the IR score is, on the topics where
-    both have a value. p is NaN for a pair without a common topic.
+    (`ir_score`) or that of `paired_share_interval`. Where a sample of either group's topics was judged
+    (columns judged, stratum, p1..p5), `correct` and `hallucination` are compared by `powered_difference`,
+    over all topics that both have; n counts the judged ones, and numbers are NaN where they are too few.
+    `correct` and `hallucination` are left out where no row has a label. Columns of the answer measures
+    `answers` are compared as the IR score is, on the topics where both have a value. p is NaN for a pair
+    without a common topic.
     """
     tables = topic_tables(frame, group, answers)
+    sampled = _Sampled.of(frame, group)
     parts = []
     for measure, table in tables.items():
         couples = list(combinations(table.columns, 2))
@@ -47,6 +54,10 @@ def compare_pairs(
         if measure in OF_CLASSES:
             p = mcnemar_p(values)
             estimates = [paired_share_interval(d[~np.isnan(d)], level=level) for d in values.T]
+            for number, (a, b) in enumerate(couples):
+                found = sampled.compared(a, b, measure, table, level) if sampled is not None else None
+                if found is not None:
+                    estimates[number], p[number] = found
         else:
             p = sign_flip_p(values, seed)
             estimates = list(bootstrap_means(differences, n_boot, seed, level).values())
@@ -61,6 +72,78 @@ def compare_pairs(
         )
         parts.append(part)
     return pd.concat(parts, ignore_index=True)
+
+
+@dataclass(frozen=True)
+class _Sampled:
+    """Tables [qid x group] of frames of which a sample of topics was judged."""
+
+    judged: pd.DataFrame
+    stratum: pd.DataFrame
+    predicted: dict[str, pd.DataFrame]
+
+    @classmethod
+    def of(cls, frame: pd.DataFrame, group: str) -> _Sampled | None:
+        """None where every topic was judged. A topic without a prediction has its own verdict for one where
+        it was judged, and 0 where it was not.
+        """
+        if "judged" not in frame or frame["judged"].astype(bool).all():
+            return None
+        p = frame.reindex(columns=list(PROBABILITY_COLUMNS)).astype(float)
+        own = of_class(labels_of(frame))
+        predicted = {
+            "correct": p[f"p{RIGHT}"],
+            "hallucination": p[[f"p{c}" for c in HALLUCINATIONS]].sum(axis=1, skipna=False),
+        }
+        judged = frame["judged"].astype(bool)
+        flat = frame[["qid", group]].assign(
+            judged=judged,
+            stratum=frame["stratum"].astype(float) if "stratum" in frame else 0.0,
+            # Of a job that judged all topics the verdicts are known, which no prediction betters.
+            **{m: f.where(f.notna(), np.where(judged, own[m], 0.0)) for m, f in predicted.items()},
+        )
+        of = {c: flat.pivot(index="qid", columns=group, values=c) for c in flat.columns.drop(["qid", group])}
+        return cls(of["judged"].eq(True), of["stratum"], {m: of[m] for m in predicted})
+
+    def compared(
+        self, a: Hashable, b: Hashable, measure: str, values: pd.DataFrame, level: float
+    ) -> tuple[Estimate, float] | None:
+        """The difference of a less b over the topics of both, and its p; None where all were judged."""
+        f = (self.predicted[measure][a] - self.predicted[measure][b]).to_numpy(dtype=float)
+        common = ~np.isnan(f)
+        both = (self.judged[a] & self.judged[b]).to_numpy()[common]
+        if both.all():
+            return None
+        # Samples of one seed nest: the topics that both judged are the smaller sample, drawn by its strata.
+        smaller = a if self.judged[a].sum() <= self.judged[b].sum() else b
+        stratum = self.stratum[smaller].to_numpy(dtype=float)[common]
+        y = (values[a] - values[b]).to_numpy(dtype=float)[common]
+        return powered_difference(y, f[common], both, stratum, level)
+
+
+def powered_difference(
+    differences: np.ndarray,
+    predicted: np.ndarray,
+    judged: np.ndarray,
+    stratum: np.ndarray | None = None,
+    level: float = LEVEL,
+) -> tuple[Estimate, float]:
+    """The mean over all topics of paired differences 1, 0 or -1 of which some are known, and p of it being 0.
+
+    `differences` [topics] are known where `judged`, `predicted` [topics] everywhere; `stratum` are the strata
+    that the judged topics were drawn by. The prediction-powered estimate (`powered_means`) with its t
+    interval and t test (`difference_test`); n counts the judged topics. NaN where a stratum has fewer than
+    two judged topics.
+    """
+    stratum = np.zeros(len(judged)) if stratum is None else stratum
+    n = int(judged.sum())
+    try:
+        found = powered_means(differences[:, None], predicted[:, None], judged, stratum)
+    except DataError:
+        return Estimate(float("nan"), float("nan"), float("nan"), n, level), float("nan")
+    lo, hi, p = difference_test(found, level)
+    value = float(np.clip(found.estimate[0], -1, 1))
+    return Estimate(value, min(float(lo[0]), value), max(float(hi[0]), value), n, level), float(p[0])
 
 
 def holm(p: np.ndarray) -> np.ndarray:
@@ -91,20 +174,25 @@ def topic_tables(
             f"per topic and {group} (choose one n_tokens)"
         )
     labels = labels_of(frame)
-    of_class = {
-        "correct": (labels == RIGHT).astype(float),
-        "hallucination": np.isin(labels, HALLUCINATIONS).astype(float),
-    }
+    known = of_class(labels)
     if "judged" in frame:
-        for values in of_class.values():
+        for values in known.values():
             values[~frame["judged"].to_numpy(dtype=bool)] = np.nan
-    flat = frame[["qid", group, "ir_score"]].assign(**of_class)
-    measures = ["ir_score", *of_class] if (labels > 0).any() else ["ir_score"]
+    flat = frame[["qid", group, "ir_score"]].assign(**known)
+    measures = ["ir_score", *known] if (labels > 0).any() else ["ir_score"]
     for info in answers:
         flat[info.name] = frame[info.name].astype(float)
         if flat[info.name].notna().any():
             measures.append(info.name)
     return {measure: flat.pivot(index="qid", columns=group, values=measure) for measure in measures}
+
+
+def of_class(labels: np.ndarray) -> dict[str, np.ndarray]:
+    """Which labels (0 without a verdict) count as `correct` and as `hallucination`: float64 of 0 and 1."""
+    return {
+        "correct": (labels == RIGHT).astype(float),
+        "hallucination": np.isin(labels, HALLUCINATIONS).astype(float),
+    }
 
 
 def sign_flip_p(differences: np.ndarray, seed: int = 0) -> np.ndarray:

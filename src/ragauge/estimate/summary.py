@@ -11,6 +11,7 @@ from typing import Any
 
 import pandas as pd
 
+from ragauge.contract.errors import DataError
 from ragauge.contract.protocols import AnswerMeasureInfo
 from ragauge.estimate import (
     HEADLINE_SHARES,
@@ -106,12 +107,16 @@ def human(outcomes: pd.DataFrame, n_boot: int, seed: int) -> dict[str, float]:
     """The judge's agreement with people (column human_label), and prediction-powered shares of their classes.
 
     {} without a human label. The shares take the judge's verdicts for predictions of the human labels, so
-    every topic needs its verdict: with a sample of judged topics there is the agreement alone.
+    every topic needs its verdict: with a sample of judged topics there is the agreement alone, and so with
+    labels that are no sample of the topics.
     """
     if "human_label" not in outcomes or outcomes["human_label"].isna().all():
         return {}
     values = agreement(human_agreement(outcomes, n_boot, seed))
-    shares = human_shares(outcomes)
+    try:
+        shares = human_shares(outcomes)
+    except DataError:
+        return values
     if shares is None:
         return values
     found = _headlines(shares, ("estimate", "lo", "hi", "effective_n", "classical"))

@@ -26,7 +26,7 @@ from ragauge.estimate.intervals import (
     percentile_interval,
     topic_weights,
 )
-from ragauge.estimate.outcomes import LACK, RIGHT, check_outcomes, labels_of, topic_codes
+from ragauge.estimate.outcomes import LACK, RIGHT, check_outcomes, labels_of, topic_codes, weights_of
 
 Degenerate = Literal["", "always", "never"]
 DISAGREEMENT = math.log(1e-10)  # -23.03: what one disagreement adds to the log-likelihood
@@ -124,6 +124,7 @@ def fit_threshold(
     seed: int = 0,
     level: float = LEVEL,
     n_splits: int = 0,
+    weights: np.ndarray | None = None,
 ) -> Threshold:
     """The threshold in [0, 1] with the fewest disagreements between `side` of it and `is_target`.
 
@@ -131,8 +132,10 @@ def fit_threshold(
     (h: target iff score < t). A threshold is a number of [0, 1] and both sides are strict: with a score of 0
     in the data no k says "always", with a score of 1 no h does, and `accuracy` may then be under `base_rate`.
     With n_boot > 0 lo and hi are percentiles over resampled `topics` [n] (default: every pair a topic); NaN
-    for fewer than two topics. With n_splits > 1 there is a gain over as many folds of topics. Time: one sort,
-    and n operations a replicate. Raises DataError for scores outside [0, 1].
+    for fewer than two topics. With n_splits > 1 there is a gain over as many folds of topics. `weights` [n],
+    above 0, say how many pairs each pair stands for (see `weights_of`): disagreements and all shares are then
+    weighted. Time: one sort, and n operations a replicate. Raises DataError for scores outside [0, 1] and for
+    weights that are not above 0.
     """
     x = np.asarray(scores, dtype=float)
     target = np.asarray(is_target, dtype=bool)
@@ -151,6 +154,9 @@ def fit_threshold(
     ranked = Segments(x, side)
     # Passing a target turns it from agreed to disagreed where targets lie above, the reverse where below.
     sign = np.where(target[ranked.order] == (side == "above"), 1, -1).astype(np.int32)
+    w = _mean_of_1(weights, n)
+    if weights is not None:
+        sign = sign * w[ranked.order]
 
     runs = ranked.optima(ranked.excess(sign[None, :]))
     _, begin, end = runs
@@ -159,8 +165,8 @@ def fit_threshold(
     value = float(ranked.midpoints(ranked.lo[begin], ranked.hi[end])[best])
 
     said = x > value if side == "above" else x < value
-    disagreements = int((said != target).sum())
-    targets = int(target.sum())
+    wrong = said != target
+    lost, targets = float(w[wrong].sum()), float(w[target].sum())
     codes, n_topics = (np.arange(n), n) if topics is None else topic_codes(topics)
     lo, hi = nan, nan
     not_rejected: tuple[pd.Interval, ...] = ()
@@ -176,14 +182,14 @@ def fit_threshold(
         hi=hi,
         interval=intervals[best],
         intervals=intervals,
-        accuracy=1 - disagreements / n,
+        accuracy=1 - lost / n,
         base_rate=max(targets, n - targets) / n,
         degenerate="always" if said.all() else "" if said.any() else "never",
-        disagreements=disagreements,
-        log_likelihood=disagreements * DISAGREEMENT,
+        disagreements=int(wrong.sum()),
+        log_likelihood=lost * DISAGREEMENT,
         n=n,
         not_rejected=not_rejected,
-        gain=out_of_fold_gain(x, target, side, codes, n_splits, seed, level) if n_splits > 1 else _NO_GAIN,
+        gain=out_of_fold_gain(x, target, side, codes, n_splits, seed, level, w) if n_splits > 1 else _NO_GAIN,
     )
 
 
@@ -195,15 +201,18 @@ def out_of_fold_gain(
     n_splits: int = GAIN_FOLDS,
     seed: int = 0,
     level: float = LEVEL,
+    weights: np.ndarray | None = None,
 ) -> Estimate:
     """Accuracy of the threshold on topics that it has not seen, less that of the better constant answer.
 
     The threshold is fitted on the other folds of whole topics (as many folds as topics where there are fewer
     than n_splits). The constant answer is the better one of all rows: one fitted on the other folds would
     be wrong too often, as a class that is frequent there is rare in the fold left out. The interval is that
-    of `paired_share_interval` and holds the fits fixed. NaN for fewer than two topics.
+    of `paired_share_interval` and holds the fits fixed. `weights` as in `fit_threshold`. NaN for fewer than
+    two topics.
     """
     codes, n_topics = topic_codes(topics)
+    w = _mean_of_1(weights, len(scores))
     splits = min(n_splits, n_topics)
     if splits < 2:
         return Estimate(_NAN, _NAN, _NAN, n_topics, level)
@@ -211,10 +220,27 @@ def out_of_fold_gain(
     right = np.zeros(len(scores), dtype=bool)
     for number in range(splits):
         inside = fold == number
-        t = fit_threshold(scores[~inside], is_target[~inside], side).value
+        apart = ~inside
+        of_apart = None if weights is None else w[apart]
+        t = fit_threshold(scores[apart], is_target[apart], side, weights=of_apart).value
         right[inside] = (scores[inside] > t if side == "above" else scores[inside] < t) == is_target[inside]
-    constant = is_target == (is_target.mean() > 0.5)
-    return paired_share_interval(right.astype(float) - constant, codes, level)
+    constant = is_target == (np.average(is_target, weights=w) > 0.5)
+    return paired_share_interval(right.astype(float) - constant, codes, level, w)
+
+
+def _mean_of_1(weights: np.ndarray | None, n: int) -> np.ndarray:
+    """float64 [n]: the weights over their mean, all 1 without any; DataError where one is not above 0."""
+    if weights is None:
+        return np.ones(n)
+    w = np.asarray(weights, dtype=float)
+    bad = ~((w > 0) & np.isfinite(w)) if len(w) == n else np.ones(1, dtype=bool)
+    if bad.any():
+        raise DataError(
+            f"weights: {len(w)} for {n} pairs"
+            if len(w) != n
+            else f"weight {int(bad.argmax())} is {w[bad.argmax()]}; allowed are numbers above 0"
+        )
+    return w / w.mean()
 
 
 def _replicates(
@@ -240,8 +266,9 @@ def fit_thresholds(
 ) -> Thresholds:
     """h (class 1 below it) and k (class 5 above it) of a frame of outcomes, with intervals over topics.
 
-    `frame` has `qid`, `ir_score`, `label`; rows without a label are left out and counted. All rows of a topic
-    are resampled together. n_boot=0 leaves `lo` and `hi` out, n_splits=0 the gain. Raises DataError on a bad
+    `frame` has `qid`, `ir_score`, `label`; rows without a label are left out and counted. Rows count as often
+    as their `weight` says, where a sample was judged (see `asked`). All rows of a topic are resampled
+    together. n_boot=0 leaves `lo` and `hi` out, n_splits=0 the gain. Raises DataError on a bad
     row.
     """
     check_outcomes(frame)
@@ -250,9 +277,10 @@ def fit_thresholds(
     scores = frame["ir_score"].to_numpy(dtype=float)[known]
     qids = frame["qid"].to_numpy()[known]
     classes = labels[known]
+    weights = weights_of(frame)[known] if "weight" in frame else None
     return Thresholds(
-        h=fit_threshold(scores, classes == LACK, "below", qids, n_boot, seed, level, n_splits),
-        k=fit_threshold(scores, classes == RIGHT, "above", qids, n_boot, seed, level, n_splits),
+        h=fit_threshold(scores, classes == LACK, "below", qids, n_boot, seed, level, n_splits, weights),
+        k=fit_threshold(scores, classes == RIGHT, "above", qids, n_boot, seed, level, n_splits, weights),
         n_topics=len(pd.unique(qids)),
         n_missing=int((~known).sum()),
         level=level,
@@ -268,7 +296,8 @@ def share_by_zone(
     class 5, `between` against classes 2 to 4, `below_h` against class 1, and `missing` for rows without a
     verdict (share 0). Shares are over all rows, difference is share less judged_share, lo and hi its interval
     over topics for these h and k. A score on a threshold is between; should h lie above k, a score above k
-    counts there and not as below h. Shares are NaN where h or k is.
+    counts there and not as below h. Rows count as often as their `weight` says. Shares are NaN where h or k
+    is.
     """
     check_outcomes(frame)
     scores = frame["ir_score"].to_numpy(dtype=float)
@@ -280,15 +309,17 @@ def share_by_zone(
     if not known:
         said[:] = np.nan
     judged = np.column_stack([np.isin(labels, c) for c in ([RIGHT], [2, 3, 4], [LACK], [0])]).astype(float)
-    n = max(len(frame), 1)
-    gaps = [bootstrap_mean(gap, frame["qid"], n_boot, seed, level) for gap in (said - judged).T]
+    weights = weights_of(frame)
+    total = max(weights.sum(), 1e-12)
+    gaps = [bootstrap_mean(gap, frame["qid"], n_boot, seed, level, weights) for gap in (said - judged).T]
+    said_share, judged_share = weights @ said / total, weights @ judged / total
     return pd.DataFrame(
         {
             "zone": ["above_k", "between", "below_h", "missing"],
-            "share": said.sum(axis=0) / n,
+            "share": said_share,
             "classes": ["5", "2, 3, 4", "1", ""],
-            "judged_share": judged.sum(axis=0) / n,
-            "difference": (said.sum(axis=0) - judged.sum(axis=0)) / n,
+            "judged_share": judged_share,
+            "difference": said_share - judged_share,
             "lo": [gap.lo for gap in gaps],
             "hi": [gap.hi for gap in gaps],
         }

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pandas as pd
 
 from ragauge import report
+from ragauge.contract.errors import DataError
 from ragauge.contract.frames import JUDGE_CLASSES
 from ragauge.estimate import (
     Agreement,
@@ -21,7 +22,7 @@ from ragauge.estimate import (
 )
 from ragauge.estimate.best import best_sets
 from ragauge.estimate.curves import Budgets, budgets
-from ragauge.estimate.human import human_agreement, human_shares
+from ragauge.estimate.human import human_agreement, human_pairs, human_shares
 from ragauge.estimate.plan import detectable_differences
 from ragauge.estimate.transfer import Transfer, leave_one_out
 from ragauge.experiment.sweeps import Sweep, systems_of
@@ -85,7 +86,7 @@ def pooled(sweep: Sweep) -> report.ReportContent:
         transfers=moved,
         sampled=_by_system(at_n, _sampled),
         agreement=_agreement(sweep, n_boot, seed),
-        human_shares=_by_system(at_n, human_shares) if "human_label" in at_n else None,
+        **_by_people(at_n),
         topics=report.read_topics(report.worth_reading(sweep.outcomes), of_job),
         figures=_figures(sweep, estimates, board, moved, over_n),
         group=sweep.group,
@@ -140,6 +141,27 @@ def _by_system(
 def _sampled(rows: pd.DataFrame) -> pd.DataFrame | None:
     """Shares of all topics from the few that were judged; None where all were."""
     return ppi_shares(rows) if len(asked(rows)) < len(rows) else None
+
+
+def _by_people(rows: pd.DataFrame) -> dict[str, Any]:
+    """Shares and differences as people would judge them, and why there are none where labels do not serve."""
+    if "human_label" not in rows:
+        return {"human_shares": None}
+    refused: list[str] = []
+
+    def told(estimate: Callable[[pd.DataFrame], pd.DataFrame | None], what: str) -> Any:
+        def found(part: pd.DataFrame) -> pd.DataFrame | None:
+            try:
+                return estimate(part)
+            except DataError as error:
+                refused.append(f"{what}{part['system'].iloc[0] if what else ''}: {error}".lstrip(": "))
+                return None
+
+        return found
+
+    shares = _by_system(rows, told(human_shares, "no shares for "))
+    pairs = told(human_pairs, "")(rows)
+    return {"human_shares": shares, "human_pairs": pairs, "human_refused": tuple(refused)}
 
 
 def _agreement(sweep: Sweep, n_boot: int, seed: int) -> Agreement | None:

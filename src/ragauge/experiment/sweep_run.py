@@ -13,7 +13,7 @@ from typing import Any
 from ragauge import report, track
 from ragauge.contract.redact import redact
 from ragauge.contract.visible import csv_text, visible
-from ragauge.estimate import fit_thresholds, summary
+from ragauge.estimate import asked, fit_thresholds, summary
 from ragauge.estimate.prediction import settings_of
 from ragauge.estimate.transfer import Transfer
 from ragauge.experiment.pooled import contents, floor_curves, score_curves
@@ -181,7 +181,8 @@ def _step_charts(sweep: Sweep, seed: int) -> dict[str, dict[int, float]]:
         if record["metrics"]["judge_share_missing"] < 1:
             chart = charts.setdefault(f"correct_share_at_n/{_slug(system)}", {})
             chart[int(record["n_tokens"])] = record["metrics"]["correct_share"]
-    judged = sweep.outcomes[sweep.outcomes["label"].notna()]
+    judged = asked(sweep.outcomes)
+    judged = judged[judged["label"].notna()]
     for n in sorted(judged["n_tokens"].unique().tolist()):
         rows = judged[judged["n_tokens"] == n]
         fitted = fit_thresholds(rows, n_boot=0, seed=seed, n_splits=0)
@@ -210,7 +211,11 @@ def _write_tables(sweep: Sweep, content: report.ReportContent, out: Path) -> Non
         tables["budget_bands"] = content.budgets.bands
         tables["smallest_budgets"] = content.budgets.smallest
         tables["budget_tests"] = content.budgets.tests
-    for name, frame in (("sampled_shares", content.sampled), ("human_shares", content.human_shares)):
+    for name, frame in (
+        ("sampled_shares", content.sampled),
+        ("human_shares", content.human_shares),
+        ("human_pairs", content.human_pairs),
+    ):
         if frame is not None:
             tables[name] = frame
     keys = ["system", "retriever", "n_tokens", "qid", "ir_score", "label"]

@@ -12,10 +12,12 @@ import pandas as pd
 
 from ragauge import track
 from ragauge.contract import comparable
+from ragauge.contract.errors import DataError
 from ragauge.contract.groups import ANSWERS, GROUPS
 from ragauge.contract.identity import identity
 from ragauge.contract.records import OUTCOMES_FILE
 from ragauge.datasets.human_labels import with_human_labels
+from ragauge.estimate.human import human_shares
 from ragauge.estimate.prediction import check_settings, predict_right, settings_of
 from ragauge.experiment import metrics, stability
 from ragauge.experiment.folder import JobFolder
@@ -56,6 +58,10 @@ def log_verdicts(
     outcomes = pipeline.outcomes.assign(**{g: folder.choices.get(g, "?") for g in GROUPS})
     if cfg.human_labels is not None:
         outcomes = with_human_labels(outcomes, Path(cfg.human_labels))
+        try:
+            human_shares(outcomes)
+        except DataError as error:  # told here, as findings may come from the store
+            log.warning("no shares as people would judge: %s", error)
     if pipeline.sampled is not None and outcomes["label"].notna().any():
         outcomes = cross_fit(outcomes, **record["estimate"], seed=cfg.seed)
     else:

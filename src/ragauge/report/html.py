@@ -80,6 +80,7 @@ class ReportContent:
     `detectable` is that of `detectable_differences`.
     `best` are the sets of systems that may be the best at n_tokens, `budgets` the bands and tests over all
     budgets, None where no system has two.
+    `human_pairs` is that of the function of this name, `human_refused` why labels by people did not serve.
     """
 
     sweep_id: str
@@ -108,6 +109,8 @@ class ReportContent:
     detectable: pd.DataFrame | None = None
     best: BestSystems | None = None
     budgets: Budgets | None = None
+    human_pairs: pd.DataFrame | None = None
+    human_refused: Sequence[str] = ()
 
 
 def write_report(content: ReportContent | Sequence[ReportContent], path: Path) -> None:
@@ -162,6 +165,7 @@ def _body(content: ReportContent, mark: str) -> str:
         measures=content.estimates.validation.estimates,
         sampled=_share_rows(content.sampled),
         human_shares=_share_rows(content.human_shares),
+        human_pairs=[] if content.human_pairs is None else content.human_pairs.to_dict("records"),
         predicted=any("predicted_correct_share" in r["metrics"] for r in content.records),
         outside_share=max(r["metrics"].get("predicted_outside_share", 0) for r in content.records),
         costs=_costs(content.records),

@@ -1,0 +1,124 @@
+"""Few judged topics, and labels by people."""
+
+from __future__ import annotations
+
+import simulations.sampling as sim
+from known_truth.rows import SEED, Row, percent
+
+
+def _shares(found: dict[str, float]) -> str:
+    return (
+        f"mean {percent(found['coverage'])}, least {percent(found['least'])}; sums {found['sum_lo']:.3f} to "
+        f"{found['sum_hi']:.3f}; effective {found['effective']:.0f}"
+    )
+
+
+def _pair(found: dict[str, float]) -> str:
+    return (
+        f"{percent(found['rejected'])}; covers {percent(found['coverage'])}; McNemar on the judged alone "
+        f"{percent(found['mcnemar'])}"
+    )
+
+
+def _people(found: dict[str, float]) -> str:
+    if found["refused"] == 1:
+        return "always refused"
+    kept = f"bias {100 * found['bias']:+.1f} points, covers {percent(found['coverage'])}"
+    return f"{kept}, refused {percent(found['refused'])}"
+
+
+SECTIONS: dict[str, list[Row]] = {
+    "Few judged topics: class shares": [
+        Row(
+            "coverage over the five classes, sum of the shares, effective topics for class 5",
+            f"{design}, {n} of {n_topics:,} topics judged",
+            "94 to 97 %; sums of 1; uniform within a tenth or so of neyman",
+            before,
+            lambda trials, design=design, n=n, n_topics=n_topics: _shares(  # type: ignore[misc]
+                sim.sampled_shares(design, n_topics, n, trials, SEED)
+            ),
+            trials,
+        )
+        for design, n_topics, n, trials, before in (
+            (
+                "uniform", 500, 30, 100,
+                "mean 96.5 %, least 95.0 %; sums 0.957 to 1.063; effective 57",
+            ),
+            (
+                "uniform", 7404, 200, 60,
+                "mean 95.3 %, least 94.7 %; sums 0.997 to 1.007; effective 373",
+            ),
+            (
+                "neyman", 7404, 200, 60,
+                "mean 94.7 %, least 93.3 %; sums 0.994 to 1.007; effective 415",
+            ),
+        )
+    ],
+    "Few judged topics: paired difference of right answers, rejected at 5 %": [
+        Row(
+            what,
+            f"{design}, {n} of {n_topics:,} topics judged",
+            wanted,
+            "the figure of McNemar beside: it was the test",
+            lambda trials, args=(design, n_topics, n, effect, spread): _pair(  # type: ignore[misc]
+                sim.paired_sample(*args, trials, SEED)
+            ),
+            1000 if (design, n) == ("neyman", 100) else 300,
+        )
+        for what, design, n_topics, n, effect, spread, wanted in (
+            ("equal systems that differ by stratum", "neyman", 2000, 400, 0.0, 0.2, "at most 5 %"),
+            ("equal systems that differ by stratum", "neyman", 2000, 100, 0.0, 0.2, "at most 5 %"),
+            ("equal systems that differ by stratum", "uniform", 2000, 200, 0.0, 0.2, "at most 5 %"),
+            ("equal systems", "uniform", 500, 30, 0.0, 0.0, "at most 5 %"),
+            ("10 points apart", "uniform", 2000, 200, 0.1, 0.0, "more than McNemar"),
+        )
+    ],
+    "Labels by people: share of right answers": [
+        Row(
+            what,
+            f"{n} of 300 answers labelled {how}",
+            wanted,
+            before,
+            lambda trials, args=(n, drawn, share, errors): _people(  # type: ignore[misc]
+                sim.human_corrected(*args, trials, SEED)
+            ),
+            150,
+        )
+        for what, n, drawn, how, share, errors, wanted, before in (
+            (
+                "10 % are right, the judge errs on 5 %", 20, "random", "at random", 0.1, (0.05, 0.05),
+                "no bias", "bias -2.7 points, covers 96.7 % (60 trials)",
+            ),
+            (
+                "50 % are right, the judge passes 30 % of the wrong", 40, "right",
+                "where the judge says right", 0.5, (0.3, 0.05),
+                "refused", "bias +25.3 points, covers 11.7 % (60 trials)",
+            ),
+            (
+                "30 % are right, the judge passes 30 % of the wrong", 40, "halves",
+                "half of them where the judge says right", 0.3, (0.3, 0.05),
+                "no bias", "bias -0.5 points, covers 100.0 % (60 trials)",
+            ),
+        )
+    ],
+    "Labels by people: paired difference, the judge kinder to one system": [
+        Row(
+            what,
+            f"{n} of 400 topics labelled for both",
+            wanted,
+            "no such test; that of the verdicts beside",
+            lambda trials, args=(n, effect): "rejects {}, covers {}; of the verdicts {}".format(  # type: ignore[misc]
+                *(
+                    percent(sim.human_difference(*args, (0.3, 0.05), trials, SEED)[key])
+                    for key in ("rejected", "coverage", "judge")
+                )
+            ),
+            600,
+        )
+        for what, n, effect, wanted in (
+            ("equal systems: rejected at 5 %", 30, 0.0, "at most 5 %"),
+            ("equal systems: rejected at 5 %", 100, 0.0, "at most 5 %"),
+            ("15 points apart: rejected at 5 %", 100, 0.15, "often"),
+        )
+    ],
+}  # fmt: skip

@@ -1,0 +1,170 @@
+"""Means over all topics from the few that were judged: prediction-powered inference by strata (PPI++).
+
+The estimate of Angelopoulos, Duchi & Zrnic (2023, arXiv:2311.01453), summed over strata (Fisch et al. 2024,
+arXiv:2406.04291). ppi-python gives the same for a given lambda. Own is how lambda is tuned: of every judged
+topic by the other judged topics, so that it does not depend on what it multiplies, and the estimate has no
+bias on few topics; and one lambda over all strata, which a stratum of ten topics could not bear.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from ragauge.contract.errors import DataError
+
+# Topics that `difference_test` adds, of which one differs, as often to either side (Agresti & Min 2005).
+_ADDED = 2.0
+
+
+@dataclass(frozen=True)
+class Powered:
+    """Estimates of means over all topics, float64 [columns] each, and their variances.
+
+    `lam` is the mean lambda of the judged topics, `classical` the estimate of lambda = 0. `spread` is the
+    variance of one topic's value. `n` is how many topics drawn uniformly have the strata's weights (Kish),
+    `df` the degrees of freedom of the variances.
+    """
+
+    estimate: np.ndarray
+    variance: np.ndarray
+    lam: np.ndarray
+    classical: np.ndarray
+    classical_variance: np.ndarray
+    spread: np.ndarray
+    n: float
+    df: int
+
+
+@dataclass(frozen=True)
+class _Stratum:
+    """Of one stratum its weight, the judged topics' values and predictions, and the others' predictions."""
+
+    weight: float
+    y: np.ndarray
+    f: np.ndarray
+    others: np.ndarray
+
+    def gain_and_cost(self) -> tuple[np.ndarray, np.ndarray]:
+        """What lambda gains and costs here, with all judged topics: each [columns]; lambda = gain / cost."""
+        gain, cost = self._of(_products(self.y, self.f), _products(self.f, self.f), len(self.y))
+        return gain, cost
+
+    def gain_and_cost_without_each(self) -> tuple[np.ndarray, np.ndarray]:
+        """The same, each judged topic left out in turn: [judged, columns]."""
+        n = len(self.y)
+        y, f = self.y - self.y.mean(axis=0), self.f - self.f.mean(axis=0)
+        scale = n / max(n - 1, 1)
+        return self._of((y * f).sum(axis=0) - scale * y * f, (f * f).sum(axis=0) - scale * f * f, n - 1)
+
+    def _of(self, yf: np.ndarray, ff: np.ndarray, n: int) -> tuple[np.ndarray, np.ndarray]:
+        if n < 2 or not len(self.others):
+            return np.zeros_like(yf), np.zeros_like(ff)
+        scale = self.weight**2 / (n - 1)
+        return scale * yf / n, scale * ff * (1 / n + 1 / len(self.others))
+
+    def mean(self, lam: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """The stratum's mean and its variance, with a lambda for every judged topic [judged, columns]."""
+        n = len(self.y)
+        if not len(self.others):  # every topic is judged: nothing to predict
+            return self.y.mean(axis=0), _variance(self.y) / n
+        values = self.y + lam * (self.others.mean(axis=0) - self.f)
+        predicted = lam.mean(axis=0) ** 2 * _variance(self.others) / len(self.others)
+        return values.mean(axis=0), _variance(values) / n + predicted
+
+
+def _products(a: np.ndarray, b: np.ndarray) -> np.ndarray:
+    return np.asarray(((a - a.mean(axis=0)) * (b - b.mean(axis=0))).sum(axis=0))
+
+
+def _variance(values: np.ndarray) -> np.ndarray:
+    return values.var(axis=0, ddof=1) if len(values) > 1 else np.zeros(values.shape[1])
+
+
+def powered_means(
+    values: np.ndarray,
+    predicted: np.ndarray,
+    judged: np.ndarray,
+    stratum: np.ndarray,
+    together: int = 0,
+) -> Powered:
+    """Means over all topics of `values`, known where `judged`, by `predicted`, known everywhere.
+
+    `values` and `predicted` are float [topics, columns], `judged` bool [topics], `stratum` [topics] any
+    numbers; values of topics that are not judged are not looked at. Lambda in [0, 1] is that of the smallest
+    variance: of each column, or with `together` > 0 one for all columns, that of the smallest sum of the
+    variances of the first so many. The variance is that of an estimate for the population that all topics are
+    a sample of. Raises DataError where a stratum has fewer than two judged topics (a stratum of one topic:
+    fewer than one).
+    """
+    n_topics = len(judged)
+    parts = []
+    for s in np.unique(stratum):
+        here = stratum == s
+        drawn = here & judged
+        if drawn.sum() < min(2, here.sum()):
+            raise DataError(
+                f"stratum {s:g}: {drawn.sum()} of {here.sum()} topics are judged; it takes at least 2"
+            )
+        others = predicted[here & ~judged]
+        parts.append(_Stratum(here.sum() / n_topics, values[drawn], predicted[drawn], others))
+    lams = _lambdas(parts, together)
+    estimate, variance = _over_strata(parts, lams, n_topics)
+    classical, classical_variance = _over_strata(parts, [np.zeros_like(lam) for lam in lams], n_topics)
+    within = sum(part.weight * _variance(part.y) for part in parts)
+    spread = within + sum(part.weight * (part.y.mean(axis=0) - classical) ** 2 for part in parts)
+    return Powered(
+        estimate,
+        variance,
+        np.concatenate(lams).mean(axis=0),
+        classical,
+        classical_variance,
+        np.asarray(spread),
+        float(1 / sum(part.weight**2 / len(part.y) for part in parts)),
+        max(sum(len(part.y) - 1 for part in parts), 1),
+    )
+
+
+def _lambdas(parts: list[_Stratum], together: int) -> list[np.ndarray]:
+    """Of every stratum the lambda of every judged topic, tuned by the others: float64 [judged, columns]."""
+    all_of = [part.gain_and_cost() for part in parts]
+    gain, cost = (np.sum([of[side] for of in all_of], axis=0) for side in (0, 1))
+    lams = []
+    for part, (own_gain, own_cost) in zip(parts, all_of, strict=True):
+        gain_left, cost_left = part.gain_and_cost_without_each()
+        up, down = gain - own_gain + gain_left, cost - own_cost + cost_left
+        if together:
+            up, down = (
+                np.broadcast_to(x[:, :together].sum(axis=1, keepdims=True), x.shape) for x in (up, down)
+            )
+        # Predictions that are all alike leave rounding errors for a variance.
+        lams.append(np.clip(np.divide(up, down, out=np.zeros_like(part.y), where=down > 1e-15), 0, 1))
+    return lams
+
+
+def _over_strata(
+    parts: list[_Stratum], lams: list[np.ndarray], n_topics: int
+) -> tuple[np.ndarray, np.ndarray]:
+    weights = np.array([part.weight for part in parts])[:, None]
+    found = [part.mean(lam) for part, lam in zip(parts, lams, strict=True)]
+    means, variances = np.array([mean for mean, _ in found]), np.array([of for _, of in found])
+    estimate = (weights * means).sum(axis=0)
+    between = (weights * (means - estimate) ** 2).sum(axis=0) / n_topics
+    return estimate, (weights**2 * variances).sum(axis=0) + between
+
+
+def difference_test(found: Powered, level: float) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Limits and two-sided p, [columns] each, of mean paired differences of yes-or-no values.
+
+    A t interval, and the t test that belongs to it, after half a topic was added to each of the four cells of
+    the paired table (Agresti & Min 2005), so that few topics that differ do not pass for none that can.
+    """
+    from scipy.stats import t
+
+    total = found.n + _ADDED
+    middle = found.estimate * found.n / total
+    error = np.sqrt(found.n**2 * found.variance + 1 + _ADDED * middle**2) / total
+    reach = t.isf((1 - level) / 2, found.df) * error
+    lo, hi = np.clip(middle - reach, -1, 1), np.clip(middle + reach, -1, 1)
+    return lo, hi, np.asarray(2 * t.sf(np.abs(middle) / error, found.df))

@@ -1,0 +1,208 @@
+"""Few judged topics and labels by people: shares, paired differences and their tests against known truth."""
+
+from __future__ import annotations
+
+from functools import cache
+
+import numpy as np
+import pandas as pd
+from scipy.special import expit
+
+from ragauge.contract.errors import DataError
+from ragauge.estimate import choose_topics, cross_fit, ppi_shares
+from ragauge.estimate.human import human_shares
+from ragauge.estimate.pairs import mcnemar_p, powered_difference
+
+PROBABILITIES = [f"p{c}" for c in range(1, 6)]
+
+
+def class_probabilities(scores: np.ndarray) -> np.ndarray:
+    """P(1..5) of a score: lack where it is low, right where it is high, class 3 rare."""
+    logits = np.stack(
+        [2 - 6 * scores, -0.5 + 0 * scores, -2.5 + 0 * scores, 0.8 - scores, -1 + 4 * scores], -1
+    )
+    weights = np.exp(logits)
+    return np.asarray(weights / weights.sum(axis=-1, keepdims=True))
+
+
+def drawn_scores(size: int | tuple[int, ...], rng: np.random.Generator) -> np.ndarray:
+    return np.where(rng.random(size) < 0.2, 0.0, rng.beta(0.8, 0.8, size))
+
+
+def drawn_classes(probabilities: np.ndarray, luck: np.ndarray) -> np.ndarray:
+    """The classes 1..5 that `luck` in [0, 1] gives."""
+    return np.minimum((luck[..., None] > probabilities.cumsum(axis=-1)).sum(axis=-1) + 1, 5)
+
+
+@cache
+def true_shares() -> np.ndarray:
+    """Of a population so large that nothing is left to chance: the five classes."""
+    shares = class_probabilities(drawn_scores(2_000_000, np.random.default_rng(99))).mean(axis=0)
+    return np.asarray(shares)
+
+
+@cache
+def _qids(n: int) -> list[str]:
+    return [f"q{i:05d}" for i in range(n)]
+
+
+def few_judged(n_topics: int, n: int, design: str, rng: np.random.Generator) -> pd.DataFrame:
+    """Outcomes of topics drawn anew, n of them judged, with the predictions of a predictor a little off."""
+    scores = drawn_scores(n_topics, rng)
+    p = class_probabilities(scores)
+    labels = pd.array(drawn_classes(p, rng.random(n_topics)), dtype="Int8")
+    frame = pd.DataFrame({"qid": _qids(n_topics), "ir_score": scores, "label": labels})
+    frame[PROBABILITIES] = 0.8 * p + 0.04
+    chosen = choose_topics(frame.set_index("qid")["p5"], n, seed=int(rng.integers(2**31)), design=design)  # type: ignore[arg-type]
+    frame[["stratum", "judged"]] = chosen[["stratum", "judged"]].to_numpy()
+    return frame.astype({"stratum": int, "judged": bool})
+
+
+def sampled_shares(
+    design: str, n_topics: int, n: int, trials: int, seed: int, fit: bool = False
+) -> dict[str, float]:
+    """What `ppi_shares` makes of n judged topics, over trials.
+
+    `coverage` is the mean over the five classes, `least` the lowest of them; `sum_lo` and `sum_hi` are the
+    least and the largest sum of the classes and of missing verdicts; `effective` the mean effective number of
+    judged topics for class 5. With `fit` the predictor is fitted on the judged topics (`cross_fit`).
+    """
+    truth, inside, sums, effective = true_shares(), [], [], []
+    rng = np.random.default_rng(seed)
+    for trial in range(trials):
+        frame = few_judged(n_topics, n, design, rng)
+        frame = cross_fit(frame, seed=trial) if fit else frame
+        table = ppi_shares(frame).set_index("share")
+        inside.append(((table["lo"][:5] <= truth) & (truth <= table["hi"][:5])).to_numpy())
+        sums.append(float(table["estimate"].iloc[:6].sum()))
+        effective.append(float(table["effective_n"]["correct_share"]))
+    covered = np.mean(inside, axis=0)
+    return {
+        "coverage": float(covered.mean()),
+        "least": float(covered.min()),
+        "sum_lo": min(sums),
+        "sum_hi": max(sums),
+        "effective": float(np.mean(effective)),
+    }
+
+
+def two_systems(
+    n_topics: int, effect: float, spread: float, rng: np.random.Generator
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Right or not of two systems [topics, 2], P(right) as a predictor sees it [topics, 2], mean difference.
+
+    The systems retrieve the same on half of the topics. The first is better by `effect` throughout, and by
+    `spread` on topics that are neither easy nor hard, worse by half of that on the others: with an effect of
+    0 both are right equally often, but not in every stratum.
+    """
+    ease = rng.random(n_topics)
+    scores = np.where(rng.random(n_topics) < 0.5, 0.0, rng.normal(0, 0.15, (2, n_topics))) + ease
+    shape = np.where((ease > 1 / 3) & (ease < 2 / 3), spread, -spread / 2)
+    chance = 0.1 + 0.8 * expit(10 * (ease - 0.5))
+    truth = np.stack([chance + (effect + shape) / 2, chance - (effect + shape) / 2])
+    luck = np.where(rng.random(n_topics) < 0.5, rng.random(n_topics), rng.random((2, n_topics)))
+    right = (luck < np.clip(truth, 0, 1)).astype(float)
+    return right.T, np.clip(expit(10 * (scores - 0.5)), 0.02, 0.98).T, np.asarray(effect)
+
+
+def paired_sample(
+    design: str, n_topics: int, n: int, effect: float, spread: float, trials: int, seed: int
+) -> dict[str, float]:
+    """Two systems of which n topics are judged: `rejected` at 5 %, `coverage` of the interval of the
+    difference, and `mcnemar`: what McNemar's test on the judged topics rejects, whatever their strata.
+    """
+    rng = np.random.default_rng(seed)
+    rejected, inside, unweighted = [], [], []
+    for _ in range(trials):
+        right, p, truth = two_systems(n_topics, effect, spread, rng)
+        even = pd.Series(p.mean(axis=1), index=_qids(n_topics))
+        chosen = choose_topics(even, n, seed=int(rng.integers(2**31)), design=design)  # type: ignore[arg-type]
+        judged, stratum = chosen["judged"].to_numpy(dtype=bool), chosen["stratum"].to_numpy(dtype=float)
+        d = right[:, 0] - right[:, 1]
+        found, p_value = powered_difference(d, p[:, 0] - p[:, 1], judged, stratum)
+        rejected.append(p_value < 0.05)
+        inside.append(found.lo <= truth <= found.hi)
+        unweighted.append(float(mcnemar_p(d[judged, None])[0]) < 0.05)
+    return {
+        "rejected": float(np.mean(rejected)),
+        "coverage": float(np.mean(inside)),
+        "mcnemar": float(np.mean(unweighted)),
+    }
+
+
+def _judge_of(people: np.ndarray, kind: float, harsh: float, rng: np.random.Generator) -> np.ndarray:
+    """Verdicts 5 or 4 on answers that are (5) or are not (4) right: `kind` of the wrong ones pass for right,
+    `harsh` of the right ones for wrong.
+    """
+    luck = rng.random(people.shape)
+    return np.where(people == 5, np.where(luck < harsh, 4, 5), np.where(luck < kind, 5, 4))
+
+
+def human_corrected(
+    n_labels: int, drawn: str, share: float, errors: tuple[float, float], trials: int, seed: int
+) -> dict[str, float]:
+    """A judge corrected by n_labels of 300 topics: `bias` of the share of right answers and `coverage`.
+
+    `errors` are how often a wrong answer passes for right and the reverse. Labels are drawn at `random`,
+    half of them where the judge says right (`halves`), or only there (`right`); `refused` is how often they
+    are refused.
+    """
+    rng = np.random.default_rng(seed)
+    off, inside, refused = [], [], 0
+    for _ in range(trials):
+        people = np.where(rng.random(300) < share, 5, 4)
+        judge = _judge_of(people, *errors, rng)
+        chosen = np.arange(300)
+        if drawn == "random":
+            chosen = rng.permutation(300)[:n_labels]
+        else:
+            right, wrong = rng.permutation(chosen[judge == 5]), rng.permutation(chosen[judge == 4])
+            half = n_labels if drawn == "right" else n_labels // 2
+            chosen = np.concatenate([right[:half], wrong[: n_labels - half]])
+        given = np.where(np.isin(np.arange(300), chosen), people.astype(float), np.nan)
+        frame = pd.DataFrame(
+            {"qid": _qids(300), "ir_score": rng.random(300), "label": pd.array(judge, "Int8")}
+        )
+        try:
+            shares = human_shares(frame.assign(human_label=pd.array(given, dtype="Int8")))
+        except DataError:
+            refused += 1
+            continue
+        assert shares is not None
+        row = shares.set_index("share").loc["correct_share"]
+        off.append(float(row["estimate"]) - share)
+        inside.append(float(row["lo"]) <= share <= float(row["hi"]))
+    nan = float("nan")
+    return {
+        "bias": float(np.mean(off)) if off else nan,
+        "coverage": float(np.mean(inside)) if inside else nan,
+        "refused": refused / trials,
+    }
+
+
+def human_difference(
+    n_labels: int, effect: float, errors: tuple[float, float], trials: int, seed: int
+) -> dict[str, float]:
+    """Two systems with 50 % right answers (the first `effect` more) and a judge kinder to the first.
+
+    `errors` are how often a wrong answer of the first and of the second passes for right. Of 400 topics
+    n_labels are labelled. `judge`: how often McNemar's test of the verdicts rejects at 5 %; `rejected`: the
+    test of the corrected difference; `coverage`: how often its interval holds the effect.
+    """
+    rng = np.random.default_rng(seed)
+    by_judge, rejected, inside = [], [], []
+    for _ in range(trials):
+        luck = np.where(rng.random(400) < 0.5, rng.random(400), rng.random((2, 400)))
+        people = np.where(luck < np.array([[0.5 + effect], [0.5]]), 5, 4)
+        judge = np.stack([_judge_of(people[i], errors[i], 0.05, rng) for i in (0, 1)])
+        labelled = np.isin(np.arange(400), rng.permutation(400)[:n_labels])
+        y, f = ((x[0] == 5).astype(float) - (x[1] == 5) for x in (people, judge))
+        found, p = powered_difference(y, f, labelled)
+        by_judge.append(float(mcnemar_p(f[:, None])[0]) < 0.05)
+        rejected.append(p < 0.05)
+        inside.append(found.lo <= effect <= found.hi)
+    return {
+        "judge": float(np.mean(by_judge)),
+        "rejected": float(np.mean(rejected)),
+        "coverage": float(np.mean(inside)),
+    }

@@ -1,0 +1,42 @@
+"""Few judged topics and labels by people give numbers without bias, and tests that hold their level."""
+
+from __future__ import annotations
+
+import pytest
+
+from simulations.sampling import human_corrected, human_difference, paired_sample, sampled_shares
+
+pytestmark = pytest.mark.slow
+
+
+def test_class_shares_of_a_small_sample_add_up_to_1_and_are_covered() -> None:
+    found = sampled_shares("uniform", 500, 30, 60, seed=0)
+    assert found["sum_lo"] == pytest.approx(1)
+    assert found["sum_hi"] == pytest.approx(1)
+    assert found["coverage"] >= 0.92
+
+
+def test_equal_systems_are_rarely_called_different_under_neymans_strata() -> None:
+    found = paired_sample("neyman", 2000, 400, 0.0, 0.2, 150, seed=0)
+    assert found["rejected"] <= 0.09
+    assert found["coverage"] >= 0.9
+    assert found["mcnemar"] >= 0.15  # the attack: McNemar's test takes strata for as frequent as drawn
+
+
+def test_labels_only_where_the_judge_said_right_are_refused() -> None:
+    assert human_corrected(40, "right", 0.5, (0.3, 0.05), 20, seed=0)["refused"] == 1
+
+
+def test_labels_drawn_at_random_or_by_verdict_have_no_bias() -> None:
+    for drawn, n, share, errors in (("random", 20, 0.1, (0.05, 0.05)), ("halves", 40, 0.3, (0.3, 0.05))):
+        found = human_corrected(n, drawn, share, errors, 100, seed=0)
+        assert found["refused"] <= 0.03
+        assert abs(found["bias"]) < 0.025
+        assert found["coverage"] >= 0.9
+
+
+def test_a_judge_that_is_kinder_to_one_system_does_not_bend_the_corrected_test() -> None:
+    found = human_difference(60, 0.0, (0.3, 0.05), 200, seed=0)
+    assert found["judge"] >= 0.9
+    assert found["rejected"] <= 0.085
+    assert found["coverage"] >= 0.9
