@@ -31,6 +31,7 @@ MODULES = (
     "predictor",
     "floor",
     "plan",
+    "agreement",
     "stability",
     "calibration",
     "transfer",

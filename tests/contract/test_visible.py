@@ -12,7 +12,7 @@ import pytest
 import yaml
 
 from ragauge.contract.visible import Formatter, csv_text, spreadsheet_cell, visible
-from ragauge.report.html import _template
+from ragauge.report.html import _environment
 from ragauge.report.text import leaderboard_text
 
 EVIL = "a\x00b\x1b[2Jc\x7fd\x9be\u202ef\u2066g"
@@ -86,7 +86,7 @@ def test_csv_for_people_holds_no_formula_and_its_numbers_to_the_last_bit() -> No
 
 
 def test_controls_in_a_page_show_as_symbols() -> None:
-    environment = _template().environment
+    environment = _environment()
     page = environment.from_string("<p title='{{ x }}'>{{ x }}</p>{{ y | safe }}").render(
         x=f"<b>{EVIL}\n", y="<i>mark</i>"
     )

@@ -50,7 +50,7 @@ def every_figure() -> dict[str, Figure]:
             shares("bm25", "chunker=semantic · retriever=a_long_name · llm=another"), "Judge classes"
         ),
         "sorted_scores": report.sorted_scores(OUTCOMES, fit_thresholds(OUTCOMES, n_boot=0), "All systems"),
-        "floor": report.sorted_scores(OUTCOMES, fit_thresholds(OUTCOMES, n_boot=0), "A job", 0.1),
+        "floor": report.sorted_scores(OUTCOMES, fit_thresholds(OUTCOMES, n_boot=0), "A job", floor=0.1),
         "reliability": report.reliability({"P(5, right)": curve}, "Out-of-fold reliability"),
         "transfer": report.transfer(transfer_table()),
     }
@@ -91,7 +91,7 @@ def test_the_floor_is_a_line_of_its_own_in_grey() -> None:
 
 def test_the_floor_is_a_mark_in_the_sorted_scores_of_one_budget() -> None:
     thresholds = fit_thresholds(OUTCOMES, n_boot=0)
-    lines = report.sorted_scores(OUTCOMES, thresholds, "A job", 0.125).axes[0].lines
+    lines = report.sorted_scores(OUTCOMES, thresholds, "A job", floor=0.125).axes[0].lines
     (line,) = [line for line in lines if line.get_label() == "unrelated text, 0.125"]
     assert set(line.get_ydata()) == {0.125}
     assert len(report.sorted_scores(OUTCOMES, thresholds, "A sweep").axes[0].lines) == len(lines) - 1

@@ -84,8 +84,8 @@ class _Sampled:
 
     @classmethod
     def of(cls, frame: pd.DataFrame, group: str) -> _Sampled | None:
-        """None where every topic was judged. A topic without a prediction has its own verdict for one where
-        it was judged, and 0 where it was not.
+        """None where every topic was judged. A topic without a prediction has its own verdict for one in a
+        group that judged all topics, else 0.
         """
         if "judged" not in frame or frame["judged"].astype(bool).all():
             return None
@@ -96,11 +96,13 @@ class _Sampled:
             "hallucination": p[[f"p{c}" for c in HALLUCINATIONS]].sum(axis=1, skipna=False),
         }
         judged = frame["judged"].astype(bool)
+        # A verdict that stands in for a prediction on judged topics alone would say which topics were judged.
+        all_judged = judged.groupby(frame[group]).transform("all")
         flat = frame[["qid", group]].assign(
             judged=judged,
             stratum=frame["stratum"].astype(float) if "stratum" in frame else 0.0,
             # Of a job that judged all topics the verdicts are known, which no prediction betters.
-            **{m: f.where(f.notna(), np.where(judged, own[m], 0.0)) for m, f in predicted.items()},
+            **{m: f.where(f.notna(), np.where(all_judged, own[m], 0.0)) for m, f in predicted.items()},
         )
         of = {c: flat.pivot(index="qid", columns=group, values=c) for c in flat.columns.drop(["qid", group])}
         return cls(of["judged"].eq(True), of["stratum"], {m: of[m] for m in predicted})

@@ -215,7 +215,7 @@ class ChatJudge(ChatLLM):
             for order in _AGAIN[self.mode]:
                 more = self._needs(topics, evidence, sample, tools, guessed, order)
                 # Which topics are drawn depends on all answers.
-                asked.append(more.assign(exact=more["exact"] & (not guessed), again=True))
+                asked.append(more.assign(exact=more["exact"].astype(bool) & (not guessed), again=True))
         return pd.concat(asked, ignore_index=True)
 
     def _needs(
