@@ -77,7 +77,7 @@ def test_hydras_help_names_the_commands_and_still_shows_every_key(spellings, tmp
 @pytest.mark.parametrize(
     ("word", "message"),
     [
-        ("comapre", "unknown command 'comapre'. Did you mean compare? Commands: compare, report, pool, "),
+        ("comapre", "unknown command 'comapre'. Did you mean compare? Commands: compare, report, plan, "),
         ("bm25", "unknown command 'bm25'. Commands: compare"),
         ("../store", "unknown command '../store'. "),
         ("_gc", "unknown command '_gc'. "),
@@ -195,6 +195,7 @@ def swept(tmp_path_factory: pytest.TempPathFactory) -> Path:
     [
         ("compare", "2 runs of experiment sample, 6 topics."),
         ("report", "report.html\n"),
+        ("plan", "topics"),
         ("pool", "2 job(s) done, 0 failed"),
         ("store", "sample(limit=6"),
     ],
@@ -202,9 +203,10 @@ def swept(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_each_command_works_from_another_folder(
     command: str, expected: str, spelling: str, swept: Path, spellings, tmp_path: Path
 ) -> None:
-    assert {"compare", "report", "pool", "stages", "store", "help"} == set(COMMANDS)
+    assert {"compare", "report", "plan", "pool", "stages", "store", "help"} == set(COMMANDS)
     home = swept.parents[2]
     arguments = ["ls", "--store", str(home / ".ragauge")] if command == "store" else [str(swept)]
+    arguments += ["--difference", "0.1"] if command == "plan" else []
     program = {"run.py": RUN, "-m ragauge": MODULE, "ragauge": spellings["ragauge"][0]}[spelling]
     environment = clean_environment(MLFLOW_TRACKING_URI=f"sqlite:///{home}/mlruns/mlflow.db")
     done = Command(tmp_path, command, *arguments, program=program, environment=environment).wait()

@@ -38,6 +38,7 @@ def write_pilot(folder: Path, n_topics: int = 40, systems: tuple[str, ...] = SYS
             "status": "FINISHED", "number": number, "sweep_id": "pilot", "name": system, "n_tokens": 100,
             "overrides": [f"retriever={system}"], "experiment": "towers\x1b[31m", "seed": 0, "bootstrap": 20,
             "estimate": {"features": ["ir_score"], "spline": False, "calibrate": False},
+            "choices": {"dataset": "made", "retriever": system}, "dataset_digest": "made", "metrics": {},
         }  # fmt: skip
         (job / "job.json").write_text(json.dumps(record))
     return folder

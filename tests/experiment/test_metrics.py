@@ -59,13 +59,13 @@ def test_no_verdict_at_all_is_a_share_of_its_own() -> None:
 
 
 def test_of_a_sample_the_shares_are_those_of_all_topics() -> None:
-    # The prediction is right everywhere. Of the others 5 of 30 are right, of the judged one half; lambda is
-    # (0.25 / 10) / (0.1923 * (1/10 + 1/30)) = 0.975.
+    # The prediction is right everywhere. Of the others 5 of 30 are right, of the judged one half; lambda of a
+    # judged topic, by the nine others, is (1/9) / (1/9 + 1/30) = 10/13.
     frame = outcomes([0.0] * 30 + [1.0] * 10, [1] * 5 + [None] * 25 + [5] * 5 + [None] * 5)
     right = frame["ir_score"].to_numpy()
     columns = {f"p{c}": 0.0 for c in (2, 3, 4)} | {"p1": 1 - right, "p5": right}
     values = summary.quality(frame.assign(judged=frame["label"].notna(), **columns))
-    assert values["correct_share"] == pytest.approx(0.025 * 0.5 + 0.975 / 6, abs=1e-3)
+    assert values["correct_share"] == pytest.approx(0.5 + 10 / 13 * (1 / 6 - 0.5))
     assert values["correct_share_classical"] == pytest.approx(0.5)
     assert values["judge_share_1"] + values["correct_share"] == pytest.approx(1)
     assert values["correct_share_lo"] < values["correct_share"] < values["correct_share_hi"]
