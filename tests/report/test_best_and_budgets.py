@@ -37,7 +37,7 @@ def test_the_terminal_tells_how_much_of_the_top_is_chance() -> None:
                           "in_best_set": True})  # fmt: skip
     found = BestSystems(table, {"ir_score": 0.0204, "correct": 0.0312}, "system")
     assert report.best_text(found) == (
-        "the top is expected to owe to chance, at most: 0.020 of the best IR score, "
+        "part of the top score that is expected to be chance, at most: 0.020 of the best IR score, "
         "3.1% of the most right answers"
     )
     one = sweep(30)[lambda rows: (rows["system"] == "sim") & (rows["n_tokens"] == 100)]

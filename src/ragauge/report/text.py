@@ -92,7 +92,9 @@ def best_text(best: BestSystems) -> str:
         "hallucination": "{:.1%} of the fewest hallucinations",
     }
     shown = [words[measure].format(value) for measure, value in found.items()]
-    return f"the top is expected to owe to chance, at most: {', '.join(shown)}" if shown else ""
+    return (
+        f"part of the top score that is expected to be chance, at most: {', '.join(shown)}" if shown else ""
+    )
 
 
 def budgets_text(found: Budgets | None) -> str:
@@ -102,7 +104,7 @@ def budgets_text(found: Budgets | None) -> str:
     lines = []
     for measure, name, margin in (
         ("ir_score", "IR score", f"{found.margin:g}"),
-        ("correct", "right answers", f"{100 * found.margin:g} points"),
+        ("correct", "right answers", f"{100 * found.margin:g} point(s)"),
     ):
         rows = found.smallest[found.smallest["measure"] == measure]
         known = [
