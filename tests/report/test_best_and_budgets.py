@@ -6,6 +6,7 @@ import numpy as np
 import pandas as pd
 
 from ragauge import report
+from ragauge.estimate import leaderboard
 from ragauge.estimate.best import BestSystems, best_sets
 from ragauge.estimate.curves import budgets
 
@@ -52,3 +53,16 @@ def test_bands_are_shaded_beside_their_lines() -> None:
     (area,) = shaded.axes[0].collections
     heights = area.get_paths()[0].vertices[:, 1]
     assert (heights.min(), heights.max()) == (0.35, 0.55)
+
+
+def test_a_system_without_verdicts_has_dashes_beside_judged_ones() -> None:
+    rows = sweep(40).query("n_tokens == 100")
+    known = rows["system"] == "bm25"
+    rows = rows.assign(label=pd.array(np.where(known, 5, 0), dtype="Int8"))
+    rows["label"] = rows["label"].mask(~known)
+    text = report.leaderboard_text(leaderboard(rows, "system", n_boot=0), 100, judged=True)
+    judged, unjudged = text.splitlines()[3:5]
+    assert "100.0%" in judged
+    assert "nan" not in text
+    assert unjudged.split()[0] == "sim"
+    assert unjudged.split()[3:] == ["–", "–", "–", "–", "100.0%"]

@@ -40,14 +40,13 @@ def leaderboard_text(
         }
         if judged:
             cells |= {
-                "right": f"{row['correct_share']:.1%}" + ("*" if row["correct_in_best_set"] is True else " "),
-                "95 % ": f"{row['correct_share_lo']:.1%}-{row['correct_share_hi']:.1%}",
-                "lack": f"{row['judge_share_1']:.1%}",
-                "hallucination": f"{row['hallucination_share']:.1%}"
-                + ("*" if row["hallucination_in_best_set"] is True else " "),
-                "95 %  ": f"{row['hallucination_share_lo']:.1%}-{row['hallucination_share_hi']:.1%}",
-                "incomplete": f"{row['judge_share_3']:.1%}",
-                "no verdict": f"{row['judge_share_missing']:.1%}",
+                "right": _marked(row, "correct"),
+                "95 % ": _interval(row, "correct_share"),
+                "lack": _percent(row["judge_share_1"]),
+                "hallucination": _marked(row, "hallucination"),
+                "95 %  ": _interval(row, "hallucination_share"),
+                "incomplete": _percent(row["judge_share_3"]),
+                "no verdict": _percent(row["judge_share_missing"]),
             }
         for info in answers:
             cells[column_label(info)] = _measured(row, info)
@@ -121,6 +120,21 @@ def budgets_text(found: Budgets | None) -> str:
             "(tables/budget_tests.csv)"
         )
     return "\n".join(lines)
+
+
+def _percent(share: float) -> str:
+    """A share, a dash where nothing was judged."""
+    return "–" if share != share else f"{share:.1%}"
+
+
+def _interval(row: Mapping[Any, Any], name: str) -> str:
+    lo, hi = row[f"{name}_lo"], row[f"{name}_hi"]
+    return "" if lo != lo else f"{lo:.1%}-{hi:.1%}"
+
+
+def _marked(row: Mapping[Any, Any], measure: str) -> str:
+    """The share of right answers or hallucinations, with its mark."""
+    return _percent(row[f"{measure}_share"]) + ("*" if row[f"{measure}_in_best_set"] is True else " ")
 
 
 def _measured(row: Mapping[Any, Any], info: AnswerMeasureInfo) -> str:
