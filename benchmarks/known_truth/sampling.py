@@ -41,15 +41,15 @@ SECTIONS: dict[str, list[Row]] = {
         )
         for design, n_topics, n, trials, before in (
             (
-                "uniform", 500, 30, 100,
+                "uniform", 500, 30, 400,
                 "mean 96.5 %, least 95.0 %; sums 0.957 to 1.063; effective 57",
             ),
             (
-                "uniform", 7404, 200, 60,
+                "uniform", 7404, 200, 300,
                 "mean 95.3 %, least 94.7 %; sums 0.997 to 1.007; effective 373",
             ),
             (
-                "neyman", 7404, 200, 60,
+                "neyman", 7404, 200, 300,
                 "mean 94.7 %, least 93.3 %; sums 0.994 to 1.007; effective 415",
             ),
         )
@@ -63,7 +63,7 @@ SECTIONS: dict[str, list[Row]] = {
             lambda trials, args=(design, n_topics, n, effect, spread): _pair(  # type: ignore[misc]
                 sim.paired_sample(*args, trials, SEED)
             ),
-            1000 if (design, n) == ("neyman", 100) else 300,
+            4000 if (design, n) == ("neyman", 100) else 300,
         )
         for what, design, n_topics, n, effect, spread, wanted in (
             ("equal systems that differ by stratum", "neyman", 2000, 400, 0.0, 0.2, "at most 5 %"),
