@@ -75,7 +75,7 @@ SECTIONS: dict[str, list[Row]] = {
                         *sim.widths_of_planned_labels(1000, slope, 0.1, trials, SEED)
                     ).replace("%", " %")
                 ),
-                300,
+                2000,
             )
             for what, slope in (("useful", 6.0), ("of little use", 1.0))
         ),
