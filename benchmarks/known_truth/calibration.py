@@ -44,7 +44,7 @@ SECTIONS: dict[str, list[Row]] = {
             Row(
                 "log loss: its interval holds the mean over all fits; that of its own fits",
                 f"{n} topics",
-                "about 95 % of the mean",
+                "about 95 % of the mean; fits held fixed, so less on few topics",
                 "the same; not said what it is about",
                 lambda trials, n=n: "{1}; {0}".format(  # type: ignore[misc]
                     *map(percent, sim.log_loss_coverage(n, trials, SEED))
