@@ -119,10 +119,15 @@ def write_report(content: ReportContent | Sequence[ReportContent], path: Path) -
     Of several contents, those of the groups of one sweep, each has its own leaderboard, figures and sections.
     """
     contents = [content] if isinstance(content, ReportContent) else list(content)
+    write_page(_html(contents), path)
+
+
+def write_page(text: str, path: Path) -> None:
+    """Writes a page whole or not at all."""
     path.parent.mkdir(parents=True, exist_ok=True)
     draft = path.with_name(f".{path.name}.tmp")
     # Lone surrogates, which a JSON corpus may hold, have no UTF-8.
-    draft.write_bytes(_html(contents).encode("utf-8", "replace"))
+    draft.write_bytes(text.encode("utf-8", "replace"))
     os.replace(draft, path)
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -12,7 +11,7 @@ import numpy as np
 import pandas as pd
 
 from ragauge.report.figures import LINE_COLOURS, _figure, _legend, _legend_rows, _plain
-from ragauge.report.html import _data_uri, _template, versions
+from ragauge.report.html import _data_uri, _template, versions, write_page
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -67,7 +66,6 @@ def foreseen(table: pd.DataFrame) -> Figure:
 
 def write_recorded(content: RecordedContent, path: Path) -> None:
     """Writes the report as one HTML file, whole or not at all; texts of the data are escaped."""
-    path.parent.mkdir(parents=True, exist_ok=True)
     text = _template("recorded.html").render(
         c=content,
         judged=True,
@@ -76,6 +74,4 @@ def write_recorded(content: RecordedContent, path: Path) -> None:
         measures=content.estimates.validation.estimates,
         versions=versions(),
     )
-    draft = path.with_name(f".{path.name}.tmp")
-    draft.write_bytes(text.encode("utf-8", "replace"))
-    os.replace(draft, path)
+    write_page(text, path)
