@@ -17,8 +17,12 @@ from ragauge.experiment.pipeline import Pipeline
 from ragauge.experiment.stage import Components
 from ragauge.measures import Substring
 from ragauge.retrieval.chunkers import TokenChunker
+from ragauge.retrieval.compressors import NoCompressor
+from ragauge.retrieval.expanders import NoExpander
+from ragauge.retrieval.order import RankOrder
 from ragauge.retrieval.rerankers import NoReranker
 from ragauge.retrieval.retrievers import Sim
+from ragauge.retrieval.rewriters import NoRewriter
 from ragauge.store import Store
 from ragauge.texts.tokenizers import WordTokenizer
 
@@ -82,8 +86,12 @@ class SmallPipelines:
             chunker=TokenChunker(size=6, overlap=0),
             embedder=self.embedder,
             tokenizer=WordTokenizer(),
+            rewriter=NoRewriter(),
             retriever=Sim(top_k=3),
             reranker=NoReranker(),
+            expander=NoExpander(),
+            compressor=NoCompressor(),
+            order=RankOrder(),
             measure=Substring(),
             llm=Extractive(threshold=-1.0),
             answers={},

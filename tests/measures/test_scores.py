@@ -12,6 +12,7 @@ from ragauge.contract import frames
 from ragauge.contract.errors import DataError
 from ragauge.measures import Subsequence, Substring, Words, mean_over_parts, part_scores, score_frame
 from ragauge.retrieval.contexts import build_contexts, contexts_at
+from ragauge.retrieval.order import LongContextOrder
 from ragauge.texts.tokenizers import WordTokenizer
 
 CHUNKS = pd.DataFrame(
@@ -37,7 +38,8 @@ TOPICS = ["q2", "q3", "q1"]
 
 
 def contexts(reorder_after_cut: bool = False) -> tuple[pd.DataFrame, pd.DataFrame]:
-    return build_contexts(RUN, CHUNKS, WordTokenizer(), [0, 4, 8], TOPICS, reorder_after_cut)
+    order = LongContextOrder("first") if reorder_after_cut else None
+    return build_contexts(RUN, CHUNKS, WordTokenizer(), [0, 4, 8], TOPICS, order)
 
 
 def test_parts_by_hand() -> None:

@@ -17,6 +17,7 @@ from tokenizers import Regex, Tokenizer, decoders, models, normalizers, pre_toke
 from ragauge.contract import frames
 from ragauge.contract.errors import ConfigError, DataError
 from ragauge.retrieval.contexts import build_contexts, contexts_at
+from ragauge.retrieval.order import LongContextOrder
 from ragauge.texts.tokenizers import HuggingFaceTokenizer, Stitching, WordTokenizer
 
 CORPUS = [
@@ -136,7 +137,9 @@ def test_white_space_and_empty_chunks_keep_their_places(word_tokenizer: WordToke
 
 
 def test_reorder_after_cut_reorders_what_fits(word_tokenizer: WordTokenizer) -> None:
-    layouts, prefixes = build_contexts(RUN, CHUNKS, word_tokenizer, [0, 3, 8, 20], ["q1", "q3"], True)
+    layouts, prefixes = build_contexts(
+        RUN, CHUNKS, word_tokenizer, [0, 3, 8, 20], ["q1", "q3"], LongContextOrder("first")
+    )
     frames.check("layouts", layouts)
     frames.check("prefixes", prefixes)
     of_q1 = layouts[layouts["qid"] == "q1"]

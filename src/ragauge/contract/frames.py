@@ -38,7 +38,28 @@ SCHEMAS: Mapping[str, Schema] = {
     "chunks": Schema(
         ("docno",), {"docno": "str", "text": "str", "parent": "str", "start": "int", "end": "int"}
     ),
+    # What is searched for. Rows of one topic and `search` are one search, the weighted sum of their vectors
+    # or of their terms; a topic's searches give a ranked list each. space: any, dense or lexical, where a row
+    # is for such retrievers alone. role: query or passage, as embedders tell them apart. origin: who wrote
+    # the text; "failed" is the question of a topic whose rewrite failed.
+    "queries": Schema(
+        ("qid", "query_id"),
+        {
+            "qid": "str",
+            "query_id": "int",
+            "search": "int",
+            "query": "str",
+            "weight": "float",
+            "space": "str",
+            "role": "str",
+            "origin": "str",
+        },
+    ),
     "run": Schema(("qid", "docno"), {"qid": "str", "docno": "str", "score": "float", "rank": "int"}),
+    # What goes into a context where texts are no longer those of chunks: docno is the best chunk within.
+    "passages": Schema(
+        ("qid", "rank"), {"qid": "str", "rank": "int", "docno": "str", "text": "str", "score": "float"}
+    ),
     # One text serves every budget that is a prefix of it; where the order depends on the budget
     # (reorder after the cut) every budget has a layout of its own.
     "layouts": Schema(

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 # Of each one option is chosen. `answers` is a group, too, of which any number is chosen.
 GROUPS = (
-    "dataset", "chunker", "embedder", "tokenizer", "retriever", "reranker", "measure", "llm", "judge",
+    "dataset", "chunker", "embedder", "tokenizer", "rewriter", "retriever", "reranker", "expander",
+    "compressor", "order", "measure", "llm", "judge",
 )  # fmt: skip
 ANSWERS = "answers"
 

@@ -7,7 +7,7 @@ component makes, and the component gets this model and no other.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, ClassVar, Literal, Protocol, runtime_checkable
 
@@ -101,12 +101,21 @@ class ChatModel(Protocol):
 
 @dataclass(frozen=True)
 class Tools:
-    """The shared models of a job, handed to the components that say they use them."""
+    """The shared models of a job, handed to the components that say they use them.
+
+    counted: what components count of their work, such as pairs scored; these are metrics of the job. One that
+    counts says the names in a class variable `counts`: they are 0 where its output was in the store.
+    """
 
     store: Workplace
     embedder: Embedder
     tokenizer: Tokenizer
     chat: ChatModel | None = None
+    counted: dict[str, int] = field(default_factory=dict, compare=False)
+
+    def count(self, name: str, n: int) -> None:
+        """Adds n to what is counted under this name."""
+        self.counted[name] = self.counted.get(name, 0) + n
 
     def limited_to(self, uses: frozenset[str], who: str) -> Tools:
         """The same tools, of which only the shared models in `uses` may be taken.
@@ -117,7 +126,9 @@ class Tools:
         unknown = set(uses) - set(SHARED)
         if unknown:
             raise TypeError(f"{who} uses {sorted(unknown)}; shared models are {sorted(SHARED)}")
-        return _LimitedTools(self.store, self.embedder, self.tokenizer, self.chat, frozenset(uses), who)
+        return _LimitedTools(
+            self.store, self.embedder, self.tokenizer, self.chat, self.counted, frozenset(uses), who
+        )
 
 
 @dataclass(frozen=True)

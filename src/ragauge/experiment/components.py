@@ -62,10 +62,38 @@ def make_pipeline(cfg: DictConfig, folder: JobFolder) -> Pipeline:
 
     check_values(cfg)
     components = instantiate_components(cfg, folder.sweep_id)
+    check_together(components, folder.choices)
     shown.checked({key: measure.info for key, measure in components.answers.items()})
     components.dataset.files()
     store, grid = Store(Path(cfg.store)), tuple(cfg.n_grid)
     return Pipeline(components, store, cfg.n_tokens, grid, cfg.max_missing_share, _sample(cfg))
+
+
+def check_together(components: Components, choices: Mapping[str, str]) -> None:
+    """ConfigError for components that cannot stand in one job, each of which may be right by itself."""
+    rewriter, retriever = components.rewriter, components.retriever
+    chosen = {group: f"{group}={choices.get(group, '?')}" for group in GROUPS}
+    if rewriter.kind != "none" and getattr(retriever, "writes_queries", False):
+        raise ConfigError(
+            f"{chosen['retriever']} writes queries of its own: with {chosen['rewriter']} choose another, "
+            "such as sim"
+        )
+    if retriever.reorder_after_cut and not components.order.by_rank:
+        raise ConfigError(
+            f"{chosen['retriever']} brings its own order: with {chosen['order']} choose retriever=sim"
+        )
+    for group in ("rewriter", "reranker", "compressor"):
+        part = getattr(components, group)
+        if getattr(part, "needs_chat", False) and components.llm.kind != "chat":
+            raise ConfigError(
+                f"{chosen[group]} asks a chat model, and {chosen['llm']} is none: choose an llm that is one "
+                f"(ollama, openai){_instead(group)}"
+            )
+
+
+def _instead(group: str) -> str:
+    others = {"rewriter": "prf, decompose with rules, recorded", "reranker": "cross_encoder, pyterrier"}
+    return f", or a {group} that asks none ({others.get(group, 'sentences')})"
 
 
 def _sample(cfg: DictConfig) -> Sample | None:

@@ -56,8 +56,12 @@ class Config:
     chunker: Any = MISSING
     embedder: Any = MISSING
     tokenizer: Any = MISSING
+    rewriter: Any = MISSING
     retriever: Any = MISSING
     reranker: Any = MISSING
+    expander: Any = MISSING
+    compressor: Any = MISSING
+    order: Any = MISSING
     measure: Any = MISSING
     llm: Any = MISSING
     answers: Any = field(default_factory=dict)

@@ -46,7 +46,7 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 # Where a report finds what a job laid out.
-_RECORDED_STAGES = ("dataset", "run", "context", "scores")
+_RECORDED = ("docs", "run", "layouts", "part_scores")  # frames
 
 
 def execute(cfg: DictConfig, folder: JobFolder) -> int:
@@ -166,8 +166,7 @@ def _run(cfg: DictConfig, folder: JobFolder, record: dict[str, Any]) -> None:
         if "chat" in (pipeline.components.llm.kind, pipeline.components.judge.kind):
             run.flush()  # an LLM may take hours
         values = metrics.costs(pipeline.answers)
-        if pipeline.shared_chat is not None and "chat" in pipeline.components.retriever.uses:
-            values |= metrics.costs(pipeline.shared_chat.replies(), "retriever_")
+        values |= _costs_of_parts(pipeline)
         pipeline.frame("answer_values")  # made here, and not where the verdicts are waited for
         if record["deferred"]:
             record["entries_used"] = sorted(pipeline.store.used)
@@ -246,6 +245,18 @@ def _descriptions(pipeline: Pipeline) -> dict[str, str]:
     return told
 
 
+def _costs_of_parts(pipeline: Pipeline) -> dict[str, float]:
+    """What the parts before the llm took: calls and money (`rewriter_llm_calls`), and what they count."""
+    found: dict[str, float] = {}
+    chat = pipeline.shared_chat
+    if chat is not None:
+        for group in dict.fromkeys(s.group for s in pipeline.stages if s.group and "chat" in s.uses):
+            found |= metrics.costs(chat.replies(group), f"{group}_")
+    parts = (getattr(pipeline.components, group) for group in GROUPS)
+    found |= {name: 0 for part in parts for name in getattr(part, "counts", ())}
+    return {**found, **pipeline.tools.counted}
+
+
 def _log_retrieval(
     pipeline: Pipeline, cfg: DictConfig, folder: JobFolder, run: track.Run, record: dict[str, Any]
 ) -> dict[str, float]:
@@ -271,7 +282,7 @@ def _log_retrieval(
             for name, steps in zip(metrics.CURVES, (curve, floor), strict=True)
         },
         "dataset_digest": pipeline.entry("dataset").digest,
-        "entries": {stage: pipeline.entry(stage).digest for stage in _RECORDED_STAGES},
+        "entries": {made.key.stage: made.digest for made in map(pipeline.entry_of, _RECORDED)},
     }
     return {
         "ir_score": curve[pipeline.n_tokens],

@@ -27,10 +27,10 @@ _COLUMNS = ["who", "key", "known", "exact", "prompt_tokens", "completion_tokens"
 def needs(pipeline: Pipeline, *, judging: bool = True) -> pd.DataFrame:
     """The requests of the job, one a row: who, key, known, exact, prompt and completion tokens, cost_usd.
 
-    who: retriever, llm or judge. key: equal for equal requests, in all jobs. known: answered already. exact:
-    False where a stand-in is counted. Tokens (estimates) and US dollars are those of asking. Retrieval is
-    run, since contexts decide the prompts, unless an LLM has to be asked for it. `judging=False` leaves the
-    judge out.
+    who: rewriter, retriever, reranker, compressor, llm or judge. key: equal for equal requests, in all jobs.
+    known: answered already. exact: False where a stand-in is counted. Tokens (estimates) and US dollars are
+    those of asking. Retrieval is run, since contexts decide the prompts, unless an LLM has to be asked for
+    it. `judging=False` leaves the judge out.
     """
     found, answers = before_judging(pipeline)
     if judging and answers is not None and pipeline.components.judge.kind == "chat":
@@ -44,7 +44,7 @@ def gathered(found: list[pd.DataFrame]) -> pd.DataFrame:
 
 
 def before_judging(pipeline: Pipeline) -> tuple[list[pd.DataFrame], pd.DataFrame | None]:
-    """The needs of retriever and llm, and the answers: missing where they have to be asked for.
+    """The needs of what asks before the judge, and the answers: missing where they have to be asked for.
 
     The answers are None where no LLM is chosen.
     """
@@ -59,9 +59,9 @@ def before_judging(pipeline: Pipeline) -> tuple[list[pd.DataFrame], pd.DataFrame
         contexts = pipeline.contexts_from_ledger()
     except Unasked as unasked:
         if isinstance(llm, AsksForAnswers):
-            found.append(llm.needs_of(unasked.prompts, store).assign(who="retriever"))
+            found.append(llm.needs_of(unasked.prompts, store).assign(who=unasked.who))
         else:
-            found.append(_untold("retriever", len(unasked.prompts)))
+            found.append(_untold(unasked.who, len(unasked.prompts)))
     if llm.kind == "none":
         return found, None
     if llm.kind != "chat":

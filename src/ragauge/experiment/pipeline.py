@@ -97,6 +97,10 @@ class Pipeline:
         """The stored output of a stage, made now where it is not there yet."""
         return self._entry(next(s for s in self.stages if s.name == stage))
 
+    def entry_of(self, frame: str) -> Entry:
+        """The stored output that holds a frame, of the last stage that makes it."""
+        return self._entry(self._maker(frame, len(self.stages))[-1])
+
     @property
     def contexts(self) -> pd.DataFrame:
         """C_N of every topic at this job's n_tokens."""
@@ -287,6 +291,8 @@ class Pipeline:
         key = self._key(stage)  # what it reads is made first, and is not of its time
         tools, reads = self._tools(stage), self._reads(stage)
         with self._timed(stage.name):
+            if self.shared_chat is not None:
+                self.shared_chat.asking = stage.group
             try:
                 if stage.makes:
                     entry = self.store.get_frames(key, lambda: stage.make(reads, tools))

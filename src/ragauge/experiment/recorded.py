@@ -20,7 +20,7 @@ from ragauge.experiment.config import check_values
 from ragauge.experiment.folder import JobFolder
 from ragauge.experiment.rerun.comparison import log_comparison
 from ragauge.experiment.rerun.comparison import summary as comparison_line
-from ragauge.experiment.stages import file_digest
+from ragauge.experiment.retrieval_stages import file_digest
 from ragauge.track import views
 
 if TYPE_CHECKING:

@@ -9,6 +9,7 @@ from typing import Any, ClassVar
 
 import pandas as pd
 
+from ragauge.contract.context_parts import Compressor, ContextOrder, Expander, Rewriter
 from ragauge.contract.identity import identity
 from ragauge.contract.protocols import (
     AnswerMeasure,
@@ -35,8 +36,12 @@ class Components:
     chunker: Chunker
     embedder: Embedder
     tokenizer: Tokenizer
+    rewriter: Rewriter
     retriever: Retriever
     reranker: Reranker
+    expander: Expander
+    compressor: Compressor
+    order: ContextOrder
     measure: Measure
     llm: Generator
     answers: Mapping[str, AnswerMeasure]
@@ -78,6 +83,7 @@ class Stage:
         that a stage made.
     makes: the frames that it makes; none for a stage that fills a folder.
     asks: the column that is missing where an LLM or a judge gave nothing; such output is kept only whole.
+    group: the config group that its own calls of the shared chat model are counted under.
     stored: False for what is cheaper to make than to read.
     """
 
@@ -86,6 +92,7 @@ class Stage:
     reads: tuple[str, ...] = ()
     makes: tuple[str, ...] = ()
     asks: ClassVar[str | None] = None
+    group: ClassVar[str] = ""
     stored: ClassVar[bool] = True
 
     def __init__(self, components: Components, budget: Budget) -> None:

@@ -12,11 +12,12 @@ from ragauge.contract.protocols import ChatModel, KnowsReplies, Reply, Serves, W
 
 
 class Unasked(Exception):
-    """Prompts that the ledger does not answer, where no model is to be asked."""
+    """Prompts that the ledger does not answer, where no model is to be asked; `who` is who would ask."""
 
-    def __init__(self, prompts: Sequence[str]) -> None:
-        super().__init__(f"{len(prompts)} prompts were never asked")
+    def __init__(self, prompts: Sequence[str], who: str) -> None:
+        super().__init__(f"{len(prompts)} prompts of the {who} were never asked")
         self.prompts = list(prompts)
+        self.who = who
 
 
 class SharedChat:
@@ -24,12 +25,14 @@ class SharedChat:
 
     from_ledger: replies come from the ledger; Unasked where it lacks one, and for a model that does not say
         what it replied before (KnowsReplies).
+    asking: the config group of the component that asks just now.
     """
 
     def __init__(self, chat: ChatModel) -> None:
         self.chat: Any = chat
         self.from_ledger = False
-        self._replies: list[Reply] = []
+        self.asking = ""
+        self._replies: dict[str, list[Reply]] = {}
 
     def identity(self) -> dict[str, Any]:
         """That of the model."""
@@ -43,19 +46,23 @@ class SharedChat:
         """The model's replies, one per prompt."""
         if self.from_ledger:
             if not isinstance(self.chat, KnowsReplies):
-                raise Unasked(prompts)
+                raise Unasked(prompts, self.asking)
             known = self.chat.known(prompts, store, **how)
             kept = [reply for reply in known if reply is not None]
             if len(kept) < len(known):
-                raise Unasked(prompts)
+                raise Unasked(prompts, self.asking)
             return kept
         replies: list[Reply] = self.chat.ask(prompts, store, what, **how)
-        self._replies += replies
+        self._replies.setdefault(self.asking, []).extend(replies)
         return replies
 
-    def replies(self) -> pd.DataFrame:
-        """What came back so far, a row a prompt, as `costs` takes it; `qid` is a number."""
+    def replies(self, group: str) -> pd.DataFrame:
+        """What came back for a group's component so far, a row a prompt, as `costs` takes it.
+
+        `qid` is a number.
+        """
+        own = self._replies.get(group, [])
         fields = ("prompt_tokens", "completion_tokens", "cost_usd", "cached", "calls", "usage_unknown")
-        columns = {name: [getattr(reply, name) for reply in self._replies] for name in fields}
-        frame = pd.DataFrame({"qid": range(len(self._replies)), **columns})
+        columns = {name: [getattr(reply, name) for reply in own] for name in fields}
+        frame = pd.DataFrame({"qid": range(len(own)), **columns})
         return frame.astype({"cached": bool, "calls": int, "usage_unknown": int})

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 
 import numpy as np
 import pandas as pd
 
+from ragauge.contract.context_parts import ContextOrder
 from ragauge.contract.errors import ConfigError, DataError
 from ragauge.contract.protocols import Tokenizer
-from ragauge.retrieval.order import long_context_order
 
 # Characters per token that a first look allows for. Chunks further behind are tokenised only for the topics
 # that this did not fill.
@@ -19,32 +20,34 @@ _CHARS_PER_TOKEN = 8
 
 def build_contexts(
     run: pd.DataFrame,
-    chunks: pd.DataFrame,
+    chunks: pd.DataFrame | None,
     tokenizer: Tokenizer,
     n_grid: Iterable[int],
     qids: Sequence[str],
-    reorder_after_cut: bool = False,
+    order: ContextOrder | None = None,
 ) -> tuple[pd.DataFrame, pd.DataFrame]:
     """Frames `layouts` and `prefixes`: the context of every topic at every budget of the grid.
 
-    C is the texts of the topic's chunks joined by one space, in rank order; C_N is the prefix of C that ends
-    where its N-th token ends. Where C has fewer than N tokens, C_N is all of C and `n_used` says how many it
-    has. A topic of `qids` without hits has empty contexts. `n_chunks` counts the chunks that begin before
+    C is the texts of the topic's chunks joined by one space, in the order asked for (by rank without one);
+    C_N is the prefix of C that ends where its N-th token ends. Without chunks the run is a frame `passages`,
+    which holds the texts itself. Where C has fewer than N tokens, C_N is all of C and `n_used` says how many
+    it has. A topic of `qids` without hits has empty contexts. `n_chunks` counts the chunks that begin before
     the end.
 
-    One layout (0) serves the grid and holds the chunks that its largest budget needs. With
-    `reorder_after_cut` every budget N has a layout N of its own: the pieces of C_N, the last one cut at its
-    token, in long-context order.
+    One layout (0) serves the grid and holds the chunks that its largest budget needs. With an order that cuts
+    first every budget N has a layout N of its own: the pieces of C_N by rank, the last one cut at its token,
+    put in order.
 
     The tokens are those of the joined text, found once per distinct chunk where the tokenizer has a rule for
     that (`stitching`). Raises ConfigError on a grid that holds no or negative numbers, DataError on a run
     that names an unknown chunk or topics that repeat.
     """
     grid = _checked_grid(n_grid)
-    hits = _hits(run, chunks, qids)
+    cut_first = order is not None and not order.by_rank and order.cut == "first"
+    hits = _hits(run, chunks, qids, None if cut_first else order)
     ends, n_used = _prefix_ends(hits, tokenizer, grid)
-    if reorder_after_cut:
-        layouts, prefixes = _layout_per_budget(hits, grid, ends)
+    if order is not None and cut_first:
+        layouts, prefixes = _layout_per_budget(hits, grid, ends, order)
     else:
         layouts, prefixes = _one_layout(hits, ends)
     prefixes["n_used"] = n_used.ravel()
@@ -109,29 +112,37 @@ def _checked_grid(n_grid: Iterable[int]) -> np.ndarray:
     return np.unique(np.array(values, dtype=np.int64))
 
 
-def _hits(run: pd.DataFrame, chunks: pd.DataFrame, qids: Sequence[str]) -> _Hits:
+def _hits(
+    run: pd.DataFrame, chunks: pd.DataFrame | None, qids: Sequence[str], in_order: ContextOrder | None
+) -> _Hits:
     topics = pd.Index(qids)
     if not topics.is_unique:
         raise DataError(f"topics: qid={topics[topics.duplicated()][0]!r} stands there twice")
     topic = topics.get_indexer(pd.Index(run["qid"]))
     order = np.lexsort((run["rank"].to_numpy(), topic))
     order = order[topic[order] >= 0]
+    first = np.searchsorted(topic[order], np.arange(len(qids) + 1))
+    if in_order is not None and not in_order.by_rank:
+        placed = [start + in_order.arrange(stop - start) for start, stop in pairwise(first.tolist())]
+        order = order[np.concatenate([*placed, np.empty(0, dtype=np.int64)])]
     topic, docno = topic[order], run["docno"].to_numpy(dtype=object)[order]
-    at = pd.Index(chunks["docno"]).get_indexer(pd.Index(docno))
-    if (at < 0).any():
-        row = int(np.flatnonzero(at < 0)[0])
-        raise DataError(
-            f"run of qid={qids[topic[row]]!r}: chunk docno={docno[row]!r} is not among the chunks"
-        )
-    distinct, which = np.unique(at, return_inverse=True)
-    texts = chunks["text"].iloc[distinct].to_numpy(dtype=object)
-    lengths = np.array([len(text) for text in texts], dtype=np.int64)[which]
+    if chunks is None:
+        text = run["text"].to_numpy(dtype=object)[order]
+    else:
+        at = pd.Index(chunks["docno"]).get_indexer(pd.Index(docno))
+        if (at < 0).any():
+            row = int(np.flatnonzero(at < 0)[0])
+            raise DataError(
+                f"run of qid={qids[topic[row]]!r}: chunk docno={docno[row]!r} is not among the chunks"
+            )
+        distinct, which = np.unique(at, return_inverse=True)
+        text = chunks["text"].iloc[distinct].to_numpy(dtype=object)[which]
+    lengths = np.array([len(one) for one in text], dtype=np.int64)
 
-    first = np.searchsorted(topic, np.arange(len(qids) + 1))
     laid = np.concatenate([[0], np.cumsum(lengths + 1)])  # all topics in a row, a space after every chunk
     start = laid[:-1] - laid[first[topic]]
     total = np.maximum(laid[first[1:]] - laid[first[:-1]] - 1, 0)
-    return _Hits(qids, first, docno, texts[which], start, total)
+    return _Hits(qids, first, docno, text, start, total)
 
 
 def _prefix_ends(hits: _Hits, tokenizer: Tokenizer, grid: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -215,8 +226,10 @@ def _one_layout(hits: _Hits, ends: np.ndarray) -> tuple[pd.DataFrame, pd.DataFra
     return layouts, pd.DataFrame(cuts)
 
 
-def _layout_per_budget(hits: _Hits, grid: np.ndarray, ends: np.ndarray) -> tuple[pd.DataFrame, pd.DataFrame]:
-    """A layout per budget, its pieces in long-context order; topic by topic."""
+def _layout_per_budget(
+    hits: _Hits, grid: np.ndarray, ends: np.ndarray, in_order: ContextOrder
+) -> tuple[pd.DataFrame, pd.DataFrame]:
+    """A layout per budget, its pieces in the order given; topic by topic."""
     counts = hits.chunks_before(ends)
     texts, docnos, starts = [], [], []
     for topic, first in enumerate(hits.first[:-1].tolist()):
@@ -224,7 +237,7 @@ def _layout_per_budget(hits: _Hits, grid: np.ndarray, ends: np.ndarray) -> tuple
             pieces = hits.text[first : first + count].tolist()
             if pieces:
                 pieces[-1] = pieces[-1][: end - hits.start[first + count - 1]]
-            order = long_context_order(count)
+            order = in_order.arrange(count)
             pieces = [pieces[i] for i in order]
             lengths = np.array([len(piece) + 1 for piece in pieces], dtype=np.int64)
             texts.append(" ".join(pieces))

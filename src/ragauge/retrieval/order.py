@@ -1,8 +1,13 @@
-"""Long-context reorder: the best chunks at the ends of a context, the worst in its middle."""
+"""Config group `order`: in which order the passages of a context stand, and whether it is cut before."""
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+from typing import ClassVar, Literal
+
 import numpy as np
+
+from ragauge.contract.checks import require_choice
 
 
 def long_context_order(n: int) -> np.ndarray:
@@ -15,3 +20,49 @@ def long_context_order(n: int) -> np.ndarray:
     ranks = np.arange(n, dtype=np.int64)
     first = (n + 1) % 2
     return np.concatenate([ranks[first::2], ranks[1 - first :: 2][::-1]])
+
+
+@dataclass(frozen=True)
+class Order:
+    """What the orders have in common: `cut`, see `ragauge.contract.context_parts.ContextOrder`."""
+
+    by_rank: ClassVar[bool] = False
+
+    cut: Literal["last", "first"] = "last"
+
+    def __post_init__(self) -> None:
+        require_choice("order.cut", self.cut, ("last", "first"))
+
+
+@dataclass(frozen=True)
+class RankOrder(Order):
+    """The best passage first; `cut` makes no difference."""
+
+    component: ClassVar[str] = "rank"
+    by_rank: ClassVar[bool] = True
+
+    def arrange(self, n: int) -> np.ndarray:
+        """0..n-1."""
+        return np.arange(n, dtype=np.int64)
+
+
+@dataclass(frozen=True)
+class LongContextOrder(Order):
+    """The best passages at both ends, the worst in the middle (`long_context_order`)."""
+
+    component: ClassVar[str] = "long_context"
+
+    def arrange(self, n: int) -> np.ndarray:
+        """See `long_context_order`."""
+        return long_context_order(n)
+
+
+@dataclass(frozen=True)
+class ReverseOrder(Order):
+    """The best passage last, next to the question where the prompt ends with it."""
+
+    component: ClassVar[str] = "reverse"
+
+    def arrange(self, n: int) -> np.ndarray:
+        """n-1..0."""
+        return np.arange(n - 1, -1, -1, dtype=np.int64)

@@ -47,6 +47,7 @@ class BM25:
     component: ClassVar[str] = "bm25"
     uses: ClassVar[frozenset[str]] = frozenset()
     reorder_after_cut: ClassVar[bool] = False
+    space: ClassVar[str] = "lexical"
 
     top_k: int = 30
     k1: float = 0.9

@@ -83,6 +83,7 @@ class Dense:
 
     uses: ClassVar[frozenset[str]] = frozenset({"embedder"})
     index_uses: ClassVar[frozenset[str]] = frozenset({"embedder"})
+    space: ClassVar[str] = "dense"
 
     def index_identity(self) -> Mapping[str, Any]:
         """Equal for all dense retrievers."""
@@ -110,7 +111,11 @@ class Dense:
             rows = rows_with_words(topics)
             if len(rows) == 0 or len(chunks) == 0:
                 return run_frame(topics, chunks, NO_ROWS, NO_ROWS, **{self._cosine_as: np.empty(0)})
-            queries = tools.embedder.embed(topics["query"].iloc[rows].tolist(), "query")
+            if "query_vec" in topics:  # of a rewriter
+                queries = np.stack(topics["query_vec"].iloc[rows].tolist())
+                topics = topics.drop(columns="query_vec")
+            else:
+                queries = tools.embedder.embed(topics["query"].iloc[rows].tolist(), "query")
             hits = self._retrieve(index, queries.astype(np.float32, copy=False))
             return run_frame(topics, chunks, rows[hits.topic], hits.chunk, **{self._cosine_as: hits.score})
 

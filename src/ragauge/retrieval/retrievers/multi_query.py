@@ -49,6 +49,7 @@ class MLQ(Dense):
 
     component: ClassVar[str] = "mlq"
     reorder_after_cut: ClassVar[bool] = False
+    writes_queries: ClassVar[bool] = True
 
     top_k: int = 30
     queries: Literal["auto", "llm", "rules"] = "auto"

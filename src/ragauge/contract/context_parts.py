@@ -1,0 +1,119 @@
+"""What the parts around a retriever must do: rewriters, and behind it expanders, compressors, orders."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import ClassVar, Literal, Protocol, runtime_checkable
+
+import numpy as np
+import pandas as pd
+
+from ragauge.contract.protocols import Tools
+
+
+class Rewriter(Protocol):
+    """Config group `rewriter`: questions to queries.
+
+    kind: "none" where the questions themselves are searched; the stage is then left out.
+    feedback: whether it looks at what the retriever finds for the question itself.
+    union, rrf_constant: how the ranked lists of a topic's searches become one. `rrf` orders by the sum over
+        lists of 1 / (rrf_constant + rank + 1), `first_seen` takes all hits of the first list in order, then
+        the new ones of the second, and so on.
+    """
+
+    kind: ClassVar[str]
+    uses: ClassVar[frozenset[str]]
+    feedback: ClassVar[bool]
+    union: Literal["rrf", "first_seen"]
+    rrf_constant: float
+
+    def rewrite(
+        self, topics: pd.DataFrame, run: pd.DataFrame | None, chunks: pd.DataFrame | None, tools: Tools
+    ) -> pd.DataFrame:
+        """Frame `queries`, at least one row for every topic [qid, query].
+
+        run, chunks: what the question itself found, and all chunks; None unless `feedback`. A topic whose
+        rewrite failed has its question, with the origin "failed".
+        """
+
+
+@runtime_checkable
+class ReadsFiles(Protocol):
+    """A component whose output depends on files: their contents enter the key of what it makes."""
+
+    def files(self) -> Mapping[str, Path]:
+        """The files by role; ConfigError if one is not there."""
+
+
+@runtime_checkable
+class SeesEvidence(Protocol):
+    """A retriever that is told the answers' evidence: an oracle, or noise mixed with what is needed."""
+
+    def rank_with_evidence(
+        self, topics: pd.DataFrame, evidence: pd.DataFrame, chunks: pd.DataFrame, folder: Path, tools: Tools
+    ) -> pd.DataFrame:
+        """Frame `run` of the topics [qid, query]; evidence is the frame `evidence`."""
+
+
+@runtime_checkable
+class SearchesSeveral(Protocol):
+    """A retriever that hands the queries of a rewriter on to retrievers of its own."""
+
+    def search(
+        self,
+        topics: pd.DataFrame,
+        queries: pd.DataFrame,
+        rewriter: Rewriter,
+        chunks: pd.DataFrame,
+        folder: Path,
+        tools: Tools,
+    ) -> pd.DataFrame:
+        """Frame `run` of the topics [qid, query]; queries is the frame `queries`."""
+
+
+class Expander(Protocol):
+    """Config group `expander`: hits to larger passages around them.
+
+    kind: "none" where the chunks stay as they are; the stage is then left out.
+    """
+
+    kind: ClassVar[str]
+    uses: ClassVar[frozenset[str]]
+
+    def expand(
+        self, run: pd.DataFrame, chunks: pd.DataFrame, docs: pd.DataFrame, tools: Tools
+    ) -> pd.DataFrame:
+        """Frame `passages` in the order of the run; text that passages of a topic share stands once."""
+
+
+class Compressor(Protocol):
+    """Config group `compressor`: passages to what of them matters for the question.
+
+    kind: "none" where the passages stay as they are; the stage is then left out.
+    """
+
+    kind: ClassVar[str]
+    uses: ClassVar[frozenset[str]]
+
+    def compress(self, passages: pd.DataFrame, topics: pd.DataFrame, tools: Tools) -> pd.DataFrame:
+        """Frame `passages`, shorter; ranks are 0, 1, 2, … again. topics: [qid, query]."""
+
+
+class ContextOrder(Protocol):
+    """Config group `order`: in which order the passages of a context stand.
+
+    cut: `last` orders all passages and cuts the context at its budget afterwards, `first` orders what fits
+    the budget in rank order.
+    """
+
+    @property
+    def cut(self) -> Literal["last", "first"]:
+        """Whether the budget is cut after or before the passages are put in order."""
+
+    @property
+    def by_rank(self) -> bool:
+        """Whether passages stay in rank order."""
+
+    def arrange(self, n: int) -> np.ndarray:
+        """int64 [n], a permutation: element i is the rank of the passage that stands i-th."""

@@ -1,0 +1,164 @@
+"""The stages that measure contexts and rankings, and those that answer and judge."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pandas as pd
+
+from ragauge.contract import frames
+from ragauge.contract.errors import DataError
+from ragauge.contract.identity import identity
+from ragauge.contract.protocols import AnswerMeasure, Generator, Judge, Measure, Tools
+from ragauge.experiment.stage import Budget, Components, Frames, Reads, Stage
+from ragauge.measures import (
+    classics,
+    corrected_parts,
+    floor_means,
+    floors,
+    mean_over_parts,
+    part_scores,
+    qrels_of,
+)
+from ragauge.measures.floor import raw
+from ragauge.measures.rankings import CLASSICS
+
+
+class Score(Stage):
+    """Scores of the whole grid, and part_scores: a row per evidence part."""
+
+    name = "scores"
+    reads = ("layouts", "prefixes", "evidence")
+    makes = ("scores", "part_scores")
+    uses = frozenset()
+
+    @property
+    def component(self) -> Measure:
+        found: Measure = raw(self.components.measure)
+        return found
+
+    def make(self, reads: Reads, tools: Tools) -> Frames:
+        parts = part_scores(self.component, reads["evidence"], reads["layouts"], reads["prefixes"])
+        return {"scores": mean_over_parts(parts, self.component.name), "part_scores": parts}
+
+
+class Floor(Stage):
+    """floors: what the measure gives every evidence part in unrelated text; floor_means: that over topics.
+
+    Neither the retriever nor this job's n_tokens is in its key: the jobs of a sweep share one.
+    """
+
+    name = "floor"
+    reads = ("chunks", "evidence")
+    makes = ("floors", "floor_means")
+    uses = frozenset({"tokenizer"})
+
+    @property
+    def component(self) -> Measure:
+        found: Measure = raw(self.components.measure)
+        return found
+
+    def params(self) -> dict[str, Any]:
+        return {"component": identity(self.component), "n_grid": list(self.budget.grid)}
+
+    def make(self, reads: Reads, tools: Tools) -> Frames:
+        found = floors(self.component, reads["evidence"], reads["chunks"], tools.tokenizer, self.budget.grid)
+        return {"floors": found, "floor_means": floor_means(found)}
+
+
+class CorrectScores(Stage):
+    """Scores and part_scores, each part's less its floor: `measure.correct=floor`."""
+
+    name = "corrected"
+    reads = ("part_scores", "floors")
+    makes = ("scores", "part_scores")
+
+    def params(self) -> dict[str, Any]:
+        return {"correct": "floor"}
+
+    def make(self, reads: Reads, tools: Tools) -> Frames:
+        parts = corrected_parts(reads["part_scores"], reads["floors"])
+        return {"scores": mean_over_parts(parts, self.components.measure.name), "part_scores": parts}
+
+
+class ScoreRanking(Stage):
+    """classics: measures of the run over whole documents, as IR knows them ([metric, value])."""
+
+    name = "classics"
+    reads = ("run", "evidence")
+    makes = ("classics",)
+
+    def params(self) -> dict[str, Any]:
+        return {"measures": list(CLASSICS)}
+
+    def make(self, reads: Reads, tools: Tools) -> Frames:
+        qrels = qrels_of(reads["evidence"])
+        values = classics(reads["run"], qrels, list(CLASSICS)) if len(qrels) else {}
+        rows = [(CLASSICS[name], value) for name, value in values.items()]
+        return {"classics": pd.DataFrame(rows, columns=["metric", "value"])}
+
+
+class Answer(Stage):
+    """The answers at this job's n_tokens."""
+
+    name = "answers"
+    reads = ("topics[qid,query]", "contexts[qid,n_tokens,text]")
+    makes = ("answers",)
+    asks = "answer"
+
+    @property
+    def component(self) -> Generator:
+        return self.components.llm
+
+    def make(self, reads: Reads, tools: Tools) -> Frames:
+        return {"answers": self.component.answer(reads["topics"], reads["contexts"], tools)}
+
+
+class MeasureAnswers(Stage):
+    """What one answer measure gives every answer."""
+
+    name = "answer_values"
+    reads = (
+        "topics",
+        "evidence",
+        "contexts[qid,n_tokens,text]",
+        "answers[qid,n_tokens,answer,status]",
+    )
+    makes = ("answer_values",)
+    asks = "value"
+
+    def __init__(self, components: Components, budget: Budget, measure: AnswerMeasure) -> None:
+        super().__init__(components, budget)
+        self._measure = measure
+
+    @property
+    def component(self) -> AnswerMeasure:
+        return self._measure
+
+    def make(self, reads: Reads, tools: Tools) -> Frames:
+        found = self.component.measure(
+            reads["topics"], reads["evidence"], reads["contexts"], reads["answers"], tools
+        )
+        who, name = type(self.component).__name__, self.component.info.name
+        frames.check("answer_values", found, who)
+        others = sorted(set(found["measure"]) - {name})
+        if others:
+            raise DataError(f"answer_values frame from {who}: measure {others[0]!r}, its name is {name!r}")
+        return {"answer_values": found}
+
+
+class Judging(Stage):
+    """The verdicts on the answers that are to be judged (frame `asked_answers`)."""
+
+    name = "verdicts"
+    reads = ("topics", "evidence", "asked_answers[qid,n_tokens,answer,status]")
+    makes = ("verdicts",)
+    asks = "label"
+
+    @property
+    def component(self) -> Judge:
+        return self.components.judge
+
+    def make(self, reads: Reads, tools: Tools) -> Frames:
+        found = self.component.judge(reads["topics"], reads["evidence"], reads["asked_answers"], tools)
+        return {"verdicts": found}

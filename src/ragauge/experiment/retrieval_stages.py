@@ -1,0 +1,310 @@
+"""The stages from files to contexts: what each reads, what it makes, and the component that does it.
+
+A stage's version is raised when its code, or that of what it calls in ragauge, gives another output:
+tests/experiment/test_versions.py fails where it was forgotten.
+"""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+
+from ragauge.contract import frames
+from ragauge.contract.context_parts import (
+    Compressor,
+    ContextOrder,
+    Expander,
+    ReadsFiles,
+    Rewriter,
+    SeesEvidence,
+)
+from ragauge.contract.errors import ConfigError
+from ragauge.contract.identity import code_of, identity
+from ragauge.contract.protocols import Chunker, Reranker, Retriever, Source, Tokenizer, Tools
+from ragauge.experiment.stage import Frames, Incomplete, Reads, Stage
+from ragauge.retrieval.contexts import build_contexts, contexts_at
+from ragauge.retrieval.order import LongContextOrder
+from ragauge.retrieval.passages import passages_of
+from ragauge.retrieval.ranking import check_reranked
+from ragauge.retrieval.searching import check_queries, search
+from ragauge.store import file_sha256
+
+
+class ReadDataset(Stage):
+    """Files to docs, topics, evidence; and skipped: the rows that were dropped, with the reason."""
+
+    name = "dataset"
+    makes = ("docs", "topics", "evidence", "skipped")
+    uses = frozenset()
+
+    @property
+    def component(self) -> Source:
+        return self.components.dataset
+
+    def inputs(self) -> dict[str, str]:
+        return digests_of_files(self.component)
+
+    def make(self, reads: Reads, tools: Tools) -> Frames:
+        data = self.component.load()
+        if data.topics.empty:
+            raise ConfigError(f"dataset {self.component.name}: no topic is left to evaluate")
+        skipped = pd.DataFrame({"skipped": list(data.skipped)}, dtype="str")
+        return {"docs": data.docs, "topics": data.topics, "evidence": data.evidence, "skipped": skipped}
+
+
+class Chunk(Stage):
+    """Documents to chunks."""
+
+    name = "chunks"
+    reads = ("docs",)
+    makes = ("chunks",)
+
+    @property
+    def component(self) -> Chunker:
+        return self.components.chunker
+
+    def make(self, reads: Reads, tools: Tools) -> Frames:
+        return {"chunks": self.component.chunk(reads["docs"], tools)}
+
+
+class Index(Stage):
+    """The retriever's index folder."""
+
+    name = "index"
+    reads = ("chunks",)
+
+    @property
+    def component(self) -> Retriever:
+        return self.components.retriever
+
+    @property
+    def uses(self) -> frozenset[str]:
+        found: frozenset[str] = getattr(self.component, "index_uses", self.component.uses)
+        return found
+
+    def params(self) -> dict[str, Any]:
+        return {"index": {**self.component.index_identity(), **code_of(self.component)}}
+
+    def fill(self, folder: Path, reads: Reads, tools: Tools) -> None:
+        self.component.build_index(reads["chunks"], folder, tools)
+
+
+class Retrieve(Stage):
+    """The ranked chunks of every topic, for its question as it is."""
+
+    name = "run"
+    makes = ("run",)
+    group = "retriever"
+
+    @property
+    def reads(self) -> tuple[str, ...]:  # type: ignore[override]
+        seen = ("evidence",) if isinstance(self.component, SeesEvidence) else ()
+        return ("chunks", "index/", "topics[qid,query]", *seen)
+
+    @property
+    def component(self) -> Retriever:
+        return self.components.retriever
+
+    def inputs(self) -> dict[str, str]:
+        return digests_of_files(self.component)
+
+    def make(self, reads: Reads, tools: Tools) -> Frames:
+        if isinstance(self.component, SeesEvidence):
+            topics, evidence = reads["topics"][["qid", "query"]], reads["evidence"]
+            folder = reads.folder("index")
+            found = self.component.rank_with_evidence(topics, evidence, reads["chunks"], folder, tools)
+            return {"run": frames.check("run", found, type(self.component).__name__)}
+        transformer = self.component.transformer(reads["chunks"], reads.folder("index"), tools)
+        run = transformer(reads["topics"][["qid", "query"]])
+        # Topics whose queries an LLM failed to write were searched by the question alone.
+        if "queries" in run and {"llm", "question"} <= set(run["queries"]):
+            raise Incomplete({"run": run})
+        return {"run": run}
+
+
+class Rewrite(Stage):
+    """The queries that are searched for, by a rewriter."""
+
+    name = "queries"
+    makes = ("queries",)
+    group = "rewriter"
+
+    @property
+    def reads(self) -> tuple[str, ...]:  # type: ignore[override]
+        return ("topics[qid,query]", *(("run", "chunks") if self.component.feedback else ()))
+
+    @property
+    def component(self) -> Rewriter:
+        return self.components.rewriter
+
+    def inputs(self) -> dict[str, str]:
+        return digests_of_files(self.component)
+
+    def make(self, reads: Reads, tools: Tools) -> Frames:
+        topics = reads["topics"][["qid", "query"]]
+        feedback = self.component.feedback
+        run, chunks = (reads["run"], reads["chunks"]) if feedback else (None, None)
+        made = self.component.rewrite(topics, run, chunks, tools)
+        queries = check_queries(made, topics, type(self.component).__name__)
+        if "chat" in self.uses and queries["origin"].eq("failed").any():
+            raise Incomplete({"queries": queries})  # an LLM failed for some topics
+        return {"queries": queries}
+
+
+class RetrieveRewritten(Stage):
+    """The ranked chunks of every topic, for the queries of the rewriter."""
+
+    name = "rewritten"
+    reads = ("chunks", "index/", "topics[qid,query]", "queries")
+    makes = ("run",)
+    group = "retriever"
+
+    @property
+    def component(self) -> Retriever:
+        return self.components.retriever
+
+    def params(self) -> dict[str, Any]:
+        rewriter = self.components.rewriter
+        constant = {"rrf_constant": rewriter.rrf_constant} if rewriter.union == "rrf" else {}
+        return {**super().params(), "union": rewriter.union, **constant}
+
+    def make(self, reads: Reads, tools: Tools) -> Frames:
+        topics, folder = reads["topics"][["qid", "query"]], reads.folder("index")
+        rewriter = self.components.rewriter
+        run = search(self.component, topics, reads["queries"], rewriter, reads["chunks"], folder, tools)
+        return {"run": run}
+
+
+class Rerank(Stage):
+    """A run to another run of its chunks."""
+
+    name = "reranked"
+    reads = ("run", "chunks", "topics[qid,query]")
+    makes = ("run",)
+    group = "reranker"
+
+    @property
+    def component(self) -> Reranker:
+        return self.components.reranker
+
+    def make(self, reads: Reads, tools: Tools) -> Frames:
+        run = reads["run"]
+        chunks = reads["chunks"]
+        retrieved = chunks[chunks["docno"].isin(run["docno"])].reset_index(drop=True)
+        made = self.component.rerank(run, reads["topics"][["qid", "query"]], retrieved, tools)
+        return {"run": check_reranked(run, made, type(self.component).__name__)}
+
+
+class Expand(Stage):
+    """Hits to larger passages around them."""
+
+    name = "expanded"
+    reads = ("run", "chunks", "docs")
+    makes = ("passages",)
+    group = "expander"
+
+    @property
+    def component(self) -> Expander:
+        return self.components.expander
+
+    def make(self, reads: Reads, tools: Tools) -> Frames:
+        made = self.component.expand(reads["run"], reads["chunks"], reads["docs"], tools)
+        return {"passages": frames.check("passages", made, type(self.component).__name__)}
+
+
+class Compress(Stage):
+    """Passages to what of them matters for the question."""
+
+    name = "compressed"
+    makes = ("passages",)
+    group = "compressor"
+
+    @property
+    def reads(self) -> tuple[str, ...]:  # type: ignore[override]
+        expanded = self.components.expander.kind != "none"
+        return (*(("passages",) if expanded else ("run", "chunks")), "topics[qid,query]")
+
+    @property
+    def component(self) -> Compressor:
+        return self.components.compressor
+
+    def make(self, reads: Reads, tools: Tools) -> Frames:
+        expanded = self.components.expander.kind != "none"
+        passages = reads["passages"] if expanded else passages_of(reads["run"], reads["chunks"])
+        made = self.component.compress(passages, reads["topics"][["qid", "query"]], tools)
+        return {"passages": frames.check("passages", made, type(self.component).__name__)}
+
+
+class LayOut(Stage):
+    """C, and the ends of every C_N of the grid."""
+
+    name = "context"
+    makes = ("layouts", "prefixes")
+
+    @property
+    def reads(self) -> tuple[str, ...]:  # type: ignore[override]
+        return (*(("passages",) if self._of_passages else ("run", "chunks")), "topics[qid]")
+
+    @property
+    def component(self) -> Tokenizer:
+        return self.components.tokenizer
+
+    @property
+    def uses(self) -> frozenset[str]:
+        return frozenset({"tokenizer"})
+
+    @property
+    def _of_passages(self) -> bool:
+        return any(part.kind != "none" for part in (self.components.expander, self.components.compressor))
+
+    @property
+    def _order(self) -> ContextOrder:
+        """That of the config, or the one that the retriever brings along."""
+        if self.components.retriever.reorder_after_cut:
+            return LongContextOrder("first")
+        return self.components.order
+
+    def params(self) -> dict[str, Any]:
+        after = bool(self.components.retriever.reorder_after_cut)
+        own = {} if after or self._order.by_rank else {"order": identity(self._order)}
+        return {"n_grid": list(self.budget.grid), "reorder_after_cut": after, **own}
+
+    def make(self, reads: Reads, tools: Tools) -> Frames:
+        hits = reads["passages" if self._of_passages else "run"]
+        chunks = None if self._of_passages else reads["chunks"]
+        qids = reads["topics"]["qid"].tolist()
+        layouts, prefixes = build_contexts(hits, chunks, tools.tokenizer, self.budget.grid, qids, self._order)
+        return {"layouts": layouts, "prefixes": prefixes}
+
+
+class Cut(Stage):
+    """C_N of every topic at this job's n_tokens."""
+
+    name = "contexts"
+    reads = ("layouts", "prefixes")
+    makes = ("contexts",)
+    stored = False
+
+    def make(self, reads: Reads, tools: Tools) -> Frames:
+        return {"contexts": contexts_at(reads["layouts"], reads["prefixes"], self.budget.n_tokens)}
+
+
+def digests_of_files(component: Any) -> dict[str, str]:
+    """The digest of every file that a component reads, by its role."""
+    if not isinstance(component, ReadsFiles):
+        return {}
+    return {role: file_digest(path) for role, path in component.files().items()}
+
+
+def file_digest(path: Path) -> str:
+    """SHA-256 (hex) of a file's bytes; read once per process while the file stays as it is."""
+    stat = path.stat()
+    return _file_digest(path, stat.st_size, stat.st_mtime_ns)
+
+
+@lru_cache(maxsize=64)
+def _file_digest(path: Path, size: int, mtime_ns: int) -> str:
+    return file_sha256(path)

@@ -1,0 +1,23 @@
+"""`compressor=none`: passages stay as they are."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+import pandas as pd
+
+from ragauge.contract.protocols import Tools
+
+
+@dataclass(frozen=True)
+class NoCompressor:
+    """Leaves the passages as they are; the stage is left out."""
+
+    component: ClassVar[str] = "none"
+    kind: ClassVar[str] = "none"
+    uses: ClassVar[frozenset[str]] = frozenset()
+
+    def compress(self, passages: pd.DataFrame, topics: pd.DataFrame, tools: Tools) -> pd.DataFrame:
+        """The passages themselves."""
+        return passages

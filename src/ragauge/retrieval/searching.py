@@ -1,0 +1,121 @@
+"""Searching with the queries of a rewriter: any retriever, one ranked list per search, one run per topic."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from ragauge.contract import frames
+from ragauge.contract.context_parts import Rewriter, SearchesSeveral
+from ragauge.contract.errors import DataError
+from ragauge.contract.protocols import Retriever, Tools
+from ragauge.retrieval.fusion import first_seen, reciprocal_rank_fusion
+from ragauge.retrieval.ranking import ranked
+
+_USUAL = {"weight": 1.0, "space": "any", "role": "query"}
+
+
+def queries_frame(rows: Iterable[Mapping[str, Any]]) -> pd.DataFrame:
+    """Frame `queries` of rows with qid, search, query and origin, in which weight, space and role may lack.
+
+    They are 1, "any" and "query" then; `query_id` numbers the rows of a topic.
+    """
+    found = pd.DataFrame([{**_USUAL, **row} for row in rows])
+    if found.empty:
+        return frames.empty("queries")
+    found["query_id"] = found.groupby("qid", sort=False).cumcount()
+    return found[list(frames.SCHEMAS["queries"].columns)].astype({"search": "int64", "weight": "float64"})
+
+
+def check_queries(queries: pd.DataFrame, topics: pd.DataFrame, who: str) -> pd.DataFrame:
+    """The queries, if every topic has some and each has a text; DataError, which names `who`, where not."""
+    frames.check("queries", queries, who)
+    lost = set(topics["qid"]) ^ set(queries["qid"])
+    if lost:
+        raise DataError(f"{who}: {len(lost)} topic(s) without a query or unknown, such as {min(lost)!r}")
+    blank = queries["query"].str.strip().eq("")
+    if blank.any():
+        raise DataError(f"{who}: qid={queries.loc[blank, 'qid'].iloc[0]!r}: a query without text")
+    return queries
+
+
+def search(
+    retriever: Retriever,
+    topics: pd.DataFrame,
+    queries: pd.DataFrame,
+    rewriter: Rewriter,
+    chunks: pd.DataFrame,
+    folder: Path,
+    tools: Tools,
+) -> pd.DataFrame:
+    """Frame `run`: what the retriever finds for the searches of every topic, as one list.
+
+    A retriever says by `space` what a search of several rows is to it: "dense" ones get the weighted sum of
+    the rows' vectors (`query_vec`), "lexical" ones the rows with their weights (`query_parts`), others the
+    texts one after the other. Where every topic has one search the run is the retriever's own, scores
+    included; else lists are united as the rewriter says.
+    """
+    if isinstance(retriever, SearchesSeveral):
+        return retriever.search(topics, queries, rewriter, chunks, folder, tools)
+    space = getattr(retriever, "space", "text")
+    own = queries[queries["space"].isin(["any", space])]
+    lost = set(topics["qid"]) - set(own["qid"])
+    if lost:
+        who = type(retriever).__name__
+        raise DataError(f"{who}: no query of qid={min(lost)!r} is for it; its space is {space!r}")
+    topic = {qid: row for row, qid in enumerate(topics["qid"])}
+    own = own.assign(topic=own["qid"].map(topic)).sort_values(["topic", "search", "query_id"], kind="stable")
+    searches = _searches(own.reset_index(drop=True), space, tools)
+    asked = searches.assign(qid=[f"search-{row}" for row in range(len(searches))])
+    found = retriever.transformer(chunks, folder, tools)(asked.drop(columns="topic"))
+    lists = found[["qid", "docno", "score", "rank"]].assign(
+        topic=found["qid"].map(dict(zip(asked["qid"], searches["topic"], strict=True)))
+    )
+    run = lists if len(searches) == len(topics) else _united(lists.reset_index(drop=True), rewriter)
+    names = topics[["qid", "query"]].iloc[run["topic"]].reset_index(drop=True)
+    return ranked(names.assign(docno=run["docno"].to_numpy(), score=run["score"].to_numpy()))
+
+
+def _searches(own: pd.DataFrame, space: str, tools: Tools) -> pd.DataFrame:
+    """A row per search: topic, query (the texts, joined), and what the space wants of several rows."""
+    by = own.groupby(["topic", "search"], sort=False)
+    found = by["query"].agg(" ".join).reset_index().drop(columns="search")
+    if space == "dense" and len(found) < len(own):
+        found["query_vec"] = list(_vectors(own, by.ngroup().to_numpy(), tools))
+    elif space == "lexical" and len(found) < len(own):
+        parts = [list(zip(rows["query"], rows["weight"], strict=True)) for _, rows in by]
+        found["query_parts"] = pd.Series(parts, dtype=object)
+    return found
+
+
+def _vectors(own: pd.DataFrame, group: np.ndarray, tools: Tools) -> np.ndarray:
+    """float32 [searches, dimensions]: of each search the weighted sum of its rows' vectors, of length 1.
+
+    A search of one row has its vector as it is.
+    """
+    vectors: np.ndarray | None = None
+    for role in own["role"].unique():
+        rows = np.flatnonzero(own["role"] == role)
+        found = tools.embedder.embed(own["query"].iloc[rows].tolist(), role)
+        if vectors is None:
+            vectors = np.empty((len(own), found.shape[1]), dtype=np.float64)
+        vectors[rows] = found
+    assert vectors is not None
+    sums = np.zeros((group.max() + 1, vectors.shape[1]))
+    np.add.at(sums, group, vectors * own["weight"].to_numpy()[:, None])
+    lengths = np.linalg.norm(sums, axis=1, keepdims=True)
+    sums = np.divide(sums, lengths, out=np.zeros_like(sums), where=lengths > 0)
+    alone = np.bincount(group)[group] == 1
+    sums[group[alone]] = vectors[alone]
+    return sums.astype(np.float32)
+
+
+def _united(lists: pd.DataFrame, rewriter: Rewriter) -> pd.DataFrame:
+    by = ("topic", "docno")
+    if rewriter.union == "first_seen":
+        return first_seen(lists, by).reset_index()
+    return reciprocal_rank_fusion(lists, by, rewriter.rrf_constant).reset_index()
