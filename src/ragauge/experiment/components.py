@@ -66,17 +66,18 @@ def make_pipeline(cfg: DictConfig, folder: JobFolder) -> Pipeline:
     shown.checked({key: measure.info for key, measure in components.answers.items()})
     components.dataset.files()
     store, grid = Store(Path(cfg.store)), tuple(cfg.n_grid)
-    return Pipeline(components, store, cfg.n_tokens, grid, cfg.max_missing_share, _sample(cfg))
+    rankings = tuple(cfg.rankings)
+    return Pipeline(components, store, cfg.n_tokens, grid, cfg.max_missing_share, _sample(cfg), rankings)
 
 
 def check_together(components: Components, choices: Mapping[str, str]) -> None:
     """ConfigError for components that cannot stand in one job, each of which may be right by itself."""
     rewriter, retriever = components.rewriter, components.retriever
     chosen = {group: f"{group}={choices.get(group, '?')}" for group in GROUPS}
-    if rewriter.kind != "none" and getattr(retriever, "writes_queries", False):
+    if rewriter.kind != "none" and not getattr(retriever, "takes_queries", True):
         raise ConfigError(
-            f"{chosen['retriever']} writes queries of its own: with {chosen['rewriter']} choose another, "
-            "such as sim"
+            f"{chosen['retriever']} takes no queries of a rewriter: with {chosen['rewriter']} choose another "
+            "retriever, such as sim"
         )
     if retriever.reorder_after_cut and not components.order.by_rank:
         raise ConfigError(

@@ -18,6 +18,7 @@ from ragauge.contract.errors import ConfigError
 from ragauge.contract.groups import FEATURES
 from ragauge.contract.redact import secret_in
 from ragauge.experiment.packages import PackageSearchPath
+from ragauge.measures.rankings import RANKINGS, check_rankings
 
 MAX_N_TOKENS = 1_000_000
 
@@ -68,6 +69,7 @@ class Config:
     judge: Any = MISSING
     n_tokens: int = 1000
     n_grid: list[int] = field(default_factory=list)
+    rankings: list[str] = field(default_factory=lambda: list(RANKINGS))
     seed: int = 0
     bootstrap: int = 1000
     max_missing_share: float = 0.05
@@ -121,6 +123,7 @@ def check_values(cfg: Any) -> None:
     require("estimate.features", features, bool(features) and not unknown, ", ".join(FEATURES))
     if cfg.estimate.spline and "ir_score" not in cfg.estimate.features:
         raise ConfigError("estimate.spline=true bends ir_score, which is not in estimate.features")
+    check_rankings(list(cfg.rankings))
     require_number("zones.alpha", cfg.zones.alpha, 0.001, 0.5)
     require_number("zones.confidence", cfg.zones.confidence, 0.5, 0.9999)
     require_choice("predictor_mismatch", cfg.predictor_mismatch, ("refuse", "allow"))

@@ -36,6 +36,7 @@ from ragauge.experiment.verdicts import (
     score_settings,
 )
 from ragauge.llms.chat_use import Unasked
+from ragauge.measures.rankings import full_name, metric_of
 from ragauge.track import views
 
 if TYPE_CHECKING:
@@ -281,6 +282,7 @@ def _log_retrieval(
             name: {n: value for n, value in steps.items() if n <= pipeline.n_tokens}
             for name, steps in zip(metrics.CURVES, (curve, floor), strict=True)
         },
+        "rankings": {metric_of(name): name for name in map(full_name, pipeline.rankings)},
         "dataset_digest": pipeline.entry("dataset").digest,
         "entries": {made.key.stage: made.digest for made in map(pipeline.entry_of, _RECORDED)},
     }

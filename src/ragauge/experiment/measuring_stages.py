@@ -21,7 +21,7 @@ from ragauge.measures import (
     qrels_of,
 )
 from ragauge.measures.floor import raw
-from ragauge.measures.rankings import CLASSICS
+from ragauge.measures.rankings import metric_of
 
 
 class Score(Stage):
@@ -89,12 +89,12 @@ class ScoreRanking(Stage):
     makes = ("classics",)
 
     def params(self) -> dict[str, Any]:
-        return {"measures": list(CLASSICS)}
+        return {"measures": list(self.budget.rankings)}
 
     def make(self, reads: Reads, tools: Tools) -> Frames:
         qrels = qrels_of(reads["evidence"])
-        values = classics(reads["run"], qrels, list(CLASSICS)) if len(qrels) else {}
-        rows = [(CLASSICS[name], value) for name, value in values.items()]
+        values = classics(reads["run"], qrels, self.budget.rankings) if len(qrels) else {}
+        rows = [(metric_of(name), value) for name, value in values.items()]
         return {"classics": pd.DataFrame(rows, columns=["metric", "value"])}
 
 

@@ -28,6 +28,7 @@ from ragauge.experiment.sample import Sample
 from ragauge.experiment.stage import Budget, Components, Incomplete, Reads, Stage
 from ragauge.experiment.stages import stages
 from ragauge.llms.chat_use import SharedChat
+from ragauge.measures.rankings import RANKINGS
 from ragauge.retrieval.embedders import CachedEmbedder
 from ragauge.store import Entry, Key, Store
 
@@ -50,6 +51,7 @@ class Pipeline:
 
     n_grid: budgets in tokens at which the score is laid out; n_tokens is added to it.
     sample: which topics are judged; None is all of them.
+    rankings: the measures of the run over documents.
     `seconds` holds the time of each stage in this process, `made` the names of the stages that were not in
     the store.
     """
@@ -60,6 +62,7 @@ class Pipeline:
     n_grid: tuple[int, ...]
     max_missing_share: float = 1.0
     sample: Sample | None = None
+    rankings: tuple[str, ...] = RANKINGS
     seconds: dict[str, float] = field(default_factory=dict)
     made: list[str] = field(default_factory=list)
     _entries: dict[Stage, Entry] = field(default_factory=dict, repr=False)
@@ -85,7 +88,7 @@ class Pipeline:
     @cached_property
     def stages(self) -> list[Stage]:
         """The job's stages in order."""
-        return stages(self.components, Budget(self.n_tokens, tuple(self.grid)))
+        return stages(self.components, Budget(self.n_tokens, tuple(self.grid), self.rankings))
 
     # --- what stages made -----------------------------------------------------------------------------
 

@@ -24,6 +24,7 @@ from ragauge.contract.visible import visible
 from ragauge.estimate import HEADLINE_SHARES
 from ragauge.measures.rankings import CLASSIC_NAMES
 from ragauge.report.figures import svg
+from ragauge.report.hyde_fusion import published_rankings
 from ragauge.report.text import detectable_text
 from ragauge.report.topics import Topic, class_name
 
@@ -165,7 +166,8 @@ def _body(content: ReportContent, mark: str) -> str:
         budgets=sorted({int(r["n_tokens"]) for r in content.records}),
         curve_grid=sorted({n for curve in content.curves.values() for n in curve}),
         jobs=_metrics_by_system(content),
-        classics={key: name for key, name in CLASSIC_NAMES.items() if key in content.records[0]["metrics"]},
+        classics=_rankings(content.records),
+        published=published_rankings(content.records),
         zones=content.zones.to_dict("records"),
         measures=content.estimates.validation.estimates,
         sampled=_share_rows(content.sampled),
@@ -216,6 +218,12 @@ def _answer_sections(content: ReportContent) -> dict[str, list[AnswerMeasureInfo
     for info in content.answers:
         by_section.setdefault(info.section, []).append(info)
     return {f"answers-{number}": found for number, found in enumerate(by_section.values(), 1)}
+
+
+def _rankings(records: Sequence[Mapping[str, Any]]) -> dict[str, str]:
+    """{metric: name} of the measures of rankings that some job has, in the order of the config."""
+    names = {metric: name for r in records for metric, name in r.get("rankings", CLASSIC_NAMES).items()}
+    return {metric: name for metric, name in names.items() if any(metric in r["metrics"] for r in records)}
 
 
 def _metrics_by_system(content: ReportContent) -> dict[str, dict[int, Mapping[str, Any]]]:

@@ -4,6 +4,17 @@ from ragauge.retrieval.retrievers.bm25 import BM25
 from ragauge.retrieval.retrievers.dense import MMR, Reo, Sim
 from ragauge.retrieval.retrievers.multi_query import MLQ
 from ragauge.retrieval.retrievers.none import NoRetrieval
+from ragauge.retrieval.retrievers.trec import TrecRun
 from ragauge.retrieval.retrievers.wrapped import LangChainRetriever, PyTerrierPipeline
 
-__all__ = ["BM25", "MLQ", "MMR", "LangChainRetriever", "NoRetrieval", "PyTerrierPipeline", "Reo", "Sim"]
+__all__ = [
+    "BM25",
+    "MLQ",
+    "MMR",
+    "LangChainRetriever",
+    "NoRetrieval",
+    "PyTerrierPipeline",
+    "Reo",
+    "Sim",
+    "TrecRun",
+]

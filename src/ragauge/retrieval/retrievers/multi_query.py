@@ -49,7 +49,7 @@ class MLQ(Dense):
 
     component: ClassVar[str] = "mlq"
     reorder_after_cut: ClassVar[bool] = False
-    writes_queries: ClassVar[bool] = True
+    takes_queries: ClassVar[bool] = False
 
     top_k: int = 30
     queries: Literal["auto", "llm", "rules"] = "auto"
