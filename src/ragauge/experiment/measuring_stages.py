@@ -22,6 +22,7 @@ from ragauge.measures import (
 )
 from ragauge.measures.floor import raw
 from ragauge.measures.rankings import CLASSICS
+from ragauge.retrieval.query_checks import query_checks
 
 
 class Score(Stage):
@@ -96,6 +97,19 @@ class ScoreRanking(Stage):
         values = classics(reads["run"], qrels, list(CLASSICS)) if len(qrels) else {}
         rows = [(CLASSICS[name], value) for name, value in values.items()]
         return {"classics": pd.DataFrame(rows, columns=["metric", "value"])}
+
+
+class CheckQueries(Stage):
+    """query_checks: how far a rewriter's queries are from the question, a row a topic."""
+
+    name = "query_checks"
+    reads = ("topics[qid,query]", "queries", "run", "found_by_question[qid,docno]")
+    makes = ("query_checks",)
+    uses = frozenset({"embedder"})
+
+    def make(self, reads: Reads, tools: Tools) -> Frames:
+        topics, found = reads["topics"][["qid", "query"]], reads["found_by_question"]
+        return {"query_checks": query_checks(topics, reads["queries"], reads["run"], found, tools.embedder)}
 
 
 class Answer(Stage):

@@ -57,6 +57,12 @@ class Searcher:
             found["score"].to_numpy(np.float64),
         )
 
+    def weighted(self, queries: Sequence[Sequence[tuple[str, float]]], depth: int) -> Hits:
+        """ConfigError: texts with weights are PISA's alone."""
+        raise ConfigError(
+            "retriever.engine='terrier': this rewriter gives its texts weights, which engine=pisa alone takes"
+        )
+
 
 def _check(index: Any, n_chunks: int, folder: Path) -> None:
     if len(index) != n_chunks:
