@@ -59,7 +59,8 @@ def measured(two_by_two: Path, tmp_path_factory: pytest.TempPathFactory) -> set[
 @pytest.mark.slow
 def test_every_logged_metric_is_documented(measured: set[str]) -> None:
     known = [pattern for patterns, _, _ in entries() for pattern in patterns]
-    names = {re.sub(r"^(judge|retriever)_(?=llm_|prompt_|completion_|cost_)", "", name) for name in measured}
+    of_parts = r"^(judge|retriever|rewriter)_(?=llm_|prompt_|completion_|cost_)"
+    names = {re.sub(of_parts, "", name) for name in measured}
     assert {
         name for name in names if not any(fnmatchcase(name, p) or fnmatchcase(ended(name), p) for p in known)
     } == set()

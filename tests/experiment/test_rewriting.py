@@ -102,7 +102,9 @@ def test_the_queries_stand_in_the_run_s_table(small: SmallPipelines) -> None:
     assert "queries" not in per_question(small(), small().outcomes)
     fed = small(rewriter=PRF(fb_docs=1, fb_terms=1), retriever=BM25(top_k=3))
     table = per_question(fed, fed.outcomes)
-    assert table["queries"].str.contains(r"\^0\.5").all()
+    # The question, and a word; the passages are for dense retrievers.
+    assert table["queries"].str.count("\n").tolist() == [1, 1, 1]
+    assert table["queries"].str.contains(r"\n\w+\^0\.5$").all()
 
 
 def test_what_is_logged_of_the_queries(small: SmallPipelines) -> None:
@@ -113,7 +115,7 @@ def test_what_is_logged_of_the_queries(small: SmallPipelines) -> None:
     assert 0 < found["rewriter_similarity"] < 1
     assert 0 <= found["rewriter_new_hits"] <= 1
     # Words for BM25 alone have no vector that says something.
-    words = small(rewriter=PRF(alpha=1, beta=0), retriever=BM25(top_k=3))
+    words = small(rewriter=PRF(), retriever=BM25(top_k=3))
     assert set(metrics.rewriting(words.frame("query_checks"))) == {"rewriter_failed", "rewriter_new_hits"}
 
 

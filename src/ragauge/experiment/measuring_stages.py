@@ -23,6 +23,7 @@ from ragauge.measures import (
 from ragauge.measures.floor import raw
 from ragauge.measures.rankings import CLASSICS
 from ragauge.retrieval.query_checks import query_checks
+from ragauge.retrieval.searching import searched_by, space_of
 
 
 class Score(Stage):
@@ -107,9 +108,13 @@ class CheckQueries(Stage):
     makes = ("query_checks",)
     uses = frozenset({"embedder"})
 
+    def params(self) -> dict[str, Any]:
+        return {"space": space_of(self.components.retriever)}
+
     def make(self, reads: Reads, tools: Tools) -> Frames:
         topics, found = reads["topics"][["qid", "query"]], reads["found_by_question"]
-        return {"query_checks": query_checks(topics, reads["queries"], reads["run"], found, tools.embedder)}
+        queries = searched_by(self.components.retriever, reads["queries"])
+        return {"query_checks": query_checks(topics, queries, reads["run"], found, tools.embedder)}
 
 
 class Answer(Stage):

@@ -10,6 +10,7 @@ import pandas as pd
 from ragauge import track
 from ragauge.contract.frames import JUDGE_CLASSES
 from ragauge.estimate.predictor import PROBABILITY_COLUMNS
+from ragauge.retrieval.searching import searched_by
 
 if TYPE_CHECKING:
     from ragauge.experiment.pipeline import Pipeline
@@ -37,7 +38,8 @@ def per_question(pipeline: Pipeline, outcomes: pd.DataFrame) -> pd.DataFrame:
         validate="one_to_one",
     )
     if pipeline.rewritten:
-        rows = rows.assign(queries=rows["qid"].map(_queries(pipeline.frame("queries"))))
+        searched = searched_by(pipeline.components.retriever, pipeline.frame("queries"))
+        rows = rows.assign(queries=rows["qid"].map(_queries(searched)))
     columns = [
         # MLflow groups by the first and sets the second side by side, unless it is told otherwise.
         "query", "outcome", "answer", "label", "ir_score", "answer_reference", "evidence", "context", "qid",

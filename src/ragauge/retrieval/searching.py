@@ -56,6 +56,17 @@ def check_queries(queries: pd.DataFrame, topics: pd.DataFrame, who: str) -> pd.D
     return queries
 
 
+def space_of(retriever: Retriever) -> str:
+    """What a search of several rows is to a retriever: dense, lexical, several (of its own), or text."""
+    return "several" if isinstance(retriever, SearchesSeveral) else getattr(retriever, "space", "text")
+
+
+def searched_by(retriever: Retriever, queries: pd.DataFrame) -> pd.DataFrame:
+    """The rows of the queries that a retriever searches for: those for any, and those for its space."""
+    space = space_of(retriever)
+    return queries if space == "several" else queries[queries["space"].isin(["any", space])]
+
+
 def search(
     retriever: Retriever,
     topics: pd.DataFrame,
@@ -74,8 +85,7 @@ def search(
     """
     if isinstance(retriever, SearchesSeveral):
         return retriever.search(topics, queries, rewriter, chunks, folder, tools)
-    space = getattr(retriever, "space", "text")
-    own = queries[queries["space"].isin(["any", space])]
+    space, own = space_of(retriever), searched_by(retriever, queries)
     lost = set(topics["qid"]) - set(own["qid"])
     if lost:
         who = type(retriever).__name__

@@ -6,11 +6,12 @@ Documents are indexed under their row numbers, so that docnos may hold any chara
 from __future__ import annotations
 
 import logging
+import math
 import os
 import sys
 import tempfile
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import lru_cache
 from pathlib import Path
@@ -81,16 +82,13 @@ class Searcher:
         import pandas as pd
 
         self._weighted.num_results = depth
-        words = [self._words(parts) for parts in queries]
-        units = np.array([max(of.values(), default=0.0) / _WEIGHTS for of in words])
-        whole = [
-            {word: float(round(weight / unit)) for word, weight in of.items()}
-            for of, unit in zip(words, units, strict=True)
-        ]
+        whole, units = zip(*(_whole(self._words(parts)) for parts in queries), strict=True)
         hits = _hits(
-            self._weighted.transform(pd.DataFrame({"qid": np.arange(len(queries)), "query_toks": whole}))
+            self._weighted.transform(
+                pd.DataFrame({"qid": np.arange(len(queries)), "query_toks": list(whole)})
+            )
         )
-        return hits._replace(score=hits.score * units[hits.topic])
+        return hits._replace(score=hits.score * np.array(units)[hits.topic])
 
     def _words(self, parts: Sequence[tuple[str, float]]) -> dict[str, float]:
         """The words of the texts with the sum of the weights of the texts that hold them, without stop words.
@@ -105,6 +103,15 @@ class Searcher:
                 weights[stem] = weights.get(stem, 0.0) + weight
                 spelling.setdefault(stem, spelt[stem])
         return {spelling[stem]: weights[stem] for stem in sorted(weights)}
+
+
+def _whole(weights: Mapping[str, float]) -> tuple[dict[str, float], float]:
+    """The weights as small whole numbers, and the unit that these are multiples of."""
+    unit = max(weights.values(), default=0.0) / _WEIGHTS
+    steps = {word: round(weight / unit) for word, weight in weights.items()}
+    # The engine repeats a word as often as its weight says.
+    common = math.gcd(*steps.values()) or 1
+    return {word: float(step // common) for word, step in steps.items()}, unit * common
 
 
 def _hits(found: Any) -> Hits:
