@@ -100,9 +100,20 @@ def test_threads_do_not_change_a_score(built):
     pd.testing.assert_frame_equal(one, two)
 
 
-def test_terrier_says_that_it_takes_no_weights():
-    with pytest.raises(ConfigError, match=r"retriever\.engine='terrier'.*engine=pisa alone"):
-        Searcher.weighted(object.__new__(Searcher), [[("boat", 1.0)]], 10)
+def test_terrier_joins_texts_of_one_weight_and_refuses_others():
+    class Asked(Searcher):
+        def __init__(self):
+            pass
+
+        def __call__(self, queries, depth):
+            return queries, depth
+
+    assert Asked().weighted([[("boat", 0.5), ("a car", 0.5)], [("dog", 1.0)]], 10) == (
+        ["boat a car", "dog"],
+        10,
+    )
+    with pytest.raises(ConfigError, match=r"retriever\.engine='terrier'.*unequal weights, which engine=pisa"):
+        Asked().weighted([[("dog", 1.0)], [("boat", 0.5), ("car", 1.0)]], 10)
 
 
 @pytest.mark.parametrize(

@@ -58,10 +58,13 @@ class Searcher:
         )
 
     def weighted(self, queries: Sequence[Sequence[tuple[str, float]]], depth: int) -> Hits:
-        """ConfigError: texts with weights are PISA's alone."""
-        raise ConfigError(
-            "retriever.engine='terrier': this rewriter gives its texts weights, which engine=pisa alone takes"
-        )
+        """As a call, for queries of several texts of one weight, joined; ConfigError for unequal weights."""
+        if any(len({weight for _, weight in parts}) > 1 for parts in queries):
+            raise ConfigError(
+                "retriever.engine='terrier': this rewriter gives its texts unequal weights, "
+                "which engine=pisa alone takes"
+            )
+        return self([" ".join(text for text, _ in parts) for parts in queries], depth)
 
 
 def _check(index: Any, n_chunks: int, folder: Path) -> None:
