@@ -49,8 +49,10 @@ def measured(two_by_two: Path, tmp_path_factory: pytest.TempPathFactory) -> set[
     for more in (
         ["-m", "retriever=bm25,mlq", "n_tokens=100,300", f"human_labels={people}"],
         ["-m", "retriever=bm25,sim", "n_tokens=100", "judge.sample=8"],
-        ["retriever=bm25", "rewriter=multi_query", "n_tokens=100", "llm=none", "judge=none"]
-        + [f"predictor=runs:/{run_id}/predictor"],
+        [
+            *["retriever=bm25", "rewriter=multi_query", "n_tokens=100", "llm=none", "judge=none"],
+            f"predictor=runs:/{run_id}/predictor",
+        ],
     ):
         done = run(two_by_two, *more, *SMALL)
         assert done.returncode == 0, done.stderr
