@@ -49,7 +49,10 @@ def measured(two_by_two: Path, tmp_path_factory: pytest.TempPathFactory) -> set[
     for more in (
         ["-m", "retriever=bm25,mlq", "n_tokens=100,300", f"human_labels={people}"],
         ["-m", "retriever=bm25,sim", "n_tokens=100", "judge.sample=8"],
-        ["retriever=bm25", "n_tokens=100", "llm=none", "judge=none", f"predictor=runs:/{run_id}/predictor"],
+        [
+            *["retriever=bm25", "rewriter=multi_query", "n_tokens=100", "llm=none", "judge=none"],
+            f"predictor=runs:/{run_id}/predictor",
+        ],
     ):
         done = run(two_by_two, *more, *SMALL)
         assert done.returncode == 0, done.stderr
@@ -59,7 +62,8 @@ def measured(two_by_two: Path, tmp_path_factory: pytest.TempPathFactory) -> set[
 @pytest.mark.slow
 def test_every_logged_metric_is_documented(measured: set[str]) -> None:
     known = [pattern for patterns, _, _ in entries() for pattern in patterns]
-    names = {re.sub(r"^(judge|retriever)_(?=llm_|prompt_|completion_|cost_)", "", name) for name in measured}
+    of_parts = r"^(judge|retriever|rewriter)_(?=llm_|prompt_|completion_|cost_)"
+    names = {re.sub(of_parts, "", name) for name in measured}
     assert {
         name for name in names if not any(fnmatchcase(name, p) or fnmatchcase(ended(name), p) for p in known)
     } == set()

@@ -290,6 +290,7 @@ def _log_retrieval(
         "ir_score": curve[pipeline.n_tokens],
         **({"ir_score_floor": floor[pipeline.n_tokens]} if pipeline.n_tokens in floor else {}),
         **dict(zip(classics["metric"], classics["value"], strict=True)),
+        **(metrics.rewriting(pipeline.frame("query_checks")) if pipeline.rewritten else {}),
         "topics": len(pipeline.frame("topics")),
         "topics_skipped": len(pipeline.frame("skipped")),
     }

@@ -54,6 +54,15 @@ def floor(measure: Any, means: pd.DataFrame) -> dict[int, float]:
     return dict(zip(means["n_tokens"].tolist(), values.tolist(), strict=True))
 
 
+def rewriting(checks: pd.DataFrame) -> dict[str, float]:
+    """What `query_checks` says over topics; a mean is left out where no topic has a value."""
+    means = checks[["similarity", "new_hits"]].mean().dropna()
+    return {
+        "rewriter_failed": int(checks["failed"].sum()),
+        **{f"rewriter_{name}": float(value) for name, value in means.items()},
+    }
+
+
 def line(name: str, values: Mapping[str, float]) -> str:
     """One line for the terminal."""
     parts = [f"IR score {values['ir_score']:.3f}"]

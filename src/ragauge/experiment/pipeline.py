@@ -26,7 +26,7 @@ from ragauge.estimate import choose_topics
 from ragauge.experiment.outcomes import outcomes, retrieved
 from ragauge.experiment.sample import Sample
 from ragauge.experiment.stage import Budget, Components, Incomplete, Reads, Stage
-from ragauge.experiment.stages import stages
+from ragauge.experiment.stages import is_rewritten, stages
 from ragauge.llms.chat_use import SharedChat
 from ragauge.measures.rankings import RANKINGS
 from ragauge.retrieval.embedders import CachedEmbedder
@@ -89,6 +89,11 @@ class Pipeline:
     def stages(self) -> list[Stage]:
         """The job's stages in order."""
         return stages(self.components, Budget(self.n_tokens, tuple(self.grid), self.rankings))
+
+    @property
+    def rewritten(self) -> bool:
+        """Whether a rewriter's queries are searched for (frame `queries`) in place of the questions."""
+        return is_rewritten(self.components)
 
     # --- what stages made -----------------------------------------------------------------------------
 

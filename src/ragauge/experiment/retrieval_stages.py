@@ -125,6 +125,18 @@ class Retrieve(Stage):
         return {"run": run}
 
 
+class FoundByQuestion(Stage):
+    """found_by_question: [qid, docno] of the question's own run, under a name that no later run takes."""
+
+    name = "found_by_question"
+    reads = ("run",)
+    makes = ("found_by_question",)
+    stored = False
+
+    def make(self, reads: Reads, tools: Tools) -> Frames:
+        return {"found_by_question": reads["run"][["qid", "docno"]]}
+
+
 class Rewrite(Stage):
     """The queries that are searched for, by a rewriter."""
 

@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from ragauge.contract.context_parts import SeesEvidence
 from ragauge.experiment.measuring_stages import (
     Answer,
+    CheckQueries,
     CorrectScores,
     Floor,
     Judging,
@@ -23,6 +24,7 @@ from ragauge.experiment.retrieval_stages import (
     Compress,
     Cut,
     Expand,
+    FoundByQuestion,
     Index,
     LayOut,
     ReadDataset,
@@ -63,12 +65,22 @@ def stages(components: Components, budget: Budget) -> list[Stage]:
 
 
 def _ranking(components: Components, budget: Budget) -> Iterator[Stage]:
-    """The stages that make a run; a retriever that is told the evidence needs no queries."""
-    rewritten = components.rewriter.kind != "none" and not isinstance(components.retriever, SeesEvidence)
-    if not rewritten or components.rewriter.feedback:
-        yield Retrieve(components, budget)
-    if rewritten:
+    """The stages that make a run; rewritten queries are held against what the question itself finds."""
+    yield Retrieve(components, budget)
+    if is_rewritten(components):
+        yield FoundByQuestion(components, budget)
         yield Rewrite(components, budget)
         yield RetrieveRewritten(components, budget)
+        yield CheckQueries(components, budget)
     if components.reranker.kind != "none":
         yield Rerank(components, budget)
+
+
+def is_rewritten(components: Components) -> bool:
+    """Whether queries are searched for in place of the questions.
+
+    A retriever that finds nothing, or that is told the evidence, needs none, and nobody is asked for them.
+    """
+    retriever = components.retriever
+    searches = getattr(retriever, "top_k", 1) > 0 and not isinstance(retriever, SeesEvidence)
+    return components.rewriter.kind != "none" and searches
