@@ -54,6 +54,15 @@ def floor(measure: Any, means: pd.DataFrame) -> dict[int, float]:
     return dict(zip(means["n_tokens"].tolist(), values.tolist(), strict=True))
 
 
+def compression(sizes: pd.DataFrame) -> dict[str, float]:
+    """`compressor_ratio`: characters of the passages after compression over those before, of all topics.
+
+    sizes: one row [characters_in, characters_out]; 1 where there was no text.
+    """
+    row = sizes.iloc[0]
+    return {"compressor_ratio": row["characters_out"] / row["characters_in"] if row["characters_in"] else 1.0}
+
+
 def line(name: str, values: Mapping[str, float]) -> str:
     """One line for the terminal."""
     parts = [f"IR score {values['ir_score']:.3f}"]
