@@ -20,6 +20,7 @@ from ragauge.contract.protocols import Reply, Tools, Workplace
 from ragauge.experiment import config, metrics
 from ragauge.experiment.components import check_together, instantiate_components
 from ragauge.experiment.pipeline import Pipeline
+from ragauge.experiment.tables import traces
 from ragauge.retrieval.chunkers import TokenChunker
 from ragauge.retrieval.compressors import LangChainCompressor, LLMCompressor, SentenceCompressor
 from ragauge.retrieval.expanders import DocumentExpander, NeighbourExpander
@@ -293,3 +294,12 @@ def test_extractive_answers_come_from_the_passages(small: SmallPipelines) -> Non
     assert "Graz" not in small(**parts).answers["answer"].iloc[0]
     job = small(**parts, expander=DocumentExpander())
     assert "Graz." in job.answers["answer"].iloc[0]
+
+
+def test_traces_show_the_passages_and_not_the_chunks(small: SmallPipelines) -> None:
+    plain = small(retriever=Sim(top_k=1))
+    [first, *_] = traces(plain, plain.outcomes)
+    assert first.chunks == [("d1%p0", plain.frame("chunks")["text"].iloc[0])]
+    job = small(retriever=Sim(top_k=1), expander=DocumentExpander())
+    [first, *_] = traces(job, job.outcomes)
+    assert first.chunks == [("d1%p0", DOCS[0]["text"])]
