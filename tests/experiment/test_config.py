@@ -31,6 +31,7 @@ NEEDS = {
     ("chunker", "langchain"): ["chunker.splitter._target_=langchain_text_splitters.CharacterTextSplitter"],
     ("retriever", "pyterrier"): ["retriever.pipeline={_target_: pyterrier.Transformer.identity}"],
     ("retriever", "langchain"): ["retriever.retriever={_target_: some.Retriever}"],
+    ("compressor", "langchain"): ["compressor.compressor={_target_: some.Compressor}"],
 }
 
 

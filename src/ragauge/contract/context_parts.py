@@ -91,13 +91,19 @@ class Compressor(Protocol):
     """Config group `compressor`: passages to what of them matters for the question.
 
     kind: "none" where the passages stay as they are; the stage is then left out.
+    A compressor with a field `depth` is given the best `depth` passages of a topic (None: all), and all
+    others are left out. One that asks an LLM marks in a column `failed` the passages that it let stand
+    because a reply failed: a rerun then asks again.
     """
 
     kind: ClassVar[str]
     uses: ClassVar[frozenset[str]]
 
     def compress(self, passages: pd.DataFrame, topics: pd.DataFrame, tools: Tools) -> pd.DataFrame:
-        """Frame `passages`, shorter; ranks are 0, 1, 2, … again. topics: [qid, query]."""
+        """Frame `passages`, shorter; ranks are 0, 1, 2, … again.
+
+        passages: topic by topic and by rank; topics: [qid, query].
+        """
 
 
 class ContextOrder(Protocol):

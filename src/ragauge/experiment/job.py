@@ -272,6 +272,7 @@ def _log_retrieval(
     if told is not None:
         log.info("%s", told)
     classics = pipeline.frame("classics")
+    compressed = pipeline.components.compressor.kind != "none"
     out = run.folder
     (out / "config").mkdir()
     _write_config(cfg, folder, out / "config")
@@ -291,6 +292,7 @@ def _log_retrieval(
         **({"ir_score_floor": floor[pipeline.n_tokens]} if pipeline.n_tokens in floor else {}),
         **dict(zip(classics["metric"], classics["value"], strict=True)),
         **(metrics.rewriting(pipeline.frame("query_checks")) if pipeline.rewritten else {}),
+        **(metrics.compression(pipeline.frame("compression")) if compressed else {}),
         "topics": len(pipeline.frame("topics")),
         "topics_skipped": len(pipeline.frame("skipped")),
     }

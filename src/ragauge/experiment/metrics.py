@@ -63,6 +63,15 @@ def rewriting(checks: pd.DataFrame) -> dict[str, float]:
     }
 
 
+def compression(sizes: pd.DataFrame) -> dict[str, float]:
+    """`compressor_ratio`: characters of the passages after compression over those before, of all topics.
+
+    sizes: one row [characters_in, characters_out]; 1 where there was no text.
+    """
+    row = sizes.iloc[0]
+    return {"compressor_ratio": row["characters_out"] / row["characters_in"] if row["characters_in"] else 1.0}
+
+
 def line(name: str, values: Mapping[str, float]) -> str:
     """One line for the terminal."""
     parts = [f"IR score {values['ir_score']:.3f}"]

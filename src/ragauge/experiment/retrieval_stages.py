@@ -27,7 +27,7 @@ from ragauge.contract.protocols import Chunker, Reranker, Retriever, Source, Tok
 from ragauge.experiment.stage import Frames, Incomplete, Reads, Stage
 from ragauge.retrieval.contexts import build_contexts, contexts_at
 from ragauge.retrieval.order import LongContextOrder
-from ragauge.retrieval.passages import passages_of
+from ragauge.retrieval.passages import in_rank_order, passages_of
 from ragauge.retrieval.ranking import check_reranked
 from ragauge.retrieval.searching import check_queries, search
 from ragauge.store import file_sha256
@@ -228,10 +228,10 @@ class Expand(Stage):
 
 
 class Compress(Stage):
-    """Passages to what of them matters for the question."""
+    """Passages to what of them matters for the question; and their characters before and after."""
 
     name = "compressed"
-    makes = ("passages",)
+    makes = ("passages", "compression")
     group = "compressor"
 
     @property
@@ -246,8 +246,18 @@ class Compress(Stage):
     def make(self, reads: Reads, tools: Tools) -> Frames:
         expanded = self.components.expander.kind != "none"
         passages = reads["passages"] if expanded else passages_of(reads["run"], reads["chunks"])
+        passages = in_rank_order(passages)
+        depth = getattr(self.component, "depth", None)
+        if depth is not None:
+            passages = passages[passages["rank"] < depth].reset_index(drop=True)
         made = self.component.compress(passages, reads["topics"][["qid", "query"]], tools)
-        return {"passages": frames.check("passages", made, type(self.component).__name__)}
+        frames.check("passages", made, type(self.component).__name__)
+        sizes = (int(found["text"].str.len().sum()) for found in (passages, made))
+        compression = pd.DataFrame([tuple(sizes)], columns=["characters_in", "characters_out"])
+        found = {"passages": made, "compression": compression}
+        if "failed" in made and made["failed"].any():
+            raise Incomplete(found)  # an LLM failed for some
+        return found
 
 
 class LayOut(Stage):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING
 
 import pandas as pd
@@ -66,15 +66,25 @@ def _outcome(outcomes: pd.DataFrame) -> pd.Series:
     return judged + " · IR score " + scores + ": " + outcomes["answer"].fillna("")
 
 
-def traces(pipeline: Pipeline, outcomes: pd.DataFrame) -> Iterator[track.TopicTrace]:
+def _texts(pipeline: Pipeline) -> Callable[[str, str], str]:
+    """What (qid, docno) stands for in a context: a chunk, or the topic's passage of that name."""
+    if any("passages" in stage.makes for stage in pipeline.stages):
+        # A compressor may have split one passage into several.
+        passages = pipeline.frame("passages").groupby(["qid", "docno"], sort=False)["text"].agg(" ".join)
+        return lambda qid, docno: str(passages[qid, docno])
     chunks = pipeline.frame("chunks").set_index("docno")["text"]
+    return lambda qid, docno: str(chunks[docno])
+
+
+def traces(pipeline: Pipeline, outcomes: pd.DataFrame) -> Iterator[track.TopicTrace]:
+    text_of = _texts(pipeline)
     rows = outcomes.merge(pipeline.contexts[["qid", "text", "docnos"]], on="qid", validate="one_to_one")
     for row in rows.to_dict("records"):
         label = None if pd.isna(row["label"]) else int(row["label"])
         yield track.TopicTrace(
             qid=row["qid"],
             query=row["query"],
-            chunks=[(docno, chunks[docno]) for docno in row["docnos"]],
+            chunks=[(docno, text_of(row["qid"], docno)) for docno in row["docnos"]],
             context=row["text"],
             answer=None if pd.isna(row["answer"]) else row["answer"],
             verdict={"label": label, "class": JUDGE_CLASSES.get(label or 0), "status": row["judge_status"]},

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
+import numpy as np
 import pandas as pd
 
 from ragauge.contract.errors import DataError
+from ragauge.retrieval.ranking import ranks_within
 
 
 def passages_of(run: pd.DataFrame, chunks: pd.DataFrame) -> pd.DataFrame:
@@ -20,11 +24,17 @@ def passages_of(run: pd.DataFrame, chunks: pd.DataFrame) -> pd.DataFrame:
     if unknown.any():
         row = found[unknown].iloc[0]
         raise DataError(f"run of qid={row['qid']!r}: chunk docno={row['docno']!r} is not among the chunks")
-    topic = pd.factorize(found["qid"])[0]
-    return (
-        found.assign(_topic=topic)
-        .sort_values(["_topic", "rank"], kind="stable")
-        .drop(columns="_topic")
-        .astype({"start": "int64", "end": "int64"})
-        .reset_index(drop=True)
-    )
+    return in_rank_order(found.astype({"start": "int64", "end": "int64"}))
+
+
+def in_rank_order(passages: pd.DataFrame) -> pd.DataFrame:
+    """The passages topic by topic, as topics come first, and by rank; rows are numbered anew."""
+    topic = pd.factorize(passages["qid"])[0]
+    return passages.iloc[np.lexsort((passages["rank"].to_numpy(), topic))].reset_index(drop=True)
+
+
+def with_texts(passages: pd.DataFrame, texts: Sequence[str]) -> pd.DataFrame:
+    """The passages with other texts, without those of white space alone; ranks are 0, 1, 2, … again."""
+    found = passages.assign(text=pd.Series(list(texts), index=passages.index, dtype="str"))
+    found = found[found["text"].str.strip() != ""].reset_index(drop=True)
+    return found.assign(rank=ranks_within(pd.factorize(found["qid"])[0]))

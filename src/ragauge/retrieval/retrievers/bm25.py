@@ -12,10 +12,10 @@ import numpy as np
 import pandas as pd
 
 from ragauge.contract.checks import require_choice, require_count, require_number
-from ragauge.contract.identity import runtime
+from ragauge.contract.identity import later, runtime
 from ragauge.contract.protocols import Tools
 from ragauge.retrieval.retrievers import _pisa, _terrier
-from ragauge.retrieval.retrievers._analysis import fold
+from ragauge.retrieval.retrievers._language import LANGUAGES, Analysis
 from ragauge.retrieval.retrievers._ranking import (
     NO_ROWS,
     Hits,
@@ -40,7 +40,10 @@ _CHOICES: Mapping[str, Mapping[str, tuple[str, ...]]] = {
 class BM25:
     """BM25 over the chunks' texts. Text of any script is folded the same way on both sides (`fold`).
 
-    k1 >= 0, b in [0, 1]. Stop words are left out of the queries; the documents' lengths count them under
+    language: english is stemmed and stopped by the engine. Texts of other languages are analysed before it
+    sees them (`Analysis`): `stemmer` is then Snowball's of the language, and `stopwords` its list in
+    ragauge.texts.stop_words, unless they are none. k1 >= 0, b in [0, 1].
+    Stop words are left out of the queries; the documents' lengths count them under
     PISA, not under Terrier. Source: Robertson and Zaragoza, The Probabilistic Relevance Framework, 2009.
     """
 
@@ -56,6 +59,7 @@ class BM25:
     stopwords: Literal["terrier", "lucene", "none"] = "terrier"
     engine: Literal["pisa", "terrier"] = "pisa"
     threads: int = runtime(1)
+    language: str = later("english")
 
     def __post_init__(self) -> None:
         require_count("retriever.top_k", self.top_k)
@@ -66,6 +70,11 @@ class BM25:
         for field, allowed in _CHOICES[self.engine].items():
             note = f"with engine={self.engine}"
             require_choice(f"retriever.{field}", getattr(self, field), allowed, note)
+        require_choice("retriever.language", self.language, LANGUAGES)
+        if not self._analysis.by_engine:
+            for field, usual in (("stemmer", "porter2"), ("stopwords", "terrier")):
+                note = f"with language={self.language} ({usual}: those of the language)"
+                require_choice(f"retriever.{field}", getattr(self, field), (usual, "none"), note)
 
     def index_identity(self) -> Mapping[str, Any]:
         """Engine, stemmer and what else is written into its index."""
@@ -75,17 +84,26 @@ class BM25:
             "index": "bm25",
             "version": 1,
             **{f: getattr(self, f) for f in fields},
+            **self._analysis.identity(),
         }
+
+    @property
+    def _analysis(self) -> Analysis:
+        return Analysis(self.language, self.stemmer != "none", self.stopwords != "none")
+
+    def _by_engine(self, name: str) -> str:
+        """What the engine is told of `stemmer` or `stopwords`: nothing where texts come to it analysed."""
+        return str(getattr(self, name)) if self._analysis.by_engine else "none"
 
     def build_index(self, chunks: pd.DataFrame, folder: Path, tools: Tools | None = None) -> None:
         """Writes the engine's index; DataError if it holds fewer documents than there are chunks."""
-        texts = [fold(text) for text in check_chunks(chunks)["text"]]
+        texts = [self._analysis.document(text) for text in check_chunks(chunks)["text"]]
         if not any(map(_WORD.search, texts)):
             (folder / _NO_WORDS).touch()
         elif self.engine == "pisa":
-            _pisa.build(texts, folder, self.k1, self.b, self.stemmer, self.threads)
+            _pisa.build(texts, folder, self.k1, self.b, self._by_engine("stemmer"), self.threads)
         else:
-            _terrier.build(texts, folder, self.stemmer, self.stopwords)
+            _terrier.build(texts, folder, self._by_engine("stemmer"), self._by_engine("stopwords"))
 
     def transformer(
         self, chunks: pd.DataFrame, folder: Path, tools: Tools | None = None
@@ -99,14 +117,16 @@ class BM25:
             return as_transformer("BM25", lambda topics: run_frame(topics, chunks, NO_ROWS, NO_ROWS))
         searcher = self._searcher(folder, len(chunks))
         order = docno_order(chunks)
+        analysed = self._analysis.query
 
         def rank(topics: pd.DataFrame) -> pd.DataFrame:
-            queries = np.array([fold(q) if isinstance(q, str) else "" for q in topics["query"]], dtype=object)
+            asked = [analysed(query) if isinstance(query, str) else "" for query in topics["query"]]
+            queries = np.array(asked, dtype=object)
             ask: Callable[..., Hits] = searcher
             if "query_parts" in topics:  # of a rewriter
                 ask = searcher.weighted
                 for row, parts in enumerate(topics["query_parts"]):
-                    queries[row] = [(fold(text), weight) for text, weight in parts]
+                    queries[row] = [(analysed(text), weight) for text, weight in parts]
                 topics = topics.drop(columns="query_parts")
 
             def search(rows: np.ndarray, depth: int) -> Hits:
@@ -121,4 +141,5 @@ class BM25:
     def _searcher(self, folder: Path, n_chunks: int) -> _pisa.Searcher | _terrier.Searcher:
         if self.engine == "terrier":
             return _terrier.Searcher(folder, n_chunks, self.k1, self.b)
-        return _pisa.Searcher(folder, n_chunks, self.k1, self.b, self.stemmer, self.stopwords, self.threads)
+        stemmer, stopwords = self._by_engine("stemmer"), self._by_engine("stopwords")
+        return _pisa.Searcher(folder, n_chunks, self.k1, self.b, stemmer, stopwords, self.threads)

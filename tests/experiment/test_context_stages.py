@@ -1,0 +1,305 @@
+"""The stages behind a run: passages expanded, compressed, put in order, and what of it is kept."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, ClassVar
+
+import pandas as pd
+import pytest
+from hydra import compose, initialize_config_dir
+
+from ragauge.answering import Extractive, NoLLM
+from ragauge.answering.judges import NoJudge
+from ragauge.commands.stages import main as stages_command
+from ragauge.contract.context_parts import ContextOrder
+from ragauge.contract.errors import ConfigError
+from ragauge.contract.protocols import Reply, Tools, Workplace
+from ragauge.experiment import config, metrics
+from ragauge.experiment.components import check_together, instantiate_components
+from ragauge.experiment.pipeline import Pipeline
+from ragauge.experiment.tables import traces
+from ragauge.retrieval.chunkers import TokenChunker
+from ragauge.retrieval.compressors import LangChainCompressor, LLMCompressor, SentenceCompressor
+from ragauge.retrieval.expanders import DocumentExpander, NeighbourExpander
+from ragauge.retrieval.order import LongContextOrder, RankOrder, ReverseOrder
+from ragauge.retrieval.retrievers import Reo, Sim
+from small_pipeline import DOCS, SmallPipelines, replaced
+
+CONF = Path(__file__).resolve().parents[2] / "conf"
+
+
+@dataclass(frozen=True)
+class Copying:
+    """A chat model that copies a passage's first sentence, and fails where the passage names a word."""
+
+    component: ClassVar[str] = "copying"
+    kind: ClassVar[str] = "chat"
+    uses: ClassVar[frozenset[str]] = frozenset()
+
+    failing: list[str] = field(default_factory=list, metadata={"runtime": True})
+    asked: list[str] = field(default_factory=list, metadata={"runtime": True})
+
+    def ask(self, prompts: Sequence[str], store: Workplace, what: str) -> list[Reply]:
+        self.asked.extend(prompts)
+        passages = [prompt.split("Passage:\n")[1].split("\n\nThe passage")[0] for prompt in prompts]
+        return [
+            Reply(None, "HTTP 500")
+            if any(word in text for word in self.failing)
+            else Reply(text.split(".")[0])
+            for text in passages
+        ]
+
+    def answer(self, topics: pd.DataFrame, contexts: pd.DataFrame, tools: Tools) -> pd.DataFrame:
+        return NoLLM().answer(topics, contexts, tools)
+
+
+def texts_of(pipeline: Pipeline, qid: str = "q1") -> list[str]:
+    passages = pipeline.frame("passages")
+    found: list[str] = passages.loc[passages["qid"] == qid, "text"].tolist()
+    return found
+
+
+def contexts_of(pipeline: Pipeline) -> list[str]:
+    found: list[str] = pipeline.contexts["text"].tolist()
+    return found
+
+
+def test_a_context_is_made_of_the_passages(small: SmallPipelines) -> None:
+    plain = small(retriever=Sim(top_k=2))
+    assert [stage.name for stage in plain.stages][3:5] == ["run", "context"]
+    # The chunk of six words alone lacks the second sentence.
+    assert not contexts_of(plain)[0].startswith(DOCS[0]["text"])
+    whole = small(retriever=Sim(top_k=2), expander=DocumentExpander(), n_tokens=12)
+    assert [stage.name for stage in whole.stages][3:6] == ["run", "expanded", "context"]
+    first = whole.frame("run").iloc[0]
+    assert first["docno"] == "d1%p0"
+    assert texts_of(whole)[0] == DOCS[0]["text"]
+    assert contexts_of(whole)[0].startswith(DOCS[0]["text"])
+    assert whole.contexts["docnos"].iloc[0][0] == "d1%p0"
+    assert set(whole.made) & {"chunks", "index", "run"} == set()
+
+
+def test_the_compressor_works_on_the_expanded_passages(small: SmallPipelines) -> None:
+    both = small(
+        expander=DocumentExpander(), compressor=SentenceCompressor(share=0.01), retriever=Sim(top_k=1)
+    )
+    assert [stage.name for stage in both.stages][3:7] == ["run", "expanded", "compressed", "context"]
+    assert texts_of(both) == ["Anna built the tower."]
+    sizes = both.frame("compression").iloc[0]
+    assert sizes["characters_out"] == sum(map(len, (texts_of(both, qid)[0] for qid in ("q1", "q2", "q3"))))
+    assert sizes["characters_in"] == sum(len(str(doc["text"])) for doc in DOCS[:3])
+    expected = sizes["characters_out"] / sizes["characters_in"]
+    assert metrics.compression(both.frame("compression")) == {"compressor_ratio": expected}
+
+
+def test_nothing_to_compress_has_the_ratio_one() -> None:
+    sizes = pd.DataFrame({"characters_in": [0], "characters_out": [0]})
+    assert metrics.compression(sizes) == {"compressor_ratio": 1.0}
+
+
+@pytest.mark.parametrize(
+    "compressor",
+    [
+        SentenceCompressor(share=1, depth=2),
+        LangChainCompressor({"_target_": f"{__name__}.same"}, depth=2),
+    ],
+    ids=["sentences", "langchain"],
+)
+def test_depth_is_how_many_passages_are_given_and_left(small: SmallPipelines, compressor: Any) -> None:
+    cut = small(compressor=compressor, retriever=Sim(top_k=4))
+    assert len(texts_of(cut)) == 2
+    sizes = cut.frame("compression").iloc[0]
+    assert sizes["characters_in"] == sizes["characters_out"]
+
+
+def same() -> Any:
+    """A LangChain compressor that returns what it is given."""
+    from langchain_core.documents import BaseDocumentCompressor, Document
+
+    class Same(BaseDocumentCompressor):
+        def compress_documents(
+            self, documents: Sequence[Document], query: str, callbacks: Any = None
+        ) -> Sequence[Document]:
+            return documents
+
+    return Same()
+
+
+def test_passages_whose_reply_failed_are_asked_for_again(small: SmallPipelines) -> None:
+    chat = Copying(failing=["tower"])
+    parts = {"compressor": LLMCompressor(), "llm": chat, "judge": NoJudge(), "retriever": Sim(top_k=1)}
+    once = small(**parts, expander=DocumentExpander())
+    assert [texts_of(once, qid) for qid in ("q1", "q2")] == [[DOCS[0]["text"]], ["The bridge stands in Linz"]]
+    assert once.tools.counted == {"compressor_failed": 1}
+    chat.failing.clear()
+    again = small(**parts, expander=DocumentExpander(), docs=DOCS)
+    assert texts_of(again) == ["Anna built the tower"]
+    assert again.tools.counted == {"compressor_failed": 0}
+    kept = len(chat.asked)
+    third = small(**parts, expander=DocumentExpander())
+    assert texts_of(third) == ["Anna built the tower"]
+    assert "compressed" not in third.made
+    assert len(chat.asked) == kept
+
+
+def test_the_second_time_no_stage_is_made(small: SmallPipelines) -> None:
+    parts = {
+        "expander": NeighbourExpander(), "compressor": SentenceCompressor(), "order": ReverseOrder(),
+        "retriever": Sim(top_k=3),
+    }  # fmt: skip
+    assert {"expanded", "compressed", "context"} <= {*made_of(small(**parts))}
+    assert made_of(small(**parts)) == []
+
+
+def test_a_stage_is_made_again_for_its_own_parameters_and_those_before_it(small: SmallPipelines) -> None:
+    parts: dict[str, Any] = {
+        "chunker": TokenChunker(size=3, overlap=0),
+        "expander": NeighbourExpander(),
+        "compressor": SentenceCompressor(),
+    }
+    made_of(small(**parts))
+    behind = {"context", "scores"}
+    shorter = made_of(small(**{**parts, "compressor": SentenceCompressor(share=0.25)}))
+    assert "expanded" not in shorter
+    assert {"compressed", *behind} <= {*shorter}
+    wider = made_of(small(**{**parts, "expander": NeighbourExpander(width=2)}))
+    assert {"expanded", "compressed"} <= {*wider}
+    assert not {"chunks", "index", "run"} & {*wider}
+    turned = made_of(small(**parts, order=ReverseOrder()))
+    assert not {"expanded", "compressed"} & {*turned}
+    assert behind <= {*turned}
+
+
+def test_a_changed_document_reaches_the_passages(small: SmallPipelines) -> None:
+    before = small(expander=DocumentExpander(), retriever=Sim(top_k=1))
+    assert texts_of(before) == [DOCS[0]["text"]]
+    docs = replaced(DOCS, 0, text="Anna built the tower. It fell.")
+    assert texts_of(small(expander=DocumentExpander(), retriever=Sim(top_k=1), docs=docs)) == [
+        docs[0]["text"]
+    ]
+
+
+def made_of(pipeline: Pipeline) -> list[str]:
+    pipeline.frame("scores")
+    return pipeline.made
+
+
+# --- order --------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("welded", "order"),
+    [
+        (Reo(top_k=4), LongContextOrder("first")),
+        (Reo(top_k=4, reorder="before_cut"), LongContextOrder("last")),
+        (Reo(top_k=3), LongContextOrder("first")),
+        (Reo(top_k=3, reorder="before_cut"), LongContextOrder("last")),
+    ],
+    ids=repr,
+)
+def test_reo_is_sim_in_long_context_order(small: SmallPipelines, welded: Reo, order: ContextOrder) -> None:
+    for n_tokens in (4, 8, 16):
+        one = small(retriever=welded, n_tokens=n_tokens)
+        two = small(retriever=Sim(top_k=welded.top_k), order=order, n_tokens=n_tokens)
+        for frame in ("layouts", "prefixes", "contexts", "scores", "part_scores"):
+            pd.testing.assert_frame_equal(one.frame(frame), two.frame(frame))
+    assert contexts_of(one) != contexts_of(small(retriever=Sim(top_k=welded.top_k), n_tokens=16))
+
+
+def test_an_order_by_rank_is_the_same_however_it_is_cut(small: SmallPipelines) -> None:
+    plain = small()
+    plain.frame("scores")
+    cut = small(order=RankOrder("first"))
+    cut.frame("scores")
+    assert cut.made == []
+
+
+def test_passages_are_put_in_order_as_chunks_are(small: SmallPipelines) -> None:
+    parts: dict[str, Any] = {"expander": DocumentExpander(), "retriever": Sim(top_k=9), "n_tokens": 100}
+    by_rank = texts_of(small(**parts))
+    assert len(by_rank) == len(DOCS)
+    assert contexts_of(small(**parts))[0] == " ".join(by_rank)
+    assert contexts_of(small(**parts, order=ReverseOrder()))[0] == " ".join(by_rank[::-1])
+    assert contexts_of(small(**parts, order=LongContextOrder()))[0] == " ".join(
+        by_rank[i] for i in (1, 3, 2, 0)
+    )
+
+
+# --- config -------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def configured() -> Any:
+    """Checks the components of a config as a job does."""
+    config.register()
+
+    def check(*overrides: str) -> None:
+        with initialize_config_dir(str(CONF), version_base="1.3"):
+            cfg = compose("config", overrides=list(overrides))
+        choices = dict(override.split("=", 1) for override in overrides if "." not in override)
+        check_together(instantiate_components(cfg), {"llm": "extractive", **choices})
+
+    return check
+
+
+def test_reo_brings_its_own_order(configured: Any) -> None:
+    with pytest.raises(ConfigError) as error:
+        configured("retriever=reo", "order=reverse")
+    told = "retriever=reo brings its own order: with order=reverse choose retriever=sim"
+    assert str(error.value) == told
+    configured("retriever=reo", "order=rank")
+    configured("retriever=reo", "retriever.reorder=before_cut", "order=reverse")
+
+
+@pytest.mark.parametrize("order", ["rank", "long_context", "reverse"])
+def test_a_cut_that_there_is_not(configured: Any, order: str) -> None:
+    with pytest.raises(ConfigError, match=r"order\.cut='middle': allowed are last, first"):
+        configured(f"order={order}", "order.cut=middle")
+
+
+def test_a_compressor_that_asks_says_where_no_chat_model_is_chosen(configured: Any) -> None:
+    with pytest.raises(ConfigError) as error:
+        configured("compressor=llm")
+    assert str(error.value) == (
+        "compressor=llm asks a chat model, and llm=extractive is none: choose an llm that is one (ollama, "
+        "openai), or a compressor that asks none (sentences)"
+    )
+    configured("compressor=llm", "llm=ollama")
+    configured("compressor=sentences")
+
+
+def test_the_command_stages_lists_those_of_the_config(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+
+    def listed(*overrides: str) -> list[list[str]]:
+        assert stages_command([f"store={tmp_path / 'store'}", *overrides]) == 0
+        return [line.split() for line in capsys.readouterr().out.splitlines()]
+
+    plain = [row[0] for row in listed("retriever=sim")]
+    assert plain[:6] == ["stage", "dataset", "chunks", "index", "run", "context"]
+    rows = listed("retriever=sim", "expander=neighbours", "compressor=sentences", "order=reverse")
+    assert [row[0] for row in rows[4:8]] == ["run", "expanded", "compressed", "context"]
+    # Nothing is made, so that what depends on it has no digest yet.
+    assert rows[5][1:] == ["not", "known", "no"]
+    assert not list(tmp_path.glob("store/*/*"))
+
+
+def test_extractive_answers_come_from_the_passages(small: SmallPipelines) -> None:
+    parts: dict[str, Any] = {"llm": Extractive(threshold=-1.0), "retriever": Sim(top_k=1), "n_tokens": 100}
+    assert "Graz" not in small(**parts).answers["answer"].iloc[0]
+    job = small(**parts, expander=DocumentExpander())
+    assert "Graz." in job.answers["answer"].iloc[0]
+
+
+def test_traces_show_the_passages_and_not_the_chunks(small: SmallPipelines) -> None:
+    plain = small(retriever=Sim(top_k=1))
+    [first, *_] = traces(plain, plain.outcomes)
+    assert first.chunks == [("d1%p0", plain.frame("chunks")["text"].iloc[0])]
+    job = small(retriever=Sim(top_k=1), expander=DocumentExpander())
+    [first, *_] = traces(job, job.outcomes)
+    assert first.chunks == [("d1%p0", DOCS[0]["text"])]

@@ -1,0 +1,220 @@
+"""BM25 by language: inflected words find each other, stop words find nothing; and what holds of Chinese."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pandas as pd
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from ragauge.contract.errors import ConfigError
+from ragauge.contract.identity import identity
+from ragauge.retrieval.retrievers import BM25
+from ragauge.retrieval.retrievers._analysis import fold
+from ragauge.retrieval.retrievers._language import LANGUAGES, Analysis
+from ragauge.texts.stop_words import STOP_WORDS
+
+
+def ranking(folder: Path, texts: dict[str, str], query: str, **fields: object) -> list[str]:
+    """The docnos that BM25 finds for the query."""
+    folder.mkdir(parents=True, exist_ok=True)
+    retriever = BM25(**fields)  # type: ignore[arg-type]
+    chunks = pd.DataFrame({"docno": list(texts), "text": list(texts.values())}, dtype="str")
+    retriever.build_index(chunks, folder)
+    topics = pd.DataFrame({"qid": ["q"], "query": [query]})
+    found: list[str] = retriever.transformer(chunks, folder)(topics)["docno"].tolist()
+    return found
+
+
+def test_english_is_what_it_was() -> None:
+    assert "language" not in identity(BM25())
+    assert BM25().index_identity() == {
+        "index": "bm25", "version": 1, "engine": "pisa", "stemmer": "porter2", "k1": 0.9, "b": 0.4,
+    }  # fmt: skip
+    assert identity(BM25(language="german"))["language"] == "german"
+    assert BM25(language="german").index_identity()["language"] == "german"
+    for text in ("Running café 北京 l'homme", "The Ones"):
+        assert Analysis().query(text) == Analysis().document(text) == fold(text)
+
+
+# A question whose words are inflected otherwise in the text that answers it, and another text of its words'
+# neighbourhood that shares only stop words with the question.
+INFLECTED = {
+    "danish": ("Hvor ligger de store huse?", "Et stort hus ved floden.", "Hvor er de små heste?"),
+    "dutch": (
+        "Welke schilders woonden in deze huizen?",
+        "De schilder woonde in een huis.",
+        "Welke is in deze?",
+    ),
+    "french": (
+        "Quelles étaient les écoles nationales ?",
+        "L'école nationale de la ville.",
+        "Quelles étaient les fleurs ?",
+    ),
+    "german": ("Wer malte die Häuser der Städte?", "Ein Haus in der Stadt.", "Wer ist die Frau der Berge?"),
+    "italian": ("Dove sono le chiese antiche?", "Una chiesa antica.", "Dove sono le barche?"),
+    "norwegian": ("Hvor ligger de store fjellene?", "Et stort fjell i nord.", "Hvor er de små hestene?"),
+    "portuguese": ("Onde estão as igrejas antigas?", "Uma igreja antiga.", "Onde estão as flores?"),
+    "russian": ("Где находятся старые мосты?", "Старый мост через реку.", "Где эти лошади?"),
+    "spanish": ("¿Dónde están las iglesias antiguas?", "Una iglesia antigua.", "¿Dónde están las flores?"),
+    "swedish": ("Var ligger de stora husen?", "Ett stort hus i norr.", "Var är de små hästarna?"),
+}
+
+
+@pytest.mark.parametrize("language", INFLECTED)
+def test_inflected_words_find_each_other_and_stop_words_find_nothing(language: str, tmp_path: Path) -> None:
+    query, answer, other = INFLECTED[language]
+    texts = {"answer": answer, "other": other}
+    assert ranking(tmp_path / "own", texts, query, language=language) == ["answer"]
+    # Without the language's stop words the other text is found by them, too.
+    found = ranking(tmp_path / "all", texts, query, language=language, stopwords="none")
+    assert sorted(found) == ["answer", "other"]
+
+
+def test_without_the_stemmer_inflected_words_are_different_words(tmp_path: Path) -> None:
+    query, answer, other = INFLECTED["german"]
+    texts = {"answer": answer, "other": other}
+    assert ranking(tmp_path, texts, query, language="german", stemmer="none") == []
+
+
+def test_every_language_has_a_stemmer_and_words_that_are_written_as_texts_are() -> None:
+    assert set(INFLECTED) == set(STOP_WORDS) < set(LANGUAGES)
+    for language, words in STOP_WORDS.items():
+        of_it = Analysis(language, stems=False)
+        for word in words:
+            # In capitals and with a typographer's apostrophe behind it, too.
+            assert of_it.query(word).strip() == ""
+            assert of_it.query(f"{word.upper()}’").strip() == ""
+            assert of_it.document(word).strip() != ""
+
+
+@pytest.mark.parametrize(
+    ("language", "one", "other"),
+    [
+        ("french", "l’homme", "homme"),
+        ("french", "L'Homme", "hommes"),
+        ("italian", "dell'arte", "arte"),
+        ("german", "Straße", "STRASSE"),
+        ("german", "Straßen", "straße"),
+        ("german", "Donau\u00addampfer", "Donaudampfer"),
+        ("russian", "ёлка", "елки"),
+        ("russian", "Москвой", "МОСКВЕ"),
+        ("spanish", "nin\u0303os", "niño"),  # decomposed and composed
+    ],
+)
+def test_the_same_word(language: str, one: str, other: str) -> None:
+    of_it = Analysis(language)
+    assert of_it.query(one).split() == of_it.document(other).split()[-1:]
+
+
+def test_what_is_not_a_word_of_the_language_stays() -> None:
+    german = Analysis("german")
+    assert german.document("H₂O, 北京大学 und 3,14!") == fold("h2o, 北京大学 und 3,14!")
+
+
+@given(st.text())
+def test_any_text_becomes_printable_ascii(text: str) -> None:
+    for language in ("german", "russian", "chinese"):
+        for made in (Analysis(language).document(text), Analysis(language).query(text)):
+            assert made.isascii()
+            assert made == "" or made.isprintable()
+
+
+def test_the_engine_neither_stems_nor_stops_again(tmp_path: Path) -> None:
+    # "not" is an English stop word.
+    assert ranking(tmp_path / "de", {"d": "Die Not war groß."}, "Not", language="german") == ["d"]
+    assert ranking(tmp_path / "en", {"d": "Die Not war groß."}, "Not") == []
+
+
+@pytest.mark.parametrize(
+    ("fields", "says"),
+    [
+        (
+            {"language": "klingon"},
+            "retriever.language='klingon': allowed are english, danish, dutch, french, german, italian, "
+            "norwegian, portuguese, russian, spanish, swedish, chinese, japanese, korean, other",
+        ),
+        (
+            {"language": "german", "stemmer": "krovetz"},
+            "retriever.stemmer='krovetz': allowed are porter2, none with language=german "
+            "(porter2: those of the language)",
+        ),
+        (
+            {"language": "french", "stopwords": "lucene"},
+            "retriever.stopwords='lucene': allowed are terrier, none with language=french "
+            "(terrier: those of the language)",
+        ),
+    ],
+)
+def test_values_that_are_not_allowed(fields: dict[str, str], says: str) -> None:
+    with pytest.raises(ConfigError) as error:
+        BM25(**fields)  # type: ignore[arg-type]
+    assert str(error.value) == says
+
+
+# --- what works for Chinese and its neighbours, and what does not -------------------------------------------
+
+CHINESE = {
+    "capital": "北京是中华人民共和国的首都，也是全国的政治中心。",
+    "river": "长江是中国最长的河流，全长约六千三百公里。",
+    "cat": "我的猫很可爱，每天都在窗边睡觉。",
+    "apple": "小明买了三个苹果和两本书。",
+    "phone": "OpenAI 公司在2022年发布了ChatGPT。",
+}
+
+
+@pytest.mark.parametrize("language", ["chinese", "english"])
+@pytest.mark.parametrize(
+    ("query", "best"),
+    [
+        ("中国的首都是哪里？", "capital"),
+        ("最长的河流有多长？", "river"),
+        ("谁买了苹果？", "apple"),
+        ("ChatGPT是什么时候发布的？", "phone"),
+        ("２０２２年", "phone"),  # full-width digits
+        ("可爱的猫", "cat"),
+    ],
+)
+def test_chinese_questions_find_their_sentence(tmp_path: Path, query: str, best: str, language: str) -> None:
+    assert ranking(tmp_path, CHINESE, query, language=language)[0] == best
+
+
+def test_a_single_chinese_character_finds_only_itself_standing_alone(tmp_path: Path) -> None:
+    """Pairs of characters are indexed: 猫 is in the pairs 的猫 and 猫很, and is none of them."""
+    assert ranking(tmp_path / "a", CHINESE, "猫", language="chinese") == []
+    assert ranking(tmp_path / "b", {**CHINESE, "alone": "猫。"}, "猫", language="chinese") == ["alone"]
+
+
+def test_pairs_across_two_words_are_found_as_well(tmp_path: Path) -> None:
+    """国的 is no word, and the sentences that hold it are found by it: pairs cost precision."""
+    assert set(ranking(tmp_path, CHINESE, "国的", language="chinese")) == {"capital"}
+
+
+def test_traditional_and_simplified_characters_are_not_the_same(tmp_path: Path) -> None:
+    assert ranking(tmp_path, CHINESE, "中華人民共和國", language="chinese") == ["capital"]  # 人民, 民共, 共和
+    assert ranking(tmp_path / "b", CHINESE, "長江", language="chinese") == []
+
+
+@pytest.mark.parametrize(
+    ("language", "texts", "query"),
+    [
+        (
+            "japanese",
+            {"hit": "東京は日本の首都です。", "no": "猫が寝ています。"},
+            "日本の首都はどこ",
+        ),
+        ("japanese", {"hit": "ﾗｰﾒﾝを食べました。", "no": "本を読みました。"}, "ラーメン"),  # half-width kana
+        (
+            "korean",
+            {"hit": "서울은 대한민국의 수도이다.", "no": "고양이가 잔다."},
+            "대한민국 수도는?",
+        ),
+        ("other", {"hit": "กรุงเทพเป็นเมืองหลวงของไทย", "no": "แมวนอนอยู่"}, "เมืองหลวง"),
+        ("other", {"hit": "القاهرة عاصمة مصر.", "no": "القط نائم."}, "عاصمة مصر"),
+        ("other", {"hit": "दिल्ली भारत की राजधानी है।", "no": "बिल्ली सो रही।"}, "भारत की राजधानी"),
+    ],
+)
+def test_other_scripts(tmp_path: Path, language: str, texts: dict[str, str], query: str) -> None:
+    assert ranking(tmp_path, texts, query, language=language)[0] == "hit"
