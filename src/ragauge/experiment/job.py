@@ -261,6 +261,8 @@ def _log_retrieval(
     pipeline: Pipeline, cfg: DictConfig, folder: JobFolder, run: track.Run, record: dict[str, Any]
 ) -> dict[str, float]:
     """Runs the stages up to the scores, logs what needs no LLM, and returns those metrics."""
+    import pandas as pd
+
     from ragauge.measures import write_qrels, write_trec_run
     from ragauge.measures.floor import short_of_text
 
@@ -270,7 +272,8 @@ def _log_retrieval(
     told = short_of_text(means, pipeline.n_tokens, len(pipeline.frame("topics")))
     if told is not None:
         log.info("%s", told)
-    classics = pipeline.frame("classics")
+    approximate = [pipeline.frame("ann") for stage in pipeline.stages if "ann" in stage.makes]
+    ranking = pd.concat([pipeline.frame("classics"), *approximate])
     out = run.folder
     (out / "config").mkdir()
     _write_config(cfg, folder, out / "config")
@@ -287,7 +290,7 @@ def _log_retrieval(
     return {
         "ir_score": curve[pipeline.n_tokens],
         **({"ir_score_floor": floor[pipeline.n_tokens]} if pipeline.n_tokens in floor else {}),
-        **dict(zip(classics["metric"], classics["value"], strict=True)),
+        **dict(zip(ranking["metric"], ranking["value"], strict=True)),
         "topics": len(pipeline.frame("topics")),
         "topics_skipped": len(pipeline.frame("skipped")),
     }
