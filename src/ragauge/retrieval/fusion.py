@@ -93,5 +93,8 @@ def fuse(
 
     with ThreadPoolExecutor(threads or os.cpu_count() or 1) as pool:
         list(pool.map(run, range(0, n_topics, _TOPICS_PER_BLOCK)))
+    topic = np.repeat(bounds[:-1], found)
+    if len(topic) == item.size:  # every topic is full: nothing is copied
+        return topic, item.reshape(-1), score.reshape(-1)
     kept = np.arange(item.shape[1]) < found[:, None]
-    return np.repeat(bounds[:-1], found), item[kept], score[kept]
+    return topic, item[kept], score[kept]

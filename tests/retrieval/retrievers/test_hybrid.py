@@ -10,7 +10,7 @@ from typing import Any, ClassVar
 import pandas as pd
 import pytest
 
-from ragauge.contract.errors import ConfigError
+from ragauge.contract.errors import ConfigError, DataError
 from ragauge.contract.identity import identity
 from ragauge.contract.protocols import Tools
 from ragauge.retrieval.retrievers import BM25, MLQ, MMR, Hybrid, NoRetrieval, Oracle, Reo, Sim
@@ -113,6 +113,23 @@ def test_a_rewriter_s_queries_go_to_every_arm_before_lists_are_fused(tmp_path: P
     score = {"a": 1 / 61, "b": 1 / 62 + 1 / 63, "c": 1 / 63 + 1 / 61, "d": 1 / 62}
     assert run["docno"].tolist() == ["c", "b", "a", "d"]
     assert run["score"].tolist() == pytest.approx(sorted(score.values(), reverse=True), abs=1e-11)
+
+
+@pytest.mark.parametrize(
+    ("lists", "scores", "says"),
+    [
+        (["a", "z"], (1.0, 0.5), "retriever.options.two: qid='q1', docno='z' is unknown here"),
+        (["a", "a"], (1.0, 0.5), "docno='a' stands twice"),
+        (["a", "b"], (1.0, float("nan")), "docno='b' has no finite score"),
+    ],
+)
+def test_an_arm_that_returns_nonsense_is_named(
+    lists: list[str], scores: tuple[float, ...], says: str, tmp_path: Path, tools: Tools
+) -> None:
+    with pytest.raises(DataError) as told:
+        arms = {"one": ONE, "two": Fixed({"x": lists}, scores)}
+        run_of(Hybrid(arms=["one", "two"], options=arms), tmp_path, tools)
+    assert says in str(told.value)
 
 
 def test_an_arm_s_options_count_and_those_of_others_do_not() -> None:

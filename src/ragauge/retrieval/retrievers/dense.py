@@ -168,7 +168,7 @@ class Sim(Dense):
     ef_construction: int = later(100)
     ef_search: int = later(100)
     nlist: int | None = later(None)
-    nprobe: int = later(16)
+    nprobe: int = later(32)
 
     def __post_init__(self) -> None:
         require_count("retriever.top_k", self.top_k)

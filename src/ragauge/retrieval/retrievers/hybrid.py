@@ -12,7 +12,7 @@ import pandas as pd
 
 from ragauge.contract.checks import is_number, require, require_choice, require_count, require_number
 from ragauge.contract.context_parts import Approximates, Rewriter
-from ragauge.contract.errors import ConfigError
+from ragauge.contract.errors import ConfigError, DataError
 from ragauge.contract.protocols import Retriever, Tools
 from ragauge.retrieval.fusion import FUSIONS, NORMALISATIONS, Scored, fuse
 from ragauge.retrieval.retrievers._arms import Arms, built, require_names
@@ -123,7 +123,7 @@ class Hybrid(Arms):
             weights = [float(self.weights[name]) for name in self.arms]
         qids, docnos = pd.Index(topics["qid"]), pd.Index(chunks["docno"])
         topic, chunk, score = fuse(
-            [_scored(run, qids, docnos) for run in runs],
+            [_scored(name, run, qids, docnos) for name, run in zip(self.arms, runs, strict=True)],
             docno_order(chunks),
             len(topics),
             self.top_k,
@@ -135,9 +135,22 @@ class Hybrid(Arms):
         return run_frame(topics[["qid", "query"]], chunks, topic, chunk, score=score)
 
 
-def _scored(run: pd.DataFrame, qids: pd.Index, docnos: pd.Index) -> Scored:
-    """Topic row, chunk row and score of every hit, by topic and rank."""
-    topic = qids.get_indexer(pd.Index(run["qid"]))
+def _scored(name: str, run: pd.DataFrame, qids: pd.Index, docnos: pd.Index) -> Scored:
+    """Topic row, chunk row and score of every hit of an arm, by topic and rank.
+
+    DataError, which names the arm, for a topic or chunk unknown here, a chunk that a topic has twice, and a
+    score that is no finite number.
+    """
+    topic, chunk = qids.get_indexer(pd.Index(run["qid"])), docnos.get_indexer(pd.Index(run["docno"]))
+    score = run["score"].to_numpy(dtype=float)
+    twice = pd.Series(topic * len(docnos) + chunk).duplicated().to_numpy()
+    for bad, what in (
+        ((topic < 0) | (chunk < 0), "is unknown here"),
+        (twice, "stands twice"),
+        (~np.isfinite(score), "has no finite score"),
+    ):
+        if bad.any():
+            hit = run.iloc[int(np.argmax(bad))]
+            raise DataError(f"retriever.options.{name}: qid={hit['qid']!r}, docno={hit['docno']!r} {what}")
     by = np.lexsort((run["rank"].to_numpy(), topic))
-    chunk = docnos.get_indexer(pd.Index(run["docno"]))
-    return topic[by], chunk[by], run["score"].to_numpy(dtype=float)[by]
+    return topic[by], chunk[by], score[by]
