@@ -262,6 +262,8 @@ def _log_retrieval(
     pipeline: Pipeline, cfg: DictConfig, folder: JobFolder, run: track.Run, record: dict[str, Any]
 ) -> dict[str, float]:
     """Runs the stages up to the scores, logs what needs no LLM, and returns those metrics."""
+    import pandas as pd
+
     from ragauge.measures import write_qrels, write_trec_run
     from ragauge.measures.floor import short_of_text
 
@@ -271,7 +273,8 @@ def _log_retrieval(
     told = short_of_text(means, pipeline.n_tokens, len(pipeline.frame("topics")))
     if told is not None:
         log.info("%s", told)
-    classics = pipeline.frame("classics")
+    approximate = [pipeline.frame("ann") for stage in pipeline.stages if "ann" in stage.makes]
+    ranking = pd.concat([pipeline.frame("classics"), *approximate])
     compressed = pipeline.components.compressor.kind != "none"
     out = run.folder
     (out / "config").mkdir()
@@ -290,7 +293,7 @@ def _log_retrieval(
     return {
         "ir_score": curve[pipeline.n_tokens],
         **({"ir_score_floor": floor[pipeline.n_tokens]} if pipeline.n_tokens in floor else {}),
-        **dict(zip(classics["metric"], classics["value"], strict=True)),
+        **dict(zip(ranking["metric"], ranking["value"], strict=True)),
         **(metrics.rewriting(pipeline.frame("query_checks")) if pipeline.rewritten else {}),
         **(metrics.compression(pipeline.frame("compression")) if compressed else {}),
         "topics": len(pipeline.frame("topics")),

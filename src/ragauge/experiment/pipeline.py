@@ -103,7 +103,7 @@ class Pipeline:
 
     def entry(self, stage: str) -> Entry:
         """The stored output of a stage, made now where it is not there yet."""
-        return self._entry(next(s for s in self.stages if s.name == stage))
+        return self._entry(next(s for s in self.stages if s.label == stage))
 
     def entry_of(self, frame: str) -> Entry:
         """The stored output that holds a frame, of the last stage that makes it."""
@@ -173,18 +173,18 @@ class Pipeline:
         there: set[str] = set()
         for stage in self.stages:
             reads = {read.partition("[")[0] for read in stage.reads}
-            makes = set(stage.makes) or {f"{stage.name}/"}
+            makes = set(stage.makes) or {f"{stage.label}/"}
             if not {"answers" if name == "asked_answers" else name for name in reads} <= there:
                 there -= makes
-                yield Line(stage.name, None, False)
+                yield Line(stage.label, None, False)
             elif not stage.stored:
                 there |= makes
-                yield Line(stage.name, None, None)
+                yield Line(stage.label, None, None)
             else:
                 key = self._key(stage)
                 found = self.store.find(key) is not None
                 there = there | makes if found else there - makes
-                yield Line(stage.name, key, found)
+                yield Line(stage.label, key, found)
 
     # --- the topics that are judged ---------------------------------------------------------------------
 

@@ -105,6 +105,11 @@ class Stage:
         self.budget = budget
 
     @property
+    def label(self) -> str:
+        """What its folder is read by: the name, unless a job has several stages of that name."""
+        return self.name
+
+    @property
     def component(self) -> Any:
         """The component that does the work; None where the stage does it itself."""
         return None

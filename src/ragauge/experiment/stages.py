@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from ragauge.contract.context_parts import SeesEvidence
+from ragauge.contract.context_parts import Approximates, SeesEvidence
 from ragauge.experiment.measuring_stages import (
     Answer,
     CheckQueries,
@@ -28,10 +28,12 @@ from ragauge.experiment.retrieval_stages import (
     Index,
     LayOut,
     ReadDataset,
+    Recall,
     Rerank,
     Retrieve,
     RetrieveRewritten,
     Rewrite,
+    retrievers_within,
 )
 from ragauge.experiment.stage import Budget, Components, Stage
 from ragauge.measures.floor import is_corrected
@@ -43,6 +45,8 @@ def stages(components: Components, budget: Budget) -> list[Stage]:
     def chosen() -> Iterator[Stage]:
         yield ReadDataset(components, budget)
         yield Chunk(components, budget)
+        for arm in retrievers_within(components.retriever):
+            yield Index(components, budget, arm)
         yield Index(components, budget)
         yield from _ranking(components, budget)
         if components.expander.kind != "none":
@@ -67,6 +71,8 @@ def stages(components: Components, budget: Budget) -> list[Stage]:
 def _ranking(components: Components, budget: Budget) -> Iterator[Stage]:
     """The stages that make a run; rewritten queries are held against what the question itself finds."""
     yield Retrieve(components, budget)
+    if isinstance(components.retriever, Approximates) and components.retriever.approximate:
+        yield Recall(components, budget)
     if is_rewritten(components):
         yield FoundByQuestion(components, budget)
         yield Rewrite(components, budget)

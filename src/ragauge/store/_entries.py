@@ -264,6 +264,20 @@ def locked(path: Path) -> Iterator[None]:
         lock.release()
 
 
+def link_files(entry: Path, folder: Path) -> None:
+    """Makes a folder of the files of an entry: linked where the file system can, else copied."""
+    folder.mkdir(parents=True)
+    for file in sorted(entry.rglob("*")):
+        at = folder / file.relative_to(entry)
+        if file.is_dir():
+            at.mkdir(exist_ok=True)
+        elif file != entry / KEY_FILE:
+            try:
+                at.hardlink_to(file)
+            except OSError:
+                shutil.copyfile(file, at)
+
+
 def file_sha256(file: Path) -> str:
     """SHA-256 (hex) of a file's bytes."""
     with file.open("rb") as stream:
