@@ -126,8 +126,8 @@ def test_a_rewriter_s_queries_go_to_every_arm_before_lists_are_fused(tmp_path: P
 def test_an_arm_that_returns_nonsense_is_named(
     lists: list[str], scores: tuple[float, ...], says: str, tmp_path: Path, tools: Tools
 ) -> None:
+    arms = {"one": ONE, "two": Fixed({"x": lists}, scores)}
     with pytest.raises(DataError) as told:
-        arms = {"one": ONE, "two": Fixed({"x": lists}, scores)}
         run_of(Hybrid(arms=["one", "two"], options=arms), tmp_path, tools)
     assert says in str(told.value)
 
