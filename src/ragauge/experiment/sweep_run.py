@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from ragauge import report, track
+from ragauge.contract.groups import CALLS
 from ragauge.contract.redact import redact
 from ragauge.contract.visible import csv_text, visible
 from ragauge.estimate import asked, fit_thresholds, summary
@@ -152,7 +153,7 @@ def _track_group(
 
 def _summed(records: Sequence[Mapping[str, Any]]) -> dict[str, float]:
     """Calls, tokens and money of all jobs, under the names of the jobs' metrics."""
-    names = [f"{prefix}{name}" for name in _SUMMED for prefix in ("", "judge_", "retriever_")]
+    names = [f"{prefix}{name}" for name in _SUMMED for prefix in CALLS]
     told = {name for record in records for name in record["metrics"]}
     return {name: sum(record["metrics"].get(name, 0) for record in records) for name in names if name in told}
 

@@ -23,6 +23,7 @@ from ragauge.contract.redact import redact
 from ragauge.contract.visible import visible
 from ragauge.estimate import HEADLINE_SHARES
 from ragauge.measures.rankings import CLASSIC_NAMES
+from ragauge.report.costs import COUNTED, costs, costs_of_jobs, latencies, stage_seconds
 from ragauge.report.figures import svg
 from ragauge.report.text import detectable_text
 from ragauge.report.topics import Topic, class_name
@@ -37,7 +38,6 @@ if TYPE_CHECKING:
     from ragauge.estimate.summary import Estimates
 
 _LIBRARIES = ("numpy", "pandas", "scipy", "scikit-learn", "statsmodels", "mlflow", "torch", "matplotlib")
-_CALLS = ("llm_calls", "llm_calls_cached", "prompt_tokens", "completion_tokens", "cost_usd")
 _REPEATED = (
     "judge_repeat_pairs", "judge_repeat_topics", "judge_repeat_kappa", "judge_reorder_kappa",
     *(f"judge_{name}{end}" for name in ("repeat_agreement", "reorder_agreement", "position_effect")
@@ -173,7 +173,10 @@ def _body(content: ReportContent, mark: str) -> str:
         human_pairs=[] if content.human_pairs is None else content.human_pairs.to_dict("records"),
         predicted=any("predicted_correct_share" in r["metrics"] for r in content.records),
         outside_share=max(r["metrics"].get("predicted_outside_share", 0) for r in content.records),
-        costs=_costs(content.records),
+        costs=costs(content.records),
+        costs_of_jobs=costs_of_jobs(content.systems, content.records),
+        stage_seconds=stage_seconds(content.records),
+        latencies=latencies(content.systems, content.records),
         stability=_stability(content),
         detectable=detectable_text(content.detectable, content.answers),
         total_seconds=sum(r["metrics"]["seconds_total"] for r in content.records),
@@ -270,17 +273,6 @@ def _stability(content: ReportContent) -> list[dict[str, Any]]:
     return list(rows.values())
 
 
-def _costs(records: Sequence[Mapping[str, Any]]) -> dict[str, dict[str, float]]:
-    """Sums over the jobs, of queries that an LLM wrote, answers and verdicts: calls, tokens, US dollars."""
-    kinds = {"Answers": "", "Verdicts": "judge_"}
-    if any("retriever_llm_calls" in record["metrics"] for record in records):
-        kinds = {"Queries": "retriever_", **kinds}
-    return {
-        what: {name: sum(record["metrics"].get(prefix + name, 0) for record in records) for name in _CALLS}
-        for what, prefix in kinds.items()
-    }
-
-
 def _data_uri(figure: Figure) -> str:
     return "data:image/svg+xml;base64," + base64.b64encode(svg(figure)).decode()
 
@@ -309,8 +301,9 @@ def _environment() -> Environment:
         "whole": _whole,
         "usd": _usd,
         "seconds": _seconds,
+        "milliseconds": _milliseconds,
         "class_name": class_name,
-        "calls": _CALLS,
+        "calls": COUNTED,
         "short": _SHORT,
         "zone_names": _ZONES,
         "pair_names": _PAIR_NAMES,
@@ -355,3 +348,7 @@ def _usd(value: float) -> str:
 
 def _seconds(value: float) -> str:
     return f"{value:.1f} s" if value < 120 else f"{value / 60:.1f} min"
+
+
+def _milliseconds(value: float) -> str:
+    return f"{1000 * value:.0f} ms" if value < 1 else _seconds(value)
