@@ -216,8 +216,12 @@ def _write_tables(sweep: Sweep, content: report.ReportContent, out: Path) -> Non
         ("sampled_shares", content.sampled),
         ("human_shares", content.human_shares),
         ("human_pairs", content.human_pairs),
+        ("ablation", content.ablation),
+        ("gain_over_llm_only", content.gains),
+        ("chunk_sizes", content.chunk_sizes),
+        ("score_against_cost", content.pareto),
     ):
-        if frame is not None:
+        if frame is not None and len(frame):
             tables[name] = frame
     keys = ["system", "retriever", "n_tokens", "qid", "ir_score", "label"]
     keys += [info.name for info in sweep.answer_measures]

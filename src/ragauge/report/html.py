@@ -23,6 +23,7 @@ from ragauge.contract.redact import redact
 from ragauge.contract.visible import visible
 from ragauge.estimate import HEADLINE_SHARES
 from ragauge.measures.rankings import CLASSIC_NAMES
+from ragauge.report.contrasts import contrasts
 from ragauge.report.costs import COUNTED, costs, costs_of_jobs, latencies, stage_seconds
 from ragauge.report.figures import svg
 from ragauge.report.text import detectable_text
@@ -81,6 +82,8 @@ class ReportContent:
     `best` are the sets of systems that may be the best at n_tokens, `budgets` the bands and tests over all
     budgets, None where no system has two.
     `human_pairs` is that of the function of this name, `human_refused` why labels by people did not serve.
+    `ablation` and `gains` are those of ragauge.estimate.ablation, `chunk_sizes` and `pareto` of
+    `chunk_sizes` and `score_against_cost` (ragauge.experiment.contrasts); the figure is `pareto`, too.
     """
 
     sweep_id: str
@@ -111,6 +114,10 @@ class ReportContent:
     budgets: Budgets | None = None
     human_pairs: pd.DataFrame | None = None
     human_refused: Sequence[str] = ()
+    ablation: pd.DataFrame | None = None
+    gains: pd.DataFrame | None = None
+    chunk_sizes: pd.DataFrame | None = None
+    pareto: pd.DataFrame | None = None
 
 
 def write_report(content: ReportContent | Sequence[ReportContent], path: Path) -> None:
@@ -160,6 +167,7 @@ def _body(content: ReportContent, mark: str) -> str:
         n_topics=max(row["n_topics"] for row in board),
         pairs=content.pairs.to_dict("records"),
         **_budget_rows(content.budgets),
+        **contrasts(content),
         components=_components(content.records),
         datasets=list(dict.fromkeys(r["dataset_digest"] for r in content.records)),
         budgets=sorted({int(r["n_tokens"]) for r in content.records}),
@@ -190,12 +198,14 @@ def _sections(content: ReportContent) -> dict[str, str]:
         "leaderboard": "Leaderboard",
         "ir-score": "IR score against N",
         "budgets": "Budgets",
+        "ablation": "What each part brings",
         "classes": "Judge classes by system",
         **{anchor: found[0].section for anchor, found in _answer_sections(content).items()},
         "thresholds": "Sorted scores and thresholds",
         "zones": "Zones with a guarantee",
         "predictor": "Reliability of the predictor",
         "transfer": "Transfer to what the predictor has not seen",
+        "pareto": "Score against cost",
         "cost": "Cost",
         "topics": f"{len(content.topics) or 'The'} topics worth reading",
     }
@@ -302,6 +312,7 @@ def _environment() -> Environment:
         "usd": _usd,
         "seconds": _seconds,
         "milliseconds": _milliseconds,
+        "signed": _signed,
         "class_name": class_name,
         "calls": COUNTED,
         "short": _SHORT,
@@ -321,6 +332,11 @@ _NOTHING = "–"
 
 def _score(value: float | None) -> str:
     return f"{value:.3f}".replace("-", "−") if value is not None and value == value else _NOTHING
+
+
+def _signed(value: float | None) -> str:
+    """A difference of scores."""
+    return f"{value:+.3f}".replace("-", "−") if value is not None and value == value else _NOTHING
 
 
 def _share(value: float | None) -> str:
