@@ -76,6 +76,7 @@ def _frontier(table: pd.DataFrame | None) -> Rows:
     """The jobs on any of the frontiers, the best score first."""
     if table is None:
         return []
-    on = table[table[["on_tokens", "on_seconds", "on_cost"]].any(axis=1)]
+    costs = ["tokens", "seconds", *(["cost"] if table["cost"].gt(0).any() else [])]
+    on = table[table[[f"on_{name}" for name in costs]].any(axis=1)]
     ordered = on.sort_values("score", ascending=False, kind="stable")
     return [{str(name): value for name, value in row.items()} for row in ordered.to_dict("records")]
