@@ -82,6 +82,8 @@ class Config:
     trust: bool = False
     gate: dict[str, float] = field(default_factory=dict)
     trace: bool = False
+    measure_latency: bool = False
+    latency_topics: int = 50
     dry_run: bool = False
     store: str = MISSING
     tracking: Tracking = field(default_factory=Tracking)
@@ -128,6 +130,8 @@ def check_values(cfg: Any) -> None:
     require_number("zones.confidence", cfg.zones.confidence, 0.5, 0.9999)
     require_choice("predictor_mismatch", cfg.predictor_mismatch, ("refuse", "allow"))
     require("max_missing_share", cfg.max_missing_share, 0 <= cfg.max_missing_share <= 1, "0 to 1")
+    topics = 1 <= cfg.latency_topics <= 10_000
+    require("latency_topics", cfg.latency_topics, topics, "1 to 10,000 topics")
     replicates = 0 <= cfg.bootstrap <= 100_000
     require("bootstrap", cfg.bootstrap, replicates, "0 (no intervals) to 100,000 replicates")
 

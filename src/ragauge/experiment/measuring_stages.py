@@ -145,6 +145,7 @@ class MeasureAnswers(Stage):
     )
     makes = ("answer_values",)
     asks = "value"
+    group = "answers"
 
     def __init__(self, components: Components, budget: Budget, measure: AnswerMeasure) -> None:
         super().__init__(components, budget)

@@ -8,6 +8,7 @@ from typing import Any
 import pandas as pd
 
 from ragauge.contract.errors import ConfigError, GateError
+from ragauge.contract.groups import CALLS
 from ragauge.measures.floor import is_corrected
 
 CURVES = ("ir_score_at_n", "ir_score_floor_at_n")  # step charts over n_tokens, and entries of a job's record
@@ -37,6 +38,20 @@ def costs(replies: pd.DataFrame, prefix: str = "") -> dict[str, float]:
         f"{prefix}completion_tokens": int(replies.loc[paid, "completion_tokens"].sum()),
         f"{prefix}cost_usd": float(replies.loc[paid, "cost_usd"].sum()),
     }
+
+
+def full_cost(replies: pd.DataFrame, chat: Any) -> float:
+    """US dollars that the replies cost whoever asked first: cached ones by their tokens and the chat's price.
+
+    `chat` is the model that gave them; cached replies of one that tells no `cost` count nothing.
+    """
+    cached = replies["cached"].astype(bool)
+    paid = float(replies.loc[~cached, "cost_usd"].sum())
+    price = getattr(chat, "cost", None)
+    if price is None:
+        return paid
+    tokens = replies.loc[cached, ["prompt_tokens", "completion_tokens"]].sum()
+    return paid + float(price(int(tokens["prompt_tokens"]), int(tokens["completion_tokens"])))
 
 
 def curve(scores: pd.DataFrame) -> dict[int, float]:
@@ -86,7 +101,7 @@ def line(name: str, values: Mapping[str, float]) -> str:
             f"predicted right {values['predicted_correct_share']:.0%}, "
             f"hallucination {values['predicted_hallucination_share']:.0%}"
         )
-    cost = sum(values.get(f"{prefix}cost_usd", 0.0) for prefix in ("", "judge_", "retriever_"))
+    cost = sum(values.get(f"{prefix}cost_usd", 0.0) for prefix in CALLS)
     if cost > 0:
         parts.append(f"{cost:.4f} USD")
     parts.append(f"{values['seconds_total']:.1f} s")

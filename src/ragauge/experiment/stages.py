@@ -6,7 +6,7 @@ The key of a stage's output follows from what the stage says of itself and nothi
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from ragauge.contract.context_parts import Approximates, SeesEvidence
 from ragauge.experiment.measuring_stages import (
@@ -90,3 +90,27 @@ def is_rewritten(components: Components) -> bool:
     retriever = components.retriever
     searches = getattr(retriever, "top_k", 1) > 0 and not isinstance(retriever, SeesEvidence)
     return components.rewriter.kind != "none" and searches
+
+
+def question_stages(job: Sequence[Stage]) -> list[Stage]:
+    """Of the stages of a job those that work on a question until it is answered, in order.
+
+    What is made once of the documents is not among them, nor what measures and judges.
+    """
+    makers: dict[str, Stage] = {}
+    reads: dict[Stage, list[Stage]] = {}
+    of_question: set[Stage] = set()
+    for stage in job:
+        names = [read.partition("[")[0] for read in stage.reads]
+        reads[stage] = [makers[name] for name in names if name in makers]
+        if "topics" in names or of_question.intersection(reads[stage]):
+            of_question.add(stage)
+        makers |= dict.fromkeys(stage.makes or [f"{stage.name}/"], stage)
+    needed: set[Stage] = set()
+    waiting = [makers["answers"]]
+    while waiting:
+        stage = waiting.pop()
+        if stage not in needed:
+            needed.add(stage)
+            waiting += reads[stage]
+    return [stage for stage in job if stage in needed & of_question]
