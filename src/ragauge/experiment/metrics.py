@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import pandas as pd
@@ -37,6 +37,12 @@ def costs(replies: pd.DataFrame, prefix: str = "") -> dict[str, float]:
         f"{prefix}completion_tokens": int(replies.loc[paid, "completion_tokens"].sum()),
         f"{prefix}cost_usd": float(replies.loc[paid, "cost_usd"].sum()),
     }
+
+
+def topic_sums(run: pd.DataFrame, columns: Sequence[str]) -> dict[str, float]:
+    """Sums over topics of the run's columns that hold a number per topic, such as `reranker_repaired`."""
+    first = run.drop_duplicates("qid")
+    return {name: int(first[name].sum()) for name in columns if name in first}
 
 
 def curve(scores: pd.DataFrame) -> dict[int, float]:
