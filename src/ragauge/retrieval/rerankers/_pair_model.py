@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import json
-import logging
-import re
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
@@ -16,75 +13,22 @@ import numpy as np
 
 from ragauge.contract.errors import ConfigError, DataError
 from ragauge.retrieval import onnx as onnx_backend
-from ragauge.retrieval.pretrained import first_line, hub_folder, model_digest, quiet
+from ragauge.retrieval.pretrained import first_line, model_digest, quiet
+from ragauge.retrieval.rerankers._model_folder import GIVE_A_FOLDER, require_one_score
 from ragauge.store import Store
-
-log = logging.getLogger(__name__)
 
 Pair = tuple[str, str]
 
-_FILES = ("*.json", "*.txt", "*.model", "*.jinja", "*.safetensors")
-_GIVE_A_FOLDER = "Give the path of a cross-encoder's folder (with config.json and *.safetensors)"
 _BLOCK = 512  # pairs that are cut into tokens together
 # Tokens of a batch, padding counted: benchmarks/bench_reranking.py.
-BATCH_TOKENS = {"torch": 2048, "onnx": 512}
+BATCH_TOKENS = {"torch": 4096, "onnx": 1024}
 _GPU_BATCH_TOKENS = 65_536
-# What follows a logit; a model's configuration names it, and what is named there is called.
-_ACTIVATION = re.compile(r"torch\.nn\.(modules\.(activation|linear)\.)?[A-Z]\w*")
 _PROBES = (
     ("", ""),
     ("Where?", "A river."),
     ("Which river rises in Switzerland?", "Rain falls on the Alps, \u00e0 Gen\u00e8ve, \u65e5\u672c. " * 4),
     ("Who?", "word " * 300),
 )
-
-
-def pair_model_folder(model: str, folder: str | None = None) -> Path:
-    """The folder that holds the model's files; a hub model is downloaded if it is not at hand.
-
-    ConfigError where there is none, and where loading it might execute something: weights other than
-    safetensors, or an activation that is none of torch.nn.
-    """
-    path = Path(folder or model).expanduser()
-    if not path.is_dir():
-        remedy = f"{_GIVE_A_FOLDER}, or the URI of an MLflow model"
-        path = hub_folder("reranker.model", model, "cross-encoder", _FILES, remedy)
-    return _checked(path.resolve(), model)
-
-
-@lru_cache(maxsize=8)
-def _checked(path: Path, model: str) -> Path:
-    if not (path / "config.json").is_file():
-        raise ConfigError(f"reranker.model={model}: the folder holds no model. {_GIVE_A_FOLDER}")
-    if not any(path.glob("*.safetensors")):
-        raise ConfigError(
-            f"reranker.model={model}: holds no *.safetensors; other weights are not loaded, since that may "
-            "execute code"
-        )
-    for name in ("config.json", "config_sentence_transformers.json"):
-        for activation in _activations(path / name, model):
-            if not _ACTIVATION.fullmatch(activation):
-                raise ConfigError(
-                    f"reranker.model={model}: {name} names the activation {activation!r}; allowed are "
-                    "classes of torch.nn"
-                )
-    return path
-
-
-def _activations(file: Path, model: str) -> Iterator[str]:
-    """What a model's configuration would have called after its logits."""
-    if not file.is_file():
-        return
-    try:
-        config = json.loads(file.read_text(encoding="utf-8"))
-        nested = config.get("sentence_transformers") or {}
-        found = (
-            config.get("activation_fn"), config.get("sbert_ce_default_activation_function"),
-            nested.get("activation_fn"),
-        )  # fmt: skip
-    except (OSError, ValueError, AttributeError) as error:
-        raise ConfigError(f"reranker.model={model}: {file.name} cannot be read: {error}") from None
-    yield from (str(name) for name in found if name is not None)
 
 
 @dataclass(frozen=True)
@@ -198,13 +142,9 @@ def load_pair_model(
         except Exception as error:
             raise ConfigError(
                 f"reranker.model: {folder} cannot be loaded by sentence-transformers with device={device}: "
-                f"{first_line(error)}. {_GIVE_A_FOLDER}"
+                f"{first_line(error)}. {GIVE_A_FOLDER}"
             ) from error
-    if model.num_labels != 1:
-        raise ConfigError(
-            f"reranker.model: {folder} gives a pair {model.num_labels} scores; allowed are models with a "
-            "single one (num_labels=1)"
-        )
+    require_one_score(folder, model.num_labels)
     _check_length(model, folder, max_length)
     model.eval()
     if backend == "onnx":
