@@ -124,14 +124,14 @@ class ListwiseReranker:
         if repaired.any():
             log.warning("reranker: %d replies were no permutation, and repaired by rule", repaired.sum())
         by = np.array([row for order in orders for row in order], dtype=np.int64)
-        topic = np.repeat(np.arange(len(orders)), [len(order) for order in orders])
+        of_hit = np.repeat(np.arange(len(orders)), [len(order) for order in orders])
         reranked = found.iloc[by].drop(columns=["query", "text"]).reset_index(drop=True)
-        rank = ranks_within(topic)
+        rank = ranks_within(of_hit)
         reranked = reranked.assign(
             rank=rank,
             score=rank_scores(rank),
-            reranker_repaired=repaired[topic],
-            reranker_failed=failed[topic],
+            reranker_repaired=repaired[of_hit],
+            reranker_failed=failed[of_hit],
         )
         return reranked[rank < (self.top_k or self.depth)].reset_index(drop=True)
 
