@@ -20,9 +20,9 @@ import pandas as pd
 from timing import against, interleaved, print_header, print_row
 
 from ragauge.contract.protocols import Tools
+from ragauge.retrieval import onnx as onnx_backend
 from ragauge.retrieval.chunkers import SemanticChunker
 from ragauge.retrieval.chunkers._semantic import merge_sentences
-from ragauge.retrieval.embedders import onnx as onnx_backend
 from ragauge.retrieval.embedders.sentence_transformers import SentenceTransformerEmbedder
 from ragauge.store import Store
 from ragauge.texts.model_files import model_path

@@ -20,7 +20,7 @@ import numpy as np
 import pandas as pd
 from timing import against, interleaved, print_header, print_row
 
-from ragauge.retrieval.embedders import onnx as onnx_backend
+from ragauge.retrieval import onnx as onnx_backend
 from ragauge.retrieval.embedders.sentence_transformers import BATCH_SIZES, SentenceTransformerEmbedder
 from ragauge.texts.model_files import model_path
 

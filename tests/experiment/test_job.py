@@ -25,7 +25,7 @@ from ragauge.experiment.folder import JobFolder, write_json
 from ragauge.experiment.job import execute, run_name
 from ragauge.experiment.metrics import check_gates
 from ragauge.experiment.pipeline import Sample
-from ragauge.retrieval.embedders import onnx as onnx_backend
+from ragauge.retrieval import onnx as onnx_backend
 from ragauge.retrieval.retrievers import BM25
 from small_pipeline import SmallPipelines
 

@@ -16,8 +16,8 @@ import pytest
 
 from ragauge.contract.errors import ConfigError
 from ragauge.contract.identity import identity
+from ragauge.retrieval import onnx as onnx_backend
 from ragauge.retrieval.embedders import CachedEmbedder, SentenceTransformerEmbedder
-from ragauge.retrieval.embedders import onnx as onnx_backend
 from ragauge.store import Store
 from ragauge.store import vectors as vectors_on_disk
 from ragauge.texts.model_files import model_path

@@ -12,8 +12,8 @@ import pytest
 
 from ragauge.contract.errors import ConfigError
 from ragauge.datasets import SampleDataset
+from ragauge.retrieval import onnx as onnx_backend
 from ragauge.retrieval.embedders import CachedEmbedder, SentenceTransformerEmbedder
-from ragauge.retrieval.embedders import onnx as onnx_backend
 from ragauge.retrieval.embedders import sentence_transformers as embedders
 from ragauge.store import Store
 from ragauge.texts.model_files import model_path
@@ -180,7 +180,9 @@ def test_a_model_is_exported_once(
     exported = []
     export = onnx_backend.export_transformer
     monkeypatch.setattr(
-        onnx_backend, "export_transformer", lambda part, file: (exported.append(file), export(part, file))
+        onnx_backend,
+        "export_transformer",
+        lambda part, file, *more: (exported.append(file), export(part, file, *more)),
     )
     embedder = SentenceTransformerEmbedder(build(), backend="onnx")
     first = CachedEmbedder(embedder, store.root).embed(TEXTS)
@@ -205,12 +207,12 @@ def test_an_export_that_gives_other_vectors_is_refused(
 ) -> None:
     export = onnx_backend.export_transformer
 
-    def wrong(transformer: Any, file: Path) -> None:
+    def wrong(transformer: Any, file: Path, *more: Any) -> None:
         import torch
 
         with torch.no_grad():
             transformer.model.embeddings.word_embeddings.weight.mul_(1.5)
-        export(transformer, file)
+        export(transformer, file, *more)
 
     monkeypatch.setattr(onnx_backend, "export_transformer", wrong)
     with pytest.raises(ConfigError, match=r"other vectors than torch \(by .*\)\. embedder\.backend=torch"):

@@ -19,7 +19,7 @@ from ragauge.contract.redact import redact
 from ragauge.contract.visible import visible
 from ragauge.store import _check, _details, _listing, _removal
 from ragauge.store._listing import Item, row, size_text, time_text, words_on
-from ragauge.store.vectors import segment_damage
+from ragauge.store.vectors import KINDS, segment_damage
 
 _LEDGER = "ledger.db"
 
@@ -49,7 +49,7 @@ def _print_beside(root: Path, items: Sequence[Item]) -> None:
     models = _listing.models_of(items)
     for vectors in _listing.list_vectors(root):
         print(f"{vectors.name}: {words_on(vectors, models)}, in {len(vectors.segments)} segments")
-    known = {"vectors", *(item.stage for item in items)}
+    known = {*KINDS, *(item.stage for item in items)}
     for path in sorted(path for path in root.glob("[!.]*") if path.name not in known):
         words = ", the LLM calls that were paid for; no command removes it" if path.name == _LEDGER else ""
         size = _listing.folder_size(path) if path.is_dir() else path.stat().st_size
@@ -94,7 +94,7 @@ def verify(root: Path, delete: bool) -> int:
             if reason is not None and segment.exists():
                 damaged += 1
                 removed += delete and _removal.remove_segment(root, segment)
-                bar.write(f"damaged: vectors/{segment.parent.name}/{segment.name}: {reason}")
+                bar.write(f"damaged: {segment.relative_to(root).as_posix()}: {reason}")
     print(f"{len(items)} entries and {len(segments)} segments of vectors read, {damaged} damaged")
     if delete and damaged:
         print(f"{removed} removed; a run that needs them makes them again")
@@ -150,7 +150,7 @@ def _parser() -> argparse.ArgumentParser:
     swept.add_argument(
         "--vectors",
         action="store_true",
-        help="remove also vectors of models that no kept entry was made with",
+        help="remove also vectors and pair scores of models that no kept entry was made with",
     )
     with_uri(swept, "where MLflow keeps the runs; else as in a run of ragauge; several times for several")
     verified = command("verify", "Reads every entry again and names the damaged ones; exit code 2 if any.")

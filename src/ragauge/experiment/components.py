@@ -6,11 +6,13 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from ragauge import track
 from ragauge.contract import answer_measures as shown
 from ragauge.contract.build import build
 from ragauge.contract.context_parts import ReadsFiles
 from ragauge.contract.errors import ConfigError, RagaugeError
 from ragauge.contract.groups import GROUPS
+from ragauge.contract.identity import identity
 from ragauge.experiment.config import check_values
 from ragauge.experiment.folder import JobFolder
 
@@ -39,6 +41,9 @@ def instantiate_components(cfg: DictConfig, budget: str | None = None) -> Compon
         if group == "judge":
             # Which topics are judged is no part of the judge: what it said of a topic serves any sample.
             spec = {key: value for key, value in spec.items() if key not in _SAMPLE_KEYS}
+        if group == "reranker" and track.is_model_uri(spec.get("model")):
+            folder = track.model_folder(track.tracking_uri(cfg.tracking.uri), spec["model"], "reranker.model")
+            spec = {**spec, "folder": str(folder)}
         found[group] = _built(group, spec, budget)
     listed: Any = OmegaConf.to_container(cfg.answers, resolve=True, throw_on_missing=True)
     answers = {name: _built(f"answers.{name}", spec, budget) for name, spec in listed.items()}
@@ -76,6 +81,7 @@ def make_pipeline(cfg: DictConfig, folder: JobFolder) -> Pipeline:
 
 def check_together(components: Components, choices: Mapping[str, str]) -> None:
     """ConfigError for components that cannot stand in one job, each of which may be right by itself."""
+    identity(components.reranker)  # a model that is not there is told before any work
     rewriter, retriever = components.rewriter, components.retriever
     chosen = {group: f"{group}={choices.get(group, '?')}" for group in GROUPS}
     if rewriter.kind != "none" and not getattr(retriever, "takes_queries", True):

@@ -21,6 +21,8 @@ from ragauge.experiment.packages import PackageSearchPath
 from ragauge.measures.rankings import RANKINGS, check_rankings
 
 MAX_N_TOKENS = 1_000_000
+# Components of ragauge that run a model by torch or ONNX Runtime, by group.
+_WITH_BACKEND = {"embedder": "SentenceTransformerEmbedder", "reranker": "CrossEncoderReranker"}
 
 
 @dataclass
@@ -137,14 +139,15 @@ def check_values(cfg: Any) -> None:
 
 
 def settle(cfg: Any) -> None:
-    """Writes what `embedder.backend=auto` is here into the config: what is logged then says what was run."""
+    """Writes what `backend=auto` is here into the config: what is logged then says what was run."""
     from omegaconf import OmegaConf
 
-    from ragauge.retrieval.embedders import SentenceTransformerEmbedder, settle_backend
+    from ragauge.retrieval.pretrained import settle_backend
 
-    node = cfg.embedder
-    target = str(node.get("_target_"))
-    ours = target.startswith("ragauge.") and target.endswith(f".{SentenceTransformerEmbedder.__name__}")
-    if ours and node.get("backend", "auto") == "auto":
-        backend = settle_backend("auto", node.get("device", "cpu"))
-        OmegaConf.update(node, "backend", backend, force_add=True)
+    for group, name in _WITH_BACKEND.items():
+        node = cfg[group]
+        target = str(node.get("_target_"))
+        ours = target.startswith("ragauge.") and target.endswith(f".{name}")
+        if ours and node.get("backend", "auto") == "auto":
+            backend = settle_backend("auto", node.get("device", "cpu"), group)
+            OmegaConf.update(node, "backend", backend, force_add=True)

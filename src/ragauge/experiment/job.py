@@ -260,7 +260,8 @@ def _costs_of_parts(pipeline: Pipeline) -> dict[str, float]:
             found |= metrics.costs(chat.replies(group), f"{group}_")
     parts = (getattr(pipeline.components, group) for group in GROUPS)
     found |= {name: 0 for part in parts for name in getattr(part, "counts", ())}
-    return {**found, **pipeline.tools.counted}
+    of_topics = getattr(pipeline.components.reranker, "topic_counts", ())
+    return {**found, **pipeline.tools.counted, **metrics.topic_sums(pipeline.frame("run"), of_topics)}
 
 
 def _per_topic(pipeline: Pipeline) -> dict[str, float]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import pandas as pd
@@ -52,6 +52,12 @@ def full_cost(replies: pd.DataFrame, chat: Any) -> float:
         return paid
     tokens = replies.loc[cached, ["prompt_tokens", "completion_tokens"]].sum()
     return paid + float(price(int(tokens["prompt_tokens"]), int(tokens["completion_tokens"])))
+
+
+def topic_sums(run: pd.DataFrame, columns: Sequence[str]) -> dict[str, float]:
+    """Sums over topics of the run's columns that hold a number per topic, such as `reranker_repaired`."""
+    first = run.drop_duplicates("qid")
+    return {name: int(first[name].sum()) for name in columns if name in first}
 
 
 def curve(scores: pd.DataFrame) -> dict[int, float]:

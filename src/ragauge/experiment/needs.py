@@ -66,8 +66,10 @@ def before_judging(pipeline: Pipeline) -> tuple[list[pd.DataFrame], pd.DataFrame
     except Unasked as unasked:
         if isinstance(llm, AsksForAnswers):
             found.append(llm.needs_of(unasked.prompts, store).assign(who=unasked.who))
+            if unasked.later:
+                found.append(_stand_ins(llm.needs_of(unasked.later, store)).assign(who=unasked.who))
         else:
-            found.append(_untold(unasked.who, len(unasked.prompts)))
+            found.append(_untold(unasked.who, len(unasked.prompts) + len(unasked.later)))
     if llm.kind == "none":
         return found, None
     if llm.kind != "chat":
@@ -79,10 +81,7 @@ def before_judging(pipeline: Pipeline) -> tuple[list[pd.DataFrame], pd.DataFrame
         stand_ins = pd.DataFrame(
             {"qid": topics["qid"], "n_tokens": pipeline.n_tokens, "text": _TOKEN * pipeline.n_tokens}
         )
-        asked = llm.needs_of(llm.prompts(topics, stand_ins), store)
-        # No other job has these contexts.
-        keys = [f"{uuid.uuid4().hex}" for _ in range(len(asked))]
-        found.append(asked.assign(who="llm", key=keys, known=False, exact=False))
+        found.append(_stand_ins(llm.needs_of(llm.prompts(topics, stand_ins), store)).assign(who="llm"))
         return found, _unanswered(topics, pipeline.n_tokens)
     asked = llm.needs_of(llm.prompts(topics, contexts), store)
     stored = store.find(pipeline.key("answers"))
@@ -143,6 +142,12 @@ def _unanswered(topics: pd.DataFrame, n_tokens: int) -> pd.DataFrame:
     return pd.DataFrame(
         {"qid": topics["qid"], "n_tokens": n_tokens, "answer": pd.array([None] * len(topics), "str")}
     )
+
+
+def _stand_ins(asked: pd.DataFrame) -> pd.DataFrame:
+    """Needs of requests that stand for others: no other job has these, and nobody answered them."""
+    keys = [uuid.uuid4().hex for _ in range(len(asked))]
+    return asked.assign(key=keys, known=False, exact=False)
 
 
 def _untold(who: str, n: int) -> pd.DataFrame:

@@ -248,7 +248,10 @@ class Rerank(Stage):
         chunks = reads["chunks"]
         retrieved = chunks[chunks["docno"].isin(run["docno"])].reset_index(drop=True)
         made = self.component.rerank(run, reads["topics"][["qid", "query"]], retrieved, tools)
-        return {"run": check_reranked(run, made, type(self.component).__name__)}
+        reranked = check_reranked(run, made, type(self.component).__name__)
+        if "reranker_failed" in reranked and reranked["reranker_failed"].any():
+            raise Incomplete({"run": reranked})  # an LLM failed for some topics
+        return {"run": reranked}
 
 
 class Expand(Stage):

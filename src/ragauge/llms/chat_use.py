@@ -12,12 +12,16 @@ from ragauge.contract.protocols import ChatModel, KnowsReplies, Reply, Serves, W
 
 
 class Unasked(Exception):
-    """Prompts that the ledger does not answer, where no model is to be asked; `who` is who would ask."""
+    """Prompts that the ledger does not answer, where no model is to be asked; `who` is who would ask.
 
-    def __init__(self, prompts: Sequence[str], who: str) -> None:
+    later: stand-ins of the prompts that would follow, which depend on what these are answered.
+    """
+
+    def __init__(self, prompts: Sequence[str], who: str, later: Sequence[str] = ()) -> None:
         super().__init__(f"{len(prompts)} prompts of the {who} were never asked")
         self.prompts = list(prompts)
         self.who = who
+        self.later = list(later)
 
 
 class SharedChat:

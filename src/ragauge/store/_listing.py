@@ -1,4 +1,4 @@
-"""What lies in a store's folder: entries with their sizes and times, and the vectors beside them."""
+"""What lies in a store's folder: entries with their sizes and times, vectors and pair scores beside them."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from ragauge.store._entries import KEY_FILE
-from ragauge.store.vectors import vectors_name
+from ragauge.store.vectors import KINDS, vectors_name
 
 MIN_PREFIX = 12  # characters of a digest that are shown at least
 _DIGEST = re.compile(r"[0-9a-f]{64}")
@@ -67,7 +67,7 @@ class Item:
 
 @dataclass(frozen=True)
 class Vectors:
-    """The cached vectors of one embedding model: its folder, bytes, segments, and the newest one's time."""
+    """The cached vectors, or pair scores, of one model: folder, bytes, segments, the newest one's time."""
 
     path: Path
     size: int
@@ -76,8 +76,8 @@ class Vectors:
 
     @property
     def name(self) -> str:
-        """vectors/<the beginning of the model's digest>."""
-        return f"vectors/{self.path.name}"
+        """vectors/<the beginning of the model's digest>, or pair_scores/<the same>."""
+        return f"{self.path.parent.name}/{self.path.name}"
 
 
 def list_items(root: Path) -> list[Item]:
@@ -93,9 +93,9 @@ def list_items(root: Path) -> list[Item]:
 
 
 def list_vectors(root: Path) -> list[Vectors]:
-    """The vectors of every embedding model."""
+    """The vectors of every embedding model, and the pair scores of every cross-encoder."""
     found = []
-    for path in sorted(path for path in (root / "vectors").glob("*") if path.is_dir()):
+    for path in (path for kind in KINDS for path in sorted((root / kind).glob("*")) if path.is_dir()):
         segments = tuple(sorted(path.glob("segment-*")))
         # The folder's own time moves whenever a segment comes or goes.
         found.append(Vectors(path, folder_size(path), segments, path.stat().st_mtime))
@@ -133,17 +133,25 @@ def _item(path: Path) -> Item:
 
 
 def models_of(items: Iterable[Item]) -> dict[str, str]:
-    """The names of the embedding models that made the entries, by the name of their vectors' folder."""
-    found = [item.manifest.get("params", {}).get("embedder") for item in items]
-    return {
-        vectors_name(model): str(model.get("model", model.get("component", "?")))
-        for model in found
-        if isinstance(model, Mapping)
-    }
+    """The names of the models that made the entries, by the name of the folder of vectors or pair scores.
+
+    An embedder is known by all of its identity, a reranker by what it calls `scorer` in it.
+    """
+    models = {}
+    for item in items:
+        params = item.manifest.get("params", {})
+        for key in ("embedder", "component"):
+            model = params.get(key)
+            if not isinstance(model, Mapping):
+                continue
+            own = model if key == "embedder" else model.get("scorer")
+            if isinstance(own, Mapping):
+                models[vectors_name(own)] = str(model.get("model", model.get("component", "?")))
+    return models
 
 
 def model_of(vectors: Vectors, models: Mapping[str, str]) -> str | None:
-    """The name of the model whose vectors a folder holds; None where it made no entry."""
+    """The name of the model whose vectors or pair scores a folder holds; None where it made no entry."""
     return models.get(vectors.path.name.partition("-")[0])
 
 
@@ -200,7 +208,7 @@ def time_text(seconds: float) -> str:
 
 
 def words_on(vectors: Vectors, models: Mapping[str, str]) -> str:
-    """Size and model of cached vectors; `models` are those that made entries."""
+    """Size and model of cached vectors or pair scores; `models` are those that made entries."""
     return f"{size_text(vectors.size)}, of {model_of(vectors, models) or 'a model that made no entry'}"
 
 

@@ -19,6 +19,7 @@ from pathlib import Path
 from filelock import FileLock, Timeout
 
 from ragauge.store._listing import Item, Vectors, model_of, models_of, state_of
+from ragauge.store.vectors import KINDS, lock_name
 
 DAY = 86_400.0
 _ABANDONED = DAY  # age at which a draft is what a killed process left
@@ -62,7 +63,10 @@ def choose(
 def choose_vectors(
     vectors: Sequence[Vectors], kept: Sequence[Item], used_since: float
 ) -> tuple[list[Vectors], list[Vectors]]:
-    """Vectors that may go, and those that stay: written since a time, or of a model of a kept entry."""
+    """Vectors that may go, and those that stay: written since a time, or of a model of a kept entry.
+
+    Pair scores are treated as vectors are.
+    """
     models = models_of(kept)
     gone: list[Vectors] = []
     stay: list[Vectors] = []
@@ -84,12 +88,12 @@ def remove_vectors(root: Path, vectors: Vectors) -> bool:
     def unchanged(path: Path) -> bool:
         return {segment.name for segment in path.glob("segment-*")} == listed
 
-    return _remove(root, vectors.path, f"vectors-{vectors.path.name}.lock", unchanged)
+    return _remove(root, vectors.path, lock_name(vectors.path), unchanged)
 
 
 def remove_segment(root: Path, segment: Path) -> bool:
-    """Removes one segment of vectors; False, and it stays, where somebody is writing vectors."""
-    return _remove(root, segment, f"vectors-{segment.parent.name}.lock", Path.exists)
+    """Removes one segment; False, and it stays, where somebody is writing to its folder."""
+    return _remove(root, segment, lock_name(segment.parent), Path.exists)
 
 
 def _remove(root: Path, path: Path, lock: str, unchanged: Callable[[Path], bool]) -> bool:
@@ -115,7 +119,7 @@ def _remove(root: Path, path: Path, lock: str, unchanged: Callable[[Path], bool]
 
 def abandoned_drafts(root: Path, now: float) -> list[Path]:
     """Drafts in which nothing was written for a day: what killed processes left."""
-    drafts = [*root.glob(".drafts/*"), *root.glob("vectors/*/draft-*")]
+    drafts = [*root.glob(".drafts/*"), *(path for kind in KINDS for path in root.glob(f"{kind}/*/draft-*"))]
     return [draft for draft in drafts if now - _newest(draft) > _ABANDONED]
 
 

@@ -1,8 +1,9 @@
-"""Vectors on disk: each distinct text of a model embedded once, ever.
+"""Vectors on disk: each distinct text of a model embedded once, ever; and each pair of texts scored once.
 
 `<store>/vectors/<name>/` holds segments: folders of sorted keys (hashes of texts) and their vectors that are
-written under a temporary name, renamed, and never changed. The cache knows no model: who fills it says how.
-A kill loses the slice of texts at hand; a damaged segment is dropped and its texts are embedded again.
+written under a temporary name, renamed, and never changed. `<store>/pair_scores/<name>/` holds the same for
+pairs of texts, whose vector is a score. The cache knows no model: who fills it says how. A kill loses the
+slice of texts at hand; a damaged segment is dropped and what it held is computed again.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from functools import lru_cache
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -27,6 +28,11 @@ from ragauge.contract.progress import progress
 from ragauge.store._entries import canonical_json, locked
 
 log = logging.getLogger(__name__)
+
+VECTORS, PAIR_SCORES = "vectors", "pair_scores"
+KINDS = (VECTORS, PAIR_SCORES)  # the folders of a store that hold segments
+
+Item = TypeVar("Item", str, tuple[str, str])  # a text, or a pair of texts
 
 _KEY_BYTES = 16
 _SLICE = 2048  # texts between two writes to the disk: what a kill can lose
@@ -37,22 +43,24 @@ _MAX_SMALL = 32  # small segments that are kept before they become one
 
 
 def vectors_name(identity: Mapping[str, Any]) -> str:
-    """The name of the folder for the vectors of the model with this identity."""
+    """The name of the folder for the vectors, or the pair scores, of the model with this identity."""
     return hashlib.sha256(canonical_json(identity).encode()).hexdigest()[:32]
 
 
 class VectorCache:
     """The vectors of one model in a store; several processes and machines may use it at a time.
 
-    name: `vectors_name` of the model's identity. title: what the progress bar says.
+    name: `vectors_name` of the model's identity. title: what the progress bar says. kind: `vectors` of texts,
+    or `pair_scores` of pairs of texts.
     """
 
-    def __init__(self, root: Path, name: str, title: str) -> None:
-        self.folder = root / "vectors" / name
-        self._lock = root / ".locks" / f"vectors-{name}.lock"
+    def __init__(self, root: Path, name: str, title: str, kind: str = VECTORS) -> None:
+        self.folder = root / kind / name
+        self._lock = root / ".locks" / lock_name(self.folder)
         self._title = title
+        self._unit = "text" if kind == VECTORS else "pair"
 
-    def get(self, texts: Sequence[str], embed: Callable[[list[str]], np.ndarray]) -> np.ndarray:
+    def get(self, texts: Sequence[Item], embed: Callable[[list[Item]], np.ndarray]) -> np.ndarray:
         """float32 [len(texts), dimensions] of distinct texts; those that are not there are embedded and kept.
 
         The lock is held for a slice of texts at a time, so that nobody waits for the whole of another
@@ -66,8 +74,8 @@ class VectorCache:
         with locked(self._lock):
             _tidy(self.folder)
         # Texts of one length go together, so that little is padded; the longest first.
-        missing.sort(key=lambda i: -len(texts[i]))
-        with progress(len(missing), self._title, "text") as bar:
+        missing.sort(key=lambda i: -_length(texts[i]))
+        with progress(len(missing), self._title, self._unit) as bar:
             for first in range(0, len(missing), _SLICE):
                 rows = missing[first : first + _SLICE]
                 new = self._slice(keys[rows], [texts[i] for i in rows], embed)
@@ -79,7 +87,7 @@ class VectorCache:
         return vectors
 
     def _slice(
-        self, keys: np.ndarray, texts: Sequence[str], embed: Callable[[list[str]], np.ndarray]
+        self, keys: np.ndarray, texts: Sequence[Item], embed: Callable[[list[Item]], np.ndarray]
     ) -> np.ndarray:
         """The vectors of some texts; another process may have embedded them meanwhile."""
         with locked(self._lock):
@@ -95,12 +103,24 @@ class VectorCache:
             return vectors
 
 
-def _text_keys(texts: Iterable[str]) -> np.ndarray:
-    """bytes [n] of 16: the beginning of each text's SHA-256."""
-    return np.array(
-        [hashlib.sha256(text.encode("utf-8", "surrogatepass")).digest()[:_KEY_BYTES] for text in texts],
-        dtype=f"S{_KEY_BYTES}",
-    )
+def lock_name(folder: Path) -> str:
+    """The name of the lock of a model's folder of segments."""
+    return f"{folder.parent.name}-{folder.name}.lock"
+
+
+def _text_keys(texts: Iterable[str | tuple[str, str]]) -> np.ndarray:
+    """bytes [n] of 16: the beginning of the SHA-256 of each text, or of each pair of texts."""
+
+    def key(text: str | tuple[str, str]) -> bytes:
+        # The length tells ("ab", "c") from ("a", "bc").
+        whole = text if isinstance(text, str) else f"{len(text[0])}:{text[0]}{text[1]}"
+        return hashlib.sha256(whole.encode("utf-8", "surrogatepass")).digest()[:_KEY_BYTES]
+
+    return np.array([key(text) for text in texts], dtype=f"S{_KEY_BYTES}")
+
+
+def _length(text: str | tuple[str, str]) -> int:
+    return len(text) if isinstance(text, str) else len(text[0]) + len(text[1])
 
 
 def _look_up(keys: np.ndarray, folder: Path) -> tuple[np.ndarray, np.ndarray | None]:
@@ -146,12 +166,12 @@ def _open_segment(path: Path) -> tuple[np.ndarray, np.ndarray] | None:
         with suppress(OSError, ValueError):
             return np.load(path / "keys.npy"), np.load(path / "vectors.npy", mmap_mode="r")
     elif path.exists():
-        log.warning("vectors in %s are damaged (%s); their texts are embedded again", path, damage)
+        log.warning("%s is damaged (%s); what it held is computed again", path, damage)
     return None
 
 
 def segment_damage(path: Path) -> str | None:
-    """Why a segment of vectors cannot be used; None where its files are as they were written."""
+    """Why a segment cannot be used; None where its files are as they were written."""
     try:
         checksums = json.loads((path / "checksums.json").read_text(encoding="utf-8"))
         for name in ("keys.npy", "vectors.npy"):

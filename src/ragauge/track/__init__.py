@@ -1,6 +1,7 @@
 """The only room that knows MLflow: connections, and writing and reading MLflow runs."""
 
 from ragauge.track._connection import absolute_uri, connect, local_database, recorded_uri, tracking_uri
+from ragauge.track._folders import is_model_uri, model_folder
 from ragauge.track._models import load_predictor, save_predictor
 from ragauge.track._orphans import close_orphans, close_orphans_quietly
 from ragauge.track._reader import LoggedRun, Reader, entries_tag
@@ -18,8 +19,10 @@ __all__ = [
     "connect",
     "entries_tag",
     "flatten",
+    "is_model_uri",
     "load_predictor",
     "local_database",
+    "model_folder",
     "param_text",
     "recorded_uri",
     "save_predictor",

@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import hashlib
-import json
 import logging
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
@@ -14,12 +11,13 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
-from ragauge.contract.checks import require_choice, require_count, require_text
+from ragauge.contract.checks import require_count, require_text
 from ragauge.contract.errors import ConfigError
 from ragauge.contract.identity import named, runtime
 from ragauge.contract.protocols import Role
-from ragauge.retrieval.embedders import onnx as onnx_backend
-from ragauge.store import Store, file_sha256
+from ragauge.retrieval import onnx as onnx_backend
+from ragauge.retrieval.pretrained import first_line, hub_folder, model_digest, quiet, settle_backend
+from ragauge.store import Store
 from ragauge.texts.model_files import model_path
 
 if TYPE_CHECKING:
@@ -28,10 +26,10 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
-BACKENDS = ("auto", "torch", "onnx")
 BATCH_SIZES = {"torch": 16, "onnx": 8}  # what is fast on a CPU: benchmarks/bench_embedding.py
 
 _GIVE_A_FOLDER = "Give the path of a sentence-transformers model's folder (the one with modules.json)"
+_FILES = ("*.json", "*.txt", "*.model", "*.safetensors", "*.bin")
 _SIDE_BY_SIDE = 16  # batches that ONNX Runtime is handed at once, work for as many threads
 
 
@@ -76,7 +74,7 @@ class SentenceTransformerEmbedder:
         return {
             **named(self),
             "model": Path(self.model).name,
-            "digest": _model_digest(_model_folder(self.model)),
+            "digest": model_digest(_model_folder(self.model)),
             "backend": self.backend,
             "device": self.device.partition(":")[0],
             "query_prefix": self.query_prefix,
@@ -128,25 +126,6 @@ class SentenceTransformerEmbedder:
         return vectors / np.linalg.norm(vectors, axis=1, keepdims=True)
 
 
-def settle_backend(backend: str, device: str) -> str:
-    """What runs the model, "torch" or "onnx"; ConfigError where it cannot be run so here."""
-    require_choice("embedder.backend", backend, BACKENDS)
-    on_cpu = device == "cpu"
-    if backend == "auto":
-        return "onnx" if on_cpu and onnx_backend.installed() else "torch"
-    if backend == "onnx" and not on_cpu:
-        raise ConfigError(
-            f"embedder.device={device}: backend=onnx runs on the CPU; onnx runs on the CPU alone, "
-            "or embedder.backend=torch"
-        )
-    if backend == "onnx" and not onnx_backend.installed():
-        raise ConfigError(
-            "embedder.backend=onnx needs packages that are not installed: pip install 'ragauge[onnx]'. "
-            "Without them: embedder.backend=torch"
-        )
-    return backend
-
-
 # --- the model --------------------------------------------------------------------------------------
 
 
@@ -157,30 +136,11 @@ def _model_folder(model: str) -> Path:
         return carried
     path = Path(model).expanduser()
     if not path.is_dir():
-        return _hub_folder(model)
+        remedy = f"{_GIVE_A_FOLDER}, or embedder=minilm, which needs no hub"
+        return hub_folder("embedder.model", model, "sentence-transformers", _FILES, remedy)
     if not any((path / name).is_file() for name in ("modules.json", "config.json")):
         raise ConfigError(f"embedder.model={model}: the folder holds no model. {_GIVE_A_FOLDER}")
     return path.resolve()
-
-
-@lru_cache(maxsize=8)
-def _hub_folder(model: str) -> Path:
-    from huggingface_hub import snapshot_download
-    from huggingface_hub.errors import HFValidationError
-
-    repository = model if "/" in model else f"sentence-transformers/{model}"
-    try:
-        folder = snapshot_download(
-            repository,
-            allow_patterns=["*.json", "*.txt", "*.model", "*.safetensors", "*.bin"],
-            ignore_patterns=["onnx/*", "openvino/*"],
-        )
-    except (OSError, HFValidationError, ValueError) as error:
-        raise ConfigError(
-            f"embedder.model={model}: neither a folder nor a model that the hub gave ({_first_line(error)}). "
-            f"{_GIVE_A_FOLDER}, or embedder=minilm, which needs no hub"
-        ) from None
-    return Path(folder)
 
 
 @lru_cache(maxsize=2)
@@ -198,12 +158,12 @@ def _load_onnx(folder: Path, root: Path | None) -> SentenceTransformer:
     if torch.cuda.is_available():
         log.warning("embedder.backend=onnx leaves the GPU idle; embedder.backend=torch uses it")
     store = None if root is None else Store(root)
-    onnx_backend.run_by_onnx(model, str(folder), _model_digest(folder), store)
+    onnx_backend.run_by_onnx(model, str(folder), model_digest(folder), store)
     return model
 
 
 def _read_model(folder: Path, device: str) -> SentenceTransformer:
-    with _quiet():
+    with quiet():
         from sentence_transformers import SentenceTransformer
 
         try:
@@ -211,43 +171,5 @@ def _read_model(folder: Path, device: str) -> SentenceTransformer:
         except Exception as error:
             raise ConfigError(
                 f"embedder.model: {folder} cannot be loaded by sentence-transformers with "
-                f"device={device}: {_first_line(error)}. {_GIVE_A_FOLDER}"
+                f"device={device}: {first_line(error)}. {_GIVE_A_FOLDER}"
             ) from error
-
-
-@contextmanager
-def _quiet() -> Iterator[None]:
-    """No progress bars and notes about loading weights: a local folder is loaded in a second."""
-    from transformers.utils import logging as chatter
-
-    verbosity, bars = chatter.get_verbosity(), chatter.is_progress_bar_enabled()
-    chatter.set_verbosity_error()
-    chatter.disable_progress_bar()
-    try:
-        yield
-    finally:
-        chatter.set_verbosity(verbosity)
-        if bars:
-            chatter.enable_progress_bar()
-
-
-def _first_line(error: Exception) -> str:
-    return (str(error).strip() or type(error).__name__).splitlines()[0]
-
-
-@lru_cache(maxsize=8)
-def _model_digest(folder: Path) -> str:
-    """SHA-256 (hex) over the names and contents of the files that make the model, read once per process."""
-    modules = folder / "modules.json"
-    folders = [folder]
-    if modules.is_file():
-        subfolders = {entry["path"] for entry in json.loads(modules.read_text(encoding="utf-8"))}
-        folders += [folder / name for name in sorted(subfolders) if name and (folder / name).is_dir()]
-    sha = hashlib.sha256()
-    for part in folders:
-        weights = {file.suffix for file in part.iterdir()}
-        suffixes = {".json", ".txt", ".model", ".safetensors" if ".safetensors" in weights else ".bin"}
-        for file in sorted(part.iterdir()):
-            if file.is_file() and file.suffix in suffixes:
-                sha.update(f"{file.relative_to(folder).as_posix()}\0{file_sha256(file)}\n".encode())
-    return sha.hexdigest()

@@ -15,6 +15,7 @@ from ragauge.contract.checks import require_count
 from ragauge.contract.errors import ConfigError, DataError
 from ragauge.contract.progress import progress
 from ragauge.contract.protocols import Tools
+from ragauge.retrieval.foreign import check_hits, docno_of, transformed
 from ragauge.retrieval.retrievers._ranking import (
     NO_ROWS,
     Hits,
@@ -76,15 +77,11 @@ class PyTerrierPipeline:
             rows = rows_with_words(topics)
             if len(rows) == 0:
                 return run_frame(topics, chunks, NO_ROWS, NO_ROWS)
-            found = _transformed(name, pipeline, topics.iloc[rows].reset_index(drop=True))
-            for column in ("qid", "docno", "score"):
-                if column not in found.columns:
-                    has = ", ".join(map(str, found.columns))
-                    raise DataError(f"{name}: column {column} is missing from its run; it has {has}")
+            found = transformed(name, pipeline, topics.iloc[rows].reset_index(drop=True))
             topic = _look_up(_rows(topics["qid"]), found["qid"], f"{name}: its run holds a qid unknown here")
             chunk = _look_up(chunk_rows, found["docno"], f"{name}: its run holds a docno of no chunk")
             score = pd.to_numeric(found["score"], errors="coerce").to_numpy(np.float64)
-            _check_hits(name, found["qid"], found["docno"], score)
+            check_hits(name, found["qid"], found["docno"], score)
             hits, place = sort_hits(Hits(topic, chunk, score), order)
             hits = Hits(*(values[place < self.top_k] for values in hits))
             return run_frame(topics, chunks, hits.topic, hits.chunk, score=hits.score)
@@ -150,26 +147,12 @@ class LangChainRetriever:
                     bar.update()
             topic = np.repeat(rows, [len(hits) for hits in found])
             qids = topics["qid"].iloc[topic].reset_index(drop=True)
-            docnos = pd.Series([_docno(name, d) for hits in found for d in hits], dtype="str")
+            docnos = pd.Series([docno_of(name, d) for hits in found for d in hits], dtype="str")
             chunk = _look_up(chunk_rows, docnos, f"{name}: returned a docno of no chunk")
-            _check_hits(str(name), qids, docnos, np.zeros(len(docnos)))
+            check_hits(str(name), qids, docnos, np.zeros(len(docnos)))
             return run_frame(topics, chunks, topic, chunk)
 
         return as_transformer(str(name), rank)
-
-
-def _transformed(name: str, pipeline: Callable[..., Any], topics: pd.DataFrame) -> pd.DataFrame:
-    """What the pipeline makes of the topics; DataError for a stage that misses columns, and for no frame."""
-    from pyterrier.validate import InputValidationError
-
-    try:
-        found = pipeline(topics)
-    except InputValidationError as error:
-        misses = " or ".join(", ".join(mode.missing_columns) for mode in error.modes)
-        raise DataError(f"{name}: column {misses} is missing for a stage of it: {error.args[0]}") from error
-    if not isinstance(found, pd.DataFrame):
-        raise DataError(f"{name}: returned a {type(found).__name__}, not a frame")
-    return found
 
 
 def _rows(keys: pd.Series) -> pd.Series:
@@ -182,20 +165,3 @@ def _look_up(rows: pd.Series, keys: pd.Series, problem: str) -> np.ndarray:
     if (found < 0).any():
         raise DataError(f"{problem}: {keys.iloc[int(np.argmax(found < 0))]!r}")
     return np.asarray(rows.to_numpy()[found])
-
-
-def _check_hits(name: str, qids: pd.Series, docnos: pd.Series, score: np.ndarray) -> None:
-    twice = pd.DataFrame({"qid": qids, "docno": docnos}).duplicated().to_numpy()
-    for wrong, what in ((~np.isfinite(score), "has no finite score"), (twice, "is returned twice")):
-        if wrong.any():
-            row = int(np.argmax(wrong))
-            raise DataError(f"{name}: qid={qids.iloc[row]!r}, docno={docnos.iloc[row]!r} {what}")
-
-
-def _docno(name: object, document: Any) -> str:
-    """The docno that a returned Document carries."""
-    docno = document.metadata.get("docno")
-    if docno is None:
-        keys = ", ".join(document.metadata) or "nothing"
-        raise DataError(f"{name}: a returned Document has no metadata['docno']; its metadata has {keys}")
-    return str(docno)

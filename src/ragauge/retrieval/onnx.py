@@ -2,7 +2,7 @@
 
 Prompts, tokenisation, truncation, pooling and normalisation stay with the model's own modules; only the
 network between them is exchanged. It is exported once for each model, kept in the store, and refused
-where its vectors are not those of torch.
+where its vectors, or the scores of a cross-encoder, are not those of torch.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ from __future__ import annotations
 import inspect
 import tempfile
 import warnings
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from importlib.metadata import version
@@ -24,13 +25,11 @@ from ragauge.store import Key, Store
 
 if TYPE_CHECKING:
     import torch
-    from sentence_transformers import SentenceTransformer
 
 _PACKAGES = ("onnxruntime", "onnx")  # the second only writes the file
 _VERSION = 1  # of what is exported
 _FILE = "model.onnx"
-_OUTPUT = "last_hidden_state"
-_REMEDY = "embedder.backend=torch runs every sentence-transformers model"
+_HIDDEN = "last_hidden_state"
 # A graph that holds something of its example as a constant is off by 0.01 and more, float noise by 1e-6.
 _TOLERANCE = 1e-4
 _PROBES = ("", "A river.", "Rain falls on the Alps, \u00e0 Gen\u00e8ve, \u65e5\u672c. " * 4, "word " * 300)
@@ -41,35 +40,52 @@ def installed() -> bool:
     return all(find_spec(name) is not None for name in _PACKAGES)
 
 
-def run_by_onnx(model: SentenceTransformer, name: str, digest: str, store: Store | None) -> None:
-    """Exchanges the model's transformer, in place, for one that ONNX Runtime runs.
+@dataclass(frozen=True)
+class Kind:
+    """What a kind of model is exported for.
 
-    `digest` is that of the model's files. The exported file is kept in the store; without a store it is made
-    anew. ConfigError where the model cannot be exported, or gives other vectors than by torch.
+    group: its config group. what, output: what it gives, in words, and the output of its network.
+    probe: what a model gives for texts of every length, together and one by one.
+    stand_in: what takes the place of the network, made of its config and the session that runs it.
     """
-    key = Key(
-        "onnx",
-        _VERSION,
-        {package: version(package) for package in ("torch", "transformers")},
-        {"model": digest},
-    )
+
+    group: str
+    what: str
+    output: str
+    probe: Callable[[Any], np.ndarray]
+    stand_in: Callable[[Any, Any], Any]
+
+
+def run_by_onnx(model: Any, name: str, digest: str, store: Store | None, kind: Kind | None = None) -> None:
+    """Exchanges the transformer of a sentence-transformers model, in place, for one that ONNX Runtime runs.
+
+    `digest` is that of the model's files; without a `kind` it is an embedder. The exported file is kept in
+    the store; without a store it is made anew. ConfigError where the model cannot be exported, or gives
+    others than by torch.
+    """
+    kind = kind or EMBEDDER
+    packages = {package: version(package) for package in ("torch", "transformers")}
+    output = {} if kind.output == _HIDDEN else {"output": kind.output}
+    key = Key("onnx", _VERSION, {**packages, **output}, {"model": digest})
+    remedy = f"{kind.group}.backend=torch runs every sentence-transformers model"
 
     def export(folder: Path) -> None:
-        expected = _probe(model)
+        expected = kind.probe(model)
         try:
-            export_transformer(model[0], folder / _FILE)
-            exchange_transformer(model, folder / _FILE)
-            deviation = float(np.abs(_probe(model) - expected).max())
+            export_transformer(model[0], folder / _FILE, kind.output)
+            exchange_transformer(model, folder / _FILE, kind.stand_in)
+            deviation = float(np.abs(kind.probe(model) - expected).max())
         except Exception as error:  # whatever the exporter, the runtime or a later module stumbles on
             reason = (str(error).strip() or type(error).__name__).splitlines()[0]
-            raise ConfigError(f"embedder.backend=onnx cannot run {name}: {reason}. {_REMEDY}") from error
-        if not deviation <= _TOLERANCE:
+            raise ConfigError(f"{kind.group}.backend=onnx cannot run {name}: {reason}. {remedy}") from error
+        if not deviation <= _TOLERANCE * max(1.0, float(np.abs(expected).max())):
             raise ConfigError(
-                f"embedder.backend=onnx gives {name} other vectors than torch (by {deviation:.2g}). {_REMEDY}"
+                f"{kind.group}.backend=onnx gives {name} other {kind.what} than torch (by {deviation:.2g}). "
+                f"{remedy}"
             )
 
     if store is not None:
-        exchange_transformer(model, store.get(key, export).path / _FILE)
+        exchange_transformer(model, store.get(key, export).path / _FILE, kind.stand_in)
         return
     with tempfile.TemporaryDirectory(prefix="ragauge-onnx-") as scratch:
         export(Path(scratch))
@@ -103,7 +119,7 @@ class OnnxTransformer:
 
         def run(rows: np.ndarray) -> np.ndarray:
             feed = {name: values[rows, : lengths[rows[0]]] for name, values in inputs.items()}
-            hidden: np.ndarray = self.session.run([_OUTPUT], feed)[0]
+            hidden: np.ndarray = self.session.run([_HIDDEN], feed)[0]
             return hidden
 
         with ThreadPoolExecutor(min(self.threads, len(groups))) as pool:
@@ -111,10 +127,12 @@ class OnnxTransformer:
         hidden = np.zeros((*attended.shape, found[0].shape[2]), dtype=np.float32)
         for rows, values in zip(groups, found, strict=True):
             hidden[rows, : values.shape[1]] = values
-        return {_OUTPUT: torch.from_numpy(hidden)}
+        return {_HIDDEN: torch.from_numpy(hidden)}
 
 
-def exchange_transformer(model: SentenceTransformer, file: Path) -> None:
+def exchange_transformer(
+    model: Any, file: Path, stand_in: Callable[[Any, Any], Any] = OnnxTransformer
+) -> None:
     """Puts an exported transformer in the place of the model's own."""
     import onnxruntime
 
@@ -125,18 +143,21 @@ def exchange_transformer(model: SentenceTransformer, file: Path) -> None:
     transformer: Any = model[0]
     config = transformer.model.config
     del transformer.model  # as a torch module it could be replaced by another only
-    transformer.model = OnnxTransformer(config, session)
+    transformer.model = stand_in(config, session)
 
 
-def _probe(model: SentenceTransformer) -> np.ndarray:
+def _probe(model: Any) -> np.ndarray:
     """Vectors of texts of every length, together and one by one."""
     together = model.encode(list(_PROBES), normalize_embeddings=True, show_progress_bar=False)
     alone = [model.encode([text], normalize_embeddings=True, show_progress_bar=False) for text in _PROBES]
     return np.concatenate([together, *alone])
 
 
-def export_transformer(transformer: Any, file: Path) -> None:
-    """Writes the network from token ids to the last hidden state, for any number of texts of any length.
+EMBEDDER = Kind("embedder", "vectors", _HIDDEN, _probe, OnnxTransformer)
+
+
+def export_transformer(transformer: Any, file: Path, output: str = _HIDDEN) -> None:
+    """Writes the network from token ids to one of its outputs, for any number of texts of any length.
 
     `transformer` is a model's first module. ValueError where the weights are not float32.
     """
@@ -150,7 +171,7 @@ def export_transformer(transformer: Any, file: Path) -> None:
     known = inspect.signature(network.forward).parameters
     names = [name for name, value in example.items() if name in known and torch.is_tensor(value)]
 
-    class LastHiddenState(torch.nn.Module):
+    class OneOutput(torch.nn.Module):
         """Tensors by position in, one tensor out: what the exporter traces."""
 
         def __init__(self) -> None:
@@ -158,18 +179,19 @@ def export_transformer(transformer: Any, file: Path) -> None:
             self.network = network
 
         def forward(self, *values: torch.Tensor) -> Any:
-            return self.network(**dict(zip(names, values, strict=True)), return_dict=True)[_OUTPUT]
+            return self.network(**dict(zip(names, values, strict=True)), return_dict=True)[output]
 
     axes = {0: "texts", 1: "tokens"}
+    output_axes = axes if output == _HIDDEN else {0: "texts"}
     with warnings.catch_warnings(), torch.inference_mode():
         # It warns of all that might become a constant; whether anything did is what the probes show.
         warnings.simplefilter("ignore")
         torch.onnx.export(
-            LastHiddenState(),
+            OneOutput(),
             tuple(example[name] for name in names),
             str(file),
             input_names=names,
-            output_names=[_OUTPUT],
-            dynamic_axes=dict.fromkeys((*names, _OUTPUT), axes),
+            output_names=[output],
+            dynamic_axes={**dict.fromkeys(names, axes), output: output_axes},
             dynamo=False,  # the newer exporter needs two more packages, and what it writes runs no faster
         )

@@ -1,0 +1,97 @@
+"""Folders of pretrained models: from the hub, their digest, and what runs them here."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterator
+from contextlib import contextmanager
+from functools import lru_cache
+from pathlib import Path
+
+from ragauge.contract.checks import require_choice
+from ragauge.contract.errors import ConfigError
+from ragauge.retrieval import onnx as onnx_backend
+from ragauge.store import file_sha256
+
+BACKENDS = ("auto", "torch", "onnx")
+
+
+def settle_backend(backend: str, device: str, group: str = "embedder") -> str:
+    """What runs the model, "torch" or "onnx"; ConfigError, naming the group, where it cannot run here."""
+    require_choice(f"{group}.backend", backend, BACKENDS)
+    on_cpu = device == "cpu"
+    if backend == "auto":
+        return "onnx" if on_cpu and onnx_backend.installed() else "torch"
+    if backend == "onnx" and not on_cpu:
+        raise ConfigError(
+            f"{group}.device={device}: backend=onnx runs on the CPU; onnx runs on the CPU alone, "
+            f"or {group}.backend=torch"
+        )
+    if backend == "onnx" and not onnx_backend.installed():
+        raise ConfigError(
+            f"{group}.backend=onnx needs packages that are not installed: pip install 'ragauge[onnx]'. "
+            f"Without them: {group}.backend=torch"
+        )
+    return backend
+
+
+@lru_cache(maxsize=8)
+def hub_folder(key: str, model: str, organisation: str, patterns: tuple[str, ...], remedy: str) -> Path:
+    """The folder of a model of the hub, downloaded if it is not at hand; ConfigError if it fails.
+
+    organisation: whose model a name without one is. patterns: the files that are wanted. remedy: how the
+    message ends.
+    """
+    from huggingface_hub import snapshot_download
+    from huggingface_hub.errors import HFValidationError
+
+    repository = model if "/" in model else f"{organisation}/{model}"
+    try:
+        folder = snapshot_download(
+            repository, allow_patterns=list(patterns), ignore_patterns=["onnx/*", "openvino/*"]
+        )
+    except (OSError, HFValidationError, ValueError) as error:
+        raise ConfigError(
+            f"{key}={model}: neither a folder nor a model that the hub gave ({first_line(error)}). {remedy}"
+        ) from None
+    return Path(folder)
+
+
+@lru_cache(maxsize=8)
+def model_digest(folder: Path) -> str:
+    """SHA-256 (hex) over the names and contents of the files that make the model, read once per process."""
+    modules = folder / "modules.json"
+    folders = [folder]
+    if modules.is_file():
+        subfolders = {entry["path"] for entry in json.loads(modules.read_text(encoding="utf-8"))}
+        folders += [folder / name for name in sorted(subfolders) if name and (folder / name).is_dir()]
+    sha = hashlib.sha256()
+    for part in folders:
+        weights = {file.suffix for file in part.iterdir()}
+        suffixes = {".json", ".txt", ".model", ".safetensors" if ".safetensors" in weights else ".bin"}
+        for file in sorted(part.iterdir()):
+            if file.is_file() and file.suffix in suffixes:
+                sha.update(f"{file.relative_to(folder).as_posix()}\0{file_sha256(file)}\n".encode())
+    return sha.hexdigest()
+
+
+@contextmanager
+def quiet() -> Iterator[None]:
+    """No progress bars and notes about loading weights: a local folder is loaded in a second."""
+    from transformers.utils import logging as chatter
+
+    verbosity, bars = chatter.get_verbosity(), chatter.is_progress_bar_enabled()
+    chatter.set_verbosity_error()
+    chatter.disable_progress_bar()
+    try:
+        yield
+    finally:
+        chatter.set_verbosity(verbosity)
+        if bars:
+            chatter.enable_progress_bar()
+
+
+def first_line(error: Exception) -> str:
+    """The first line of an error's message, or its class."""
+    return (str(error).strip() or type(error).__name__).splitlines()[0]

@@ -1,0 +1,34 @@
+"""The hits that a reranker looks at."""
+
+from __future__ import annotations
+
+import pandas as pd
+
+from ragauge.contract.checks import require_count
+from ragauge.contract.errors import ConfigError, DataError
+
+
+def check_depth(depth: object, top_k: object) -> None:
+    """ConfigError unless depth and top_k are counts and no more come out than go in."""
+    require_count("reranker.depth", depth, note="hits of a topic that are reranked")
+    require_count("reranker.top_k", top_k, null="depth")
+    if isinstance(top_k, int) and isinstance(depth, int) and top_k > depth:
+        raise ConfigError(f"reranker.top_k={top_k}: allowed are 1 to reranker.depth, which is {depth}")
+
+
+def candidates(run: pd.DataFrame, topics: pd.DataFrame, chunks: pd.DataFrame, depth: int) -> pd.DataFrame:
+    """The best `depth` hits of every topic in rank order, with `query` and `text` beside the run's columns.
+
+    DataError where the run names a topic or a chunk that is not there.
+    """
+    near = run[run["rank"] < depth].drop(columns=["query", "text"], errors="ignore")
+    topic = pd.factorize(near["qid"])[0]
+    near = near.assign(_topic=topic).sort_values(["_topic", "rank"], kind="stable").drop(columns="_topic")
+    found = near.merge(topics[["qid", "query"]], on="qid", how="left", validate="many_to_one").merge(
+        chunks[["docno", "text"]], on="docno", how="left", validate="many_to_one"
+    )
+    for column, key in (("query", "qid"), ("text", "docno")):
+        unknown = found[column].isna()
+        if unknown.any():
+            raise DataError(f"run to be reranked: {key}={found.loc[unknown, key].iloc[0]!r} is not known")
+    return found

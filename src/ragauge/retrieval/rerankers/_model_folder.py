@@ -1,0 +1,80 @@
+"""The folder of a cross-encoder, and what of it is refused before anything of it is loaded."""
+
+from __future__ import annotations
+
+import json
+import re
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+from ragauge.contract.errors import ConfigError
+from ragauge.retrieval.pretrained import hub_folder
+
+GIVE_A_FOLDER = "Give the path of a cross-encoder's folder (with config.json and *.safetensors)"
+_FILES = ("*.json", "*.txt", "*.model", "*.jinja", "*.safetensors")
+# What follows a logit: a model's configuration names it, and sentence-transformers calls what is named.
+_ACTIVATION = re.compile(r"torch\.nn\.(modules\.(activation|linear)\.)?[A-Z]\w*")
+_HEADS = ("ForSequenceClassification", "ForCausalLM")  # architectures that score a pair
+
+
+def pair_model_folder(model: str, folder: str | None = None) -> Path:
+    """The folder that holds the model's files; a hub model is downloaded if it is not at hand.
+
+    ConfigError where there is none, where it is no cross-encoder or one of several scores, and where loading
+    it might execute something: weights other than safetensors, or an activation that is none of torch.nn.
+    """
+    path = Path(folder or model).expanduser()
+    if not path.is_dir():
+        remedy = f"{GIVE_A_FOLDER}, or the URI of an MLflow model"
+        path = hub_folder("reranker.model", model, "cross-encoder", _FILES, remedy)
+    return _checked(path.resolve(), model)
+
+
+@lru_cache(maxsize=8)
+def _checked(path: Path, model: str) -> Path:
+    def refused(why: str) -> ConfigError:
+        return ConfigError(f"reranker.model={model}: {why}")
+
+    if not (path / "config.json").is_file():
+        raise refused(f"the folder holds no model. {GIVE_A_FOLDER}")
+    if not any(path.glob("*.safetensors")):
+        raise refused("holds no *.safetensors; other weights are not loaded, since that may execute code")
+    config, own = _json(path / "config.json", model), _json(path / "config_sentence_transformers.json", model)
+    for file, found in (("config.json", config), ("config_sentence_transformers.json", own)):
+        nested = found.get("sentence_transformers")
+        named = [found.get("activation_fn"), found.get("sbert_ce_default_activation_function")]
+        named += [nested.get("activation_fn")] if isinstance(nested, dict) else []
+        for name in named:
+            if name is not None and not _ACTIVATION.fullmatch(str(name)):
+                raise refused(f"{file} names the activation {name!r}; allowed are classes of torch.nn")
+    heads = [str(name) for name in config.get("architectures") or []]
+    alone = not (path / "modules.json").is_file() and any(name.endswith(_HEADS) for name in heads)
+    if own.get("model_type") != "CrossEncoder" and not alone:
+        # sentence-transformers would put a head of random numbers upon it.
+        raise refused("is no cross-encoder (an embedding model gives vectors, and no score of a pair)")
+    if any(name.endswith(_HEADS[0]) for name in heads):
+        require_one_score(model, len(config.get("id2label") or ()) or int(config.get("num_labels", 2)))
+    return path
+
+
+def require_one_score(model: object, n: int) -> None:
+    """ConfigError for a model that gives a pair several scores."""
+    if n != 1:
+        raise ConfigError(
+            f"reranker.model={model}: gives a pair {n} scores; allowed are models with a single one "
+            "(num_labels=1)"
+        )
+
+
+def _json(file: Path, model: str) -> dict[str, Any]:
+    """A configuration file; {} where there is none."""
+    if not file.is_file():
+        return {}
+    try:
+        found = json.loads(file.read_text(encoding="utf-8"))
+    except (OSError, ValueError) as error:
+        raise ConfigError(f"reranker.model={model}: {file.name} cannot be read: {error}") from None
+    if not isinstance(found, dict):
+        raise ConfigError(f"reranker.model={model}: {file.name} holds no mapping")
+    return found

@@ -1,0 +1,123 @@
+"""`reranker=cross_encoder`: question and chunk are read together by a network that gives one score."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, ClassVar
+
+import numpy as np
+import pandas as pd
+
+from ragauge.contract.checks import require_count, require_text
+from ragauge.contract.identity import named, runtime
+from ragauge.contract.protocols import Tools
+from ragauge.retrieval.pretrained import model_digest, settle_backend
+from ragauge.retrieval.ranking import ranked
+from ragauge.retrieval.rerankers._candidates import candidates, check_depth
+from ragauge.retrieval.rerankers._model_folder import pair_model_folder
+from ragauge.retrieval.rerankers._pair_model import load_pair_model
+from ragauge.store.vectors import PAIR_SCORES, VectorCache, vectors_name
+
+
+@dataclass(frozen=True)
+class CrossEncoderReranker:
+    """Orders the best `depth` hits of a topic by a cross-encoder's score; `top_k` of them come out.
+
+    model: a name on the hub, the path of a folder, or the URI of an MLflow model (models:/…, runs:/…).
+    top_k: None is depth. What lies below depth in the run is dropped.
+    max_length: tokens of question and chunk together, beyond which the longer one is cut; None is the
+    model's own.
+    backend, device: as of the embedder; both are part of the identity.
+    batch_size: pairs at once; None is as many as fit a number of tokens.
+    folder: where the files of `model` lie, where that is no path; found by ragauge.
+
+    `score` is what CrossEncoder.predict gives: the logit through the model's own activation. Every distinct
+    pair of texts is scored once in the life of a store. Counted are `reranker_pairs`, scored now, and
+    `reranker_pairs_cached`, which were scored before.
+    Source: Nogueira and Cho 2019, arXiv:1901.04085.
+    """
+
+    component: ClassVar[str] = "cross_encoder"
+    version: ClassVar[int] = 1
+    kind: ClassVar[str] = "cross_encoder"
+    uses: ClassVar[frozenset[str]] = frozenset()
+    counts: ClassVar[tuple[str, ...]] = ("reranker_pairs", "reranker_pairs_cached")
+
+    model: str
+    depth: int = 30
+    top_k: int | None = None
+    max_length: int | None = None
+    backend: str = "auto"
+    device: str = "cpu"
+    batch_size: int | None = runtime(None)
+    threads: int | None = runtime(None)
+    folder: str | None = runtime(None)
+
+    def __post_init__(self) -> None:
+        require_text(
+            "reranker.model", self.model, "a model's name, the path of its folder, and an MLflow model's URI"
+        )
+        check_depth(self.depth, self.top_k)
+        require_count("reranker.max_length", self.max_length, 8, "tokens", null="the model's own")
+        for key in ("batch_size", "threads"):
+            require_count(f"reranker.{key}", getattr(self, key), null="")
+        require_text("reranker.device", self.device, "devices of torch: cpu, cuda, cuda:1, mps")
+        object.__setattr__(self, "backend", settle_backend(self.backend, self.device, "reranker"))
+
+    def identity(self) -> dict[str, Any]:
+        """Name of the model, what its scores depend on (`scorer`), and how many go in and come out."""
+        return {
+            **named(self),
+            "model": self.model if ":/" in self.model else Path(self.model).name,
+            "scorer": self._scorer(),
+            "depth": self.depth,
+            "top_k": self.top_k or self.depth,
+        }
+
+    def _scorer(self) -> Mapping[str, Any]:
+        """What a pair's score depends on, the same wherever the model's folder lies."""
+        return {
+            "digest": model_digest(self._folder),
+            "backend": self.backend,
+            "device": self.device.partition(":")[0],
+            "max_length": self.max_length,
+            "version": self.version,
+        }
+
+    @property
+    def _folder(self) -> Path:
+        return pair_model_folder(self.model, self.folder)
+
+    def rerank(
+        self, run: pd.DataFrame, topics: pd.DataFrame, chunks: pd.DataFrame, tools: Tools
+    ) -> pd.DataFrame:
+        """The best `depth` hits by falling score, ties by docno; ConfigError for a model of several."""
+        found = candidates(run, topics, chunks, self.depth)
+        pairs = list(zip(found["query"], found["text"], strict=True))
+        distinct = list(dict.fromkeys(pairs))
+        scores = self._scores(distinct, tools).astype(float)
+        row = {pair: i for i, pair in enumerate(distinct)}
+        scored = found.drop(columns=["query", "text"]).assign(score=scores[[row[pair] for pair in pairs]])
+        return ranked(scored, self.top_k or self.depth)
+
+    def _scores(self, pairs: list[tuple[str, str]], tools: Tools) -> np.ndarray:
+        """float32 [len(pairs)] of distinct pairs; the model is loaded only where one is not known yet."""
+        root = tools.store.root
+        new = 0
+
+        def score(missing: list[tuple[str, str]]) -> np.ndarray:
+            nonlocal new
+            model = load_pair_model(self._folder, self.backend, self.device, self.max_length, root)
+            found = model.scores(missing, self.batch_size, self.threads)
+            new += len(missing)
+            return found[:, None]
+
+        cache = VectorCache(
+            root, vectors_name(self._scorer()), f"reranking with {Path(self.model).name}", PAIR_SCORES
+        )
+        scores = cache.get(pairs, score)[:, 0] if pairs else np.empty(0, dtype=np.float32)
+        tools.count("reranker_pairs", new)
+        tools.count("reranker_pairs_cached", len(pairs) - new)
+        return scores

@@ -1,0 +1,178 @@
+"""`reranker=llm`: a chat model puts the hits of a topic in order, window by window."""
+
+from __future__ import annotations
+
+import logging
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+import pandas as pd
+
+from ragauge.contract.checks import require_count
+from ragauge.contract.errors import ConfigError, MissingError
+from ragauge.contract.protocols import Tools
+from ragauge.llms.chat_use import Unasked
+from ragauge.llms.prompts import fill, load_prompt
+from ragauge.retrieval.ranking import rank_scores, ranks_within
+from ragauge.retrieval.rerankers._candidates import candidates, check_depth
+
+log = logging.getLogger(__name__)
+
+# So many digits at most, since Python refuses to read the thousands that a model may write.
+_BRACKETED = re.compile(r"\[\s*(\d{1,6})\s*\]")
+_BARE = re.compile(r"(?<![\d.])\d{1,6}(?![\d.]*\d)")
+
+
+@dataclass(frozen=True)
+class ListwiseReranker:
+    """Orders the best `depth` hits of a topic by what a chat model says of `window` passages at a time.
+
+    The windows go from the back of the list to its front in steps of `step`, so that a passage may climb
+    from the last place to the first; the front window always begins at the first hit.
+    top_k: None is depth. What lies below depth in the run is dropped.
+    passage_tokens: a passage is cut behind so many tokens of the config's tokenizer.
+    prompt: a text with $question, $passages and, if wanted, $n_passages, or a .txt file of it; None is the
+    shipped one.
+
+    A reply that is no permutation is repaired by rule (`permutation`); a request that failed keeps the order.
+    The run's columns `reranker_repaired` and `reranker_failed` count such replies of a topic. `score` is
+    1 / (rank + 1).
+    Source: Sun et al. 2023 (RankGPT), arXiv:2304.09542, section 3.
+    """
+
+    component: ClassVar[str] = "llm"
+    version: ClassVar[int] = 1
+    kind: ClassVar[str] = "llm"
+    uses: ClassVar[frozenset[str]] = frozenset({"chat", "tokenizer"})
+    needs_chat: ClassVar[bool] = True
+    topic_counts: ClassVar[tuple[str, ...]] = ("reranker_repaired", "reranker_failed")
+
+    depth: int = 30
+    top_k: int | None = None
+    window: int = 20
+    step: int = 10
+    passage_tokens: int = 300
+    prompt: str | None = None
+
+    def __post_init__(self) -> None:
+        check_depth(self.depth, self.top_k)
+        require_count("reranker.window", self.window, 2, "passages in a request")
+        require_count("reranker.step", self.step, note="window or less", most=self.window)
+        require_count("reranker.passage_tokens", self.passage_tokens)
+        prompt = load_prompt(
+            self.prompt, "rerank.txt", ("question", "passages"), ("n_passages",), key="reranker.prompt"
+        )
+        object.__setattr__(self, "prompt", prompt)  # the text is part of the identity
+
+    def rerank(
+        self, run: pd.DataFrame, topics: pd.DataFrame, chunks: pd.DataFrame, tools: Tools
+    ) -> pd.DataFrame:
+        """The best `depth` hits in the order that the chat model gave them.
+
+        One request for every window position of all topics at once. MissingError where all requests of a
+        position failed.
+        """
+        if tools.chat is None:
+            raise ConfigError("reranker=llm asks a chat model: choose an llm that is one (ollama, openai)")
+        found = candidates(run, topics, chunks, self.depth)
+        shown = self._shown(found, tools)
+        # Rows of `found` by topic, in the order that they are in by now.
+        orders = [rows.tolist() for rows in _blocks(found["qid"].to_numpy())]
+        windows = [list(_windows(len(order), self.window, self.step)) for order in orders]
+        repaired, failed = np.zeros(len(orders), dtype=int), np.zeros(len(orders), dtype=int)
+        questions = found["query"].tolist()
+
+        def request(topic: int, position: int) -> str:
+            start, end = windows[topic][position]
+            rows = orders[topic][start:end]
+            passages = "\n".join(f"[{i}] {shown[row]}" for i, row in enumerate(rows, 1))
+            return fill(
+                str(self.prompt), n_passages=str(len(rows)), question=questions[rows[0]], passages=passages
+            )
+
+        for position in range(max(map(len, windows), default=0)):
+            asked = [topic for topic, of_topic in enumerate(windows) if position < len(of_topic)]
+            prompts = [request(topic, position) for topic in asked]
+            try:
+                replies = tools.chat.ask(prompts, tools.store, "reranker")
+            except Unasked as unasked:
+                later = [
+                    request(topic, p) for topic in asked for p in range(position + 1, len(windows[topic]))
+                ]
+                raise Unasked(unasked.prompts, unasked.who, later) from None
+            lost = [reply.error for reply in replies if reply.text is None]
+            if lost and len(lost) == len(replies):
+                raise MissingError(
+                    f"reranker: no order from the LLM for any of {len(lost)} requests ({lost[0]})"
+                )
+            if lost:
+                log.warning(
+                    "reranker: %d of %d requests failed, and their passages stay in order (%s)",
+                    len(lost), len(replies), lost[0],
+                )  # fmt: skip
+            for topic, reply in zip(asked, replies, strict=True):
+                if reply.text is None:
+                    failed[topic] += 1
+                    continue
+                start, end = windows[topic][position]
+                order, whole = permutation(reply.text, end - start)
+                repaired[topic] += not whole
+                orders[topic][start:end] = [orders[topic][start + i] for i in order]
+        if repaired.any():
+            log.warning("reranker: %d replies were no permutation, and repaired by rule", repaired.sum())
+        by = np.array([row for order in orders for row in order], dtype=np.int64)
+        of_hit = np.repeat(np.arange(len(orders)), [len(order) for order in orders])
+        reranked = found.iloc[by].drop(columns=["query", "text"]).reset_index(drop=True)
+        rank = ranks_within(of_hit)
+        reranked = reranked.assign(
+            rank=rank,
+            score=rank_scores(rank),
+            reranker_repaired=repaired[of_hit],
+            reranker_failed=failed[of_hit],
+        )
+        return reranked[rank < (self.top_k or self.depth)].reset_index(drop=True)
+
+    def _shown(self, found: pd.DataFrame, tools: Tools) -> list[str]:
+        """The text of every hit as a request has it: one line, of at most passage_tokens tokens."""
+        lines: Mapping[str, str] = {text: " ".join(text.split()) for text in found["text"].unique()}
+        offsets = tools.tokenizer.offsets(list(lines.values()))
+        cut = {
+            text: line if len(ends) <= self.passage_tokens else line[: int(ends[self.passage_tokens - 1, 1])]
+            for (text, line), ends in zip(lines.items(), offsets, strict=True)
+        }
+        return [cut[text] for text in found["text"]]
+
+
+def permutation(reply: str, n: int) -> tuple[list[int], bool]:
+    """The order of n passages that a reply such as `[2] > [1]` says, from 0, and whether it was whole.
+
+    Numbers in brackets count; where there are none, all whole numbers do. Of a number the first mention
+    counts, one that is not among 1 to n is dropped, and passages that are not named follow in their order.
+    """
+    said = [int(number) for number in _BRACKETED.findall(reply) or _BARE.findall(reply)]
+    known = list(dict.fromkeys(number - 1 for number in said if 1 <= number <= n))
+    rest = [i for i in range(n) if i not in set(known)]
+    return known + rest, not rest and len(said) == n
+
+
+def _windows(n: int, window: int, step: int) -> list[tuple[int, int]]:
+    """First and past-the-last place of every window, from the back; the last of them begins at 0."""
+    found = []
+    end = n
+    while n > 1:
+        start = max(0, end - window)
+        found.append((start, end))
+        if start == 0:
+            break
+        end -= step
+    return found
+
+
+def _blocks(values: Sequence[str] | np.ndarray) -> list[np.ndarray]:
+    """The places of equal neighbours, block by block."""
+    values = np.asarray(values)
+    starts = np.flatnonzero(np.append(True, values[1:] != values[:-1])[: len(values)])
+    return np.split(np.arange(len(values)), starts[1:])

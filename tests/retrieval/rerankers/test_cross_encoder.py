@@ -1,0 +1,340 @@
+"""A cross-encoder as reranker: order, cut, pairs that are scored once, and models that are refused."""
+
+from __future__ import annotations
+
+import json
+import logging
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from ragauge.contract.errors import ConfigError, DataError
+from ragauge.contract.identity import identity
+from ragauge.contract.protocols import Tools
+from ragauge.retrieval import onnx as onnx_backend
+from ragauge.retrieval.ranking import check_reranked
+from ragauge.retrieval.rerankers import CrossEncoderReranker, _model_folder, _pair_model, cross_encoder
+from ragauge.store import Store
+from small_pipeline import SmallPipelines
+from tiny_cross_encoder import write_cross_encoder
+
+needs_onnx = pytest.mark.skipif(not onnx_backend.installed(), reason="the extra onnx is not installed")
+
+TOPICS = pd.DataFrame({"qid": ["q1", "q2"], "query": ["who built it?", "where?"]})
+CHUNKS = pd.DataFrame(
+    {"docno": list("abcd"), "text": ["anna built the tower", "the bridge " * 9, "mountains", "mountains"]}
+)
+RUN = pd.DataFrame(
+    {
+        "qid": ["q1"] * 4 + ["q2"] * 2,
+        "docno": list("abcdab"),
+        "score": [4.0, 3.0, 2.0, 1.0, 2.0, 1.0],
+        "rank": [0, 1, 2, 3, 0, 1],
+        "similarity": np.arange(6.0),
+    }
+)
+
+
+class Letters:
+    """Stands where the model does: a score that follows from the pair, and the pairs that were scored."""
+
+    def __init__(self) -> None:
+        self.scored: list[tuple[str, str]] = []
+
+    def scores(self, pairs: list[tuple[str, str]], batch_size: Any, threads: Any) -> np.ndarray:
+        self.scored += pairs
+        return np.array([len(set(q) & set(text)) for q, text in pairs], dtype=np.float32)
+
+
+@pytest.fixture(scope="module")
+def tiny(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return write_cross_encoder(tmp_path_factory.mktemp("models") / "tiny")
+
+
+@pytest.fixture
+def letters(monkeypatch: pytest.MonkeyPatch) -> Letters:
+    stand_in = Letters()
+    monkeypatch.setattr(cross_encoder, "load_pair_model", lambda *given: stand_in)
+    return stand_in
+
+
+@pytest.fixture(autouse=True)
+def nothing_loaded() -> Iterator[None]:
+    """Models are kept for the process; a test starts as a process does."""
+    _pair_model.load_pair_model.cache_clear()
+    _model_folder._checked.cache_clear()
+    yield
+    _pair_model.load_pair_model.cache_clear()
+
+
+# --- what comes out -----------------------------------------------------------------------------------
+
+
+def test_the_best_depth_hits_are_ordered_by_score_and_cut_at_top_k(
+    tiny: Path, letters: Letters, tools: Tools
+) -> None:
+    part = CrossEncoderReranker(str(tiny), depth=4, backend="torch")
+    made = part.rerank(RUN[::-1], TOPICS, CHUNKS, tools)
+    of_q1 = made[made["qid"] == "q1"]
+    assert of_q1["docno"].tolist() == ["a", "b", "c", "d"]
+    # Letters shared with `who built it?`, the space among them: w h o _ b u i l t; t h _ b i; o u t i.
+    assert of_q1["score"].tolist() == [9.0, 5.0, 4.0, 4.0]
+    assert of_q1["similarity"].tolist() == [0.0, 1.0, 2.0, 3.0]
+    check_reranked(RUN, made, "CrossEncoder")
+    cut = replace(part, depth=3, top_k=1).rerank(RUN, TOPICS, CHUNKS, tools)
+    assert cut[["qid", "docno", "rank"]].values.tolist() == [["q1", "a", 0], ["q2", "a", 0]]
+
+
+def test_what_lies_below_depth_is_dropped_even_if_it_would_be_best(
+    tiny: Path, letters: Letters, tools: Tools
+) -> None:
+    run = RUN.assign(rank=[3, 2, 1, 0, 0, 1], score=[1.0, 2.0, 3.0, 4.0, 2.0, 1.0])
+    made = CrossEncoderReranker(str(tiny), depth=2, backend="torch").rerank(run, TOPICS, CHUNKS, tools)
+    assert made[made["qid"] == "q1"]["docno"].tolist() == ["c", "d"]
+
+
+def test_no_hits_need_no_model(tiny: Path, letters: Letters, tools: Tools) -> None:
+    made = CrossEncoderReranker(str(tiny), backend="torch").rerank(RUN[:0], TOPICS, CHUNKS, tools)
+    assert made.empty
+    assert letters.scored == []
+    assert tools.counted == {"reranker_pairs": 0, "reranker_pairs_cached": 0}
+
+
+def test_a_hit_of_no_chunk_is_an_error(tiny: Path, letters: Letters, tools: Tools) -> None:
+    with pytest.raises(DataError, match="docno='d' is not known"):
+        CrossEncoderReranker(str(tiny), backend="torch").rerank(RUN, TOPICS, CHUNKS[:3], tools)
+
+
+# --- no pair is scored twice --------------------------------------------------------------------------
+
+
+def test_each_distinct_pair_of_texts_is_scored_once_ever(tiny: Path, letters: Letters, tools: Tools) -> None:
+    part = CrossEncoderReranker(str(tiny), depth=3, backend="torch")
+    part.rerank(RUN, TOPICS, CHUNKS, tools)
+    assert len(letters.scored) == 5
+    # Deeper, another cut, other batches, and an equal text under another docno: one topic asks a new pair.
+    more = pd.concat([RUN, RUN[:1].assign(qid="q2", docno="c", rank=2, score=0.5)])
+    deeper = replace(part, depth=4, top_k=2, batch_size=3, threads=1)
+    deeper.rerank(more, TOPICS, CHUNKS, tools)
+    assert letters.scored[5:] == [("where?", "mountains")]
+    assert tools.counted == {"reranker_pairs": 6, "reranker_pairs_cached": 5}
+    replace(part, max_length=16).rerank(RUN, TOPICS, CHUNKS, tools)
+    assert len(letters.scored) == 6 + 5  # another model: cut elsewhere
+
+
+def test_one_pair_is_not_another_of_the_same_letters(tiny: Path, letters: Letters, tools: Tools) -> None:
+    topics = pd.DataFrame({"qid": ["q1", "q2"], "query": ["ab", "a"]})
+    chunks = pd.DataFrame({"docno": ["x", "y"], "text": ["c", "bc"]})
+    run = pd.DataFrame({"qid": ["q1", "q2"], "docno": ["x", "y"], "score": 1.0, "rank": 0})
+    CrossEncoderReranker(str(tiny), backend="torch").rerank(run, topics, chunks, tools)
+    assert sorted(letters.scored) == [("a", "bc"), ("ab", "c")]
+
+
+def test_a_model_that_moved_is_the_same_and_other_weights_are_another(tiny: Path, tmp_path: Path) -> None:
+    here = identity(CrossEncoderReranker(str(tiny), backend="torch"))
+    moved = write_cross_encoder(tmp_path / "elsewhere" / "tiny")
+    assert identity(CrossEncoderReranker(str(moved), backend="torch", threads=7, batch_size=2)) == here
+    other = write_cross_encoder(tmp_path / "other" / "tiny", seed=1)
+    assert identity(CrossEncoderReranker(str(other), backend="torch"))["scorer"] != here["scorer"]
+    logged = CrossEncoderReranker("models:/tiny/3", backend="torch", folder=str(moved))
+    assert identity(logged) == {**here, "model": "models:/tiny/3"}
+
+
+def test_damaged_scores_are_computed_again(
+    tiny: Path, letters: Letters, tools: Tools, caplog: pytest.LogCaptureFixture
+) -> None:
+    part = CrossEncoderReranker(str(tiny), backend="torch")
+    first = part.rerank(RUN, TOPICS, CHUNKS, tools)
+    (file,) = tools.store.root.glob("pair_scores/*/segment-*/vectors.npy")
+    file.write_bytes(file.read_bytes()[:-1] + b"\x42")
+    letters.scored.clear()
+    with caplog.at_level(logging.WARNING):
+        again = part.rerank(RUN, TOPICS, CHUNKS, tools)
+    assert len(letters.scored) == 5
+    assert "is damaged" in caplog.text
+    pd.testing.assert_frame_equal(again, first)
+
+
+def test_the_same_job_twice_scores_no_pair(tiny: Path, letters: Letters, small: SmallPipelines) -> None:
+    part = CrossEncoderReranker(str(tiny), backend="torch", depth=2)
+    first, second, cut = (small(reranker=p) for p in (part, part, replace(part, top_k=1)))
+    assert first.frame("run")["qid"].value_counts().max() == 2
+    n = len(letters.scored)
+    assert n == first.tools.counted["reranker_pairs"] > 0
+    second.frame("run")
+    assert second.made == []
+    assert second.tools.counted == {}
+    cut.frame("run")
+    assert cut.made == ["reranked"]
+    assert cut.tools.counted == {"reranker_pairs": 0, "reranker_pairs_cached": n}
+    assert len(letters.scored) == n
+
+
+# --- batches, torch and ONNX --------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("backend", ["torch", pytest.param("onnx", marks=needs_onnx)])
+def test_batches_and_threads_do_not_matter(tiny: Path, tmp_path: Path, backend: str) -> None:
+    import torch
+
+    threads = torch.get_num_threads()
+    pairs = [(f"who {i}?", "river " * (i % 23)) for i in range(70)] + [("", ""), ("\ud800", "日本")]
+    model = _pair_model.load_pair_model(tiny, backend, "cpu", None, tmp_path)
+    try:
+        scores = model.scores(pairs)
+        assert scores.dtype == np.float32
+        assert len(np.unique(scores)) > 60
+        for how in ({"batch_size": 1}, {"batch_size": 7, "threads": 3}):
+            np.testing.assert_allclose(model.scores(pairs, **how), scores, atol=1e-5)
+        alone = [model.scores([pair])[0] for pair in pairs[:5]]
+        np.testing.assert_allclose(alone, scores[:5], atol=1e-5)
+    finally:
+        torch.set_num_threads(threads)
+
+
+def test_batches_hold_a_number_of_tokens_and_no_needless_padding(
+    tiny: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    model = _pair_model.load_pair_model(tiny, "torch", "cpu", None, None)
+    monkeypatch.setitem(_pair_model.BATCH_TOKENS, "torch", 64)
+    shapes: list[tuple[int, int]] = []
+    run = _pair_model.PairModel._run
+
+    def seen(self: Any, features: dict[str, Any]) -> np.ndarray:
+        shapes.append(tuple(features["input_ids"].shape))
+        return run(self, features)
+
+    monkeypatch.setattr(_pair_model.PairModel, "_run", seen)
+    model.scores([("a", "b" * n) for n in (1, 1, 1, 59, 28, 28, 90)])
+    # [CLS] a [SEP] b... [SEP]: 4 + n - 1 + 1 tokens; the longest is cut at the model's 64.
+    assert shapes == [(1, 64), (1, 63), (2, 32), (3, 5)]
+
+
+@needs_onnx
+def test_onnx_gives_torch_s_scores_and_is_exported_once(tiny: Path, tmp_path: Path) -> None:
+    pairs = [(f"who {i}?", "river " * (i % 23)) for i in range(40)]
+    by_torch = _pair_model.load_pair_model(tiny, "torch", "cpu", None, None).scores(pairs)
+    by_onnx = _pair_model.load_pair_model(tiny, "onnx", "cpu", None, tmp_path).scores(pairs)
+    np.testing.assert_allclose(by_onnx, by_torch, atol=1e-5)
+    assert len(list((tmp_path / "onnx").glob("*/model.onnx"))) == 1
+
+
+# --- what is refused ----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("given", "says"),
+    [
+        ({"depth": 0}, r"reranker\.depth=0: allowed are integers from 1"),
+        ({"depth": 5, "top_k": 6}, r"reranker\.top_k=6: allowed are 1 to reranker\.depth, which is 5"),
+        ({"top_k": 0}, r"reranker\.top_k=0: allowed are integers from 1, and null \(depth\)"),
+        ({"max_length": 2}, r"reranker\.max_length=2"),
+        ({"batch_size": 0}, r"reranker\.batch_size=0"),
+        ({"model": " "}, r"reranker\.model=' '"),
+        ({"backend": "tf"}, r"reranker\.backend='tf': allowed are auto, torch, onnx"),
+        ({"backend": "onnx", "device": "cuda"}, r"reranker\.device=cuda: backend=onnx runs on the CPU"),
+    ],
+)
+def test_a_value_out_of_range_is_one_line(given: dict[str, Any], says: str) -> None:
+    with pytest.raises(ConfigError, match=f"^{says}") as caught:
+        CrossEncoderReranker(**{"model": "m", **given})
+    assert "\n" not in str(caught.value)
+
+
+def test_a_model_without_a_single_score_is_one_line(tmp_path: Path) -> None:
+    three = write_cross_encoder(tmp_path / "three", num_labels=3)
+    with pytest.raises(ConfigError, match=r"^reranker\.model=.*three: gives a pair 3 scores") as caught:
+        identity(CrossEncoderReranker(str(three), backend="torch"))
+    assert "\n" not in str(caught.value)
+    # Where config.json does not tell, the loaded network does.
+    with pytest.raises(ConfigError, match="gives a pair 3 scores"):
+        _pair_model.load_pair_model(three, "torch", "cpu", None, None)
+
+
+def test_an_embedding_model_is_no_cross_encoder(tmp_path: Path) -> None:
+    """sentence-transformers would score with a head of random numbers."""
+    import transformers
+
+    folder = write_cross_encoder(tmp_path / "embedder")
+    transformers.BertModel.from_pretrained(folder).save_pretrained(folder)
+    with pytest.raises(ConfigError, match=r"^reranker\.model=.*embedder: is no cross-encoder"):
+        identity(CrossEncoderReranker(str(folder), backend="torch"))
+
+
+def test_a_length_that_the_network_does_not_have_is_one_line(tiny: Path, tools: Tools) -> None:
+    part = CrossEncoderReranker(str(tiny), backend="torch", max_length=65)
+    with pytest.raises(ConfigError, match=r"^reranker\.max_length=65: allowed are 8 to 64"):
+        part.rerank(RUN, TOPICS, CHUNKS, tools)
+
+
+def test_pickled_weights_are_not_loaded(tmp_path: Path) -> None:
+    import torch
+
+    folder = write_cross_encoder(tmp_path / "pickled")
+    (folder / "model.safetensors").unlink()
+    torch.save({}, folder / "pytorch_model.bin")
+    with pytest.raises(ConfigError, match=r"holds no \*\.safetensors"):
+        identity(CrossEncoderReranker(str(folder), backend="torch"))
+
+
+@pytest.mark.parametrize("where", ["config.json", "config_sentence_transformers.json", "nested"])
+def test_a_configuration_cannot_have_functions_called(tmp_path: Path, where: str) -> None:
+    """sentence-transformers calls what a model names as its activation, if it is anywhere in torch."""
+    folder = write_cross_encoder(tmp_path / "attack")
+    attack = {"activation_fn": "torch.utils.collect_env.main"}
+    file = folder / ("config.json" if where == "nested" else where)
+    known = json.loads(file.read_text()) if file.exists() else {}
+    file.write_text(json.dumps(known | ({"sentence_transformers": attack} if where == "nested" else attack)))
+    with pytest.raises(ConfigError, match=r"names the activation 'torch\.utils\.collect_env\.main'"):
+        identity(CrossEncoderReranker(str(folder), backend="torch"))
+
+
+def test_code_beside_a_model_is_not_run(tmp_path: Path, tools: Tools) -> None:
+    folder = write_cross_encoder(tmp_path / "attack")
+    (folder / "evil.py").write_text(f"open({str(tmp_path / 'ran')!r}, 'w').close()\nclass Evil: pass\n")
+    modules = [{"idx": 0, "name": "0", "path": "", "type": "evil.Evil"}]
+    (folder / "modules.json").write_text(json.dumps(modules))
+    own = {"model_type": "CrossEncoder"}
+    (folder / "config_sentence_transformers.json").write_text(json.dumps(own))
+    with pytest.raises(ConfigError, match="cannot be loaded"):
+        CrossEncoderReranker(str(folder), backend="torch").rerank(RUN, TOPICS, CHUNKS, tools)
+    assert not (tmp_path / "ran").exists()
+
+
+def test_a_folder_without_a_model_is_one_line(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match=r"^reranker\.model=.*: the folder holds no model"):
+        identity(CrossEncoderReranker(str(tmp_path), backend="torch"))
+
+
+def test_a_score_that_is_no_number_is_an_error(tiny: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    model = _pair_model.load_pair_model(tiny, "torch", "cpu", None, None)
+    monkeypatch.setattr(_pair_model.PairModel, "_run", lambda self, f: np.full(len(f["input_ids"]), np.nan))
+    with pytest.raises(DataError, match=r"\('who\?', 'me'\) the score nan"):
+        model.scores([("who?", "me")])
+
+
+def test_scores_are_listed_and_kept_with_their_model(
+    tiny: Path, letters: Letters, small: SmallPipelines
+) -> None:
+    from ragauge.store import _listing, _removal
+
+    job = small(reranker=CrossEncoderReranker(str(tiny), backend="torch"))
+    job.frame("run")
+    root: Path = job.store.root
+    items = _listing.list_items(root)
+    (scores,) = (folder for folder in _listing.list_vectors(root) if folder.name.startswith("pair_scores/"))
+    assert _listing.words_on(scores, _listing.models_of(items)).endswith(", of tiny")
+    gone, stay = _removal.choose_vectors([scores], items, float("inf"))
+    assert (gone, stay) == ([], [scores])
+    reranked = [item for item in items if item.stage == "reranked"]
+    assert _removal.choose_vectors([scores], [i for i in items if i not in reranked], float("inf")) == (
+        [scores], [],
+    )  # fmt: skip
+    store = Store(root)
+    assert _removal.remove_vectors(store.root, scores)
+    assert not scores.path.exists()
