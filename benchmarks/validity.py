@@ -39,6 +39,7 @@ MODULES = (
     "curves",
     "zones",
     "sampling",
+    "ablation",
 )
 _HEAD = (
     "# Numbers against known truth\n\nWritten by `python benchmarks/validity.py`; seed "

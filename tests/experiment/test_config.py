@@ -57,6 +57,25 @@ def test_every_option_composes_and_instantiates_and_has_an_identity(group: str, 
             assert canonical_json(identity(part))
 
 
+def test_arms_and_their_keys_from_the_command_line() -> None:
+    given = ["retriever=hybrid", "retriever.arms=[bm25,mmr]", "retriever.options.bm25.k1=1.5"]
+    part = instantiate_components(compose("config", overrides=[*given, "retriever.depth=50"])).retriever
+    assert {name: (arm.top_k, arm.component) for name, arm in part.retrievers.items()} == {
+        "bm25": (50, "bm25"), "mmr": (50, "mmr"),
+    }  # fmt: skip
+    assert part.retrievers["bm25"].k1 == 1.5
+    with pytest.raises(ConfigError, match=r"retriever\.options\.bm25: retriever\.k1=-1"):
+        instantiate_components(compose("config", overrides=[*given[:2], "retriever.options.bm25.k1=-1"]))
+    added = ["retriever.arms=[sim,none]", "+retriever@retriever.options.none=none"]
+    with pytest.raises(ConfigError, match=r"retriever\.options\.none: none finds nothing"):
+        instantiate_components(compose("config", overrides=["retriever=hybrid", *added]))
+
+
+def test_the_noise_has_the_job_s_seed() -> None:
+    part = instantiate_components(compose("config", overrides=["retriever=noise", "seed=7"])).retriever
+    assert part.seed == 7
+
+
 @pytest.mark.parametrize("retriever", ["bm25", "sim", "mmr", "mlq", "reo", "none"])
 def test_the_study_s_preset_sets_each_retriever_s_depth(retriever: str) -> None:
     cfg = compose("config", overrides=["experiment=paper", f"retriever={retriever}"])

@@ -12,6 +12,7 @@ import pandas as pd
 import pytest
 
 from processes import ROOT, run
+from ragauge.contract.groups import CALLS
 
 SMALL = ["dataset.limit=12", "chunker=none", "bootstrap=50", "answers=[em,f1]"]
 _TABLE = ROOT / "docs" / "method.md"
@@ -38,7 +39,7 @@ def ended(name: str) -> str:
 
 @pytest.fixture(scope="module")
 def measured(two_by_two: Path, tmp_path_factory: pytest.TempPathFactory) -> set[str]:
-    """What three sweeps log: all judged with people's labels, a sample judged, and with a given predictor."""
+    """What jobs log: judged with people's labels, a sample judged, with a given predictor, with latency."""
     labels = pd.read_parquet(next((two_by_two / "multirun").glob("*/*/0/outcomes.parquet")))
     people = tmp_path_factory.mktemp("labels") / "people.csv"
     labels[["qid", "label"]].dropna().to_csv(people, index=False)
@@ -49,7 +50,11 @@ def measured(two_by_two: Path, tmp_path_factory: pytest.TempPathFactory) -> set[
     for more in (
         ["-m", "retriever=bm25,mlq", "n_tokens=100,300", f"human_labels={people}"],
         ["-m", "retriever=bm25,sim", "n_tokens=100", "judge.sample=8"],
-        ["retriever=bm25", "n_tokens=100", "llm=none", "judge=none", f"predictor=runs:/{run_id}/predictor"],
+        [
+            *["retriever=bm25", "rewriter=multi_query", "n_tokens=100", "llm=none", "judge=none"],
+            f"predictor=runs:/{run_id}/predictor",
+        ],
+        ["retriever=bm25", "n_tokens=100", "measure_latency=true", "latency_topics=3"],
     ):
         done = run(two_by_two, *more, *SMALL)
         assert done.returncode == 0, done.stderr
@@ -59,7 +64,8 @@ def measured(two_by_two: Path, tmp_path_factory: pytest.TempPathFactory) -> set[
 @pytest.mark.slow
 def test_every_logged_metric_is_documented(measured: set[str]) -> None:
     known = [pattern for patterns, _, _ in entries() for pattern in patterns]
-    names = {re.sub(r"^(judge|retriever)_(?=llm_|prompt_|completion_|cost_)", "", name) for name in measured}
+    who = "|".join(filter(None, CALLS))
+    names = {re.sub(rf"^({who})(?=llm_|prompt_|completion_|cost_usd$)", "", name) for name in measured}
     assert {
         name for name in names if not any(fnmatchcase(name, p) or fnmatchcase(ended(name), p) for p in known)
     } == set()

@@ -218,3 +218,15 @@ BASE = {"ir_score": 0.51234, "cost_usd": 0.0, "seconds_total": 12.345}
 )
 def test_a_job_in_one_line(more: dict[str, float], expected: str) -> None:
     assert metrics.line("bm25", {**BASE, **more}) == f"{'bm25':<32} {expected}"
+
+
+# --- the line of a job --------------------------------------------------------------------------------------
+
+
+def test_the_line_of_a_job_adds_up_the_money_of_all_who_asked() -> None:
+    from ragauge.contract.groups import CALLS
+
+    values = {"ir_score": 0.5, "seconds_total": 1.0}
+    values |= {f"{prefix}cost_usd": 0.25 for prefix in CALLS}
+    assert {"rewriter_", "retriever_", "reranker_", "compressor_", "", "judge_"} <= set(CALLS)
+    assert f"{0.25 * len(CALLS):.4f} USD" in metrics.line("job", values)

@@ -172,8 +172,8 @@ def test_calls_of_a_retriever_are_counted(small: SmallPipelines) -> None:
         assert sum(server.calls.values()) == 6
     assert first.shared_chat is not None
     assert second.shared_chat is not None
-    assert first.shared_chat.replies()["calls"].tolist() == [1, 1, 1]
-    assert len(second.shared_chat.replies()) == 0
+    assert first.shared_chat.replies("retriever")["calls"].tolist() == [1, 1, 1]
+    assert len(second.shared_chat.replies("retriever")) == 0
 
 
 def test_needs_are_told_in_a_line() -> None:

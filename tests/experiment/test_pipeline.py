@@ -29,7 +29,7 @@ from ragauge.experiment.retrieval_stages import file_digest
 from ragauge.experiment.sample import Sample
 from ragauge.measures import Substring, Words, rankings
 from ragauge.retrieval.chunkers import NoChunker, TokenChunker
-from ragauge.retrieval.retrievers import BM25, NoRetrieval, Sim
+from ragauge.retrieval.retrievers import BM25, Hybrid, Noise, NoRetrieval, Oracle, Sim
 from small_pipeline import DOCS, TOPICS, SmallPipelines, replaced
 
 STAGES = ("dataset", "chunks", "index", "run", "context", "scores", "answers", "verdicts", "classics")
@@ -551,6 +551,47 @@ def test_a_run_whose_queries_are_made_by_rules_is_stored(small: SmallPipelines) 
     part = FakeQueries(origins=("rules",) * 3, asked=[])
     assert small(retriever=part).entry("run").made
     assert not small(retriever=part).entry("run").made
+
+
+# --- retrievers over others, and the evidence --------------------------------------------------------------
+
+
+def test_a_hybrid_shares_the_stored_indexes_of_its_arms(small: SmallPipelines) -> None:
+    bm25, sim = BM25(), Sim()
+    alone = {name: small(retriever=part).entry("index") for name, part in (("bm25", bm25), ("sim", sim))}
+    job = small(retriever=Hybrid(options={"bm25": bm25, "sim": sim}))
+    assert not job.frame("run").empty
+    assert job.made.count("index") == 1  # the folder of both
+    assert {name: job.entry(f"index:{name}").digest for name in alone} == {
+        name: entry.digest for name, entry in alone.items()
+    }
+    folders = alone["sim"].path, job.entry("index").path / "sim"
+    assert len({(folder / "vectors.npy").stat().st_ino for folder in folders}) == 1
+    assert not (job.entry("index").path / "sim" / "key.json").exists()
+    # Another job finds all of it, and lists every index.
+    again = small(retriever=Hybrid(options={"bm25": bm25, "sim": sim}))
+    assert not again.entry("run").made
+    assert {line.name: line.stored for line in again.lines() if line.name.startswith("index")} == {
+        "index:bm25": True, "index:sim": True, "index": True,
+    }  # fmt: skip
+
+
+def test_an_approximate_search_says_its_recall_and_an_exact_one_does_not(small: SmallPipelines) -> None:
+    job = small(retriever=Sim(index="hnsw"))
+    assert job.frame("ann").to_numpy().tolist() == [["ann_recall_at_10", 1.0]]
+    assert "ann" in [stage.name for stage in job.stages]
+    assert "ann" not in [stage.name for stage in small(retriever=Sim()).stages]
+    hybrid = small(retriever=Hybrid(options={"bm25": BM25(), "sim": Sim(index="hnsw")}))
+    assert hybrid.frame("ann")["value"].tolist() == [1.0]
+
+
+def test_the_oracle_finds_all_evidence_and_noise_none(small: SmallPipelines) -> None:
+    assert small(retriever=Oracle()).retrieved["ir_score"].tolist() == [1.0] * 3
+    noise = [small(retriever=Noise(noise_rate=rate)).retrieved["ir_score"].mean() for rate in (0, 1)]
+    assert noise[0] == 1
+    assert noise[1] < 0.5
+    hard = small(retriever=Noise(noise_rate=1, n_passages=2, distractors="hard", options={"bm25": BM25()}))
+    assert hard.frame("run").groupby("qid").size().tolist() == [2, 2, 2]
 
 
 # --- seconds ----------------------------------------------------------------------------------------------

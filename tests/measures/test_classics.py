@@ -10,6 +10,7 @@ import pytest
 
 from ragauge.contract.errors import ConfigError, DataError
 from ragauge.measures import classics, document_run, qrels_of, write_qrels, write_trec_run
+from ragauge.measures.rankings import check_rankings, metric_of
 
 RUN = pd.DataFrame(
     {
@@ -126,3 +127,32 @@ def test_empty_files(tmp_path: Path) -> None:
     write_trec_run(RUN.iloc[:0], tmp_path / "run.trec", "t")
     write_qrels(EVIDENCE.iloc[:0], tmp_path / "qrels.trec")
     assert (tmp_path / "run.trec").read_bytes() == (tmp_path / "qrels.trec").read_bytes() == b""
+
+
+def test_f1_is_the_mean_of_the_topics_f1() -> None:
+    # q1 ranks c, a, b and needs a, b; q2 ranks x, 100%pure and needs the latter; q3 has no hits.
+    found = classics(RUN, qrels_of(EVIDENCE), ["F1@1", "F1@2", "F1@3", "P@2", "R@2"])
+    q1, q2 = 2 * 0.5 * 0.5 / (0.5 + 0.5), 2 * 0.5 * 1 / (0.5 + 1)
+    assert found["F1@1"] == 0
+    assert found["F1@2"] == pytest.approx((q1 + q2) / 3)
+    assert found["P@2"] == pytest.approx(1 / 3)
+    assert found["R@2"] == pytest.approx(0.5)
+    # Not the F1 of the mean precision and recall.
+    assert found["F1@2"] != pytest.approx(2 * found["P@2"] * found["R@2"] / (found["P@2"] + found["R@2"]))
+    assert found["F1@3"] == pytest.approx((2 * (2 / 3) * 1 / (5 / 3) + 2 * (1 / 3) * 1 / (4 / 3)) / 3)
+
+
+@pytest.mark.parametrize(
+    ("name", "metric"), [("P@5", "p_at_5"), ("nDCG@10", "ndcg_at_10"), ("RR", "rr"), ("F1@3", "f1_at_3"),
+                         ("AP(rel=2)@100", "ap_rel_2_at_100")]
+)  # fmt: skip
+def test_a_measure_has_a_name_without_what_mlflow_refuses(name: str, metric: str) -> None:
+    assert metric_of(name) == metric
+
+
+@pytest.mark.parametrize(
+    ("names", "told"), [(["P@5", "F1@0"], "F1@0"), (["MRR", "RR"], "MRR and RR are one metric")]
+)
+def test_rankings_that_are_refused(names: list[str], told: str) -> None:
+    with pytest.raises(ConfigError, match=told):
+        check_rankings(names)

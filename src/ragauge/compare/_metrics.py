@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from ragauge.compare.comparison import Comparison
 from ragauge.contract.errors import ConfigError
-from ragauge.measures.rankings import CLASSIC_NAMES, CLASSICS
+from ragauge.measures.rankings import CLASSIC_NAMES, CLASSICS, metric_of
 
 NAMES = {
     "ir_score": "IR score",
@@ -55,7 +55,12 @@ def choose_metrics(comparison: Comparison, asked: str | None = None, everything:
         return [*(c for c in default if c in known), *(c for c in known if c not in {*ends, *default})]
     if asked is None:
         return [c for c in default if c in known and (not c.endswith("cost_usd") or values[c].gt(0).any())]
-    chosen = list(dict.fromkeys(CLASSICS.get(name.strip(), name.strip()) for name in asked.split(",")))
+    chosen = list(
+        dict.fromkeys(
+            metric_of(name.strip()) if "@" in name or name.strip() in CLASSICS else name.strip()
+            for name in asked.split(",")
+        )
+    )
     unknown = [name for name in chosen if name not in known]
     if unknown:
         names = ", ".join(c for c in known if not c.endswith(("_lo", "_hi")))

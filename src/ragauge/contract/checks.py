@@ -52,6 +52,11 @@ def require_choice(key: str, value: object, choices: Iterable[str], note: str = 
     require(key, value, value in choices, ", ".join(choices) + (f" {note}" if note else ""))
 
 
+def require_flag(key: str, value: object) -> None:
+    """Raises ConfigError unless the value is True or False."""
+    require(key, value, isinstance(value, bool), "true, false")
+
+
 def require_text(key: str, value: object, what: str) -> None:
     """Raises ConfigError unless the value is a string with more than white space; `what` says of what."""
     require(key, value, isinstance(value, str) and bool(value.strip()), what)

@@ -9,7 +9,7 @@ from typing import ClassVar, Literal, Protocol, runtime_checkable
 import numpy as np
 import pandas as pd
 
-from ragauge.contract.protocols import Tools
+from ragauge.contract.protocols import Retriever, Tools
 
 
 class Rewriter(Protocol):
@@ -70,6 +70,27 @@ class SearchesSeveral(Protocol):
         tools: Tools,
     ) -> pd.DataFrame:
         """Frame `run` of the topics [qid, query]; queries is the frame `queries`."""
+
+
+@runtime_checkable
+class OverRetrievers(Protocol):
+    """A retriever over others: in its index folder the index of each lies in a folder of the same name."""
+
+    @property
+    def retrievers(self) -> Mapping[str, Retriever]:
+        """Those that it searches with, by name; their indexes are shared with jobs that have them alone."""
+
+
+@runtime_checkable
+class Approximates(Protocol):
+    """A retriever that may miss hits that an exact search finds, and says how many."""
+
+    @property
+    def approximate(self) -> bool:
+        """Whether it does, as it is configured."""
+
+    def recall(self, topics: pd.DataFrame, chunks: pd.DataFrame, folder: Path, tools: Tools) -> float:
+        """Share of the exact ten best hits that it finds; topics are [qid, query], not all need be asked."""
 
 
 class Expander(Protocol):

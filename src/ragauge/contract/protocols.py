@@ -49,6 +49,19 @@ class Workplace(Protocol):
     root: Path
 
 
+@dataclass
+class FreshWorkplace:
+    """A workplace in which nothing is known yet, for measuring how long work takes.
+
+    Calls of chat models go into the ledger at `ledger_root` if they have none of their own, so that what they
+    cost counts; the salt tells them from the same requests of before, whose replies would answer at once.
+    """
+
+    root: Path
+    ledger_root: Path
+    salt: str
+
+
 class Embedder(Protocol):
     """Config group `embedder`: texts to unit vectors."""
 

@@ -10,6 +10,7 @@ import socket
 import subprocess
 import uuid
 from collections.abc import Mapping
+from contextlib import suppress
 from functools import lru_cache
 from importlib import metadata
 from pathlib import Path
@@ -21,6 +22,17 @@ log = logging.getLogger(__name__)
 def machine() -> str:
     """Host name and network address of this machine."""
     return f"{socket.gethostname()}/{uuid.getnode():012x}"
+
+
+@lru_cache(maxsize=1)
+def hardware() -> dict[str, str | int]:
+    """What decides how fast this machine is: its name, processor and number of cores."""
+    processor = platform.processor() or platform.machine()
+    with suppress(OSError):
+        lines = Path("/proc/cpuinfo").read_text(encoding="utf-8", errors="replace").splitlines()
+        models = [line.partition(":")[2].strip() for line in lines if line.startswith("model name")]
+        processor = models[0] if models else processor
+    return {"machine": socket.gethostname(), "processor": processor, "cores": os.cpu_count() or 0}
 
 
 @lru_cache(maxsize=1)

@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 
 from ragauge.contract.errors import DataError
-from ragauge.contract.frames import HALLUCINATIONS
+from ragauge.contract.frames import HALLUCINATIONS, JUDGE_CLASSES
 from ragauge.contract.protocols import AnswerMeasureInfo
 from ragauge.estimate._powered import difference_test, powered_means
 from ragauge.estimate.intervals import LEVEL, Estimate, bootstrap_means, paired_share_interval
@@ -19,6 +19,11 @@ from ragauge.estimate.predictor import PROBABILITY_COLUMNS
 from ragauge.estimate.signs import flipped_sums
 
 OF_CLASSES = ("correct", "hallucination")
+_MEMBERS = {
+    "correct": (RIGHT,),
+    "hallucination": tuple(HALLUCINATIONS),
+    **{f"judge_share_{c}": (c,) for c in JUDGE_CLASSES},
+}
 _SIGN_FLIPS = 9999
 
 
@@ -83,18 +88,15 @@ class _Sampled:
     predicted: dict[str, pd.DataFrame]
 
     @classmethod
-    def of(cls, frame: pd.DataFrame, group: str) -> _Sampled | None:
+    def of(cls, frame: pd.DataFrame, group: str, classes: Sequence[str] = OF_CLASSES) -> _Sampled | None:
         """None where every topic was judged. A topic without a prediction has its own verdict for one in a
         group that judged all topics, else 0.
         """
         if "judged" not in frame or frame["judged"].astype(bool).all():
             return None
         p = frame.reindex(columns=list(PROBABILITY_COLUMNS)).astype(float)
-        own = of_class(labels_of(frame))
-        predicted = {
-            "correct": p[f"p{RIGHT}"],
-            "hallucination": p[[f"p{c}" for c in HALLUCINATIONS]].sum(axis=1, skipna=False),
-        }
+        own = of_class(labels_of(frame), classes)
+        predicted = {name: p[[f"p{c}" for c in _MEMBERS[name]]].sum(axis=1, skipna=False) for name in classes}
         judged = frame["judged"].astype(bool)
         # A verdict that stands in for a prediction on judged topics alone would say which topics were judged.
         all_judged = judged.groupby(frame[group]).transform("all")
@@ -111,16 +113,33 @@ class _Sampled:
         self, a: Hashable, b: Hashable, measure: str, values: pd.DataFrame, level: float
     ) -> tuple[Estimate, float] | None:
         """The difference of a less b over the topics of both, and its p; None where all were judged."""
-        f = (self.predicted[measure][a] - self.predicted[measure][b]).to_numpy(dtype=float)
+        return self.averaged([(a, b)], measure, values, level)
+
+    def averaged(
+        self,
+        couples: Sequence[tuple[Hashable, Hashable]],
+        measure: str,
+        values: pd.DataFrame,
+        level: float,
+    ) -> tuple[Estimate, float] | None:
+        """The mean over couples (a, b) of the differences of a less b, over the topics of all of them."""
+        groups = list(dict.fromkeys(group for couple in couples for group in couple))
+        first, second = ([couple[i] for couple in couples] for i in (0, 1))
+
+        def difference(table: pd.DataFrame) -> np.ndarray:
+            found = table[first].to_numpy(dtype=float) - table[second].to_numpy(dtype=float)
+            averaged: np.ndarray = found.mean(axis=1)
+            return averaged
+
+        f = difference(self.predicted[measure])
         common = ~np.isnan(f)
-        both = (self.judged[a] & self.judged[b]).to_numpy()[common]
-        if both.all():
+        all_judged = self.judged[groups].all(axis=1).to_numpy()[common]
+        if all_judged.all():
             return None
-        # Samples of one seed nest: the topics that both judged are the smaller sample, drawn by its strata.
-        smaller = a if self.judged[a].sum() <= self.judged[b].sum() else b
-        stratum = self.stratum[smaller].to_numpy(dtype=float)[common]
-        y = (values[a] - values[b]).to_numpy(dtype=float)[common]
-        return powered_difference(y, f[common], both, stratum, level)
+        # Samples of one seed nest: the topics that all judged are the smallest sample, drawn by its strata.
+        smallest = min(groups, key=lambda group: self.judged[group].sum())
+        stratum = self.stratum[smallest].to_numpy(dtype=float)[common]
+        return powered_difference(difference(values)[common], f[common], all_judged, stratum, level)
 
 
 def powered_difference(
@@ -130,7 +149,7 @@ def powered_difference(
     stratum: np.ndarray | None = None,
     level: float = LEVEL,
 ) -> tuple[Estimate, float]:
-    """The mean over all topics of paired differences 1, 0 or -1 of which some are known, and p of it being 0.
+    """The mean over all topics of paired differences in [-1, 1] of which some are known, and p of it being 0.
 
     `differences` [topics] are known where `judged`, `predicted` [topics] everywhere; `stratum` are the strata
     that the judged topics were drawn by. The prediction-powered estimate (`powered_means`) with its t
@@ -160,10 +179,13 @@ def holm(p: np.ndarray) -> np.ndarray:
 
 
 def topic_tables(
-    frame: pd.DataFrame, group: str, answers: Sequence[AnswerMeasureInfo] = ()
+    frame: pd.DataFrame,
+    group: str,
+    answers: Sequence[AnswerMeasureInfo] = (),
+    classes: Sequence[str] = OF_CLASSES,
 ) -> dict[str, pd.DataFrame]:
-    """Tables [qid x group] of the measures: `ir_score`, and where any row has a label `correct` and
-    `hallucination` (0, 1); and the answer measures of which any row has a value.
+    """Tables [qid x group] of the measures: `ir_score`, and where any row has a label those of `classes` (0,
+    1), by default `correct` and `hallucination`; and the answer measures of which any row has a value.
 
     These are NaN for a topic that a sample left out, so that pairs are compared on the judged topics.
     """
@@ -176,7 +198,7 @@ def topic_tables(
             f"per topic and {group} (choose one n_tokens)"
         )
     labels = labels_of(frame)
-    known = of_class(labels)
+    known = of_class(labels, classes)
     if "judged" in frame:
         for values in known.values():
             values[~frame["judged"].to_numpy(dtype=bool)] = np.nan
@@ -189,12 +211,12 @@ def topic_tables(
     return {measure: flat.pivot(index="qid", columns=group, values=measure) for measure in measures}
 
 
-def of_class(labels: np.ndarray) -> dict[str, np.ndarray]:
-    """Which labels (0 without a verdict) count as `correct` and as `hallucination`: float64 of 0 and 1."""
-    return {
-        "correct": (labels == RIGHT).astype(float),
-        "hallucination": np.isin(labels, HALLUCINATIONS).astype(float),
-    }
+def of_class(labels: np.ndarray, classes: Sequence[str] = OF_CLASSES) -> dict[str, np.ndarray]:
+    """Which labels (0 without a verdict) count as each of `classes`: float64 of 0 and 1.
+
+    These are `correct`, `hallucination` and judge_share_1 to judge_share_5.
+    """
+    return {name: np.isin(labels, _MEMBERS[name]).astype(float) for name in classes}
 
 
 def sign_flip_p(differences: np.ndarray, seed: int = 0) -> np.ndarray:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from ragauge.contract import answer_measures as shown
 from ragauge.contract.build import build
+from ragauge.contract.context_parts import ReadsFiles
 from ragauge.contract.errors import ConfigError, RagaugeError
 from ragauge.contract.groups import GROUPS
 from ragauge.experiment.config import check_values
@@ -64,19 +65,23 @@ def make_pipeline(cfg: DictConfig, folder: JobFolder) -> Pipeline:
     components = instantiate_components(cfg, folder.sweep_id)
     check_together(components, folder.choices)
     shown.checked({key: measure.info for key, measure in components.answers.items()})
-    components.dataset.files()
+    for group in GROUPS:
+        part = getattr(components, group)
+        if isinstance(part, ReadsFiles):
+            part.files()
     store, grid = Store(Path(cfg.store)), tuple(cfg.n_grid)
-    return Pipeline(components, store, cfg.n_tokens, grid, cfg.max_missing_share, _sample(cfg))
+    rankings = tuple(cfg.rankings)
+    return Pipeline(components, store, cfg.n_tokens, grid, cfg.max_missing_share, _sample(cfg), rankings)
 
 
 def check_together(components: Components, choices: Mapping[str, str]) -> None:
     """ConfigError for components that cannot stand in one job, each of which may be right by itself."""
     rewriter, retriever = components.rewriter, components.retriever
     chosen = {group: f"{group}={choices.get(group, '?')}" for group in GROUPS}
-    if rewriter.kind != "none" and getattr(retriever, "writes_queries", False):
+    if rewriter.kind != "none" and not getattr(retriever, "takes_queries", True):
         raise ConfigError(
-            f"{chosen['retriever']} writes queries of its own: with {chosen['rewriter']} choose another, "
-            "such as sim"
+            f"{chosen['retriever']} takes no queries of a rewriter: with {chosen['rewriter']} choose another "
+            "retriever, such as sim"
         )
     if retriever.reorder_after_cut and not components.order.by_rank:
         raise ConfigError(
@@ -92,7 +97,10 @@ def check_together(components: Components, choices: Mapping[str, str]) -> None:
 
 
 def _instead(group: str) -> str:
-    others = {"rewriter": "prf, decompose with rules, recorded", "reranker": "cross_encoder, pyterrier"}
+    others = {
+        "rewriter": "prf, recorded, or multi_query and decompose, which do by rules",
+        "reranker": "cross_encoder, pyterrier",
+    }
     return f", or a {group} that asks none ({others.get(group, 'sentences')})"
 
 

@@ -18,6 +18,7 @@ from ragauge.contract.errors import ConfigError
 from ragauge.contract.groups import FEATURES
 from ragauge.contract.redact import secret_in
 from ragauge.experiment.packages import PackageSearchPath
+from ragauge.measures.rankings import RANKINGS, check_rankings
 
 MAX_N_TOKENS = 1_000_000
 
@@ -68,6 +69,7 @@ class Config:
     judge: Any = MISSING
     n_tokens: int = 1000
     n_grid: list[int] = field(default_factory=list)
+    rankings: list[str] = field(default_factory=lambda: list(RANKINGS))
     seed: int = 0
     bootstrap: int = 1000
     max_missing_share: float = 0.05
@@ -80,6 +82,8 @@ class Config:
     trust: bool = False
     gate: dict[str, float] = field(default_factory=dict)
     trace: bool = False
+    measure_latency: bool = False
+    latency_topics: int = 50
     dry_run: bool = False
     store: str = MISSING
     tracking: Tracking = field(default_factory=Tracking)
@@ -121,10 +125,13 @@ def check_values(cfg: Any) -> None:
     require("estimate.features", features, bool(features) and not unknown, ", ".join(FEATURES))
     if cfg.estimate.spline and "ir_score" not in cfg.estimate.features:
         raise ConfigError("estimate.spline=true bends ir_score, which is not in estimate.features")
+    check_rankings(list(cfg.rankings))
     require_number("zones.alpha", cfg.zones.alpha, 0.001, 0.5)
     require_number("zones.confidence", cfg.zones.confidence, 0.5, 0.9999)
     require_choice("predictor_mismatch", cfg.predictor_mismatch, ("refuse", "allow"))
     require("max_missing_share", cfg.max_missing_share, 0 <= cfg.max_missing_share <= 1, "0 to 1")
+    topics = 1 <= cfg.latency_topics <= 10_000
+    require("latency_topics", cfg.latency_topics, topics, "1 to 10,000 topics")
     replicates = 0 <= cfg.bootstrap <= 100_000
     require("bootstrap", cfg.bootstrap, replicates, "0 (no intervals) to 100,000 replicates")
 

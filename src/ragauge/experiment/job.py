@@ -23,11 +23,13 @@ from ragauge.experiment import metrics
 from ragauge.experiment.components import make_pipeline
 from ragauge.experiment.config import settle
 from ragauge.experiment.folder import JobFolder, write_json
+from ragauge.experiment.latency import latency
 from ragauge.experiment.needs import NEEDS_FILE, added_up, describe_needs, needs
 from ragauge.experiment.packages import config_packages
 from ragauge.experiment.recorded import is_recorded, run_recorded
 from ragauge.experiment.rerun.comparison import log_comparison, summary
 from ragauge.experiment.rerun.environment import PACKAGES_FILE, packages_text
+from ragauge.experiment.stages import question_stages
 from ragauge.experiment.verdicts import (
     fitting_predictor,
     log_verdicts,
@@ -36,6 +38,7 @@ from ragauge.experiment.verdicts import (
     score_settings,
 )
 from ragauge.llms.chat_use import Unasked
+from ragauge.measures.rankings import full_name, metric_of
 from ragauge.track import views
 
 if TYPE_CHECKING:
@@ -166,8 +169,8 @@ def _run(cfg: DictConfig, folder: JobFolder, record: dict[str, Any]) -> None:
         if "chat" in (pipeline.components.llm.kind, pipeline.components.judge.kind):
             run.flush()  # an LLM may take hours
         values = metrics.costs(pipeline.answers)
-        values |= _costs_of_parts(pipeline)
         pipeline.frame("answer_values")  # made here, and not where the verdicts are waited for
+        values |= _costs_of_parts(pipeline) | _per_topic(pipeline)
         if record["deferred"]:
             record["entries_used"] = sorted(pipeline.store.used)
             run.tag(track.entries_tag(record["entries_used"]))
@@ -176,6 +179,8 @@ def _run(cfg: DictConfig, folder: JobFolder, record: dict[str, Any]) -> None:
             values |= log_verdicts(pipeline, cfg, folder, run, record)
         if predictor is not None:
             values |= _log_prediction(predictor, pipeline, cfg, run)
+        if cfg.measure_latency:
+            values |= _latency(pipeline, cfg)  # last: the judge comes first where money is short
         values |= {f"seconds_{stage}": seconds for stage, seconds in pipeline.seconds.items()}
         values |= {"stages_made": len(pipeline.made), "seconds_total": time.perf_counter() - start}
         run.metrics({name: value for name, value in values.items() if name not in retrieval})
@@ -216,7 +221,8 @@ def _dry_run(cfg: DictConfig, folder: JobFolder, record: dict[str, Any]) -> None
     if not later:
         with suppress(Unasked):  # without its contexts a job's topics are a uniform sample
             sample_topics([pipeline], predictor)
-    asked = needs(pipeline, judging=not later)
+    latency_topics = int(cfg.latency_topics) if cfg.measure_latency else 0
+    asked = needs(pipeline, judging=not later, latency_topics=latency_topics, seed=int(cfg.seed))
     folder.path.mkdir(parents=True, exist_ok=True)
     asked.to_parquet(folder.path / NEEDS_FILE, index=False)
     record |= {"status": "DRY RUN", "needs": added_up(asked), "judged_later": later}
@@ -257,10 +263,37 @@ def _costs_of_parts(pipeline: Pipeline) -> dict[str, float]:
     return {**found, **pipeline.tools.counted}
 
 
+def _per_topic(pipeline: Pipeline) -> dict[str, float]:
+    """Of a topic, on average: tokens of context, and what it took from question to answer when that was made.
+
+    seconds_per_topic is of a batch: what the stages took to make what they made for all topics, whoever made
+    it, over their number. cost_usd_per_topic counts replies of the ledger at their price. What nobody told
+    is left out.
+    """
+    making = [pipeline.making[s.name] for s in question_stages(pipeline.stages) if s.name in pipeline.making]
+    contexts = pipeline.contexts
+    return {
+        "context_tokens": float(contexts["n_used"].mean()),
+        "seconds_per_topic": sum(made.seconds for made in making) / len(contexts),
+        "cost_usd_per_topic": sum(made.cost_usd for made in making) / len(contexts),
+    }
+
+
+def _latency(pipeline: Pipeline, cfg: DictConfig) -> dict[str, float]:
+    """The metrics of the latency; none where it cannot be measured: everything else is there by now."""
+    try:
+        return latency(pipeline, int(cfg.latency_topics), int(cfg.seed))
+    except RagaugeError as error:
+        log.warning("latency was not measured: %s", error)
+        return {}
+
+
 def _log_retrieval(
     pipeline: Pipeline, cfg: DictConfig, folder: JobFolder, run: track.Run, record: dict[str, Any]
 ) -> dict[str, float]:
     """Runs the stages up to the scores, logs what needs no LLM, and returns those metrics."""
+    import pandas as pd
+
     from ragauge.measures import write_qrels, write_trec_run
     from ragauge.measures.floor import short_of_text
 
@@ -270,7 +303,8 @@ def _log_retrieval(
     told = short_of_text(means, pipeline.n_tokens, len(pipeline.frame("topics")))
     if told is not None:
         log.info("%s", told)
-    classics = pipeline.frame("classics")
+    approximate = [pipeline.frame("ann") for stage in pipeline.stages if "ann" in stage.makes]
+    ranking = pd.concat([pipeline.frame("classics"), *approximate])
     compressed = pipeline.components.compressor.kind != "none"
     out = run.folder
     (out / "config").mkdir()
@@ -282,16 +316,21 @@ def _log_retrieval(
             name: {n: value for n, value in steps.items() if n <= pipeline.n_tokens}
             for name, steps in zip(metrics.CURVES, (curve, floor), strict=True)
         },
+        "rankings": {metric_of(name): name for name in map(full_name, pipeline.rankings)},
         "dataset_digest": pipeline.entry("dataset").digest,
         "entries": {made.key.stage: made.digest for made in map(pipeline.entry_of, _RECORDED)},
     }
     return {
         "ir_score": curve[pipeline.n_tokens],
         **({"ir_score_floor": floor[pipeline.n_tokens]} if pipeline.n_tokens in floor else {}),
-        **dict(zip(classics["metric"], classics["value"], strict=True)),
+        **dict(zip(ranking["metric"], ranking["value"], strict=True)),
+        **(metrics.rewriting(pipeline.frame("query_checks")) if pipeline.rewritten else {}),
         **(metrics.compression(pipeline.frame("compression")) if compressed else {}),
         "topics": len(pipeline.frame("topics")),
         "topics_skipped": len(pipeline.frame("skipped")),
+        "n_chunks": len(pipeline.frame("chunks")),
+        # Whoever made them: a stage that came from the store took no time here.
+        **{f"seconds_made_{s}": pipeline.making[s].seconds for s in ("chunks", "index")},
     }
 
 

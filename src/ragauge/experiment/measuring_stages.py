@@ -21,7 +21,9 @@ from ragauge.measures import (
     qrels_of,
 )
 from ragauge.measures.floor import raw
-from ragauge.measures.rankings import CLASSICS
+from ragauge.measures.rankings import metric_of
+from ragauge.retrieval.query_checks import query_checks
+from ragauge.retrieval.searching import searched_by, space_of
 
 
 class Score(Stage):
@@ -89,13 +91,30 @@ class ScoreRanking(Stage):
     makes = ("classics",)
 
     def params(self) -> dict[str, Any]:
-        return {"measures": list(CLASSICS)}
+        return {"measures": list(self.budget.rankings)}
 
     def make(self, reads: Reads, tools: Tools) -> Frames:
         qrels = qrels_of(reads["evidence"])
-        values = classics(reads["run"], qrels, list(CLASSICS)) if len(qrels) else {}
-        rows = [(CLASSICS[name], value) for name, value in values.items()]
+        values = classics(reads["run"], qrels, self.budget.rankings) if len(qrels) else {}
+        rows = [(metric_of(name), value) for name, value in values.items()]
         return {"classics": pd.DataFrame(rows, columns=["metric", "value"])}
+
+
+class CheckQueries(Stage):
+    """query_checks: how far a rewriter's queries are from the question, a row a topic."""
+
+    name = "query_checks"
+    reads = ("topics[qid,query]", "queries", "run", "found_by_question[qid,docno]")
+    makes = ("query_checks",)
+    uses = frozenset({"embedder"})
+
+    def params(self) -> dict[str, Any]:
+        return {"space": space_of(self.components.retriever)}
+
+    def make(self, reads: Reads, tools: Tools) -> Frames:
+        topics, found = reads["topics"][["qid", "query"]], reads["found_by_question"]
+        queries = searched_by(self.components.retriever, reads["queries"])
+        return {"query_checks": query_checks(topics, queries, reads["run"], found, tools.embedder)}
 
 
 class Answer(Stage):
@@ -126,6 +145,7 @@ class MeasureAnswers(Stage):
     )
     makes = ("answer_values",)
     asks = "value"
+    group = "answers"
 
     def __init__(self, components: Components, budget: Budget, measure: AnswerMeasure) -> None:
         super().__init__(components, budget)

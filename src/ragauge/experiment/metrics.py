@@ -8,6 +8,7 @@ from typing import Any
 import pandas as pd
 
 from ragauge.contract.errors import ConfigError, GateError
+from ragauge.contract.groups import CALLS
 from ragauge.measures.floor import is_corrected
 
 CURVES = ("ir_score_at_n", "ir_score_floor_at_n")  # step charts over n_tokens, and entries of a job's record
@@ -39,6 +40,20 @@ def costs(replies: pd.DataFrame, prefix: str = "") -> dict[str, float]:
     }
 
 
+def full_cost(replies: pd.DataFrame, chat: Any) -> float:
+    """US dollars that the replies cost whoever asked first: cached ones by their tokens and the chat's price.
+
+    `chat` is the model that gave them; cached replies of one that tells no `cost` count nothing.
+    """
+    cached = replies["cached"].astype(bool)
+    paid = float(replies.loc[~cached, "cost_usd"].sum())
+    price = getattr(chat, "cost", None)
+    if price is None:
+        return paid
+    tokens = replies.loc[cached, ["prompt_tokens", "completion_tokens"]].sum()
+    return paid + float(price(int(tokens["prompt_tokens"]), int(tokens["completion_tokens"])))
+
+
 def curve(scores: pd.DataFrame) -> dict[int, float]:
     """The mean IR score over topics at every budget of the grid: {n_tokens: score}."""
     means = scores.groupby("n_tokens")["value"].mean()
@@ -52,6 +67,15 @@ def floor(measure: Any, means: pd.DataFrame) -> dict[int, float]:
     """
     values = means["corrected" if is_corrected(measure) else "value"]
     return dict(zip(means["n_tokens"].tolist(), values.tolist(), strict=True))
+
+
+def rewriting(checks: pd.DataFrame) -> dict[str, float]:
+    """What `query_checks` says over topics; a mean is left out where no topic has a value."""
+    means = checks[["similarity", "new_hits"]].mean().dropna()
+    return {
+        "rewriter_failed": int(checks["failed"].sum()),
+        **{f"rewriter_{name}": float(value) for name, value in means.items()},
+    }
 
 
 def compression(sizes: pd.DataFrame) -> dict[str, float]:
@@ -77,7 +101,7 @@ def line(name: str, values: Mapping[str, float]) -> str:
             f"predicted right {values['predicted_correct_share']:.0%}, "
             f"hallucination {values['predicted_hallucination_share']:.0%}"
         )
-    cost = sum(values.get(f"{prefix}cost_usd", 0.0) for prefix in ("", "judge_", "retriever_"))
+    cost = sum(values.get(f"{prefix}cost_usd", 0.0) for prefix in CALLS)
     if cost > 0:
         parts.append(f"{cost:.4f} USD")
     parts.append(f"{values['seconds_total']:.1f} s")

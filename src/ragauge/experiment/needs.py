@@ -14,6 +14,8 @@ from typing import TYPE_CHECKING
 import pandas as pd
 
 from ragauge.contract.protocols import AsksForAnswers, TellsJudging, judges_together
+from ragauge.experiment.latency import stored
+from ragauge.experiment.stages import question_stages
 from ragauge.llms.chat_use import Unasked
 
 if TYPE_CHECKING:
@@ -24,17 +26,21 @@ _TOKEN = "word "  # stands for a token of a context that is not known yet
 _COLUMNS = ["who", "key", "known", "exact", "prompt_tokens", "completion_tokens", "cost_usd"]
 
 
-def needs(pipeline: Pipeline, *, judging: bool = True) -> pd.DataFrame:
+def needs(
+    pipeline: Pipeline, *, judging: bool = True, latency_topics: int = 0, seed: int = 0
+) -> pd.DataFrame:
     """The requests of the job, one a row: who, key, known, exact, prompt and completion tokens, cost_usd.
 
     who: rewriter, retriever, reranker, compressor, llm or judge. key: equal for equal requests, in all jobs.
     known: answered already. exact: False where a stand-in is counted. Tokens (estimates) and US dollars are
     those of asking. Retrieval is run, since contexts decide the prompts, unless an LLM has to be asked for
-    it. `judging=False` leaves the judge out.
+    it. `judging=False` leaves the judge out. `latency_topics`: so many topics are sent once more (`latency`).
     """
     found, answers = before_judging(pipeline)
     if judging and answers is not None and pipeline.components.judge.kind == "chat":
         found.append(of_judge(pipeline, answers))
+    if latency_topics and pipeline.shared_chat is not None:
+        found += _of_latency(pipeline, latency_topics, seed, known=answers)
     return gathered(found)
 
 
@@ -85,6 +91,32 @@ def before_judging(pipeline: Pipeline) -> tuple[list[pd.DataFrame], pd.DataFrame
         return found, stored.frame("answers")
     found.append(asked.assign(who="llm"))
     return found, llm.known_answers(topics, contexts, store)
+
+
+def _of_latency(
+    pipeline: Pipeline, n_topics: int, seed: int, known: pd.DataFrame | None
+) -> list[pd.DataFrame]:
+    """The needs of a latency measurement, which asks everything anew; none where it is in the store.
+
+    `known` are the job's answers: once all are there, the measurement can be looked up.
+    """
+    llm, topics = pipeline.components.llm, pipeline.frame("topics")
+    complete = known is not None and known["answer"].notna().all()
+    if complete and stored(pipeline, n_topics, seed) is not None:
+        return []
+    n = min(n_topics + 1, topics["query"].nunique())
+    if n < 2:
+        return []
+    asking = [s.group for s in question_stages(pipeline.stages) if s.group and "chat" in s.uses]
+    found = [_untold(f"latency, {group}", n) for group in dict.fromkeys(asking)]
+    if not isinstance(llm, AsksForAnswers):
+        return [*found, _untold("latency", n)]
+    stand_ins = pd.DataFrame(
+        {"qid": topics["qid"], "n_tokens": pipeline.n_tokens, "text": _TOKEN * pipeline.n_tokens}
+    )
+    asked = llm.needs_of(llm.prompts(topics, stand_ins), pipeline.store).head(n)
+    keys = [uuid.uuid4().hex for _ in range(n)]
+    return [*found, asked.assign(who="latency", key=keys, known=False, exact=False)]
 
 
 def of_judge(pipeline: Pipeline, answers: pd.DataFrame) -> pd.DataFrame:

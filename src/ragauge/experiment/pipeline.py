@@ -23,11 +23,13 @@ from ragauge.contract.errors import DataError, MissingError
 from ragauge.contract.identity import identity
 from ragauge.contract.protocols import SHARED, AnswerMeasureInfo, ChatModel, Serves, Tools
 from ragauge.estimate import choose_topics
+from ragauge.experiment.metrics import full_cost
 from ragauge.experiment.outcomes import outcomes, retrieved
 from ragauge.experiment.sample import Sample
 from ragauge.experiment.stage import Budget, Components, Incomplete, Reads, Stage
-from ragauge.experiment.stages import stages
+from ragauge.experiment.stages import is_rewritten, stages
 from ragauge.llms.chat_use import SharedChat
+from ragauge.measures.rankings import RANKINGS
 from ragauge.retrieval.embedders import CachedEmbedder
 from ragauge.store import Entry, Key, Store
 
@@ -44,14 +46,26 @@ class Line:
     stored: bool | None
 
 
+@dataclass(frozen=True)
+class Making:
+    """What making a stage's output took whoever made it: seconds, and US dollars of chat models.
+
+    Replies of the ledger count as what they cost when they were paid for. NaN: nobody told.
+    """
+
+    seconds: float
+    cost_usd: float
+
+
 @dataclass
 class Pipeline:
     """One job: its components, its budget, and the stages, each computed on first use.
 
     n_grid: budgets in tokens at which the score is laid out; n_tokens is added to it.
     sample: which topics are judged; None is all of them.
+    rankings: the measures of the run over documents.
     `seconds` holds the time of each stage in this process, `made` the names of the stages that were not in
-    the store.
+    the store, `making` what each took when its output was made.
     """
 
     components: Components
@@ -60,8 +74,10 @@ class Pipeline:
     n_grid: tuple[int, ...]
     max_missing_share: float = 1.0
     sample: Sample | None = None
+    rankings: tuple[str, ...] = RANKINGS
     seconds: dict[str, float] = field(default_factory=dict)
     made: list[str] = field(default_factory=list)
+    making: dict[str, Making] = field(default_factory=dict)
     _entries: dict[Stage, Entry] = field(default_factory=dict, repr=False)
     _frames: dict[str, pd.DataFrame] = field(default_factory=dict, repr=False)
 
@@ -85,7 +101,12 @@ class Pipeline:
     @cached_property
     def stages(self) -> list[Stage]:
         """The job's stages in order."""
-        return stages(self.components, Budget(self.n_tokens, tuple(self.grid)))
+        return stages(self.components, Budget(self.n_tokens, tuple(self.grid), self.rankings))
+
+    @property
+    def rewritten(self) -> bool:
+        """Whether a rewriter's queries are searched for (frame `queries`) in place of the questions."""
+        return is_rewritten(self.components)
 
     # --- what stages made -----------------------------------------------------------------------------
 
@@ -95,7 +116,7 @@ class Pipeline:
 
     def entry(self, stage: str) -> Entry:
         """The stored output of a stage, made now where it is not there yet."""
-        return self._entry(next(s for s in self.stages if s.name == stage))
+        return self._entry(next(s for s in self.stages if s.label == stage))
 
     def entry_of(self, frame: str) -> Entry:
         """The stored output that holds a frame, of the last stage that makes it."""
@@ -165,18 +186,18 @@ class Pipeline:
         there: set[str] = set()
         for stage in self.stages:
             reads = {read.partition("[")[0] for read in stage.reads}
-            makes = set(stage.makes) or {f"{stage.name}/"}
+            makes = set(stage.makes) or {f"{stage.label}/"}
             if not {"answers" if name == "asked_answers" else name for name in reads} <= there:
                 there -= makes
-                yield Line(stage.name, None, False)
+                yield Line(stage.label, None, False)
             elif not stage.stored:
                 there |= makes
-                yield Line(stage.name, None, None)
+                yield Line(stage.label, None, None)
             else:
                 key = self._key(stage)
                 found = self.store.find(key) is not None
                 there = there | makes if found else there - makes
-                yield Line(stage.name, key, found)
+                yield Line(stage.label, key, found)
 
     # --- the topics that are judged ---------------------------------------------------------------------
 
@@ -290,21 +311,28 @@ class Pipeline:
             return self._entries[stage]
         key = self._key(stage)  # what it reads is made first, and is not of its time
         tools, reads = self._tools(stage), self._reads(stage)
+        told: dict[str, float] = {}
+        asks = "chat" in stage.uses and self.shared_chat is not None
+
+        def make() -> Mapping[str, pd.DataFrame]:
+            with self._told(stage, told):
+                return stage.make(reads, tools)
+
         with self._timed(stage.name):
-            if self.shared_chat is not None:
-                self.shared_chat.asking = stage.group
             try:
                 if stage.makes:
-                    entry = self.store.get_frames(key, lambda: stage.make(reads, tools))
+                    entry = self.store.get_frames(key, make, told)
                 else:
-                    entry = self.store.get(key, lambda folder: stage.fill(folder, reads, tools))
+                    entry = self.store.get(key, lambda folder: stage.fill(folder, reads, tools), told)
             except Incomplete as incomplete:
                 # Under a key of its own, so that a rerun asks again.
                 alone = replace(key, params={**key.params, "incomplete": uuid.uuid4().hex})
                 made = incomplete.frames
-                entry = self.store.get_frames(alone, lambda: made)
+                entry = self.store.get_frames(alone, lambda: made, told)
         if entry.made:
             self.made.append(stage.name)
+        cost = float(entry.told.get("cost_usd", "nan")) if asks else 0.0
+        self.making[stage.name] = Making(entry.seconds_made, cost)
         self._entries[stage] = entry
         return entry
 
@@ -317,11 +345,14 @@ class Pipeline:
         name, value = stage.makes[0], str(stage.asks)
         key = self._key(stage)
         tools, reads = self._tools(stage), self._reads(stage)
+        told: dict[str, float] = {}
+        start = time.perf_counter()
         with self._timed(stage.name):
             asked = reads["contexts" if name == "answers" else stage.reads[-1].partition("[")[0]]["qid"]
 
             def checked() -> Mapping[str, pd.DataFrame]:
-                frame = frames.check(name, stage.make(reads, tools)[name])
+                with self._told(stage, told):
+                    frame = frames.check(name, stage.make(reads, tools)[name])
                 lost = set(asked) ^ set(frame["qid"])
                 if lost:
                     raise DataError(
@@ -333,10 +364,13 @@ class Pipeline:
                 return {name: frame}
 
             try:
-                entry = self.store.get_frames(key, checked)
-                frame, made = entry.frame(name), entry.made
+                entry = self.store.get_frames(key, checked, told)
+                frame, made, seconds = entry.frame(name), entry.made, entry.seconds_made
             except Incomplete as incomplete:
-                frame, made = incomplete.frames[name], True
+                frame, made, seconds = incomplete.frames[name], True, time.perf_counter() - start
+        if name == "answers":
+            cost = full_cost(frame, self.components.llm) if "cached" in frame else 0.0
+            self.making[stage.name] = Making(seconds, cost)
         if made:
             self.made.append(stage.name)
         elif "cached" in frame:
@@ -344,6 +378,21 @@ class Pipeline:
         if name != "answer_values":
             self._check_missing(name, frame[value])
         return frame
+
+    @contextmanager
+    def _told(self, stage: Stage, told: dict[str, float]) -> Iterator[None]:
+        """Calls of the shared chat model in the block count for the stage's group; `told` gets their cost."""
+        if self.shared_chat is None:
+            yield
+            return
+        self.shared_chat.asking = stage.group
+        before = len(self.shared_chat.replies(stage.group))
+        try:
+            yield
+        finally:
+            if "chat" in stage.uses:
+                replies = self.shared_chat.replies(stage.group).iloc[before:]
+                told["cost_usd"] = full_cost(replies, self.components.llm)
 
     @contextmanager
     def _timed(self, name: str) -> Iterator[None]:

@@ -25,6 +25,7 @@ from ragauge.estimate.curves import Budgets, budgets
 from ragauge.estimate.human import human_agreement, human_pairs, human_shares
 from ragauge.estimate.plan import detectable_differences
 from ragauge.estimate.transfer import Transfer, leave_one_out
+from ragauge.experiment.contrasts import ablation_of, chunk_sizes, gain_of_retrieval, score_against_cost
 from ragauge.experiment.sweeps import Sweep, systems_of
 from ragauge.report import study
 
@@ -68,6 +69,8 @@ def pooled(sweep: Sweep) -> report.ReportContent:
     board = leaderboard(at_n, "system", n_boot, seed, best=best, answers=sweep.answer_measures)
     over_n = budgets(sweep.outcomes, seed=seed)
     moved = _transfers(sweep, n_boot, seed) if estimates.model is not None else {}
+    costly = score_against_cost(sweep)
+    drawn = report.frontiers(costly)
     systems = systems_of(sweep.records)
     of_job = {(s, int(r["n_tokens"])): r for s, r in zip(systems, sweep.records, strict=True)}
     return report.ReportContent(
@@ -88,13 +91,17 @@ def pooled(sweep: Sweep) -> report.ReportContent:
         agreement=_agreement(sweep, n_boot, seed),
         **_by_people(at_n),
         topics=report.read_topics(report.worth_reading(sweep.outcomes), of_job),
-        figures=_figures(sweep, estimates, board, moved, over_n),
+        figures=_figures(sweep, estimates, board, moved, over_n) | ({"pareto": drawn} if drawn else {}),
         group=sweep.group,
         notes=sweep.notes,
         floors=floor_curves(sweep),
         detectable=detectable_differences(at_n, pairs, answers=sweep.answer_measures),
         best=best,
         budgets=over_n,
+        ablation=ablation_of(sweep, n_boot, seed),
+        gains=gain_of_retrieval(sweep, n_boot, seed),
+        chunk_sizes=chunk_sizes(sweep),
+        pareto=costly,
     )
 
 

@@ -6,6 +6,7 @@ tests/experiment/test_versions.py fails where it was forgotten.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
@@ -14,9 +15,11 @@ import pandas as pd
 
 from ragauge.contract import frames
 from ragauge.contract.context_parts import (
+    Approximates,
     Compressor,
     ContextOrder,
     Expander,
+    OverRetrievers,
     ReadsFiles,
     Rewriter,
     SeesEvidence,
@@ -24,13 +27,13 @@ from ragauge.contract.context_parts import (
 from ragauge.contract.errors import ConfigError
 from ragauge.contract.identity import code_of, identity
 from ragauge.contract.protocols import Chunker, Reranker, Retriever, Source, Tokenizer, Tools
-from ragauge.experiment.stage import Frames, Incomplete, Reads, Stage
+from ragauge.experiment.stage import Budget, Components, Frames, Incomplete, Reads, Stage
 from ragauge.retrieval.contexts import build_contexts, contexts_at
 from ragauge.retrieval.order import LongContextOrder
 from ragauge.retrieval.passages import in_rank_order, passages_of
 from ragauge.retrieval.ranking import check_reranked
 from ragauge.retrieval.searching import check_queries, search
-from ragauge.store import file_sha256
+from ragauge.store import file_sha256, link_files
 
 
 class ReadDataset(Stage):
@@ -71,14 +74,30 @@ class Chunk(Stage):
 
 
 class Index(Stage):
-    """The retriever's index folder."""
+    """The retriever's index folder; of one over others a folder with the index of each, stored by itself.
+
+    arm: which of the retriever's own retrievers it is the index of; the key is the same as where that one is
+    the job's retriever.
+    """
 
     name = "index"
-    reads = ("chunks",)
+
+    def __init__(self, components: Components, budget: Budget, arm: str | None = None) -> None:
+        super().__init__(components, budget)
+        self._arm = arm
+
+    @property
+    def label(self) -> str:
+        return self.name if self._arm is None else f"{self.name}:{self._arm}"
+
+    @property
+    def reads(self) -> tuple[str, ...]:  # type: ignore[override]
+        return ("chunks", *(f"{self.name}:{arm}/" for arm in retrievers_within(self.component)))
 
     @property
     def component(self) -> Retriever:
-        return self.components.retriever
+        retriever = self.components.retriever
+        return retriever if self._arm is None else retrievers_within(retriever)[self._arm]
 
     @property
     def uses(self) -> frozenset[str]:
@@ -89,7 +108,11 @@ class Index(Stage):
         return {"index": {**self.component.index_identity(), **code_of(self.component)}}
 
     def fill(self, folder: Path, reads: Reads, tools: Tools) -> None:
-        self.component.build_index(reads["chunks"], folder, tools)
+        arms = retrievers_within(self.component)
+        for arm in arms:
+            link_files(reads.folder(f"{self.name}:{arm}"), folder / arm)
+        if not arms:
+            self.component.build_index(reads["chunks"], folder, tools)
 
 
 class Retrieve(Stage):
@@ -123,6 +146,36 @@ class Retrieve(Stage):
         if "queries" in run and {"llm", "question"} <= set(run["queries"]):
             raise Incomplete({"run": run})
         return {"run": run}
+
+
+class FoundByQuestion(Stage):
+    """found_by_question: [qid, docno] of the question's own run, under a name that no later run takes."""
+
+    name = "found_by_question"
+    reads = ("run",)
+    makes = ("found_by_question",)
+    stored = False
+
+    def make(self, reads: Reads, tools: Tools) -> Frames:
+        return {"found_by_question": reads["run"][["qid", "docno"]]}
+
+
+class Recall(Stage):
+    """ann: the share of the exact ten best hits that an approximate search finds ([metric, value])."""
+
+    name = "ann"
+    reads = ("chunks", "index/", "topics[qid,query]")
+    makes = ("ann",)
+
+    @property
+    def component(self) -> Retriever:
+        return self.components.retriever
+
+    def make(self, reads: Reads, tools: Tools) -> Frames:
+        assert isinstance(self.component, Approximates)
+        topics, folder = reads["topics"][["qid", "query"]], reads.folder("index")
+        recall = self.component.recall(topics, reads["chunks"], folder, tools)
+        return {"ann": pd.DataFrame({"metric": ["ann_recall_at_10"], "value": [recall]})}
 
 
 class Rewrite(Stage):
@@ -300,6 +353,11 @@ class Cut(Stage):
 
     def make(self, reads: Reads, tools: Tools) -> Frames:
         return {"contexts": contexts_at(reads["layouts"], reads["prefixes"], self.budget.n_tokens)}
+
+
+def retrievers_within(retriever: Retriever) -> Mapping[str, Retriever]:
+    """Those that a retriever searches with, by name; none of one that searches by itself."""
+    return retriever.retrievers if isinstance(retriever, OverRetrievers) else {}
 
 
 def digests_of_files(component: Any) -> dict[str, str]:

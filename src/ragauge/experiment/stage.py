@@ -24,6 +24,7 @@ from ragauge.contract.protocols import (
     Tokenizer,
     Tools,
 )
+from ragauge.measures.rankings import RANKINGS
 
 Frames = Mapping[str, pd.DataFrame]
 
@@ -50,10 +51,14 @@ class Components:
 
 @dataclass(frozen=True)
 class Budget:
-    """n_tokens of this job, and all budgets that it lays out, ascending: the grid with n_tokens in it."""
+    """n_tokens of this job, and all budgets that it lays out, ascending: the grid with n_tokens in it.
+
+    rankings: the names of the measures of its run over documents.
+    """
 
     n_tokens: int
     grid: tuple[int, ...]
+    rankings: tuple[str, ...] = RANKINGS
 
 
 class Incomplete(Exception):
@@ -98,6 +103,11 @@ class Stage:
     def __init__(self, components: Components, budget: Budget) -> None:
         self.components = components
         self.budget = budget
+
+    @property
+    def label(self) -> str:
+        """What its folder is read by: the name, unless a job has several stages of that name."""
+        return self.name
 
     @property
     def component(self) -> Any:

@@ -6,11 +6,12 @@ The key of a stage's output follows from what the stage says of itself and nothi
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
-from ragauge.contract.context_parts import SeesEvidence
+from ragauge.contract.context_parts import Approximates, SeesEvidence
 from ragauge.experiment.measuring_stages import (
     Answer,
+    CheckQueries,
     CorrectScores,
     Floor,
     Judging,
@@ -23,13 +24,16 @@ from ragauge.experiment.retrieval_stages import (
     Compress,
     Cut,
     Expand,
+    FoundByQuestion,
     Index,
     LayOut,
     ReadDataset,
+    Recall,
     Rerank,
     Retrieve,
     RetrieveRewritten,
     Rewrite,
+    retrievers_within,
 )
 from ragauge.experiment.stage import Budget, Components, Stage
 from ragauge.measures.floor import is_corrected
@@ -41,6 +45,8 @@ def stages(components: Components, budget: Budget) -> list[Stage]:
     def chosen() -> Iterator[Stage]:
         yield ReadDataset(components, budget)
         yield Chunk(components, budget)
+        for arm in retrievers_within(components.retriever):
+            yield Index(components, budget, arm)
         yield Index(components, budget)
         yield from _ranking(components, budget)
         if components.expander.kind != "none":
@@ -63,12 +69,48 @@ def stages(components: Components, budget: Budget) -> list[Stage]:
 
 
 def _ranking(components: Components, budget: Budget) -> Iterator[Stage]:
-    """The stages that make a run; a retriever that is told the evidence needs no queries."""
-    rewritten = components.rewriter.kind != "none" and not isinstance(components.retriever, SeesEvidence)
-    if not rewritten or components.rewriter.feedback:
-        yield Retrieve(components, budget)
-    if rewritten:
+    """The stages that make a run; rewritten queries are held against what the question itself finds."""
+    yield Retrieve(components, budget)
+    if isinstance(components.retriever, Approximates) and components.retriever.approximate:
+        yield Recall(components, budget)
+    if is_rewritten(components):
+        yield FoundByQuestion(components, budget)
         yield Rewrite(components, budget)
         yield RetrieveRewritten(components, budget)
+        yield CheckQueries(components, budget)
     if components.reranker.kind != "none":
         yield Rerank(components, budget)
+
+
+def is_rewritten(components: Components) -> bool:
+    """Whether queries are searched for in place of the questions.
+
+    A retriever that finds nothing, or that is told the evidence, needs none, and nobody is asked for them.
+    """
+    retriever = components.retriever
+    searches = getattr(retriever, "top_k", 1) > 0 and not isinstance(retriever, SeesEvidence)
+    return components.rewriter.kind != "none" and searches
+
+
+def question_stages(job: Sequence[Stage]) -> list[Stage]:
+    """Of the stages of a job those that work on a question until it is answered, in order.
+
+    What is made once of the documents is not among them, nor what measures and judges.
+    """
+    makers: dict[str, Stage] = {}
+    reads: dict[Stage, list[Stage]] = {}
+    of_question: set[Stage] = set()
+    for stage in job:
+        names = [read.partition("[")[0] for read in stage.reads]
+        reads[stage] = [makers[name] for name in names if name in makers]
+        if "topics" in names or of_question.intersection(reads[stage]):
+            of_question.add(stage)
+        makers |= dict.fromkeys(stage.makes or [f"{stage.name}/"], stage)
+    needed: set[Stage] = set()
+    waiting = [makers["answers"]]
+    while waiting:
+        stage = waiting.pop()
+        if stage not in needed:
+            needed.add(stage)
+            waiting += reads[stage]
+    return [stage for stage in job if stage in needed & of_question]

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from ragauge import report, track
+from ragauge.contract.groups import CALLS
 from ragauge.contract.redact import redact
 from ragauge.contract.visible import csv_text, visible
 from ragauge.estimate import asked, fit_thresholds, summary
@@ -152,7 +153,7 @@ def _track_group(
 
 def _summed(records: Sequence[Mapping[str, Any]]) -> dict[str, float]:
     """Calls, tokens and money of all jobs, under the names of the jobs' metrics."""
-    names = [f"{prefix}{name}" for name in _SUMMED for prefix in ("", "judge_", "retriever_")]
+    names = [f"{prefix}{name}" for name in _SUMMED for prefix in CALLS]
     told = {name for record in records for name in record["metrics"]}
     return {name: sum(record["metrics"].get(name, 0) for record in records) for name in names if name in told}
 
@@ -215,8 +216,12 @@ def _write_tables(sweep: Sweep, content: report.ReportContent, out: Path) -> Non
         ("sampled_shares", content.sampled),
         ("human_shares", content.human_shares),
         ("human_pairs", content.human_pairs),
+        ("ablation", content.ablation),
+        ("gain_over_llm_only", content.gains),
+        ("chunk_sizes", content.chunk_sizes),
+        ("score_against_cost", content.pareto),
     ):
-        if frame is not None:
+        if frame is not None and len(frame):
             tables[name] = frame
     keys = ["system", "retriever", "n_tokens", "qid", "ir_score", "label"]
     keys += [info.name for info in sweep.answer_measures]

@@ -10,14 +10,16 @@ import pandas as pd
 from ragauge import track
 from ragauge.contract.frames import JUDGE_CLASSES
 from ragauge.estimate.predictor import PROBABILITY_COLUMNS
+from ragauge.retrieval.searching import searched_by
 
 if TYPE_CHECKING:
     from ragauge.experiment.pipeline import Pipeline
 
 _TABLE_TOPICS = 1000  # above this many topics the table holds chunks and lengths instead of contexts
 _TABLE_CHUNKS = 10
-# Of the per-question table, where a sample was judged or people gave labels.
-_IF_THERE = ("human_label", "judged", "stratum", *PROBABILITY_COLUMNS)
+_QUERY_CHARS = 300  # of each text that was searched for
+# Of the per-question table, where a rewriter was chosen, a sample was judged or people gave labels.
+_IF_THERE = ("queries", "human_label", "judged", "stratum", *PROBABILITY_COLUMNS)
 
 
 def per_question(pipeline: Pipeline, outcomes: pd.DataFrame) -> pd.DataFrame:
@@ -35,6 +37,9 @@ def per_question(pipeline: Pipeline, outcomes: pd.DataFrame) -> pd.DataFrame:
         on="qid",
         validate="one_to_one",
     )
+    if pipeline.rewritten:
+        searched = searched_by(pipeline.components.retriever, pipeline.frame("queries"))
+        rows = rows.assign(queries=rows["qid"].map(_queries(searched)))
     columns = [
         # MLflow groups by the first and sets the second side by side, unless it is told otherwise.
         "query", "outcome", "answer", "label", "ir_score", "answer_reference", "evidence", "context", "qid",
@@ -45,6 +50,13 @@ def per_question(pipeline: Pipeline, outcomes: pd.DataFrame) -> pd.DataFrame:
         columns.remove("context")
     columns += [info.name for info in pipeline.answer_measures]
     return rows[[*columns, *(c for c in _IF_THERE if c in rows)]]
+
+
+def _queries(queries: pd.DataFrame) -> pd.Series:
+    """The texts that were searched for, by qid: a line each, long ones shortened, weights behind a ^."""
+    weights = queries["weight"].map("^{:.3g}".format).where(queries["weight"].ne(1), "")
+    texts = queries["query"].str.slice(0, _QUERY_CHARS).str.replace(r"\s+", " ", regex=True) + weights
+    return texts.groupby(queries["qid"].to_numpy(), sort=False).agg("\n".join)
 
 
 def _outcome(outcomes: pd.DataFrame) -> pd.Series:

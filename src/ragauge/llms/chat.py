@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from ragauge.contract.identity import named
-from ragauge.contract.protocols import Reply, Tools, Workplace
+from ragauge.contract.protocols import FreshWorkplace, Reply, Tools, Workplace
 from ragauge.llms.calls import Batch
 from ragauge.llms.endpoints import key_to_send
 from ragauge.llms.ledger import Ledger, open_ledger
@@ -73,6 +73,8 @@ class ChatLLM(ChatSettings):
         `max_cost_usd` is exceeded, MissingError after `give_up_after` failures in a row.
         """
         served = self.served(store) if prompts else {}
+        if isinstance(store, FreshWorkplace):
+            salt += store.salt
         requests = [self._request(prompt, salt, options, served) for prompt in prompts]
         keys = [_digest(request) for request in requests]
         first = {key: i for i, key in reversed(list(enumerate(keys)))}
@@ -156,7 +158,8 @@ class ChatLLM(ChatSettings):
         return canonical_json(request)
 
     def _ledger(self, store: Workplace) -> Ledger:
-        return open_ledger(self.ledger or os.environ.get("RAGAUGE_LEDGER") or store.root / "ledger.db")
+        root = store.ledger_root if isinstance(store, FreshWorkplace) else store.root
+        return open_ledger(self.ledger or os.environ.get("RAGAUGE_LEDGER") or root / "ledger.db")
 
 
 def _digest(request: str) -> str:

@@ -10,6 +10,7 @@ from ragauge.report.figures import (
     transfer,
 )
 from ragauge.report.html import ReportContent, write_report
+from ragauge.report.pareto import frontiers
 from ragauge.report.recorded import RecordedContent, foreseen, write_recorded
 from ragauge.report.text import (
     best_text,
@@ -30,6 +31,7 @@ __all__ = [
     "contexts_of",
     "detectable_text",
     "foreseen",
+    "frontiers",
     "groups_text",
     "ir_score_by_n",
     "judge_shares",

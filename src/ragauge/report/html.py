@@ -23,7 +23,10 @@ from ragauge.contract.redact import redact
 from ragauge.contract.visible import visible
 from ragauge.estimate import HEADLINE_SHARES
 from ragauge.measures.rankings import CLASSIC_NAMES
+from ragauge.report.contrasts import contrasts
+from ragauge.report.costs import COUNTED, costs, costs_of_jobs, latencies, stage_seconds
 from ragauge.report.figures import svg
+from ragauge.report.hyde_fusion import published_rankings
 from ragauge.report.text import detectable_text
 from ragauge.report.topics import Topic, class_name
 
@@ -37,7 +40,6 @@ if TYPE_CHECKING:
     from ragauge.estimate.summary import Estimates
 
 _LIBRARIES = ("numpy", "pandas", "scipy", "scikit-learn", "statsmodels", "mlflow", "torch", "matplotlib")
-_CALLS = ("llm_calls", "llm_calls_cached", "prompt_tokens", "completion_tokens", "cost_usd")
 _REPEATED = (
     "judge_repeat_pairs", "judge_repeat_topics", "judge_repeat_kappa", "judge_reorder_kappa",
     *(f"judge_{name}{end}" for name in ("repeat_agreement", "reorder_agreement", "position_effect")
@@ -81,6 +83,8 @@ class ReportContent:
     `best` are the sets of systems that may be the best at n_tokens, `budgets` the bands and tests over all
     budgets, None where no system has two.
     `human_pairs` is that of the function of this name, `human_refused` why labels by people did not serve.
+    `ablation` and `gains` are those of ragauge.estimate.ablation, `chunk_sizes` and `pareto` of
+    `chunk_sizes` and `score_against_cost` (ragauge.experiment.contrasts); the figure is `pareto`, too.
     """
 
     sweep_id: str
@@ -111,6 +115,10 @@ class ReportContent:
     budgets: Budgets | None = None
     human_pairs: pd.DataFrame | None = None
     human_refused: Sequence[str] = ()
+    ablation: pd.DataFrame | None = None
+    gains: pd.DataFrame | None = None
+    chunk_sizes: pd.DataFrame | None = None
+    pareto: pd.DataFrame | None = None
 
 
 def write_report(content: ReportContent | Sequence[ReportContent], path: Path) -> None:
@@ -160,12 +168,14 @@ def _body(content: ReportContent, mark: str) -> str:
         n_topics=max(row["n_topics"] for row in board),
         pairs=content.pairs.to_dict("records"),
         **_budget_rows(content.budgets),
+        **contrasts(content),
         components=_components(content.records),
         datasets=list(dict.fromkeys(r["dataset_digest"] for r in content.records)),
         budgets=sorted({int(r["n_tokens"]) for r in content.records}),
         curve_grid=sorted({n for curve in content.curves.values() for n in curve}),
         jobs=_metrics_by_system(content),
-        classics={key: name for key, name in CLASSIC_NAMES.items() if key in content.records[0]["metrics"]},
+        classics=_rankings(content.records),
+        published=published_rankings(content.records),
         zones=content.zones.to_dict("records"),
         measures=content.estimates.validation.estimates,
         sampled=_share_rows(content.sampled),
@@ -173,7 +183,10 @@ def _body(content: ReportContent, mark: str) -> str:
         human_pairs=[] if content.human_pairs is None else content.human_pairs.to_dict("records"),
         predicted=any("predicted_correct_share" in r["metrics"] for r in content.records),
         outside_share=max(r["metrics"].get("predicted_outside_share", 0) for r in content.records),
-        costs=_costs(content.records),
+        costs=costs(content.records),
+        costs_of_jobs=costs_of_jobs(content.systems, content.records),
+        stage_seconds=stage_seconds(content.records),
+        latencies=latencies(content.systems, content.records),
         stability=_stability(content),
         detectable=detectable_text(content.detectable, content.answers),
         total_seconds=sum(r["metrics"]["seconds_total"] for r in content.records),
@@ -187,12 +200,14 @@ def _sections(content: ReportContent) -> dict[str, str]:
         "leaderboard": "Leaderboard",
         "ir-score": "IR score against N",
         "budgets": "Budgets",
+        "ablation": "What each part brings",
         "classes": "Judge classes by system",
         **{anchor: found[0].section for anchor, found in _answer_sections(content).items()},
         "thresholds": "Sorted scores and thresholds",
         "zones": "Zones with a guarantee",
         "predictor": "Reliability of the predictor",
         "transfer": "Transfer to what the predictor has not seen",
+        "pareto": "Score against cost",
         "cost": "Cost",
         "topics": f"{len(content.topics) or 'The'} topics worth reading",
     }
@@ -216,6 +231,12 @@ def _answer_sections(content: ReportContent) -> dict[str, list[AnswerMeasureInfo
     for info in content.answers:
         by_section.setdefault(info.section, []).append(info)
     return {f"answers-{number}": found for number, found in enumerate(by_section.values(), 1)}
+
+
+def _rankings(records: Sequence[Mapping[str, Any]]) -> dict[str, str]:
+    """{metric: name} of the measures of rankings that some job has, in the order of the config."""
+    names = {metric: name for r in records for metric, name in r.get("rankings", CLASSIC_NAMES).items()}
+    return {metric: name for metric, name in names.items() if any(metric in r["metrics"] for r in records)}
 
 
 def _metrics_by_system(content: ReportContent) -> dict[str, dict[int, Mapping[str, Any]]]:
@@ -270,17 +291,6 @@ def _stability(content: ReportContent) -> list[dict[str, Any]]:
     return list(rows.values())
 
 
-def _costs(records: Sequence[Mapping[str, Any]]) -> dict[str, dict[str, float]]:
-    """Sums over the jobs, of queries that an LLM wrote, answers and verdicts: calls, tokens, US dollars."""
-    kinds = {"Answers": "", "Verdicts": "judge_"}
-    if any("retriever_llm_calls" in record["metrics"] for record in records):
-        kinds = {"Queries": "retriever_", **kinds}
-    return {
-        what: {name: sum(record["metrics"].get(prefix + name, 0) for record in records) for name in _CALLS}
-        for what, prefix in kinds.items()
-    }
-
-
 def _data_uri(figure: Figure) -> str:
     return "data:image/svg+xml;base64," + base64.b64encode(svg(figure)).decode()
 
@@ -309,8 +319,10 @@ def _environment() -> Environment:
         "whole": _whole,
         "usd": _usd,
         "seconds": _seconds,
+        "milliseconds": _milliseconds,
+        "signed": _signed,
         "class_name": class_name,
-        "calls": _CALLS,
+        "calls": COUNTED,
         "short": _SHORT,
         "zone_names": _ZONES,
         "pair_names": _PAIR_NAMES,
@@ -328,6 +340,11 @@ _NOTHING = "–"
 
 def _score(value: float | None) -> str:
     return f"{value:.3f}".replace("-", "−") if value is not None and value == value else _NOTHING
+
+
+def _signed(value: float | None) -> str:
+    """A difference of scores."""
+    return f"{value:+.3f}".replace("-", "−") if value is not None and value == value else _NOTHING
 
 
 def _share(value: float | None) -> str:
@@ -355,3 +372,7 @@ def _usd(value: float) -> str:
 
 def _seconds(value: float) -> str:
     return f"{value:.1f} s" if value < 120 else f"{value / 60:.1f} min"
+
+
+def _milliseconds(value: float) -> str:
+    return f"{1000 * value:.0f} ms" if value < 1 else _seconds(value)

@@ -16,7 +16,9 @@ from ragauge.contract.protocols import Retriever, Tools
 from ragauge.retrieval.fusion import first_seen, reciprocal_rank_fusion
 from ragauge.retrieval.ranking import ranked
 
+QUESTIONS = ("question", "failed")  # the origins of a query that is the question itself
 _USUAL = {"weight": 1.0, "space": "any", "role": "query"}
+_SPACES = ("any", "dense", "lexical")
 
 
 def queries_frame(rows: Iterable[Mapping[str, Any]]) -> pd.DataFrame:
@@ -32,15 +34,37 @@ def queries_frame(rows: Iterable[Mapping[str, Any]]) -> pd.DataFrame:
 
 
 def check_queries(queries: pd.DataFrame, topics: pd.DataFrame, who: str) -> pd.DataFrame:
-    """The queries, if every topic has some and each has a text; DataError, which names `who`, where not."""
+    """The queries, if every topic has some and they can be searched for; else DataError, which names `who`.
+
+    A query has a text, unless it is the question itself, a weight above 0, and a space and a role as the
+    frame's schema names them.
+    """
     frames.check("queries", queries, who)
     lost = set(topics["qid"]) ^ set(queries["qid"])
     if lost:
         raise DataError(f"{who}: {len(lost)} topic(s) without a query or unknown, such as {min(lost)!r}")
-    blank = queries["query"].str.strip().eq("")
-    if blank.any():
-        raise DataError(f"{who}: qid={queries.loc[blank, 'qid'].iloc[0]!r}: a query without text")
+    blank = queries["query"].str.strip().eq("") & ~queries["origin"].isin(QUESTIONS)
+    checks = {
+        "a query without text": blank,
+        "a weight that is not above 0": queries["weight"] <= 0,
+        f"a space that is none of {', '.join(_SPACES)}": ~queries["space"].isin(_SPACES),
+        "a role that is neither query nor passage": ~queries["role"].isin(["query", "passage"]),
+    }
+    for what, wrong in checks.items():
+        if wrong.any():
+            raise DataError(f"{who}: qid={queries.loc[wrong, 'qid'].iloc[0]!r}: {what}")
     return queries
+
+
+def space_of(retriever: Retriever) -> str:
+    """What a search of several rows is to a retriever: dense, lexical, several (of its own), or text."""
+    return "several" if isinstance(retriever, SearchesSeveral) else getattr(retriever, "space", "text")
+
+
+def searched_by(retriever: Retriever, queries: pd.DataFrame) -> pd.DataFrame:
+    """The rows of the queries that a retriever searches for: those for any, and those for its space."""
+    space = space_of(retriever)
+    return queries if space == "several" else queries[queries["space"].isin(["any", space])]
 
 
 def search(
@@ -61,12 +85,14 @@ def search(
     """
     if isinstance(retriever, SearchesSeveral):
         return retriever.search(topics, queries, rewriter, chunks, folder, tools)
-    space = getattr(retriever, "space", "text")
-    own = queries[queries["space"].isin(["any", space])]
+    space, own = space_of(retriever), searched_by(retriever, queries)
     lost = set(topics["qid"]) - set(own["qid"])
     if lost:
         who = type(retriever).__name__
-        raise DataError(f"{who}: no query of qid={min(lost)!r} is for it; its space is {space!r}")
+        raise DataError(
+            f"{who}: the rewriter wrote no query for it, as for qid={min(lost)!r}: its queries are for "
+            f"{' and '.join(sorted(set(queries['space'])))} retrievers, this one is {space}"
+        )
     topic = {qid: row for row, qid in enumerate(topics["qid"])}
     own = own.assign(topic=own["qid"].map(topic)).sort_values(["topic", "search", "query_id"], kind="stable")
     searches = _searches(own.reset_index(drop=True), space, tools)

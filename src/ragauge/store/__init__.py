@@ -3,6 +3,15 @@
 `ragauge store` lists, shows, checks and removes them.
 """
 
-from ragauge.store._entries import KEY_FILE, Entry, Key, Store, canonical_json, file_sha256, locked
+from ragauge.store._entries import (
+    KEY_FILE,
+    Entry,
+    Key,
+    Store,
+    canonical_json,
+    file_sha256,
+    link_files,
+    locked,
+)
 
-__all__ = ["KEY_FILE", "Entry", "Key", "Store", "canonical_json", "file_sha256", "locked"]
+__all__ = ["KEY_FILE", "Entry", "Key", "Store", "canonical_json", "file_sha256", "link_files", "locked"]

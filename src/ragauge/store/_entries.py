@@ -69,7 +69,10 @@ def canonical_json(value: Any) -> str:
 
 @dataclass(frozen=True)
 class Entry:
-    """A finished stage output: where it is, whether this call made it, and how long that took."""
+    """A finished stage output: where it is, whether this call made it, and how long that took.
+
+    seconds: 0 where this call did not make it; `seconds_made` is how long it took whoever did.
+    """
 
     key: Key
     path: Path
@@ -82,6 +85,17 @@ class Entry:
     def digest(self) -> str:
         """The entry's own digest."""
         return self.key.digest
+
+    @property
+    def seconds_made(self) -> float:
+        """How long the making took, by whomever."""
+        return float(self.manifest.get("seconds", 0.0))
+
+    @property
+    def told(self) -> Mapping[str, Any]:
+        """What was told of the making beside its seconds; {} of an entry of before 0.2."""
+        found: Mapping[str, Any] = self.manifest.get("told", {})
+        return found
 
     def frame(self, name: str) -> pd.DataFrame:
         """The stored frame `name`; a private copy (its columns may be replaced, not written into)."""
@@ -117,11 +131,12 @@ class Store:
         manifest, _ = self._read(path)
         return None if manifest is None else self._entry(key, False, 0.0, manifest)
 
-    def get(self, key: Key, make: Callable[[Path], None]) -> Entry:
+    def get(self, key: Key, make: Callable[[Path], None], told: Mapping[str, Any] | None = None) -> Entry:
         """The entry of the key; `make(folder)` fills an empty folder if nobody has yet.
 
         Of several callers in any number of processes one makes, the others wait and read. If `make`
-        raises, nothing is left behind.
+        raises, nothing is left behind. What `told` holds once it was made is kept in its manifest as `told`:
+        JSON values on the making, such as its cost, that are no part of the output.
         """
         found = self.find(key)
         if found is not None:
@@ -132,9 +147,14 @@ class Store:
             if found is not None:
                 return found
             self._remove_damaged(key)
-            return self._make(key, make)
+            return self._make(key, make, told)
 
-    def get_frames(self, key: Key, make: Callable[[], Mapping[str, pd.DataFrame]]) -> Entry:
+    def get_frames(
+        self,
+        key: Key,
+        make: Callable[[], Mapping[str, pd.DataFrame]],
+        told: Mapping[str, Any] | None = None,
+    ) -> Entry:
         """Like `get`, for a stage whose output is frames: each is checked and written as Parquet.
 
         The frames' names are schema names of `ragauge.contract.frames` where they have a schema.
@@ -146,9 +166,9 @@ class Store:
                     frames.check(name, frame, key.stage)
                 frame.to_parquet(folder / f"{name}.parquet", index=False)
 
-        return self.get(key, write)
+        return self.get(key, write, told)
 
-    def _make(self, key: Key, make: Callable[[Path], None]) -> Entry:
+    def _make(self, key: Key, make: Callable[[Path], None], told: Mapping[str, Any] | None = None) -> Entry:
         path = self.folder(key)
         draft = self.root / ".drafts" / f"{key.stage}-{uuid.uuid4().hex}"
         draft.mkdir(parents=True)
@@ -171,6 +191,7 @@ class Store:
                     for file in sorted(draft.glob("*.parquet"))
                 },
                 "seconds": seconds,
+                **({"told": dict(told)} if told else {}),
             }
             text = json.dumps(manifest, indent=1, sort_keys=True, ensure_ascii=False)
             (draft / KEY_FILE).write_text(text, encoding="utf-8")
@@ -262,6 +283,20 @@ def locked(path: Path) -> Iterator[None]:
         yield
     finally:
         lock.release()
+
+
+def link_files(entry: Path, folder: Path) -> None:
+    """Makes a folder of the files of an entry: linked where the file system can, else copied."""
+    folder.mkdir(parents=True)
+    for file in sorted(entry.rglob("*")):
+        at = folder / file.relative_to(entry)
+        if file.is_dir():
+            at.mkdir(exist_ok=True)
+        elif file != entry / KEY_FILE:
+            try:
+                at.hardlink_to(file)
+            except OSError:
+                shutil.copyfile(file, at)
 
 
 def file_sha256(file: Path) -> str:

@@ -11,10 +11,10 @@ from ragauge.retrieval.retrievers._ranking import (
     Hits,
     check_chunks,
     docno_order,
-    has_words,
     run_frame,
     top_hits,
 )
+from ragauge.texts.words import has_words
 
 
 def test_ranks_within():

@@ -2,8 +2,24 @@
 
 from ragauge.retrieval.retrievers.bm25 import BM25
 from ragauge.retrieval.retrievers.dense import MMR, Reo, Sim
+from ragauge.retrieval.retrievers.evidence import Noise, Oracle
+from ragauge.retrieval.retrievers.hybrid import Hybrid
 from ragauge.retrieval.retrievers.multi_query import MLQ
 from ragauge.retrieval.retrievers.none import NoRetrieval
+from ragauge.retrieval.retrievers.trec import TrecRun
 from ragauge.retrieval.retrievers.wrapped import LangChainRetriever, PyTerrierPipeline
 
-__all__ = ["BM25", "MLQ", "MMR", "LangChainRetriever", "NoRetrieval", "PyTerrierPipeline", "Reo", "Sim"]
+__all__ = [
+    "BM25",
+    "MLQ",
+    "MMR",
+    "Hybrid",
+    "LangChainRetriever",
+    "NoRetrieval",
+    "Noise",
+    "Oracle",
+    "PyTerrierPipeline",
+    "Reo",
+    "Sim",
+    "TrecRun",
+]

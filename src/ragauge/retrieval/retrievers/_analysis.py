@@ -11,6 +11,8 @@ import unicodedata
 from functools import lru_cache
 from hashlib import blake2b
 
+from ragauge.texts.words import UNSPACED
+
 _CONTROL = re.compile(r"[\x00-\x1f\x7f]+")
 # Accents of Latin, Greek and Cyrillic; Hebrew points; Arabic vowels and tatweel. Marks of other scripts
 # (Indic vowels, Thai tones, kana voicing) tell words apart and stay.
@@ -22,13 +24,7 @@ _LETTERS = str.maketrans(
 )
 _SYMBOL = re.compile(r"[^\w\x00-\x7f]")
 _FOREIGN = re.compile(r"[^\x00-\x7f]+")
-# Scripts written without spaces between words, and Korean, whose particles cling to them:
-# Thai, Lao, Myanmar, Khmer, Hangul, kana, Han.
-_UNSPACED = (
-    "\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u1100-\u11ff\uac00-\ud7a3"
-    "\u3005-\u3007\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff\U00020000-\U0003ffff"
-)
-_SCRIPTS = re.compile(f"([{_UNSPACED}]+)|([^{_UNSPACED}]+)")
+_SCRIPTS = re.compile(f"([{UNSPACED}]+)|([^{UNSPACED}]+)")
 _CODE_LENGTH = 14  # 13 ** 14 codes: among a million words a collision has odds of about 1 in 8,000
 _CODE_LETTERS = ("bdfhjlnprtvxz", "acegikmoqsuwy")
 

@@ -6,12 +6,14 @@ Documents are indexed under their row numbers, so that docnos may hold any chara
 from __future__ import annotations
 
 import logging
+import math
 import os
 import sys
 import tempfile
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -25,6 +27,8 @@ log = logging.getLogger(__name__)
 # Sums the terms of every document in the same order: equal documents get equal scores, at any depth and
 # number of threads, which the pruning algorithms do not promise; they save a third of the time.
 _ALGORITHM = "ranked_or"
+# Steps of a word's weight: a power of two, so that equal weights give what no weights give, to the last bit.
+_WEIGHTS = 4096
 _redirected = threading.Lock()
 
 
@@ -52,22 +56,86 @@ class Searcher:
         from pyterrier_pisa import PisaIndex
 
         index = PisaIndex(str(folder), text_field="text", stemmer=stemmer, stops=stopwords)
+        self._stemmer, self._stopwords = stemmer, stopwords
         if not index.built() or index.num_docs() != n_chunks:
             raise DataError(f"{folder} holds no PISA index of these {n_chunks} chunks")
         with _quiet():
-            self._bm25: Any = index.bm25(k1=k1, b=b, query_algorithm=_ALGORITHM, threads=threads)
+            settings = {"k1": k1, "b": b, "query_algorithm": _ALGORITHM, "threads": threads}
+            self._bm25: Any = index.bm25(**settings)
+            self._weighted: Any = index.bm25(**settings, query_weighted=True, toks_scale=1.0)
 
     def __call__(self, queries: Sequence[str], depth: int) -> Hits:
         """The best `depth` hits of every query (by its place), in no particular order."""
         import pandas as pd
 
         self._bm25.num_results = depth
-        found = self._bm25.transform(pd.DataFrame({"qid": np.arange(len(queries)), "query": list(queries)}))
-        return Hits(
-            found["qid"].to_numpy(np.int64),
-            found["docno"].to_numpy(object).astype(np.int64),
-            found["score"].to_numpy(np.float64),
+        return _hits(
+            self._bm25.transform(pd.DataFrame({"qid": np.arange(len(queries)), "query": list(queries)}))
         )
+
+    def weighted(self, queries: Sequence[Sequence[tuple[str, float]]], depth: int) -> Hits:
+        """As a call, for queries of several texts with weights: the weighted sum of the texts' scores.
+
+        PISA takes whole numbers as the weights of words: a word's share of the query's largest weight is
+        rounded to a 4,096th.
+        """
+        import pandas as pd
+
+        self._weighted.num_results = depth
+        whole, units = zip(*(_whole(self._words(parts)) for parts in queries), strict=True)
+        hits = _hits(
+            self._weighted.transform(
+                pd.DataFrame({"qid": np.arange(len(queries)), "query_toks": list(whole)})
+            )
+        )
+        return hits._replace(score=hits.score * np.array(units)[hits.topic])
+
+    def _words(self, parts: Sequence[tuple[str, float]]) -> dict[str, float]:
+        """The words of the texts with the sum of the weights of the texts that hold them, without stop words.
+
+        Words of one stem are one, under one of their spellings: the engine stems them once more.
+        """
+        spelling: dict[str, str] = {}
+        weights: dict[str, float] = {}
+        for text, weight in parts:
+            spelt = dict(zip(_tokens(text, self._stemmer), _tokens(text, "none"), strict=True))
+            for stem in spelt.keys() - _stopword_stems(self._stopwords, self._stemmer):
+                weights[stem] = weights.get(stem, 0.0) + weight
+                spelling.setdefault(stem, spelt[stem])
+        return {spelling[stem]: weights[stem] for stem in sorted(weights)}
+
+
+def _whole(weights: Mapping[str, float]) -> tuple[dict[str, float], float]:
+    """The weights as small whole numbers, and the unit that these are multiples of."""
+    unit = max(weights.values(), default=0.0) / _WEIGHTS
+    steps = {word: round(weight / unit) for word, weight in weights.items()}
+    # The engine repeats a word as often as its weight says.
+    common = math.gcd(*steps.values()) or 1
+    return {word: float(step // common) for word, step in steps.items()}, unit * common
+
+
+def _hits(found: Any) -> Hits:
+    return Hits(
+        found["qid"].to_numpy(np.int64),
+        found["docno"].to_numpy(object).astype(np.int64),
+        found["score"].to_numpy(np.float64),
+    )
+
+
+def _tokens(text: str, stemmer: str) -> list[str]:
+    """The engine's own words of a text, in order."""
+    from pyterrier_pisa import tokenize
+
+    found: list[str] = tokenize(text, stemmer)
+    return found
+
+
+@lru_cache(maxsize=8)
+def _stopword_stems(stopwords: str, stemmer: str) -> frozenset[str]:
+    """What is left out of queries: the engine drops a word whose stem is that of a stop word."""
+    from pyterrier_pisa.stopwords import _STOPWORDS
+
+    return frozenset(_tokens(" ".join(_STOPWORDS.get(stopwords, ())), stemmer))
 
 
 @contextmanager

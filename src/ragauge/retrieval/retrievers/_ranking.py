@@ -13,6 +13,7 @@ import pandas as pd
 
 from ragauge.contract.errors import DataError
 from ragauge.retrieval.ranking import rank_scores, ranks_within
+from ragauge.texts.words import has_words
 
 _SPARE = 4  # hits fetched beyond the cut-off, which mostly show that no tie crosses it
 _HITS_PER_SEARCH = 4_000_000  # bounds the memory of one search
@@ -48,11 +49,6 @@ def docno_order(chunks: pd.DataFrame) -> np.ndarray:
     order = np.empty(len(chunks), dtype=np.int64)
     order[np.argsort(chunks["docno"].to_numpy(dtype=object), kind="stable")] = np.arange(len(chunks))
     return order
-
-
-def has_words(query: object) -> bool:
-    """Whether a query holds a letter or digit of any script; one that does not has no hits."""
-    return isinstance(query, str) and any(map(str.isalnum, query))
 
 
 def rows_with_words(topics: pd.DataFrame) -> np.ndarray:

@@ -57,6 +57,15 @@ class Searcher:
             found["score"].to_numpy(np.float64),
         )
 
+    def weighted(self, queries: Sequence[Sequence[tuple[str, float]]], depth: int) -> Hits:
+        """As a call, for queries of several texts of one weight, joined; ConfigError for unequal weights."""
+        if any(len({weight for _, weight in parts}) > 1 for parts in queries):
+            raise ConfigError(
+                "retriever.engine='terrier': this rewriter gives its texts unequal weights, "
+                "which engine=pisa alone takes"
+            )
+        return self([" ".join(text for text, _ in parts) for parts in queries], depth)
+
 
 def _check(index: Any, n_chunks: int, folder: Path) -> None:
     if len(index) != n_chunks:

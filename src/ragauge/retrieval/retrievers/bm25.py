@@ -108,20 +108,29 @@ class BM25:
     def transformer(
         self, chunks: pd.DataFrame, folder: Path, tools: Tools | None = None
     ) -> Callable[..., pd.DataFrame]:
-        """Scores are the engine's; ties are broken by docno, at the cut-off, too."""
+        """Scores are the engine's; ties are broken by docno, at the cut-off, too.
+
+        Topics with a column `query_parts` ([(text, weight), …]) are searched for that: a chunk's score is the
+        weighted sum of those that it has for the texts.
+        """
         if (folder / _NO_WORDS).exists():
             return as_transformer("BM25", lambda topics: run_frame(topics, chunks, NO_ROWS, NO_ROWS))
         searcher = self._searcher(folder, len(chunks))
         order = docno_order(chunks)
-
         analysed = self._analysis.query
 
         def rank(topics: pd.DataFrame) -> pd.DataFrame:
             asked = [analysed(query) if isinstance(query, str) else "" for query in topics["query"]]
             queries = np.array(asked, dtype=object)
+            ask: Callable[..., Hits] = searcher
+            if "query_parts" in topics:  # of a rewriter
+                ask = searcher.weighted
+                for row, parts in enumerate(topics["query_parts"]):
+                    queries[row] = [(analysed(text), weight) for text, weight in parts]
+                topics = topics.drop(columns="query_parts")
 
             def search(rows: np.ndarray, depth: int) -> Hits:
-                hits = searcher(list(queries[rows]), depth)
+                hits = ask(list(queries[rows]), depth)
                 return hits._replace(topic=rows[hits.topic])
 
             hits = top_hits(search, rows_with_words(topics), order, self.top_k)
@@ -129,7 +138,7 @@ class BM25:
 
         return as_transformer("BM25", rank)
 
-    def _searcher(self, folder: Path, n_chunks: int) -> Callable[..., Hits]:
+    def _searcher(self, folder: Path, n_chunks: int) -> _pisa.Searcher | _terrier.Searcher:
         if self.engine == "terrier":
             return _terrier.Searcher(folder, n_chunks, self.k1, self.b)
         stemmer, stopwords = self._by_engine("stemmer"), self._by_engine("stopwords")

@@ -1,4 +1,7 @@
-"""`retriever=sim`, `mmr`, `reo`: embeddings, compared exactly. They share one index, as does `mlq`."""
+"""`retriever=sim`, `mmr`, `reo`: embeddings, compared. They share one index, as does `mlq`.
+
+All compare exactly, but for `sim` where it is told to search an approximate index.
+"""
 
 from __future__ import annotations
 
@@ -12,8 +15,11 @@ import pandas as pd
 
 from ragauge.contract.checks import require_choice, require_count, require_number
 from ragauge.contract.errors import DataError
+from ragauge.contract.identity import later
 from ragauge.contract.protocols import Tools
 from ragauge.retrieval.order import long_context_order
+from ragauge.retrieval.ranking import ranks_within
+from ragauge.retrieval.retrievers import _ann
 from ragauge.retrieval.retrievers._ranking import (
     NO_ROWS,
     Hits,
@@ -31,6 +37,7 @@ _FLOAT32_ERROR = 5e-6
 # Beyond this the sum of a dot product depends on the processor and on a row's place in the batch. Rounded,
 # chunks of equal text are equally similar, and their order falls to the docno.
 _DECIMALS = 12
+_RECALL_DEPTH, _RECALL_TOPICS = 10, 1000
 _BLOCK_TEXTS = 1 << 17  # chunks whose vectors are in memory at a time: 200 MB of 384 floats each
 _BLOCK_BYTES = 4 << 20  # of float64 candidate vectors at a time: about a processor's cache
 
@@ -44,24 +51,34 @@ class VectorIndex:
             raise DataError(f"{folder / _VECTORS} holds {len(vectors)} vectors for {len(chunks)} chunks")
         self.vectors = vectors
         self.order = docno_order(chunks)
+        self.folder = folder
 
-    def nearest(self, queries: np.ndarray, top_k: int) -> Hits:
+    def nearest(self, queries: np.ndarray, top_k: int, candidates: _ann.Search | None = None) -> Hits:
         """The min(top_k, chunks) chunks of highest cosine to each query, all queries in one search.
 
-        queries: float32 [queries, dimensions], unit vectors; the hits' topic is a query's row.
+        queries: float32 [queries, dimensions], unit vectors; the hits' topic is a query's row. candidates:
+        what finds the chunks, where that is not an exact search; it may find fewer.
         """
-        import faiss
+        find = candidates or self._exact
 
         def search(rows: np.ndarray, depth: int) -> Hits:
-            # IndexFlatIP's own search, without its copy of the vectors.
-            _, chunk = faiss.knn(queries[rows], self.vectors, depth, metric=faiss.METRIC_INNER_PRODUCT)
+            chunk = find(queries[rows], depth)
             score = np.empty(chunk.shape)
             for block in self.blocks(*chunk.shape):
                 asked = queries[rows[block], None].astype(np.float64)
                 score[block] = _dot(asked, self.rows(chunk[block]))[:, 0]
-            return Hits(np.repeat(rows, depth), chunk.ravel(), score.ravel())
+            hits = Hits(np.repeat(rows, depth), chunk.ravel(), score.ravel())
+            there = hits.chunk >= 0
+            return hits if there.all() else Hits(*(values[there] for values in hits))
 
         return top_hits(search, np.arange(len(queries)), self.order, top_k, slack=_FLOAT32_ERROR)
+
+    def _exact(self, queries: np.ndarray, depth: int) -> np.ndarray:
+        """IndexFlatIP's own search, without its copy of the vectors."""
+        import faiss
+
+        _, chunk = faiss.knn(queries, self.vectors, depth, metric=faiss.METRIC_INNER_PRODUCT)
+        return np.asarray(chunk)
 
     def rows(self, chunk: np.ndarray) -> np.ndarray:
         """The vectors of the chunks, in float64."""
@@ -133,18 +150,84 @@ class Dense:
 
 @dataclass(frozen=True)
 class Sim(Dense):
-    """The top_k chunks of highest cosine similarity; `score` is the cosine. Exact, not approximate."""
+    """The top_k chunks of highest cosine similarity; `score` is the cosine.
+
+    index: `exact` compares with every chunk; `hnsw` and `ivf` only with those that an approximate index
+    leads to, whose cosines are exact, and `recall` says what they miss. m, ef_construction: neighbours of a
+    chunk in the graph of hnsw, and how many are looked at when it is built; ef_search: how many when it is
+    searched. nlist: cells of ivf, None is 4 * sqrt(chunks); nprobe: how many of them are searched.
+    Sources: Malkov and Yashunin, 2018; Jégou, Douze and Schmid, 2011; both by FAISS.
+    """
 
     component: ClassVar[str] = "sim"
     reorder_after_cut: ClassVar[bool] = False
 
     top_k: int = 30
+    index: Literal["exact", "hnsw", "ivf"] = later("exact")
+    m: int = later(16)
+    ef_construction: int = later(100)
+    ef_search: int = later(100)
+    nlist: int | None = later(None)
+    nprobe: int = later(32)
 
     def __post_init__(self) -> None:
         require_count("retriever.top_k", self.top_k)
+        require_choice("retriever.index", self.index, ("exact", "hnsw", "ivf"))
+        require_count("retriever.m", self.m, 2, most=512)
+        for name in ("ef_construction", "ef_search", "nprobe"):
+            require_count(f"retriever.{name}", getattr(self, name))
+        require_count("retriever.nlist", self.nlist, null="4 * sqrt(chunks)")
+
+    @property
+    def approximate(self) -> bool:
+        """Whether chunks may be missed."""
+        return self.index != "exact"
+
+    def index_identity(self) -> Mapping[str, Any]:
+        """That of all dense retrievers where the search is exact, else what the approximate index is."""
+        if not self.approximate:
+            return super().index_identity()
+        names = ("m", "ef_construction") if self.index == "hnsw" else ("nlist",)
+        return {
+            **super().index_identity(),
+            "ann": self.index,
+            **{name: getattr(self, name) for name in names},
+        }
+
+    def build_index(self, chunks: pd.DataFrame, folder: Path, tools: Tools) -> None:
+        """Writes the vectors and, beside them, the approximate index."""
+        super().build_index(chunks, folder, tools)
+        if len(chunks) and self.approximate:
+            vectors = np.load(folder / _VECTORS, mmap_mode="r")
+            if self.index == "hnsw":
+                made = _ann.hnsw(vectors, self.m, self.ef_construction)
+            else:
+                made = _ann.ivf(vectors, self.nlist)
+            _ann.write(made, folder)
+
+    def recall(self, topics: pd.DataFrame, chunks: pd.DataFrame, folder: Path, tools: Tools) -> float:
+        """Share of the ten most similar chunks that the search finds, of 1,000 topics at most.
+
+        1 where no topic can be searched for.
+        """
+        rows = rows_with_words(topics)
+        rows = rows[np.linspace(0, len(rows) - 1, min(len(rows), _RECALL_TOPICS)).astype(np.int64)]
+        if len(rows) == 0 or len(chunks) == 0:
+            return 1.0
+        queries = tools.embedder.embed(topics["query"].iloc[rows].tolist(), "query")
+        queries, index = queries.astype(np.float32, copy=False), VectorIndex(folder, chunks)
+        exact = index.nearest(queries, _RECALL_DEPTH)
+        near = index.nearest(queries, max(self.top_k, _RECALL_DEPTH), self._candidates(index))
+        near = Hits(*(values[ranks_within(near.topic) < _RECALL_DEPTH] for values in near))
+        pairs = [hits.topic * len(chunks) + hits.chunk for hits in (exact, near)]
+        return float(np.isin(*pairs).mean())
+
+    def _candidates(self, index: VectorIndex) -> _ann.Search | None:
+        wide = self.ef_search if self.index == "hnsw" else self.nprobe
+        return _ann.reader(index.folder, wide) if self.approximate else None
 
     def _retrieve(self, index: VectorIndex, queries: np.ndarray) -> Hits:
-        return index.nearest(queries, self.top_k)
+        return index.nearest(queries, self.top_k, self._candidates(index))
 
     @property
     def _cosine_as(self) -> str:

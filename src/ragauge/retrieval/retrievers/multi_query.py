@@ -12,12 +12,11 @@ import numpy as np
 import pandas as pd
 
 from ragauge.contract.checks import require_choice, require_count, require_number
-from ragauge.contract.errors import ConfigError, MissingError
+from ragauge.contract.errors import ConfigError
 from ragauge.contract.protocols import ChatModel, Tools
 from ragauge.llms.prompts import fill, load_prompt
 from ragauge.retrieval.fusion import first_seen, reciprocal_rank_fusion
 from ragauge.retrieval.ranking import ranks_within
-from ragauge.retrieval.retrievers._queries import distinct, parse_queries, question_parts
 from ragauge.retrieval.retrievers._ranking import (
     NO_ROWS,
     Hits,
@@ -26,6 +25,8 @@ from ragauge.retrieval.retrievers._ranking import (
     run_frame,
 )
 from ragauge.retrieval.retrievers.dense import Dense, VectorIndex
+from ragauge.retrieval.rewriters._asking import with_question, written_by_llm
+from ragauge.retrieval.rewriters._queries import parse_queries, question_parts
 
 log = logging.getLogger(__name__)
 
@@ -49,7 +50,7 @@ class MLQ(Dense):
 
     component: ClassVar[str] = "mlq"
     reorder_after_cut: ClassVar[bool] = False
-    writes_queries: ClassVar[bool] = True
+    takes_queries: ClassVar[bool] = False
 
     top_k: int = 30
     queries: Literal["auto", "llm", "rules"] = "auto"
@@ -121,19 +122,11 @@ class MLQ(Dense):
             log.info("mlq: no chat model is asked; queries are the questions' parts, by rules")
             found, origin = [question_parts(question) for question in questions], "rules"
         else:
-            replies = chat.ask([self._request(q) for q in questions], tools.store, "multi_query")
-            found, origin = [parse_queries(reply.text or "") for reply in replies], "llm"
-            failed = [question for question, queries in zip(questions, found, strict=True) if not queries]
-            if failed:
-                error = next((r.error for r in replies if r.error), "no query in the replies")
-                counts = f"{len(failed)} of {len(questions)}"
-                if len(failed) == len(questions):
-                    raise MissingError(f"mlq: no queries from the LLM for {counts} topics ({error})")
-                log.warning("mlq: for %s topics the question alone is searched (%s)", counts, error)
+            prompts = [self._request(question) for question in questions]
+            found = written_by_llm(chat, prompts, parse_queries, tools.store, "mlq", "multi_query")
+            origin = "llm"
         queries = [
-            [question, *distinct(parts[: self.n_queries], but=question)]
-            if self.with_question or not parts
-            else parts[: self.n_queries]
+            with_question(question, parts, self.n_queries, self.with_question)
             for question, parts in zip(questions, found, strict=True)
         ]
         return queries, [origin if parts or origin == "rules" else "question" for parts in found]

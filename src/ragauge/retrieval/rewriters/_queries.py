@@ -6,8 +6,8 @@ import re
 from collections.abc import Iterable
 from itertools import pairwise
 
-from ragauge.retrieval.retrievers._ranking import has_words
 from ragauge.texts.function_words import FUNCTION_WORDS
+from ragauge.texts.words import has_words
 
 _LINK_TEXT = "of the for de del della di da la le du von van der den al el bin y"
 _NAME_LINKS = frozenset(_LINK_TEXT.split())
@@ -30,14 +30,22 @@ def question_parts(question: str) -> list[str]:
     clauses (of at least two content words), the names in it (quoted, or runs of capitalised words), and its
     content words alone. Rules for English; in a language without capitals there may be no part at all.
     """
-    names = _names(question)
+    names = [_POSSESSIVE.sub("", question[start:end]) for start, end in _names(question)]
+    content = " ".join(content_words(question))
+    return distinct([*_sub_questions(question), *names, content], but=question)
+
+
+def sub_questions(question: str) -> list[str]:
+    """The halves of a comparison and the clauses of `question_parts`: what can be asked by itself."""
+    return distinct(_sub_questions(question), but=question)
+
+
+def _sub_questions(question: str) -> list[str]:
     halves: list[str] = []
-    for (start, end), (next_start, next_end) in pairwise(names):
+    for (start, end), (next_start, next_end) in pairwise(_names(question)):
         if _BETWEEN_ALTERNATIVES.fullmatch(question[end:next_start]):
             halves += (question[:end] + question[next_end:], question[:start] + question[next_start:])
-    clauses = [part for part in _CLAUSE_BREAK.split(question) if len(_content_words(part)) > 1]
-    named = [_POSSESSIVE.sub("", question[start:end]) for start, end in names]
-    return distinct([*halves, *clauses, *named, " ".join(_content_words(question))], but=question)
+    return [*halves, *(part for part in _CLAUSE_BREAK.split(question) if len(content_words(part)) > 1)]
 
 
 def distinct(queries: Iterable[str], but: str = "") -> list[str]:
@@ -57,7 +65,8 @@ def parse_queries(reply: str) -> list[str]:
     return distinct(_LIST_MARK.sub("", line) for line in lines)
 
 
-def _content_words(text: str) -> list[str]:
+def content_words(text: str) -> list[str]:
+    """The words of a text that are no English function words, in order."""
     return [word for word in _WORD.findall(text) if word.casefold() not in FUNCTION_WORDS]
 
 

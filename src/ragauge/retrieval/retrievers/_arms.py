@@ -1,0 +1,104 @@
+"""Retrievers that another one searches with, by the name of their config option."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+
+from ragauge.contract.build import build
+from ragauge.contract.checks import require
+from ragauge.contract.context_parts import ReadsFiles, SeesEvidence
+from ragauge.contract.errors import ConfigError, RagaugeError
+from ragauge.contract.identity import code_of
+from ragauge.contract.protocols import Retriever, Tools
+
+# Why some retrievers cannot be searched with by another one.
+_REFUSED = {
+    "mlq": "writes queries of its own; rewriter=multi_query does so for all arms",
+    "none": "finds nothing",
+    "reo": "is sim in another order; choose sim, and order=long_context",
+    "hybrid": "is several retrievers; name them themselves",
+    "oracle": "is told the evidence",
+    "noise": "is told the evidence",
+}
+
+
+def built(key: str, name: object, options: Mapping[str, Any], depth: int | None) -> Retriever:
+    """The retriever `name` of the options ({name: mapping with _target_, or a retriever}), to a depth.
+
+    `key` names where the name stands. depth takes the place of the retriever's own top_k unless it is None.
+    ConfigError for a name without options, for what is no retriever, and for one that cannot be searched
+    with.
+    """
+    where = f"retriever.options.{name}"
+    if name not in options:
+        there = ", ".join(options)
+        why = f"{name!r} {_REFUSED[str(name)]}" if str(name) in _REFUSED else f"{name!r} is no retriever here"
+        raise ConfigError(f"{key}: {why}; allowed are {there} (retriever.options)")
+    spec = options[str(name)]
+    try:
+        arm = build(where, spec, {}) if isinstance(spec, Mapping) else spec
+        component = str(getattr(arm, "component", ""))
+        for method in ("index_identity", "build_index", "transformer"):
+            if not callable(getattr(arm, method, None)) or isinstance(arm, type):
+                raise ConfigError(f"a {type(arm).__name__} is no retriever: it has no {method}")
+        if component in _REFUSED or isinstance(arm, SeesEvidence):
+            raise ConfigError(f"{component or name} {_REFUSED.get(component, 'is told the evidence')}")
+        if depth is not None and dataclasses.is_dataclass(arm):
+            arm = dataclasses.replace(arm, top_k=depth)  # type: ignore[type-var]
+    except RagaugeError as error:
+        told = str(error)
+        raise ConfigError(told if told.startswith(where) else f"{where}: {told}") from error
+    found: Retriever = arm
+    return found
+
+
+def require_names(key: str, names: object, least: int) -> list[str]:
+    """The names as a list; ConfigError for fewer than `least`, one that stands twice, and what is no list."""
+    listed = isinstance(names, (list, tuple)) and all(isinstance(name, str) for name in names)
+    allowed = f"lists of {least} or more retrievers, such as [bm25,sim]"
+    require(key, names, listed and len(names) >= least, allowed)  # type: ignore[arg-type]
+    found = list(names)  # type: ignore[call-overload]
+    twice = [name for name in found if found.count(name) > 1]
+    if twice:
+        raise ConfigError(f"{key}={found!r}: {twice[0]} stands twice; allowed is every retriever once")
+    return found
+
+
+class Arms:
+    """What retrievers over others have in common: models, indexes and files are those of all of them."""
+
+    @property
+    def retrievers(self) -> Mapping[str, Retriever]:
+        """Those that are searched with, by name."""
+        raise NotImplementedError
+
+    @property
+    def uses(self) -> frozenset[str]:
+        """The shared models that any of them uses."""
+        return frozenset().union(*(arm.uses for arm in self.retrievers.values()))
+
+    @property
+    def index_uses(self) -> frozenset[str]:
+        """The shared models that any of them indexes with."""
+        return frozenset().union(*(getattr(a, "index_uses", a.uses) for a in self.retrievers.values()))
+
+    def index_identity(self) -> Mapping[str, Any]:
+        """That of every index."""
+        arms = {n: {**a.index_identity(), **code_of(a)} for n, a in self.retrievers.items()}
+        return {"index": "several", "version": 1, "of": arms}
+
+    def build_index(self, chunks: pd.DataFrame, folder: Path, tools: Tools) -> None:
+        """Writes every index into a folder of its own; a job links those of the arms there instead."""
+        for name, arm in self.retrievers.items():
+            (folder / name).mkdir()
+            arm.build_index(chunks, folder / name, tools)
+
+    def files(self) -> Mapping[str, Path]:
+        """The files that any of them reads."""
+        reading = {n: arm for n, arm in self.retrievers.items() if isinstance(arm, ReadsFiles)}
+        return {f"{n}:{role}": path for n, arm in reading.items() for role, path in arm.files().items()}

@@ -1,0 +1,127 @@
+"""A sweep's parts, its LLM alone, its chunk sizes and its costs, from the records of its jobs."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pandas as pd
+import pytest
+
+from ragauge.experiment.contrasts import (
+    ablation_of,
+    chunk_sizes,
+    gain_of_retrieval,
+    score_against_cost,
+    settings_of,
+)
+from ragauge.experiment.sweeps import Sweep, systems_of
+
+
+def record(*overrides: str, n: int = 100, **metrics: float) -> dict[str, Any]:
+    given = dict(o.split("=", 1) for o in overrides)
+    choices = {"retriever": "bm25", "chunker": "tokens", "llm": "extractive"}
+    choices |= {key: value for key, value in given.items() if key in choices}
+    return {
+        "overrides": [*overrides, f"n_tokens={n}"],
+        "choices": choices,
+        "n_tokens": n,
+        "ir_score_at_n": {n: metrics.get("ir_score", 0.5)},
+        "metrics": {"ir_score": 0.5, "judge_share_missing": 0.0, "correct_share": 0.25, **metrics},
+        "answer_measures": [],
+    }
+
+
+def sweep(*records: dict[str, Any], labels: dict[str, list[int]] | None = None) -> Sweep:
+    parts = [
+        pd.DataFrame(
+            {
+                "qid": ["q1", "q2"],
+                "system": system,
+                "n_tokens": r["n_tokens"],
+                "ir_score": r["metrics"]["ir_score"],
+                "label": pd.array((labels or {}).get(system, [1, 1]), dtype="Int8"),
+            }
+        )
+        for r, system in zip(records, systems_of(records), strict=True)
+    ]
+    return Sweep("s", "e", list(records), [], pd.concat(parts, ignore_index=True))
+
+
+SIZES = [
+    record(f"retriever={r}", f"chunker.size={s}", ir_score=score)
+    for r, s, score in (("bm25", 64, 0.4), ("bm25", 128, 0.6), ("none", 64, 0.0), ("none", 128, 0.0))
+]
+
+
+def test_a_factor_is_what_the_jobs_differ_in_but_for_the_budget() -> None:
+    jobs = [record("retriever=bm25", "seed=1"), record("retriever=sim", "seed=1", n=300)]
+    assert settings_of(jobs) == {"bm25": {"retriever": "bm25"}, "sim": {"retriever": "sim"}}
+    assert list(settings_of(SIZES).values())[1] == {"retriever": "bm25", "chunker.size": "128"}
+
+
+def test_chunks_are_not_compared_where_nothing_is_retrieved() -> None:
+    found = ablation_of(sweep(*SIZES), 10, 0).query("measure == 'ir_score'").set_index("factor")
+    assert found.loc["chunker.size", "difference"] == pytest.approx(0.2)
+    assert found.loc["chunker.size", "settings"] == 1
+    assert (found.loc["retriever", "base"], found.loc["retriever", "settings"]) == ("none", 2)
+    assert found.loc["retriever", "difference"] == pytest.approx(0.5)
+
+
+def test_the_gain_is_over_the_same_llm_with_the_settings_most_alike() -> None:
+    jobs = [
+        record(f"retriever={r}", f"llm={llm}", f"chunker.size={size}")
+        for r in ("bm25", "none") for llm in ("a", "b") for size in (64, 128)
+        if (r, size) != ("none", 128)
+    ]  # fmt: skip
+    labels = {name: [5, 5] for name in systems_of(jobs) if name.startswith("bm25")}
+    found = gain_of_retrieval(sweep(*jobs, labels=labels), 10, 0)
+    assert found is not None
+    right = found[found["measure"] == "correct"]
+    assert right["difference"].tolist() == [1.0] * 4
+    llms = {column: right[column].str.split(" · ").str[1] for column in ("system", "base")}
+    assert (llms["system"] == llms["base"]).all()
+    assert gain_of_retrieval(sweep(record("retriever=bm25"), record("retriever=sim")), 10, 0) is None
+
+
+def test_an_llm_alone_at_another_budget_is_compared_nevertheless() -> None:
+    jobs = [record("retriever=bm25", n=300), record("retriever=bm25", n=100), record("retriever=none", n=0)]
+    found = gain_of_retrieval(sweep(*jobs, labels={"bm25": [5, 1]}), 10, 0)
+    assert found is not None
+    assert found.set_index("measure").loc["correct", "difference"] == 0.5
+
+
+def test_chunk_sizes_have_their_number_and_the_time_of_their_making() -> None:
+    made = {"n_chunks": 9, "seconds_made_chunks": 1.0, "seconds_made_index": 2.5}
+    jobs = [
+        record("retriever=bm25", "chunker=tokens", "chunker.size=64", ir_score=0.4, **made),
+        record("retriever=bm25", "chunker=tokens", "chunker.size=128", ir_score=0.6),
+    ]
+    found = chunk_sizes(sweep(*jobs))
+    assert found is not None
+    assert found["chunks"].tolist() == ["tokens, size=64", "tokens, size=128"]
+    assert found.loc[0, ["n_chunks", "seconds", "ir_score"]].tolist() == [9, 3.5, 0.4]
+    assert found.loc[1, ["n_chunks", "seconds"]].isna().all()
+    assert chunk_sizes(sweep(record("retriever=bm25"), record("retriever=sim"))) is None
+
+
+def test_the_score_against_cost_is_of_right_answers_where_all_were_judged() -> None:
+    costs = {"context_tokens": 90.0, "seconds_per_topic": 0.5, "cost_usd_per_topic": 0.01}
+    dear = {name: 2 * value for name, value in costs.items()}
+    jobs = [record("retriever=bm25", **costs), record("retriever=sim", **dear, correct_share=0.2)]
+    found = score_against_cost(sweep(*jobs))
+    assert found["measure"].unique().tolist() == ["correct"]
+    assert found[["on_tokens", "on_seconds", "on_cost"]].to_numpy().tolist() == [[True] * 3, [False] * 3]
+    jobs[1]["metrics"]["judge_share_missing"] = 1.0
+    assert score_against_cost(sweep(*jobs))["score"].tolist() == [0.5, 0.5]
+
+
+def test_seconds_are_those_of_one_question_where_every_job_measured_them() -> None:
+    jobs = [
+        record(f"retriever={r}", seconds_per_topic=9.0, latency_total_p50=0.25, context_tokens=1.0)
+        for r in ("bm25", "sim")
+    ]
+    assert score_against_cost(sweep(*jobs))["seconds"].tolist() == [0.25, 0.25]
+    del jobs[0]["metrics"]["latency_total_p50"]
+    found = score_against_cost(sweep(*jobs))
+    assert found["seconds"].tolist() == [9.0, 9.0]
+    assert not found["latency"].any()
