@@ -338,3 +338,38 @@ def test_scores_are_listed_and_kept_with_their_model(
     store = Store(root)
     assert _removal.remove_vectors(store.root, scores)
     assert not scores.path.exists()
+
+
+# --- tokens that no head reads ------------------------------------------------------------------------
+
+
+def test_the_last_layer_computes_the_first_token_alone(tiny: Path) -> None:
+    from sentence_transformers import CrossEncoder
+
+    seen: list[int] = []
+    model = _pair_model.load_pair_model(tiny, "torch", "cpu", None, None)
+    network = model.model[0].model
+    for layer in network.bert.encoder.layer:
+        layer.intermediate.register_forward_hook(lambda _, given, made: seen.append(made.shape[1]))
+    pairs = [("who?", "river " * n) for n in (1, 5, 9)]
+    scores = model.scores(pairs, batch_size=1)
+    assert seen[1::2] == [1, 1, 1]
+    assert min(seen[::2]) > 1
+    theirs = CrossEncoder(str(tiny), device="cpu").predict([list(pair) for pair in pairs])
+    np.testing.assert_allclose(scores, theirs, atol=1e-6)
+
+
+def test_a_head_that_reads_all_tokens_gets_them_all(tiny: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    import transformers
+
+    pairs = [("who?", "river " * n) for n in (1, 5, 9)]
+
+    def mean(self: Any, hidden: Any) -> Any:
+        return self.activation(self.dense(hidden.mean(dim=1)))
+
+    pooler = transformers.models.bert.modeling_bert.BertPooler
+    monkeypatch.setattr(pooler, "forward", mean)
+    model = _pair_model.load_pair_model(tiny, "torch", "cpu", None, None)
+    theirs = [float(model.model.predict([pair])[0]) for pair in pairs]  # alone, without padding
+    assert not model.model[0].model.bert.encoder.layer[-1].attention.output._forward_pre_hooks
+    np.testing.assert_allclose(model.scores(pairs, batch_size=1), theirs, atol=1e-5)

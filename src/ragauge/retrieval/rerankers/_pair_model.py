@@ -21,7 +21,7 @@ Pair = tuple[str, str]
 
 _BLOCK = 512  # pairs that are cut into tokens together
 # Tokens of a batch, padding counted: benchmarks/bench_reranking.py.
-BATCH_TOKENS = {"torch": 4096, "onnx": 1024}
+BATCH_TOKENS = {"torch": 2048, "onnx": 512}
 _GPU_BATCH_TOKENS = 65_536
 _PROBES = (
     ("", ""),
@@ -127,6 +127,8 @@ def load_pair_model(
 
     ConfigError where it cannot be loaded, or does not give a single score for a pair.
     """
+    # ONNX Runtime runs what is exported of torch's fused attention slower than the plain one.
+    attention = {"attn_implementation": "eager"} if backend == "onnx" else {}
     with quiet():
         from sentence_transformers import CrossEncoder
 
@@ -137,7 +139,7 @@ def load_pair_model(
                 max_length=max_length,
                 local_files_only=True,
                 trust_remote_code=False,
-                model_kwargs={"use_safetensors": True},
+                model_kwargs={"use_safetensors": True, **attention},
             )
         except Exception as error:
             raise ConfigError(
@@ -147,6 +149,7 @@ def load_pair_model(
     require_one_score(folder, model.num_labels)
     _check_length(model, folder, max_length)
     model.eval()
+    _leave_out_unread_tokens(model)
     if backend == "onnx":
         if len(model) != 1:
             raise ConfigError(
@@ -174,6 +177,28 @@ def _check_length(model: Any, folder: Path, max_length: int | None) -> None:
         )
     # Some tokenizers know no limit, and the network would stumble.
     model.max_seq_length = min(model.max_seq_length or positions, positions)
+
+
+def _leave_out_unread_tokens(model: Any) -> None:
+    """Has the last layer compute the first token alone, behind its attention, where the head reads no other.
+
+    So it is in BERT, RoBERTa and their kin: about an eighth of the work of six layers, and the same scores.
+    Where they are not the same, or the network is built otherwise, it stays as it is.
+    """
+    network = model[0].model
+    base = getattr(network, getattr(network, "base_model_prefix", ""), None)
+    layers = getattr(getattr(base, "encoder", None), "layer", None)
+    behind = getattr(getattr(layers[-1], "attention", None), "output", None) if layers else None
+    if behind is None:
+        return
+    expected = _probe(model)
+    hook = behind.register_forward_pre_hook(lambda _, given: tuple(tokens[:, :1] for tokens in given))
+    try:
+        same = np.allclose(_probe(model), expected, rtol=1e-5, atol=1e-5)
+    except Exception:  # whatever a network that is built otherwise stumbles on
+        same = False
+    if not same:
+        hook.remove()
 
 
 @dataclass
