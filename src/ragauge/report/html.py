@@ -167,7 +167,7 @@ def _body(content: ReportContent, mark: str) -> str:
         n_topics=max(row["n_topics"] for row in board),
         pairs=content.pairs.to_dict("records"),
         **_budget_rows(content.budgets),
-        **contrasts(content),
+        **contrasts(content.ablation, content.gains, content.chunk_sizes, content.pareto, content.answers),
         components=_components(content.records),
         datasets=list(dict.fromkeys(r["dataset_digest"] for r in content.records)),
         budgets=sorted({int(r["n_tokens"]) for r in content.records}),
