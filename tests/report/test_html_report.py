@@ -485,7 +485,7 @@ def test_a_browser_shows_all_of_it_and_has_no_complaint(page: Path, browser: Bro
     # Tables scroll inside themselves: the page is no wider than the screen.
     assert browser.evaluate("document.documentElement.scrollWidth") <= width
     tables = "[...document.querySelectorAll('table')]"
-    assert browser.evaluate(f"{tables}.length") == 14
+    assert browser.evaluate(f"{tables}.length") == 15
     assert browser.evaluate(f"{tables}.every(t => t.closest('.scroll') && t.tBodies[0].rows.length > 0)")
 
 

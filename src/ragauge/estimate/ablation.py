@@ -49,10 +49,11 @@ def ablation(
     topic as the unit, or where a sample of topics was judged `powered_difference`. n counts the topics that
     all matched systems have. Every interval holds by itself. Raises DataError for a system without settings.
     """
-    unknown = sorted(set(frame["system"]) - set(settings)) if "system" in frame else []
+    systems = set(frame["system"].unique()) if "system" in frame else set()
+    unknown = sorted(systems - set(settings))
     if unknown:
         raise DataError(f"ablation: no settings are given of system {unknown[0]!r}")
-    there = {s: dict(settings[s]) for s in settings if s in set(frame["system"])}
+    there = {system: own for system, own in settings.items() if system in systems}
     contrasts: Contrasts = dict(_contrasts(there, without_effect or {}))
     tables = topic_tables(frame, "system")
     tables = {measure: tables[measure] for measure in _MEASURES if measure in tables}
@@ -81,7 +82,7 @@ def gains(
     """
     tables = topic_tables(frame, "system", answers, _GAINS)
     tables.pop("ir_score")
-    there = set(frame["system"])
+    there = set(frame["system"].unique())
     contrasts: Contrasts = {(s, base): [(s, base)] for s, base in bases.items() if {s, base} <= there}
     found = _estimates(contrasts, tables, frame, n_boot, seed, level)
     rows = [(*contrast, measure, e.value, e.lo, e.hi, e.n) for contrast, measure, e in found]

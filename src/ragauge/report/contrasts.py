@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pandas as pd
 
 from ragauge.contract.answer_measures import column_label
 from ragauge.contract.protocols import AnswerMeasureInfo
-
-if TYPE_CHECKING:
-    from ragauge.report.html import ReportContent
 
 _MEASURES = {
     "ir_score": "IR score", "correct": "Right, points", "hallucination": "Hallucination, points",
@@ -22,18 +19,24 @@ _MEASURES = {
 Rows = list[dict[str, Any]]
 
 
-def contrasts(content: ReportContent) -> dict[str, Any]:
+def contrasts(
+    ablation: pd.DataFrame | None,
+    gains: pd.DataFrame | None,
+    chunk_sizes: pd.DataFrame | None,
+    pareto: pd.DataFrame | None,
+    answers: Sequence[AnswerMeasureInfo],
+) -> dict[str, Any]:
     """What the templates of the sections on parts and on score against cost take."""
     return {
-        "ablation": wide(content.ablation, ["factor", "option", "base", "settings"]),
-        "ablation_measures": _measures(content.ablation, content.answers),
-        "gains": wide(content.gains, ["system", "base"]),
-        "gain_measures": _measures(content.gains, content.answers),
-        "chunkings": _chunkings(content.chunk_sizes),
-        "chunk_grid": [] if content.chunk_sizes is None else sorted(set(content.chunk_sizes["n_tokens"])),
-        "frontier": _frontier(content.pareto),
-        "pareto_money": content.pareto is not None and bool(content.pareto["cost"].gt(0).any()),
-        "pareto_latency": content.pareto is not None and bool(content.pareto["latency"].all()),
+        "ablation": wide(ablation, ["factor", "option", "base", "settings"]),
+        "ablation_measures": _measures(ablation, answers),
+        "gains": wide(gains, ["system", "base"]),
+        "gain_measures": _measures(gains, answers),
+        "chunkings": _chunkings(chunk_sizes),
+        "chunk_grid": [] if chunk_sizes is None else sorted(set(chunk_sizes["n_tokens"])),
+        "frontier": _frontier(pareto),
+        "pareto_money": pareto is not None and bool(pareto["cost"].gt(0).any()),
+        "pareto_latency": pareto is not None and bool(pareto["latency"].all()),
     }
 
 

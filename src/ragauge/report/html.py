@@ -23,6 +23,7 @@ from ragauge.contract.redact import redact
 from ragauge.contract.visible import visible
 from ragauge.estimate import HEADLINE_SHARES
 from ragauge.measures.rankings import CLASSIC_NAMES
+from ragauge.report import formats
 from ragauge.report.contrasts import contrasts
 from ragauge.report.costs import COUNTED, costs, costs_of_jobs, latencies, stage_seconds
 from ragauge.report.figures import svg
@@ -168,7 +169,7 @@ def _body(content: ReportContent, mark: str) -> str:
         n_topics=max(row["n_topics"] for row in board),
         pairs=content.pairs.to_dict("records"),
         **_budget_rows(content.budgets),
-        **contrasts(content),
+        **contrasts(content.ablation, content.gains, content.chunk_sizes, content.pareto, content.answers),
         components=_components(content.records),
         datasets=list(dict.fromkeys(r["dataset_digest"] for r in content.records)),
         budgets=sorted({int(r["n_tokens"]) for r in content.records}),
@@ -312,15 +313,15 @@ def _environment() -> Environment:
         finalize=_shown,
     )
     environment.globals |= {
-        "score": _score,
-        "share": _share,
-        "points": _points,
-        "p_value": _p,
-        "whole": _whole,
-        "usd": _usd,
-        "seconds": _seconds,
-        "milliseconds": _milliseconds,
-        "signed": _signed,
+        "score": formats.score,
+        "share": formats.share,
+        "points": formats.points,
+        "p_value": formats.p_value,
+        "whole": formats.whole,
+        "usd": formats.usd,
+        "seconds": formats.seconds,
+        "milliseconds": formats.milliseconds,
+        "signed": formats.signed,
         "class_name": class_name,
         "calls": COUNTED,
         "short": _SHORT,
@@ -333,46 +334,3 @@ def _environment() -> Environment:
 def _shown(value: object) -> object:
     """What a template prints, with control characters as symbols; a text that is markup stays it."""
     return type(value)(visible(value)) if isinstance(value, str) else value
-
-
-_NOTHING = "–"
-
-
-def _score(value: float | None) -> str:
-    return f"{value:.3f}".replace("-", "−") if value is not None and value == value else _NOTHING
-
-
-def _signed(value: float | None) -> str:
-    """A difference of scores."""
-    return f"{value:+.3f}".replace("-", "−") if value is not None and value == value else _NOTHING
-
-
-def _share(value: float | None) -> str:
-    return f"{100 * value:.1f} %" if value is not None and value == value else _NOTHING
-
-
-def _points(value: float | None) -> str:
-    """A difference of shares in percentage points."""
-    return f"{100 * value:+.1f}".replace("-", "−") if value is not None and value == value else _NOTHING
-
-
-def _p(value: float | None) -> str:
-    if value is None or value != value:
-        return _NOTHING
-    return "< 0.001" if value < 0.001 else f"{value:.3f}"
-
-
-def _whole(value: float) -> str:
-    return f"{int(value):,}"
-
-
-def _usd(value: float) -> str:
-    return f"{value:,.2f}" if value >= 1 or value == 0 else f"{value:.4f}"
-
-
-def _seconds(value: float) -> str:
-    return f"{value:.1f} s" if value < 120 else f"{value / 60:.1f} min"
-
-
-def _milliseconds(value: float) -> str:
-    return f"{1000 * value:.0f} ms" if value < 1 else _seconds(value)

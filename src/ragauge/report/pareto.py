@@ -58,6 +58,6 @@ def _panel(ax: Any, table: pd.DataFrame, name: str, systems: list[str]) -> None:
     ax.spines[["top", "right"]].set_visible(False)
     ax.grid(alpha=0.25)
     ax.set_xlim(left=0, right=float(table[name].max()) * 1.08)
-    ax.set_ylim(bottom=0)
-    if _SCORES["correct"] == _SCORES[str(table["measure"].iloc[0])]:
+    ax.set_ylim(0, max(1.1 * float(table["score"].max()), 0.01))
+    if (table["measure"] == "correct").all():
         ax.yaxis.set_major_formatter(lambda value, _: f"{value:.0%}")
