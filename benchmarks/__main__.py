@@ -28,6 +28,7 @@ PACKAGES = (
     "llama-index-core",
     "bm25s",
     "rank-bm25",
+    "ranx",
 )
 
 

@@ -169,7 +169,9 @@ def _check_length(model: Any, folder: Path, max_length: int | None) -> None:
     for module in network.modules():
         table = getattr(module, "position_embeddings", None)
         padding = getattr(table, "padding_idx", None)
-        if padding is not None:  # RoBERTa and its kin count positions from behind the padding's
+        if (
+            table is not None and padding is not None
+        ):  # RoBERTa and its kin count positions from behind the padding's
             positions = table.num_embeddings - padding - 1
     if max_length is not None and max_length > positions:
         raise ConfigError(
