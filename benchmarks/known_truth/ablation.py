@@ -18,7 +18,7 @@ SECTIONS: dict[str, list[Row]] = {
                 lambda trials, measure=measure, option=option, n=n, judged=judged: percent(  # type: ignore[misc]
                     sim.coverage(measure, option, n, trials, SEED, judged)
                 ),
-                200,
+                600,
             )
             for what, option, measure, n, judged in (
                 ("an option that helps", "cross", "ir_score", 120, 1.0),

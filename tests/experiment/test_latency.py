@@ -6,6 +6,7 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any, ClassVar, Literal
 
 import numpy as np
@@ -16,8 +17,10 @@ from test_pipeline import FakeChat
 from chat_server import ChatServer
 from ragauge.answering import ChatGenerator, NoLLM
 from ragauge.answering.judges import LexicalJudge
+from ragauge.contract.errors import GateError
 from ragauge.contract.identity import runtime
 from ragauge.contract.protocols import Reply, Role, Tools
+from ragauge.experiment import job as job_module
 from ragauge.experiment import latency as module
 from ragauge.experiment.job import _costs_of_parts as costs_of_parts
 from ragauge.experiment.latency import latency
@@ -164,8 +167,6 @@ def test_the_ledger_does_not_answer_and_holds_what_was_paid(small: SmallPipeline
 
 
 def test_max_cost_usd_holds_for_the_measurement(small: SmallPipelines) -> None:
-    from ragauge.contract.errors import GateError
-
     with ChatServer() as server:
         chat = {"_target_": "langchain_ollama.ChatOllama", "base_url": server.url, "model": "m"}
         limit = {"max_cost_usd": 1e-6, "price": {"prompt": 1e-9, "completion": 1e-9}, "budget": "held"}
@@ -249,3 +250,21 @@ def test_full_cost_takes_cached_replies_at_the_models_price() -> None:
     frame = pd.DataFrame([vars(reply) for reply in replies])
     assert full_cost(frame, llm) == pytest.approx(0.7 + 1.0 + 1.0)
     assert full_cost(frame, FakeChat(asked=[])) == pytest.approx(0.7)
+
+
+def test_a_measurement_that_cannot_be_made_leaves_the_job_its_results(
+    small: SmallPipelines, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    def refused(*given: Any) -> dict[str, float]:
+        raise GateError("max_cost_usd: nothing is left")
+
+    monkeypatch.setattr(job_module, "latency", refused)
+    config = SimpleNamespace(latency_topics=5, seed=0)
+    assert job_module._latency(small(), config) == {}
+    assert "latency was not measured: max_cost_usd" in caplog.text
+
+
+def test_the_measurement_is_among_the_entries_that_the_job_used(small: SmallPipelines) -> None:
+    job = small()
+    latency(job, 2, seed=0)
+    assert [name for name in job.store.used if name.startswith("latency/")]

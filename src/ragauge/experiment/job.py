@@ -181,6 +181,9 @@ def _run(cfg: DictConfig, folder: JobFolder, record: dict[str, Any]) -> None:
             values |= _log_prediction(predictor, pipeline, cfg, run)
         if cfg.measure_latency:
             values |= _latency(pipeline, cfg)  # last: the judge comes first where money is short
+            run.tag(track.entries_tag(pipeline.store.used))
+            if record["deferred"]:
+                record["entries_used"] = sorted(pipeline.store.used)
         values |= {f"seconds_{stage}": seconds for stage, seconds in pipeline.seconds.items()}
         values |= {"stages_made": len(pipeline.made), "seconds_total": time.perf_counter() - start}
         run.metrics({name: value for name, value in values.items() if name not in retrieval})
