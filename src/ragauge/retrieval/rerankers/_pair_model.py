@@ -167,7 +167,7 @@ def _check_length(model: Any, folder: Path, max_length: int | None) -> None:
     if positions is None:
         return
     for module in network.modules():
-        table = getattr(module, "position_embeddings", None)
+        table: Any = getattr(module, "position_embeddings", None)
         padding = getattr(table, "padding_idx", None)
         if (
             table is not None and padding is not None
