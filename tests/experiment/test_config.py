@@ -31,12 +31,9 @@ NEEDS = {
     ("chunker", "langchain"): ["chunker.splitter._target_=langchain_text_splitters.CharacterTextSplitter"],
     ("retriever", "pyterrier"): ["retriever.pipeline={_target_: pyterrier.Transformer.identity}"],
     ("retriever", "langchain"): ["retriever.retriever={_target_: some.Retriever}"],
-<<<<<<< HEAD
     ("compressor", "langchain"): ["compressor.compressor={_target_: some.Compressor}"],
-=======
     ("reranker", "pyterrier"): ["reranker.transformer={_target_: pyterrier.Transformer.identity}"],
     ("reranker", "langchain"): ["reranker.compressor={_target_: some.Compressor}"],
->>>>>>> h/rerankers
 }
 
 
