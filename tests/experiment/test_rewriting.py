@@ -17,7 +17,7 @@ from ragauge.experiment import metrics
 from ragauge.experiment.components import check_together
 from ragauge.experiment.needs import added_up, needs
 from ragauge.experiment.tables import per_question
-from ragauge.retrieval.retrievers import BM25, MLQ, NoRetrieval, Sim
+from ragauge.retrieval.retrievers import BM25, MLQ, Hybrid, NoRetrieval, Sim, TrecRun
 from ragauge.retrieval.rewriters import PRF, Decompose, HyDE, MultiQuery, RagFusion, Recorded
 from small_pipeline import SmallPipelines
 
@@ -165,10 +165,18 @@ def test_without_a_chat_model_those_that_need_one_say_which_do_not(
         check_together(small.components(rewriter=other, **parts), choices)
 
 
-def test_a_retriever_that_writes_queries_takes_no_rewriter(small: SmallPipelines) -> None:
-    with pytest.raises(
-        ConfigError, match="retriever=mlq writes queries of its own: with rewriter=prf choose"
-    ):
-        check_together(
-            small.components(rewriter=PRF(), retriever=MLQ()), {"retriever": "mlq", "rewriter": "prf"}
-        )
+@pytest.mark.parametrize(
+    ("name", "retriever"),
+    [
+        ("mlq", MLQ()),
+        ("trec", TrecRun(path="x")),
+        ("hybrid", Hybrid(arms=["sim", "run"], options={"sim": Sim(), "run": TrecRun(path="x")})),
+    ],
+)
+def test_a_retriever_that_takes_no_queries_takes_no_rewriter(
+    name: str, retriever: Any, small: SmallPipelines
+) -> None:
+    parts = small.components(rewriter=PRF(), retriever=retriever)
+    told = f"retriever={name} takes no queries of a rewriter: with rewriter=prf choose another"
+    with pytest.raises(ConfigError, match=told):
+        check_together(parts, {"retriever": name, "rewriter": "prf"})

@@ -188,7 +188,6 @@ class NoRetriever:
         ({"weights": {"bm25": 1, "sim": -1}}, "retriever.weights"),
         ({"weights": {"bm25": 0, "sim": 0}}, "one of them above 0"),
     ],
-    ids=str,
 )
 def test_what_is_no_hybrid_is_told_in_one_line(given: dict[str, Any], says: str) -> None:
     with pytest.raises(ConfigError) as told:

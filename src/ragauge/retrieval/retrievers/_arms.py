@@ -78,6 +78,11 @@ class Arms:
         raise NotImplementedError
 
     @property
+    def takes_queries(self) -> bool:
+        """Whether all of them search for what a rewriter wrote; a ranking that is there already does not."""
+        return all(getattr(arm, "takes_queries", True) for arm in self.retrievers.values())
+
+    @property
     def uses(self) -> frozenset[str]:
         """The shared models that any of them uses."""
         return frozenset().union(*(arm.uses for arm in self.retrievers.values()))
