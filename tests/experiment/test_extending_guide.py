@@ -18,7 +18,8 @@ from ragauge.contract.fingerprint import code_digests
 
 ROOT = Path(__file__).resolve().parents[2]
 GUIDE = (ROOT / "docs" / "extending.md").read_text(encoding="utf-8")
-PARTS = ("A retriever", "A chunker", "A dataset", "A judge", "An answer measure", "A reranker")
+PARTS = ("A retriever", "A chunker", "A dataset", "A judge", "An answer measure", "A reranker",
+         "A rewriter")  # fmt: skip
 CONTEXT = "The Aare is a river. It joins the Rhine at Koblenz. It is 288 km long."
 QUESTIONS = [
     ("q1", "Which river does the Aare join?", "the Rhine"),
@@ -88,6 +89,7 @@ def test_the_guide_s_command_runs_with_the_guide_s_files(
     assert job.data.metrics["ir_score"] == 1
     assert job.data.metrics["judge_share_missing"] == 0
     assert job.data.tags["reranker"] == "overlap"
+    assert job.data.tags["rewriter"] == "statement"
     assert job.data.metrics["n_words"] >= 1
     assert 0 <= job.data.metrics["f1"] <= 1
     table = json.loads(Path(client.download_artifacts(job.info.run_id, "per_question.json")).read_text())
@@ -98,7 +100,7 @@ def test_the_guide_s_command_runs_with_the_guide_s_files(
     monkeypatch.syspath_prepend(tmp_path)
     digests = code_digests(["my_team"])
     assert set(digests) == {"my_team"}
-    for stage in ("dataset", "chunks", "index", "run", "reranked", "verdicts"):
+    for stage in ("dataset", "chunks", "index", "queries", "run", "reranked", "verdicts"):
         assert keys[stage]["params"]["index" if stage == "index" else "component"]["code"] == digests
     measures = [json.loads(file.read_text()) for file in tmp_path.glob(".ragauge/answer_values/*/key.json")]
     codes = [key["params"]["component"].get("code") for key in measures]
