@@ -1,4 +1,4 @@
-"""The names of the config groups, and of what a predictor may look at."""
+"""The names of the config groups, of what a predictor may look at, and of the usual measures of rankings."""
 
 from __future__ import annotations
 
@@ -18,3 +18,6 @@ CALLS = {
 }  # fmt: skip
 
 FEATURES = ("ir_score", "evidence_best", "evidence_worst", "answer_in_context", "n_used", "score_gap")
+
+# Measures of a ranking that a job logs unless its config lists others (`rankings`), in the order of reports.
+RANKINGS = ("nDCG@10", "RR", "P@1", "P@5", "R@1", "R@5", "R@10")

@@ -15,10 +15,9 @@ from omegaconf import MISSING
 
 from ragauge.contract.checks import require, require_choice, require_number
 from ragauge.contract.errors import ConfigError
-from ragauge.contract.groups import FEATURES
+from ragauge.contract.groups import FEATURES, RANKINGS
 from ragauge.contract.redact import secret_in
 from ragauge.experiment.packages import PackageSearchPath
-from ragauge.measures.rankings import RANKINGS, check_rankings
 
 MAX_N_TOKENS = 1_000_000
 # Components of ragauge that run a model by torch or ONNX Runtime, by group.
@@ -117,6 +116,8 @@ def refuse_keys(config: Any) -> None:
 
 def check_values(cfg: Any) -> None:
     """ConfigError for a root value out of its range; types are checked by the schema."""
+    from ragauge.measures.rankings import check_rankings  # heavy, and not needed for --help
+
     budget = 0 <= cfg.n_tokens <= MAX_N_TOKENS
     require("n_tokens", cfg.n_tokens, budget, f"0 (no context) to {MAX_N_TOKENS:,} tokens")
     for n in cfg.n_grid:

@@ -20,6 +20,7 @@ import pandas as pd
 
 from ragauge.contract import frames
 from ragauge.contract.errors import DataError, MissingError
+from ragauge.contract.groups import RANKINGS
 from ragauge.contract.identity import identity
 from ragauge.contract.protocols import SHARED, AnswerMeasureInfo, ChatModel, Serves, Tools
 from ragauge.estimate import choose_topics
@@ -29,7 +30,6 @@ from ragauge.experiment.sample import Sample
 from ragauge.experiment.stage import Budget, Components, Incomplete, Reads, Stage
 from ragauge.experiment.stages import is_rewritten, stages
 from ragauge.llms.chat_use import SharedChat
-from ragauge.measures.rankings import RANKINGS
 from ragauge.retrieval.embedders import CachedEmbedder
 from ragauge.store import Entry, Key, Store
 

@@ -10,6 +10,7 @@ from typing import Any, ClassVar
 import pandas as pd
 
 from ragauge.contract.context_parts import Compressor, ContextOrder, Expander, Rewriter
+from ragauge.contract.groups import RANKINGS
 from ragauge.contract.identity import identity
 from ragauge.contract.protocols import (
     AnswerMeasure,
@@ -24,7 +25,6 @@ from ragauge.contract.protocols import (
     Tokenizer,
     Tools,
 )
-from ragauge.measures.rankings import RANKINGS
 
 Frames = Mapping[str, pd.DataFrame]
 

@@ -9,10 +9,9 @@ from typing import Any
 import pandas as pd
 
 from ragauge.contract.errors import ConfigError, DataError
+from ragauge.contract.groups import RANKINGS
 from ragauge.measures.trec import document_run
 
-# What a job logs unless its config lists others (`rankings`); reports show them in this order.
-RANKINGS = ("nDCG@10", "RR", "P@1", "P@5", "R@1", "R@5", "R@10")
 _F1 = re.compile(r"F1@([1-9][0-9]*)")
 
 
