@@ -144,6 +144,8 @@ def test_a_run_is_called_by_retriever_budget_and_model(configure: Configure) -> 
     chat = configure("llm=ollama", "llm.chat.model=tiny", "n_tokens=0")
     assert run_name(chat, {**choices, "llm": "ollama"}) == "mmr · N=0 · tiny"
     assert run_name(configure("n_tokens=1"), {}) == "? · N=1 · ?"
+    more = {**choices, "rewriter": "prf", "reranker": "none", "expander": "parent", "order": "rank"}
+    assert run_name(configure("n_tokens=300"), more) == "mmr + prf + parent · N=300 · extractive"
 
 
 def test_all_jobs_of_a_sweep_have_one_id_and_other_sweeps_another(tmp_path: Path) -> None:

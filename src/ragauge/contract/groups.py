@@ -8,6 +8,7 @@ GROUPS = (
     "compressor", "order", "measure", "llm", "judge",
 )  # fmt: skip
 ANSWERS = "answers"
+AROUND_RETRIEVER = ("rewriter", "reranker", "expander", "compressor", "order")
 
 # Whose calls of chat models are counted, by what their metrics begin with: {"judge_": "Verdicts"}. A latency
 # measurement asks once more what the parts of a job ask.

@@ -14,7 +14,7 @@ from ragauge import track
 from ragauge.contract import answer_measures as shown
 from ragauge.contract import interruption
 from ragauge.contract.errors import ConfigError, RagaugeError, full_disk
-from ragauge.contract.groups import GROUPS
+from ragauge.contract.groups import AROUND_RETRIEVER, GROUPS
 from ragauge.contract.protocols import Describes, judges_together
 from ragauge.contract.records import RECORD_FILE
 from ragauge.contract.redact import redact, redact_tree, remember
@@ -128,11 +128,13 @@ def _database_folder(record: Mapping[str, Any]) -> list[Path]:
 
 
 def run_name(cfg: DictConfig, choices: Mapping[str, str]) -> str:
-    """What a run is called in lists: retriever, budget and model."""
+    """What a run is called in lists: retriever and the parts chosen around it, budget and model."""
     from omegaconf import OmegaConf
 
     model = OmegaConf.select(cfg, "llm.chat.model") or choices.get("llm", "?")
-    return f"{choices.get('retriever', '?')} · N={cfg.n_tokens} · {model}"
+    around = [choices.get(group) for group in AROUND_RETRIEVER]
+    system = [choices.get("retriever", "?"), *(part for part in around if part not in (None, "none", "rank"))]
+    return f"{' + '.join(map(str, system))} · N={cfg.n_tokens} · {model}"
 
 
 def _run(cfg: DictConfig, folder: JobFolder, record: dict[str, Any]) -> None:
