@@ -37,6 +37,10 @@ def test_sentences_worked_out_by_hand(text: str, expected: list[str]) -> None:
     assert sentences(text) == expected
 
 
+def test_white_space_before_an_empty_line_is_no_part_of_a_sentence() -> None:
+    assert sentences("One \t\n\nTwo") == ["One", "Two"]
+
+
 @given(st.text() | st.text(alphabet="aA .!?\n。\"')1", max_size=60))
 def test_spans_are_ordered_and_cover_all_but_white_space(text: str) -> None:
     spans = sentence_spans(text)

@@ -31,6 +31,7 @@ class Extractive:
     """
 
     component: ClassVar[str] = "extractive"
+    version: ClassVar[int] = 2
     kind: ClassVar[str] = "embedded"
     uses: ClassVar[frozenset[str]] = frozenset({"embedder"})
 

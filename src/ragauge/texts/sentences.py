@@ -60,7 +60,8 @@ def sentence_spans(text: str) -> list[tuple[int, int]]:
         if following == len(text):
             break
         if _is_end(text, start, match, following):
-            spans.append((start, match.end()))
+            # An empty line may have white space before it.
+            spans.append((start, start + len(text[start : match.end()].rstrip())))
             start = following
     end = len(text.rstrip())
     if start < end:

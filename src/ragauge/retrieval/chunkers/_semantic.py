@@ -29,7 +29,7 @@ class SemanticChunker:
     """
 
     component: ClassVar[str] = "semantic"
-    version: ClassVar[int] = 1
+    version: ClassVar[int] = 2
     uses: ClassVar[frozenset[str]] = frozenset({"embedder", "tokenizer"})
 
     min_sentence_chars: int = 40
