@@ -78,10 +78,8 @@ def before_judging(pipeline: Pipeline) -> tuple[list[pd.DataFrame], pd.DataFrame
         found.append(_untold("llm", len(topics)))
         return found, _unanswered(topics, pipeline.n_tokens)
     if contexts is None:
-        stand_ins = pd.DataFrame(
-            {"qid": topics["qid"], "n_tokens": pipeline.n_tokens, "text": _TOKEN * pipeline.n_tokens}
-        )
-        found.append(_stand_ins(llm.needs_of(llm.prompts(topics, stand_ins), store)).assign(who="llm"))
+        prompts = llm.prompts(topics, _unknown_contexts(pipeline))
+        found.append(_stand_ins(llm.needs_of(prompts, store)).assign(who="llm"))
         return found, _unanswered(topics, pipeline.n_tokens)
     asked = llm.needs_of(llm.prompts(topics, contexts), store)
     stored = store.find(pipeline.key("answers"))
@@ -110,12 +108,8 @@ def _of_latency(
     found = [_untold(f"latency, {group}", n) for group in dict.fromkeys(asking)]
     if not isinstance(llm, AsksForAnswers):
         return [*found, _untold("latency", n)]
-    stand_ins = pd.DataFrame(
-        {"qid": topics["qid"], "n_tokens": pipeline.n_tokens, "text": _TOKEN * pipeline.n_tokens}
-    )
-    asked = llm.needs_of(llm.prompts(topics, stand_ins), pipeline.store).head(n)
-    keys = [uuid.uuid4().hex for _ in range(n)]
-    return [*found, asked.assign(who="latency", key=keys, known=False, exact=False)]
+    prompts = llm.prompts(topics, _unknown_contexts(pipeline))
+    return [*found, _stand_ins(llm.needs_of(prompts, pipeline.store).head(n)).assign(who="latency")]
 
 
 def of_judge(pipeline: Pipeline, answers: pd.DataFrame) -> pd.DataFrame:
@@ -142,6 +136,12 @@ def _unanswered(topics: pd.DataFrame, n_tokens: int) -> pd.DataFrame:
     return pd.DataFrame(
         {"qid": topics["qid"], "n_tokens": n_tokens, "answer": pd.array([None] * len(topics), "str")}
     )
+
+
+def _unknown_contexts(pipeline: Pipeline) -> pd.DataFrame:
+    """Contexts of the right length for all topics, where the real ones are not known."""
+    text = _TOKEN * pipeline.n_tokens
+    return pd.DataFrame({"qid": pipeline.frame("topics")["qid"], "n_tokens": pipeline.n_tokens, "text": text})
 
 
 def _stand_ins(asked: pd.DataFrame) -> pd.DataFrame:

@@ -1,14 +1,53 @@
-"""What components of other libraries return, checked: errors name the component, the topic and the chunk."""
+"""Components of other libraries, built and checked, as is what they return.
+
+Errors name the config key or the component, the topic and the chunk.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
-from ragauge.contract.errors import DataError
+from ragauge.contract.build import build
+from ragauge.contract.errors import ConfigError, DataError
+
+
+def pyterrier_transformer(key: str, spec: Mapping[str, Any], given: Mapping[str, Any]) -> Any:
+    """The PyTerrier transformer that a mapping with `_target_` makes; ConfigError, with `key`, for none.
+
+    given: what is passed on where the target's signature has it.
+    """
+    made = build(key, spec, given)
+    if not callable(getattr(made, "transform", None)):
+        what = type(made).__name__
+        raise ConfigError(f"{key}: {spec['_target_']} made a {what}, which is no PyTerrier transformer")
+    return made
+
+
+def document_compressor(key: str, spec: Mapping[str, Any]) -> Any:
+    """The LangChain BaseDocumentCompressor that a mapping with `_target_` makes; ConfigError for none."""
+    from langchain_core.documents import BaseDocumentCompressor
+
+    made = build(key, spec, {})
+    if not isinstance(made, BaseDocumentCompressor):
+        raise ConfigError(
+            f"{key}: {spec['_target_']} made a {type(made).__name__}, which is no LangChain "
+            "BaseDocumentCompressor"
+        )
+    return made
+
+
+def as_documents(rows: pd.DataFrame) -> list[Any]:
+    """LangChain Documents of rows [docno, text], the docno in their metadata."""
+    from langchain_core.documents import Document
+
+    return [
+        Document(page_content=text, metadata={"docno": docno})
+        for docno, text in zip(rows["docno"], rows["text"], strict=True)
+    ]
 
 
 def transformed(name: str, pipeline: Callable[..., Any], rows: pd.DataFrame) -> pd.DataFrame:

@@ -8,11 +8,11 @@ from typing import Any, ClassVar
 
 import pandas as pd
 
-from ragauge.contract.build import build
 from ragauge.contract.checks import require_count
-from ragauge.contract.errors import ConfigError, DataError
+from ragauge.contract.errors import DataError
 from ragauge.contract.progress import progress
 from ragauge.contract.protocols import Tools
+from ragauge.retrieval.foreign import as_documents, document_compressor
 from ragauge.retrieval.passages import with_texts
 from ragauge.retrieval.ranking import rank_scores
 
@@ -45,15 +45,8 @@ class LangChainCompressor:
 
         DataError where a Document that it returns has no docno, or one that was not given.
         """
-        from langchain_core.documents import BaseDocumentCompressor, Document
-
         name = str(self.compressor.get("_target_"))
-        compressor = build("compressor.compressor", self.compressor, {})
-        if not isinstance(compressor, BaseDocumentCompressor):
-            made = type(compressor).__name__
-            raise ConfigError(
-                f"compressor.compressor: {name} made a {made}, which is no LangChain BaseDocumentCompressor"
-            )
+        compressor = document_compressor("compressor.compressor", self.compressor)
         question = topics.set_index("qid")["query"]
         passages = passages.reset_index(drop=True)
         rows: list[int] = []
@@ -62,11 +55,7 @@ class LangChainCompressor:
         with progress(by_topic.ngroups, name, "topic") as bar:
             for qid, own in by_topic:
                 row_of = dict(zip(own["docno"], own.index, strict=True))
-                documents = [
-                    Document(page_content=text, metadata={"docno": docno})
-                    for docno, text in zip(own["docno"], own["text"], strict=True)
-                ]
-                for document in compressor.compress_documents(documents, str(question[qid])):
+                for document in compressor.compress_documents(as_documents(own), str(question[qid])):
                     docno = document.metadata.get("docno")
                     if docno not in row_of:
                         raise DataError(

@@ -9,11 +9,16 @@ from typing import Any, ClassVar
 import numpy as np
 import pandas as pd
 
-from ragauge.contract.build import build
-from ragauge.contract.errors import ConfigError
 from ragauge.contract.progress import progress
 from ragauge.contract.protocols import Tools
-from ragauge.retrieval.foreign import check_hits, docno_of, transformed
+from ragauge.retrieval.foreign import (
+    as_documents,
+    check_hits,
+    docno_of,
+    document_compressor,
+    pyterrier_transformer,
+    transformed,
+)
 from ragauge.retrieval.ranking import rank_scores, ranked, ranks_within
 from ragauge.retrieval.rerankers._candidates import candidates, check_depth
 
@@ -47,25 +52,14 @@ class LangChainReranker:
         self, run: pd.DataFrame, topics: pd.DataFrame, chunks: pd.DataFrame, tools: Tools
     ) -> pd.DataFrame:
         """ConfigError where the target makes no compressor; what it returns is checked (DataError)."""
-        from langchain_core.documents import BaseDocumentCompressor, Document
-
         name = str(self.compressor.get("_target_"))
-        compressor = build("reranker.compressor", self.compressor, {})
-        if not isinstance(compressor, BaseDocumentCompressor):
-            made = type(compressor).__name__
-            raise ConfigError(
-                f"reranker.compressor: {name} made a {made}, which is no LangChain BaseDocumentCompressor"
-            )
+        compressor = document_compressor("reranker.compressor", self.compressor)
         found = candidates(run, topics, chunks, self.depth)
         qids: list[str] = []
         docnos: list[str] = []
         with progress(found["qid"].nunique(), name, "topic") as bar:
             for qid, hits in found.groupby("qid", sort=False):
-                documents = [
-                    Document(page_content=text, metadata={"docno": docno})
-                    for docno, text in zip(hits["docno"], hits["text"], strict=True)
-                ]
-                kept = compressor.compress_documents(documents, query=hits["query"].iloc[0])
+                kept = compressor.compress_documents(as_documents(hits), query=hits["query"].iloc[0])
                 docnos += [docno_of(name, document) for document in kept]
                 qids += [str(qid)] * len(kept)
                 bar.update()
@@ -105,12 +99,7 @@ class PyTerrierReranker:
     ) -> pd.DataFrame:
         """ConfigError where the target makes no transformer; its run is checked (DataError)."""
         name = str(self.transformer.get("_target_"))
-        transformer = build("reranker.transformer", self.transformer, {})
-        if not callable(getattr(transformer, "transform", None)):
-            made = type(transformer).__name__
-            raise ConfigError(
-                f"reranker.transformer: {name} made a {made}, which is no PyTerrier transformer"
-            )
+        transformer = pyterrier_transformer("reranker.transformer", self.transformer, {})
         near = candidates(run, topics, chunks, self.depth)
         near = near[["qid", "query", "docno", "text", "score", "rank"]]
         if near.empty:

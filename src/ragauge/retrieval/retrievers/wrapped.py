@@ -15,7 +15,13 @@ from ragauge.contract.checks import require_count
 from ragauge.contract.errors import ConfigError, DataError
 from ragauge.contract.progress import progress
 from ragauge.contract.protocols import Tools
-from ragauge.retrieval.foreign import check_hits, docno_of, transformed
+from ragauge.retrieval.foreign import (
+    as_documents,
+    check_hits,
+    docno_of,
+    pyterrier_transformer,
+    transformed,
+)
 from ragauge.retrieval.retrievers._ranking import (
     NO_ROWS,
     Hits,
@@ -66,11 +72,9 @@ class PyTerrierPipeline:
 
     def transformer(self, chunks: pd.DataFrame, folder: Path, tools: Tools) -> Callable[..., pd.DataFrame]:
         """ConfigError where the target makes no transformer; its runs are checked (DataError)."""
-        pipeline = build("retriever.pipeline", self.pipeline, {"chunks": chunks, "folder": folder})
+        given = {"chunks": chunks, "folder": folder}
+        pipeline = pyterrier_transformer("retriever.pipeline", self.pipeline, given)
         name = self.pipeline["_target_"]
-        if not callable(getattr(pipeline, "transform", None)):
-            made = type(pipeline).__name__
-            raise ConfigError(f"retriever.pipeline: {name} made a {made}, which is no PyTerrier transformer")
         order, chunk_rows = docno_order(chunks), _rows(chunks["docno"])
 
         def rank(topics: pd.DataFrame) -> pd.DataFrame:
@@ -122,15 +126,11 @@ class LangChainRetriever:
 
     def transformer(self, chunks: pd.DataFrame, folder: Path, tools: Tools) -> Callable[..., pd.DataFrame]:
         """ConfigError where the target makes no retriever; what it returns is checked (DataError)."""
-        from langchain_core.documents import Document
         from langchain_core.retrievers import BaseRetriever
 
         name = self.retriever.get("_target_")
-        documents = [
-            Document(page_content=text, metadata={"docno": docno})
-            for docno, text in zip(chunks["docno"], chunks["text"], strict=True)
-        ]
-        retriever = build("retriever.retriever", self.retriever, {"documents": documents})
+        given = {"documents": as_documents(chunks)}
+        retriever = build("retriever.retriever", self.retriever, given)
         if not isinstance(retriever, BaseRetriever):
             made = type(retriever).__name__
             raise ConfigError(
