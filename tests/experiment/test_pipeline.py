@@ -571,6 +571,10 @@ def test_a_hybrid_shares_the_stored_indexes_of_its_arms(small: SmallPipelines) -
     # Another job finds all of it, and lists every index.
     again = small(retriever=Hybrid(options={"bm25": bm25, "sim": sim}))
     assert not again.entry("run").made
+    # What its indexes took whoever made them is that of all three.
+    took = [again.entry(label).seconds_made for label in ("index:bm25", "index:sim", "index")]
+    assert min(took) > 0
+    assert again.making["index"].seconds == pytest.approx(sum(took))
     assert {line.name: line.stored for line in again.lines() if line.name.startswith("index")} == {
         "index:bm25": True, "index:sim": True, "index": True,
     }  # fmt: skip

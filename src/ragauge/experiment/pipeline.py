@@ -332,7 +332,9 @@ class Pipeline:
         if entry.made:
             self.made.append(stage.name)
         cost = float(entry.told.get("cost_usd", "nan")) if asks else 0.0
-        self.making[stage.name] = Making(entry.seconds_made, cost)
+        # A retriever over others has several indexes, all of one name.
+        before = self.making.get(stage.name, Making(0.0, 0.0))
+        self.making[stage.name] = Making(before.seconds + entry.seconds_made, before.cost_usd + cost)
         self._entries[stage] = entry
         return entry
 
