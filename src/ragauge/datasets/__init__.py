@@ -1,5 +1,6 @@
 """Config group `dataset`: files to documents, topics and evidence (formats: docs/datasets.md)."""
 
+from ragauge.datasets._beir import Beir
 from ragauge.datasets._csv import CsvDataset
 from ragauge.datasets._gather import BadRow, FileSource, Gatherer, existing_file
 from ragauge.datasets._hotpotqa import HotpotQA
@@ -8,6 +9,7 @@ from ragauge.datasets._recorded import RecordedOutcomes, StudyOutcomes
 
 __all__ = [
     "BadRow",
+    "Beir",
     "CsvDataset",
     "FileSource",
     "Gatherer",
