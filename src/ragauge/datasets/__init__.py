@@ -4,8 +4,10 @@ from ragauge.datasets._beir import Beir
 from ragauge.datasets._csv import CsvDataset
 from ragauge.datasets._gather import BadRow, FileSource, Gatherer, existing_file
 from ragauge.datasets._hotpotqa import HotpotQA
+from ragauge.datasets._ir_datasets import IrDatasets
 from ragauge.datasets._jsonl import JsonlDataset, SampleDataset
 from ragauge.datasets._recorded import RecordedOutcomes, StudyOutcomes
+from ragauge.datasets._trec import Trec
 
 __all__ = [
     "BadRow",
@@ -14,9 +16,11 @@ __all__ = [
     "FileSource",
     "Gatherer",
     "HotpotQA",
+    "IrDatasets",
     "JsonlDataset",
     "RecordedOutcomes",
     "SampleDataset",
     "StudyOutcomes",
+    "Trec",
     "existing_file",
 ]

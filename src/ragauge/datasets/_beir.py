@@ -13,7 +13,14 @@ from ragauge.contract.errors import ConfigError
 from ragauge.contract.identity import runtime
 from ragauge.contract.protocols import Dataset
 from ragauge.datasets._gather import BadRow, string
-from ragauge.datasets._judged import JudgedSource, Judgement, Query, grade_of, judged_dataset
+from ragauge.datasets._judged import (
+    JudgedSource,
+    Judgement,
+    Query,
+    grade_of,
+    judged_dataset,
+    searched_text,
+)
 from ragauge.datasets._lines import existing_folder, lines, parse_json, text_of
 from ragauge.datasets._rows import Document, Rows
 
@@ -71,7 +78,7 @@ class Beir(JudgedSource):
         row = parse_json(line)
         docno, text = string(row, "_id"), string(row, "text")
         title = string(row, "title") if row.get("title") is not None else ""
-        return docno, title, f"{title} {text}".strip() if self.title_in_text else text
+        return docno, title, searched_text(title, text, self.title_in_text)
 
 
 def _query(line: bytes) -> Query:

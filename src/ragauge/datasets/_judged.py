@@ -110,6 +110,11 @@ def _part(source: JudgedSource, gather: Gatherer, docno: str, grade: int) -> Par
     return docno, text if text.strip() else None, grade
 
 
+def searched_text(title: str, text: str, title_in_text: bool) -> str:
+    """The text of a document that is searched: with its title before it, or without."""
+    return f"{title} {text}".strip() if title_in_text else text
+
+
 def grade_of(text: str) -> int:
     """The grade of a judgement; BadRow where it is no whole number."""
     try:

@@ -18,12 +18,16 @@ def lines(file: Path) -> Iterator[tuple[str, bytes]]:
 
     Empty lines are passed over; a file that ends in .gz is unpacked.
     """
-    packed = file.suffix == ".gz"
+    for number, line in enumerate(every_line(file), start=1):
+        if line.strip():
+            yield f"{file}, line {number}", line
+
+
+def every_line(file: Path) -> Iterator[bytes]:
+    """All lines with their ends, of a file that ends in .gz unpacked; DataError where it cannot be."""
     try:
-        with gzip.open(file) if packed else file.open("rb") as stream:
-            for number, line in enumerate(stream, start=1):
-                if line.strip():
-                    yield f"{file}, line {number}", line
+        with gzip.open(file) if file.suffix == ".gz" else file.open("rb") as stream:
+            yield from stream
     except (gzip.BadGzipFile, EOFError, zlib.error) as error:
         raise DataError(f"{file}: cannot be unpacked: {error}") from None
 
