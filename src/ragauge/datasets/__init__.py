@@ -4,6 +4,7 @@ from ragauge.datasets._beir import Beir
 from ragauge.datasets._csv import CsvDataset
 from ragauge.datasets._gather import BadRow, FileSource, Gatherer, existing_file
 from ragauge.datasets._hotpotqa import HotpotQA
+from ragauge.datasets._huggingface import HuggingFace
 from ragauge.datasets._ir_datasets import IrDatasets
 from ragauge.datasets._jsonl import JsonlDataset, SampleDataset
 from ragauge.datasets._recorded import RecordedOutcomes, StudyOutcomes
@@ -16,6 +17,7 @@ __all__ = [
     "FileSource",
     "Gatherer",
     "HotpotQA",
+    "HuggingFace",
     "IrDatasets",
     "JsonlDataset",
     "RecordedOutcomes",
