@@ -2,6 +2,7 @@
 
 from ragauge.datasets._beir import Beir
 from ragauge.datasets._csv import CsvDataset
+from ragauge.datasets._folder import Folder
 from ragauge.datasets._gather import BadRow, FileSource, Gatherer, existing_file
 from ragauge.datasets._hotpotqa import HotpotQA
 from ragauge.datasets._huggingface import HuggingFace
@@ -15,6 +16,7 @@ __all__ = [
     "Beir",
     "CsvDataset",
     "FileSource",
+    "Folder",
     "Gatherer",
     "HotpotQA",
     "HuggingFace",
