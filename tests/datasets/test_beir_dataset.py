@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import gzip
 import json
+import tracemalloc
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -13,9 +14,9 @@ from ragauge.contract.batches import Batches
 from ragauge.contract.errors import ConfigError, DataError
 from ragauge.contract.identity import identity
 from ragauge.contract.topics import scorable
-from ragauge.datasets import Beir
+from ragauge.datasets import Beir, _rows
 from ragauge.measures import qrels_of
-from ragauge.store import Store
+from ragauge.store import Key, Store
 from small_pipeline import SmallPipelines
 
 CORPUS = [
@@ -259,3 +260,20 @@ def test_job_of_a_collection(tmp_path: Path, small: SmallPipelines) -> None:
     assert pipeline.entry("dataset").frame("docs")["docno"].tolist() == ["d1", "d2", "d3", "d4"]
     assert set(pipeline.frame("scores")["qid"]) == {"q1", "q2"}
     assert Store(tmp_path / "store").find(pipeline.key("dataset")) is not None
+
+
+def test_texts_of_a_large_corpus_are_not_all_in_memory(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(_rows, "_BATCH_CHARACTERS", 500_000)
+    n, text = 3_000, "ten letters " * 800  # 29 MB
+    write(tmp_path, [{"_id": f"d{i}", "title": "", "text": f"{i} {text}"} for i in range(1, n + 1)])
+    tracemalloc.start()
+    try:
+        data = Beir(path=tmp_path).load()
+        Store(tmp_path / "store").get_frames(Key("dataset", 1), lambda: {"docs": data.docs})
+        _, peak = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert len(data.evidence) == 3
+    assert peak < 8_000_000

@@ -9,6 +9,7 @@ from ragauge.datasets._huggingface import HuggingFace
 from ragauge.datasets._ir_datasets import IrDatasets
 from ragauge.datasets._jsonl import JsonlDataset, SampleDataset
 from ragauge.datasets._recorded import RecordedOutcomes, StudyOutcomes
+from ragauge.datasets._rows import Rows, stream_documents
 from ragauge.datasets._trec import Trec
 
 __all__ = [
@@ -23,8 +24,10 @@ __all__ = [
     "IrDatasets",
     "JsonlDataset",
     "RecordedOutcomes",
+    "Rows",
     "SampleDataset",
     "StudyOutcomes",
     "Trec",
     "existing_file",
+    "stream_documents",
 ]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar
 from urllib.parse import quote
@@ -41,12 +41,17 @@ class Folder(FileSource):
     sections: bool = True
     encoding: str = "utf-8"
     max_megabytes: float = 100.0
-    readers: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    readers: Mapping[str, Mapping[str, Any]] | None = None
 
     def __post_init__(self) -> None:
         super().__post_init__()
         require_flag("dataset.sections", self.sections)
         require_number("dataset.max_megabytes", self.max_megabytes, 0, above=True)
+        of_suffix = self.readers is None or (
+            isinstance(self.readers, Mapping)
+            and all(isinstance(spec, Mapping) and "_target_" in spec for spec in self.readers.values())
+        )
+        require("dataset.readers", self.readers, of_suffix, "null and mappings such as {pptx: {_target_: …}}")
         require("dataset.encoding", self.encoding, is_encoding(self.encoding), "encodings that Python knows")
 
     def files(self) -> Mapping[str, Path]:
@@ -76,7 +81,7 @@ class Folder(FileSource):
         return gather.dataset(str(self.path), topics)
 
     def _readers(self) -> dict[str, Reader]:
-        own = {f".{suffix.lower().lstrip('.')}": spec for suffix, spec in self.readers.items()}
+        own = {f".{suffix.lower().lstrip('.')}": spec for suffix, spec in (self.readers or {}).items()}
         return {
             **READERS,
             **{
