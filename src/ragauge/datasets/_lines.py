@@ -37,7 +37,7 @@ def parse_json(line: bytes) -> Any:
     """The JSON value of a line; BadRow where it is none."""
     try:
         return json.loads(text_of(line))
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise BadRow(f"not a line of JSON: {error}") from None
 
 
