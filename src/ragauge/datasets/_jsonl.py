@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar
@@ -20,6 +19,7 @@ from ragauge.datasets._gather import (
     string,
     valid_string,
 )
+from ragauge.datasets._lines import lines, parse_json
 
 _KEYS = ("qid", "query", "answer", "answers", "unanswerable", "evidence")
 _SAMPLE = Path(__file__).parent / "sample"
@@ -65,15 +65,15 @@ class SampleDataset(FileSource):
 
 def _read(source: FileSource, files: Mapping[str, Path]) -> Dataset:
     gather = Gatherer(source)
-    for where, line in _lines(files["docs"]):
+    for where, line in lines(files["docs"]):
         with gather.row(where):
-            row = _parse(line)
+            row = parse_json(line)
             gather.add_document(string(row, "docno"), string(row, "title"), string(row, "text"))
-    for where, line in _lines(files["topics"]):
+    for where, line in lines(files["topics"]):
         if gather.full:
             break
         with gather.row(where) as at:
-            row = _parse(line)
+            row = parse_json(line)
             at.qid = qid = string(row, "qid")
             parts = [_evidence_part(part) for part in _listed(row, "evidence")]
             gather.add_topic(
@@ -85,21 +85,6 @@ def _read(source: FileSource, files: Mapping[str, Path]) -> Dataset:
                 unanswerable=_marked(row),
             )
     return gather.dataset(files["docs"], files["topics"])
-
-
-def _lines(file: Path) -> Iterator[tuple[str, bytes]]:
-    """Where each line stands, and its bytes: a line that is no UTF-8 is one bad row, not the file's end."""
-    with file.open("rb") as stream:
-        for number, line in enumerate(stream, start=1):
-            if line.strip():
-                yield f"{file}, line {number}", line
-
-
-def _parse(line: bytes) -> Any:
-    try:
-        return json.loads(line.decode("utf-8-sig"))
-    except ValueError as error:  # no JSON, or no UTF-8
-        raise BadRow(f"not a line of JSON: {error}") from None
 
 
 def _listed(row: Mapping[str, Any], key: str) -> list[Any]:
