@@ -6,7 +6,7 @@ and raised, or dropped and described.
 
 from __future__ import annotations
 
-import math
+import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -283,8 +283,8 @@ def _check_attribute(name: str, value: Attribute) -> None:
         raise BadRow(f"attribute {name!r} is neither a text nor a number: {_short(value)}")
     if isinstance(value, str):
         valid_string(value, f"attribute {name!r}")
-    if isinstance(value, float) and not math.isfinite(value):
-        raise BadRow(f"attribute {name!r}: {value} is no finite number")
+    if isinstance(value, (int, float)) and not abs(value) <= sys.float_info.max:
+        raise BadRow(f"attribute {name!r}: {_short(value)} is no finite number")
 
 
 def optional_columns(row: Mapping[str, Any]) -> dict[str, str]:

@@ -9,8 +9,8 @@ from typing import Any, ClassVar
 
 from ragauge.contract.identity import runtime
 from ragauge.contract.protocols import Dataset
+from ragauge.datasets._fields import flag, listed_or_none
 from ragauge.datasets._gather import (
-    BadRow,
     FileSource,
     Gatherer,
     Part,
@@ -81,38 +81,21 @@ def add_topics(gather: Gatherer, file: Path) -> None:
         with gather.row(where) as at:
             row = parse_json(line)
             at.qid = qid = string(row, "qid")
-            parts = [_evidence_part(part) for part in _listed(row, "evidence")]
+            parts = [_evidence_part(part) for part in listed_or_none(row, "evidence")]
             gather.add_topic(
                 qid,
                 string(row, "query"),
                 _answers(row),
                 parts,
                 {key: row[key] for key in row if key not in _KEYS and is_attribute(row[key])},
-                unanswerable=_marked(row),
+                unanswerable=flag(row, "unanswerable"),
             )
-
-
-def _listed(row: Mapping[str, Any], key: str) -> list[Any]:
-    """The list under a key; [] where it is absent or null."""
-    values = row.get(key)
-    if values is None:
-        return []
-    if not isinstance(values, list):
-        raise BadRow(f"key {key!r} is not a list")
-    return values
 
 
 def _answers(row: Mapping[str, Any]) -> list[str]:
     """The reference answers: `answer`, then those of `answers`."""
     first = [string(row, "answer")] if row.get("answer") is not None else []
-    return first + [valid_string(one, "an answer in 'answers'") for one in _listed(row, "answers")]
-
-
-def _marked(row: Mapping[str, Any]) -> bool:
-    marked = row.get("unanswerable", False)
-    if type(marked) is not bool:
-        raise BadRow(f"key 'unanswerable' is neither true nor false: {marked!r}")
-    return marked
+    return first + [valid_string(one, "an answer in 'answers'") for one in listed_or_none(row, "answers")]
 
 
 def _evidence_part(part: Any) -> Part:

@@ -1,23 +1,26 @@
-"""Files read line by line, packed by gzip or not, and JSON Lines."""
+"""Files read line by line, packed by gzip or bzip2 or not, and JSON Lines."""
 
 from __future__ import annotations
 
+import bz2
 import codecs
 import gzip
 import json
 import zlib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
 from ragauge.contract.errors import ConfigError, DataError
 from ragauge.datasets._gather import BadRow
 
+_UNPACKED: Mapping[str, Callable[..., Any]] = {".gz": gzip.open, ".bz2": bz2.open}
+
 
 def lines(file: Path) -> Iterator[tuple[str, bytes]]:
     """Where each line stands, and its bytes: a line that is no UTF-8 is one bad row, not the file's end.
 
-    Empty lines are passed over; a file that ends in .gz is unpacked.
+    Empty lines are passed over; a file that ends in .gz or .bz2 is unpacked.
     """
     for number, line in enumerate(every_line(file), start=1):
         if line.strip():
@@ -25,11 +28,11 @@ def lines(file: Path) -> Iterator[tuple[str, bytes]]:
 
 
 def every_line(file: Path) -> Iterator[bytes]:
-    """All lines with their ends, of a file that ends in .gz unpacked; DataError where it cannot be."""
+    """All lines with their ends, of .gz and .bz2 unpacked; DataError where that fails."""
     try:
-        with gzip.open(file) if file.suffix == ".gz" else file.open("rb") as stream:
+        with _UNPACKED.get(file.suffix, open)(file, "rb") as stream:
             yield from stream
-    except (gzip.BadGzipFile, EOFError, zlib.error) as error:
+    except (OSError, EOFError, zlib.error) as error:
         raise DataError(f"{file}: cannot be unpacked: {error}") from None
 
 

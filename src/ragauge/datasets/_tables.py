@@ -107,7 +107,7 @@ def from_hub(key: str, path: str, subset: str | None, split: str | None, revisio
 
 def _rows_of(file: Path) -> Iterator[tuple[str, Any]]:
     if file.suffix == ".parquet":
-        yield from _parquet_rows(file)
+        yield from parquet_rows(file)
     elif file.suffix in (".csv", ".tsv"):
         yield from _csv_rows(file)
     elif file.suffix == ".json" and _is_list(file):
@@ -126,7 +126,8 @@ def _is_list(file: Path) -> bool:
         return stream.read(1024).removeprefix(b"\xef\xbb\xbf").lstrip()[:1] == b"["
 
 
-def _parquet_rows(file: Path) -> Iterator[tuple[str, Any]]:
+def parquet_rows(file: Path) -> Iterator[tuple[str, Any]]:
+    """Where each row of a Parquet file stands, from 1, and the row; DataError where it is none."""
     import pyarrow as pa
     import pyarrow.parquet as pq
 
