@@ -6,12 +6,12 @@ import logging
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
 
 from ragauge.contract.errors import ConfigError
 from ragauge.datasets._gather import BadRow, valid_string
+from ragauge.datasets._html import blocks_of_html
 
 
 @dataclass(frozen=True)
@@ -55,10 +55,11 @@ def markdown(file: Path, encoding: str) -> list[Section]:
 
 def html(file: Path, encoding: str) -> list[Section]:
     """The text that a browser shows, cut before every h1 to h6; no scripts, styles and templates."""
-    parser = _Shown()
-    parser.feed(_decoded(file, encoding))
-    parser.close()
-    return _sections(parser.found(), heading_in_text=True)
+    blocks = blocks_of_html(_decoded(file, encoding))
+    return _sections(
+        ((int(tag[1]), text) if re.fullmatch("h[1-6]", tag) else f"{text}\n\n" for tag, text in blocks),
+        heading_in_text=True,
+    )
 
 
 def docx(file: Path, encoding: str) -> list[Section]:
@@ -166,64 +167,3 @@ def _sections(blocks: Iterable[Block], heading_in_text: bool) -> list[Section]:
         found.append((anchor, label, [f"{title}\n"] if heading_in_text else []))
     texts = ((anchor, label, valid_string("".join(texts), "the text")) for anchor, label, texts in found)
     return [Section(anchor, label, text.strip()) for anchor, label, text in texts if text.strip()]
-
-
-_BLOCKS = frozenset(
-    {
-        "address", "article", "aside", "blockquote", "br", "caption", "dd", "div", "dl", "dt", "fieldset",
-        "figcaption", "figure", "footer", "form", "h1", "h2", "h3", "h4", "h5", "h6", "header", "hr", "li",
-        "main", "nav", "ol", "option", "p", "pre", "section", "table", "td", "th", "tr", "ul",
-    }
-)  # fmt: skip
-_HIDDEN = frozenset({"head", "script", "style", "template", "noscript", "svg"})
-_LEVELS = {f"h{level}": level for level in range(1, 7)}
-
-
-class _Shown(HTMLParser):
-    def __init__(self) -> None:
-        super().__init__(convert_charrefs=True)
-        self._blocks: list[Block] = []
-        self._heading: tuple[int, list[str]] | None = None
-        self._hidden: list[str] = []
-
-    def found(self) -> list[Block]:
-        """Headings and texts in their order; also of a heading that was never closed."""
-        self._close_heading()
-        return self._blocks
-
-    def handle_starttag(self, tag: str, attrs: object) -> None:
-        if tag in _HIDDEN:
-            self._hidden.append(tag)
-        elif tag == "body":
-            self._hidden.clear()  # whatever the head left open
-        elif tag in _LEVELS and not self._hidden:
-            self._close_heading()
-            self._heading = (_LEVELS[tag], [])
-        self._break(tag)
-
-    def handle_endtag(self, tag: str) -> None:
-        if tag in self._hidden:
-            while self._hidden.pop() != tag:
-                pass
-        elif tag in _LEVELS:
-            self._close_heading()
-        self._break(tag)
-
-    def handle_data(self, data: str) -> None:
-        if self._hidden:
-            return
-        if self._heading is not None:
-            self._heading[1].append(data)
-        else:
-            self._blocks.append(re.sub(r"\s+", " ", data))
-
-    def _break(self, tag: str) -> None:
-        if tag in _BLOCKS and self._heading is None:
-            self._blocks.append("\n")
-
-    def _close_heading(self) -> None:
-        if self._heading is not None:
-            level, texts = self._heading
-            title = " ".join("".join(texts).split())
-            self._blocks.extend([(level, title)] if title else [])
-            self._heading = None
