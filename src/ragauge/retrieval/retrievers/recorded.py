@@ -94,9 +94,8 @@ class RecordedRetrieval:
         if all(retrieved is None for _, retrieved in found):
             if not _others_retrieve(file, self.system):
                 keys = ", ".join(rows[0].extra | rows[0].values) if rows else "none"
-                raise DataError(
-                    f"{file}: no row has contexts or docnos; its keys are {keys}; an LLM alone has contexts: []"
-                )
+                have = f"its keys are {keys} (an LLM alone has contexts: [])"
+                raise DataError(f"{file}: no row has contexts or docnos; {have}")
             found = [(row, _Contexts("", [])) for row in rows]  # an LLM alone
         told = [(row.qid, retrieved) for row, retrieved in found if retrieved is not None]
         qids = topics["qid"].tolist()
