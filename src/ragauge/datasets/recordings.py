@@ -58,13 +58,14 @@ Value = TypeVar("Value")
 class Recorded:
     """One row: where it stands, its qid, its values by the keys of NAMES (null ones left out), and the rest.
 
-    `extra` holds the other keys with a text, a number or true and false.
+    `extra` holds the other keys with a text, a number or true and false; `named` is what the file calls a key.
     """
 
     where: str
     qid: str
     values: Mapping[str, Any]
     extra: Mapping[str, Any]
+    named: Mapping[str, str]
 
     @property
     def place(self) -> str:
@@ -74,16 +75,17 @@ class Recorded:
     def text(self, key: str) -> str | None:
         """The text under a key; None where there is none; BadRow for anything else."""
         value = self.values.get(key)
-        return None if value is None else valid_string(value, repr(key))
+        return None if value is None else valid_string(value, repr(self.named[key]))
 
     def texts(self, key: str) -> list[str] | None:
         """The list of texts under a key; None where there is none; BadRow for what is no such list."""
         value = self.values.get(key)
         if value is None:
             return None
+        name = self.named[key]
         if not isinstance(value, list):
-            raise BadRow(f"{key!r} is no list of texts: {_short(value)}")
-        return [valid_string(one, f"entry {i} of {key!r}") for i, one in enumerate(value, 1)]
+            raise BadRow(f"{name!r} is no list of texts: {_short(value)}")
+        return [valid_string(one, f"entry {i} of {name!r}") for i, one in enumerate(value, 1)]
 
     def number(self, key: str) -> float:
         """The number from 0 under a key; 0 where there is none."""
@@ -93,14 +95,14 @@ class Recorded:
         except (TypeError, ValueError, OverflowError):
             found = math.nan
         if not (math.isfinite(found) and found >= 0):
-            raise BadRow(f"{key!r} is no number from 0: {_short(value)}")
+            raise BadRow(f"{self.named[key]!r} is no number from 0: {_short(value)}")
         return found
 
     def count(self, key: str) -> int:
         """The whole number from 0 under a key; 0 where there is none."""
         found = self.number(key)
         if found != int(found):
-            raise BadRow(f"{key!r} is no whole number: {found!r}")
+            raise BadRow(f"{self.named[key]!r} is no whole number: {found!r}")
         return int(found)
 
 
@@ -203,11 +205,12 @@ def systems_in(row: Mapping[str, Any]) -> list[str]:
 
 def recorded_row(row: Mapping[str, Any], where: str, number: str) -> Recorded:
     """A row by the names used here; without a qid its number stands for it."""
-    values = {}
+    values, named = {}, {}
     for key, names in NAMES.items():
         name = next((n for n in names if not _is_null(row.get(n))), None)
         if name is not None:
             values[key] = _as_list(row[name], name) if key in _LISTS else row[name]
+            named[key] = name
     qid = values.get("qid", number)
     if not isinstance(qid, (str, int)) or isinstance(qid, bool):
         raise BadRow(f"'qid' is neither a text nor a whole number: {_short(qid)}")
@@ -216,7 +219,7 @@ def recorded_row(row: Mapping[str, Any], where: str, number: str) -> Recorded:
         for name, value in row.items()
         if name not in _KNOWN and not _is_null(value) and is_attribute(value)
     }
-    return Recorded(where, str(qid), values, extra)
+    return Recorded(where, str(qid), values, extra, named)
 
 
 def by_topic(
@@ -228,7 +231,8 @@ def by_topic(
     different values and that are no topic's. DataError with on_missing="raise" where any is missing or
     repeated, and always where no topic is in the file.
     """
-    wanted, known = set(qids), {}
+    wanted = set(qids)
+    known: dict[str, Value] = {}
     unknown: dict[str, None] = {}
     repeated: dict[str, None] = {}
     for qid, value in found:

@@ -178,8 +178,9 @@ def _run(cfg: DictConfig, folder: JobFolder, record: dict[str, Any]) -> None:
         values |= _costs_of_parts(pipeline) | _per_topic(pipeline)
         if pipeline.components.llm.kind == metrics.RECORDED:
             values |= metrics.recorded(pipeline.answers)
-            if told := metrics.cut_after_answers(*map(pipeline.frame, ("layouts", "prefixes")), cfg.n_tokens):
-                log.warning("%s", told)
+            layouts, prefixes = pipeline.frame("layouts"), pipeline.frame("prefixes")
+            if cut := metrics.cut_after_answers(layouts, prefixes, pipeline.n_tokens):
+                log.warning("%s", cut)
         if record["deferred"]:
             record["entries_used"] = sorted(pipeline.store.used)
             run.tag(track.entries_tag(record["entries_used"]))

@@ -93,7 +93,7 @@ class RecordedRetrieval:
         found = [(row, _retrieved(row)) for row in rows]
         if all(retrieved is None for _, retrieved in found):
             if not _others_retrieve(file, self.system):
-                keys = ", ".join(rows[0].extra | rows[0].values) if rows else "none"
+                keys = ", ".join([*rows[0].values, *rows[0].extra]) if rows else "none"
                 have = f"its keys are {keys} (an LLM alone has contexts: [])"
                 raise DataError(f"{file}: no row has contexts or docnos; {have}")
             found = [(row, _Contexts("", [])) for row in rows]  # an LLM alone
@@ -200,8 +200,9 @@ def _retrieved(row: Recorded) -> _Contexts | None:
         raise DataError(f"{row.place}: {error}") from None
     if texts is None and docnos is None:
         return None
-    n = len(texts if texts is not None else docnos or ())
-    return _Contexts(row.place, list(zip(texts or [None] * n, docnos or [None] * n, strict=True)))
+    none: list[str | None] = [None] * len(texts if texts is not None else docnos or ())
+    hits = zip(none if texts is None else texts, none if docnos is None else docnos, strict=True)
+    return _Contexts(row.place, list(hits))
 
 
 def _others_retrieve(file: Path, system: str | None) -> bool:
