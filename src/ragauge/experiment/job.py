@@ -178,8 +178,8 @@ def _run(cfg: DictConfig, folder: JobFolder, record: dict[str, Any]) -> None:
         values |= _costs_of_parts(pipeline) | _per_topic(pipeline)
         if pipeline.components.llm.kind == metrics.RECORDED:
             values |= metrics.recorded(pipeline.answers)
-            layouts, prefixes = pipeline.frame("layouts"), pipeline.frame("prefixes")
-            if cut := metrics.cut_after_answers(layouts, prefixes, pipeline.n_tokens):
+            laid_out = (pipeline.frame(name) for name in ("run", "layouts", "prefixes"))
+            if cut := metrics.cut_after_answers(*laid_out, n_tokens=pipeline.n_tokens):
                 log.warning("%s", cut)
         if record["deferred"]:
             record["entries_used"] = sorted(pipeline.store.used)
