@@ -59,6 +59,7 @@ def test_a_job_written_out_and_read_back_has_the_same_scores_and_classes(
     live = next(folder for folder in sorted(two_by_two.glob("multirun/*/*/0")))
     path, n = write_samples(live, tmp_path / "out" / "samples.jsonl")
     assert n == 12
+    parts = [f"{group}=recorded" for group in ("retriever", "llm", "judge")]
     # In the dataset that it came from its chunks are known again; without, the file is all there is.
     for name, more in (
         ("alone", ["experiment=recorded", "judge=lexical"]),
