@@ -275,6 +275,10 @@ def test_mistrals_answers_give_the_figures_of_their_study(tmp_path: Path) -> Non
         assert round(float(pairs[0].eq(pairs[1]).mean()), 3) == figure, system
         # SQuAD's exact match also leaves out articles and folds white space.
         assert found(tmp_path / "sweep" / str(number))["em"] >= figure
+    rows = outcomes(tmp_path / "sweep" / "1")
+    others = rows[~rows["answer_reference"].str.lower().isin(["yes", "no"])]
+    shares = others.groupby("answer_in_context")["em"].mean().round(3)
+    assert shares.to_dict() == {0.0: 0.109, 1.0: 0.435}
     gained = gain_of_retrieval(sweeps.load(tmp_path / "sweep")[0], 20, 0)
     assert gained is not None
     assert gained[gained["measure"] == "em"].set_index("system")["difference"].round(3).to_dict() == {
