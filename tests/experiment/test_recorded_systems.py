@@ -63,10 +63,7 @@ def test_a_job_written_out_and_read_back_has_the_same_scores_and_classes(
     # In the dataset that it came from its chunks are known again; without, the file is all there is.
     for name, more in (
         ("alone", ["experiment=recorded", "judge=lexical"]),
-        (
-            "same",
-            ["retriever=recorded", "llm=recorded", "judge=recorded", "dataset.limit=12", "chunker=none"],
-        ),
+        ("same", [*parts, "dataset.limit=12", "chunker=none"]),
     ):
         done = run(tmp_path, *more, f"recorded.path={path}", "bootstrap=20", f"hydra.run.dir={name}")
         assert done.returncode == 0, done.stderr
@@ -211,7 +208,7 @@ def test_nobody_is_asked_and_no_latency_is_measured(small: SmallPipelines, tmp_p
 
 def cut_told(pipeline: Pipeline) -> str | None:
     laid_out = (pipeline.frame(name) for name in ("run", "layouts", "prefixes"))
-    return metrics.cut_after_answers(*laid_out, n_tokens=pipeline.n_tokens)
+    return metrics.cut_after_answers(pipeline.n_tokens, *laid_out)
 
 
 @pytest.mark.parametrize(

@@ -179,7 +179,7 @@ def _run(cfg: DictConfig, folder: JobFolder, record: dict[str, Any]) -> None:
         if pipeline.components.llm.kind == metrics.RECORDED:
             values |= metrics.recorded(pipeline.answers)
             laid_out = (pipeline.frame(name) for name in ("run", "layouts", "prefixes"))
-            if cut := metrics.cut_after_answers(*laid_out, n_tokens=pipeline.n_tokens):
+            if cut := metrics.cut_after_answers(pipeline.n_tokens, *laid_out):
                 log.warning("%s", cut)
         if record["deferred"]:
             record["entries_used"] = sorted(pipeline.store.used)

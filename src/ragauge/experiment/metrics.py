@@ -76,7 +76,7 @@ def recorded(answers: pd.DataFrame) -> dict[str, float]:
 
 
 def cut_after_answers(
-    run: pd.DataFrame, layouts: pd.DataFrame, prefixes: pd.DataFrame, n_tokens: int
+    n_tokens: int, run: pd.DataFrame, layouts: pd.DataFrame, prefixes: pd.DataFrame
 ) -> str | None:
     """A sentence where n_tokens cuts contexts that recorded answers were given with; None where it cuts none.
 
