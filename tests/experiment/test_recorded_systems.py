@@ -255,23 +255,24 @@ def test_a_job_of_hotpotqa_written_out_and_read_back(tmp_path: Path) -> None:
 @pytest.mark.slow
 @pytest.mark.skipif(not DATA.is_dir(), reason="the data is not here")
 def test_mistrals_answers_give_the_figures_of_their_study(tmp_path: Path) -> None:
-    published = {"llm_only": 0.288, "simple": 0.527, "hyde": 0.510, "fusion": 0.490}
+    # Counted elsewhere: .288, .527, .510, .490, so that one answer of simple differs.
+    right = {"llm_only": 264, "simple": 485, "hyde": 468, "fusion": 450}
+    more = {"llm_only": 2, "simple": 13, "hyde": 17, "fusion": 15}
     done = run(
         tmp_path, "-m", "experiment=recorded", f"recorded.path={DATA / 'mistral_wikipedia_samples.jsonl'}",
         f"recorded.docs={DATA / 'mistral_wikipedia_passages.jsonl'}",
-        f"recorded.system={','.join(published)}",
+        f"recorded.system={','.join(right)}",
         "answers=[em]", "bootstrap=20", "hydra.sweep.dir=sweep",
     )  # fmt: skip
     assert done.returncode == 0, done.stderr
-    without = str.maketrans("", "", string.punctuation)
-    for number, (system, figure) in enumerate(published.items()):
+    spaces = str.maketrans(dict.fromkeys(string.punctuation, " "))
+    for number, (system, n) in enumerate(right.items()):
         rows = outcomes(tmp_path / "sweep" / str(number))
-        pairs = [
-            rows[c].fillna("").str.lower().str.translate(without) for c in ("answer", "answer_reference")
-        ]
-        assert round(float(pairs[0].eq(pairs[1]).mean()), 3) == figure, system
-        # SQuAD's exact match also leaves out articles and folds white space.
-        assert found(tmp_path / "sweep" / str(number))["em"] >= figure
+        texts = [rows[name].fillna("").str.lower() for name in ("answer", "answer_reference")]
+        said, wanted = (text.str.translate(spaces).str.split() for text in texts)
+        assert (said == wanted).sum() == n, system
+        # SQuAD's exact match also leaves out articles.
+        assert found(tmp_path / "sweep" / str(number))["em"] * 918 == pytest.approx(n + more[system])
     rows = outcomes(tmp_path / "sweep" / "1")
     others = rows[~rows["answer_reference"].str.lower().isin(["yes", "no"])]
     shares = others.groupby("answer_in_context")["em"].mean().round(3)
