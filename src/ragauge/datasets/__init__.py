@@ -15,6 +15,7 @@ from ragauge.datasets._ragbench import RAGBench
 from ragauge.datasets._recorded import RecordedOutcomes, StudyOutcomes
 from ragauge.datasets._rgb import RGB
 from ragauge.datasets._rows import Rows, stream_documents
+from ragauge.datasets._samples import SamplesDataset
 from ragauge.datasets._squad import SQuAD
 from ragauge.datasets._trec import Trec
 from ragauge.datasets._twowiki import TwoWikiMultihopQA
@@ -39,6 +40,7 @@ __all__ = [
     "Rows",
     "SQuAD",
     "SampleDataset",
+    "SamplesDataset",
     "StudyOutcomes",
     "Trec",
     "TwoWikiMultihopQA",
