@@ -1,0 +1,214 @@
+"""Every measure by slice of the topics, its average over slices, and where two systems differ by slice.
+
+A slice is estimated as all topics are: shares and scores by `bounded_mean`, other answer measures by a
+bootstrap, shares of a judged sample by `ppi_shares`. Every interval and every average holds by itself; the
+paired tests are corrected over all slices.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import pandas as pd
+
+from ragauge.contract.errors import DataError
+from ragauge.contract.protocols import AnswerMeasureInfo
+from ragauge.estimate.board import mean_of, share_estimates
+from ragauge.estimate.intervals import LEVEL, Estimate, bounded_mean, wilson_interval
+from ragauge.estimate.outcomes import LACK, asked, scored, with_classes
+from ragauge.estimate.pairs import compare_pairs, holm
+from ragauge.estimate.ppi import ppi_shares
+from ragauge.estimate.slicing import FEW_TOPICS, NOT_KNOWN, PREFIX, in_order, slicings
+
+REJECTION = "rejection_share"  # of unanswerable topics: right is class 1
+Weights = Mapping[str, Mapping[str, float]]
+
+
+@dataclass(frozen=True)
+class SliceTables:
+    """`estimates`, `averages` and `differences` are those of `slice_estimates`, `macro_averages` and
+    `slice_differences`; the last is None where there are no two systems.
+    """
+
+    estimates: pd.DataFrame
+    averages: pd.DataFrame
+    differences: pd.DataFrame | None = None
+
+
+def slice_estimates(
+    frame: pd.DataFrame,
+    group: str | None = None,
+    answers: Sequence[AnswerMeasureInfo] = (),
+    n_boot: int = 1000,
+    seed: int = 0,
+    level: float = LEVEL,
+) -> pd.DataFrame:
+    """Every measure by slice: [group, slicing, slice, measure, value, lo, hi, n, small].
+
+    `frame` has a row per topic (of each `group`, such as system, where one is named; the column is left out
+    else), with columns `slice:<slicing>` (`ragauge.estimate.slicing`). Measures: `ir_score` over the topics
+    that have one; the shares of `class_shares` over answerable topics that have something to judge by, where
+    any has a label; `rejection_share`, class 1 among unanswerable topics; each of `answers` over the topics
+    with a value. n counts these topics; `small` says that they are fewer than ten; lo and hi are NaN for one
+    topic. A measure without a topic in the slice has no row. Where a sample of topics was judged the shares
+    are those of `ppi_shares`, and are left out where it judged too few of the slice. Empty without slices.
+    """
+    keys = [group] if group else []
+    rows = []
+    for by in slicings(frame):
+        column = PREFIX + by
+        for label in in_order(frame[column]):
+            part = frame[frame[column] == label]
+            for name, of_group in part.groupby(group, sort=False) if group else [("", part)]:
+                for measure, e in _estimates(of_group, answers, n_boot, seed, level):
+                    head = [name] if group else []
+                    rows.append((*head, by, label, measure, e.value, e.lo, e.hi, e.n, e.n < FEW_TOPICS))
+    return pd.DataFrame(
+        rows, columns=[*keys, "slicing", "slice", "measure", "value", "lo", "hi", "n", "small"]
+    )
+
+
+def _estimates(
+    part: pd.DataFrame, answers: Sequence[AnswerMeasureInfo], n_boot: int, seed: int, level: float
+) -> Iterator[tuple[str, Estimate]]:
+    """Every measure of the topics of one slice that has one."""
+    known = scored(part)
+    if len(known):
+        yield "ir_score", bounded_mean(known["ir_score"], level=level)
+    yield from _shares(with_classes(part), level).items()
+    if "unanswerable" in part:
+        found = _shares(part[part["unanswerable"].fillna(False).astype(bool)], level)
+        if found:
+            yield REJECTION, found[f"judge_share_{LACK}"]
+    for info in answers:
+        if info.name in part and part[info.name].notna().any():
+            yield info.name, mean_of(part[info.name], part["qid"], info, n_boot, seed, level)
+
+
+def _shares(rows: pd.DataFrame, level: float) -> dict[str, Estimate]:
+    """The class shares of these topics; {} where none has a label, or a sample judged too few of them."""
+    if not rows["label"].notna().any():
+        return {}
+    if len(asked(rows)) == len(rows):
+        return share_estimates(rows.assign(qid=np.arange(len(rows))), level)
+    try:
+        found = ppi_shares(rows, level)
+    except DataError:
+        return {}
+    return {
+        row["share"]: Estimate(row["estimate"], row["lo"], row["hi"], int(row["n_judged"]), level)
+        for row in found.astype({"estimate": float, "lo": float, "hi": float}).to_dict("records")
+    }
+
+
+def macro_averages(
+    estimates: pd.DataFrame,
+    weights: Weights | None = None,
+    answers: Sequence[AnswerMeasureInfo] = (),
+    level: float = LEVEL,
+) -> pd.DataFrame:
+    """The mean over the slices of every slicing: [group, slicing, measure, value, lo, hi, n, slices].
+
+    `estimates` are those of `slice_estimates`, at the same level. All slices count alike, or by `weights`
+    {slicing: {slice: weight}}, which need not add up to 1; topics whose value is not known are in no average,
+    nor are slices without the measure: `slices` and n, their topics, say what is. No row where fewer than two
+    slices have weight and measure.
+
+    The slices' topics differ, so their estimates are independent, and with w the weights made to add up to 1
+    the lower end is the sum of w·value less the square root of the sum of w²(value - lo)², the upper end
+    alike (Zou, Huang & Zhang 2009, MOVER, of Wilson's limits where these are the slices'). A slice of one
+    topic counts with Wilson's interval of one. NaN ends where a slice has no interval.
+    """
+    keys = [c for c in estimates.columns[: estimates.columns.get_loc("slicing")]]  # type: ignore[misc]
+    unbounded = {info.name for info in answers if info.unit != "share"}
+    kept = estimates[estimates["slice"] != NOT_KNOWN]
+    rows = []
+    for at, part in kept.groupby([*keys, "slicing", "measure"], sort=False):
+        *_, by, measure = at
+        given = (weights or {}).get(by)
+        w = np.ones(len(part)) if given is None else part["slice"].map(given).fillna(0).to_numpy(dtype=float)
+        part, w = part[w > 0], w[w > 0]
+        if len(part) < 2:
+            continue
+        values = part["value"].to_numpy(dtype=float)
+        ends = part[["lo", "hi"]].to_numpy(dtype=float)
+        if measure not in unbounded:
+            for i in np.flatnonzero(part["n"].to_numpy() == 1):
+                ends[i] = wilson_interval(values[i], 1, level)
+        mean = float(np.average(values, weights=w))
+        reach = [math.sqrt(float((((w / w.sum()) * (values - end)) ** 2).sum())) for end in ends.T]
+        lo, hi = mean - reach[0], mean + reach[1]
+        if measure not in unbounded:
+            lo, hi = max(lo, 0.0), min(hi, 1.0)
+        rows.append((*at, mean, lo, hi, int(part["n"].sum()), len(part)))
+    return pd.DataFrame(rows, columns=[*keys, "slicing", "measure", "value", "lo", "hi", "n", "slices"])
+
+
+def slice_differences(
+    frame: pd.DataFrame,
+    a: str,
+    b: str,
+    group: str = "system",
+    answers: Sequence[AnswerMeasureInfo] = (),
+    n_boot: int = 1000,
+    seed: int = 0,
+    level: float = LEVEL,
+) -> pd.DataFrame:
+    """a less b by slice, topic by topic: [slicing, slice, measure, a, b, difference, lo, hi, p, p_holm, n].
+
+    `frame` as in `slice_estimates`, with these two among the `group`s; measures, intervals and p as in
+    `compare_pairs`. p_holm is corrected over all slices and slicings of the measure. Slices with fewer than
+    ten topics that both have are not tested, and have no row.
+    """
+    rows = frame[frame[group].isin([a, b])]
+    parts = []
+    for by in slicings(rows):
+        for label in in_order(rows[PREFIX + by]):
+            part = rows[rows[PREFIX + by] == label]
+            parts += [
+                found.assign(slicing=by, slice=label)
+                for found in _compared(part, group, answers, n_boot, seed, level)
+            ]
+    columns = ["slicing", "slice", "measure", "a", "b", "difference", "lo", "hi", "p", "p_holm", "n"]
+    if not parts:
+        return pd.DataFrame(columns=columns)
+    every = pd.concat(parts, ignore_index=True)
+    every = every[every["n"] >= FEW_TOPICS].reset_index(drop=True)
+    turned = every["a"].ne(a)
+    every.loc[turned, ["lo", "hi"]] = 0.0 - every.loc[turned, ["hi", "lo"]].to_numpy()
+    every.loc[turned, "difference"] = 0.0 - every.loc[turned, "difference"]
+    every = every.assign(a=a, b=b)
+    for measure in every["measure"].unique():
+        of = every["measure"] == measure
+        every.loc[of, "p_holm"] = holm(every.loc[of, "p"].to_numpy(dtype=float))
+    return every[columns]
+
+
+def _compared(
+    part: pd.DataFrame, group: str, answers: Sequence[AnswerMeasureInfo], n_boot: int, seed: int, level: float
+) -> Iterator[pd.DataFrame]:
+    """The pairs of a slice's rows, each measure over the topics that have it; none for fewer than ten topics.
+
+    The IR score is missing for topics without evidence and unanswerable ones, which `compare_pairs` takes no
+    more than classes of topics that have nothing to judge by: such topics come in for the rest alone.
+    """
+    if part["qid"].nunique() < FEW_TOPICS or part[group].nunique() < 2:
+        return
+    classed, known = with_classes(part), scored(part)
+    if len(classed) == len(known) == len(part):
+        yield compare_pairs(part, group, n_boot, seed, level, answers)
+        return
+    no_label = pd.array([pd.NA] * len(part), dtype="Int8")
+    of_scores = known.assign(label=no_label[: len(known)])
+    rest = part.assign(label=no_label, ir_score=0.0)
+    for rows, used, is_score in (
+        (of_scores, (), True),
+        (classed.assign(ir_score=0.0), (), False),
+        (rest, answers, False),
+    ):
+        if rows[group].nunique() == 2:
+            found = compare_pairs(rows, group, n_boot, seed, level, used)
+            yield found[found["measure"].eq("ir_score") == is_score]
