@@ -16,14 +16,13 @@ import pandas as pd
 
 from ragauge.contract.errors import DataError
 from ragauge.contract.protocols import AnswerMeasureInfo
-from ragauge.estimate.board import mean_of, share_estimates
+from ragauge.estimate.board import REJECTION, mean_of, rejection, share_estimates
 from ragauge.estimate.intervals import LEVEL, Estimate, bounded_mean, wilson_interval
-from ragauge.estimate.outcomes import LACK, asked, scored, with_classes
+from ragauge.estimate.outcomes import asked, scored, with_classes
 from ragauge.estimate.pairs import compare_pairs, holm
 from ragauge.estimate.ppi import ppi_shares
 from ragauge.estimate.slicing import FEW_TOPICS, NOT_KNOWN, PREFIX, in_order, slicings
 
-REJECTION = "rejection_share"  # of unanswerable topics: right is class 1
 Weights = Mapping[str, Mapping[str, float]]
 
 
@@ -79,10 +78,7 @@ def _estimates(
     if len(known):
         yield "ir_score", bounded_mean(known["ir_score"], level=level)
     yield from _shares(with_classes(part), level).items()
-    if "unanswerable" in part:
-        found = _shares(part[part["unanswerable"].fillna(False).astype(bool)], level)
-        if found:
-            yield REJECTION, found[f"judge_share_{LACK}"]
+    yield from ((name, share) for name, share in rejection(part, level).items() if share.n)
     for info in answers:
         if info.name in part and part[info.name].notna().any():
             yield info.name, mean_of(part[info.name], part["qid"], info, n_boot, seed, level)
@@ -168,10 +164,9 @@ def slice_differences(
     for by in slicings(rows):
         for label in in_order(rows[PREFIX + by]):
             part = rows[rows[PREFIX + by] == label]
-            parts += [
-                found.assign(slicing=by, slice=label)
-                for found in _compared(part, group, answers, n_boot, seed, level)
-            ]
+            if part["qid"].nunique() >= FEW_TOPICS and part[group].nunique() == 2:
+                found = compare_pairs(part, group, n_boot, seed, level, answers)
+                parts.append(found.assign(slicing=by, slice=label))
     columns = ["slicing", "slice", "measure", "a", "b", "difference", "lo", "hi", "p", "p_holm", "n"]
     if not parts:
         return pd.DataFrame(columns=columns)
@@ -185,30 +180,3 @@ def slice_differences(
         of = every["measure"] == measure
         every.loc[of, "p_holm"] = holm(every.loc[of, "p"].to_numpy(dtype=float))
     return every[columns]
-
-
-def _compared(
-    part: pd.DataFrame, group: str, answers: Sequence[AnswerMeasureInfo], n_boot: int, seed: int, level: float
-) -> Iterator[pd.DataFrame]:
-    """The pairs of a slice's rows, each measure over the topics that have it; none for fewer than ten topics.
-
-    The IR score is missing for topics without evidence and unanswerable ones, which `compare_pairs` takes no
-    more than classes of topics that have nothing to judge by: such topics come in for the rest alone.
-    """
-    if part["qid"].nunique() < FEW_TOPICS or part[group].nunique() < 2:
-        return
-    classed, known = with_classes(part), scored(part)
-    if len(classed) == len(known) == len(part):
-        yield compare_pairs(part, group, n_boot, seed, level, answers)
-        return
-    no_label = pd.array([pd.NA] * len(part), dtype="Int8")
-    of_scores = known.assign(label=no_label[: len(known)])
-    rest = part.assign(label=no_label, ir_score=0.0)
-    for rows, used, is_score in (
-        (of_scores, (), True),
-        (classed.assign(ir_score=0.0), (), False),
-        (rest, answers, False),
-    ):
-        if rows[group].nunique() == 2:
-            found = compare_pairs(rows, group, n_boot, seed, level, used)
-            yield found[found["measure"].eq("ir_score") == is_score]

@@ -13,9 +13,9 @@ import pandas as pd
 from ragauge.contract.errors import ConfigError
 from ragauge.contract.topics import attributes_of, is_unanswerable
 from ragauge.estimate import summary
+from ragauge.estimate.board import REJECTION
 from ragauge.estimate.intervals import Estimate
 from ragauge.estimate.slices import (
-    REJECTION,
     SliceTables,
     Weights,
     macro_averages,

@@ -9,7 +9,8 @@ import pandas as pd
 
 from ragauge.contract.answer_measures import column_label
 from ragauge.contract.protocols import AnswerMeasureInfo
-from ragauge.estimate.slices import REJECTION, SliceTables
+from ragauge.estimate.board import REJECTION
+from ragauge.estimate.slices import SliceTables
 
 _MAX_SYSTEMS, _MAX_SLICES = 10, 30  # that a table shows; all are in tables/slices.csv
 _MEASURES = {
