@@ -7,6 +7,7 @@ paired tests are corrected over all slices.
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -16,7 +17,7 @@ import pandas as pd
 
 from ragauge.contract.errors import DataError
 from ragauge.contract.protocols import AnswerMeasureInfo
-from ragauge.estimate.board import REJECTION, mean_of, rejection, share_estimates
+from ragauge.estimate.board import mean_of, rejection, share_estimates
 from ragauge.estimate.intervals import LEVEL, Estimate, bounded_mean, wilson_interval
 from ragauge.estimate.outcomes import asked, scored, with_classes
 from ragauge.estimate.pairs import compare_pairs, holm
@@ -118,13 +119,13 @@ def macro_averages(
     alike (Zou, Huang & Zhang 2009, MOVER, of Wilson's limits where these are the slices'). A slice of one
     topic counts with Wilson's interval of one. NaN ends where a slice has no interval.
     """
-    keys = [c for c in estimates.columns[: estimates.columns.get_loc("slicing")]]  # type: ignore[misc]
+    keys = [str(column) for column in itertools.takewhile(lambda c: c != "slicing", estimates.columns)]
     unbounded = {info.name for info in answers if info.unit != "share"}
     kept = estimates[estimates["slice"] != NOT_KNOWN]
     rows = []
     for at, part in kept.groupby([*keys, "slicing", "measure"], sort=False):
         *_, by, measure = at
-        given = (weights or {}).get(by)
+        given = (weights or {}).get(str(by))
         w = np.ones(len(part)) if given is None else part["slice"].map(given).fillna(0).to_numpy(dtype=float)
         part, w = part[w > 0], w[w > 0]
         if len(part) < 2:

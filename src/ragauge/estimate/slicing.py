@@ -5,6 +5,7 @@ The slices of a topic are columns of its outcomes: `slice:<name>` holds the slic
 
 from __future__ import annotations
 
+import itertools
 import math
 import re
 from collections.abc import Iterable
@@ -69,7 +70,7 @@ def slice_labels(values: pd.Series, by: SliceBy) -> pd.Series:
 
 
 def in_order(labels: Iterable[str]) -> list[str]:
-    """The labels of slices in the order to show them: numbers and bins by size, texts, and what is missing."""
+    """The labels of slices in the order to show them: numbers and bins by size, texts, what is missing."""
 
     def place(label: str) -> tuple[int, float, int, str]:
         found = _BIN.fullmatch(label)
@@ -98,9 +99,7 @@ def _numbers(known: pd.Series, by: SliceBy) -> np.ndarray | None:
     if not wrong:
         return np.array(texts, dtype=float)
     if by.bins is not None:
-        raise ConfigError(
-            f"slices: {by.name!r} has the value {wrong[0][:60]!r}: bins are for numbers alone"
-        )
+        raise ConfigError(f"slices: {by.name!r} has the value {wrong[0][:60]!r}: bins are for numbers alone")
     return None
 
 
@@ -112,7 +111,7 @@ def _binned(numbers: np.ndarray, bins: int | tuple[float, ...] | None) -> np.nda
     if not len(edges):
         return np.full(len(numbers), _shown(distinct[0]), dtype=object)
     shown = [_shown(edge) for edge in edges]
-    between = [f"{lo} to {hi}" for lo, hi in zip(shown, shown[1:], strict=False)]
+    between = [f"{lo} to {hi}" for lo, hi in itertools.pairwise(shown)]
     names = [f"under {shown[0]}", *between, f"{shown[-1]} and more"]
     return np.array(names, dtype=object)[np.searchsorted(edges, numbers, side="right")]
 

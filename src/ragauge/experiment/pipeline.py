@@ -30,9 +30,9 @@ from ragauge.estimate.slicing import SliceBy
 from ragauge.experiment.metrics import full_cost
 from ragauge.experiment.outcomes import outcomes, retrieved
 from ragauge.experiment.sample import Sample
+from ragauge.experiment.slicing import slices_of_topics
 from ragauge.experiment.stage import Budget, Components, Incomplete, Reads, Stage
 from ragauge.experiment.stages import is_rewritten, stages
-from ragauge.experiment.slicing import slices_of_topics
 from ragauge.llms.chat_use import SharedChat
 from ragauge.measures.questions import DERIVED
 from ragauge.retrieval.embedders import CachedEmbedder
@@ -183,7 +183,8 @@ class Pipeline:
     @cached_property
     def sliced(self) -> pd.DataFrame | None:
         """The slices of every topic ([qid, slice:<name> ...]); None where there are none to be."""
-        return slices_of_topics(self)
+        topics = self.frame("topics")
+        return slices_of_topics(topics, self.slices, self.slice_weights, lambda: self.frame("derived"))
 
     def key(self, stage: str, **given: pd.DataFrame) -> Key:
         """What the output of a stage is known by; `given` frames stand for those that the job would make."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import math
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import pandas as pd
@@ -33,13 +33,10 @@ from ragauge.estimate.slicing import (
     slicings,
     text_of,
 )
-from ragauge.measures.questions import DERIVED
+from ragauge.measures.questions import DERIVED, LEXICAL_OVERLAP, RARITY
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from ragauge.contract.protocols import AnswerMeasureInfo
-    from ragauge.experiment.pipeline import Pipeline
     from ragauge.track import Run
 
 log = logging.getLogger(__name__)
@@ -102,20 +99,25 @@ def read_weights(weights: Any, slices: Sequence[SliceBy]) -> dict[str, dict[str,
     return found
 
 
-def slices_of_topics(pipeline: Pipeline) -> pd.DataFrame | None:
-    """The slices of every topic: [qid, slice:<name> ...]; None where the config names none.
+def slices_of_topics(
+    topics: pd.DataFrame,
+    slices: Sequence[SliceBy],
+    weights: Weights,
+    derived: Callable[[], pd.DataFrame],
+) -> pd.DataFrame | None:
+    """The slices of every topic: [qid, slice:<name> ...]; None for no slices.
 
     Where the dataset marks topics as unanswerable, `unanswerable` is among them without being named. A
-    dataset's own attribute goes before a derived one of its name. ConfigError for a name that is neither,
-    and where weights do not fit the slices.
+    dataset's own attribute goes before a derived one of its name; `derived` gives these, row by row as topics
+    (`ragauge.measures.questions`). ConfigError for a name that is neither, and where weights do not fit the
+    slices.
     """
-    if not pipeline.slices:
+    if not slices:
         return None
-    topics = pipeline.frame("topics")
     marked = is_unanswerable(topics)
     attributes = [name for name in attributes_of(topics) if not name.startswith(PREFIX)]
     there = [*attributes, *([UNANSWERABLE] if marked.any() else []), *DERIVED]
-    by_name = {by.name: by for by in pipeline.slices}
+    by_name = {by.name: by for by in slices}
     for name in by_name:
         if name not in there:
             raise ConfigError(
@@ -126,21 +128,21 @@ def slices_of_topics(pipeline: Pipeline) -> pd.DataFrame | None:
         by_name.setdefault(UNANSWERABLE, SliceBy(UNANSWERABLE))
     found = {"qid": topics["qid"]}
     for name, by in by_name.items():
-        if name == UNANSWERABLE:
-            found[PREFIX + name] = marked.map({True: UNANSWERABLE, False: ANSWERABLE}).astype("str")
-            continue
-        values = topics[name] if name in attributes else _derived(pipeline, name)
-        found[PREFIX + name] = slice_labels(values, by)
-        _check_weights(name, found[PREFIX + name], pipeline.slice_weights.get(name))
+        if name in attributes:
+            labels = slice_labels(topics[name], by)
+        elif name == UNANSWERABLE:
+            labels = marked.map({True: UNANSWERABLE, False: ANSWERABLE}).astype("str")
+        else:
+            values = derived()[name]
+            if values.isna().all():
+                raise ConfigError(
+                    f"slices: {name} is known of no topic: {LEXICAL_OVERLAP} takes evidence texts, "
+                    f"{RARITY} documents"
+                )
+            labels = slice_labels(values, by)
+        _check_weights(name, labels, weights.get(name))
+        found[PREFIX + name] = labels
     return pd.DataFrame(found)
-
-
-def _derived(pipeline: Pipeline, name: str) -> pd.Series:
-    values = pipeline.frame("derived")[name]
-    if values.isna().all():
-        lacks = "documents" if pipeline.frame("docs").empty else "evidence texts, or words in its questions"
-        raise ConfigError(f"slices: {name} is not known of any topic: the dataset has no {lacks}")
-    return values
 
 
 def _check_weights(by: str, labels: pd.Series, weights: Mapping[str, float] | None) -> None:
@@ -193,7 +195,7 @@ def log_slices(
     names = metric_names(outcomes)
     if len(names) > MAX_LOGGED:
         log.info("%d slices, of which %d are metrics; all are in slices.json", len(names), MAX_LOGGED)
-    logged = {at: name for at, name in list(names.items())[:MAX_LOGGED]}
+    logged = dict(list(names.items())[:MAX_LOGGED])
     sizes = {(by, label): n for by in slicings(outcomes) for label, n in
              outcomes[PREFIX + by].value_counts().items()}  # fmt: skip
     values: dict[str, float] = {f"{name}/topics": int(sizes[at]) for at, name in logged.items()}
@@ -208,7 +210,7 @@ def log_slices(
     return values
 
 
-def _metrics(name: str, row: Mapping[str, Any]) -> dict[str, float]:
+def _metrics(name: str, row: Mapping[Any, Any]) -> dict[str, float]:
     return summary.with_interval(name, Estimate(row["value"], row["lo"], row["hi"], row["n"]))
 
 
@@ -255,5 +257,7 @@ def slice_tables(
     estimates = slice_estimates(rows, "system", answers, n_boot, seed)
     averages = macro_averages(estimates, record.get("slice_weights"), answers)
     best = board["system"].tolist()[:2]
-    pair = slice_differences(rows, *best, "system", answers, n_boot, seed) if len(best) == 2 else None
+    pair = None
+    if len(best) == 2:
+        pair = slice_differences(rows, best[0], best[1], "system", answers, n_boot, seed)
     return SliceTables(estimates, averages, pair)

@@ -56,7 +56,7 @@ def per_question(pipeline: Pipeline, outcomes: pd.DataFrame) -> pd.DataFrame:
     if len(rows) > _TABLE_TOPICS:
         columns.remove("context")
     columns += [info.name for info in pipeline.answer_measures]
-    slices = [c for c in rows if c.startswith(PREFIX)]
+    slices = [c for c in map(str, rows) if c.startswith(PREFIX)]
     return rows[[*columns, *(c for c in _IF_THERE if c in rows), *slices]]
 
 

@@ -87,7 +87,8 @@ class ReportContent:
     budgets, None where no system has two.
     `human_pairs` is that of the function of this name, `human_refused` why labels by people did not serve.
     `ablation` and `gains` are those of ragauge.estimate.ablation, `chunk_sizes` and `pareto` of
-    `chunk_sizes` and `score_against_cost` (ragauge.experiment.contrasts); the figure is `pareto`, too. `slices` is None where nothing is sliced.
+    `chunk_sizes` and `score_against_cost` (ragauge.experiment.contrasts); the figure is `pareto`, too.
+    `slices` is None where nothing is sliced.
     """
 
     sweep_id: str

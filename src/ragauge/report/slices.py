@@ -54,9 +54,7 @@ def slices(
     return {"slicings": slicings, "slice_counts": counts}
 
 
-def _table(
-    title: str, rows: pd.DataFrame, averages: pd.DataFrame, systems: Sequence[str]
-) -> dict[str, Any]:
+def _table(title: str, rows: pd.DataFrame, averages: pd.DataFrame, systems: Sequence[str]) -> dict[str, Any]:
     """One measure: a row for every slice with a cell for each system, and the averages over slices."""
     sizes = rows.groupby("slice", sort=False)["n"].max()
     largest = set(sizes.sort_values(ascending=False, kind="stable").index[:_MAX_SLICES])
