@@ -131,7 +131,7 @@ def macro_averages(
         if len(part) < 2:
             continue
         values = part["value"].to_numpy(dtype=float)
-        ends = part[["lo", "hi"]].to_numpy(dtype=float)
+        ends = part[["lo", "hi"]].to_numpy(dtype=float, copy=True)
         if measure not in unbounded:
             for i in np.flatnonzero(part["n"].to_numpy() == 1):
                 ends[i] = wilson_interval(values[i], 1, level)
