@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import math
 import re
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -45,6 +46,8 @@ WEIGHTS_TAG = "ragauge.slice_weights"  # of an MLflow run: the weights as JSON
 MAX_LOGGED = 50  # slices whose measures become metrics
 _MAX_SLUG = 60  # characters of a name within a metric's
 _MAX_BINS = 20
+_MAX_LISTED = 12  # names in a message
+_DECIMALS = 4  # of derived attributes
 _LOGGED = ("ir_score", "correct_share", "hallucination_share", "judge_share_1", REJECTION)
 _FORMS = "name, {name: number of bins} and {name: [inner edges of bins, ascending]}"
 
@@ -122,7 +125,7 @@ def slices_of_topics(
         if name not in there:
             raise ConfigError(
                 f"slices: the topics of this dataset have no {name!r}; there are "
-                f"{', '.join(attributes) or 'no attributes'}; derived: {', '.join(there[len(attributes) :])}"
+                f"{_some(attributes) or 'no attributes'}; derived: {', '.join(there[len(attributes) :])}"
             )
     if marked.any():
         by_name.setdefault(UNANSWERABLE, SliceBy(UNANSWERABLE))
@@ -133,7 +136,7 @@ def slices_of_topics(
         elif name == UNANSWERABLE:
             labels = marked.map({True: UNANSWERABLE, False: ANSWERABLE}).astype("str")
         else:
-            values = derived()[name]
+            values = derived()[name].round(_DECIMALS)
             if values.isna().all():
                 raise ConfigError(
                     f"slices: {name} is known of no topic: {LEXICAL_OVERLAP} takes evidence texts, "
@@ -152,19 +155,32 @@ def _check_weights(by: str, labels: pd.Series, weights: Mapping[str, float] | No
     for label in [*there, *weights]:
         if label not in weights or label not in there:
             what = "has no weight" if label in there else "is no slice"
-            listed = ", ".join(there[:20]) + (f" and {len(there) - 20} more" if len(there) > 20 else "")
-            raise ConfigError(f"slice_weights.{by}: {label!r} {what}; the slices are {listed}")
+            raise ConfigError(f"slice_weights.{by}: {label!r} {what}; the slices are {_some(there)}")
 
 
 def check_sliced(slices: pd.DataFrame | None, gates: Mapping[str, float]) -> None:
-    """ConfigError for a gate on a slice that there is not, or that is none of the first 50."""
-    names = [] if slices is None else list(metric_names(slices).values())[:MAX_LOGGED]
-    averages = dict.fromkeys(f"slice_macro/{name.split('/')[1]}" for name in names)
-    there = [*names, *averages]
+    """ConfigError for a gate on a slice that there is not, or that becomes no metric."""
+    names = {} if slices is None else metric_names(slices)
+    there = {
+        "slice": list(_logged(names).values()),
+        "slice_macro": list(dict.fromkeys(f"slice_macro/{name.split('/')[1]}" for name in names.values())),
+    }
     for gate in map(str, gates):
-        if gate.startswith(("slice/", "slice_macro/")) and gate.rpartition("/")[0] not in there:
-            listed = ", ".join(f"{name}/<measure>" for name in there) or "none: slices is empty"
+        known = there.get(gate.partition("/")[0])
+        if known is not None and gate.rpartition("/")[0] not in known:
+            listed = _some([f"{name}/<measure>" for name in known]) if known else "none: slices is empty"
             raise ConfigError(f"gate.{gate}: no such slice; there are {listed}")
+
+
+def _logged(names: Mapping[tuple[str, str], str]) -> dict[tuple[str, str], str]:
+    """Those of `metric_names` that become metrics: 50, of the slicings with the fewest slices first."""
+    count = Counter(by for by, _ in names)
+    return dict(sorted(names.items(), key=lambda item: count[item[0][0]])[:MAX_LOGGED])
+
+
+def _some(names: Sequence[str]) -> str:
+    more = len(names) - _MAX_LISTED
+    return ", ".join(names[:_MAX_LISTED]) + (f" and {more} more" if more > 0 else "")
 
 
 def with_slices(outcomes: pd.DataFrame, slices: pd.DataFrame | None) -> pd.DataFrame:
@@ -183,8 +199,8 @@ def log_slices(
 ) -> dict[str, float]:
     """Logs every measure by slice and its average as tables, and returns those that become metrics.
 
-    `slice/<slicing>/<slice>/<measure>` with `_lo` and `_hi` and `topics`, of the first 50 slices in their
-    order, and `slice_macro/<slicing>/<measure>`.
+    `slice/<slicing>/<slice>/<measure>` with `_lo` and `_hi` and `topics`, of 50 slices at most,
+    those of slicings with the fewest slices first, and `slice_macro/<slicing>/<measure>`.
     """
     if not slicings(outcomes):
         return {}
@@ -195,7 +211,7 @@ def log_slices(
     names = metric_names(outcomes)
     if len(names) > MAX_LOGGED:
         log.info("%d slices, of which %d are metrics; all are in slices.json", len(names), MAX_LOGGED)
-    logged = dict(list(names.items())[:MAX_LOGGED])
+    logged = _logged(names)
     sizes = {(by, label): n for by in slicings(outcomes) for label, n in
              outcomes[PREFIX + by].value_counts().items()}  # fmt: skip
     values: dict[str, float] = {f"{name}/topics": int(sizes[at]) for at, name in logged.items()}
