@@ -7,28 +7,26 @@ from known_truth.rows import SEED, Row, percent
 
 _NO_SUCH = "no such number"
 
+
+def _sizes(sizes: list[int]) -> str:
+    return " + ".join(map(str, sizes)) if len(sizes) < 5 else f"{len(sizes)} x {sizes[0]}"
+
+
 SECTIONS: dict[str, list[Row]] = {
     "Slices: average over slices, and paired tests of many": [
         *(
             Row(
-                f"average over slices holds the true one: {what}",
-                f"{measure}, {sizes} topics",
+                f"average over slices holds the true one: {population}",
+                f"{measure}, {_sizes([n for n, _, _ in slices.values()])} topics",
                 "about 95 %",
                 _NO_SUCH,
-                lambda trials, slices=slices, measure=measure: percent(  # type: ignore[misc]
-                    sim.coverage(slices, measure, trials, SEED)
+                lambda trials, population=population, measure=measure: percent(  # type: ignore[misc]
+                    sim.coverage(population, trials, SEED)[measure]
                 ),
                 500,
             )
-            for what, slices in (
-                ("slices of one size", sim.EVEN),
-                ("slices of different sizes", sim.UNEVEN),
-                ("shares of 0.02 to 0.99", sim.EXTREME),
-                ("weights 1, 3 and 6", sim.WEIGHTED),
-                ("a slice of one topic", sim.SINGLE),
-            )
-            for sizes in [" + ".join(str(n) for n, _, _ in slices.values())]
-            for measure in ("correct_share", "ir_score")
+            for population, slices in sim.POPULATIONS.items()
+            for measure in sim.MEASURES
         ),
         Row(
             "two systems that are alike: called different in some slice at 5 %",

@@ -10,6 +10,7 @@ import pytest
 
 from ragauge.contract.protocols import AnswerMeasureInfo
 from ragauge.estimate import bounded_mean, compare_pairs, share_estimates
+from ragauge.estimate.intervals import wilson_interval
 from ragauge.estimate.ppi import ppi_shares
 from ragauge.estimate.slices import macro_averages, slice_differences, slice_estimates
 
@@ -111,10 +112,11 @@ def test_of_a_judged_sample_the_shares_of_a_slice_are_prediction_powered() -> No
     assert set(found.loc[found["slice"] == "comparison", "measure"]) == {"ir_score"}
 
 
-def averages_of(values: list[tuple[str, float, float, float, int]], **more: object) -> pd.Series:
+def averages_of(values: list[tuple[str, float, int]], **more: object) -> pd.Series:
+    nan = float("nan")
     rows = pd.DataFrame(
-        [("type", *v[:1], "ir_score", *v[1:], False) for v in values],
-        columns=["slicing", "slice", "measure", "value", "lo", "hi", "n", "small"],
+        [("type", label, "ir_score", value, nan, nan, n, float(n), False) for label, value, n in values],
+        columns=["slicing", "slice", "measure", "value", "lo", "hi", "n", "effective_n", "small"],
     )
     found = macro_averages(rows, **more)  # type: ignore[arg-type]
     assert len(found) == 1
@@ -122,23 +124,44 @@ def averages_of(values: list[tuple[str, float, float, float, int]], **more: obje
 
 
 def test_an_average_over_slices_by_hand() -> None:
-    slices = [("x", 0.2, 0.1, 0.4, 90), ("y", 0.6, 0.5, 0.8, 10)]
+    slices = [("x", 0.2, 90), ("y", 0.6, 10)]
     row = averages_of(slices)
-    assert row["value"] == pytest.approx(0.4)
-    assert row["lo"] == pytest.approx(0.4 - math.sqrt(0.05**2 + 0.05**2))
-    assert row["hi"] == pytest.approx(0.4 + math.sqrt(0.1**2 + 0.1**2))
+    # One topic at 0 and one at 1 more in each: 19 of 92, and 7 of 12.
+    x, y = 19 / 92, 7 / 12
+    variance = 0.25 * (x * (1 - x) / 91 + y * (1 - y) / 11)
+    middle = (x + y) / 2
+    lo, hi = wilson_interval(0.4, middle * (1 - middle) / variance)
+    assert row[["value", "lo", "hi"]].tolist() == pytest.approx([0.4, lo, hi])
     assert (row["n"], row["slices"]) == (100, 2)
     weighted = averages_of(slices, weights={"type": {"x": 3, "y": 1}})
-    assert weighted["value"] == pytest.approx(0.3)
-    assert weighted["hi"] == pytest.approx(0.3 + math.sqrt(0.15**2 + 0.05**2))
+    variance = (9 * x * (1 - x) / 91 + y * (1 - y) / 11) / 16
+    middle = (3 * x + y) / 4
+    lo, hi = wilson_interval(0.3, middle * (1 - middle) / variance)
+    assert weighted[["value", "lo", "hi"]].tolist() == pytest.approx([0.3, lo, hi])
+
+
+def test_the_average_of_a_measure_of_any_size_takes_the_ends_of_its_slices() -> None:
+    columns = ["slicing", "slice", "measure", "value", "lo", "hi", "n", "effective_n", "small"]
+    rows = [
+        ("t", "x", "length", 20.0, 10, 40, 9, None, True),
+        ("t", "y", "length", 60.0, 50, 80, 9, None, True),
+    ]
+    row = macro_averages(pd.DataFrame(rows, columns=columns), None, [WORDS]).iloc[0]
+    assert row["lo"] == pytest.approx(40 - math.sqrt(5**2 + 5**2))
+    assert row["hi"] == pytest.approx(40 + math.sqrt(10**2 + 10**2))
 
 
 def test_what_is_not_known_and_what_has_no_weight_is_in_no_average() -> None:
-    slices = [("x", 0.2, 0.1, 0.4, 90), ("y", 0.6, 0.5, 0.8, 10), ("not known", 1.0, 0.5, 1.0, 4)]
+    slices = [("x", 0.2, 90), ("y", 0.6, 10), ("not known", 1.0, 4)]
     assert averages_of(slices)["n"] == 100
-    three = [*slices[:2], ("z", 0.9, 0.8, 1.0, 7)]
-    row = averages_of(three, weights={"type": {"x": 1, "y": 1, "z": 0}})
+    row = averages_of([*slices[:2], ("z", 0.9, 7)], weights={"type": {"x": 1, "y": 1, "z": 0}})
     assert (row["value"], row["slices"], row["n"]) == (pytest.approx(0.4), 2, 100)
+
+
+def test_slices_that_are_all_right_are_not_certain() -> None:
+    row = averages_of([("x", 1.0, 1), ("y", 1.0, 1), ("z", 1.0, 2)])
+    assert row["lo"] < 0.7
+    assert row["hi"] == 1.0
 
 
 def test_one_slice_has_no_average() -> None:
@@ -148,11 +171,10 @@ def test_one_slice_has_no_average() -> None:
     assert macro_averages(rows).empty
 
 
-def test_a_slice_of_one_topic_widens_the_average_instead_of_ending_it() -> None:
-    nan = float("nan")
-    row = averages_of([("x", 0.5, 0.45, 0.55, 400), ("y", 1.0, nan, nan, 1)])
-    assert row["lo"] < 0.4
-    assert row["hi"] <= 1.0
+def test_a_slice_of_one_topic_widens_the_average() -> None:
+    with_one = averages_of([("x", 0.5, 400), ("y", 1.0, 1)])
+    with_many = averages_of([("x", 0.5, 400), ("y", 1.0, 400)])
+    assert with_one["hi"] - with_one["lo"] > 3 * (with_many["hi"] - with_many["lo"])
 
 
 def test_differences_by_slice_are_those_of_its_topics_and_corrected_over_all() -> None:

@@ -2,25 +2,32 @@
 
 from __future__ import annotations
 
+from functools import cache
+
 import numpy as np
 import pandas as pd
 
-from ragauge.estimate.slices import macro_averages, slice_estimates
+from ragauge.estimate.slices import macro_averages, slice_differences, slice_estimates
 
 # Topics of each slice, the share of them that is right, and the weight of the slice.
-EVEN = {"a": (40, 0.6, 1.0), "b": (40, 0.4, 1.0), "c": (40, 0.8, 1.0)}
-UNEVEN = {"a": (200, 0.7, 1.0), "b": (40, 0.5, 1.0), "c": (12, 0.9, 1.0), "d": (8, 0.2, 1.0)}
-EXTREME = {"a": (60, 0.99, 1.0), "b": (20, 0.97, 1.0), "c": (10, 0.02, 1.0)}
-WEIGHTED = {"a": (200, 0.7, 1.0), "b": (40, 0.5, 3.0), "c": (12, 0.9, 6.0)}
-SINGLE = {"a": (60, 0.7, 1.0), "b": (30, 0.4, 1.0), "c": (1, 0.6, 1.0)}
+POPULATIONS: dict[str, dict[str, tuple[int, float, float]]] = {
+    "slices of one size": {"a": (40, 0.6, 1.0), "b": (40, 0.4, 1.0), "c": (40, 0.8, 1.0)},
+    "slices of different sizes": {
+        "a": (200, 0.7, 1.0), "b": (40, 0.5, 1.0), "c": (12, 0.9, 1.0), "d": (8, 0.2, 1.0),
+    },
+    "shares of 0.02 to 0.99": {"a": (60, 0.99, 1.0), "b": (20, 0.97, 1.0), "c": (10, 0.02, 1.0)},
+    "weights 1, 3 and 6": {"a": (200, 0.7, 1.0), "b": (40, 0.5, 3.0), "c": (12, 0.9, 6.0)},
+    "20 slices": {f"s{i}": (15, 0.9, 1.0) for i in range(20)},
+    "30 slices of two topics": {f"s{i}": (2, 0.9, 1.0) for i in range(30)},
+    "a slice of one topic": {"a": (60, 0.7, 1.0), "b": (30, 0.4, 1.0), "c": (1, 0.6, 1.0)},
+}  # fmt: skip
+MEASURES = ("correct_share", "ir_score")
 
-Slices = dict[str, tuple[int, float, float]]
 
-
-def topics(slices: Slices, rng: np.random.Generator) -> pd.DataFrame:
+def topics(population: str, rng: np.random.Generator) -> pd.DataFrame:
     """A topic a row. The score is 1 for the share that is right; else it is uniform between 0 and 0.8."""
     parts = []
-    for name, (n, p, _) in slices.items():
+    for name, (n, p, _) in POPULATIONS[population].items():
         right = rng.random(n) < p
         score = np.where(right, 1.0, rng.uniform(0, 0.8, n))
         parts.append(
@@ -36,30 +43,31 @@ def topics(slices: Slices, rng: np.random.Generator) -> pd.DataFrame:
     return pd.concat(parts, ignore_index=True)
 
 
-def true_average(slices: Slices, measure: str) -> float:
+def true_average(population: str, measure: str) -> float:
     """The weighted mean over slices of P(right), or of the mean score."""
-    weights = [w for _, _, w in slices.values()]
-    shares = np.array([p for _, p, _ in slices.values()])
+    slices = POPULATIONS[population].values()
+    shares = np.array([p for _, p, _ in slices])
     means = shares if measure == "correct_share" else shares + (1 - shares) * 0.4
-    return float(np.average(means, weights=weights))
+    return float(np.average(means, weights=[w for _, _, w in slices]))
 
 
-def coverage(slices: Slices, measure: str, trials: int, seed: int) -> float:
-    """How often the 95 % interval of the average over slices holds the true one."""
+@cache
+def coverage(population: str, trials: int, seed: int) -> dict[str, float]:
+    """How often the 95 % interval of the average over slices holds the true one, by measure."""
     rng = np.random.default_rng(seed)
-    weights = {"kind": {name: w for name, (_, _, w) in slices.items()}}
-    truth, held = true_average(slices, measure), 0
+    weights = {"kind": {name: w for name, (_, _, w) in POPULATIONS[population].items()}}
+    truth = {measure: true_average(population, measure) for measure in MEASURES}
+    held = dict.fromkeys(MEASURES, 0)
     for _ in range(trials):
-        found = macro_averages(slice_estimates(topics(slices, rng)), weights)
-        row = found[found["measure"] == measure].iloc[0]
-        held += int(row["lo"] <= truth <= row["hi"])
-    return held / trials
+        found = macro_averages(slice_estimates(topics(population, rng)), weights).set_index("measure")
+        for measure in MEASURES:
+            row = found.loc[measure]
+            held[measure] += int(row["lo"] <= truth[measure] <= row["hi"])
+    return {measure: n / trials for measure, n in held.items()}
 
 
 def differences_found(n_slices: int, trials: int, seed: int) -> float:
     """How often two systems that are alike differ in some slice after the correction, at 5 %."""
-    from ragauge.estimate.slices import slice_differences
-
     rng = np.random.default_rng(seed)
     found = 0
     for _ in range(trials):
