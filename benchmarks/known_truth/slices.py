@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import simulations.slices as sim
-from known_truth.rows import SEED, Row, percent
+from known_truth.rows import FULL, SEED, Row, percent
 
 _NO_SUCH = "no such number"
 
@@ -23,7 +23,7 @@ SECTIONS: dict[str, list[Row]] = {
                 lambda trials, population=population, measure=measure: percent(  # type: ignore[misc]
                     sim.coverage(population, trials, SEED)[measure]
                 ),
-                500,
+                FULL,
             )
             for population, slices in sim.POPULATIONS.items()
             for measure in sim.MEASURES

@@ -7,7 +7,8 @@ from functools import cache
 import numpy as np
 import pandas as pd
 
-from ragauge.estimate.slices import macro_averages, slice_differences, slice_estimates
+from ragauge.estimate.intervals import effective_topics
+from ragauge.estimate.slices import macro_averages, slice_differences
 
 # Topics of each slice, the share of them that is right, and the weight of the slice.
 POPULATIONS: dict[str, dict[str, tuple[int, float, float]]] = {
@@ -24,23 +25,21 @@ POPULATIONS: dict[str, dict[str, tuple[int, float, float]]] = {
 MEASURES = ("correct_share", "ir_score")
 
 
-def topics(population: str, rng: np.random.Generator) -> pd.DataFrame:
-    """A topic a row. The score is 1 for the share that is right; else it is uniform between 0 and 0.8."""
-    parts = []
+def estimates(population: str, trials: int, rng: np.random.Generator) -> pd.DataFrame:
+    """What `slice_estimates` gives of every trial (column `trial`), but for the slices' own intervals.
+
+    The score of a topic is 1 for the share that is right; else it is uniform between 0 and 0.8.
+    """
+    rows = []
     for name, (n, p, _) in POPULATIONS[population].items():
-        right = rng.random(n) < p
-        score = np.where(right, 1.0, rng.uniform(0, 0.8, n))
-        parts.append(
-            pd.DataFrame(
-                {
-                    "qid": [f"{name}{i}" for i in range(n)],
-                    "ir_score": score,
-                    "label": pd.array(np.where(right, 5, 4), dtype="Int8"),
-                    "slice:kind": name,
-                }
-            )
-        )
-    return pd.concat(parts, ignore_index=True)
+        right = rng.random((trials, n)) < p
+        score = np.where(right, 1.0, rng.uniform(0, 0.8, (trials, n)))
+        for trial in range(trials):
+            tells = effective_topics(score[trial], np.ones(n)) if n > 1 else 1.0
+            rows.append((trial, "kind", name, "correct_share", right[trial].mean(), n, n))
+            rows.append((trial, "kind", name, "ir_score", score[trial].mean(), n, tells))
+    columns = ["trial", "slicing", "slice", "measure", "value", "n", "effective_n"]
+    return pd.DataFrame(rows, columns=columns).assign(lo=np.nan, hi=np.nan)
 
 
 def true_average(population: str, measure: str) -> float:
@@ -57,13 +56,10 @@ def coverage(population: str, trials: int, seed: int) -> dict[str, float]:
     rng = np.random.default_rng(seed)
     weights = {"kind": {name: w for name, (_, _, w) in POPULATIONS[population].items()}}
     truth = {measure: true_average(population, measure) for measure in MEASURES}
-    held = dict.fromkeys(MEASURES, 0)
-    for _ in range(trials):
-        found = macro_averages(slice_estimates(topics(population, rng)), weights).set_index("measure")
-        for measure in MEASURES:
-            row = found.loc[measure]
-            held[measure] += int(row["lo"] <= truth[measure] <= row["hi"])
-    return {measure: n / trials for measure, n in held.items()}
+    found = macro_averages(estimates(population, trials, rng), weights)
+    true = found["measure"].map(truth)
+    held = (found["lo"] <= true) & (true <= found["hi"])
+    return {measure: float(held[found["measure"] == measure].mean()) for measure in MEASURES}
 
 
 def differences_found(n_slices: int, trials: int, seed: int) -> float:

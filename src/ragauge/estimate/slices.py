@@ -84,8 +84,7 @@ def _estimates(
         if share.n:
             yield name, share, float(share.n)
     for info in answers:
-        values = part[info.name].dropna() if info.name in part else ()
-        if len(values):
+        if info.name in part and len(values := part[info.name].dropna()):
             effective = _effective(values) if info.unit == "share" else float("nan")
             yield info.name, mean_of(part[info.name], part["qid"], info, n_boot, seed, level), effective
 
