@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import logging
 import os
 import time
@@ -29,6 +30,7 @@ from ragauge.experiment.packages import config_packages
 from ragauge.experiment.recorded import is_recorded, run_recorded
 from ragauge.experiment.rerun.comparison import log_comparison, summary
 from ragauge.experiment.rerun.environment import PACKAGES_FILE, packages_text
+from ragauge.experiment.slicing import WEIGHTS_TAG, check_sliced
 from ragauge.experiment.stages import question_stages
 from ragauge.experiment.verdicts import (
     fitting_predictor,
@@ -160,6 +162,9 @@ def _run(cfg: DictConfig, folder: JobFolder, record: dict[str, Any]) -> None:
         known = {"dataset_digest": pipeline.entry("dataset").digest, **_descriptions(pipeline)}
         run.tag({**known, **shown.as_tag(pipeline.answer_measures)})
         record["answer_measures"] = shown.as_record(pipeline.answer_measures)
+        if pipeline.slice_weights:
+            record["slice_weights"] = pipeline.slice_weights
+            run.tag({WEIGHTS_TAG: json.dumps(pipeline.slice_weights, ensure_ascii=False)})
         if folder.origin:
             same = ["the dataset is the same"] if folder.number == 0 else []
             for line in folder.origin.changed(known) or same:
@@ -251,6 +256,7 @@ def _judged_later(pipeline: Pipeline, folder: JobFolder) -> bool:
 def _prepared(cfg: DictConfig, folder: JobFolder) -> tuple[Pipeline, Any]:
     """The stages and the predictor (None where none is asked for) of a job that nothing speaks against."""
     pipeline = make_pipeline(cfg, folder)
+    check_sliced(pipeline.sliced, cfg.gate)
     return pipeline, fitting_predictor(pipeline, cfg)
 
 

@@ -23,6 +23,7 @@ from ragauge.measures import (
     qrels_of,
 )
 from ragauge.measures.floor import raw
+from ragauge.measures.questions import LEXICAL_OVERLAP, RARITY, lexical_overlap, rarity
 from ragauge.measures.rankings import metric_of
 from ragauge.retrieval.query_checks import query_checks
 from ragauge.retrieval.searching import searched_by, space_of
@@ -115,6 +116,32 @@ class ScoreRanking(Stage):
         values = classics(reads["run"], qrels, self.budget.rankings) if len(qrels) else {}
         rows = [(metric_of(name), value) for name, value in values.items()]
         return {"classics": pd.DataFrame(rows, columns=["metric", "value"])}
+
+
+class Derive(Stage):
+    """derived: what is known of the questions beside attributes, by which topics are sliced; row by row as
+    topics.
+    """
+
+    name = "derived"
+    makes = ("derived",)
+
+    @property
+    def reads(self) -> tuple[str, ...]:  # type: ignore[override]
+        further = {LEXICAL_OVERLAP: "evidence[qid,text]", RARITY: "docs"}
+        return ("topics[qid,query]", *(further[name] for name in self.budget.derived))
+
+    def params(self) -> dict[str, Any]:
+        return {"attributes": list(self.budget.derived)}
+
+    def make(self, reads: Reads, tools: Tools) -> Frames:
+        topics = reads["topics"]
+        found = topics[["qid"]].copy()
+        if LEXICAL_OVERLAP in self.budget.derived:
+            found[LEXICAL_OVERLAP] = lexical_overlap(topics, reads["evidence"])
+        if RARITY in self.budget.derived:
+            found[RARITY] = rarity(topics, reads["docs"])
+        return {"derived": found}
 
 
 class CheckQueries(Stage):

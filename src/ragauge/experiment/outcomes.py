@@ -92,6 +92,7 @@ def outcomes(
     )
     if len(values):
         wide = values.pivot(index="qid", columns="measure", values="value").astype("float64")
+        rows = rows.drop(columns=[c for c in wide if c in rows])  # attributes that are called as a measure
         rows = rows.merge(wide.reset_index(), on="qid", how="left", validate="one_to_one")
     keep = [c for c in ("qid", "label", "status", "raw", "reason") if c in verdicts]
     rows = rows.merge(

@@ -27,12 +27,15 @@ from ragauge.contract.protocols import SHARED, AnswerMeasureInfo, ChatModel, Ser
 from ragauge.contract.topics import without_reference
 from ragauge.estimate import choose_topics
 from ragauge.estimate.outcomes import NO_REFERENCE
+from ragauge.estimate.slicing import SliceBy
 from ragauge.experiment.metrics import RECORDED, full_cost, taken
 from ragauge.experiment.outcomes import outcomes, retrieved
 from ragauge.experiment.sample import Sample
+from ragauge.experiment.slicing import slices_of_topics
 from ragauge.experiment.stage import Budget, Components, Incomplete, Made, Reads, Stage
 from ragauge.experiment.stages import is_rewritten, stages
 from ragauge.llms.chat_use import SharedChat
+from ragauge.measures.questions import DERIVED
 from ragauge.retrieval.embedders import CachedEmbedder
 from ragauge.store import Entry, Key, Store
 
@@ -67,6 +70,7 @@ class Pipeline:
     n_grid: budgets in tokens at which the score is laid out; n_tokens is added to it.
     sample: which topics are judged; None is all of them.
     rankings: the measures of the run over documents.
+    slices, slice_weights: by what topics are sliced, and how slices count in averages.
     `seconds` holds the time of each stage in this process, `made` the names of the stages that were not in
     the store, `making` what each took when its output was made.
     """
@@ -78,6 +82,8 @@ class Pipeline:
     max_missing_share: float = 1.0
     sample: Sample | None = None
     rankings: tuple[str, ...] = RANKINGS
+    slices: tuple[SliceBy, ...] = ()
+    slice_weights: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
     seconds: dict[str, float] = field(default_factory=dict)
     made: list[str] = field(default_factory=list)
     making: dict[str, Making] = field(default_factory=dict)
@@ -104,7 +110,8 @@ class Pipeline:
     @cached_property
     def stages(self) -> list[Stage]:
         """The job's stages in order."""
-        return stages(self.components, Budget(self.n_tokens, tuple(self.grid), self.rankings))
+        derived = tuple(name for name in DERIVED if name in {by.name for by in self.slices})
+        return stages(self.components, Budget(self.n_tokens, tuple(self.grid), self.rankings, derived))
 
     @property
     def rewritten(self) -> bool:
@@ -173,6 +180,12 @@ class Pipeline:
         values = self.frame("answer_values")
         found = (self.retrieved, self.answers, self.verdicts, values)
         return outcomes(*found, self.sampled, self.unjudged)
+
+    @cached_property
+    def sliced(self) -> pd.DataFrame | None:
+        """The slices of every topic ([qid, slice:<name> ...]); None where there are none to be."""
+        topics = self.frame("topics")
+        return slices_of_topics(topics, self.slices, self.slice_weights, lambda: self.frame("derived"))
 
     def key(self, stage: str, **given: pd.DataFrame) -> Key:
         """What the output of a stage is known by; `given` frames stand for those that the job would make."""

@@ -56,11 +56,13 @@ class Budget:
     """n_tokens of this job, and all budgets that it lays out, ascending: the grid with n_tokens in it.
 
     rankings: the names of the measures of its run over documents.
+    derived: what is derived of the questions for slices.
     """
 
     n_tokens: int
     grid: tuple[int, ...]
     rankings: tuple[str, ...] = RANKINGS
+    derived: tuple[str, ...] = ()
 
 
 class Incomplete(Exception):
