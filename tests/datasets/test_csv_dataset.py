@@ -79,11 +79,9 @@ def test_lists_as_json_python_and_numpy_print_them(tmp_path: Path, printed: str,
         ('1,"[7, null]",q,a', "holds no list of ids"),
         ('1,"{""7"": 8}",q,a', "holds no list of ids"),
         ("1,__import__('os'),q,a", "holds no list of ids"),
-        ("1,[],q,a", "no evidence"),
         ("1,[5],q,a", "'5', which is no document"),
         ("1,[9],q,a", "evidence part 0 (docno '9') is empty"),
         ("1,[7],,a", "query is empty"),
-        ("1,[7],q,", "reference answer is empty"),
         ("1,[7],q", "3 cells where the header names 4 columns"),
         ("2,[7],q,a,b", "5 cells where the header names 4 columns"),
         ("0,[7],q,a", "stands twice"),
@@ -156,3 +154,16 @@ def test_real_files_as_they_stand(part: str, topics: int) -> None:
     data = source.load()
     assert (len(data.docs), len(data.topics)) == (13_314, topics)
     assert data.evidence.groupby("qid").size().between(2, 4).all()
+
+
+def test_topics_may_lack_a_reference_or_evidence(tmp_path: Path) -> None:
+    topics = "id,text_ids,question,answer,kind\n1,[7],q1,,bridge\n2,,q2,a,\n3,[],q3,a,bridge\n"
+    data = write(tmp_path, topics=topics, qid_column="id", attribute_columns=["kind"]).load()
+    frames.check("topics", data.topics)
+    assert data.topics["answer"].isna().tolist() == [True, False, False]
+    assert data.evidence["qid"].tolist() == ["1"]
+    assert data.topics["kind"].tolist()[::2] == ["bridge", "bridge"]
+    assert data.topics["kind"].isna().tolist() == [False, True, False]
+
+    bare = write(tmp_path, topics="q\nwho?\n", query_column="q", answer_column=None, evidence_column=None)
+    assert bare.load().evidence.empty

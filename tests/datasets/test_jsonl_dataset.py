@@ -10,7 +10,15 @@ import pytest
 from ragauge.contract import frames
 from ragauge.contract.errors import ConfigError, DataError
 from ragauge.contract.identity import identity
+from ragauge.contract.topics import (
+    attributes_of,
+    is_unanswerable,
+    references,
+    scorable,
+    without_reference,
+)
 from ragauge.datasets import JsonlDataset
+from ragauge.measures import qrels_of
 
 DOCS = [
     {"docno": "rhine", "title": "Rhine", "text": "The Rhine rises in Switzerland. It ends in the North Sea."},
@@ -71,18 +79,21 @@ def test_evidence_all_without_docno_is_a_nullable_string_column(tmp_path: Path) 
         ("{'qid': 'q1'}", "not a line of JSON"),
         ('["q1"]', "expected a JSON object"),
         (without(TOPIC, "qid"), "key 'qid' is missing"),
-        (without(TOPIC, "answer"), "key 'answer' is missing"),
-        (without(TOPIC, "evidence"), "key 'evidence' is missing"),
         ({**TOPIC, "evidence": "text"}, "'evidence' is not a list"),
-        ({**TOPIC, "evidence": []}, "no evidence"),
+        ({**TOPIC, "answers": "a"}, "'answers' is not a list"),
+        ({**TOPIC, "unanswerable": "yes"}, "'unanswerable' is neither true nor false"),
+        ({**TOPIC, "unanswerable": True}, "is unanswerable, and has the reference answer"),
+        ({**TOPIC, "label": "x"}, "attribute 'label': the name is taken"),
+        ({**TOPIC, "size": float("inf")}, "attribute 'size': inf is no finite number"),
+        ({**TOPIC, "evidence": [{"docno": "aare", "relevance": 0}]}, "relevance 0 is no whole number"),
+        ({**TOPIC, "evidence": [{"docno": None}]}, "key 'text' is missing"),
         ({**TOPIC, "evidence": [7]}, "expected a JSON object with the key 'text', found 7"),
         ({**TOPIC, "evidence": ["text", " "]}, "evidence part 1 is empty"),
         ({**TOPIC, "evidence": [{"docno": "nile", "text": "x"}]}, "'nile', which is no document"),
-        ({**TOPIC, "evidence": [{"docno": "aare"}]}, "key 'text' is missing"),
         ({**TOPIC, "query": " \n"}, "query is empty"),
         ({**TOPIC, "answer": ""}, "reference answer is empty"),
         ({**TOPIC, "query": 7}, "'query' is not a string: 7"),
-        ({**TOPIC, "type": 7}, "'type' is not a string: 7"),
+        ({**TOPIC, "type": "\ud800"}, "attribute 'type' is not valid Unicode"),
         ({**TOPIC, "query": "\ud800"}, "not valid Unicode"),
         ({**TOPIC, "qid": "q 1"}, "white space"),
         ({**TOPIC, "qid": "q0"}, "stands twice"),
@@ -183,3 +194,28 @@ def test_values_out_of_range_name_the_key(fields: dict[str, Any]) -> None:
 def test_paths_and_name_are_no_part_of_the_identity() -> None:
     assert identity(JsonlDataset(docs="a", topics="b", name="x")) == identity(JsonlDataset())
     assert identity(JsonlDataset(limit=3)) != identity(JsonlDataset())
+
+
+def test_what_a_topic_may_lack_and_have(tmp_path: Path) -> None:
+    topics = [
+        {"qid": "1", "query": "q", "answers": ["a", "b", "a"], "hops": 2, "open": True},
+        {"qid": "2", "query": "q", "unanswerable": True, "nested": {"a": 1}},
+        {"qid": "3", "query": "q", "answer": None, "evidence": [{"docno": "aare", "relevance": 2}]},
+        {"qid": "4", "query": "q", "answer": "c", "answers": ["d"], "evidence": [{"docno": "aare"}, "text"]},
+    ]
+    data = write(tmp_path, DOCS, topics).load()
+    frames.check("topics", data.topics)
+    frames.check("evidence", data.evidence)
+    assert attributes_of(data.topics) == ["hops", "open"]
+    assert data.topics["hops"].isna().tolist() == [False, True, True, True]
+    assert data.topics["open"].tolist()[0] == "true"
+    assert references(data.topics) == {"1": ("a", "b"), "2": (), "3": (), "4": ("c", "d")}
+    assert is_unanswerable(data.topics).tolist() == [False, True, False, False]
+    assert without_reference(data.topics) == {"3"}
+    assert data.evidence[["qid", "part", "docno", "relevance"]].fillna("-").to_numpy().tolist() == [
+        ["3", 0, "aare", 2],
+        ["4", 0, "aare", 1],
+        ["4", 1, "-", 1],
+    ]
+    assert scorable(data.evidence, data.topics)[["qid", "text"]].to_numpy().tolist() == [["4", "text"]]
+    assert qrels_of(data.evidence).to_numpy().tolist() == [["3", "aare", 2], ["4", "aare", 1]]

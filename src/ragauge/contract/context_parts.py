@@ -57,6 +57,23 @@ class SeesEvidence(Protocol):
 
 
 @runtime_checkable
+class BringsTexts(Protocol):
+    """A retriever whose texts need not be in the corpus: that of another system, recorded or asked.
+
+    Nothing is indexed for it, and it takes no queries of a rewriter.
+    """
+
+    def bring(
+        self, topics: pd.DataFrame, chunks: pd.DataFrame, tools: Tools
+    ) -> tuple[pd.DataFrame, pd.DataFrame]:
+        """Frame `run` of the topics [qid, query], and [docno, text] of what it brings that is no chunk.
+
+        `ragauge.retrieval.brought` names texts that have no name. The run may have a column `failed` (bool):
+        topics for which a rerun should ask again.
+        """
+
+
+@runtime_checkable
 class SearchesSeveral(Protocol):
     """A retriever that hands the queries of a rewriter on to retrievers of its own."""
 

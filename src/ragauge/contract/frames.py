@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Literal
 
 import numpy as np
@@ -21,7 +21,7 @@ Kind = Literal["str", "str?", "int", "float", "float?", "bool", "label", "list"]
 
 @dataclass(frozen=True)
 class Schema:
-    """A frame's key columns and all of its columns with their kinds.
+    """A frame's key columns, its columns with their kinds, and those that it may have.
 
     Kinds: `str` (no nulls), `str?` (nulls allowed), `int`, `float` (finite), `float?` (finite or missing),
     `bool`, `label` (1..5 or missing), `list` (one list a row).
@@ -29,12 +29,23 @@ class Schema:
 
     key: tuple[str, ...]
     columns: Mapping[str, Kind]
+    optional: Mapping[str, Kind] = field(default_factory=dict)
 
 
 SCHEMAS: Mapping[str, Schema] = {
     "docs": Schema(("docno",), {"docno": "str", "title": "str", "text": "str"}),
-    "topics": Schema(("qid",), {"qid": "str", "query": "str", "answer": "str"}),
-    "evidence": Schema(("qid", "part"), {"qid": "str", "part": "int", "docno": "str?", "text": "str"}),
+    # Every further column of topics is an attribute (`ragauge.contract.topics`).
+    "topics": Schema(
+        ("qid",),
+        {"qid": "str", "query": "str", "answer": "str?"},
+        {"answers": "list", "unanswerable": "bool"},
+    ),
+    # text is missing where qrels alone are known; relevance is 1 where the column is not there.
+    "evidence": Schema(
+        ("qid", "part"),
+        {"qid": "str", "part": "int", "docno": "str?", "text": "str?"},
+        {"relevance": "int"},
+    ),
     "chunks": Schema(
         ("docno",), {"docno": "str", "text": "str", "parent": "str", "start": "int", "end": "int"}
     ),
@@ -77,7 +88,7 @@ SCHEMAS: Mapping[str, Schema] = {
     "scores": Schema(
         ("qid", "n_tokens", "measure"),
         {"qid": "str", "n_tokens": "int", "measure": "str", "value": "float"},
-    ),
+    ),  # no row for a topic without evidence texts, and for an unanswerable one
     # answer is null and status is not "ok" where no answer came; error keeps why.
     "answers": Schema(
         ("qid", "n_tokens"),
@@ -145,7 +156,8 @@ def check(name: str, frame: pd.DataFrame, source: str | None = None) -> pd.DataF
         raise DataError(
             f"{where}: column(s) {', '.join(missing)} missing; it has {', '.join(map(str, frame.columns))}"
         )
-    for column, kind in schema.columns.items():
+    optional = {column: kind for column, kind in schema.optional.items() if column in frame.columns}
+    for column, kind in {**schema.columns, **optional}.items():
         problem = _problem(frame[column], kind)
         if problem is not None:
             row, what = problem

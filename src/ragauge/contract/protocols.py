@@ -22,7 +22,8 @@ Role = Literal["passage", "query"]
 class Dataset:
     """Documents, topics and evidence of one collection (frames `docs`, `topics`, `evidence`).
 
-    `skipped` says which rows were dropped and why, where the source was told to drop bad rows.
+    What a topic may lack, and have beside, is in `ragauge.contract.topics`. `skipped` says which rows were
+    dropped and why, where the source was told to drop bad rows.
     """
 
     docs: pd.DataFrame

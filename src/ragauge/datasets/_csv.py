@@ -5,7 +5,7 @@ from __future__ import annotations
 import csv
 import json
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import ClassVar
@@ -16,6 +16,7 @@ from ragauge.contract.identity import runtime
 from ragauge.contract.protocols import Dataset
 from ragauge.datasets._gather import BadRow, FileSource, Gatherer, existing_file, string
 
+_OPTIONAL = ("qid_column", "answer_column", "evidence_column")
 _OPTIONAL_TITLE = "title"
 _FIELD_LIMIT = 2**31 - 1  # characters; csv stops at 131,072 of its own accord
 _LIST_ITEM = re.compile(r""""([^"]*)"|'([^']*)'|([^\s,'"\[\](){}]+)""")
@@ -27,10 +28,12 @@ class CsvDataset(FileSource):
 
     `evidence_column` holds a printed list of ids, as JSON, Python or numpy print one. `title_column` may be
     absent as long as it has its default name; without `qid_column` a topic's qid is its row number, from 1.
+    `answer_column` and `evidence_column` may be None, and their cells empty: such topics have no reference
+    answer, or no evidence. `attribute_columns` are the columns by which topics are told apart.
     """
 
     component: ClassVar[str] = "csv"
-    version: ClassVar[int] = 1
+    version: ClassVar[int] = 2
 
     name: str = runtime("csv")
     docs: str | Path | None = runtime(None)
@@ -40,13 +43,14 @@ class CsvDataset(FileSource):
     text_column: str = "text"
     qid_column: str | None = None
     query_column: str = "question"
-    answer_column: str = "answer"
-    evidence_column: str = "text_ids"
+    answer_column: str | None = "answer"
+    evidence_column: str | None = "text_ids"
+    attribute_columns: Sequence[str] = ()
 
     def __post_init__(self) -> None:
         super().__post_init__()
         for key, value in vars(self).items():
-            if not key.endswith("_column") or (key == "qid_column" and value is None):
+            if not key.endswith("_column") or (key in _OPTIONAL and value is None):
                 continue
             require_text(f"dataset.{key}", value, "names of columns")
 
@@ -67,9 +71,7 @@ class CsvDataset(FileSource):
                 title = string(cells, self.title_column) if self.title_column in cells else ""
                 docno = string(cells, self.docno_column).strip()
                 gather.add_document(docno, title, string(cells, self.text_column))
-        needed = ["query_column", "answer_column", "evidence_column"]
-        if self.qid_column is not None:
-            needed.append("qid_column")
+        needed = ["query_column", *(key for key in _OPTIONAL if getattr(self, key) is not None)]
         for number, row in self._rows(files["topics"], needed):
             if gather.full:
                 break
@@ -77,11 +79,19 @@ class CsvDataset(FileSource):
                 cells = _cells(row)
                 qid = str(number) if self.qid_column is None else string(cells, self.qid_column).strip()
                 at.qid = qid
-                docnos = _printed_list(string(cells, self.evidence_column), self.evidence_column)
-                parts = [(docno, gather.document_text(docno)) for docno in docnos]
-                query, answer = string(cells, self.query_column), string(cells, self.answer_column)
-                gather.add_topic(qid, query, answer, parts)
+                parts = [(docno, gather.document_text(docno)) for docno in self._docnos(cells)]
+                answer = "" if self.answer_column is None else string(cells, self.answer_column)
+                attributes = {name: string(cells, name) or None for name in self.attribute_columns}
+                given = answer if answer.strip() else None
+                gather.add_topic(qid, string(cells, self.query_column), given, parts, attributes)
         return gather.dataset(files["docs"], files["topics"])
+
+    def _docnos(self, cells: Mapping[str, str]) -> list[str]:
+        """The ids of the relevant documents; [] without the column, and of an empty cell."""
+        if self.evidence_column is None:
+            return []
+        cell = string(cells, self.evidence_column)
+        return _printed_list(cell, self.evidence_column) if cell.strip() else []
 
     def _rows(self, file: Path, needed: Iterable[str]) -> Iterator[tuple[int, tuple[list[str], list[str]]]]:
         """Number, header and cells of each row; DataError where a needed column is absent."""

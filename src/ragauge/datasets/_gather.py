@@ -6,7 +6,8 @@ and raised, or dropped and described.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+import math
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -18,9 +19,11 @@ from ragauge.contract.checks import require_choice, require_count, require_text
 from ragauge.contract.errors import ConfigError, DataError
 from ragauge.contract.identity import runtime
 from ragauge.contract.protocols import Dataset
+from ragauge.contract.topics import RESERVED
 
 PASSAGE_MARK = "%p"  # PyTerrier's passage convention: what follows it in a docno numbers a chunk
-_EXTRA = ("type", "level")  # columns of topics where the source has them
+Attribute = str | float | int | bool | None
+Part = tuple[str | None, str | None] | tuple[str | None, str | None, int]  # docno, text, relevance (1)
 
 
 class BadRow(Exception):
@@ -91,8 +94,8 @@ class Gatherer:
         self._skip = source.on_error == "skip"
         self._limit = source.limit
         self._docs: dict[str, tuple[str, str]] = {}
-        self._topics: dict[str, tuple[str, str, Mapping[str, str]]] = {}
-        self._evidence: list[tuple[str, int, str | None, str]] = []
+        self._topics: dict[str, _Topic] = {}
+        self._evidence: list[tuple[str, int, str | None, str | None, int]] = []
         self._skipped: list[str] = []
 
     @contextmanager
@@ -134,33 +137,61 @@ class Gatherer:
         self,
         qid: str,
         query: str,
-        answer: str,
-        evidence: Iterable[tuple[str | None, str]],
-        extra: Mapping[str, str] | None = None,
+        answer: str | Sequence[str] | None,
+        evidence: Iterable[Part],
+        attributes: Mapping[str, Attribute] | None = None,
+        *,
+        unanswerable: bool = False,
     ) -> None:
-        """One topic; `evidence` is pairs of docno (or None) and text, of which repeated ones count once."""
+        """One topic, of which repeated evidence parts count once.
+
+        answer: the reference answer, or all of them, the one to be shown first; None or [] where none is
+            known. evidence: docno (or None), text (or None where the document alone is known) and relevance
+            (1 where it is left out, above 0). A part of a text names a document of the corpus or none.
+            unanswerable: the documents do not answer the question; such a topic has no reference answer.
+        """
         _check_identifier("qid", qid)
         if qid in self._topics:
             raise BadRow("this qid stands twice")
         if not query.strip():
             raise BadRow("the query is empty")
-        if not answer.strip():
+        answers = (answer,) if isinstance(answer, str) else tuple(dict.fromkeys(answer or ()))
+        if any(not one.strip() for one in answers):
             raise BadRow("the reference answer is empty")
-        parts = list(dict.fromkeys((docno, text.strip()) for docno, text in evidence))
-        if not parts:
-            raise BadRow("the topic has no evidence")
-        for part, (docno, text) in enumerate(parts):
-            if not text:
-                of = "" if docno is None else f" (docno {docno!r})"
-                raise BadRow(f"evidence part {part}{of} is empty")
+        if unanswerable and answers:
+            raise BadRow(f"the topic is unanswerable, and has the reference answer {answers[0]!r}")
+        parts = self._parts(evidence)
+        for name, value in (attributes or {}).items():
+            _check_attribute(name, value)
+        self._topics[qid] = _Topic(query, answers, attributes or {}, unanswerable)
+        self._evidence.extend((qid, number, *part) for number, part in enumerate(parts))
+
+    def _parts(self, evidence: Iterable[Part]) -> list[tuple[str | None, str | None, int]]:
+        found: dict[tuple[str | None, str | None], int] = {}
+        for number, (docno, text, *relevance) in enumerate(evidence):
+            of = "" if docno is None else f" (docno {docno!r})"
+            text = None if text is None else text.strip()
+            if text == "":
+                raise BadRow(f"evidence part {number}{of} is empty")
+            if docno is None and text is None:
+                raise BadRow(f"evidence part {number} has neither a text nor a docno")
             if docno is not None:
                 self.document_text(docno)
-        self._topics[qid] = (query, answer, extra or {})
-        self._evidence.extend((qid, part, docno, text) for part, (docno, text) in enumerate(parts))
+            grade = relevance[0] if relevance else 1
+            if type(grade) is not int or grade < 1:
+                raise BadRow(f"evidence part {number}{of}: relevance {grade!r} is no whole number from 1")
+            found[docno, text] = max(grade, found.get((docno, text), 0))
+        return [(docno, text, grade) for (docno, text), grade in found.items()]
 
-    def dataset(self, docs_file: Path, topics_file: Path) -> Dataset:
-        """What was gathered; DataError where no document or no topic is left."""
-        for what, rows, file in (("document", self._docs, docs_file), ("topic", self._topics, topics_file)):
+    def dataset(self, docs_file: Path | None, topics_file: Path) -> Dataset:
+        """What was gathered; DataError where no topic is left, or no document.
+
+        docs_file is None of a collection that need not have documents: texts come with what was retrieved.
+        """
+        files = {"topic": (self._topics, topics_file)}
+        if docs_file is not None:
+            files = {"document": (self._docs, docs_file), **files}  # type: ignore[dict-item]
+        for what, (rows, file) in files.items():
             if not rows:
                 dropped = f"; {len(self._skipped)} bad rows were dropped" if self._skipped else ""
                 raise DataError(f"{file}: no {what} in it{dropped}")
@@ -172,20 +203,37 @@ class Gatherer:
             },
             dtype="str",
         )
-        topics = pd.DataFrame(
+        return Dataset(docs, self._topic_frame(), self._evidence_frame(), tuple(self._skipped))
+
+    def _topic_frame(self) -> pd.DataFrame:
+        topics = list(self._topics.values())
+        frame = pd.DataFrame(
             {
                 "qid": list(self._topics),
-                "query": [query for query, _, _ in self._topics.values()],
-                "answer": [answer for _, answer, _ in self._topics.values()],
+                "query": [topic.query for topic in topics],
+                "answer": [topic.answers[0] if topic.answers else None for topic in topics],
             },
             dtype="str",
         )
-        for column in _EXTRA:
-            values = [extra.get(column) for _, _, extra in self._topics.values()]
-            if any(value is not None for value in values):
-                topics[column] = pd.Series(values, dtype="str")
-        qids, parts, docnos, texts = zip(*self._evidence, strict=True)
-        evidence = pd.DataFrame(
+        if any(len(topic.answers) > 1 for topic in topics):
+            frame["answers"] = pd.Series([list(topic.answers) for topic in topics], dtype=object)
+        if any(topic.unanswerable for topic in topics):
+            frame["unanswerable"] = [topic.unanswerable for topic in topics]
+        for name in dict.fromkeys(name for topic in topics for name in topic.attributes):
+            values = [topic.attributes.get(name) for topic in topics]
+            given = [value for value in values if value is not None]
+            if not given:
+                continue
+            if all(type(value) in (int, float) for value in given):
+                frame[name] = pd.Series(values, dtype="float64")
+            else:
+                frame[name] = pd.Series([_shown(value) for value in values], dtype="str")
+        return frame
+
+    def _evidence_frame(self) -> pd.DataFrame:
+        columns = list(zip(*self._evidence, strict=True)) or [()] * 5
+        qids, parts, docnos, texts, grades = columns
+        frame = pd.DataFrame(
             {
                 "qid": pd.Series(qids, dtype="str"),
                 "part": pd.Series(parts, dtype="int64"),
@@ -193,12 +241,42 @@ class Gatherer:
                 "text": pd.Series(texts, dtype="str"),
             }
         )
-        return Dataset(docs, topics, evidence, tuple(self._skipped))
+        return frame if set(grades) <= {1} else frame.assign(relevance=pd.Series(grades, dtype="int64"))
+
+
+@dataclass(frozen=True)
+class _Topic:
+    query: str
+    answers: tuple[str, ...]
+    attributes: Mapping[str, Attribute]
+    unanswerable: bool
+
+
+def _shown(value: Attribute) -> str | None:
+    if value is None or isinstance(value, str):
+        return value
+    return str(value).lower() if isinstance(value, bool) else f"{value:g}"
+
+
+def is_attribute(value: object) -> bool:
+    """Whether a value can be one of a topic's attributes: a text, a number, true, false or nothing."""
+    return isinstance(value, (str, float, int, bool, type(None)))
+
+
+def _check_attribute(name: str, value: Attribute) -> None:
+    if name in RESERVED:
+        raise BadRow(f"attribute {name!r}: the name is taken; rename it")
+    if not is_attribute(value):
+        raise BadRow(f"attribute {name!r} is neither a text nor a number: {_short(value)}")
+    if isinstance(value, str):
+        valid_string(value, f"attribute {name!r}")
+    if isinstance(value, float) and not math.isfinite(value):
+        raise BadRow(f"attribute {name!r}: {value} is no finite number")
 
 
 def optional_columns(row: Mapping[str, Any]) -> dict[str, str]:
     """Those of `type` and `level` that a JSON object holds as something else than null."""
-    return {key: string(row, key) for key in _EXTRA if row.get(key) is not None}
+    return {key: string(row, key) for key in ("type", "level") if row.get(key) is not None}
 
 
 def _check_identifier(what: str, value: str) -> None:

@@ -67,6 +67,8 @@ class HotpotQA(FileSource):
             with gather.row(where) as at:
                 at.qid = qid
                 facts = [_supporting_fact(fact, paragraphs) for fact in _list(row, "supporting_facts")]
+                if not facts:
+                    raise BadRow("the topic has no evidence")
                 gather.add_topic(
                     qid, string(row, "question"), string(row, "answer"), facts, optional_columns(row)
                 )

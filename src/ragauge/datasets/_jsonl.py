@@ -14,12 +14,14 @@ from ragauge.datasets._gather import (
     BadRow,
     FileSource,
     Gatherer,
+    Part,
     existing_file,
-    optional_columns,
+    is_attribute,
     string,
     valid_string,
 )
 
+_KEYS = ("qid", "query", "answer", "answers", "unanswerable", "evidence")
 _SAMPLE = Path(__file__).parent / "sample"
 
 
@@ -28,7 +30,7 @@ class JsonlDataset(FileSource):
     """A collection from a corpus file (`docs`) and a question file (`topics`), one JSON object a line."""
 
     component: ClassVar[str] = "jsonl"
-    version: ClassVar[int] = 1
+    version: ClassVar[int] = 2
 
     name: str = runtime("jsonl")
     docs: str | Path | None = runtime(None)
@@ -73,8 +75,15 @@ def _read(source: FileSource, files: Mapping[str, Path]) -> Dataset:
         with gather.row(where) as at:
             row = _parse(line)
             at.qid = qid = string(row, "qid")
-            parts = [_evidence_part(part) for part in _evidence_list(row)]
-            gather.add_topic(qid, string(row, "query"), string(row, "answer"), parts, optional_columns(row))
+            parts = [_evidence_part(part) for part in _listed(row, "evidence")]
+            gather.add_topic(
+                qid,
+                string(row, "query"),
+                _answers(row),
+                parts,
+                {key: row[key] for key in row if key not in _KEYS and is_attribute(row[key])},
+                unanswerable=_marked(row),
+            )
     return gather.dataset(files["docs"], files["topics"])
 
 
@@ -93,16 +102,37 @@ def _parse(line: bytes) -> Any:
         raise BadRow(f"not a line of JSON: {error}") from None
 
 
-def _evidence_list(row: Mapping[str, Any]) -> list[Any]:
-    parts = row.get("evidence")
-    if not isinstance(parts, list):
-        found = "is missing" if "evidence" not in row else "is not a list"
-        raise BadRow(f"key 'evidence' {found}; expected a list of texts or of objects with docno and text")
-    return parts
+def _listed(row: Mapping[str, Any], key: str) -> list[Any]:
+    """The list under a key; [] where it is absent or null."""
+    values = row.get(key)
+    if values is None:
+        return []
+    if not isinstance(values, list):
+        raise BadRow(f"key {key!r} is not a list")
+    return values
 
 
-def _evidence_part(part: Any) -> tuple[str | None, str]:
+def _answers(row: Mapping[str, Any]) -> list[str]:
+    """The reference answers: `answer`, then those of `answers`."""
+    first = [string(row, "answer")] if row.get("answer") is not None else []
+    return first + [valid_string(one, "an answer in 'answers'") for one in _listed(row, "answers")]
+
+
+def _marked(row: Mapping[str, Any]) -> bool:
+    marked = row.get("unanswerable", False)
+    if type(marked) is not bool:
+        raise BadRow(f"key 'unanswerable' is neither true nor false: {marked!r}")
+    return marked
+
+
+def _evidence_part(part: Any) -> Part:
+    """A text, or an object with docno, text or both, and optionally relevance."""
     if isinstance(part, str):
         return None, valid_string(part, "an evidence text")
-    docno = string(part, "docno") if isinstance(part, Mapping) and part.get("docno") is not None else None
-    return docno, string(part, "text")
+    docno, text = (
+        string(part, key) if isinstance(part, Mapping) and part.get(key) is not None else None
+        for key in ("docno", "text")
+    )
+    if docno is None:
+        text = string(part, "text")
+    return (docno, text) if "relevance" not in part else (docno, text, part["relevance"])

@@ -34,7 +34,7 @@ class RecordedOutcomes:
     component: ClassVar[str] = "recorded_outcomes"
     version: ClassVar[int] = 1
 
-    name: str = runtime("recorded")
+    name: str = runtime("outcomes")
     path: str | Path | None = runtime(None)
     judged_shares: Mapping[str, Sequence[float]] = field(default_factory=dict)
 

@@ -18,6 +18,7 @@ from ragauge.contract.frames import HALLUCINATIONS, JUDGE_CLASSES
 
 CLASSES = np.array(list(JUDGE_CLASSES))
 LACK, RIGHT = 1, 5
+NO_REFERENCE = "no reference"  # judge_status of a topic that has no reference answer to judge by
 HEADLINE_SHARES = ("correct_share", "hallucination_share")
 GROUP_COLUMNS = ("system", "retriever", "n_tokens", "dataset", "chunker", "llm")
 
@@ -59,6 +60,22 @@ def check_outcomes(
                 f"outcomes: column {column}, row {row} ({who}): {values.iloc[row]} is not {expected}"
             )
     return frame
+
+
+def with_classes(frame: pd.DataFrame) -> pd.DataFrame:
+    """The rows that count in class shares: of answerable topics, and such that have something to judge by."""
+    kept = pd.Series(True, index=frame.index)
+    if "unanswerable" in frame:
+        kept &= ~frame["unanswerable"].astype(bool)
+    if "judge_status" in frame:
+        kept &= frame["judge_status"].ne(NO_REFERENCE).fillna(True)
+    return frame if kept.all() else frame[kept]
+
+
+def scored(frame: pd.DataFrame) -> pd.DataFrame:
+    """The rows that have an IR score."""
+    kept = frame["ir_score"].notna()
+    return frame if kept.all() else frame[kept]
 
 
 def asked(frame: pd.DataFrame) -> pd.DataFrame:

@@ -165,6 +165,8 @@ def _run(cfg: DictConfig, folder: JobFolder, record: dict[str, Any]) -> None:
                 log.info("  %s", line)
         for reason in pipeline.frame("skipped")["skipped"]:
             log.warning("skipped: %s", reason)
+        for line in metrics.lacking(_topics(pipeline)):
+            log.warning("%s", line)
         record["deferred"] = _judged_later(pipeline, folder)
         retrieval = _log_retrieval(pipeline, cfg, folder, run, record)
         run.metrics(retrieval, {name: record[name] for name in metrics.CURVES})
@@ -294,6 +296,10 @@ def _latency(pipeline: Pipeline, cfg: DictConfig) -> dict[str, float]:
         return {}
 
 
+def _topics(pipeline: Pipeline) -> dict[str, float]:
+    return metrics.topics(pipeline.frame("topics"), pipeline.frame("scored_evidence"), pipeline.unjudged)
+
+
 def _log_retrieval(
     pipeline: Pipeline, cfg: DictConfig, folder: JobFolder, run: track.Run, record: dict[str, Any]
 ) -> dict[str, float]:
@@ -327,16 +333,20 @@ def _log_retrieval(
         "entries": {made.key.stage: made.digest for made in map(pipeline.entry_of, _RECORDED)},
     }
     return {
-        "ir_score": curve[pipeline.n_tokens],
+        **({"ir_score": curve[pipeline.n_tokens]} if curve else {}),
         **({"ir_score_floor": floor[pipeline.n_tokens]} if pipeline.n_tokens in floor else {}),
         **dict(zip(ranking["metric"], ranking["value"], strict=True)),
         **(metrics.rewriting(pipeline.frame("query_checks")) if pipeline.rewritten else {}),
         **(metrics.compression(pipeline.frame("compression")) if compressed else {}),
-        "topics": len(pipeline.frame("topics")),
+        **_topics(pipeline),
         "topics_skipped": len(pipeline.frame("skipped")),
         "n_chunks": len(pipeline.frame("chunks")),
         # Whoever made them: a stage that came from the store took no time here.
-        **{f"seconds_made_{s}": pipeline.making[s].seconds for s in ("chunks", "index")},
+        **{
+            f"seconds_made_{s}": pipeline.making[s].seconds
+            for s in ("chunks", "index")
+            if s in pipeline.making
+        },
     }
 
 

@@ -10,6 +10,7 @@ from ragauge.contract import frames
 from ragauge.contract.errors import DataError
 from ragauge.contract.identity import identity
 from ragauge.contract.protocols import AnswerMeasure, Generator, Judge, Measure, Tools
+from ragauge.contract.topics import scorable
 from ragauge.experiment.stage import Budget, Components, Frames, Reads, Stage
 from ragauge.measures import (
     classics,
@@ -26,11 +27,23 @@ from ragauge.retrieval.query_checks import query_checks
 from ragauge.retrieval.searching import searched_by, space_of
 
 
+class Scorable(Stage):
+    """scored_evidence: the parts of the evidence that contexts are scored by (`scorable`)."""
+
+    name = "scored_evidence"
+    reads = ("topics", "evidence")
+    makes = ("scored_evidence",)
+    stored = False
+
+    def make(self, reads: Reads, tools: Tools) -> Frames:
+        return {"scored_evidence": scorable(reads["evidence"], reads["topics"])}
+
+
 class Score(Stage):
-    """Scores of the whole grid, and part_scores: a row per evidence part."""
+    """Scores of the whole grid, and part_scores, a row per evidence part; none of topics without evidence."""
 
     name = "scores"
-    reads = ("layouts", "prefixes", "evidence")
+    reads = ("layouts", "prefixes", "scored_evidence")
     makes = ("scores", "part_scores")
     uses = frozenset()
 
@@ -40,7 +53,9 @@ class Score(Stage):
         return found
 
     def make(self, reads: Reads, tools: Tools) -> Frames:
-        parts = part_scores(self.component, reads["evidence"], reads["layouts"], reads["prefixes"])
+        evidence, prefixes = reads["scored_evidence"], reads["prefixes"]
+        prefixes = prefixes[prefixes["qid"].isin(evidence["qid"])].reset_index(drop=True)
+        parts = part_scores(self.component, evidence, reads["layouts"], prefixes)
         return {"scores": mean_over_parts(parts, self.component.name), "part_scores": parts}
 
 
@@ -51,7 +66,7 @@ class Floor(Stage):
     """
 
     name = "floor"
-    reads = ("chunks", "evidence")
+    reads = ("chunks", "scored_evidence")
     makes = ("floors", "floor_means")
     uses = frozenset({"tokenizer"})
 
@@ -64,7 +79,8 @@ class Floor(Stage):
         return {"component": identity(self.component), "n_grid": list(self.budget.grid)}
 
     def make(self, reads: Reads, tools: Tools) -> Frames:
-        found = floors(self.component, reads["evidence"], reads["chunks"], tools.tokenizer, self.budget.grid)
+        evidence = reads["scored_evidence"]
+        found = floors(self.component, evidence, reads["chunks"], tools.tokenizer, self.budget.grid)
         return {"floors": found, "floor_means": floor_means(found)}
 
 

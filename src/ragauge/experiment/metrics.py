@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 import pandas as pd
 
 from ragauge.contract.errors import ConfigError, GateError
 from ragauge.contract.groups import CALLS
+from ragauge.contract.topics import is_unanswerable
 from ragauge.measures.floor import is_corrected
 
 CURVES = ("ir_score_at_n", "ir_score_floor_at_n")  # step charts over n_tokens, and entries of a job's record
@@ -60,6 +61,30 @@ def topic_sums(run: pd.DataFrame, columns: Sequence[str]) -> dict[str, float]:
     return {name: int(first[name].sum()) for name in columns if name in first}
 
 
+def topics(frame: pd.DataFrame, scored_evidence: pd.DataFrame, unjudged: Collection[str]) -> dict[str, float]:
+    """How many topics there are, and how many of them lack evidence, have nothing to judge by, or no answer.
+
+    An unanswerable topic counts as that alone.
+    """
+    marked = is_unanswerable(frame)
+    without = ~frame["qid"].isin(scored_evidence["qid"]) & ~marked
+    return {
+        "topics": len(frame),
+        "topics_without_evidence": int(without.sum()),
+        "topics_without_reference": len(unjudged),
+        "topics_unanswerable": int(marked.sum()),
+    }
+
+
+def lacking(counts: Mapping[str, float]) -> list[str]:
+    """What is left out for want of it, a sentence each; `counts` are those of `topics`."""
+    told = {
+        "topics_without_evidence": "have no evidence: the IR score is of the others",
+        "topics_without_reference": "have no reference answer: they are not judged",
+    }
+    return [f"{counts[n]} of {counts['topics']} topics {what}" for n, what in told.items() if counts[n]]
+
+
 def curve(scores: pd.DataFrame) -> dict[int, float]:
     """The mean IR score over topics at every budget of the grid: {n_tokens: score}."""
     means = scores.groupby("n_tokens")["value"].mean()
@@ -95,7 +120,7 @@ def compression(sizes: pd.DataFrame) -> dict[str, float]:
 
 def line(name: str, values: Mapping[str, float]) -> str:
     """One line for the terminal."""
-    parts = [f"IR score {values['ir_score']:.3f}"]
+    parts = [f"IR score {values['ir_score']:.3f}"] if "ir_score" in values else ["no IR score"]
     if values.get("judge_share_missing", 1) < 1:
         parts += [
             f"right {values['correct_share']:.0%}",

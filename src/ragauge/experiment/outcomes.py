@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
+
 import pandas as pd
+
+from ragauge.contract.topics import references
+from ragauge.estimate.outcomes import NO_REFERENCE
 
 
 def retrieved(
@@ -13,13 +18,19 @@ def retrieved(
     run: pd.DataFrame,
     n_tokens: int,
 ) -> pd.DataFrame:
-    """A row per topic at n_tokens, before any LLM: query, answer_reference, ir_score and `features`."""
+    """A row per topic at n_tokens, before any LLM: query, answer_reference, ir_score and `features`.
+
+    ir_score is missing for a topic without evidence and an unanswerable one. Attributes of the topics, and
+    unanswerable where a topic is so, are further columns.
+    """
     at_n = scores[scores["n_tokens"] == n_tokens]
-    rows = topics.merge(
-        at_n[["qid", "n_tokens", "value"]].rename(columns={"value": "ir_score"}),
+    rows = topics.drop(columns="answers", errors="ignore").merge(
+        at_n[["qid", "value"]].rename(columns={"value": "ir_score"}),
         on="qid",
+        how="left",
         validate="one_to_one",
     )
+    rows.insert(rows.columns.get_loc("ir_score"), "n_tokens", n_tokens)  # type: ignore[arg-type]
     rows = rows.rename(columns={"answer": "answer_reference"})
     found = features(topics, part_scores, contexts, run, n_tokens)
     return rows.merge(found, on="qid", validate="one_to_one")
@@ -31,14 +42,15 @@ def features(
     """What is known of every topic before any LLM is asked, beside its IR score (keyed by qid).
 
     evidence_best, evidence_worst: the highest and lowest score of the topic's evidence parts, in [0, 1].
-    answer_in_context: 1 where the reference answer stands in the context (case folded), else 0.
+        Missing where the IR score is.
+    answer_in_context: 1 where a reference answer stands in the context (case folded), else 0; missing for a
+        topic without one.
     n_used: tokens of the context. score_gap: the retriever's first score less its second, 0 without one.
     """
     of_topic = part_scores[part_scores["n_tokens"] == n_tokens].groupby("qid")["value"]
-    rows = topics[["qid", "answer"]].merge(
-        contexts[["qid", "text", "n_used"]], on="qid", validate="one_to_one"
-    )
-    pairs = zip(rows["answer"].str.casefold(), rows["text"].str.casefold(), strict=True)
+    known = references(topics)
+    rows = topics[["qid"]].merge(contexts[["qid", "text", "n_used"]], on="qid", validate="one_to_one")
+    pairs = zip(rows["qid"].map(known), rows["text"].str.casefold(), strict=True)
     top = run.query("rank < 2").pivot(index="qid", columns="rank", values="score")
     top = top.reindex(columns=[0, 1])
     return pd.DataFrame(
@@ -46,7 +58,10 @@ def features(
             "qid": rows["qid"],
             "evidence_best": rows["qid"].map(of_topic.max()),
             "evidence_worst": rows["qid"].map(of_topic.min()),
-            "answer_in_context": [float(answer in text) for answer, text in pairs],
+            "answer_in_context": [
+                float(any(one.casefold() in text for one in answers)) if answers else float("nan")
+                for answers, text in pairs
+            ],
             "n_used": rows["n_used"].astype(float),
             "score_gap": rows["qid"].map(top[0] - top[1]).fillna(0.0),
         }
@@ -59,9 +74,11 @@ def outcomes(
     verdicts: pd.DataFrame,
     values: pd.DataFrame,
     sampled: pd.DataFrame | None,
+    unjudged: Collection[str] = (),
 ) -> pd.DataFrame:
     """`found` (of `retrieved`) with answer, label and statuses, and a column per answer measure.
 
+    unjudged: topics that have no reference answer to judge by; their judge_status is "no reference".
     Where topics were sampled (`sampled`: [qid, stratum, judged]), stratum and judged, too.
     """
     renamed = answers.rename(columns={"status": "answer_status", "error": "answer_error"})
@@ -78,6 +95,8 @@ def outcomes(
         how="left",
         validate="one_to_one",
     )
+    lacking = rows["judge_status"].isna() & rows["qid"].isin(unjudged)
+    rows.loc[lacking, "judge_status"] = NO_REFERENCE
     if sampled is None:
         return rows
     rows["judge_status"] = rows["judge_status"].fillna("not sampled")

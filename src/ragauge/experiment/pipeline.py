@@ -23,7 +23,9 @@ from ragauge.contract.errors import DataError, MissingError
 from ragauge.contract.groups import RANKINGS
 from ragauge.contract.identity import identity
 from ragauge.contract.protocols import SHARED, AnswerMeasureInfo, ChatModel, Serves, Tools
+from ragauge.contract.topics import without_reference
 from ragauge.estimate import choose_topics
+from ragauge.estimate.outcomes import NO_REFERENCE
 from ragauge.experiment.metrics import full_cost
 from ragauge.experiment.outcomes import outcomes, retrieved
 from ragauge.experiment.sample import Sample
@@ -34,7 +36,7 @@ from ragauge.retrieval.embedders import CachedEmbedder
 from ragauge.store import Entry, Key, Store
 
 # Statuses of rows that are missing on purpose: no LLM or judge was chosen, or there was nothing to judge.
-_SETTLED = ("none", "no answer")
+_SETTLED = ("none", "no answer", NO_REFERENCE)
 
 
 @dataclass(frozen=True)
@@ -168,7 +170,8 @@ class Pipeline:
     def outcomes(self) -> pd.DataFrame:
         """`retrieved` with answer, answer measures, label and statuses; and which topics were sampled."""
         values = self.frame("answer_values")
-        return outcomes(self.retrieved, self.answers, self.verdicts, values, self.sampled)
+        found = (self.retrieved, self.answers, self.verdicts, values)
+        return outcomes(*found, self.sampled, self.unjudged)
 
     def key(self, stage: str, **given: pd.DataFrame) -> Key:
         """What the output of a stage is known by; `given` frames stand for those that the job would make."""
@@ -214,12 +217,21 @@ class Pipeline:
         even = pd.Series(0.5, index=self.frame("topics")["qid"])  # which topics are drawn does not hang on it
         return choose_topics(even, self.sample.n, seed=self.sample.seed, design="uniform")
 
+    @cached_property
+    def unjudged(self) -> frozenset[str]:
+        """The topics without a reference answer that the judge needs."""
+        if not getattr(self.components.judge, "needs_reference", True):
+            return frozenset()
+        return frozenset(without_reference(self.frame("topics")))
+
     def set_sampled(self, frame: pd.DataFrame) -> None:
         """Takes a choice of topics that was made elsewhere, such as for all jobs of a sweep."""
         self.__dict__["sampled"] = frame
 
     def to_judge(self, frame: pd.DataFrame) -> pd.DataFrame:
-        """The rows of the topics that are judged."""
+        """The rows of the topics that are judged: of a sample, and such as have something to judge by."""
+        if self.unjudged:
+            frame = frame[~frame["qid"].isin(self.unjudged)]
         if self.sampled is None:
             return frame
         return frame[frame["qid"].isin(self.sampled.loc[self.sampled["judged"], "qid"])]

@@ -16,6 +16,7 @@ import pandas as pd
 from ragauge.contract import frames
 from ragauge.contract.context_parts import (
     Approximates,
+    BringsTexts,
     Compressor,
     ContextOrder,
     Expander,
@@ -28,6 +29,7 @@ from ragauge.contract.errors import ConfigError
 from ragauge.contract.identity import code_of, identity
 from ragauge.contract.protocols import Chunker, Reranker, Retriever, Source, Tokenizer, Tools
 from ragauge.experiment.stage import Budget, Components, Frames, Incomplete, Reads, Stage
+from ragauge.retrieval.brought import with_brought
 from ragauge.retrieval.contexts import build_contexts, contexts_at
 from ragauge.retrieval.order import LongContextOrder
 from ragauge.retrieval.passages import in_rank_order, passages_of
@@ -146,6 +148,35 @@ class Retrieve(Stage):
         if "queries" in run and {"llm", "question"} <= set(run["queries"]):
             raise Incomplete({"run": run})
         return {"run": run}
+
+
+class Bring(Stage):
+    """The ranked texts of every topic by a retriever that brings them along; they join the chunks."""
+
+    name = "run"
+    makes = ("run", "chunks")
+    group = "retriever"
+    reads = ("chunks", "topics[qid,query]")
+
+    @property
+    def component(self) -> BringsTexts:
+        retriever = self.components.retriever
+        assert isinstance(retriever, BringsTexts)
+        return retriever
+
+    def inputs(self) -> dict[str, str]:
+        return digests_of_files(self.component)
+
+    def make(self, reads: Reads, tools: Tools) -> Frames:
+        who = type(self.component).__name__
+        run, texts = self.component.bring(reads["topics"][["qid", "query"]], reads["chunks"], tools)
+        found = {
+            "run": frames.check("run", run, who),
+            "chunks": with_brought(reads["chunks"], texts, who),
+        }
+        if "failed" in run and run["failed"].any():
+            raise Incomplete(found)
+        return found
 
 
 class FoundByQuestion(Stage):

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from ragauge.contract.context_parts import Approximates, SeesEvidence
+from ragauge.contract.context_parts import Approximates, BringsTexts, SeesEvidence
 from ragauge.experiment.measuring_stages import (
     Answer,
     CheckQueries,
@@ -16,10 +16,12 @@ from ragauge.experiment.measuring_stages import (
     Floor,
     Judging,
     MeasureAnswers,
+    Scorable,
     Score,
     ScoreRanking,
 )
 from ragauge.experiment.retrieval_stages import (
+    Bring,
     Chunk,
     Compress,
     Cut,
@@ -45,15 +47,17 @@ def stages(components: Components, budget: Budget) -> list[Stage]:
     def chosen() -> Iterator[Stage]:
         yield ReadDataset(components, budget)
         yield Chunk(components, budget)
-        for arm in retrievers_within(components.retriever):
-            yield Index(components, budget, arm)
-        yield Index(components, budget)
+        if not isinstance(components.retriever, BringsTexts):
+            for arm in retrievers_within(components.retriever):
+                yield Index(components, budget, arm)
+            yield Index(components, budget)
         yield from _ranking(components, budget)
         if components.expander.kind != "none":
             yield Expand(components, budget)
         if components.compressor.kind != "none":
             yield Compress(components, budget)
         yield LayOut(components, budget)
+        yield Scorable(components, budget)
         yield Score(components, budget)
         yield Floor(components, budget)
         if is_corrected(components.measure):
@@ -70,7 +74,8 @@ def stages(components: Components, budget: Budget) -> list[Stage]:
 
 def _ranking(components: Components, budget: Budget) -> Iterator[Stage]:
     """The stages that make a run; rewritten queries are held against what the question itself finds."""
-    yield Retrieve(components, budget)
+    brings = isinstance(components.retriever, BringsTexts)
+    yield Bring(components, budget) if brings else Retrieve(components, budget)
     if isinstance(components.retriever, Approximates) and components.retriever.approximate:
         yield Recall(components, budget)
     if is_rewritten(components):

@@ -25,7 +25,13 @@ _IF_THERE = ("queries", "human_label", "judged", "stratum", *PROBABILITY_COLUMNS
 def per_question(pipeline: Pipeline, outcomes: pd.DataFrame) -> pd.DataFrame:
     """One row per topic for MLflow's table viewer: question, truth, what was retrieved, what came of it."""
     evidence = pipeline.frame("evidence").sort_values(["qid", "part"])
-    evidence = evidence.groupby("qid", sort=False)["text"].agg("\n".join).rename("evidence").reset_index()
+    evidence = (
+        evidence.dropna(subset="text")
+        .groupby("qid", sort=False)["text"]
+        .agg("\n".join)
+        .rename("evidence")
+        .reset_index()
+    )
     contexts = pipeline.contexts
     contexts = contexts.assign(
         chunks=[" ".join(docnos[:_TABLE_CHUNKS]) for docnos in contexts["docnos"]],
@@ -62,8 +68,10 @@ def _queries(queries: pd.DataFrame) -> pd.Series:
 def _outcome(outcomes: pd.DataFrame) -> pd.Series:
     """What came of a question in one text, for comparison at a glance: judge's class, IR score, answer."""
     judged = outcomes["label"].map(JUDGE_CLASSES).astype("str").where(outcomes["label"].notna(), "no verdict")
-    scores = outcomes["ir_score"].map("{:.2f}".format)
-    return judged + " · IR score " + scores + ": " + outcomes["answer"].fillna("")
+    scores = (
+        outcomes["ir_score"].map("IR score {:.2f}".format).where(outcomes["ir_score"].notna(), "no IR score")
+    )
+    return judged + " · " + scores + ": " + outcomes["answer"].fillna("")
 
 
 def _texts(pipeline: Pipeline) -> Callable[[str, str], str]:
@@ -88,5 +96,5 @@ def traces(pipeline: Pipeline, outcomes: pd.DataFrame) -> Iterator[track.TopicTr
             context=row["text"],
             answer=None if pd.isna(row["answer"]) else row["answer"],
             verdict={"label": label, "class": JUDGE_CLASSES.get(label or 0), "status": row["judge_status"]},
-            scores={"ir_score": float(row["ir_score"])},
+            scores={} if pd.isna(row["ir_score"]) else {"ir_score": float(row["ir_score"])},
         )

@@ -70,6 +70,8 @@ def score_frame(
 
 def mean_over_parts(scores_of_parts: pd.DataFrame, name: str) -> pd.DataFrame:
     """Frame `scores` of the measure `name` from the rows of `part_scores`, in their order."""
+    if scores_of_parts.empty:
+        return frames.empty("scores")
     values = scores_of_parts.groupby(["qid", "n_tokens"], sort=False)["value"]
     means = values.mean().reset_index().assign(measure=name).astype({"measure": "str"})
     return frames.check("scores", means[["qid", "n_tokens", "measure", "value"]], f"measure {name}")

@@ -24,12 +24,17 @@ def document_run(run: pd.DataFrame) -> pd.DataFrame:
 
 
 def qrels_of(evidence: pd.DataFrame) -> pd.DataFrame:
-    """The documents that the evidence stands in, once per topic: qid, docno, relevance (always 1).
+    """The documents that the evidence stands in, once per topic: qid, docno, relevance.
 
-    Parts that name no document are not in it.
+    relevance is the highest of the document's parts; 1 where the evidence has no such column. Parts that name
+    no document are not in it.
     """
-    qrels = evidence.loc[evidence["docno"].notna(), ["qid", "docno"]].drop_duplicates(ignore_index=True)
-    return qrels.assign(relevance=1)
+    named = evidence[evidence["docno"].notna()]
+    if "relevance" not in named:
+        qrels = named[["qid", "docno"]].drop_duplicates(ignore_index=True)
+        return qrels.assign(relevance=1)
+    grades = named.groupby(["qid", "docno"], sort=False)["relevance"].max()
+    return grades.reset_index()
 
 
 def write_trec_run(run: pd.DataFrame, path: Path, tag: str) -> None:
@@ -49,7 +54,7 @@ def write_trec_run(run: pd.DataFrame, path: Path, tag: str) -> None:
 
 
 def write_qrels(evidence: pd.DataFrame, path: Path) -> None:
-    """Writes the evidence's documents as `qid 0 docno 1` lines (see `qrels_of`)."""
+    """Writes the evidence's documents as `qid 0 docno relevance` lines (see `qrels_of`)."""
     lines = [
         f"{_field(qid)} 0 {_field(docno)} {relevance}\n"
         for qid, docno, relevance in qrels_of(evidence).itertuples(index=False)

@@ -111,7 +111,26 @@ def test_bad_input_is_named(tools: Tools) -> None:
         LexicalJudge(cover=0)
     topics = pd.DataFrame({"qid": ["q"], "query": ["?"], "answer": ["x"]})
     none = frames.empty("evidence")
-    for qid, what in (("q", "evidence"), ("z", "topic")):
+    topics.loc[1] = ["r", "?", None]
+    for qid, what in (("r", "reference"), ("z", "topic")):
         answers = pd.DataFrame({"qid": [qid], "n_tokens": [1], "answer": ["x"]})
         with pytest.raises(DataError, match=f"{what}.*'{qid}'|'{qid}'.*{what}"):
             LexicalJudge().judge(topics, none, answers, tools)
+
+
+def test_the_best_of_several_references_counts_and_no_answer_is_right_of_an_unanswerable(
+    tools: Tools,
+) -> None:
+    topics = pd.DataFrame(
+        {
+            "qid": ["s", "u"],
+            "query": ["Who wrote it?", "Who wrote it?"],
+            "answer": ["Anna Berg", None],
+            "answers": [["Anna Berg", "A. Berg"], None],
+            "unanswerable": [False, True],
+        }
+    )
+    evidence = pd.DataFrame({"qid": ["u"], "part": [0], "docno": ["d"], "text": ["Carl Dorn wrote it."]})
+    said = ["A. Berg", "Carl Dorn wrote it.", "The documents do not say.", "Anna Berg"]
+    answers = pd.DataFrame({"qid": ["s", "u", "u", "s"], "n_tokens": [1, 1, 2, 2], "answer": said})
+    assert LexicalJudge().judge(topics, evidence, answers, tools)["label"].tolist() == [5, 4, 1, 5]

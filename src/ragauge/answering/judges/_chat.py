@@ -268,7 +268,7 @@ class ChatJudge(ChatLLM):
         shared = {
             "question": _line(truth.query),
             "reference": _line(truth.reference),
-            "evidence": "\n".join(f"- {_line(part)}" for part in truth.evidence),
+            "evidence": "\n".join(f"- {_line(part)}" for part in truth.evidence) or "(none is known)",
         }
         if self.mode == "single":
             return fill(str(self.prompt), **shared, answer=_line(answers[0]))

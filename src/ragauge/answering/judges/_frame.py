@@ -9,8 +9,13 @@ import numpy as np
 import pandas as pd
 
 from ragauge.contract.errors import DataError
+from ragauge.contract.topics import references, without_reference
 
 NO_ANSWER = "no answer"
+UNANSWERABLE = (
+    "There is no answer: the documents do not hold it, or the question assumes what is not so. An answer "
+    "that says so lacks information (1); any other is wrong (4)."
+)
 
 
 @dataclass(frozen=True)
@@ -53,29 +58,41 @@ def verdict_frame(keys: pd.DataFrame, verdicts: Sequence[Verdict]) -> pd.DataFra
 
 @dataclass(frozen=True)
 class Truth:
-    """What an answer is compared with."""
+    """What an answer is compared with.
+
+    references: at least one, unless the topic is unanswerable; evidence: () where none is known.
+    """
 
     query: str
-    reference: str
+    references: tuple[str, ...]
     evidence: tuple[str, ...]
+
+    @property
+    def reference(self) -> str:
+        """All that is right, as one text for a reader."""
+        if not self.references:
+            return UNANSWERABLE
+        first, *others = self.references
+        return first if not others else f"{first} (also right: {'; '.join(others)})"
 
 
 def truths(topics: pd.DataFrame, evidence: pd.DataFrame, qids: pd.Series) -> dict[str, Truth]:
     """Question, reference answer and evidence (in the order of its parts) of every qid.
 
-    DataError for a qid without topic or evidence.
+    DataError for a qid without a topic, and of a topic without a reference that is not unanswerable.
     """
     wanted = list(dict.fromkeys(qids))
     parts = evidence[evidence["qid"].isin(wanted)].sort_values(["qid", "part"])
-    texts = {str(qid): tuple(rows) for qid, rows in parts.groupby("qid")["text"]}
+    texts = {str(qid): tuple(rows.dropna()) for qid, rows in parts.groupby("qid")["text"]}
     of_topics = topics[topics["qid"].isin(wanted)]
+    known, lacking = references(of_topics), without_reference(of_topics)
     found = {
-        qid: Truth(query, answer, texts.get(qid, ()))
-        for qid, query, answer in zip(of_topics["qid"], of_topics["query"], of_topics["answer"], strict=True)
+        qid: Truth(query, known[qid], texts.get(qid, ()))
+        for qid, query in zip(of_topics["qid"], of_topics["query"], strict=True)
     }
     for qid in wanted:
         if qid not in found:
             raise DataError(f"answers frame: qid {qid!r} is in no topic")
-        if not found[qid].evidence:
-            raise DataError(f"evidence frame: none for qid {qid!r}")
+        if qid in lacking:
+            raise DataError(f"topics frame: qid {qid!r} has no reference answer to judge by")
     return found

@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import re
 import unicodedata
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -17,6 +18,7 @@ from ragauge.texts.function_words import ARTICLES, GRAMMAR_WORDS
 
 _WORD = re.compile(r"\w+(?:['’]\w+)*")
 _NUMBER_COMMA = re.compile(r"(?<=\d),(?=\d{3})")
+_KINDEST = (5, 3, 2, 1, 4)  # classes, for answers that several references give different ones
 _OPPOSITE: dict[tuple[str, ...], str] = {("yes",): "no", ("no",): "yes"}
 _LACK = re.compile(
     r"\b(?:not (?:\w+ )?enough|insufficient|no) information\b|\black(?:s|ing)? (?:of )?(?:the )?information\b"
@@ -47,6 +49,8 @@ class LexicalJudge:
     4. it covers a part of the evidence or has more than half of the reference's content words (two or more;
        not for a choice): 3 if supported, else 2
     5. anything else: 4
+    Of several references the one that is kindest to the answer counts. In an unanswerable topic there is
+    nothing to hold or to cover: 1 or 4.
     """
 
     component: ClassVar[str] = "lexical"
@@ -65,14 +69,20 @@ class LexicalJudge:
         self, topics: pd.DataFrame, evidence: pd.DataFrame, answers: pd.DataFrame, tools: Tools
     ) -> pd.DataFrame:
         """Frame `verdicts` with the rule that decided in `reason`; no tokens and no cost."""
-        known = {q: _Words.of(truth) for q, truth in truths(topics, evidence, answers["qid"]).items()}
-        decide = functools.cache(lambda qid, answer: self._verdict(known[qid], answer))
+        found = truths(topics, evidence, answers["qid"])
+        known = {qid: _words_of_references(truth) for qid, truth in found.items()}
+        decide = functools.cache(lambda qid, answer: self._best(known[qid], answer))
         nothing = Verdict(None, NO_ANSWER)
         verdicts = [
             nothing if pd.isna(answer) else decide(qid, answer)
             for qid, answer in zip(answers["qid"], answers["answer"], strict=True)
         ]
         return verdict_frame(answers[["qid", "n_tokens"]], verdicts)
+
+    def _best(self, references: Sequence[_Words], answer: str) -> Verdict:
+        """The verdict beside the reference that is kindest to the answer."""
+        verdicts = [self._verdict(truth, answer) for truth in references]
+        return min(verdicts, key=lambda verdict: _KINDEST.index(verdict.label or 0))
 
     def _verdict(self, truth: _Words, answer: str) -> Verdict:
         words = words_of(answer)
@@ -109,15 +119,20 @@ class _Words:
     is_choice: bool
 
     @classmethod
-    def of(cls, truth: Truth) -> _Words:
-        reference, question = words_of(truth.reference), words_of(truth.query)
-        parts = [frozenset(words_of(part)) for part in truth.evidence]
+    def of(cls, truth: Truth, reference_text: str) -> _Words:
+        reference, question = words_of(reference_text), words_of(truth.query)
+        parts = [frozenset(words_of(part)) for part in truth.evidence if truth.references]
         return cls(
             reference,
             tuple(part - GRAMMAR_WORDS for part in parts),
             frozenset(reference).union(question, *parts),
             tuple(reference) in _OPPOSITE or _in_a_row(reference, question),
         )
+
+
+def _words_of_references(truth: Truth) -> list[_Words]:
+    """A topic's words with each of its references; with none, where no answer is right."""
+    return [_Words.of(truth, reference) for reference in truth.references or ("",)]
 
 
 def _holds(truth: _Words, words: list[str], covers_all: bool) -> bool:

@@ -17,7 +17,8 @@ from typing import ClassVar
 import pandas as pd
 
 from ragauge.contract.protocols import AnswerMeasureInfo, Tools
-from ragauge.measures.answers._frame import measured, references
+from ragauge.contract.topics import references
+from ragauge.measures.answers._frame import measured
 
 _ARTICLE = re.compile(r"\b(a|an|the)\b")
 _ASCII = frozenset(string.punctuation)  # the script's own, symbols such as $ and + among them
@@ -58,7 +59,7 @@ class _Reference:
             tokens = normalised(answer)
             return max(self.compared(tokens, reference) for reference in known[qid])
 
-        return measured(answers, self.info.name, best)
+        return measured(answers, self.info.name, best, {qid for qid, texts in known.items() if not texts})
 
 
 @dataclass(frozen=True)

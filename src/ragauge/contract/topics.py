@@ -1,0 +1,72 @@
+"""What a topic may have beside its question, and what it may lack."""
+
+from __future__ import annotations
+
+import pandas as pd
+
+from ragauge.contract.errors import DataError
+from ragauge.contract.frames import SCHEMAS
+from ragauge.contract.groups import ANSWERS, FEATURES, GROUPS
+
+_OF_MODEL = (*SCHEMAS["topics"].columns, *SCHEMAS["topics"].optional)
+
+# Columns of what is known of a topic, an answer or a job: an attribute has another name.
+RESERVED = frozenset(
+    {
+        *_OF_MODEL, *FEATURES, *GROUPS, ANSWERS, "n_tokens", "system", "answer_reference", "answer_status",
+        "answer_error", "label", "status", "judge_status", "judge_raw", "raw", "reason", "sampled", "judged",
+        "stratum", "weight", "human_label", "p1", "p2", "p3", "p4", "p5", "part", "docno", "text", "context",
+        "evidence", "outcome", "chunks", "queries",
+    }
+)  # fmt: skip
+
+
+def attributes_of(topics: pd.DataFrame) -> list[str]:
+    """The columns by which topics can be told apart: all that the data model does not name, in their order.
+
+    A value is a text or a number, and may be missing.
+    """
+    return [str(column) for column in topics.columns if column not in _OF_MODEL]
+
+
+def is_unanswerable(topics: pd.DataFrame) -> pd.Series:
+    """bool, by row: the dataset says that the documents do not answer the question."""
+    if "unanswerable" not in topics:
+        return pd.Series(False, index=topics.index)
+    return topics["unanswerable"].astype(bool)
+
+
+def references(topics: pd.DataFrame) -> dict[str, tuple[str, ...]]:
+    """The reference answers of every qid: those of `answers` where it lists any, else `answer`; () for none.
+
+    DataError where `answers` holds a text in place of a list.
+    """
+    found: dict[str, tuple[str, ...]] = {
+        qid: (answer,) if isinstance(answer, str) else ()
+        for qid, answer in zip(topics["qid"], topics["answer"], strict=True)
+    }
+    if "answers" not in topics:
+        return found
+    for qid, several in zip(topics["qid"], topics["answers"], strict=True):
+        if isinstance(several, str):
+            raise DataError(f"topics frame: column answers (qid={qid!r}): {several!r} is a text, not a list")
+        listed = [] if several is None or several is pd.NA or isinstance(several, float) else list(several)
+        if listed:
+            found[qid] = tuple(map(str, listed))
+    return found
+
+
+def without_reference(topics: pd.DataFrame) -> set[str]:
+    """The qids that have neither a reference answer nor the mark that there is none to give."""
+    known = references(topics)
+    marked = set(topics["qid"][is_unanswerable(topics)])
+    return {qid for qid, answers in known.items() if not answers and qid not in marked}
+
+
+def scorable(evidence: pd.DataFrame, topics: pd.DataFrame) -> pd.DataFrame:
+    """The parts of the evidence that a context is scored by: those with a text, of answerable topics."""
+    if not evidence["text"].isna().any() and "unanswerable" not in topics:
+        return evidence
+    marked = set(topics["qid"][is_unanswerable(topics)])
+    kept = evidence["text"].notna() & ~evidence["qid"].isin(marked)
+    return evidence[kept].reset_index(drop=True)
