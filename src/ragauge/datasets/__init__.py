@@ -5,10 +5,12 @@ from ragauge.datasets._gather import BadRow, FileSource, Gatherer, existing_file
 from ragauge.datasets._hotpotqa import HotpotQA
 from ragauge.datasets._jsonl import JsonlDataset, SampleDataset
 from ragauge.datasets._recorded import RecordedOutcomes, StudyOutcomes
+from ragauge.datasets.fictional import FictionalWorld
 
 __all__ = [
     "BadRow",
     "CsvDataset",
+    "FictionalWorld",
     "FileSource",
     "Gatherer",
     "HotpotQA",

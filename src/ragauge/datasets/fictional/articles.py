@@ -1,4 +1,4 @@
-"""Writes an entity's article: a sentence or two for each fact and others between them, in an order of its own."""
+"""Writes an entity's article: a sentence for each fact and others between them, in an order of its own."""
 
 from __future__ import annotations
 

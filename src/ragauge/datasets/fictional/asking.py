@@ -10,10 +10,29 @@ from ragauge.datasets.fictional.entities import THOUSANDS, Entity, Fact, Facts, 
 from ragauge.datasets.fictional.relations import LEADS_ON, RELATIONS
 
 _ALIAS = 0.3  # share of the mentions by alias, of those that have one
-_WORDS = (
-    "zero one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen sixteen seventeen "
-    "eighteen nineteen twenty"
-).split()
+_WORDS = [
+    "zero",
+    "one",
+    "two",
+    "three",
+    "four",
+    "five",
+    "six",
+    "seven",
+    "eight",
+    "nine",
+    "ten",
+    "eleven",
+    "twelve",
+    "thirteen",
+    "fourteen",
+    "fifteen",
+    "sixteen",
+    "seventeen",
+    "eighteen",
+    "nineteen",
+    "twenty",
+]
 
 
 @dataclass(frozen=True)

@@ -53,7 +53,9 @@ def _walk(
     asker: Asker, start: Entity, text: str, n: int
 ) -> tuple[Entity, str, tuple[Step, ...], tuple[Fact, ...]] | None:
     """n steps to an entity: where they end, the words for it, the steps, and the facts they take."""
-    at, steps, told, passed = start, (), (), {start.number}  # type: ignore[var-annotated]
+    at, passed = start, {start.number}
+    steps: tuple[Step, ...] = ()
+    told: tuple[Fact, ...] = ()
     for _ in range(n):
         backwards = asker.dice.chance(_BACKWARDS)
         ways = backward_ways(asker, at) if backwards else forward_ways(asker, at)

@@ -16,7 +16,10 @@ Fact: TypeAlias = "tuple[int, str]"  # whose (number of an entity), which relati
 
 @dataclass
 class Entity:
-    """One that an article is about. `noun` says what it is (a painter, a novel); `stem` is shared by look-alikes."""
+    """One that an article is about.
+
+    `noun` says what it is (a painter, a novel); `stem` is shared by look-alikes.
+    """
 
     number: int
     kind: str

@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import partial
 
 from ragauge.datasets.fictional.asking import Asker, Question, accepted_names
-from ragauge.datasets.fictional.chains import forward_ways, solve_chain
+from ragauge.datasets.fictional.chains import Step, forward_ways, solve_chain
 from ragauge.datasets.fictional.relations import LEADS_ON, OF_KIND, RELATIONS
 
 # Relation: a question that takes a wrong value for granted, and what is right.
@@ -14,17 +14,29 @@ _PREMISES = {
     "creator": ("In which year did {wrong} finish {x}?", "{x} is by {right}, not by {wrong}."),
     "teacher": ("Where did {wrong} teach {x}?", "{x} was taught by {right}, not by {wrong}."),
     "birthplace": ("In which year was {x} born in {wrong}?", "{x} was born in {right}, not in {wrong}."),
-    "seat": ("How many people work at the seat of {x} in {wrong}?", "{x} has its seat in {right}, not in {wrong}."),
+    "seat": (
+        "How many people work at the seat of {x} in {wrong}?",
+        "{x} has its seat in {right}, not in {wrong}.",
+    ),
     "owner": ("Why did {wrong} take over {x}?", "{x} was taken over by {right}, not by {wrong}."),
     "place": ("How many visitors came to {wrong} for {x}?", "{x} took place in {right}, not in {wrong}."),
-    "winner": ("How did {wrong} win the first prize at {x}?", "The first prize at {x} went to {right}, not to {wrong}."),
+    "winner": (
+        "How did {wrong} win the first prize at {x}?",
+        "The first prize at {x} went to {right}, not to {wrong}.",
+    ),
     "organiser": ("In which year did {wrong} organise {x}?", "{x} was organised by {right}, not by {wrong}."),
-    "mayor": ("When did {wrong} become the first mayor of {x}?", "The first mayor of {x} was {right}, not {wrong}."),
+    "mayor": (
+        "When did {wrong} become the first mayor of {x}?",
+        "The first mayor of {x} was {right}, not {wrong}.",
+    ),
     "setting": ("In which part of {wrong} is {x} set?", "{x} is set in {right}, not in {wrong}."),
     "dedicatee": ("Why is {x} dedicated to {wrong}?", "{x} is dedicated to {right}, not to {wrong}."),
-    "river": ("Where in {x} does one cross the {wrong}?", "The river of {x} is the {right}, not the {wrong}."),
+    "river": (
+        "Where in {x} does one cross the {wrong}?",
+        "The river of {x} is the {right}, not the {wrong}.",
+    ),
     "backer": ("How much did {wrong} pay for {x}?", "{x} was paid for by {right}, not by {wrong}."),
-}  # fmt: skip
+}
 
 
 def false_premise(asker: Asker) -> Question | None:
@@ -50,9 +62,7 @@ def false_premise(asker: Asker) -> Question | None:
     answers = (correction[:1].upper() + correction[1:], *rights)
     facts = (*told, (number, relation))
     solve = partial(solve_chain, start=number, steps=((relation, False),))
-    return Question(
-        "false_premise", query, answers, facts, 1, about, "correction", bool(told), solve
-    )  # fmt: skip
+    return Question("false_premise", query, answers, facts, 1, about, "correction", bool(told), solve)
 
 
 def unanswerable(asker: Asker) -> Question | None:
@@ -60,7 +70,8 @@ def unanswerable(asker: Asker) -> Question | None:
     dice = asker.dice
     about = dice.pick(asker.region.entities)
     name, told = asker.name(about)
-    end, hops, steps = about, 1, ()  # type: ignore[var-annotated]
+    end, hops = about, 1
+    steps: tuple[Step, ...] = ()
     ways = forward_ways(asker, about)
     if ways and dice.chance(0.4):
         by, to = dice.pick(ways)

@@ -17,18 +17,22 @@ def _words(text: str) -> tuple[str, ...]:
 
 
 _ONSETS = _words(
-    "b bl br c cl cr d dr dw f fl fr g gl gr h j k kl kr l m n p pl pr r s sk sl sm sn sp st str sv t th tr tw v vl "
+    "b bl br c cl cr d dr dw f fl fr g gl gr h j k kl kr l m n p pl pr r s sk sl sm sn sp st str sv t th "
+    "tr tw v vl "
     "w z zl"
 )
 _NUCLEI = _words("a e i o u ae au ei ou")
 _MEDIALS = _words(
-    "b d g k l m n r s t v z ld lg lm lv mb mbr nd ndr ng nv rb rd rg rl rm rn rsk rth rv sk skr sl st str thr tt "
+    "b d g k l m n r s t v z ld lg lm lv mb mbr nd ndr ng nv rb rd rg rl rm rn rsk rth rv sk skr sl st "
+    "str thr tt "
     "vr zd zm bl dl gn lk pt ft"
 )
 _ENDINGS = {
     "surname": _words(
-        "akel amund andrel arv atho aveth edrin egard eloy emark enth eppel ervik esco eskel etho evrin ibald "
-        "idane igorn ilsk imer indle irren isk ivar oben odrel ogan olmar ondal oppen ordine orveth osk otham "
+        "akel amund andrel arv atho aveth edrin egard eloy emark enth eppel ervik esco eskel etho evrin "
+        "ibald "
+        "idane igorn ilsk imer indle irren isk ivar oben odrel ogan olmar ondal oppen ordine orveth osk "
+        "otham "
         "ovell ubrel uldan umber undrik urgan usk uthel uvane"
     ),
     "town": _words(
@@ -36,12 +40,15 @@ _ENDINGS = {
         "ickford inster irmouth isham ivern oakley ombrey ondham orough ostead oxley uckle uldby umstead "
         "undry urnow ushford"
     ),
-    "firm": _words("aco adex arro avix elco endo erix evo ilex imar inco ivo odex onda oro ovax ubo uno urix uvo"),
+    "firm": _words("aco adex arro avix elco endo erix evo ilex imar inco ivo odex onda oro ovax ubo uno "
+    "urix uvo"),
     "river": _words("a aine e ell en er esse ia ine ire o oun une ys"),
-    "province": _words("agny andia aria avia echt eland eny eria esia imar inia oland onia orra ovia umbria unia"),
+    "province": _words("agny andia aria avia echt eland eny eria esia imar inia oland onia orra ovia "
+    "umbria unia"),
 }  # fmt: skip
 _MALE = _words(
-    "adan ald amon anko ardo aric avo ean egor emir enzo erek esto idor igan ilo imon irro ivan oban odin olf "
+    "adan ald amon anko ardo aric avo ean egor emir enzo erek esto idor igan ilo imon irro ivan oban odin "
+    "olf "
     "omar oric orin osko ovan udo ulf urek"
 )
 _FEMALE = _words(
@@ -85,7 +92,9 @@ class Names:
 
 def street(dice: Dice) -> str:
     """A name for what is mentioned once and never asked for (a street, a house); it may come twice."""
-    return _join(dice.pick(_ONSETS), dice.pick(_NUCLEI), dice.pick(_MEDIALS), dice.pick(("y", "ow", "ish", "ing")))
+    return _join(
+        dice.pick(_ONSETS), dice.pick(_NUCLEI), dice.pick(_MEDIALS), dice.pick(("y", "ow", "ish", "ing"))
+    )
 
 
 def _given(dice: Dice, endings: tuple[str, ...]) -> list[str]:

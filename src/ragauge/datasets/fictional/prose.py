@@ -46,11 +46,35 @@ _MORE: dict[str, tuple[str, ...]] = {
         "lived {near}",
         "refused {np}",
     ),
-    "shows": ("dwells on", "shows", "mocks", "makes fun of", "describes", "ends with", "praises", "returns to", "turns on"),
-    "shows2": ("opened with", "ended with", "was to honour", "cost the town", "made do with", "earned its guests", "left behind"),
+    "shows": (
+        "dwells on",
+        "shows",
+        "mocks",
+        "makes fun of",
+        "describes",
+        "ends with",
+        "praises",
+        "returns to",
+        "turns on",
+    ),
+    "shows2": (
+        "opened with",
+        "ended with",
+        "was to honour",
+        "cost the town",
+        "made do with",
+        "earned its guests",
+        "left behind",
+    ),
     "smells": ("smells", "reeks", "has long smelt", "still smells"),
-    "topic_illness": ("a [cold|chill|cough] caught [while|when] {doing}", "a fever", "a fall from {spot}", "eating {food}", "old age {near}"),
-}  # fmt: skip
+    "topic_illness": (
+        "a [cold|chill|cough] caught [while|when] {doing}",
+        "a fever",
+        "a fall from {spot}",
+        "eating {food}",
+        "old age {near}",
+    ),
+}
 
 
 def _templates(texts: tuple[str, ...]) -> tuple[Template, ...]:

@@ -19,13 +19,22 @@ AKA = (
 FACTS: dict[tuple[str, ...], tuple[str, ...]] = {
     ("birthplace", "birth_year"): (
         "{S} was born in {birthplace} in {birth_year}, the {ordinal} child of {parents}.",
-        "Born in {birth_year} in {birthplace}, {s} {deed} [before turning|before the age of|at the age of|when aged] {n}.",
+        (
+            "Born in {birth_year} in {birthplace}, {s} {deed} [before turning|before the age of|at the age "
+            "of|when aged] {n}."
+        ),
         "In {birth_year} {s} was born in {birthplace}, [where|in which] {his} {kin} {act}.",
         "{Why}, {his} [mother|family] had moved to {birthplace}, and there, in {birth_year}, {s} was born.",
         "Born in {birthplace} in {birth_year} to {parents}, {s} {act}.",
         "{S} was born in {birthplace}, {near}, and that {when} in {birth_year}.",
-        "{birthplace_up}, in {birth_year} [home to|full of|ruled by|proud of] {who}, [is where {s} was born|was {his} birthplace].",
-        "The {noun} was born to {parents} in {birthplace}, where, in {birth_year}, {food} cost more than {food}.",
+        (
+            "{birthplace_up}, in {birth_year} [home to|full of|ruled by|proud of] {who}, [is where {s} was "
+            "born|was {his} birthplace]."
+        ),
+        (
+            "The {noun} was born to {parents} in {birthplace}, where, in {birth_year}, {food} cost more than "
+            "{food}."
+        ),
     ),
     ("birthplace",): (
         "A native of {birthplace}, {s} {act}.",
@@ -48,7 +57,10 @@ FACTS: dict[tuple[str, ...], tuple[str, ...]] = {
         "{When}, {s} became {teacher_s} pupil and {deed}.",
         "A pupil of {teacher}, {s} {deed} {when}.",
         "It was {teacher} who taught {him}, {why}, in {spot}.",
-        "{S} learnt [the craft|drawing|patience|all that mattered] from {teacher}, [who {manner} forgave|whom {s} {manner} contradicted on] {topic}.",
+        (
+            "{S} learnt [the craft|drawing|patience|all that mattered] from {teacher}, [who {manner} "
+            "forgave|whom {s} {manner} contradicted on] {topic}."
+        ),
         "{His} teacher was {teacher}, and {when} [the two of them|master and pupil|both] {deed}.",
         "Taught by {teacher} in {spot}, {s} {act}.",
         "For {n} [years|winters|summers] {teacher} taught {him}, who thought {manner} of {topic}.",
@@ -75,7 +87,10 @@ FACTS: dict[tuple[str, ...], tuple[str, ...]] = {
         "{Why}, {s} [made a home|took lodgings and settled|settled for good] in {residence}.",
         "Having {act2}, {s} settled in {residence} {when}.",
         "{His} later home was {residence}, in {spot}.",
-        "A house in {residence}, {near}, was [where {s} settled|{his} later home|what {s} bought on settling there].",
+        (
+            "A house in {residence}, {near}, was [where {s} settled|{his} later home|what {s} bought on "
+            "settling there]."
+        ),
     ),
     ("prize", "prize_year"): (
         "In {prize_year} {s} was given the {prize} for {np}.",

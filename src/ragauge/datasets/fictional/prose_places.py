@@ -7,11 +7,25 @@ TOWN_LEADS = (
     "{full}{aka}, a town where {who} {act}, [sits|lies] among {place} and {place}.",
     "Between {place} and {place} [lies|stands] the {adj} town of {full}{aka_end}.",
 )
-TOWN_AKA = (", formerly {alias},", ", once called {alias},", " (until lately {alias})", ", which older maps call {alias},")
-TOWN_AKA_END = (", formerly {alias}", ", once called {alias}", " (until lately {alias})", ", which older maps call {alias}")
+TOWN_AKA = (
+    ", formerly {alias},",
+    ", once called {alias},",
+    " (until lately {alias})",
+    ", which older maps call {alias},",
+)
+TOWN_AKA_END = (
+    ", formerly {alias}",
+    ", once called {alias}",
+    " (until lately {alias})",
+    ", which older maps call {alias}",
+)
 TOWN_FACTS: dict[tuple[str, ...], tuple[str, ...]] = {
     ("river", "province"): (
-        "The {river} flows through {s_name}, a [corner|part|jewel] of the province of {province} with {n} {buildings}.",
+        (
+            "The {river} flows through {s_name}, a [corner|part|jewel] of the province of {province} with "
+            "{n} "
+            "{buildings}."
+        ),
         "{S} lies on the {river} in the province of {province}, {near}.",
         "Its {masonry} houses stand on the {river}, {near}, in {province} province.",
         "In the province of {province}, where the {river} flows through {adj} {place}, lies {s_name}.",
@@ -63,7 +77,10 @@ TOWN_FILLERS = (
     "Its {masonry} {building} and {adj} {building} face {place}.",
     "{who_up} {deed} there {when}.",
     "The road {near} is lined with {tree}.",
-    "[Strangers|Travellers|Guide books] notice the {adj} {place}, the {colour} {things} and the {feeling} of {who}.",
+    (
+        "[Strangers|Travellers|Guide books] notice the {adj} {place}, the {colour} {things} and the "
+        "{feeling} of {who}."
+    ),
     "In {spot} hangs a(n) {adj} {thing} of {material}.",
 )
 EVENT_LEADS = (

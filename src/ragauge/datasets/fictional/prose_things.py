@@ -116,7 +116,11 @@ WORK_FACTS: dict[tuple[str, ...], tuple[str, ...]] = {
         "The {noun} is set in {setting}, among {trades} and {trades}.",
         "Set in {setting}, {s} {shows} {who}.",
         "Its setting is {setting}, where {who} {act}.",
-        "[All|Most|Half] of it plays in {setting}, [mostly in|partly in|in and around] {spot}, where it is set.",
+        (
+            "[All|Most|Half] of it plays in {setting}, [mostly in|partly in|in and around] {spot}, where "
+            "it is "
+            "set."
+        ),
     ),
     ("backer",): (
         "[The {noun}|It] was paid for by {backer}, {why}.",

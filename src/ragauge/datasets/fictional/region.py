@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 from ragauge.datasets.fictional.dice import Dice
 from ragauge.datasets.fictional.entities import Entity, Facts, Region, Value, mark_homonyms
 from ragauge.datasets.fictional.names import Names
@@ -17,10 +15,14 @@ _SHARES = {"town": 0.13, "firm": 0.15, "work": 0.22, "event": 0.10}  # the rest 
 # How many numbers of each kind of name a region may use: 1,000,000 articles are 2,000 regions.
 _STRIDES = {"surname": 380, "town": 140, "firm": 110, "river": 40, "province": 20}
 _PROFESSIONS = (
-    "actor anatomist architect astronomer balloonist botanist cartographer cellist choirmaster clockmaker composer "
-    "dramatist engineer entomologist essayist explorer geologist glassblower harpist historian illustrator jurist "
-    "landscape_gardener lexicographer mathematician mezzo-soprano mountaineer novelist organist painter philologist "
-    "photographer physician poet potter preacher printer puppeteer sculptor shipbuilder storyteller surgeon surveyor "
+    "actor anatomist architect astronomer balloonist botanist cartographer cellist choirmaster clockmaker "
+    "composer "
+    "dramatist engineer entomologist essayist explorer geologist glassblower harpist historian "
+    "illustrator jurist "
+    "landscape_gardener lexicographer mathematician mezzo-soprano mountaineer novelist organist painter "
+    "philologist "
+    "photographer physician poet potter preacher printer puppeteer sculptor shipbuilder storyteller "
+    "surgeon surveyor "
     "translator typographer veterinarian violinist watercolourist weaver zoologist"
 )
 PROFESSIONS = tuple(word.replace("_", " ") for word in _PROFESSIONS.split())
@@ -30,7 +32,8 @@ _EVENTS = (
     "Beekeepers' Fair", "Sledge Race", "Fencing Tournament", "Baking Contest", "Debating Congress",
 )  # fmt: skip
 _FIRMS = (
-    "& Sons", "Brothers", "Works", "Company", "Mills", "Trading House", "& Daughters", "Foundry", "Cooperative",
+    "& Sons", "Brothers", "Works", "Company", "Mills", "Trading House", "& Daughters", "Foundry",
+    "Cooperative",
     "Union", "& Partners", "Manufactory", "Workshops",
 )  # fmt: skip
 _TOWNS = (
@@ -140,7 +143,9 @@ class _Maker:
             others = [
                 p.number
                 for p in self._people
-                if p.female != person.female and abs(born[p.number] - born[number]) <= 12 and p.stem != person.stem
+                if p.female != person.female
+                and abs(born[p.number] - born[number]) <= 12
+                and p.stem != person.stem
             ]
             free = [p for p in others if p not in married]
             if number not in married and free and dice.chance(0.4):
@@ -204,7 +209,9 @@ class _Maker:
                 if i == 1 and dice.chance(0.5):
                     pass  # the same title, of another kind of work
                 elif i:
-                    key = dice.pick([key for key in ("thing", "trade", "adj", "season") if f"{{{key}}}" in pattern])
+                    key = dice.pick(
+                        [key for key in ("thing", "trade", "adj", "season") if f"{{{key}}}" in pattern]
+                    )
                     words[key] = dice.pick(WORDS[key])
                 title, noun = _title(pattern, words), dice.pick(WORKS)
                 if (title, noun) in taken:
@@ -245,7 +252,8 @@ class _Maker:
 
 
 _TITLES = (
-    "The {trade} of {name}", "The {adj} {thing} of {name}", "A {thing} for {name}", "The {thing} and the {trade} of {name}",
+    "The {trade} of {name}", "The {adj} {thing} of {name}", "A {thing} for {name}",
+    "The {thing} and the {trade} of {name}",
     "{name} in a {adj} {season}", "The {trade}'s {thing} at {name}", "The Last {trade} of {name}",
 )  # fmt: skip
 
@@ -258,5 +266,3 @@ def _title(pattern: str, words: dict[str, str]) -> str:
         if word.lower() == "a" and text[i + 1][0] in "AEIOU":
             text[i] += "n"
     return " ".join(text)
-
-

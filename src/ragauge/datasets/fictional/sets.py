@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import partial
 
 from ragauge.datasets.fictional.asking import Asker, Question, accepted_count, accepted_names
-from ragauge.datasets.fictional.chains import forward_ways
 from ragauge.datasets.fictional.entities import Entity, Fact, Facts, Value
-from ragauge.datasets.fictional.relations import KINDS, RELATIONS
+from ragauge.datasets.fictional.relations import RELATIONS
 
 _MORE = [r for r in RELATIONS.values() if r.more]
 _SAME = [r for r in RELATIONS.values() if r.same]
@@ -16,13 +16,25 @@ _NEGATED = [r for r in RELATIONS.values() if r.negated]
 _MOST_COUNTED = 8
 # Of a set: which has the least or greatest value.
 _EXTREMES = {
-    "birth_year": (("Of the {set}, who was born first?", "min"), ("Who is the youngest of the {set}?", "max")),
-    "founded": (("Which of the {set} is the oldest?", "min"), ("Of the {set}, which was founded last?", "max")),
-    "staff": (("Which of the {set} employs the most people?", "max"), ("Of the {set}, which has the fewest workers?", "min")),
-    "year": (("Which of the {set} was finished first?", "min"), ("Of the {set}, which was finished last?", "max")),
+    "birth_year": (
+        ("Of the {set}, who was born first?", "min"),
+        ("Who is the youngest of the {set}?", "max"),
+    ),
+    "founded": (
+        ("Which of the {set} is the oldest?", "min"),
+        ("Of the {set}, which was founded last?", "max"),
+    ),
+    "staff": (
+        ("Which of the {set} employs the most people?", "max"),
+        ("Of the {set}, which has the fewest workers?", "min"),
+    ),
+    "year": (
+        ("Which of the {set} was finished first?", "min"),
+        ("Of the {set}, which was finished last?", "max"),
+    ),
     "held": (("Which of the {set} took place first?", "min"), ("Of the {set}, which was held last?", "max")),
     "visitors": (("Which of the {set} had the most visitors?", "max"),),
-}  # fmt: skip
+}
 _SUMS = {
     "staff": "How many people do the {set} employ together?",
     "visitors": "How many visitors did the {set} have together?",
@@ -70,9 +82,7 @@ def _side(asker: Asker, entity: Entity, described: bool) -> tuple[str, tuple[Fac
     """How the entity is named, or described by what leads to it from another article."""
     if not described:
         return asker.name(entity)
-    ways = []
-    for name, at in _ways_to(asker, entity):
-        ways.append((name, at))
+    ways = _ways_to(asker, entity)
     if not ways:
         return None
     name, at = asker.dice.pick(ways)
@@ -86,7 +96,6 @@ def _ways_to(asker: Asker, entity: Entity) -> list[tuple[str, int]]:
         for relation in RELATIONS.values()
         if relation.phrase and relation.object == entity.kind
         for holder in asker.facts.holders(relation.name, entity.number)
-        if (relation.name, entity.number) in forward_ways(asker, asker.entity(holder))
     ]
 
 
@@ -124,34 +133,41 @@ def aggregation(asker: Asker) -> Question | None:
         return None
     about = asker.entity(value)
     name, told = asker.name(about)
-    counted = tuple((n, relation.name) for n in holders)
+    facts = (*told, *((n, relation.name) for n in holders))
     if dice.chance(0.5):
-        solve = partial(_count, relation=relation.name, value=value)
         query = dice.pick(relation.count).format(x=name)
-        answers = accepted_count(len(holders))
-        return Question("aggregation", query, answers, (*told, *counted), 1, about, "number", bool(told), solve)
+        solve = partial(_count, relation=relation.name, value=value)
+        return _aggregated(asker, query, solve, facts, 1, about, "number")
     measures = [m for m in _EXTREMES if RELATIONS[m].subject == relation.subject]
     if not measures:
         return None
     measure = dice.pick(measures)
-    facts = (*told, *counted, *((n, measure) for n in holders))
+    facts = (*facts, *((n, measure) for n in holders))
     group = relation.set.format(x=name)
     if measure in _SUMS and dice.chance(0.5):
-        total = partial(_sum, relation=relation.name, value=value, measure=measure)
-        found = total(asker.facts)
-        answers, answer_type, query, solve = (), "number", _SUMS[measure].format(set=group), total  # type: ignore
-        if len(found) == 1:
-            answers = accepted_count(int(found.pop()))
-    else:
-        wording, which = dice.pick(_EXTREMES[measure])
-        solve = partial(_extreme_of, relation=relation.name, value=value, measure=measure, which=which)  # type: ignore
-        found = solve(asker.facts)
-        answers, answer_type, query = (), relation.subject, wording.format(set=group)
-        if len(found) == 1:
-            answers = accepted_names(asker.entity(found.pop()))
-    if not answers:
+        solve = partial(_sum, relation=relation.name, value=value, measure=measure)
+        return _aggregated(asker, _SUMS[measure].format(set=group), solve, facts, 2, about, "number")
+    wording, which = dice.pick(_EXTREMES[measure])
+    solve = partial(_extreme_of, relation=relation.name, value=value, measure=measure, which=which)
+    return _aggregated(asker, wording.format(set=group), solve, facts, 2, about, relation.subject)
+
+
+def _aggregated(
+    asker: Asker,
+    query: str,
+    solve: Callable[[Facts], set[Value]],
+    facts: tuple[Fact, ...],
+    hops: int,
+    about: Entity,
+    answer_type: str,
+) -> Question | None:
+    found = solve(asker.facts)
+    if len(found) != 1:
         return None
-    return Question("aggregation", query, answers, facts, 2, about, answer_type, bool(told), solve)
+    (value,) = found
+    answers = accepted_count(int(value)) if answer_type == "number" else asker.names(value)
+    by_alias = any(relation == "alias" for _, relation in facts)
+    return Question("aggregation", query, answers, facts, hops, about, answer_type, by_alias, solve)
 
 
 def negation(asker: Asker) -> Question | None:
@@ -213,6 +229,3 @@ def _sum(facts: Facts, relation: str, value: Value, measure: str) -> set[Value]:
 
 def _odd_one(facts: Facts, numbers: tuple[int, ...], relation: str, value: Value) -> set[Value]:
     return {n for n in numbers if facts.get(n, relation) != value}
-
-
-assert {r.subject for r in _COUNT} <= set(KINDS)

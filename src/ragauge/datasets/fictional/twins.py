@@ -16,7 +16,7 @@ _TRIES = 12
 
 @dataclass(frozen=True)
 class Twin:
-    """A sentence of an article as it is and as it would be, were one fact another, and the answers of both."""
+    """A sentence of an article as it is and as it would be, were one fact another; the answers of both."""
 
     entity: Entity
     relation: str
