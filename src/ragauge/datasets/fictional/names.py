@@ -29,32 +29,38 @@ _MEDIALS = _words(
 )
 _ENDINGS = {
     "surname": _words(
-        "akel amund andrel arv atho aveth edrin egard eloy emark enth eppel ervik esco eskel etho evrin "
+        "adrane akel andrel arv atho aveth edrin eloy eppel ervik esco eskel etho evrin "
         "ibald "
-        "idane igorn ilsk imer indle irren isk ivar oben odrel ogan olmar ondal oppen ordine orveth osk "
+        "idane igorn irvold ivar oben odrel ogan olmar olvane omerel ondal oppen ordine orveth osk "
         "otham "
-        "ovell ubrel uldan umber undrik urgan usk uthel uvane"
+        "ovell ubrel uldan umber undrik urgan usk ustane uthel uvane"
     ),
     "town": _words(
-        "admoor alcombe ammen ardell asted avenne ebrook edge elmund endal erwick estow etton evale ibeck "
+        "admoor alcombe ammen ardell asted avenne ebrook edge elmund erwick estow evale ibeck "
         "ickford inster irmouth isham ivern oakley ombrey ondham orough ostead oxley uckle uldby umstead "
         "undry urnow ushford"
     ),
-    "firm": _words("aco adex arro avix elco endo erix evo ilex imar inco ivo odex onda oro ovax ubo uno "
-    "urix uvo"),
-    "river": _words("a aine e ell en er esse ia ine ire o oun une ys"),
-    "province": _words("agny andia aria avia echt eland eny eria esia imar inia oland onia orra ovia "
-    "umbria unia"),
+    "firm": _words(
+        "acordo adextra arrovi avixo elcond endovar erixal evondo ilexor imarco incovar ivodel odexil ondavi "
+        "orovax ovaxo ubolex unovar urixon uvondel"
+    ),
+    "river": _words("ambre asker erlin esk ilva immer obre ondel orvel ossel uste urne"),
+    "province": _words(
+        "agmark andshire anwold aswold eldmark elmarch ermarch evlands idlands ithmark odlands orshire "
+        "ulmarch unwold"
+    ),
 }  # fmt: skip
 _MALE = _words(
-    "adan ald amon anko ardo aric avo ean egor emir enzo erek esto idor igan ilo imon irro ivan oban odin "
-    "olf "
-    "omar oric orin osko ovan udo ulf urek"
+    "adrel amon anko aveld egor erek esto evrand idor igan ilgar imon irro ivan oban odin ombard onder "
+    "orvek osko "
+    "umond urek"
 )
 _FEMALE = _words(
-    "abel adine alia amira anda ariel avela eda elise ella emera ena erith essa etha ianne ida ilde ima inna "
-    "irela issa iva odine ola ona orah ossa ova udith una urela"
+    "abel adine amelle amira ariel aveda avelle erith etha ethine evanthe ilde irela issel odine ondrine "
+    "oriel ovenne "
+    "udith umira urela"
 )
+_STREETS = _words("abry ansby edgley elby imsey ombley otley uckley")
 _GIVEN_ONSETS = _words("b br d dr f g gr h j k l m n p pr r s sk st t th tr v z")
 _GIVEN_NUCLEI = _words("a e i o u ae au")
 _GIVEN_MEDIALS = _words("b d g l ld lm lv m n nd r rd rl rn rv s sk st t v z zd")
@@ -92,9 +98,7 @@ class Names:
 
 def street(dice: Dice) -> str:
     """A name for what is mentioned once and never asked for (a street, a house); it may come twice."""
-    return _join(
-        dice.pick(_ONSETS), dice.pick(_NUCLEI), dice.pick(_MEDIALS), dice.pick(("y", "ow", "ish", "ing"))
-    )
+    return _join(dice.pick(_ONSETS), dice.pick(_NUCLEI), dice.pick(_MEDIALS), dice.pick(_STREETS))
 
 
 def _given(dice: Dice, endings: tuple[str, ...]) -> list[str]:

@@ -84,7 +84,7 @@ def _templates(texts: tuple[str, ...]) -> tuple[Template, ...]:
 def _all_rules() -> dict[str, tuple[Template, ...]]:
     plain = {**WORDS, **PHRASES, **_MORE}
     # Rules that stand at the start of a sentence: the writer sets the capital.
-    for name in ("why", "when", "n", "who", "animals", "colour"):
+    for name in ("why", "when", "n", "who", "animals", "colour", "trades"):
         plain[{"why": "Why", "when": "When"}.get(name, f"{name}_up")] = plain[name]
     plain["when_up"] = plain["when"]
     return compile_rules(plain)

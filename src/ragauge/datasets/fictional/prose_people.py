@@ -18,7 +18,10 @@ AKA = (
 )
 FACTS: dict[tuple[str, ...], tuple[str, ...]] = {
     ("birthplace", "birth_year"): (
-        "{S} was born in {birthplace} in {birth_year}, the {ordinal} child of {parents}.",
+        (
+            "{S} was born in {birthplace} in {birth_year}[, the {ordinal} child of| to|, an only child of] "
+            "{parents}."
+        ),
         (
             "Born in {birth_year} in {birthplace}, {s} {deed} [before turning|before the age of|at the age "
             "of|when aged] {n}."
@@ -42,7 +45,7 @@ FACTS: dict[tuple[str, ...], tuple[str, ...]] = {
         "{His} birthplace was {birthplace}, and {his} {kin} {act} there.",
         "It was in {birthplace}, [next to|not far from|within sight of] {spot}, that {s} was born.",
         "Though born in {birthplace}, {s} {act} and {act}.",
-        "Born in {birthplace} to {parents}, {s} {act}.",
+        "Born in {birthplace}, {near}, {s} {act}.",
     ),
     ("birth_year",): (
         "{S} was born in {birth_year} to {parents}.",
@@ -55,10 +58,10 @@ FACTS: dict[tuple[str, ...], tuple[str, ...]] = {
     ("teacher",): (
         "{S} studied under {teacher}, who {act}.",
         "{When}, {s} became {teacher_s} pupil and {deed}.",
-        "A pupil of {teacher}, {s} {deed} {when}.",
+        "[A|Once a|Long a] pupil of {teacher}, {s} {deed} {when}.",
         "It was {teacher} who taught {him}, {why}, in {spot}.",
         (
-            "{S} learnt [the craft|drawing|patience|all that mattered] from {teacher}, [who {manner} "
+            "{S} learnt [the craft|drawing|patience|everything] from {teacher}, [who {manner} "
             "forgave|whom {s} {manner} contradicted on] {topic}."
         ),
         "{His} teacher was {teacher}, and {when} [the two of them|master and pupil|both] {deed}.",
@@ -66,7 +69,7 @@ FACTS: dict[tuple[str, ...], tuple[str, ...]] = {
         "For {n} [years|winters|summers] {teacher} taught {him}, who thought {manner} of {topic}.",
     ),
     ("spouse",): (
-        "{S} married {spouse}, and the couple {act}.",
+        "{S} married {spouse}, and [the couple|both|they] {act}.",
         "{When}, {why}, {s} married {spouse}.",
         "{His} marriage to {spouse}, which {who} opposed, [began|was celebrated] in {spot}.",
         "Married to {spouse}, {s} {act}.",
@@ -78,12 +81,16 @@ FACTS: dict[tuple[str, ...], tuple[str, ...]] = {
         "{Why}, {s} [entered the service of|took a post at] {employer}.",
         "{employer_up} employed {him} for {n} [years|winters|months], {manner} and for {np}.",
         "In the pay of {employer}, {s} {act}.",
-        "{S} earned a living at {employer}, which {act_firm}.",
-        "Work for {employer} left {him} {adj} evenings, and {s} {act}.",
+        "{S} earned [a living|{his} bread|too little|{n} coins a week] at {employer}, which {act_firm}.",
+        (
+            "Work for {employer} left {him} [free|long|short|empty|{weather_adj}|{weather_adj}] "
+            "evenings, and "
+            "{s} {act}."
+        ),
     ),
     ("residence",): (
         "{S} settled in {residence}, where {s} {act}.",
-        "Later {s} moved to {residence} and {deed}.",
+        "[Later|In the end|At last|Afterwards] {s} moved to {residence} and {deed}.",
         "{Why}, {s} [made a home|took lodgings and settled|settled for good] in {residence}.",
         "Having {act2}, {s} settled in {residence} {when}.",
         "{His} later home was {residence}, in {spot}.",
@@ -101,7 +108,7 @@ FACTS: dict[tuple[str, ...], tuple[str, ...]] = {
     ),
     ("death_year",): (
         "{S} died in {death_year}, leaving {np} to {who}.",
-        "{His} death in {death_year} was noticed {manner} by {who}.",
+        "{His} death in {death_year} [was noticed|was mourned|was announced] {manner} by {who}.",
         "When {s} died, in {death_year}, {who} {deed}.",
         "In {death_year}, {when}, {s} died of {topic_illness}.",
         "{S} lived until {death_year} and was buried {near}.",
@@ -115,14 +122,26 @@ FILLERS = (
     "According to {who}, {s} {deed} {when}.",
     "{His} {kin}, {who}, {act}.",
     "{S} owned {np}, {np} and {np}.",
-    "Of {doing}, {doing} and {topic} {s} knew {manner} little.",
-    "{His} {adj} {thing}, cut from {material}, [hangs|stands|lies] in {spot}.",
-    "{n_up} {things} and a {colour} {thing} were found [under|behind|beside] {his} {thing}.",
-    "Visitors recalled {food}, {colour} {things} and the {feeling} of {who}.",
-    "[For {topic}|With {topic}], {topic} or {who} {s} had no [patience|time|use].",
+    (
+        "[Of|About] {doing}, {doing} and {topic} {s} knew [next to nothing|very little|more than {who}|as "
+        "much as {who}]."
+    ),
+    "{His} {adj} {thing}, [cut from|made of|inlaid with] {material}, [hangs|stands|lies|is shown] in {spot}.",
+    (
+        "{n_up} {things} and a(n) {colour} {thing} were [found|hidden|buried] [under|behind|beside] {his} "
+        "{thing}."
+    ),
+    (
+        "[Visitors|Neighbours|Pupils] [recalled|spoke of|mention] {food}, {colour} {things} and the "
+        "{feeling} of {who}."
+    ),
+    (
+        "[For {topic}, {topic} or {who} {s} had no [time|use|praise]|With {topic}, {topic} or {who} {s} had "
+        "no patience]."
+    ),
     "A(n) {adj} [portrait|engraving|miniature|drawing], kept in {spot}, shows {him} with {np}.",
     "Letters to {who} mention {np}, {food} and {topic}.",
     "[Unlike|Like] {who}, {s} {act}.",
-    "{S} liked {doing}, which {his} {kin} met with {feeling}.",
-    "Whoever {act} could count on {his} {feeling}.",
+    "{S} [liked|took up|was good at] {doing}, which {his} {kin} [met with|watched with|took for] {feeling}.",
+    "[Whoever|Anyone who|Nobody who] {act} [could count on|was safe from|missed] {his} {feeling}.",
 )

@@ -31,28 +31,39 @@ TOWN_FACTS: dict[tuple[str, ...], tuple[str, ...]] = {
         "In the province of {province}, where the {river} flows through {adj} {place}, lies {s_name}.",
     ),
     ("river",): (
-        "The {river} flows through it, {near}.",
-        "[It|The town] lies on the {river}, whose {animals} {who} {manner} protects.",
-        "Through the {adj} {place} of the town flows the {river}, bordered by {tree} and {tree}.",
+        (
+            "The {river}, [brown|green|slow|fast] and [shallow|deep|full of {animals}], flows through it, "
+            "{near}."
+        ),
+        "[It|The town|All of it] lies on the {river}, whose {animals} {who} {manner} protects.",
+        (
+            "Through [the|its] {adj} {place} flows the {river}, [bordered by|lined with|smelling of] "
+            "{tree} and "
+            "{tree}."
+        ),
         "On the {river}, on which {s} lies, {trades} [still|rarely|illegally] sell {food}.",
     ),
     ("province",): (
-        "{S} belongs, {why}, to the province of {province}.",
+        "{S} belongs, to the {feeling} of {who}, to the province of {province}.",
         "The town lies in {province} province, among {place} and {place}.",
-        "A(n) {adj} part of {province} province, {s} is rich in {tree}.",
-        "{province_up} province, [to which|where] {s} belongs, taxes {things} and {food}.",
+        (
+            "[Once|Still|Now] a(n) {adj} part of {province} province, [it is rich in|it is short "
+            "of|it sells] "
+            "{tree}."
+        ),
+        "{province_up} province, to which it belongs, [taxes|forbids|rations] {things} and {food}.",
     ),
     ("population",): (
         "{S} has {population} inhabitants, [among them|including|counting] {who}.",
-        "Its population is {population}, not counting {animals}.",
-        "{population} people live there, {n} of them {trades}.",
+        "Its population is {population}, not counting {animals} or {trades}.",
+        "{population} people live there, {n} [of them|of whom are] {trades}.",
         "With {population} inhabitants, {s} keeps {n} {buildings}.",
-        "The last census found {population} inhabitants and {np}.",
+        "The [last|latest] [census|count|survey] found {population} inhabitants and {np}.",
     ),
     ("charter",): (
-        "{S} received its charter in {charter}, {why}.",
+        "[It|The town] received its charter in {charter}, {why}.",
         "Its charter, sealed with {material}, was granted in {charter}.",
-        "In {charter}, {when}, {who} [rode in with|brought|read out] the charter.",
+        "In {charter}, {when}, {who} [rode in with|brought|read out] [its|the] charter.",
         "The charter of {charter}, written on {material}, [hangs|mouldered] in {spot}.",
         "A charter came in {charter}, and with it {np}.",
     ),
@@ -66,17 +77,20 @@ TOWN_FACTS: dict[tuple[str, ...], tuple[str, ...]] = {
 }
 TOWN_FILLERS = (
     "{when_up}, {who} {deed}, {near}.",
-    "Its {building}, roofed with [slate|thatch|copper|tiles|shingles], {shows} {np}.",
+    (
+        "Its {building}, roofed with [slate|thatch|copper|tiles|shingles], [houses|holds|displays|is known "
+        "for] {np}."
+    ),
     "Markets are held {often} for {food}, {things} and {animals}.",
     "{n_up} {trades} and {who} live [there|in the town|{near}].",
-    "A {weather} destroyed {spot} {when}.",
+    "A(n) {weather} destroyed {spot} {when}.",
     "Local cooks [serve|stew|pickle] {food} with {food}.",
     "[On its seal|Above {spot}|On its flag] [are shown|one sees|appear] {np} and {animals}.",
     "{Why}, {spot} was pulled down {when}.",
     "{animals_up} nest {near}.",
-    "Its {masonry} {building} and {adj} {building} face {place}.",
-    "{who_up} {deed} there {when}.",
-    "The road {near} is lined with {tree}.",
+    "Its {masonry} {building} and {adj} {building} [face|overlook|stand behind] {place}.",
+    "There {who} {deed} {when}.",
+    "The [road|lane|path|alley] {near} is [lined with|shaded by|overgrown with] {tree}.",
     (
         "[Strangers|Travellers|Guide books] notice the {adj} {place}, the {colour} {things} and the "
         "{feeling} of {who}."
@@ -107,7 +121,7 @@ EVENT_FACTS: dict[tuple[str, ...], tuple[str, ...]] = {
     ("held",): (
         "{S} was held in {held}, {when}.",
         "It took place in {held}, {why}.",
-        "In {held}, the year it was held, {who} {deed}.",
+        "{held}, [the year it was held,|when it was held,] [was|had been] {weather_adj}, and {who} {deed}.",
         "Held in {held}, {s} {shows2} {np}.",
     ),
     ("organiser",): (
@@ -118,10 +132,10 @@ EVENT_FACTS: dict[tuple[str, ...], tuple[str, ...]] = {
         "{Why}, {organiser} had organised it {manner}.",
     ),
     ("winner",): (
-        "The first prize went to {winner}, who {act}.",
+        "[The first prize|First prize] went to {winner}, who {act}.",
         "{winner_up} won the first prize, {np}.",
         "First prize, [worth {np}|paid in {food}|handed over by {who}], was won by {winner}.",
-        "{Why}, [the jury|the judges|they] gave the first prize to {winner}.",
+        "{Why}, [the jury|the judges|they] [gave|handed|awarded] the first prize to {winner}.",
         "With {np}, {winner} won the first prize.",
     ),
     ("visitors",): (
@@ -141,14 +155,14 @@ EVENT_FACTS: dict[tuple[str, ...], tuple[str, ...]] = {
 }
 EVENT_FILLERS = (
     "{who_up} {deed}, to the {feeling} of {who}.",
-    "{Why}, the {ordinal} day was given to {doing}.",
+    "{Why}, the {ordinal} [day|morning|evening] was [given|left] to {doing}.",
     "Stalls sold {food}, {things} and {colour} {things}.",
-    "A {weather} {when} spoilt {np}.",
-    "The {ordinal} prize, {np}, went to nobody.",
-    "Guests slept in {spot} and ate {food} with {food}.",
+    "A(n) {weather} {when} spoilt {np}.",
+    "[The|A(n)] {ordinal} prize, {np}, [went to nobody|was refused|went to {who}].",
+    "[Guests|Visitors|The jurors] slept in {spot} and [ate|were given|complained of] {food} with {food}.",
     "{n_up} {animals} [escaped|were borrowed|were painted {colour}] {near}.",
-    "The opening speech, on {topic}, was given by {who}.",
-    "Music came from {n} {things} and a {thing}.",
+    "[The opening|The closing|A long] speech, on {topic}, was given by {who}.",
+    "Music came from {n} {things} and a(n) {thing}.",
     "{colour_up} posters hung {near}.",
     "{who_up} complained of {topic} and {food}.",
     "Afterwards {spot} was full of {things} and {things}.",

@@ -30,9 +30,9 @@ FIRM_FACTS: dict[tuple[str, ...], tuple[str, ...]] = {
         "[Carved into|Painted on|Stamped on] {np} is the year of its founding, {founded}.",
     ),
     ("seat",): (
-        "{S} has its seat in {seat}, {near}.",
+        "{S} has its [seat|main seat] in {seat}, {near}.",
         "Its seat is in {seat}, where {who} {act}.",
-        "{Why}, it keeps its seat in {seat}.",
+        "{Why}, it [keeps|took|has] its seat in {seat}.",
         "From its seat in {seat} {s} sends {np} to {who}.",
         "Seated in {seat}, {s} {act_firm}.",
         "The {adj} [head office|main office], [with|home to|known for] {np}, is in {seat}.",
@@ -48,13 +48,13 @@ FIRM_FACTS: dict[tuple[str, ...], tuple[str, ...]] = {
         "{S} makes {product}, {manner} and from {material}.",
         "Its products are {product}, packed in {material} by {who}.",
         "{product_up} are [its trade|what it makes|all it makes], {why}.",
-        "It lives by making {product}, which {who} {manner} inspects.",
-        "Known for {adj} catalogues, {s} makes {product}.",
+        "It lives by making {product}, which {who} {manner} [inspects|tests|admires].",
+        "Known for {adj} [catalogues|premises|wagons|manners], {s} makes {product}.",
     ),
     ("owner",): (
         "{S} was taken over by {owner}, {why}.",
         "{When}, {owner} took over the firm [together with|along with|and] {np}.",
-        "Now that {owner} has taken it over, {s} {act_firm}.",
+        "Now that {owner} has taken it over, [{s}|the firm|its management] {act_firm}.",
         "Taken over by {owner} {when}, it kept {np}.",
         "It now belongs to {owner}, which took it over {why}.",
     ),
@@ -64,12 +64,15 @@ FIRM_FILLERS = (
     "[In {season}|On {day}s|Each {month}|In {weather_adj} weather] {s} {act_firm}.",
     "{Why}, {who} was given {np}.",
     "Its {building} {smells} of {food}, {material} and {food}.",
-    "A {weather} {when} cost the firm {np}.",
-    "Apprentices [begin with|start on|are trained on] {np} and end with {np}.",
-    "Complaints about {topic} are answered by {who}.",
-    "In the yard [stand|lie|rust] {np} and {np}.",
-    "The {colour} {thing} on its [letterhead|roof|wagons|invoices] recalls {who}.",
-    "Workers are paid {when}, partly in {food}.",
+    "A(n) {weather} {when} cost the firm {np}.",
+    (
+        "[Apprentices|Beginners|New hands] [begin with|start on|are trained on] {np} and [end with|go on "
+        "to] {np}."
+    ),
+    "[Letters|Complaints|Questions] about {topic} [are answered|are read|are left unread] by {who}.",
+    "[In the yard|Behind the gate|Under a tarpaulin|In its {building}] [stand|lie|rust] {np} and {np}.",
+    "[The|A(n)] {colour} {thing} on its [letterhead|roof|wagons|invoices] recalls {who}.",
+    "[Workers|Its {trades}|Carters|The older hands] are paid {often}, [partly|half|mostly] in {food}.",
     "{who_up} once {deed} at its gates.",
     "Rivals speak {manner} of its {things} and with {feeling} of its {things}.",
 )
@@ -77,9 +80,15 @@ WORK_LEADS = (
     "{full} is a(n) {noun} about {who} who {act}.",
     "{full} is a(n) {adj} {noun} on {topic} and {topic}.",
     "A(n) {noun} in {n} parts, {full} tells how {who} {act}.",
-    "In the {noun} {full}, {who} {act} {why}.",
-    "{full}, a(n) {noun} full of {animals} and {tree}, divides its public into {feeling} and {feeling}.",
-    "Half {feeling}, half {feeling}: the {noun} {full} concerns {who}.",
+    "In the {noun} {full}, {who} {act}, {why}.",
+    (
+        "{full}, a(n) {noun} full of {animals} and {tree}, [stirs|wavers between|owes its fame to|asks for] "
+        "{feeling} and {feeling}."
+    ),
+    (
+        "[Half {feeling}, half|Part {feeling}, part|Less {feeling} than] {feeling}: the {noun} {full} "
+        "[concerns|follows|mourns|mocks|is about] {who}."
+    ),
 )
 WORK_FACTS: dict[tuple[str, ...], tuple[str, ...]] = {
     ("creator", "year"): (
@@ -102,7 +111,7 @@ WORK_FACTS: dict[tuple[str, ...], tuple[str, ...]] = {
         "Finished in {year}, {s} {shows} {np}.",
         "It was, {why}, finished in {year}.",
         "Work on it, {manner} resumed {when}, was finished in {year}.",
-        "It took {n} {season}s and was finished in {year}.",
+        "Begun [in {spot}|over {food}|{n} {season}s before], it was finished in {year}.",
     ),
     ("dedicatee",): (
         "{S} is dedicated to {dedicatee}, who {act}.",
@@ -113,7 +122,7 @@ WORK_FACTS: dict[tuple[str, ...], tuple[str, ...]] = {
     ),
     ("setting",): (
         "{S} is set in {setting}, {near}.",
-        "The {noun} is set in {setting}, among {trades} and {trades}.",
+        "The {noun} is set in {setting}, [among|with] {trades} and {trades}.",
         "Set in {setting}, {s} {shows} {who}.",
         "Its setting is {setting}, where {who} {act}.",
         (
@@ -134,13 +143,25 @@ WORK_FILLERS = (
     "{S} {shows} {np}, {np} and {who}.",
     "{When}, {who} {deed} because of it.",
     "Critics spoke of {topic}, {topic} and {feeling}.",
-    "The {ordinal} part, about {doing}, is {manner} left out.",
+    (
+        "[The|Its] {ordinal} [part|scene|section], [about|on|given to] {doing}, is {manner} [left "
+        "out|cut|skipped]."
+    ),
     "Its [best-loved|longest|only cheerful|most quoted] [passage|part|scene] concerns {np}.",
-    "A copy bound in {material} is kept in {spot}.",
+    (
+        "[One|The oldest|Another|The {ordinal}] copy, bound in {material}, [is kept|lies|gathers dust|was "
+        "found] in {spot}."
+    ),
     "{who_up} called it {adj}, {adj} and {adj}.",
-    "{Why}, the ending was changed {n} times.",
-    "[Children|Sailors|Travellers|Soldiers] know its {animals} better than its {trades}.",
+    (
+        "{Why}, [the ending|its opening|the title|a line about {topic}] was [changed|shortened|censored] "
+        "{n} times."
+    ),
+    (
+        "[Children|Sailors|Travellers|Soldiers|{trades_up}] [know its {animals} better than|prefer its "
+        "{animals} to|quote its {animals} and forget|laugh at its {animals} and pity] its {trades}."
+    ),
     "At its [first|second|last|{ordinal}] [showing|airing|public appearance] {who} {deed}.",
-    "{n_up} {things} [are hidden in|enliven|disfigure|turn up in] its {ordinal} [part|scene|third].",
-    "Its {colour} {things} [caused|met with|stand for] {feeling}.",
+    "{n_up} {things} [are hidden in|enliven|disfigure|turn up in] its {ordinal} [part|scene].",
+    "Its {colour} {things} [caused|met with|stand for|are a sign of] {feeling}.",
 )

@@ -13,7 +13,7 @@ MOST_ALIKE = 12
 
 _SHARES = {"town": 0.13, "firm": 0.15, "work": 0.22, "event": 0.10}  # the rest is people
 # How many numbers of each kind of name a region may use: 1,000,000 articles are 2,000 regions.
-_STRIDES = {"surname": 380, "town": 140, "firm": 110, "river": 40, "province": 20}
+_STRIDES = {"surname": 360, "town": 140, "firm": 110, "river": 40, "province": 20}
 _PROFESSIONS = (
     "actor anatomist architect astronomer balloonist botanist cartographer cellist choirmaster clockmaker "
     "composer "
@@ -37,13 +37,15 @@ _FIRMS = (
     "Union", "& Partners", "Manufactory", "Workshops",
 )  # fmt: skip
 _TOWNS = (
-    "", "Upper", "Lower", "New", "Old", "Great", "Little", "North", "South", "Nether", "High", "East", "West",
+    "Outer", "Upper", "Lower", "New", "Old", "Great", "Little", "North", "South", "Nether", "High", "East",
+    "West",
 )  # fmt: skip
 _ORDINALS = (
     "First", "Second", "Third", "Fourth", "Fifth", "Sixth", "Seventh", "Eighth", "Ninth", "Tenth", "Eleventh",
     "Twelfth", "Thirteenth",
 )  # fmt: skip
-_ALIASES = ("Old {}", "Mother {}", "Doctor {}", "Captain {}", "{}", "Little {}", "Sister {}", "Professor {}")
+_ALIASES = ("Old {}", "Doctor {}", "Captain {}", "{}", "Little {}", "Professor {}")
+_OF_SEX = {True: ("Mother {}", "Sister {}", "Dame {}"), False: ("Father {}", "Brother {}", "Squire {}")}
 _PRODUCTS = WORDS["things"]
 
 
@@ -80,6 +82,9 @@ class _Maker:
         self._prizes = [f"{giver} {kind}" for giver, kind in zip(givers, kinds, strict=True)]
         self._towns: list[Entity] = []
         self._people: list[Entity] = []
+        self._born: dict[int, int] = {}
+        self._died: dict[int, int] = {}  # also of those whose death no article tells
+        self._founded: dict[int, int] = {}
         self._firms: list[Entity] = []
 
     def _fresh(self, kind: str) -> str:
@@ -106,7 +111,9 @@ class _Maker:
         dice = self._dice
         while len(self._towns) < n:
             stem = self._fresh("town")
-            for prefix in dice.shuffled(_TOWNS)[: min(self._group, n - len(self._towns))]:
+            # A town alone may go without a prefix; no name is to be a part of another.
+            prefixes = dice.shuffled(_TOWNS) if self._group > 1 else [dice.pick(("", *_TOWNS))]
+            for prefix in prefixes[: min(self._group, n - len(self._towns))]:
                 self._towns.append(self._add("town", f"{prefix} {stem}".strip(), "town", stem))
         for town in self._towns:
             if dice.chance(0.3):
@@ -122,22 +129,27 @@ class _Maker:
             stem = self._fresh("surname")
             for given, female, noun in self._family(min(self._group, n - len(self._people))):
                 self._people.append(self._add("person", f"{given} {stem}", noun, stem, female))
-        born = {}
+        born, named = self._born, 0
         for person in self._people:
             born[person.number] = year = dice.between(1690, 1940)
+            self._died[person.number] = end = year + dice.between(36, 90)
             self._say(person, 0.85, birth_year=year)
-            self._say(person, 0.8, death_year=year + dice.between(34, 90) if year < 1905 else None)
-            if dice.chance(0.35):
-                person.alias = dice.pick(_ALIASES).format(self._fresh("surname"))
+            self._say(person, 0.8, death_year=end if end < 2000 else None)
+            if dice.chance(0.35) and named < n // 2:
+                named += 1
+                person.alias = dice.pick((*_ALIASES, *_OF_SEX[person.female])).format(self._fresh("surname"))
             self._say(person, 0.85, birthplace=self._town())
             self._say(person, 0.4, residence=self._town())
             self._say(person, 0.4, prize=dice.pick(self._prizes), prize_year=year + dice.between(26, 33))
-        self._born = born
         married: set[int] = set()
         teaching = dice.sample(self._people, max(len(self._people) // 3, 4))
         for person in self._people:
             number = person.number
-            older = [t.number for t in teaching if 12 <= born[number] - born[t.number] <= 55]
+            older = [
+                t.number
+                for t in teaching
+                if born[number] - born[t.number] >= 12 and born[number] + 12 <= self._died[t.number]
+            ]
             if older:
                 self._say(person, 0.7, teacher=dice.pick(older))
             others = [
@@ -184,13 +196,14 @@ class _Maker:
         for firm in self._firms:
             founder = self._person()
             self._say(firm, 0.85, founder=founder)
-            self._say(firm, 0.8, founded=self._born[founder] + dice.between(22, 60))
+            self._founded[firm.number] = founded = self._year_of(founder, 20, 60)
+            self._say(firm, 0.8, founded=founded)
             self._say(firm, 0.85, seat=dice.pick(seats).number)
             self._say(firm, 0.8, staff=dice.between(40, 6_000))
             self._say(firm, 0.7, product=dice.pick(_PRODUCTS))
             self._say(firm, 0.4, owner=dice.pick([f.number for f in self._firms if f is not firm]))
         for person in self._people:
-            self._say(person, 0.4, employer=dice.pick(self._firms).number)
+            self._say(person, 0.4, employer=self._firm_of(self._year_of(person.number, 25, 60)))
 
     def works(self, n: int) -> None:
         dice = self._dice
@@ -221,10 +234,11 @@ class _Maker:
                 maker = dice.pick(makers)
                 work = self._add("work", title, noun, words["name"])
                 self._say(work, 0.9, creator=maker.number)
-                self._say(work, 0.85, year=self._born[maker.number] + dice.between(20, 65))
+                year = self._year_of(maker.number, 20, 75)
+                self._say(work, 0.85, year=year)
                 self._say(work, 0.5, dedicatee=self._person())
                 self._say(work, 0.7, setting=dice.pick(settings).number)
-                self._say(work, 0.5, backer=dice.pick(self._firms).number)
+                self._say(work, 0.5, backer=self._firm_of(year))
 
     def events(self, n: int) -> None:
         dice = self._dice
@@ -238,17 +252,33 @@ class _Maker:
                 event = self._add("event", f"{ordinal} {stem} {type_}", "event", stem)
                 organiser = self._person()
                 self._say(event, 0.85, organiser=organiser)
-                self._say(event, 0.85, held=self._born[organiser] + dice.between(24, 60))
+                held = self._year_of(organiser, 22, 75)
+                self._say(event, 0.85, held=held)
                 self._say(event, 0.85, place=dice.pick(places).number)
-                self._say(event, 0.6, winner=self._person())
+                self._say(event, 0.6, winner=self._person_of(held, organiser))
                 self._say(event, 0.75, visitors=dice.between(150, 40_000))
-                self._say(event, 0.5, sponsor=dice.pick(self._firms).number)
+                self._say(event, 0.5, sponsor=self._firm_of(held))
 
     def _town(self) -> int:
         return self._dice.pick(self._towns).number
 
     def _person(self) -> int:
         return self._dice.pick(self._people).number
+
+    def _year_of(self, person: int, youngest: int, oldest: int) -> int:
+        """A year of a person's life."""
+        born = self._born[person]
+        return self._dice.between(born + youngest, min(born + oldest, self._died[person]))
+
+    def _person_of(self, year: int, but: int) -> int | None:
+        """Somebody grown-up and alive in a year, another than `but`."""
+        alive = [n for n, born in self._born.items() if born + 15 <= year <= self._died[n] and n != but]
+        return self._dice.pick(alive) if alive else None
+
+    def _firm_of(self, year: int) -> int | None:
+        """A firm that was there in a year."""
+        there = [n for n, founded in self._founded.items() if founded <= year]
+        return self._dice.pick(there) if there else None
 
 
 _TITLES = (
