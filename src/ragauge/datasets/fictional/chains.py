@@ -31,9 +31,8 @@ def chain(asker: Asker, hops: int) -> Question | None:
     walk = _walk(asker, start, text, hops - 1)
     if walk is None:
         return None
-    end, text, steps, told = walk
+    end, text, steps, told, passed = walk
     last = [r for r in OF_KIND[end.kind] if asker.facts.get(end.number, r.name) is not None]
-    passed = {start.number, end.number, *(number for number, _ in told)}
     last = [r for r in last if r.name not in LEADS_ON or asker.facts.get(end.number, r.name) not in passed]
     if not last:
         return None
@@ -51,8 +50,8 @@ def chain(asker: Asker, hops: int) -> Question | None:
 
 def _walk(
     asker: Asker, start: Entity, text: str, n: int
-) -> tuple[Entity, str, tuple[Step, ...], tuple[Fact, ...]] | None:
-    """n steps to an entity: where they end, the words for it, the steps, and the facts they take."""
+) -> tuple[Entity, str, tuple[Step, ...], tuple[Fact, ...], set[int]] | None:
+    """n steps to an entity: the end, the words for it, the steps, their facts, and who was passed."""
     at, passed = start, {start.number}
     steps: tuple[Step, ...] = ()
     told: tuple[Fact, ...] = ()
@@ -72,7 +71,7 @@ def _walk(
         steps = (*steps, (name, backwards))
         passed.add(to)
         at = asker.entity(to)
-    return at, text, steps, told
+    return at, text, steps, told, passed
 
 
 def forward_ways(asker: Asker, at: Entity) -> list[tuple[str, int]]:

@@ -120,7 +120,7 @@ FILLERS = (
     "{When}, {s} {deed}.",
     "{Why}, {s} {deed}.",
     "According to {who}, {s} {deed} {when}.",
-    "{His} {kin}, {who}, {act}.",
+    "{His} {kin}, {one}, {act}.",
     "{S} owned {np}, {np} and {np}.",
     (
         "[Of|About] {doing}, {doing} and {topic} {s} knew [next to nothing|very little|more than {who}|as "

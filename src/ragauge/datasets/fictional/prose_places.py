@@ -35,7 +35,7 @@ TOWN_FACTS: dict[tuple[str, ...], tuple[str, ...]] = {
             "The {river}, [brown|green|slow|fast] and [shallow|deep|full of {animals}], flows through it, "
             "{near}."
         ),
-        "[It|The town|All of it] lies on the {river}, whose {animals} {who} {manner} protects.",
+        "[It|The town|All of it] lies on the {river}, whose {animals} {one} {manner} protects.",
         (
             "Through [the|its] {adj} {place} flows the {river}, [bordered by|lined with|smelling of] "
             "{tree} and "

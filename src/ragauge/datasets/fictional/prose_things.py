@@ -3,7 +3,7 @@
 FIRM_LEADS = (
     "{full} is a(n) {firm_adj} firm that {act_firm}.",
     "{full}, a firm with {np} on its sign, {act_firm}.",
-    "Few firms {act_bare} as {manner} as {full}.",
+    "Few firms {act_bare} as [rarely|cheaply|eagerly|noisily|proudly|slowly|neatly] as {full}.",
     "{full} is a(n) {firm_adj} firm whose {building} {smells} of {food} and {material}.",
     "The {colour} carts of {full}, a(n) {firm_adj} firm, are known {near}.",
     "A(n) {firm_adj} firm run by {who}, {full} {act_firm}.",
@@ -48,7 +48,7 @@ FIRM_FACTS: dict[tuple[str, ...], tuple[str, ...]] = {
         "{S} makes {product}, {manner} and from {material}.",
         "Its products are {product}, packed in {material} by {who}.",
         "{product_up} are [its trade|what it makes|all it makes], {why}.",
-        "It lives by making {product}, which {who} {manner} [inspects|tests|admires].",
+        "It lives by making {product}, which {one} {manner} [inspects|tests|admires].",
         "Known for {adj} [catalogues|premises|wagons|manners], {s} makes {product}.",
     ),
     ("owner",): (

@@ -67,7 +67,7 @@ WORDS: dict[str, tuple[str, ...]] = {
     "firm_adj": _list(
         "cautious enterprising family-run large litigious long-established modest old old-fashioned "
         "prosperous provincial quarrelsome respectable secretive small struggling stubborn thrifty "
-        "well- known young"
+        "well-known young"
     ),
     "building": _list(
         "abbey academy almshouse arcade armoury assembly_room aviary bakery bank barn barracks "
@@ -158,8 +158,8 @@ WORDS: dict[str, tuple[str, ...]] = {
         "devout diligent eccentric exacting forgetful frugal garrulous generous good-humoured gruff "
         "hospitable impatient ingenious irritable laconic litigious meticulous obstinate outspoken "
         "patient pious practical prickly punctual quarrelsome reclusive reserved restless sceptical "
-        "secretive self- taught shrewd soft-spoken spendthrift stubborn superstitious tactful "
-        "tireless unassuming vain versatile well-read wry"
+        "secretive self-taught shrewd soft-spoken spendthrift stubborn superstitious tactful tireless "
+        "unassuming vain versatile well-read wry"
     ),
     "manner": _list(
         "abruptly anonymously barely belatedly briefly cautiously cheaply cheerfully doggedly eagerly "
@@ -275,16 +275,16 @@ PHRASES: dict[str, tuple[str, ...]] = {
         "{street} Hill",
         "{street} Square",
     ),
-    "who": (
+    "one": (
         "a(n) {trait} {trade}",
         "a(n) {trade}",
         "a(n) {trade}'s {kin}",
         "the {trait} {kin} of a(n) {trade}",
-        "{n} {trait} {trades}",
         "a(n) {trade} with {n} {animals}",
         "a(n) {trade} of {house}",
         "the {trade} [of|from|near] {house}",
     ),
+    "who": ("{one}", "{one}", "{one}", "{one}", "{one}", "{n} {trait} {trades}"),
     "when": (
         "one {month}",
         "on a(n) {day} in {month}",
