@@ -70,9 +70,9 @@ SAYS: dict[str, tuple[str, ...]] = {
         rf"Work for {_F} left",
     ),
     "residence": (
-        rf"[Ss]ettled (?:for good )?in {_T}",
+        rf"[Ss]ettled (?:for good |\w+ )?in {_T}",
         rf"(?:Later|In the end|At last|Afterwards) {_SHE} moved to {_T}",
-        rf"made a home in {_T}",
+        rf"made an? \w+ home in {_T}",
         rf"later home was {_T}",
         rf"^A house in {_T},",
     ),

@@ -41,7 +41,7 @@ def write_article(region: Region, entity: Entity, facts: Facts | None = None) ->
 
     With other `facts` of the same relations the article is the same but for their values.
     """
-    known = region.of_entity(entity.number, facts)
+    known = (facts or region.facts).known(entity.number)
     dice = Dice(region.seed, region.number, "article", entity.number)
     prose, writer = PROSE[entity.kind], Writer(RULES, dice)
     values = {relation: region.shown(relation, value) for relation, value in known.items()}

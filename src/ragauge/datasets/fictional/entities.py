@@ -51,10 +51,20 @@ class Facts:
 
     values: dict[Fact, Value] = field(default_factory=dict)
     _holders: dict[tuple[str, Value], list[int]] | None = None
+    _known: dict[int, dict[str, Value]] | None = None
 
     def get(self, number: int, relation: str) -> Value | None:
         """The value, or None where the world has no such fact."""
         return self.values.get((number, relation))
+
+    def known(self, number: int) -> dict[str, Value]:
+        """{relation: value} of one entity."""
+        if self._known is None:
+            found: dict[int, dict[str, Value]] = defaultdict(dict)
+            for (at, relation), value in self.values.items():
+                found[at][relation] = value
+            self._known = dict(found)
+        return self._known.get(number, {})
 
     def holders(self, relation: str, value: Value) -> list[int]:
         """All entities of which the relation has this value."""
@@ -87,11 +97,6 @@ class Region:
         if relation in LEADS_ON:
             return self.entities[int(value)].mention
         return f"{value:,}" if relation in THOUSANDS else str(value)
-
-    def of_entity(self, number: int, facts: Facts | None = None) -> dict[str, Value]:
-        """{relation: value} of one entity."""
-        values = (facts or self.facts).values
-        return {relation: value for (at, relation), value in values.items() if at == number}
 
 
 THOUSANDS = frozenset(("population", "staff", "visitors"))

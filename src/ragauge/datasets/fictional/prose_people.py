@@ -91,7 +91,10 @@ FACTS: dict[tuple[str, ...], tuple[str, ...]] = {
     ("residence",): (
         "{S} settled in {residence}, where {s} {act}.",
         "[Later|In the end|At last|Afterwards] {s} moved to {residence} and {deed}.",
-        "{Why}, {s} [made a home|took lodgings and settled|settled for good] in {residence}.",
+        (
+            "{Why}, {s} [made a(n) {adj} home|took {adj} lodgings and settled|settled [for "
+            "good|gladly|hastily|quietly]] in {residence}."
+        ),
         "Having {act2}, {s} settled in {residence} {when}.",
         "{His} later home was {residence}, in {spot}.",
         (
@@ -123,8 +126,8 @@ FILLERS = (
     "{His} {kin}, {one}, {act}.",
     "{S} owned {np}, {np} and {np}.",
     (
-        "[Of|About] {doing}, {doing} and {topic} {s} knew [next to nothing|very little|more than {who}|as "
-        "much as {who}]."
+        "[Of|About] {doing}, {doing} and {topic} {s} [dreamt {often}|spoke {often}|knew as much as "
+        "{who}|said too much]."
     ),
     "{His} {adj} {thing}, [cut from|made of|inlaid with] {material}, [hangs|stands|lies|is shown] in {spot}.",
     (

@@ -51,7 +51,11 @@ TOWN_FACTS: dict[tuple[str, ...], tuple[str, ...]] = {
             "of|it sells] "
             "{tree}."
         ),
-        "{province_up} province, to which it belongs, [taxes|forbids|rations] {things} and {food}.",
+        (
+            "Like [the rest|most|all] of {province} province, it [taxes|forbids|rations|exports] "
+            "{things} and "
+            "{food}."
+        ),
     ),
     ("population",): (
         "{S} has {population} inhabitants, [among them|including|counting] {who}.",

@@ -27,7 +27,7 @@ FIRM_FACTS: dict[tuple[str, ...], tuple[str, ...]] = {
         "{S} was founded {when} in {founded}, in {spot}.",
         "Founded in {founded}, {s} {act_firm}.",
         "It was, {why}, founded in {founded}.",
-        "[Carved into|Painted on|Stamped on] {np} is the year of its founding, {founded}.",
+        "[Carved into|Painted on|Stamped on] {np} [is|stands|one reads] the year of its founding, {founded}.",
     ),
     ("seat",): (
         "{S} has its [seat|main seat] in {seat}, {near}.",
@@ -72,7 +72,7 @@ FIRM_FILLERS = (
     "[Letters|Complaints|Questions] about {topic} [are answered|are read|are left unread] by {who}.",
     "[In the yard|Behind the gate|Under a tarpaulin|In its {building}] [stand|lie|rust] {np} and {np}.",
     "[The|A(n)] {colour} {thing} on its [letterhead|roof|wagons|invoices] recalls {who}.",
-    "[Workers|Its {trades}|Carters|The older hands] are paid {often}, [partly|half|mostly] in {food}.",
+    "[Workers|Its {trades}|Carters|Older hands] are paid {often}, [partly|half|mostly] in {food}.",
     "{who_up} once {deed} at its gates.",
     "Rivals speak {manner} of its {things} and with {feeling} of its {things}.",
 )
@@ -126,9 +126,8 @@ WORK_FACTS: dict[tuple[str, ...], tuple[str, ...]] = {
         "Set in {setting}, {s} {shows} {who}.",
         "Its setting is {setting}, where {who} {act}.",
         (
-            "[All|Most|Half] of it plays in {setting}, [mostly in|partly in|in and around] {spot}, where "
-            "it is "
-            "set."
+            "[All|Most|Half] of it plays in {setting}, [mostly in|partly in|in and around|never far from] "
+            "{spot}."
         ),
     ),
     ("backer",): (
@@ -147,9 +146,13 @@ WORK_FILLERS = (
         "[The|Its] {ordinal} [part|scene|section], [about|on|given to] {doing}, is {manner} [left "
         "out|cut|skipped]."
     ),
-    "Its [best-loved|longest|only cheerful|most quoted] [passage|part|scene] concerns {np}.",
     (
-        "[One|The oldest|Another|The {ordinal}] copy, bound in {material}, [is kept|lies|gathers dust|was "
+        "Its [best-loved|longest|only {adj}|most quoted|{ordinal}] [passage|part|scene|image] "
+        "[concerns|shows|praises] {np}."
+    ),
+    (
+        "[One|The oldest|A(n) {adj}|A(n) {colour}|The {ordinal}] copy, bound in {material}, [is "
+        "kept|lies|gathers dust|was "
         "found] in {spot}."
     ),
     "{who_up} called it {adj}, {adj} and {adj}.",
@@ -161,7 +164,7 @@ WORK_FILLERS = (
         "[Children|Sailors|Travellers|Soldiers|{trades_up}] [know its {animals} better than|prefer its "
         "{animals} to|quote its {animals} and forget|laugh at its {animals} and pity] its {trades}."
     ),
-    "At its [first|second|last|{ordinal}] [showing|airing|public appearance] {who} {deed}.",
+    "At its [first|second|last|{ordinal}] [showing|airing|appearance|revival] {who} {deed}.",
     "{n_up} {things} [are hidden in|enliven|disfigure|turn up in] its {ordinal} [part|scene].",
     "Its {colour} {things} [caused|met with|stand for|are a sign of] {feeling}.",
 )

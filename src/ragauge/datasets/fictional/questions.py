@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from functools import partial
 
 from ragauge.datasets.fictional.asking import Asker, Question
@@ -14,7 +14,7 @@ from ragauge.datasets.fictional.sets import aggregation, comparison, negation
 
 MOST_HOPS = 4
 TYPES = ("chain", "comparison", "aggregation", "negation", "false_premise", "unanswerable")
-_TRIES = 80  # dice throws for each question before a region is taken to have no more
+_MISSES = 500  # tries in a row that bring nothing new: the region is taken to have no more
 _MAKERS: dict[str, Callable[[Asker], Question | None]] = {
     **{f"chain{hops}": partial(chain, hops=hops) for hops in range(1, MOST_HOPS + 1)},
     "comparison": comparison,
@@ -39,22 +39,21 @@ def questions_of(region: Region, kind: str, n: int, max_hops: int) -> list[Quest
     No two have the same words or need the same facts.
     """
     asker = Asker(region, Dice(region.seed, region.number, "questions", kind))
+    make = _MAKERS[kind]
     found: list[Question] = []
     taken: set[object] = set()
-    for question in _tries(asker, kind, n * _TRIES):
-        key = (question.facts or question.query) if kind != "negation" else question.query
-        if key in taken or question.query in taken or question.hops > max_hops:
+    misses = 0
+    while len(found) < n and misses < _MISSES:
+        misses += 1
+        question = make(asker)
+        if question is None or question.hops > max_hops:
+            continue
+        # Of three in another order the odd one is the same question.
+        facts = frozenset(question.facts) if question.type == "negation" else question.facts
+        key = facts or question.query
+        if key in taken or question.query in taken:
             continue
         taken |= {key, question.query}
         found.append(question)
-        if len(found) == n:
-            break
+        misses = 0
     return found
-
-
-def _tries(asker: Asker, kind: str, n: int) -> Iterator[Question]:
-    make = _MAKERS[kind]
-    for _ in range(n):
-        question = make(asker)
-        if question is not None:
-            yield question
