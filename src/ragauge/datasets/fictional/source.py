@@ -52,7 +52,7 @@ class FictionalWorld:
         require_count("dataset.max_hops", self.max_hops, 1, most=MOST_HOPS)
         require_count("dataset.questions", self.questions, 1, note="of each kind")
         allowed = f"lists of {', '.join(TYPES)}; [] is all of them"
-        ok = not isinstance(self.types, str) and set(self.types) <= set(TYPES)
+        ok = isinstance(self.types, (list, tuple)) and all(type_ in TYPES for type_ in self.types)
         require("dataset.types", self.types, ok, allowed)
         require_count("dataset.limit", self.limit, null="all topics")
 

@@ -308,7 +308,7 @@ PHRASES: dict[str, tuple[str, ...]] = {
         "with more {feeling} than {feeling}",
         "[paying with|parting with|pawning|promising] {np}",
         "[thinking of|dreaming of|hoping for|forgetting] {np}",
-        "[against advice from|to please|to annoy|to outdo|together with] {who}",
+        "[against advice from|to please|to annoy|to outdo] {who}",
         "[helped|advised|hindered|watched|urged on] by {who}",
         "with [help|money|advice|{np}] from {who}",
         "despite {feeling} and {np}",
