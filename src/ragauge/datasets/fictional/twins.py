@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from ragauge.datasets.fictional.articles import write_article
@@ -11,7 +12,8 @@ from ragauge.datasets.fictional.entities import THOUSANDS, Entity, Fact, Facts, 
 from ragauge.datasets.fictional.relations import LEADS_ON, RELATIONS
 
 WITH_TWINS = ("chain", "comparison", "aggregation")
-_TRIES = 12
+_TRIES = 30
+_YEARS = 4  # by which a date may move: near enough that a life stays in order
 
 
 @dataclass(frozen=True)
@@ -40,8 +42,9 @@ def twin_of(region: Region, question: Question, qid: str) -> Twin | None:
     for fact in reversed(question.facts):
         if fact[1] == "alias":
             continue
+        peers = [asker.facts.get(n, r) for n, r in question.facts if r == fact[1] and n != fact[0]]
         for _ in range(_TRIES):
-            value = _another(asker, fact)
+            value = _another(asker, fact, peers)
             if value is None or (fact[1] in LEADS_ON and value in passed):
                 continue
             changed = region.facts.changed(fact, value)
@@ -51,22 +54,24 @@ def twin_of(region: Region, question: Question, qid: str) -> Twin | None:
     return None
 
 
-def _another(asker: Asker, fact: Fact) -> Value | None:
-    """Another value that the fact could have."""
+def _another(asker: Asker, fact: Fact, peers: Sequence[Value | None]) -> Value | None:
+    """Another value that the fact could have, at times that of a peer, or one next to it."""
     number, relation = fact
     value, dice = asker.facts.get(number, relation), asker.dice
+    peer = dice.pick(peers) if peers and dice.chance(0.5) else None
     if relation in LEADS_ON:
-        others = asker.region.of_kind(RELATIONS[relation].object)
-        pick = dice.pick(others).number
+        pick = (
+            peer if peer is not None else dice.pick(asker.region.of_kind(RELATIONS[relation].object)).number
+        )
         return None if pick in (value, number) else pick
     if RELATIONS[relation].object == "name":
         values = sorted({str(v) for (_, r), v in asker.facts.values.items() if r == relation and v != value})
-        return dice.pick(values) if values else None
+        return peer if peer not in (None, value) else dice.pick(values) if values else None
     assert isinstance(value, int)
-    if relation in THOUSANDS:
+    assert peer is None or isinstance(peer, int)
+    if relation in THOUSANDS and peer is None:
         return max(30, round(value * (0.3 + 2.0 * dice.random())) + dice.between(1, 9))
-    # Near enough that a life and what happens in it stay in order.
-    return value + dice.pick((-4, -3, -2, -1, 1, 2, 3, 4))
+    return (value if peer is None else peer) + dice.pick((-1, 1)) * dice.between(1, _YEARS)
 
 
 def _answers(asker: Asker, question: Question, facts: Facts) -> tuple[str, ...]:
