@@ -19,6 +19,7 @@ from ragauge.datasets._samples import SamplesDataset
 from ragauge.datasets._squad import SQuAD
 from ragauge.datasets._trec import Trec
 from ragauge.datasets._twowiki import TwoWikiMultihopQA
+from ragauge.datasets.fictional import FictionalWorld
 
 __all__ = [
     "CRAG",
@@ -27,6 +28,7 @@ __all__ = [
     "BadRow",
     "Beir",
     "CsvDataset",
+    "FictionalWorld",
     "FileSource",
     "Folder",
     "Gatherer",

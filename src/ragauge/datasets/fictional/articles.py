@@ -1,0 +1,132 @@
+"""Writes an entity's article: a sentence for each fact and others between them, in an order of its own."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from ragauge.datasets.fictional.dice import Dice
+from ragauge.datasets.fictional.entities import Entity, Facts, Region
+from ragauge.datasets.fictional.grammar import Template, Writer
+from ragauge.datasets.fictional.names import street
+from ragauge.datasets.fictional.prose import PROSE, RULES
+
+# Facts that are told together (with this probability) where the entity has both.
+_TOGETHER = {
+    "person": (("birthplace", "birth_year", 0.6),),
+    "town": (("river", "province", 0.4),),
+    "firm": (("founder", "founded", 0.5),),
+    "work": (("creator", "year", 0.5),),
+    "event": (("place", "held", 0.5),),
+}
+_ALWAYS = (("prize", "prize_year"),)
+_SELF = {"town": "town", "firm": "firm", "event": "event"}
+
+
+@dataclass(frozen=True)
+class Sentence:
+    """A sentence, and the facts of its article's subject that it tells ("alias" among them)."""
+
+    text: str
+    tells: tuple[str, ...] = ()
+
+
+def text_of(article: Sequence[Sentence]) -> str:
+    """The article as it stands in the corpus."""
+    return " ".join(sentence.text for sentence in article)
+
+
+def write_article(region: Region, entity: Entity, facts: Facts | None = None) -> list[Sentence]:
+    """The sentences of an entity's article; every fact is told in exactly one.
+
+    With other `facts` of the same relations the article is the same but for their values.
+    """
+    known = (facts or region.facts).known(entity.number)
+    dice = Dice(region.seed, region.number, "article", entity.number)
+    prose, writer = PROSE[entity.kind], Writer(RULES, dice)
+    values = {relation: region.shown(relation, value) for relation, value in known.items()}
+    names = _Names(entity, dice)
+    out = [_lead(entity, writer, dice, names)]
+    plan = [(group, dice.pick(prose.facts[group])) for group in _groups(entity.kind, set(known), dice)]
+    fillers = dice.sample(prose.fillers, dice.between(2, 5))
+    body: list[tuple[tuple[str, ...], Template]] = [*plan, *(((), filler) for filler in fillers)]
+    for tells, template in _ordered(dice, body):
+        given = {**names.slots(), **{r: values[r] for r in tells}}
+        given |= {f"{r}_up": values[r] for r in tells}
+        given |= {f"{r}_s": f"{values[r]}'s" for r in tells}
+        out.append(Sentence(writer.write(template, given), tells))
+    return out
+
+
+def _lead(entity: Entity, writer: Writer, dice: Dice, names: _Names) -> Sentence:
+    prose = PROSE[entity.kind]
+    given = {"full": entity.name, "noun": entity.noun, **names.slots(), "aka": "", "aka_end": ""}
+    template = dice.pick(prose.leads)
+    tells: tuple[str, ...] = ()
+    if entity.alias is not None:
+        option = dice.below(len(prose.aka))
+        with_alias = {**given, "alias": entity.alias}
+        # The phrase stands within a sentence: its first letter is no capital.
+        given["aka"] = writer.write(prose.aka[option], with_alias)
+        given["aka_end"] = given["aka"] if prose.aka is prose.aka_end else given["aka"].removesuffix(",")
+        tells = ("alias",)
+    # An apposition behind a name ends in a comma of its own.
+    return Sentence(writer.write(template, given).replace(",,", ","), tells)
+
+
+def _groups(kind: str, known: set[str], dice: Dice) -> list[tuple[str, ...]]:
+    left = dict.fromkeys(sorted(known))
+    groups: list[tuple[str, ...]] = []
+    for first, second, p in _TOGETHER[kind]:
+        together = dice.chance(p)
+        if together and first in left and second in left:
+            groups.append((first, second))
+            del left[first], left[second]
+    for pair in _ALWAYS:
+        if pair[0] in left:
+            groups.append(pair)
+            for relation in pair:
+                del left[relation]
+    return [*groups, *((relation,) for relation in left)]
+
+
+def _ordered(
+    dice: Dice, body: Sequence[tuple[tuple[str, ...], Template]]
+) -> list[tuple[tuple[str, ...], Template]]:
+    """Birth first more often than not, death last, all else as it falls."""
+
+    def place(tells: tuple[str, ...]) -> float:
+        at = dice.random()
+        if "birth_year" in tells or "birthplace" in tells:
+            return at - 0.6
+        return at + 1.0 if "death_year" in tells else at
+
+    return [entry for _, entry in sorted(((place(e[0]), e) for e in body), key=lambda pair: pair[0])]
+
+
+class _Names:
+    """What the subject is called in the sentence at hand: a pronoun, its name, or what it is."""
+
+    def __init__(self, entity: Entity, dice: Dice) -> None:
+        self._entity, self._dice = entity, dice
+
+    def slots(self) -> Mapping[str, str]:
+        entity, dice = self._entity, self._dice
+        if entity.kind == "person":
+            pronoun, his, him = ("she", "her", "her") if entity.female else ("he", "his", "him")
+            short = entity.stem
+        else:
+            pronoun, his, him, short = "it", "its", "it", f"the {_SELF.get(entity.kind, entity.noun)}"
+        noun = f"the {_SELF.get(entity.kind, entity.noun)}"
+        subject = dice.pick((pronoun, pronoun, short, noun))
+        name = entity.name if entity.kind in ("town", "firm") else short if entity.kind == "person" else noun
+        return {
+            "S": subject[:1].upper() + subject[1:],
+            "s": pronoun,
+            "s_name": name,
+            "his": his,
+            "him": him,
+            "His": his.capitalize(),
+            "noun": _SELF.get(entity.kind, entity.noun),
+            "street": street(dice),
+        }

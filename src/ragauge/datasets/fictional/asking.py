@@ -1,0 +1,118 @@
+"""A question, how it names those it is about, and which answers are accepted."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from ragauge.datasets.fictional.dice import Dice
+from ragauge.datasets.fictional.entities import THOUSANDS, Entity, Fact, Facts, Region, Value
+from ragauge.datasets.fictional.relations import LEADS_ON, RELATIONS
+
+_ALIAS = 0.3  # share of the mentions by alias, of those that have one
+_WORDS = [
+    "zero",
+    "one",
+    "two",
+    "three",
+    "four",
+    "five",
+    "six",
+    "seven",
+    "eight",
+    "nine",
+    "ten",
+    "eleven",
+    "twelve",
+    "thirteen",
+    "fourteen",
+    "fifteen",
+    "sixteen",
+    "seventeen",
+    "eighteen",
+    "nineteen",
+    "twenty",
+]
+
+
+@dataclass(frozen=True)
+class Question:
+    """One question about a region.
+
+    `facts` are those that are needed, in the order of the steps; `solve` gives what the answer would be, were
+    the facts others (every possible one: exactly one where the question has an answer).
+    """
+
+    type: str
+    query: str
+    answers: tuple[str, ...]  # the first is the reference; empty where there is no answer
+    facts: tuple[Fact, ...]
+    hops: int
+    about: Entity
+    answer_type: str
+    by_alias: bool
+    solve: Callable[[Facts], set[Value]]
+
+
+class Asker:
+    """What the makers of all types of question need: a region, dice, and names for entities."""
+
+    def __init__(self, region: Region, dice: Dice) -> None:
+        self.region, self.dice = region, dice
+        self.facts = region.facts
+
+    def name(self, entity: Entity) -> tuple[str, tuple[Fact, ...]]:
+        """How a question names the entity, and the fact that one must know for it (its alias)."""
+        if entity.alias is not None and self.dice.chance(_ALIAS):
+            return entity.alias, ((entity.number, "alias"),)
+        return _with_article(entity), ()
+
+    def entity(self, number: Value) -> Entity:
+        return self.region.entities[int(number)]
+
+    def known(self, relation: str) -> list[int]:
+        """The numbers of all entities of which the relation is known, in their order."""
+        kind = RELATIONS[relation].subject
+        return [e.number for e in self.region.of_kind(kind) if self.facts.get(e.number, relation) is not None]
+
+    def alike(self, entity: Entity) -> list[Entity]:
+        """Others of its kind that share its stem."""
+        return [
+            e
+            for e in self.region.entities
+            if e.stem == entity.stem and e.kind == entity.kind and e is not entity
+        ]
+
+    def names(self, number: Value) -> tuple[str, ...]:
+        """The accepted names of an entity."""
+        return accepted_names(self.entity(number))
+
+    def accepted(self, relation: str, value: Value) -> tuple[str, ...]:
+        """All ways to give the value of a relation as an answer, the reference first."""
+        if relation in LEADS_ON:
+            return accepted_names(self.entity(value))
+        if relation in THOUSANDS:
+            return (f"{value:,}", str(value))
+        if RELATIONS[relation].object == "name" and relation == "river":
+            return (str(value), f"the {value}", f"the river {value}")
+        return (str(value),)
+
+
+def accepted_names(entity: Entity) -> tuple[str, ...]:
+    """The names of an entity, how articles mention it first."""
+    names = [entity.mention, entity.name, entity.title]
+    if entity.kind == "event":
+        names.append(f"the {entity.name}")
+    if entity.alias is not None:
+        names.append(entity.alias)
+    return tuple(dict.fromkeys(names))
+
+
+def accepted_count(number: int) -> tuple[str, ...]:
+    """A number in figures and, up to twenty, in words."""
+    plain = (f"{number:,}",) if number < 1000 else (f"{number:,}", str(number))
+    return (*plain, _WORDS[number]) if number < len(_WORDS) else plain
+
+
+def _with_article(entity: Entity) -> str:
+    return f"the {entity.name}" if entity.kind == "event" else entity.mention

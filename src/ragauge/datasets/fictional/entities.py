@@ -1,0 +1,112 @@
+"""Entities and facts of a region: who there is, and what is true of them."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import TypeAlias
+
+from ragauge.datasets.fictional.relations import LEADS_ON
+
+# An entity's number in its region, a year, a count, or a name that no article is about.
+Value: TypeAlias = "int | str"
+Fact: TypeAlias = "tuple[int, str]"  # whose (number of an entity), which relation
+
+
+@dataclass
+class Entity:
+    """One that an article is about.
+
+    `noun` says what it is (a painter, a novel); `stem` is shared by look-alikes.
+    """
+
+    number: int
+    kind: str
+    name: str
+    noun: str
+    stem: str
+    female: bool = False
+    alias: str | None = None
+    homonym: bool = False
+
+    @property
+    def title(self) -> str:
+        """The article's title: the name, with what it is behind it where another has the same name."""
+        return f"{self.name} ({self.noun})" if self.homonym else self.name
+
+    @property
+    def docno(self) -> str:
+        return self.title.replace(" ", "_")
+
+    @property
+    def mention(self) -> str:
+        """How other articles and questions name it, so that nobody else can be meant."""
+        return f"the {self.noun} {self.name}" if self.homonym else self.name
+
+
+@dataclass
+class Facts:
+    """What is true: one value a fact. `holders` is the other direction."""
+
+    values: dict[Fact, Value] = field(default_factory=dict)
+    _holders: dict[tuple[str, Value], list[int]] | None = None
+    _known: dict[int, dict[str, Value]] | None = None
+
+    def get(self, number: int, relation: str) -> Value | None:
+        """The value, or None where the world has no such fact."""
+        return self.values.get((number, relation))
+
+    def known(self, number: int) -> dict[str, Value]:
+        """{relation: value} of one entity."""
+        if self._known is None:
+            found: dict[int, dict[str, Value]] = defaultdict(dict)
+            for (at, relation), value in self.values.items():
+                found[at][relation] = value
+            self._known = dict(found)
+        return self._known.get(number, {})
+
+    def holders(self, relation: str, value: Value) -> list[int]:
+        """All entities of which the relation has this value."""
+        if self._holders is None:
+            found: dict[tuple[str, Value], list[int]] = defaultdict(list)
+            for (number, name), at in self.values.items():
+                found[name, at].append(number)
+            self._holders = dict(found)
+        return self._holders.get((relation, value), [])
+
+    def changed(self, fact: Fact, value: Value) -> Facts:
+        """The same facts but for one."""
+        return Facts({**self.values, fact: value})
+
+
+@dataclass(frozen=True)
+class Region:
+    """A part of the world that is closed: no fact leads out of it, and no name in it is used elsewhere."""
+
+    seed: int
+    number: int
+    entities: tuple[Entity, ...]
+    facts: Facts
+
+    def of_kind(self, kind: str) -> list[Entity]:
+        return [entity for entity in self.entities if entity.kind == kind]
+
+    def shown(self, relation: str, value: Value) -> str:
+        """The value as it stands in an article."""
+        if relation in LEADS_ON:
+            return self.entities[int(value)].mention
+        return f"{value:,}" if relation in THOUSANDS else str(value)
+
+
+THOUSANDS = frozenset(("population", "staff", "visitors"))
+
+
+def mark_homonyms(entities: Iterable[Entity]) -> None:
+    """Says of every entity whether another has its name."""
+    named: Mapping[str, list[Entity]] = defaultdict(list)
+    for entity in entities:
+        named[entity.name].append(entity)
+    for same in named.values():
+        for entity in same:
+            entity.homonym = len(same) > 1

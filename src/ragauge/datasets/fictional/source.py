@@ -1,0 +1,192 @@
+"""`dataset=fictional`: the world as frames and as files."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, ClassVar
+
+import pandas as pd
+
+from ragauge.contract.checks import require, require_count, require_text
+from ragauge.contract.identity import runtime
+from ragauge.contract.protocols import Dataset
+from ragauge.datasets.fictional.questions import MOST_HOPS, TYPES
+from ragauge.datasets.fictional.region import LEAST, MOST_ALIKE
+from ragauge.datasets.fictional.world import Plan, Topic, interleaved, shards
+
+MOST_DOCUMENTS = 1_000_000
+_SHARD = 10_000  # documents of a file
+
+
+@dataclass(frozen=True)
+class FictionalWorld:
+    """Articles on people, towns, firms, works and events that do not exist, and questions on them.
+
+    No model can have read them. The same parameters give the same bytes on every machine.
+
+    documents: 100 to 1,000,000 articles. look_alikes: how many others share a surname, the stem of a town's
+    or a firm's name, or nearly a title. questions: of each kind (a type, or a number of hops of `chain`).
+    types: which types of question; () is all. limit: the first so many topics, in which the kinds take turns.
+    """
+
+    component: ClassVar[str] = "fictional"
+    version: ClassVar[int] = 1
+
+    name: str = runtime("fictional")
+    documents: int = 300
+    seed: int = 1
+    look_alikes: int = 3
+    max_hops: int = 4
+    questions: int = 25
+    types: Sequence[str] = ()
+    limit: int | None = None
+
+    def __post_init__(self) -> None:
+        require_text("dataset.name", self.name, "names")
+        require_count("dataset.documents", self.documents, LEAST, most=MOST_DOCUMENTS)
+        require_count("dataset.seed", self.seed, 0)
+        require_count("dataset.look_alikes", self.look_alikes, 0, most=MOST_ALIKE)
+        require_count("dataset.max_hops", self.max_hops, 1, most=MOST_HOPS)
+        require_count("dataset.questions", self.questions, 1, note="of each kind")
+        allowed = f"lists of {', '.join(TYPES)}; [] is all of them"
+        ok = isinstance(self.types, (list, tuple)) and all(type_ in TYPES for type_ in self.types)
+        require("dataset.types", self.types, ok, allowed)
+        require_count("dataset.limit", self.limit, null="all topics")
+
+    def files(self) -> Mapping[str, Path]:
+        """None: nothing is read."""
+        return {}
+
+    def load(self) -> Dataset:
+        """The collection; ConfigError where so many questions of a kind cannot be formed."""
+        docs: list[tuple[str, str, str]] = []
+        topics: list[Topic] = []
+        for shard in shards(self._plan(), twins=False):
+            docs.extend(shard.docs)
+            topics.extend(shard.topics)
+        columns = list(zip(*docs, strict=True))
+        docs.clear()
+        frame = pd.DataFrame(
+            {
+                name: pd.Series(values, dtype="str")
+                for name, values in zip(("docno", "title", "text"), columns, strict=True)
+            }
+        )
+        chosen = interleaved(topics)[: self.limit]
+        return Dataset(frame, _topic_frame(chosen), _evidence_frame(chosen))
+
+    def counterfactuals(self) -> pd.DataFrame:
+        """A frame of topics with one fact of one document changed, and the truth beside it.
+
+        Columns: qid; docno and relation of the fact; sentence, as it stands in the document, and changed,
+            which
+        takes its place; answer and changed_answer, and all that are accepted of both (answers,
+        changed_answers). Types other than chain, comparison and aggregation have none, nor has a topic for
+        which no single change leads to exactly one other answer.
+        """
+        found = [topic for shard in shards(self._plan()) for topic in shard.topics]
+        rows = [_twin_row(topic) for topic in interleaved(found)[: self.limit] if topic.twin is not None]
+        return pd.DataFrame(rows, columns=list(_TWIN_COLUMNS))
+
+    def _plan(self) -> Plan:
+        types = tuple(type_ for type_ in TYPES if not self.types or type_ in self.types)
+        return Plan(self.documents, self.seed, self.look_alikes, self.max_hops, self.questions, types)
+
+
+def write_shards(world: FictionalWorld, folder: Path) -> list[Path]:
+    """Writes the world as JSON Lines and returns the files; one region is in memory at a time.
+
+    corpus-00000.jsonl and so on hold 10,000 documents each, questions.jsonl the topics and
+    counterfactuals.jsonl the twins. `dataset=jsonl` reads the corpus files, put together, and the questions.
+    """
+    folder.mkdir(parents=True, exist_ok=True)
+    files: list[Path] = []
+    topics: list[Topic] = []
+    written, stream = 0, None
+    try:
+        for shard in shards(world._plan()):
+            topics.extend(shard.topics)
+            for docno, title, text in shard.docs:
+                if written % _SHARD == 0:
+                    if stream is not None:
+                        stream.close()
+                    files.append(folder / f"corpus-{written // _SHARD:05d}.jsonl")
+                    stream = files[-1].open("w", encoding="utf-8", newline="\n")
+                assert stream is not None
+                stream.write(_line({"docno": docno, "title": title, "text": text}))
+                written += 1
+    finally:
+        if stream is not None:
+            stream.close()
+    chosen = interleaved(topics)[: world.limit]
+    rows = {
+        "questions": [_question_row(topic) for topic in chosen],
+        "counterfactuals": [_twin_row(topic) for topic in chosen if topic.twin is not None],
+    }
+    for name, lines in rows.items():
+        files.append(folder / f"{name}.jsonl")
+        files[-1].write_text("".join(map(_line, lines)), encoding="utf-8", newline="\n")
+    return files
+
+
+_TWIN_COLUMNS = (
+    "qid", "docno", "relation", "sentence", "changed", "answer", "changed_answer", "answers",
+    "changed_answers",
+)  # fmt: skip
+
+
+def _twin_row(topic: Topic) -> dict[str, Any]:
+    twin = topic.twin
+    assert twin is not None
+    before, after = list(twin.answers), list(twin.changed_answers)
+    values = (topic.qid, twin.entity.docno, twin.relation, twin.sentence, twin.changed, before[0], after[0])
+    return dict(zip(_TWIN_COLUMNS, (*values, before, after), strict=True))
+
+
+def _question_row(topic: Topic) -> dict[str, Any]:
+    question = topic.question
+    return {
+        "qid": topic.qid,
+        "query": question.query,
+        "answer": question.answers[0] if question.answers else None,
+        "answers": list(question.answers),
+        "unanswerable": not question.answers,
+        **topic.attributes(),
+        "evidence": [{"docno": docno, "text": text} for docno, text in topic.evidence],
+    }
+
+
+def _line(row: Mapping[str, Any]) -> str:
+    return json.dumps(row, ensure_ascii=False) + "\n"
+
+
+def _topic_frame(topics: Sequence[Topic]) -> pd.DataFrame:
+    rows = [_question_row(topic) for topic in topics]
+    frame = pd.DataFrame(
+        {name: pd.Series([row[name] for row in rows], dtype="str") for name in ("qid", "query", "answer")}
+    )
+    frame["answers"] = pd.Series([row["answers"] for row in rows], dtype=object)
+    frame["unanswerable"] = [bool(row["unanswerable"]) for row in rows]
+    for name in topics[0].attributes():
+        values = [row[name] for row in rows]
+        frame[name] = pd.Series(values, dtype="float64" if isinstance(values[0], float) else "str")
+    return frame
+
+
+def _evidence_frame(topics: Sequence[Topic]) -> pd.DataFrame:
+    rows = [
+        (topic.qid, part, docno, text)
+        for topic in topics
+        for part, (docno, text) in enumerate(topic.evidence)
+    ]
+    columns = list(zip(*rows, strict=True)) or [()] * 4
+    types = {"qid": "str", "part": "int64", "docno": "str", "text": "str"}
+    return pd.DataFrame(
+        {
+            name: pd.Series(values, dtype=types[name])  # type: ignore[call-overload]
+            for name, values in zip(types, columns, strict=True)
+        }
+    )

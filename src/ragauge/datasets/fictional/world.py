@@ -1,0 +1,116 @@
+"""A whole world, region by region: articles, and questions with the sentences that answer them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from ragauge.contract.errors import ConfigError
+from ragauge.datasets.fictional.articles import Sentence, text_of, write_article
+from ragauge.datasets.fictional.asking import Question
+from ragauge.datasets.fictional.entities import Entity, Region
+from ragauge.datasets.fictional.names import Names
+from ragauge.datasets.fictional.questions import kinds, questions_of
+from ragauge.datasets.fictional.region import make_region, sizes
+from ragauge.datasets.fictional.twins import Twin, twin_of
+
+
+@dataclass(frozen=True)
+class Topic:
+    """A question under its qid, with the sentences needed: (docno, sentence), and what slices may go by."""
+
+    qid: str
+    question: Question
+    evidence: tuple[tuple[str, str], ...]
+    look_alikes: int
+    twin: Twin | None
+
+    def attributes(self) -> dict[str, str | float]:
+        """The topic's attributes by name (docs/fictional.md)."""
+        question = self.question
+        return {
+            "type": question.type,
+            "hops": float(question.hops),
+            "domain": question.about.kind,
+            "answer_type": question.answer_type,
+            "named_by": "alias" if question.by_alias else "name",
+            "look_alikes": float(self.look_alikes),
+            "n_evidence": float(len(self.evidence)),
+        }
+
+
+@dataclass(frozen=True)
+class Shard:
+    """One region written out: documents (docno, title, text) and topics."""
+
+    docs: tuple[tuple[str, str, str], ...]
+    topics: tuple[Topic, ...]
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What a world is made from; `questions` is the number of each kind."""
+
+    documents: int
+    seed: int
+    look_alikes: int
+    max_hops: int
+    questions: int
+    types: tuple[str, ...]
+
+
+def shards(plan: Plan, twins: bool = True) -> Iterator[Shard]:
+    """The world's regions in order, one in memory at a time; `twins` makes the counterfactuals, too.
+
+    A region's documents follow from the seed, its number, its size and the look-alikes alone: a larger world
+    of a seed has those of a smaller one but for the last region. Questions are spread over all regions.
+    Raises ConfigError where the world has too few questions of a kind.
+    """
+    names, layout = Names(plan.seed), sizes(plan.documents)
+    asked = dict.fromkeys(kinds(plan.types, plan.max_hops), 0)
+    for number, size in enumerate(layout):
+        region = make_region(names, plan.seed, number, size, plan.look_alikes)
+        articles = [write_article(region, entity) for entity in region.entities]
+        topics: list[Topic] = []
+        for kind, already in asked.items():
+            # As many as the regions that are left must bring on average.
+            wanted = -(-(plan.questions - already) // (len(layout) - number))
+            for question in questions_of(region, kind, wanted, plan.max_hops):
+                qid = f"{kind}-{asked[kind] + 1:04d}"
+                asked[kind] += 1
+                topics.append(_topic(region, articles, question, qid, twins))
+        docs = tuple(
+            (entity.docno, entity.title, text_of(article))
+            for entity, article in zip(region.entities, articles, strict=True)
+        )
+        yield Shard(docs, tuple(topics))
+    for kind, found in asked.items():
+        if found < plan.questions:
+            raise ConfigError(
+                f"dataset.questions={plan.questions}: a world of {plan.documents} documents with "
+                f"{plan.look_alikes} look-alikes and seed {plan.seed} has {found} questions of the kind "
+                f"{kind}; "
+                f"allowed are at most {found}, or more documents"
+            )
+
+
+def interleaved(topics: list[Topic]) -> list[Topic]:
+    """The first question of every kind, then the second of every kind, and so on."""
+    return sorted(topics, key=lambda topic: (topic.qid.rpartition("-")[2], topic.qid))
+
+
+def _topic(
+    region: Region, articles: list[list[Sentence]], question: Question, qid: str, twins: bool
+) -> Topic:
+    parts: dict[tuple[str, str], None] = {}
+    for number, relation in question.facts:
+        told = [sentence.text for sentence in articles[number] if relation in sentence.tells]
+        if len(told) != 1:
+            raise AssertionError(f"{relation} of {region.entities[number].title} is told {len(told)} times")
+        parts[region.entities[number].docno, told[0]] = None
+    twin = twin_of(region, question, qid) if twins else None
+    return Topic(qid, question, tuple(parts), _alike(region, question.about), twin)
+
+
+def _alike(region: Region, entity: Entity) -> int:
+    return sum(e.stem == entity.stem and e.kind == entity.kind for e in region.entities) - 1

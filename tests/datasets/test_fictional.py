@@ -1,0 +1,463 @@
+"""The fictional world: the same bytes everywhere, one answer to a question, evidence for it, no real name."""
+
+from __future__ import annotations
+
+import hashlib
+import itertools
+import json
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pandas as pd
+import pytest
+from fictional_solver import Reader, Sentence
+
+from ragauge.contract import frames
+from ragauge.contract.errors import ConfigError
+from ragauge.contract.identity import identity
+from ragauge.datasets import FictionalWorld, JsonlDataset
+from ragauge.datasets.fictional import names, write_shards
+from ragauge.datasets.fictional.articles import text_of, write_article
+from ragauge.datasets.fictional.entities import Region
+from ragauge.datasets.fictional.names import Names
+from ragauge.datasets.fictional.prose import PROSE, RULES
+from ragauge.datasets.fictional.questions import kinds
+from ragauge.datasets.fictional.region import make_region, sizes
+from ragauge.datasets.fictional.relations import OF_KIND, RELATIONS
+
+WORLD = FictionalWorld(documents=300, questions=30, seed=3)
+
+
+@pytest.fixture(scope="module")
+def data() -> object:
+    return WORLD.load()
+
+
+@pytest.fixture(scope="module")
+def region() -> Region:
+    return make_region(Names(5), 5, 0, 400, 3)
+
+
+def _sentences(data: object, qid: str) -> list[Sentence]:
+    titles = dict(zip(data.docs["docno"], data.docs["title"], strict=True))  # type: ignore[attr-defined]
+    rows = data.evidence[data.evidence["qid"] == qid]  # type: ignore[attr-defined]
+    return [Sentence(titles[row.docno], row.text) for row in rows.itertuples()]
+
+
+def test_frames_keep_the_contract(data: object) -> None:
+    for name in ("docs", "topics", "evidence"):
+        frames.check(name, getattr(data, name))
+    topics, docs = data.topics, data.docs  # type: ignore[attr-defined]
+    assert len(docs) == 300
+    assert docs["docno"].is_unique
+    assert docs["text"].is_unique
+    assert not docs["docno"].str.contains(r"\s|%p").any()
+    assert topics["query"].is_unique
+    assert topics["type"].value_counts().to_dict() == {
+        "chain": 120,
+        **dict.fromkeys(("comparison", "aggregation", "negation", "false_premise", "unanswerable"), 30),
+    }
+    assert topics[topics["type"] == "chain"]["hops"].value_counts().to_dict() == dict.fromkeys(
+        range(1, 5), 30
+    )
+    # The kinds take turns: nine topics are one of each.
+    assert topics["qid"].head(9).str.rpartition("-")[2].unique().tolist() == ["0001"]
+    assert topics["qid"].head(9).str.rpartition("-")[0].is_unique
+
+
+def test_evidence_stands_in_its_document_and_takes_each_sentence_once(data: object) -> None:
+    texts = dict(zip(data.docs["docno"], data.docs["text"], strict=True))  # type: ignore[attr-defined]
+    evidence, topics = data.evidence, data.topics  # type: ignore[attr-defined]
+    assert all(texts[row.docno].count(row.text) == 1 for row in evidence.itertuples())
+    assert not evidence.duplicated(["qid", "docno", "text"]).any()
+    answerable = topics[~topics["unanswerable"]]
+    assert set(evidence["qid"]) == set(answerable["qid"])
+    counts = evidence.groupby("qid").size()
+    assert (answerable["qid"].map(counts) == answerable["n_evidence"]).all()
+    # A chain over n facts takes n sentences, and one more where it starts from an alias.
+    chains = topics[topics["type"] == "chain"]
+    by_alias = chains["named_by"] == "alias"
+    assert (chains["n_evidence"] <= chains["hops"] + by_alias).all()
+    assert (chains["n_evidence"] == chains["hops"] + by_alias).mean() > 0.8
+
+
+def test_a_reader_that_knows_nothing_of_the_generator_confirms_the_answers(data: object) -> None:
+    confirmed = 0
+    for topic in data.topics[~data.topics["unanswerable"]].itertuples():  # type: ignore[attr-defined]
+        found = Reader(_sentences(data, topic.qid)).solve(topic.query)
+        assert found in list(topic.answers), (topic.query, found, topic.answers)
+        confirmed += 1
+    assert confirmed == 240
+
+
+def test_every_sentence_of_the_evidence_is_needed(data: object) -> None:
+    for topic in data.topics[data.topics["type"].isin(["chain", "false_premise"])].itertuples():  # type: ignore[attr-defined]
+        sentences = _sentences(data, topic.qid)
+        for left_out in range(len(sentences)):
+            rest = sentences[:left_out] + sentences[left_out + 1 :]
+            try:
+                found = Reader(rest).solve(topic.query)
+            except LookupError:
+                continue
+            assert found not in list(topic.answers), (topic.query, sentences[left_out])
+
+
+def test_every_fact_is_told_in_exactly_one_sentence(region: Region) -> None:
+    told = 0
+    for entity in region.entities:
+        article = write_article(region, entity)
+        tells = [relation for sentence in article for relation in sentence.tells]
+        known = set(region.facts.known(entity.number)) | ({"alias"} if entity.alias else set())
+        assert sorted(tells) == sorted(known), entity.title
+        for sentence in article:
+            for relation in set(sentence.tells) - {"alias"}:
+                value = region.shown(relation, region.facts.values[entity.number, relation])
+                capital = value[:1].upper() + value[1:]
+                assert value in sentence.text or capital in sentence.text
+                told += 1
+    assert told > 1500
+
+
+def test_unanswerable_questions_ask_for_what_no_article_tells(data: object) -> None:
+    """The reader is given the whole corpus, sentence by sentence, and finds nothing."""
+    sentences = [
+        Sentence(row.title, text)
+        for row in data.docs.itertuples()  # type: ignore[attr-defined]
+        for text in re.split(r"(?<=\.) ", row.text)
+    ]
+    reader = Reader(sentences)
+    topics = data.topics[data.topics["unanswerable"]]  # type: ignore[attr-defined]
+    assert len(topics) == 30
+    assert topics["answer"].isna().all()
+    assert all(len(answers) == 0 for answers in topics["answers"])
+    for query in topics["query"]:
+        with pytest.raises(LookupError):
+            reader.solve(query)
+    # The same reader finds what is asked of one article elsewhere.
+    plain = data.topics[(data.topics["type"] == "chain") & (data.topics["hops"] == 1)]  # type: ignore[attr-defined]
+    solved = sum(reader.solve(row.query) in list(row.answers) for row in plain.itertuples())
+    assert solved >= 0.9 * len(plain)
+
+
+def test_twins_change_one_fact_in_one_sentence_and_the_answer_with_it(data: object) -> None:
+    twins = WORLD.counterfactuals()
+    topics = data.topics.set_index("qid")  # type: ignore[attr-defined]
+    texts = dict(zip(data.docs["docno"], data.docs["text"], strict=True))  # type: ignore[attr-defined]
+    titles = dict(zip(data.docs["docno"], data.docs["title"], strict=True))  # type: ignore[attr-defined]
+    of_type = topics.loc[twins["qid"], "type"].value_counts()
+    assert of_type["chain"] == 120
+    assert of_type["aggregation"] == 30
+    assert set(of_type.index) == {"chain", "aggregation", "comparison"}
+    for twin in twins.itertuples():
+        assert texts[twin.docno].count(twin.sentence) == 1
+        assert twin.answer == topics.loc[twin.qid, "answer"]
+        assert not set(twin.answers) & set(twin.changed_answers)
+        # What differs is one stretch of the sentence; the reader says what is told before and after.
+        before, after = (
+            Reader([Sentence(titles[twin.docno], text)]).said for text in (twin.sentence, twin.changed)
+        )
+        differ = {relation for relation in before if before[relation] != after.get(relation)}
+        assert differ == {twin.relation}, twin
+        told = _sentences(data, twin.qid)
+        swapped = [Sentence(t, twin.changed) if s == twin.sentence else Sentence(t, s) for t, s in told]
+        if topics.loc[twin.qid, "type"] != "aggregation":
+            found = Reader(swapped).solve(topics.loc[twin.qid, "query"])
+            assert found in twin.changed_answers, twin
+
+
+def test_a_count_changes_by_one_in_its_twin(data: object) -> None:
+    topics = data.topics.set_index("qid")  # type: ignore[attr-defined]
+    for twin in WORLD.counterfactuals().itertuples():
+        query = topics.loc[twin.qid, "query"]
+        if topics.loc[twin.qid, "hops"] == 1 and topics.loc[twin.qid, "type"] == "aggregation":
+            assert int(twin.changed_answer) == int(twin.answer) - 1, query
+
+
+@pytest.mark.parametrize("documents", [100, 1_100])
+def test_one_seed_gives_the_same_bytes_in_any_process(tmp_path: Path, documents: int) -> None:
+    code = (
+        "import sys; from pathlib import Path; from ragauge.datasets.fictional import *; "
+        f"write_shards(FictionalWorld(documents={documents}, questions=8, seed=11), Path(sys.argv[1]))"
+    )
+    digests = []
+    for hash_seed in ("1", "2"):
+        folder = tmp_path / hash_seed
+        environment = {**os.environ, "PYTHONHASHSEED": hash_seed}
+        subprocess.run([sys.executable, "-c", code, str(folder)], env=environment, check=True)
+        digests.append(
+            {file.name: hashlib.sha256(file.read_bytes()).hexdigest() for file in sorted(folder.iterdir())}
+        )
+    assert digests[0] == digests[1]
+    assert set(digests[0]) == {"corpus-00000.jsonl", "counterfactuals.jsonl", "questions.jsonl"}
+    other = write_shards(FictionalWorld(documents=documents, questions=8, seed=12), tmp_path / "other")
+    assert hashlib.sha256(other[0].read_bytes()).hexdigest() != digests[0]["corpus-00000.jsonl"]
+
+
+def test_the_bytes_of_a_world_are_those_of_its_version() -> None:
+    """Where this fails the world has changed: raise `FictionalWorld.version` and put the new digest here."""
+    assert FictionalWorld.version == 1
+    found = FictionalWorld(documents=120, questions=5, seed=1).load()
+    digests = [frames.content_digest(frame)[:16] for frame in (found.docs, found.topics, found.evidence)]
+    assert digests == ["eb3249189dd8a123", "9d4ed200c6aab54e", "4cd14a6b214dff2c"]
+
+
+def test_shards_are_the_frames_as_jsonl_reads_them(tmp_path: Path) -> None:
+    world = FictionalWorld(documents=700, questions=9, seed=4)
+    files = write_shards(world, tmp_path)
+    assert [file.name for file in files] == ["corpus-00000.jsonl", "questions.jsonl", "counterfactuals.jsonl"]
+    read = JsonlDataset(docs=files[0], topics=files[1]).load()
+    made = world.load()
+    pd.testing.assert_frame_equal(read.docs, made.docs)
+    pd.testing.assert_frame_equal(read.evidence, made.evidence)
+    pd.testing.assert_frame_equal(read.topics[list(made.topics.columns)], made.topics)
+    rows = [json.loads(line) for line in files[2].read_text(encoding="utf-8").splitlines()]
+    assert rows == world.counterfactuals().to_dict("records")
+
+
+def test_a_corpus_file_ends_after_ten_thousand_documents(tmp_path: Path) -> None:
+    world = FictionalWorld(documents=10_300, questions=1, types=["chain"], max_hops=1)
+    files = write_shards(world, tmp_path)
+    lines = {file.name: sum(1 for _ in file.open(encoding="utf-8")) for file in files}
+    assert lines["corpus-00000.jsonl"] == 10_000
+    assert lines["corpus-00001.jsonl"] == 300
+    assert lines["questions.jsonl"] == 1
+
+
+def test_a_larger_world_holds_a_smaller_one_but_for_its_last_region() -> None:
+    assert sizes(100) == [100]
+    assert sizes(999) == [999]
+    assert sizes(1_000) == [500, 500]
+    assert sizes(1_750) == [500, 500, 750]
+    small, large = (FictionalWorld(documents=n, questions=4).load().docs for n in (1_200, 2_000))
+    assert small.head(500).equals(large.head(500))
+    assert not small.head(600).equals(large.head(600))
+    assert large["docno"].is_unique
+
+
+def test_a_larger_number_of_questions_contains_the_smaller_one() -> None:
+    few, many = (FictionalWorld(documents=300, questions=n).load().topics for n in (5, 12))
+    assert set(few["query"]) <= set(many["query"])
+
+
+def test_limit_takes_the_first_topics_and_all_documents() -> None:
+    all_of_it = FictionalWorld(documents=200, questions=10).load()
+    some = FictionalWorld(documents=200, questions=10, limit=12).load()
+    assert some.docs.equals(all_of_it.docs)
+    pd.testing.assert_frame_equal(some.topics, all_of_it.topics.head(12))
+    assert set(some.evidence["qid"]) <= set(some.topics["qid"])
+
+
+def test_look_alikes_share_a_surname_and_some_a_whole_name() -> None:
+    for look_alikes in (0, 3, 12):
+        region = make_region(Names(1), 1, 0, 500, look_alikes)
+        people = region.of_kind("person")
+        families = pd.Series([entity.stem for entity in people]).value_counts()
+        assert families.mode().iloc[0] == look_alikes + 1
+        assert len({entity.title for entity in region.entities}) == len(region.entities)
+        homonyms = [entity for entity in people if entity.homonym]
+        assert bool(homonyms) == (look_alikes > 0)
+        for entity in homonyms:
+            assert entity.mention == f"the {entity.noun} {entity.name}"
+        # No town's name is a part of another's, so that an answer cannot be right by containing it.
+        towns = [entity.name for entity in region.of_kind("town")]
+        assert not any(a != b and a in b for a in towns for b in towns)
+
+
+def test_only_the_named_types_and_lengths_are_asked() -> None:
+    world = FictionalWorld(documents=200, questions=6, types=["negation", "chain"], max_hops=2)
+    topics = world.load().topics
+    assert topics["type"].value_counts().to_dict() == {"chain": 12, "negation": 6}
+    assert topics["hops"].max() == 2
+    assert kinds(("chain", "negation"), 2) == ["chain1", "chain2", "negation"]
+
+
+def test_facts_keep_to_the_years_of_a_life(region: Region) -> None:
+    facts = region.facts
+    checked = 0
+    for work in region.of_kind("work"):
+        maker, year = facts.get(work.number, "creator"), facts.get(work.number, "year")
+        if maker is None or year is None:
+            continue
+        born, died = (facts.get(int(maker), name) for name in ("birth_year", "death_year"))
+        assert born is None or int(born) + 20 <= int(year)
+        assert died is None or int(year) <= int(died)
+        checked += 1
+    for person in region.of_kind("person"):
+        teacher = facts.get(person.number, "teacher")
+        born = facts.get(person.number, "birth_year")
+        died = facts.get(int(teacher), "death_year") if teacher is not None else None
+        if born is not None and died is not None:
+            assert int(born) < int(died)
+            checked += 1
+    assert checked > 50
+
+
+def test_changed_values_leave_every_other_sentence_as_it_is(region: Region) -> None:
+    """For each relation one article, in which a value of it is changed."""
+    for relation in RELATIONS:
+        number = next(n for n, r in region.facts.values if r == relation)
+        old = region.facts.values[number, relation]
+        values = {v for (_, r), v in region.facts.values.items() if r == relation and v != old}
+        entity = region.entities[number]
+        before = text_of(write_article(region, entity))
+        article = write_article(region, entity, region.facts.changed((number, relation), min(values)))
+        assert sum(s.text not in before for s in article) == 1, relation
+
+
+def test_every_rule_of_the_prose_can_be_written_out() -> None:
+    """Each slot of each sentence is a rule or a value that its article gives."""
+    given = {"S", "s", "s_name", "his", "him", "His", "noun", "street", "full", "aka", "aka_end", "alias"}
+
+    def slots(template: tuple[object, ...]) -> set[str]:
+        found: set[str] = set()
+        for piece in template:
+            if isinstance(piece, tuple):
+                found.add(piece[0])
+            elif isinstance(piece, list):
+                found |= set().union(*map(slots, piece))
+        return found
+
+    used = set().union(*(slots(t) for options in RULES.values() for t in options))
+    assert used <= set(RULES) | given
+    for kind, prose in PROSE.items():
+        relations = set().union(*prose.facts)
+        assert relations == {relation.name for relation in OF_KIND[kind]}
+        for tells, templates in prose.facts.items():
+            values = {f"{relation}{form}" for relation in tells for form in ("", "_up", "_s")}
+            for template in templates:
+                named = slots(template)
+                assert named <= set(RULES) | given | values, (kind, tells)
+                assert all({r, f"{r}_up", f"{r}_s"} & named for r in tells), (kind, tells)
+        others = itertools.chain(prose.leads, prose.fillers, prose.aka, prose.aka_end)
+        assert set().union(*map(slots, others)) <= set(RULES) | given
+
+
+_KNOWN = """
+Africa America Amsterdam Asia Athens Austen Australia Austria Bach Baghdad Barcelona Bavaria Beethoven
+Belgium Berlin Bohemia Bonaparte Boston Brahms Brazil Britain Bruno Brussels Byron Caesar Calvin Canada
+Cervantes Chekhov Chicago Chile China Chopin Cicero Cleveland Columbus Copenhagen Cuba Curie Dante
+Darwin Delhi Denmark Descartes Dickens Dublin Edinburgh Edison Egypt Einstein England Ethiopia Euler
+Europe Faraday Fernandel Finland Florence France Galilei Gandhi Gauss Genoa Georgia Gerald Germany
+Goethe Greece Hamburg Hannibal Harald Havana Haydn Hegel Helena Herodotus Herschel Hildegard Homer
+Houston Hungary Iceland India Indonesia Ireland Istanbul Italy Japan Jefferson Jerusalem Kafka Kant
+Kenya Kepler Lagos Leibniz Leningrad Lenin Leonardo Liberia Libya Lincoln Lisbon Liszt Livonia Lombardy
+London Lorenzo Luther Macedonia Madison Madrid Mandela Manila Marianne Marseille Melissa Melville Mendel
+Mexico Milan Minnesota Miranda Moldova Monaco Monet Moravia Moscow Mozart Munich Napoleon Navarro
+Nebraska Nepal Newton Nigeria Northumbria Norway Orlando Oslo Oxford Palermo Paris Pasteur Persia Peru
+Picasso Plato Poland Portugal Prague Prussia Pushkin Raphael Rembrandt Romania Rome Ronald Roosevelt
+Rosamund Rossini Rousseau Rudolf Russia Saxony Schubert Scotland Serbia Shakespeare Siberia Silesia
+Simona Spain Stalin Stravinsky Sweden Tokyo Toledo Toronto Tolstoy Turin Ukraine Vanessa Venice Verdi
+Vienna Virginia Vivaldi Volga Voltaire Wagner Wales Warsaw Washington Wellington Zurich
+"""
+
+
+def _patterns() -> dict[str, re.Pattern[str]]:
+    """For each kind of name a pattern that all names of it match, and nothing else."""
+
+    def either(parts: tuple[str, ...]) -> str:
+        return "(?:" + "|".join(sorted(parts, key=len, reverse=True)) + ")"
+
+    begin = either(names._ONSETS) + either(names._NUCLEI) + either(names._MEDIALS)
+    given = either(names._GIVEN_ONSETS) + either(names._GIVEN_NUCLEI) + either(names._GIVEN_MEDIALS)
+    found = {kind: begin + either(endings) for kind, endings in names._ENDINGS.items()}
+    found |= {"male": given + either(names._MALE), "female": given + either(names._FEMALE)}
+    found["street"] = begin + either(names._STREETS)
+    return {kind: re.compile(pattern) for kind, pattern in found.items()}
+
+
+def test_no_name_that_can_be_made_is_a_well_known_one() -> None:
+    patterns = _patterns()
+    for known in _KNOWN.split():
+        for kind, pattern in patterns.items():
+            assert not pattern.fullmatch(known.lower()), (known, kind)
+
+
+@pytest.mark.slow
+def test_no_name_that_can_be_made_stands_in_wikipedia_passages() -> None:
+    file = Path(__file__).resolve().parents[3] / "shared" / "data" / "wiki_passages_6119.json"
+    if not file.is_file():
+        pytest.skip("the passages are not here")
+    passages = json.loads(file.read_text(encoding="utf-8"))
+    words = {w for p in passages for w in re.findall(r"[a-z]{3,}", f"{p['title']} {p['text']}".lower())}
+    for kind, pattern in _patterns().items():
+        assert not [word for word in words if pattern.fullmatch(word)], kind
+
+
+def test_a_number_is_one_name_and_a_name_one_number() -> None:
+    made = Names(2)
+    for kind in ("river", "firm"):
+        assert len({made.name(kind, n) for n in range(names.space(kind))}) == names.space(kind)
+        with pytest.raises(ValueError, match="none of them"):
+            made.name(kind, names.space(kind))
+    endings = [ending for kind in names._ENDINGS.values() for ending in kind]
+    assert len(endings) == len(set(endings))
+
+
+def test_a_million_documents_have_names_enough() -> None:
+    from ragauge.datasets.fictional.region import _STRIDES
+
+    layout = sizes(1_000_000)
+    for kind, stride in _STRIDES.items():
+        assert len(layout) * stride + stride <= names.space(kind), kind
+    # The region that takes most: no look-alikes, so that nobody shares a surname.
+    for size, number in ((500, 3), (999, 4)):
+        make_region(Names(1), 1, number, size, 0)
+
+
+@pytest.mark.parametrize(
+    ("wrong", "told"),
+    [
+        ({"documents": 99}, "dataset.documents=99: allowed are integers from 100 to 1,000,000"),
+        ({"documents": 1_000_001}, "dataset.documents=1000001: allowed are"),
+        ({"documents": 500.0}, "dataset.documents=500.0: allowed are"),
+        ({"seed": -1}, "dataset.seed=-1: allowed are"),
+        ({"look_alikes": 13}, "dataset.look_alikes=13: allowed are integers from 0 to 12"),
+        ({"max_hops": 5}, "dataset.max_hops=5: allowed are integers from 1 to 4"),
+        ({"questions": 0}, "dataset.questions=0: allowed are integers from 1"),
+        ({"types": ["chains"]}, "dataset.types=['chains']: allowed are lists of chain, comparison"),
+        ({"types": "chain"}, "dataset.types='chain': allowed are lists of chain, comparison"),
+        ({"types": [["chain"]]}, "dataset.types=[['chain']]: allowed are lists of chain, comparison"),
+        ({"types": 3}, "dataset.types=3: allowed are lists of chain, comparison"),
+        ({"limit": 0}, "dataset.limit=0: allowed are"),
+        ({"name": " "}, "dataset.name=' ': allowed are names"),
+    ],
+)
+def test_bad_knobs_are_named_in_one_line(wrong: dict[str, object], told: str) -> None:
+    with pytest.raises(ConfigError) as error:
+        FictionalWorld(**wrong)  # type: ignore[arg-type]
+    assert told in str(error.value)
+    assert "\n" not in str(error.value)
+
+
+def test_more_questions_than_the_world_has_are_an_error_that_says_how_many_it_has() -> None:
+    with pytest.raises(ConfigError, match=r"dataset\.questions=400: a world of 100 documents .* at most \d+"):
+        FictionalWorld(documents=100, questions=400).load()
+
+
+def test_the_name_is_no_part_of_the_identity() -> None:
+    assert identity(FictionalWorld(name="a")) == identity(FictionalWorld(name="b"))
+    assert identity(FictionalWorld(seed=1)) != identity(FictionalWorld(seed=2))
+    assert FictionalWorld().files() == {}
+
+
+def test_the_page_shows_what_is_generated() -> None:
+    page = (Path(__file__).resolve().parents[2] / "docs" / "fictional.md").read_text(encoding="utf-8")
+    world = FictionalWorld(documents=300, look_alikes=3, seed=1, questions=25)
+    made = world.load()
+    quoted = " ".join(line.removeprefix("> ") for line in page.splitlines() if line.startswith("> "))
+    assert quoted == made.docs.set_index("docno").loc["Merloriel_Rolgumber", "text"]
+    queries = made.topics.set_index("query")
+    shown = re.findall(r"^\| `\w+` \| (.+\?) \| (.+) \|$", page, flags=re.MULTILINE)
+    assert len(shown) == 7
+    for query, answer in shown:
+        assert queries.loc[query, "answer"] == answer or (
+            answer == "none" and queries.loc[query, "unanswerable"]
+        )
+    twins = world.counterfactuals()
+    (before,), (after,) = (
+        re.findall(rf"^\| {row} \| (.+) \|$", page, flags=re.M) for row in ("as it stands", "changed")
+    )
+    assert ((twins["sentence"] == before) & (twins["changed"] == after)).sum() == 1
