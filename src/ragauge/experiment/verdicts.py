@@ -21,6 +21,7 @@ from ragauge.estimate.human import human_shares
 from ragauge.estimate.prediction import check_settings, predict_right, settings_of
 from ragauge.experiment import metrics, stability
 from ragauge.experiment.folder import JobFolder
+from ragauge.experiment.monitoring import by_day
 from ragauge.experiment.tables import per_question, traces
 
 if TYPE_CHECKING:
@@ -86,6 +87,7 @@ def log_verdicts(
     if found.sampled_shares is not None:
         run.table(found.sampled_shares, "sampled_shares.json")
     run.table(per_question(pipeline, outcomes), "per_question.json")
+    run.days(by_day(outcomes, [info.name for info in pipeline.answer_measures]))
     # Nothing is read from the store after this. A job that waited for its verdicts read more before.
     run.tag(track.entries_tag([*pipeline.store.used, *record.get("entries_used", ())]))
     run.tag(comparable.as_tag(measured_by(pipeline)))

@@ -6,12 +6,16 @@ from ragauge.track._models import load_predictor, save_predictor
 from ragauge.track._orphans import close_orphans, close_orphans_quietly
 from ragauge.track._reader import LoggedRun, Reader, entries_tag
 from ragauge.track._runs import Run, TopicTrace, Tracker, flatten, param_text
+from ragauge.track.traces.components import MlflowTraces, TracedAnswers, TracedContexts
 
 __all__ = [
     "LoggedRun",
+    "MlflowTraces",
     "Reader",
     "Run",
     "TopicTrace",
+    "TracedAnswers",
+    "TracedContexts",
     "Tracker",
     "absolute_uri",
     "close_orphans",

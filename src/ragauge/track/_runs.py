@@ -12,6 +12,7 @@ import time
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -85,6 +86,18 @@ class Run:
         for name, curve in (curves or {}).items():
             points = [(int(step), float(v)) for step, v in sorted(curve.items()) if v == v]
             self._metrics += [Metric(name, value, now, step) for step, value in points]
+
+    def days(self, charts: Mapping[str, Mapping[int, float]]) -> None:
+        """Logs charts by day {name: {YYYYMMDD: value}}: the day is the step, and its midnight in UTC the time.
+
+        So MLflow draws them by date where the x-axis is the wall time.
+        """
+        from mlflow.entities import Metric
+
+        for name, values in charts.items():
+            for day, value in sorted(values.items()):
+                midnight = datetime.strptime(str(day), "%Y%m%d").replace(tzinfo=UTC)
+                self._metrics.append(Metric(name, float(value), int(midnight.timestamp() * 1000), int(day)))
 
     def table(self, frame: pd.DataFrame, name: str) -> None:
         """A frame as a table artifact that MLflow's UI pages through and sets side by side.
