@@ -31,6 +31,7 @@ class Tracking:
     uri: str | None = None
     experiment: str | None = None
     note: str | None = None
+    evaluation: bool = False
 
 
 @dataclass

@@ -20,6 +20,12 @@ from ragauge.datasets.human_labels import with_human_labels
 from ragauge.estimate.human import human_shares
 from ragauge.estimate.prediction import check_settings, predict_right, settings_of
 from ragauge.experiment import metrics, stability
+from ragauge.experiment.evaluation import (
+    FROM_MLFLOW,
+    evaluated,
+    evaluation_metrics,
+    with_labels_of_people,
+)
 from ragauge.experiment.folder import JobFolder
 from ragauge.experiment.monitoring import by_day
 from ragauge.experiment.tables import per_question, traces
@@ -58,7 +64,10 @@ def log_verdicts(
     again = stability.of_one_job(pipeline, int(cfg.bootstrap), int(cfg.seed))
     outcomes = pipeline.outcomes.assign(**{g: folder.choices.get(g, "?") for g in GROUPS})
     if cfg.human_labels is not None:
-        outcomes = with_human_labels(outcomes, Path(cfg.human_labels))
+        if cfg.human_labels == FROM_MLFLOW:
+            outcomes = with_labels_of_people(outcomes, pipeline, cfg, record["experiment"])
+        else:
+            outcomes = with_human_labels(outcomes, Path(cfg.human_labels))
         try:
             human_shares(outcomes)
         except DataError as error:  # told here, as findings may come from the store
@@ -79,7 +88,14 @@ def log_verdicts(
         metrics.floor(pipeline.components.measure, pipeline.frame("floor_means")).get(pipeline.n_tokens),
     )
     outcomes.to_parquet(folder.path / OUTCOMES_FILE, index=False)
-    if cfg.trace:
+    if cfg.tracking.evaluation:
+        chat = pipeline.components.judge.kind == "chat"
+        topics = evaluated(pipeline, cfg, outcomes, record["experiment"])
+        values = evaluation_metrics(found.metrics, outcomes, pipeline)
+        run.evaluation(
+            topics, "LLM_JUDGE" if chat else "CODE", folder.choices.get("judge", "ragauge"), values
+        )
+    elif cfg.trace:
         run.traces(traces(pipeline, outcomes))
     if found.figure is not None:
         (run.folder / "figures").mkdir()

@@ -112,6 +112,20 @@ def client_of(uri: str, experiment: str) -> tuple[MlflowClient, str]:
             raise ConfigError(f"MLflow at {redact(uri)}: {reason(error)}") from error
 
 
+@contextmanager
+def at(uri: str) -> Iterator[MlflowClient]:
+    """A client of the MLflow store; MLflow's own functions, too, look there while the block lasts."""
+    import mlflow
+
+    client = connect(uri)
+    before = mlflow.get_tracking_uri()
+    mlflow.set_tracking_uri(uri)
+    try:
+        yield client
+    finally:
+        mlflow.set_tracking_uri(before)
+
+
 def local_database(uri: str) -> Path | None:
     """The file of an SQLite database; None for a server."""
     local = re.fullmatch(r"sqlite:///(.+)", uri)

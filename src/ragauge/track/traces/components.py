@@ -48,7 +48,7 @@ class MlflowTraces(FileSource):
     one. qid: trace_id or client_request_id. tags: names of tags, or of entries of the trace's metadata, that
     become attributes. evaluation_dataset: one of MLflow's, whose expectations hold for the same questions.
     snapshot: a file that an earlier window was kept in, read in place of MLflow. folder: where snapshots are
-    kept. What is read decides, not where from: the content of the snapshot is in the key, these fields are not.
+    kept. What is read decides, not where from: the snapshot's content is in the key, these fields are not.
     """
 
     component: ClassVar[str] = "mlflow_traces"
@@ -87,7 +87,7 @@ class MlflowTraces(FileSource):
 
     @property
     def window(self) -> Window:
-        """The window with its ends in milliseconds; one that ends now ends where this process began to read."""
+        """The window, its ends in milliseconds; one that ends now ends where this process began to read."""
         now = process_start()
         until = milliseconds("until", self.until, now)
         return Window(
@@ -109,6 +109,11 @@ class MlflowTraces(FileSource):
             _taken.cache_clear()
             return self.files()
         return {"traces": path}
+
+    def trace_ids(self, topics: pd.DataFrame) -> dict[str, str]:
+        """The id of the trace of every topic [qid, query], by qid."""
+        rows = _rows_of(self.files()["traces"], topics)
+        return {qid: row["trace_id"] for qid, row in rows.items()}
 
     def load(self) -> Dataset:
         """The collection, without documents; DataError names the trace and what is wrong."""
@@ -217,10 +222,10 @@ class TracedContexts:
         texts: dict[str, str] = {}
         for qid, row in rows.items():
             names = zip(row["retrieved_docnos"], row["retrieved_contexts"], strict=True)
-            for rank, (document, text) in enumerate(names):
+            for place, (document, text) in enumerate(names):
                 docno = _passage(document, text)
                 texts[docno] = text
-                found.append((qid, docno, rank))
+                found.append((qid, docno, place))
         qids, docnos, ranks = zip(*found, strict=True) if found else ((), (), ())
         rank = np.array(ranks, dtype=np.int64)
         run = pd.DataFrame({"qid": qids, "docno": docnos}, dtype="str").assign(
@@ -251,7 +256,7 @@ class TracedAnswers:
         return {**named(self), "traces": _digest(file, stat.st_size, stat.st_mtime_ns)}
 
     def answer(self, topics: pd.DataFrame, contexts: pd.DataFrame, tools: Tools) -> pd.DataFrame:
-        """Frame `answers`; nobody is asked or paid now: tokens, cost and seconds are the topics' attributes."""
+        """Frame `answers`; nobody is paid now: tokens, cost and seconds are attributes of the topics."""
         rows = _rows_of(_of(self.traces).files()["traces"], topics)
         told = [rows[qid] for qid in contexts["qid"]]
         none = "the trace's outputs hold no answer (dataset.answer_path says where it is)"

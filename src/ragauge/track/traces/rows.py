@@ -20,8 +20,8 @@ if TYPE_CHECKING:
 
 # What a row holds beside attributes.
 COLUMNS = (
-    "id", "trace_id", "user_input", "retrieved_contexts", "retrieved_docnos", "response", "error", "reference",
-    "references", "reference_contexts", "evidence", "unanswerable",
+    "id", "trace_id", "user_input", "retrieved_contexts", "retrieved_docnos", "response", "error",
+    "reference", "references", "reference_contexts", "evidence", "unanswerable",
 )  # fmt: skip
 # The attributes that every row has; null where the trace does not tell.
 ATTRIBUTES = (
@@ -153,21 +153,24 @@ def _error(root: Span | None) -> str:
     for event in root.events if root else ():
         attributes = event.attributes or {}
         if "exception.type" in attributes:
-            told = f"{attributes['exception.type']}: {attributes.get('exception.message', '')}"
-            return redact(" ".join(told.split()))[:500]
+            what, why = (str(attributes.get(f"exception.{key}", "")) for key in ("type", "message"))
+            return redact(" ".join(f"{what}: {why}".split()))[:500]
     told = root.status.description if root else ""
     return redact(" ".join(told.split()))[:500] or "the trace's state is ERROR"
 
 
 def _expectations(assessments: Iterable[Assessment]) -> list[dict[str, Any]]:
     """The valid expectations on a trace, the newest first, each a mapping of its name to its value."""
-    told = [a for a in assessments if a.expectation is not None and a.valid is not False]
-    told.sort(key=lambda a: (-(a.last_update_time_ms or 0), str(a.assessment_id)))
-    return [{a.name: _decoded(a.expectation.value)} for a in told]
+    newest_first = sorted(assessments, key=lambda a: (-(a.last_update_time_ms or 0), str(a.assessment_id)))
+    return [
+        {told.name: _decoded(told.expectation.value)}
+        for told in newest_first
+        if told.expectation is not None and told.valid is not False
+    ]
 
 
 def _decoded(value: Any) -> Any:
-    """The value itself, or what it says where it is a JSON list: people type such lists into MLflow's page."""
+    """The value itself, or what it says where it is a JSON list: people type such into MLflow's page."""
     if isinstance(value, str) and value.lstrip().startswith("["):
         try:
             return json.loads(value)
@@ -182,7 +185,7 @@ def _references(known: Iterable[Mapping[str, Any]]) -> list[str]:
     responses = [told["expected_response"] for told in known if "expected_response" in told]
     texts = [text for text in responses if isinstance(text, str) and text.strip()]
     if not texts:
-        facts = next((told["expected_facts"] for told in known if told.get("expected_facts")), [])
+        facts: Any = next((told["expected_facts"] for told in known if told.get("expected_facts")), [])
         lines = (
             [fact for fact in facts if isinstance(fact, str) and fact.strip()]
             if isinstance(facts, list)

@@ -10,7 +10,6 @@ import re
 import time
 import uuid
 from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from functools import lru_cache, partial
@@ -20,7 +19,8 @@ from typing import TYPE_CHECKING, Any
 from ragauge.contract.errors import ConfigError
 from ragauge.contract.progress import progress
 from ragauge.contract.redact import redact
-from ragauge.track._connection import connect, local_database, pages, quiet, reachable, reason
+from ragauge.track._connection import at, local_database, pages, quiet, reachable, reason
+from ragauge.track._feedback import OWN_TAG
 from ragauge.track.traces.rows import Reading, Truth, row_of
 from ragauge.track.traces.shapes import question_of
 
@@ -30,7 +30,6 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
-OWN_TAG = "ragauge.qid"  # on the traces that ragauge itself writes: the topic that was measured
 _SCORER_TAG = "mlflow.trace.sourceScorer"  # on the traces of MLflow's own judges
 _UNITS = {"m": "minutes", "h": "hours", "d": "days", "w": "weeks"}
 _PAGE = 500  # traces of one search: with their spans some megabytes
@@ -59,9 +58,9 @@ class Window:
 
 
 def milliseconds(key: str, value: str | int | None, now: float) -> int | None:
-    """A point in time in milliseconds since 1970: of ISO 8601 (UTC unless it says otherwise), or ago of `now`.
+    """A point in time in milliseconds since 1970: of ISO 8601 (UTC unless it says so), or before `now`.
 
-    Ago is a number with m, h, d or w, such as 7d. ConfigError, which names the key, for anything else.
+    The latter is a number with m, h, d or w, such as 7d. ConfigError, which names the key, for anything else.
     """
     if value is None:
         return None
@@ -75,8 +74,8 @@ def milliseconds(key: str, value: str | int | None, now: float) -> int | None:
         return round(moment.timestamp() * 1000)
     except (ValueError, OverflowError):
         raise ConfigError(
-            f"dataset.{key}={value!r}: allowed are an ISO time such as 2026-11-15 or 2026-11-15T08:00:00+01:00, "
-            "and a time ago such as 30m, 12h, 7d or 4w"
+            f"dataset.{key}={value!r}: allowed are ISO times such as 2026-11-15 or 2026-11-15T08:00+01:00, "
+            "and times ago such as 30m, 12h, 7d or 4w"
         ) from None
 
 
@@ -162,20 +161,6 @@ def _search(client: MlflowClient, window: Window, experiment_id: str, **more: An
 def _going(client: MlflowClient, window: Window, experiment_id: str) -> int:
     """How many traces of the window have not ended: MLflow gives no spans of them."""
     return sum(1 for _ in _search(client, window, experiment_id, include_spans=False, state="IN_PROGRESS"))
-
-
-@contextmanager
-def at(uri: str) -> Iterator[MlflowClient]:
-    """A client of the MLflow store, which is the one of MLflow's own functions, too, while the block lasts."""
-    import mlflow
-
-    client = connect(uri)
-    before = mlflow.get_tracking_uri()
-    mlflow.set_tracking_uri(uri)
-    try:
-        yield client
-    finally:
-        mlflow.set_tracking_uri(before)
 
 
 def experiment_of(client: MlflowClient, name: str, uri: str) -> str:
