@@ -44,9 +44,9 @@ def rejection(frame: pd.DataFrame, level: float = LEVEL) -> dict[str, Estimate]:
     """`rejection_share`: of the answers to unanswerable topics that were judged those of class 1, the right
     one there, with its interval over topics; {} where no topic is unanswerable.
     """
-    if "unanswerable" not in frame or not frame["unanswerable"].astype(bool).any():
+    if "unanswerable" not in frame or not frame["unanswerable"].eq(True).any():
         return {}
-    rows = asked(frame[frame["unanswerable"].astype(bool)])
+    rows = asked(frame[frame["unanswerable"].eq(True)])
     rows = rows[rows["label"].notna()]
     return {"rejection_share": bounded_mean(labels_of(rows) == LACK, rows["qid"], level)}
 

@@ -72,7 +72,7 @@ def with_classes(frame: pd.DataFrame) -> pd.DataFrame:
     """The rows that count in class shares: of answerable topics, and such that have something to judge by."""
     kept = pd.Series(True, index=frame.index)
     if "unanswerable" in frame:
-        kept &= ~frame["unanswerable"].astype(bool)
+        kept &= ~frame["unanswerable"].eq(True)
     if "judge_status" in frame:
         kept &= frame["judge_status"].ne(NO_REFERENCE).fillna(True)
     return frame if kept.all() else frame[kept]
