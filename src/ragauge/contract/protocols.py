@@ -219,11 +219,14 @@ class Measure(Protocol):
 class Generator(Protocol):
     """Config group `llm`: answers from contexts."""
 
-    kind: ClassVar[str]  # "chat", "embedded" or "none"
+    kind: ClassVar[str]  # "chat", "embedded", "recorded" (nobody is asked) or "none"
     uses: ClassVar[frozenset[str]]
 
     def answer(self, topics: pd.DataFrame, contexts: pd.DataFrame, tools: Tools) -> pd.DataFrame:
-        """Frame `answers`, a row for every row of `contexts`; a failed one is a missing answer."""
+        """Frame `answers`, a row for every row of `contexts`; a failed one is a missing answer.
+
+        Columns that the data model does not name are attributes of the answers, and come with the outcomes.
+        """
 
 
 @dataclass(frozen=True)
@@ -268,7 +271,7 @@ class AnswerMeasure(Protocol):
 class Judge(Protocol):
     """Config group `judge`: answers to judge classes."""
 
-    kind: ClassVar[str]  # "chat", "embedded" or "none"
+    kind: ClassVar[str]  # "chat", "embedded", "recorded" (nobody is asked) or "none"
     uses: ClassVar[frozenset[str]]
 
     def judge(

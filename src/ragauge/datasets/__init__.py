@@ -5,6 +5,7 @@ from ragauge.datasets._gather import BadRow, FileSource, Gatherer, existing_file
 from ragauge.datasets._hotpotqa import HotpotQA
 from ragauge.datasets._jsonl import JsonlDataset, SampleDataset
 from ragauge.datasets._recorded import RecordedOutcomes, StudyOutcomes
+from ragauge.datasets._samples import SamplesDataset
 
 __all__ = [
     "BadRow",
@@ -15,6 +16,7 @@ __all__ = [
     "JsonlDataset",
     "RecordedOutcomes",
     "SampleDataset",
+    "SamplesDataset",
     "StudyOutcomes",
     "existing_file",
 ]

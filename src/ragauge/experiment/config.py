@@ -52,6 +52,16 @@ class ZoneGuarantee:
 
 
 @dataclass
+class RecordedSystem:
+    """The file of a system that was recorded, which one of it, and what a missing row is."""
+
+    path: str | None = None
+    docs: str | None = None
+    system: str | None = None
+    on_missing: str = "raise"
+
+
+@dataclass
 class Config:
     """The keys of conf/config.yaml."""
 
@@ -69,6 +79,7 @@ class Config:
     llm: Any = MISSING
     answers: Any = field(default_factory=dict)
     judge: Any = MISSING
+    recorded: RecordedSystem = field(default_factory=RecordedSystem)
     n_tokens: int = 1000
     n_grid: list[int] = field(default_factory=list)
     rankings: list[str] = field(default_factory=lambda: list(RANKINGS))

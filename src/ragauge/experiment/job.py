@@ -132,7 +132,8 @@ def run_name(cfg: DictConfig, choices: Mapping[str, str]) -> str:
     """What a run is called in lists: retriever and the parts chosen around it, budget and model."""
     from omegaconf import OmegaConf
 
-    model = OmegaConf.select(cfg, "llm.chat.model") or choices.get("llm", "?")
+    model = OmegaConf.select(cfg, "llm.chat.model") or OmegaConf.select(cfg, "llm.system")
+    model = model or choices.get("llm", "?")
     around = [choices.get(group) for group in AROUND_RETRIEVER]
     system = [choices.get("retriever", "?"), *(part for part in around if part not in (None, "none", "rank"))]
     return f"{' + '.join(map(str, system))} · N={cfg.n_tokens} · {model}"
@@ -179,6 +180,11 @@ def _run(cfg: DictConfig, folder: JobFolder, record: dict[str, Any]) -> None:
         values = metrics.costs(pipeline.answers)
         pipeline.frame("answer_values")  # made here, and not where the verdicts are waited for
         values |= _costs_of_parts(pipeline) | _per_topic(pipeline)
+        if pipeline.components.llm.kind == metrics.RECORDED:
+            values |= metrics.recorded(pipeline.answers)
+            layouts, prefixes = pipeline.frame("layouts"), pipeline.frame("prefixes")
+            if cut := metrics.cut_after_answers(layouts, prefixes, pipeline.n_tokens):
+                log.warning("%s", cut)
         if record["deferred"]:
             record["entries_used"] = sorted(pipeline.store.used)
             run.tag(track.entries_tag(record["entries_used"]))

@@ -11,6 +11,7 @@ from ragauge.contract.errors import DataError
 from ragauge.contract.identity import identity
 from ragauge.contract.protocols import AnswerMeasure, Generator, Judge, Measure, Tools
 from ragauge.contract.topics import scorable
+from ragauge.experiment.retrieval_stages import digests_of_files
 from ragauge.experiment.stage import Budget, Components, Frames, Reads, Stage
 from ragauge.measures import (
     classics,
@@ -145,6 +146,9 @@ class Answer(Stage):
     def component(self) -> Generator:
         return self.components.llm
 
+    def inputs(self) -> dict[str, str]:
+        return digests_of_files(self.component)
+
     def make(self, reads: Reads, tools: Tools) -> Frames:
         return {"answers": self.component.answer(reads["topics"], reads["contexts"], tools)}
 
@@ -194,6 +198,9 @@ class Judging(Stage):
     @property
     def component(self) -> Judge:
         return self.components.judge
+
+    def inputs(self) -> dict[str, str]:
+        return digests_of_files(self.component)
 
     def make(self, reads: Reads, tools: Tools) -> Frames:
         found = self.component.judge(reads["topics"], reads["evidence"], reads["asked_answers"], tools)

@@ -26,7 +26,7 @@ from ragauge.contract.protocols import SHARED, AnswerMeasureInfo, ChatModel, Ser
 from ragauge.contract.topics import without_reference
 from ragauge.estimate import choose_topics
 from ragauge.estimate.outcomes import NO_REFERENCE
-from ragauge.experiment.metrics import full_cost
+from ragauge.experiment.metrics import RECORDED, full_cost, taken
 from ragauge.experiment.outcomes import outcomes, retrieved
 from ragauge.experiment.sample import Sample
 from ragauge.experiment.stage import Budget, Components, Incomplete, Reads, Stage
@@ -383,12 +383,13 @@ class Pipeline:
                 frame, made, seconds = entry.frame(name), entry.made, entry.seconds_made
             except Incomplete as incomplete:
                 frame, made, seconds = incomplete.frames[name], True, time.perf_counter() - start
+        recorded = stage.component.kind == RECORDED if name != "answer_values" else False
         if name == "answers":
             cost = full_cost(frame, self.components.llm) if "cached" in frame else 0.0
-            self.making[stage.name] = Making(seconds, cost)
+            self.making[stage.name] = Making(*taken(frame)) if recorded else Making(seconds, cost)
         if made:
             self.made.append(stage.name)
-        elif "cached" in frame:
+        elif "cached" in frame and not recorded:
             frame = frame.assign(cached=True, cost_usd=0.0, seconds=0.0)
         if name != "answer_values":
             self._check_missing(name, frame[value])
@@ -427,8 +428,9 @@ class Pipeline:
             return
         missing = int(values.isna().sum())
         if missing > self.max_missing_share * len(values):
+            part = self.components.llm if what == "answers" else self.components.judge
+            again = "what was paid for is kept, and a rerun asks only for the rest"
             raise MissingError(
                 f"{missing} of {len(values)} {what} are missing, more than max_missing_share="
-                f"{self.max_missing_share:g} allows; what was paid for is kept, "
-                "and a rerun asks only for the rest"
+                f"{self.max_missing_share:g} allows; {'nobody was asked' if part.kind == RECORDED else again}"
             )
