@@ -170,7 +170,7 @@ def _run(cfg: DictConfig, folder: JobFolder, record: dict[str, Any]) -> None:
             log.warning("skipped: %s", reason)
         for line in metrics.lacking(_topics(pipeline)):
             log.warning("%s", line)
-        for line in told_of_window(pipeline):
+        for line in told_of_window(window_metrics(pipeline)):
             log.warning("%s", line)
         record["deferred"] = _judged_later(pipeline, folder)
         retrieval = _log_retrieval(pipeline, cfg, folder, run, record)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -60,43 +60,22 @@ def _started(folder: JobFolder) -> float:
 
 
 def window_metrics(pipeline: Pipeline) -> dict[str, float]:
-    """Of a dataset of traces: how long they took, what they used, and how many had no RETRIEVER span."""
+    """Of a dataset of traces: how many failed, how many have no RETRIEVER span, and the mean of rounds."""
     if not isinstance(pipeline.components.dataset, MlflowTraces):
         return {}
     topics = pipeline.frame("topics")
-    found = {
-        "traces_without_retriever": float((topics["rounds"] == 0).sum()),
-        "traces_rounds": topics["rounds"].mean(),
+    return {
+        "traces_failed": int(topics["state"].eq("ERROR").sum()),
+        "traces_without_retriever": int(topics["rounds"].eq(0).sum()),
+        "traces_rounds": float(topics["rounds"].mean()),
     }
-    if "state" in topics:
-        found["traces_failed"] = float(topics["state"].eq("ERROR").sum())
-    if "seconds" in topics:
-        seconds = topics["seconds"].dropna()
-        found |= {f"traces_seconds_p{q}": float(seconds.quantile(q / 100)) for q in (50, 95)}
-    for name in ("prompt_tokens", "completion_tokens", "cost_usd"):
-        if name in topics:
-            found[f"traces_{name}"] = float(topics[name].sum())
-    return found
 
 
-def told_of_window(pipeline: Pipeline) -> list[str]:
-    """What a reader of the metrics must know, a sentence each; [] for any other dataset."""
-    found = window_metrics(pipeline)
-    if not found:
+def told_of_window(counts: Mapping[str, float]) -> list[str]:
+    """What a reader of a window's metrics must know, a sentence each; [] for any other dataset."""
+    if not counts.get("traces_without_retriever"):
         return []
-    lines, n = [], len(pipeline.frame("topics"))
-    if found["traces_without_retriever"]:
-        lines.append(
-            f"{found['traces_without_retriever']:.0f} of {n} traces have no RETRIEVER span: no context"
-        )
-    contexts = pipeline.contexts
-    cut = int((contexts["n_used"] >= pipeline.n_tokens).sum())
-    if cut:
-        lines.append(
-            f"{cut} of {n} contexts are longer than n_tokens={pipeline.n_tokens}, and cut there; the answers "
-            "were given with all of them"
-        )
-    return lines
+    return [f"{counts['traces_without_retriever']} traces have no RETRIEVER span: their contexts are empty"]
 
 
 def by_day(outcomes: pd.DataFrame, measures: Sequence[str] = ()) -> dict[str, dict[int, float]]:

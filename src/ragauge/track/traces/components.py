@@ -21,13 +21,12 @@ from ragauge.answering._frame import answer_frame
 from ragauge.contract import frames
 from ragauge.contract.checks import require, require_choice
 from ragauge.contract.errors import ConfigError, DataError
-from ragauge.contract.identity import named, runtime
+from ragauge.contract.identity import runtime
 from ragauge.contract.protocols import Dataset, Reply, Tools
 from ragauge.contract.topics import RESERVED
 from ragauge.datasets import BadRow, FileSource, Gatherer, existing_file
 from ragauge.retrieval.brought import name_of
 from ragauge.retrieval.ranking import rank_scores
-from ragauge.store import file_sha256
 from ragauge.track._connection import tracking_uri
 from ragauge.track.traces.rows import ATTRIBUTES, COLUMNS, Reading
 from ragauge.track.traces.window import Window, milliseconds, process_start, snapshot
@@ -249,24 +248,22 @@ class TracedAnswers:
     def __post_init__(self) -> None:
         _check_traces("llm", self.traces)
 
-    def identity(self) -> dict[str, Any]:
-        """Its name and version, and what it reads."""
-        file = _of(self.traces).files()["traces"]
-        stat = file.stat()
-        return {**named(self), "traces": _digest(file, stat.st_size, stat.st_mtime_ns)}
+    def files(self) -> Mapping[str, Path]:
+        """The snapshot of the traces."""
+        return _of(self.traces).files()
 
     def answer(self, topics: pd.DataFrame, contexts: pd.DataFrame, tools: Tools) -> pd.DataFrame:
-        """Frame `answers`; nobody is paid now: tokens, cost and seconds are attributes of the topics."""
-        rows = _rows_of(_of(self.traces).files()["traces"], topics)
-        told = [rows[qid] for qid in contexts["qid"]]
-        none = "the trace's outputs hold no answer (dataset.answer_path says where it is)"
-        return answer_frame(
-            contexts,
-            [
-                Reply(row["response"], None if row["response"] is not None else row["error"] or none)
-                for row in told
-            ],
-        )
+        """Frame `answers` with the tokens, US dollars and seconds of the traces; nobody is paid now."""
+        rows = _rows_of(self.files()["traces"], topics)
+        return answer_frame(contexts, [_reply(rows[qid]) for qid in contexts["qid"]])
+
+
+def _reply(row: Row) -> Reply:
+    text, error = row["response"], row["error"]
+    if text is None and error is None:
+        error = "no answer in the root span's outputs (dataset.answer_path says where it is)"
+    tokens = int(row["prompt_tokens"] or 0), int(row["completion_tokens"] or 0)
+    return Reply(text, error, *tokens, float(row["cost_usd"] or 0), float(row["seconds"] or 0), cached=True)
 
 
 def _passage(document: str | None, text: str) -> str:
@@ -302,8 +299,3 @@ def _rows_of(file: Path, topics: pd.DataFrame) -> dict[str, Row]:
     if lacking:
         raise DataError(f"{file.name}: no trace {lacking[0]!r}, which the dataset has")
     return {qid: rows[qid] for qid in queries}
-
-
-@lru_cache(maxsize=64)
-def _digest(path: Path, size: int, mtime_ns: int) -> str:
-    return file_sha256(path)

@@ -21,12 +21,11 @@ if TYPE_CHECKING:
 # What a row holds beside attributes.
 COLUMNS = (
     "id", "trace_id", "user_input", "retrieved_contexts", "retrieved_docnos", "response", "error",
-    "reference", "references", "reference_contexts", "evidence", "unanswerable",
+    "seconds", "prompt_tokens", "completion_tokens", "cost_usd", "reference", "references",
+    "reference_contexts", "evidence", "unanswerable",
 )  # fmt: skip
 # The attributes that every row has; null where the trace does not tell.
-ATTRIBUTES = (
-    "day", "model", "rounds", "seconds", "prompt_tokens", "completion_tokens", "cost_usd", "state",
-)  # fmt: skip
+ATTRIBUTES = ("day", "model", "rounds", "state")
 _LLM = ("CHAT_MODEL", "LLM")
 _RETRIEVER = "RETRIEVER"
 
