@@ -35,6 +35,14 @@ log = logging.getLogger(__name__)
 
 Row = Mapping[str, Any]
 
+_TEXTS = {
+    "filter": "MLflow's expressions on traces",
+    "uri": "URIs of MLflow",
+    "question_path": "JMESPath expressions",
+    "answer_path": "JMESPath expressions",
+    "evaluation_dataset": "names of MLflow's evaluation datasets",
+}
+
 
 @dataclass(frozen=True)
 class MlflowTraces(FileSource):
@@ -77,6 +85,10 @@ class MlflowTraces(FileSource):
         for tag in self.tags:
             free = isinstance(tag, str) and tag not in RESERVED and tag not in (*COLUMNS, *ATTRIBUTES)
             require("dataset.tags", tag, free, "names of tags that no other column of a topic has")
+        for key, what in _TEXTS.items():
+            value = getattr(self, key)
+            given = isinstance(value, str) and bool(value.strip())
+            require(f"dataset.{key}", value, value is None or given, f"{what}, and null")
         for key in ("question_path", "answer_path"):
             _compiled(key, getattr(self, key))
         if self.snapshot is None:
@@ -92,7 +104,7 @@ class MlflowTraces(FileSource):
         return Window(
             tracking_uri(self.uri),
             str(self.experiment),
-            self.filter.strip() if self.filter and self.filter.strip() else None,
+            self.filter,
             milliseconds("since", self.since, now),
             round(now * 1000) if until is None else until,
             self.evaluation_dataset,
