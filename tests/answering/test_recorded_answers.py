@@ -90,8 +90,8 @@ def test_missing_topics_are_an_error_or_missing_answers(tmp_path: Path, tools: T
     [
         ({"qid": "q1", "answer": 3}, "'answer' is not a string: 3"),
         ({"qid": "q1", "answer": "x", "seconds": -1}, "'seconds' is no number from 0: -1"),
-        ({"qid": "q1", "answer": "x", "cost": "much"}, "'cost_usd' is no number from 0: 'much'"),
-        ({"qid": "q1", "answer": "x", "cost": True}, "'cost_usd' is no number from 0: True"),
+        ({"qid": "q1", "answer": "x", "cost": "much"}, "'cost' is no number from 0: 'much'"),
+        ({"qid": "q1", "answer": "x", "cost": True}, "'cost' is no number from 0: True"),
         ({"qid": "q1", "answer": "x", "prompt_tokens": 1.5}, "'prompt_tokens' is no whole number: 1.5"),
         ({"qid": "q1", "answer": "x", "seconds": 1e999}, "'seconds' is no number from 0: inf"),
     ],

@@ -125,7 +125,7 @@ def test_attributes_references_unanswerable_and_ids(tmp_path: Path) -> None:
     rows = [
         {"id": 7, "query": "a?", "reference": "x", "references": ["y", "x"], "hops": 2, "type": "bridge",
          "faithfulness": 0.5, "label": 5, "status": "taken", "metadata": {"a": 1}},
-        {"_id": "q8", "query": "b?", "unanswerable": True, "reference": "", "hops": 3, "reference_contexts": []},
+        {"_id": "q8", "query": "b?", "unanswerable": True, "reference": "", "hops": 3},
         {"qid": "q9", "query": "c?", "reference": None, "hops": None},
     ]  # fmt: skip
     topics = load(written(tmp_path, "s.jsonl", rows)).topics
@@ -161,6 +161,7 @@ def test_documents_stand_beside_the_samples(tmp_path: Path) -> None:
 
 
 GOOD = {"qid": "q0", **RAGAS}
+Q1 = {"qid": "q1", "query": "?"}
 
 
 @pytest.mark.parametrize(
@@ -168,11 +169,11 @@ GOOD = {"qid": "q0", **RAGAS}
     [
         ({"qid": "q1", "response": "x"}, "no question; its key is one of question, query, user_input, input"),
         ({"qid": "q1", "query": " "}, "the query is empty"),
-        ({"qid": "q1", "query": "?", "reference_contexts": "a text"}, "'evidence' is no list of texts: 'a text'"),
-        ({"qid": "q1", "query": "?", "reference_contexts": [{"text": "a"}]}, "entry 1 of 'evidence' is not a string"),
-        ({"qid": "q1", "query": "?", "reference": 3}, "'reference' is not a string: 3"),
-        ({"qid": "q1", "query": "?", "unanswerable": "perhaps"}, "'unanswerable' is neither true nor false"),
-        ({"qid": "q1", "query": "?", "unanswerable": True, "reference": "x"}, "unanswerable, and has the reference"),
+        ({**Q1, "reference_contexts": "a text"}, "'reference_contexts' is no list of texts: 'a text'"),
+        ({**Q1, "reference_contexts": [{"text": "a"}]}, "entry 1 of 'reference_contexts' is not a string"),
+        ({**Q1, "reference": 3}, "'reference' is not a string: 3"),
+        ({**Q1, "unanswerable": "perhaps"}, "'unanswerable' is neither true nor false"),
+        ({**Q1, "unanswerable": True, "reference": "x"}, "unanswerable, and has the reference"),
         ({"qid": "q 1", "query": "?"}, "qid 'q 1' is empty or holds white space"),
         ({**GOOD, "user_input": "Other?"}, "question: another one than in .*line 1"),
         ({**GOOD, "reference": "Other"}, "references: another one than in .*line 1"),
@@ -194,7 +195,7 @@ def test_a_bad_row_is_named_or_dropped(tmp_path: Path, row: Mapping[str, Any], t
         ("s.csv", b"input,input\na,b\n", "column 'input' stands twice"),
         ("s.csv", b"input,context\na\n", "row 1.*1 cells where the header names 2 columns"),
         ("s.csv", b'input\n"a\n', "after row 0: not a CSV file"),
-        ("s.csv", b"input\n\xff\n", "'question' is not valid Unicode"),
+        ("s.csv", b"input\n\xff\n", "'input' is not valid Unicode"),
         ("s.parquet", b"PAR1", "not a Parquet file"),
         ("s.json", b"[{},", "not a JSON list"),
         ("s.jsonl", b"3\n", "line 1: expected a JSON object, found 3"),

@@ -58,7 +58,7 @@ Value = TypeVar("Value")
 class Recorded:
     """One row: where it stands, its qid, its values by the keys of NAMES (null ones left out), and the rest.
 
-    `extra` holds the other keys with a text, a number or true and false; `named` is what the file calls a key.
+    `extra` holds the other keys with a text, a number or true and false, `named` the file's names of keys.
     """
 
     where: str

@@ -182,8 +182,8 @@ def _run(cfg: DictConfig, folder: JobFolder, record: dict[str, Any]) -> None:
         values |= _costs_of_parts(pipeline) | _per_topic(pipeline)
         if pipeline.components.llm.kind == metrics.RECORDED:
             values |= metrics.recorded(pipeline.answers)
-            layouts, prefixes = pipeline.frame("layouts"), pipeline.frame("prefixes")
-            if cut := metrics.cut_after_answers(layouts, prefixes, pipeline.n_tokens):
+            laid_out = (pipeline.frame(name) for name in ("run", "layouts", "prefixes"))
+            if cut := metrics.cut_after_answers(pipeline.n_tokens, *laid_out):
                 log.warning("%s", cut)
         if record["deferred"]:
             record["entries_used"] = sorted(pipeline.store.used)

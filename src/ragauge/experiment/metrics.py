@@ -75,13 +75,17 @@ def recorded(answers: pd.DataFrame) -> dict[str, float]:
     return {f"recorded_{name}": value for name, value in sums.items() if value}
 
 
-def cut_after_answers(layouts: pd.DataFrame, prefixes: pd.DataFrame, n_tokens: int) -> str | None:
+def cut_after_answers(
+    n_tokens: int, run: pd.DataFrame, layouts: pd.DataFrame, prefixes: pd.DataFrame
+) -> str | None:
     """A sentence where n_tokens cuts contexts that recorded answers were given with; None where it cuts none.
 
-    layouts and prefixes are the frames of these names.
+    The frames are those of these names; run is what is laid out.
     """
     here = prefixes[prefixes["n_tokens"] == n_tokens].merge(layouts[["qid", "layout", "text"]])
-    cut = sum(bool(text[end:].strip()) for text, end in zip(here["text"], here["end"], strict=True))
+    left_out = here["n_chunks"] < here["qid"].map(run["qid"].value_counts()).fillna(0)
+    texts = zip(here["text"], here["end"], left_out, strict=True)
+    cut = sum(bool(out or text[end:].strip()) for text, end, out in texts)
     if not cut:
         return None
     return (
