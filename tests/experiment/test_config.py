@@ -32,6 +32,9 @@ NEEDS = {
     ("retriever", "pyterrier"): ["retriever.pipeline={_target_: pyterrier.Transformer.identity}"],
     ("retriever", "langchain"): ["retriever.retriever={_target_: some.Retriever}"],
     ("compressor", "langchain"): ["compressor.compressor={_target_: some.Compressor}"],
+    ("dataset", "mlflow_traces"): ["dataset.experiment=app"],
+    ("retriever", "mlflow_traces"): ["dataset=mlflow_traces", "dataset.experiment=app"],
+    ("llm", "mlflow_traces"): ["dataset=mlflow_traces", "dataset.experiment=app"],
     ("reranker", "pyterrier"): ["reranker.transformer={_target_: pyterrier.Transformer.identity}"],
     ("reranker", "langchain"): ["reranker.compressor={_target_: some.Compressor}"],
 }

@@ -313,7 +313,7 @@ def test_a_trace_per_topic_has_retrieval_generation_and_judge_spans(tracker: Tra
     chunks, verdict = [("a%p0", "text")], {"label": 5}
     topics = [TopicTrace(f"q{i}", f"question {i}?", chunks, "text", "answer", verdict, {}) for i in range(5)]
     with tracker.run("traced", {}, {}) as run:
-        assert run.traces(topics) == 5
+        assert list(run.traces(topics)) == [topic.qid for topic in topics]
     mlflow.set_tracking_uri(tracker.uri)
     found = mlflow.search_traces(
         locations=[run.experiment_id], run_id=run.run_id, return_type="list", include_spans=True

@@ -34,6 +34,7 @@ class Tracking:
     uri: str | None = None
     experiment: str | None = None
     note: str | None = None
+    evaluation: bool = False
 
 
 @dataclass

@@ -25,6 +25,7 @@ from ragauge.experiment.components import make_pipeline
 from ragauge.experiment.config import settle
 from ragauge.experiment.folder import JobFolder, write_json
 from ragauge.experiment.latency import latency
+from ragauge.experiment.monitoring import pin_window, told_of_window, window_metrics
 from ragauge.experiment.needs import NEEDS_FILE, added_up, describe_needs, needs
 from ragauge.experiment.packages import config_packages
 from ragauge.experiment.recorded import is_recorded, run_recorded
@@ -144,6 +145,7 @@ def _run(cfg: DictConfig, folder: JobFolder, record: dict[str, Any]) -> None:
     from omegaconf import OmegaConf
 
     start = time.perf_counter()
+    record |= pin_window(cfg, folder)
     plain: dict[str, Any] = OmegaConf.to_container(cfg, resolve=True)  # type: ignore[assignment]
     remember(plain)
     if is_recorded(cfg):
@@ -172,6 +174,8 @@ def _run(cfg: DictConfig, folder: JobFolder, record: dict[str, Any]) -> None:
         for reason in pipeline.frame("skipped")["skipped"]:
             log.warning("skipped: %s", reason)
         for line in metrics.lacking(_topics(pipeline)):
+            log.warning("%s", line)
+        for line in told_of_window(window_metrics(pipeline)):
             log.warning("%s", line)
         record["deferred"] = _judged_later(pipeline, folder)
         retrieval = _log_retrieval(pipeline, cfg, folder, run, record)
@@ -351,6 +355,7 @@ def _log_retrieval(
         **(metrics.rewriting(pipeline.frame("query_checks")) if pipeline.rewritten else {}),
         **(metrics.compression(pipeline.frame("compression")) if compressed else {}),
         **_topics(pipeline),
+        **window_metrics(pipeline),
         "topics_skipped": len(pipeline.frame("skipped")),
         "n_chunks": len(pipeline.frame("chunks")),
         # Whoever made them: a stage that came from the store took no time here.

@@ -173,6 +173,8 @@ def _job(record: dict[str, Any]) -> _Job:
     for part, ledger in record.get("ledgers", {}).items():
         if "ledger" in cfg[part] and "***" not in ledger:
             cfg[part].ledger = ledger
+    if "snapshot" in record:  # the window of traces may have moved since
+        cfg.dataset.snapshot = record["snapshot"]
     remember(OmegaConf.to_container(cfg, resolve=True))
     folder = JobFolder(
         path, path.parent, int(record["number"]), record["choices"], tuple(record["overrides"])

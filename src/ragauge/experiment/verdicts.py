@@ -20,7 +20,14 @@ from ragauge.datasets.human_labels import with_human_labels
 from ragauge.estimate.human import human_shares
 from ragauge.estimate.prediction import check_settings, predict_right, settings_of
 from ragauge.experiment import metrics, stability
+from ragauge.experiment.evaluation import (
+    FROM_MLFLOW,
+    evaluated,
+    evaluation_metrics,
+    with_labels_of_people,
+)
 from ragauge.experiment.folder import JobFolder
+from ragauge.experiment.monitoring import by_day
 from ragauge.experiment.slicing import log_slices, with_slices
 from ragauge.experiment.tables import per_question, traces
 
@@ -58,7 +65,10 @@ def log_verdicts(
     again = stability.of_one_job(pipeline, int(cfg.bootstrap), int(cfg.seed))
     outcomes = pipeline.outcomes.assign(**{g: folder.choices.get(g, "?") for g in GROUPS})
     if cfg.human_labels is not None:
-        outcomes = with_human_labels(outcomes, Path(cfg.human_labels))
+        if cfg.human_labels == FROM_MLFLOW:
+            outcomes = with_labels_of_people(outcomes, pipeline, cfg, record["experiment"])
+        else:
+            outcomes = with_human_labels(outcomes, Path(cfg.human_labels))
         try:
             human_shares(outcomes)
         except DataError as error:  # told here, as findings may come from the store
@@ -83,7 +93,14 @@ def log_verdicts(
         outcomes, pipeline.answer_measures, pipeline.slice_weights, int(cfg.bootstrap), int(cfg.seed), run
     )
     outcomes.to_parquet(folder.path / OUTCOMES_FILE, index=False)
-    if cfg.trace:
+    if cfg.tracking.evaluation:
+        chat = pipeline.components.judge.kind == "chat"
+        topics = evaluated(pipeline, cfg, outcomes, record["experiment"])
+        values = evaluation_metrics(found.metrics, outcomes, pipeline)
+        run.evaluation(
+            topics, "LLM_JUDGE" if chat else "CODE", folder.choices.get("judge", "ragauge"), values
+        )
+    elif cfg.trace:
         run.traces(traces(pipeline, outcomes))
     if found.figure is not None:
         (run.folder / "figures").mkdir()
@@ -91,6 +108,7 @@ def log_verdicts(
     if found.sampled_shares is not None:
         run.table(found.sampled_shares, "sampled_shares.json")
     run.table(per_question(pipeline, outcomes), "per_question.json")
+    run.days(by_day(outcomes, [info.name for info in pipeline.answer_measures]))
     # Nothing is read from the store after this. A job that waited for its verdicts read more before.
     run.tag(track.entries_tag([*pipeline.store.used, *record.get("entries_used", ())]))
     run.tag(comparable.as_tag(measured_by(pipeline)))

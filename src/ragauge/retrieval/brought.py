@@ -20,6 +20,8 @@ def name_of(text: str) -> str:
 def with_brought(chunks: pd.DataFrame, texts: pd.DataFrame, who: str) -> pd.DataFrame:
     """The chunks, and behind them the texts [docno, text] as chunks of documents of their own.
 
+    A docno `<document>%p…` says which document a text is of.
+
     DataError, which names `who`, for a docno that stands twice or is that of a chunk.
     """
     known = texts["docno"].isin(chunks["docno"]) | texts["docno"].duplicated()
@@ -30,7 +32,7 @@ def with_brought(chunks: pd.DataFrame, texts: pd.DataFrame, who: str) -> pd.Data
         {
             "docno": texts["docno"].astype("str"),
             "text": texts["text"].astype("str"),
-            "parent": texts["docno"].astype("str"),
+            "parent": texts["docno"].astype("str").str.replace(r"%p[^%]*$", "", regex=True),
             "start": 0,
             "end": texts["text"].str.len().astype("int64"),
         }

@@ -1,25 +1,35 @@
 """The only room that knows MLflow: connections, and writing and reading MLflow runs."""
 
 from ragauge.track._connection import absolute_uri, connect, local_database, recorded_uri, tracking_uri
+from ragauge.track._feedback import CLASS, LABELS, Feedback, answer_digest, labels_of_people
 from ragauge.track._folders import is_model_uri, model_folder
 from ragauge.track._models import load_predictor, save_predictor
 from ragauge.track._orphans import close_orphans, close_orphans_quietly
 from ragauge.track._reader import LoggedRun, Reader, entries_tag
 from ragauge.track._runs import Run, TopicTrace, Tracker, flatten, param_text
+from ragauge.track.traces.components import MlflowTraces, TracedAnswers, TracedContexts
 
 __all__ = [
+    "CLASS",
+    "LABELS",
+    "Feedback",
     "LoggedRun",
+    "MlflowTraces",
     "Reader",
     "Run",
     "TopicTrace",
+    "TracedAnswers",
+    "TracedContexts",
     "Tracker",
     "absolute_uri",
+    "answer_digest",
     "close_orphans",
     "close_orphans_quietly",
     "connect",
     "entries_tag",
     "flatten",
     "is_model_uri",
+    "labels_of_people",
     "load_predictor",
     "local_database",
     "model_folder",

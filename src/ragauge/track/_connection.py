@@ -31,13 +31,14 @@ os.environ.setdefault("MLFLOW_HTTP_REQUEST_MAX_RETRIES", "5")
 _FIRST_LOOK = {"MLFLOW_HTTP_REQUEST_MAX_RETRIES": "1", "MLFLOW_HTTP_REQUEST_TIMEOUT": "15"}
 
 
+_VARIABLE = "MLFLOW_TRACKING_URI"
 DEFAULT_FOLDER = Path("mlruns")
 _PAGE = 1000  # runs or experiments of one search
 
 
 def tracking_uri(configured: str | None = None) -> str:
     """The config's URI, else MLFLOW_TRACKING_URI, else SQLite under mlruns/ in the working directory."""
-    uri = configured or os.environ.get("MLFLOW_TRACKING_URI")
+    uri = configured or os.environ.get(_VARIABLE)
     return uri or f"sqlite:///{(DEFAULT_FOLDER / 'mlflow.db').absolute()}"
 
 
@@ -110,6 +111,25 @@ def client_of(uri: str, experiment: str) -> tuple[MlflowClient, str]:
             if is_silence(error):
                 raise
             raise ConfigError(f"MLflow at {redact(uri)}: {reason(error)}") from error
+
+
+@contextmanager
+def at(uri: str) -> Iterator[MlflowClient]:
+    """A client of the MLflow store; MLflow's own functions, too, look there while the block lasts."""
+    import mlflow
+
+    # Setting MLflow's URI sets the environment, too, which says where ragauge's own runs go.
+    environment = os.environ.get(_VARIABLE)
+    before = mlflow.get_tracking_uri() if mlflow.tracking.is_tracking_uri_set() else None
+    try:
+        client = connect(uri)
+        mlflow.set_tracking_uri(uri)
+        yield client
+    finally:
+        mlflow.set_tracking_uri(before)  # type: ignore[arg-type]
+        os.environ.pop(_VARIABLE, None)
+        if environment is not None:
+            os.environ[_VARIABLE] = environment
 
 
 def local_database(uri: str) -> Path | None:

@@ -110,10 +110,10 @@ class Reader:
         return sorted(found, key=lambda run: int(run.tags.get("job", 0)))
 
     def metrics(self, run_id: str) -> dict[str, float]:
-        """The metrics of a run by name; those of a step chart over budgets as `<name>[<n_tokens>]`."""
+        """The metrics of a run by name; those of a step chart as `<name>[<step>]`."""
         values: dict[str, float] = {}
         for name, value in sorted(self._mlflow.get_run(run_id).data.metrics.items()):
-            if "_at_n" in name:
+            if "_at_n" in name or name.endswith("_at_day"):
                 points = sorted(self.history(run_id, name).items())
                 values |= {f"{name}[{step}]": point for step, point in points}
             else:

@@ -12,6 +12,7 @@ import time
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -19,7 +20,15 @@ import pandas as pd
 
 from ragauge.contract import provenance
 from ragauge.contract.redact import redact, redact_config
-from ragauge.track._connection import client_of, is_silence, quiet, reachable, reason, with_tags
+from ragauge.track._connection import at, client_of, is_silence, quiet, reachable, reason, with_tags
+from ragauge.track._feedback import (
+    ANSWER_TAG,
+    EVALUATION_RUN,
+    OWN_TAG,
+    Feedback,
+    answer_digest,
+    log_feedback,
+)
 from ragauge.track._models import log_predictor
 from ragauge.track._orphans import close_orphans_once
 from ragauge.track.views import OWN
@@ -52,6 +61,8 @@ class TopicTrace:
     answer: str | None
     verdict: dict[str, Any]
     scores: dict[str, float]
+    feedback: dict[str, Feedback] = field(default_factory=dict)
+    trace_id: str | None = None  # of the trace that was measured, where it is one of the run's experiment
 
 
 @dataclass
@@ -86,6 +97,18 @@ class Run:
             points = [(int(step), float(v)) for step, v in sorted(curve.items()) if v == v]
             self._metrics += [Metric(name, value, now, step) for step, value in points]
 
+    def days(self, charts: Mapping[str, Mapping[int, float]]) -> None:
+        """Logs charts by day {name: {YYYYMMDD: value}}: the step is the day, the time its midnight in UTC.
+
+        So MLflow draws them by date where the x-axis is the wall time.
+        """
+        from mlflow.entities import Metric
+
+        for name, values in charts.items():
+            for day, value in sorted(values.items()):
+                midnight = datetime.strptime(str(day), "%Y%m%d").replace(tzinfo=UTC)
+                self._metrics.append(Metric(name, float(value), int(midnight.timestamp() * 1000), int(day)))
+
     def table(self, frame: pd.DataFrame, name: str) -> None:
         """A frame as a table artifact that MLflow's UI pages through and sets side by side.
 
@@ -115,17 +138,18 @@ class Run:
             tags = []
         self._tags, self._metrics = {}, []
 
-    def traces(self, topics: Iterable[TopicTrace]) -> int:
-        """Logs a trace per topic with retrieval, generation and judge spans; returns how many.
+    def traces(self, topics: Iterable[TopicTrace]) -> dict[str, str]:
+        """Logs a trace per topic with retrieval, generation and judge spans; returns their ids by qid.
 
-        Written one by one: MLflow's asynchronous export loses traces when a process ends.
+        Written one by one: MLflow's asynchronous export loses traces when a process ends. Topic and answer
+        are tags, by which labels that people give to the trace find their answer again.
         """
         import mlflow
         from mlflow.entities import Document, SpanType
 
-        count = 0
+        found: dict[str, str] = {}
         os.environ["MLFLOW_ENABLE_ASYNC_TRACE_LOGGING"] = "false"
-        with quiet():
+        with quiet(), at(self.client.tracking_uri):
             mlflow.set_experiment(experiment_id=self.experiment_id)
             with mlflow.start_run(run_id=self.run_id):
                 for topic in topics:
@@ -142,8 +166,40 @@ class Run:
                             span.set_inputs({"answer": topic.answer})
                             span.set_outputs(topic.verdict)
                         root.set_outputs({"answer": topic.answer, **topic.verdict})
-                    count += 1
-        return count
+                        tags = {OWN_TAG: topic.qid, ANSWER_TAG: answer_digest(topic.answer)}
+                        mlflow.update_current_trace(tags=tags, client_request_id=topic.qid)
+                    found[topic.qid] = root.trace_id
+        return found
+
+    def evaluation(
+        self, topics: Iterable[TopicTrace], source: str, source_id: str, values: Mapping[str, float]
+    ) -> str:
+        """Writes a run for MLflow's page *Evaluation runs*, a trace per topic with feedback; returns its id.
+
+        It is a run of its own, since MLflow shows a run that has a model, such as a predictor, among training
+        runs alone. The topic's own trace is linked where it is one of the experiment, else one is written.
+        `source` is CODE or LLM_JUDGE, `source_id` what gave the feedback, `values` its metrics.
+        """
+        from mlflow.entities import Metric
+
+        rows = list(topics)
+        written = self.traces(topic for topic in rows if topic.trace_id is None)
+        ids = {topic.qid: topic.trace_id or written[topic.qid] for topic in rows}
+        name = self.client.get_run(self.run_id).info.run_name
+        tags = {**EVALUATION_RUN, "evaluation_of": self.run_id, **provenance.process_tags()}
+        run_id: str = self.client.create_run(self.experiment_id, run_name=name, tags=tags).info.run_id
+        status = "FAILED"
+        try:
+            feedback = [(ids[topic.qid], topic.feedback) for topic in rows]
+            log_feedback(self.client, run_id, feedback, source, source_id)
+            now = int(time.time() * 1000)
+            metrics = [Metric(k, float(v), now, 0) for k, v in values.items() if v == v]
+            self.client.log_batch(run_id, metrics=metrics)
+            status = "FINISHED"
+        finally:
+            self.client.set_terminated(run_id, status=status)
+        self._tags["evaluation_run"] = run_id
+        return run_id
 
     def predictor(self, saved: Path, registered_name: str | None = None) -> None:
         """Logs the folder that `save_predictor` wrote as the run's model."""

@@ -1,0 +1,127 @@
+"""Feedback on MLflow's traces: what a job's judge and measures say, and what people say there."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+import pandas as pd
+
+from ragauge.contract.errors import DataError
+from ragauge.contract.frames import JUDGE_CLASSES
+from ragauge.contract.progress import progress
+from ragauge.track._connection import at, pages, quiet, reachable
+
+if TYPE_CHECKING:
+    from mlflow import MlflowClient
+
+OWN_TAG = "ragauge.qid"  # on the traces that ragauge itself writes: the topic that was measured
+ANSWER_TAG = "ragauge.answer"  # and a digest of the answer
+CLASS = "judge_class"  # the name of the feedback that holds the judge's class, 1 to 5
+LABELS = (CLASS, "label")  # names of feedback by people that is a judge class
+EVALUATION_RUN = {"mlflow.runType": "genai_evaluate"}  # MLflow's tag of the runs on its page of evaluations
+_SOURCE_RUN = "mlflow.assessment.sourceRunId"
+_LINKS = 100  # traces that MLflow links in one request
+
+
+@dataclass(frozen=True)
+class Feedback:
+    """One value on an answer, and why it is so."""
+
+    value: bool | int | float | str
+    rationale: str | None = None
+
+
+def answer_digest(answer: str | None) -> str:
+    """A digest by which two answers are known to be equal."""
+    return hashlib.sha256((answer or "").encode("utf-8", "surrogatepass")).hexdigest()[:32]
+
+
+def log_feedback(
+    client: MlflowClient,
+    run_id: str,
+    rows: Sequence[tuple[str, Mapping[str, Feedback]]],
+    source: str,
+    source_id: str,
+) -> None:
+    """Links traces to a run, and logs the feedback {name: value} of each as the run's assessments."""
+    import mlflow
+    from mlflow.entities import AssessmentSource
+
+    of = AssessmentSource(source_type=source, source_id=source_id)
+    with quiet(), at(client.tracking_uri), reachable(client.tracking_uri):
+        ids = [trace_id for trace_id, _ in rows]
+        for first in range(0, len(ids), _LINKS):
+            client.link_traces_to_run(ids[first : first + _LINKS], run_id)
+        with progress(len(rows), "log feedback", "trace") as bar:
+            for trace_id, values in rows:
+                for name, told in values.items():
+                    mlflow.log_feedback(
+                        trace_id=trace_id,
+                        name=name,
+                        value=told.value,
+                        rationale=told.rationale,
+                        source=of,
+                        metadata={_SOURCE_RUN: run_id},
+                    )
+                bar.update()
+
+
+def labels_of_people(uri: str, experiment: str) -> pd.DataFrame:
+    """The judge classes that people gave to traces of an experiment: a row for every labelled trace.
+
+    Columns: trace_id, request_id (the client's), qid and answer (the tags of ragauge's own traces; missing on
+    others), label. Of several labels on a trace the latest counts. DataError for a label that is no class.
+    """
+    rows: dict[str, dict[str, Any]] = {}
+    with quiet(), at(uri) as client, reachable(uri):
+        found = client.get_experiment_by_name(experiment)
+        for info in _labelled(client, found.experiment_id) if found is not None else ():
+            given = [
+                told
+                for told in info.assessments
+                if told.feedback is not None
+                and told.name in LABELS
+                and told.source.source_type == "HUMAN"
+                and told.valid is not False
+                and told.feedback.value is not None
+            ]
+            if given:
+                latest = max(given, key=lambda told: told.last_update_time_ms or 0)
+                rows[info.trace_id] = {
+                    "trace_id": info.trace_id,
+                    "request_id": info.client_request_id,
+                    "qid": info.tags.get(OWN_TAG),
+                    "answer": info.tags.get(ANSWER_TAG),
+                    "label": _class(latest.feedback.value, latest.name, info.trace_id),
+                }
+    columns = ["trace_id", "request_id", "qid", "answer", "label"]
+    return pd.DataFrame(list(rows.values()), columns=columns).astype({"label": "int64"})
+
+
+def _labelled(client: MlflowClient, experiment_id: str) -> Iterator[Any]:
+    for name in LABELS:
+        search = partial(
+            client.search_traces,
+            locations=[experiment_id],
+            filter_string=f"feedback.{name} IS NOT NULL",
+            include_spans=False,
+        )
+        for trace in pages(search):
+            yield trace.info
+
+
+def _class(value: Any, name: str, trace_id: str) -> int:
+    """A judge class of what people type: 5, 5.0, "5" or "right"."""
+    text = str(value).strip().casefold()
+    names = {meaning: number for number, meaning in JUDGE_CLASSES.items()}
+    known = {**{str(n): n for n in JUDGE_CLASSES}, **{f"{n}.0": n for n in JUDGE_CLASSES}, **names}
+    if text not in known:
+        raise DataError(
+            f"human_labels=mlflow, trace {trace_id}: {name} is {value!r}, not a judge class 1..5 "
+            f"({', '.join(JUDGE_CLASSES.values())})"
+        )
+    return known[text]

@@ -1,0 +1,380 @@
+"""Windows of real traces in a real MLflow store: what a LangChain application left, what people expect."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shutil
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import mlflow
+import pandas as pd
+import pytest
+from mlflow.entities import SpanType
+
+from ragauge.contract.context_parts import BringsTexts
+from ragauge.contract.errors import ConfigError, DataError
+from ragauge.contract.identity import identity
+from ragauge.datasets import SampleDataset
+from ragauge.track import MlflowTraces, TracedAnswers, TracedContexts
+from ragauge.track._connection import at
+from ragauge.track.traces import components
+from ragauge.track.traces.window import iso, milliseconds, process_start
+from traced_app import DOCUMENTS, EXPERIMENT, QUESTIONS
+
+DAY = 86_400 * 10**9  # nanoseconds
+FIRST = 1_750_000_000 * 10**9  # 2025-06-15 15:06:40 UTC
+
+
+@pytest.fixture(autouse=True)
+def own_process(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Every test stands for a process of its own: windows are read anew, MLflow knows no URI, and waits."""
+    components._taken.cache_clear()
+    process_start.cache_clear()
+    monkeypatch.setenv("MLFLOW_ENABLE_ASYNC_TRACE_LOGGING", "false")
+    mlflow.set_tracking_uri(None)  # type: ignore[arg-type]
+    yield
+    mlflow.set_tracking_uri(None)  # type: ignore[arg-type]
+
+
+@pytest.fixture
+def uri(traced_database: Path, tmp_path: Path) -> str:
+    """A copy of the application's store."""
+    return f"sqlite:///{shutil.copy(traced_database, tmp_path / 'mlflow.db')}"
+
+
+@pytest.fixture
+def window(uri: str, tmp_path: Path) -> Callable[..., MlflowTraces]:
+    def make(**settings: Any) -> MlflowTraces:
+        given = {"experiment": EXPERIMENT, "on_error": "skip", "folder": tmp_path / "traces", **settings}
+        components._taken.cache_clear()
+        return MlflowTraces(uri=uri, **given)
+
+    return make
+
+
+def write(uri: str, experiment: str, question: Any, day: int, **outputs: Any) -> str:
+    """One trace at noon or so of the day-th day: its root span, and a RETRIEVER span for each of `found`."""
+    with at(uri) as client:
+        found = client.get_experiment_by_name(experiment)
+        experiment_id = found.experiment_id if found else client.create_experiment(experiment)
+        start = FIRST + day * DAY
+        root = mlflow.start_span_no_context(
+            "ask", inputs=question, experiment_id=experiment_id, start_time_ns=start
+        )
+        for number, documents in enumerate(outputs.get("found", ())):
+            times = {"start_time_ns": start + number * 1000}
+            span = mlflow.start_span_no_context("find", SpanType.RETRIEVER, root, **times)
+            span.end(outputs=documents, end_time_ns=start + number * 1000 + 500)
+        root.end(outputs=outputs.get("answer", "So."), end_time_ns=start + 2_000_000_000)
+        return str(root.trace_id)
+
+
+def frames(source: MlflowTraces) -> tuple[pd.DataFrame, pd.DataFrame]:
+    data = source.load()
+    return data.topics.set_index("query"), data.evidence
+
+
+def test_questions_references_evidence_and_attributes_of_a_langchain_application(
+    window: Callable[..., MlflowTraces],
+) -> None:
+    data = window(tags=["version"]).load()
+    topics = data.topics
+    assert topics["query"].tolist() == [
+        *(question for question, *_ in QUESTIONS),
+        "How long are backups kept?", "Are you there?", "Why is it slow?",
+    ]  # fmt: skip
+    assert topics["answer"].tolist()[:4] == [expected for _, _, expected, _ in QUESTIONS]
+    assert topics["answer"].isna().tolist() == [False] * 4 + [True] * 3
+    assert topics["rounds"].tolist() == [1, 1, 1, 1, 2, 0, 1]
+    assert topics["state"].tolist() == ["OK"] * 6 + ["ERROR"]
+    assert topics["version"].tolist()[:4] == ["3", "3", "4", "4"]
+    assert topics["version"].isna().sum() == 3
+    assert data.evidence["docno"].tolist() == ["ports.md", "backup%20guide.md", "mail.md", "users.md"]
+    sources = [source for *_, source in QUESTIONS]
+    assert all(text in DOCUMENTS[s] for text, s in zip(data.evidence["text"], sources, strict=True))
+    assert len(data.skipped) == 1
+    assert re.fullmatch(
+        "mlflow_traces, trace tr-[0-9a-f]+, qid 'tr-.*': no question in the usual places of the root "
+        r"span's inputs \(dataset.question_path says where it is\)",
+        data.skipped[0],
+    )
+
+
+def test_contexts_and_answers_are_those_that_the_application_had(window: Callable[..., MlflowTraces]) -> None:
+    source = window()
+    topics = source.load().topics[["qid", "query"]]
+    retriever = TracedContexts(source)
+    assert isinstance(retriever, BringsTexts)
+    chunks = pd.DataFrame({"docno": pd.Series(dtype="str")})
+    run, texts = retriever.bring(topics, chunks, None)  # type: ignore[arg-type]
+    text = dict(zip(texts["docno"], texts["text"], strict=True))
+    assert sorted(text.values()) == sorted(DOCUMENTS.values())  # each once, however often it was found
+    qid = dict(zip(topics["query"], topics["qid"], strict=True))
+    of = {query: run[run["qid"] == qid[query]] for query in qid}
+    first = of["On which port does the debug server listen?"]
+    assert text[first["docno"].iloc[0]] == DOCUMENTS["ports.md"]
+    assert first["docno"].iloc[0].startswith("ports.md%p")
+    # Two rounds of two passages, of which the second found one again.
+    assert [text[docno] for docno in of["How long are backups kept?"]["docno"]] == [
+        DOCUMENTS[name] for name in ("backup guide.md", "users.md", "mail.md")
+    ]
+    assert of["How long are backups kept?"]["rank"].tolist() == [0, 1, 2]
+    assert of["Are you there?"].empty
+    contexts = topics[["qid"]].assign(n_tokens=16000, text="")
+    answers = TracedAnswers(source).answer(topics, contexts, None)  # type: ignore[arg-type]
+    assert answers["answer"].tolist()[:4] == [answer for _, answer, *_ in QUESTIONS]
+    assert answers["prompt_tokens"].tolist() == [40] * 6 + [0]
+    assert answers["completion_tokens"].tolist() == [5] * 6 + [0]
+    assert (answers["seconds"] > 0).all()
+    assert (answers["seconds"] < 60).all()  # not milliseconds
+    failed = answers.iloc[-1]
+    assert (failed["status"], pd.isna(failed["answer"])) == ("missing", True)
+    assert failed["error"] == "TimeoutError: the model did not answer; key ***"
+
+
+def test_the_last_round_alone(window: Callable[..., MlflowTraces]) -> None:
+    rows = components.read_rows(window(contexts="last").files()["traces"])
+    found = next(row for row in rows if row["rounds"] == 2)
+    assert len(found["retrieved_contexts"]) == 2
+
+
+def test_a_retriever_within_a_retriever_is_no_round(uri: str, window: Callable[..., MlflowTraces]) -> None:
+    with at(uri) as client:
+        experiment_id = client.create_experiment("nested")
+        root = mlflow.start_span_no_context("ask", inputs="Why?", experiment_id=experiment_id)
+        outer = mlflow.start_span_no_context("hybrid", SpanType.RETRIEVER, root)
+        for text in ("a", "b"):
+            arm = mlflow.start_span_no_context("arm", SpanType.RETRIEVER, outer)
+            arm.end(outputs=[{"page_content": text}])
+        outer.end(outputs=[{"page_content": "b"}])
+        root.end(outputs="So.")
+    row = next(components.read_rows(window(experiment="nested").files()["traces"]))
+    assert (row["rounds"], row["retrieved_contexts"]) == (1, ["b"])
+
+
+def test_a_window_that_is_read_again_is_the_same_file_until_its_content_changes(
+    uri: str, window: Callable[..., MlflowTraces], tmp_path: Path
+) -> None:
+    ids = [write(uri, "closed", f"question {day}?", day) for day in range(4)]
+    first = window(experiment="closed", since="2025-06-15", until="2025-06-18")
+    topics, file = first.load().topics, first.files()["traces"]
+    assert topics["query"].tolist() == ["question 0?", "question 1?", "question 2?"]
+    assert topics["day"].tolist() == ["2025-06-15", "2025-06-16", "2025-06-17"]
+    assert topics["qid"].tolist() == ids[:3]
+    write(uri, "closed", "later?", 9)
+    with at(uri):  # what ragauge or a judge of MLflow's says is not read
+        mlflow.log_feedback(trace_id=ids[0], name="judge_class", value=5)
+    again = window(experiment="closed", since="2025-06-15T00:00", until="2025-06-18T02:00+02:00")
+    assert again.files()["traces"] == file
+    assert identity(again) == identity(first)
+    assert window(experiment="closed", until="2025-06-30").files()["traces"] != file
+    with at(uri):
+        mlflow.log_expectation(trace_id=ids[0], name="expected_response", value="So.")
+    later = window(experiment="closed", since="2025-06-15", until="2025-06-18")
+    assert later.files()["traces"] != file
+    kept = MlflowTraces(snapshot=file, experiment="closed", folder=tmp_path)
+    assert kept.load().topics["answer"].isna().all()
+
+
+def test_a_window_that_moves_ends_now(uri: str, window: Callable[..., MlflowTraces]) -> None:
+    assert len(window(since="1h").load().topics) == 7
+    assert window(since="1h").window.until is not None
+    with pytest.raises(ConfigError, match=r"no trace in experiment 'helpdesk' since 2.* until 2"):
+        window(since="4w", until="3w").files()
+
+
+def test_times_are_utc_unless_they_say_otherwise() -> None:
+    assert milliseconds("since", "2025-06-15", 0) == 1_749_945_600_000
+    assert milliseconds("since", "2025-06-15T02:00:00+02:00", 0) == 1_749_945_600_000
+    assert milliseconds("since", "36h", 200_000) == 70_400_000
+    assert milliseconds("since", None, 0) is None
+    assert iso(1_749_945_600_000) == "2025-06-15T00:00:00+00:00"
+    assert milliseconds("since", iso(1_749_945_600_123), 0) == 1_749_945_600_123
+    for wrong in ("yesterday", "7y", "-1d", ""):
+        with pytest.raises(ConfigError, match=re.escape(f"dataset.since={wrong!r}: allowed are ISO times")):
+            milliseconds("since", wrong, 0)
+
+
+def test_questions_and_answers_at_paths(uri: str, window: Callable[..., MlflowTraces]) -> None:
+    write(uri, "odd", {"payload": {"ask": "Why?"}, "n": 1}, 0, answer={"x": {"say": "So."}, "y": 1})
+    source = {"experiment": "odd", "question_path": "payload.ask", "answer_path": "x.say"}
+    row = next(components.read_rows(window(**source).files()["traces"]))
+    assert (row["user_input"], row["response"]) == ("Why?", "So.")
+    with pytest.raises(
+        DataError, match=r"trace tr-.*: no question at payload.asked of the root span's inputs"
+    ):
+        window(**{**source, "question_path": "payload.asked"}, on_error="raise").load()
+    with pytest.raises(ConfigError, match=r"dataset.question_path='a\[' is no JMESPath expression"):
+        window(question_path="a[")
+
+
+def test_several_expected_responses_facts_and_documents_without_a_text(
+    uri: str, window: Callable[..., MlflowTraces]
+) -> None:
+    several, facts, marked = (write(uri, "expected", f"question {i}?", i) for i in range(3))
+    with at(uri):
+        for response in ("first", "second"):
+            mlflow.log_expectation(trace_id=several, name="expected_response", value=response)
+        mlflow.log_expectation(
+            trace_id=several, name="expected_retrieved_context", value=[{"doc_uri": "a b.md"}]
+        )
+        mlflow.log_expectation(trace_id=facts, name="expected_facts", value=["one", "two"])
+        mlflow.log_expectation(trace_id=marked, name="unanswerable", value=True)
+        mlflow.log_expectation(trace_id=marked, name="expected_response", value="I cannot know.")
+    topics, evidence = frames(window(experiment="expected"))
+    assert sorted(topics["answers"].iloc[0]) == ["first", "second"]
+    assert topics["answer"].iloc[1] == "one\ntwo"
+    assert topics["unanswerable"].tolist() == [False, False, True]
+    assert pd.isna(topics["answer"].iloc[2])
+    assert evidence[["docno", "text"]].astype(object).values.tolist() == [
+        ["a%20b.md", pytest.approx(float("nan"), nan_ok=True)]
+    ]
+
+
+def test_an_evaluation_dataset_says_what_is_expected_of_the_same_questions(
+    uri: str, window: Callable[..., MlflowTraces]
+) -> None:
+    with at(uri) as client:
+        experiment_id = client.get_experiment_by_name(EXPERIMENT).experiment_id
+        dataset = mlflow.genai.datasets.create_dataset(name="golden", experiment_id=[experiment_id])
+        dataset.merge_records(
+            [
+                {"inputs": {"question": "Are you there?"}, "expectations": {"expected_response": "Hello."}},
+                {"inputs": {"question": "Never asked?"}, "expectations": {"expected_response": "No."}},
+            ]
+        )
+    topics, _ = frames(window(evaluation_dataset="golden"))
+    assert topics.loc["Are you there?", "answer"] == "Hello."
+    with pytest.raises(
+        ConfigError, match=r"dataset.evaluation_dataset='silver': .* has no evaluation dataset"
+    ):
+        window(evaluation_dataset="silver").files()
+
+
+def test_a_topic_is_named_by_the_client_s_request_where_that_is_asked_for(
+    uri: str, window: Callable[..., MlflowTraces]
+) -> None:
+    with at(uri) as client:
+        mlflow.set_experiment(experiment_id=client.create_experiment("requests"))
+        for question in ("Why?", "Why?", None):
+            with mlflow.start_span("ask") as root:
+                root.set_inputs(question or "How?")
+                if question:
+                    mlflow.update_current_trace(client_request_id="r1")
+    source = window(experiment="requests", qid="client_request_id")
+    data = source.load()
+    assert data.topics["qid"].tolist() == ["r1"]
+    assert [message.partition(": ")[2] for message in data.skipped] == [
+        "this qid stands twice",
+        "it has no client request id (dataset.qid=trace_id takes the trace's own)",
+    ]
+    assert (
+        source.trace_ids(data.topics)["r1"]
+        == next(components.read_rows(source.files()["traces"]))["trace_id"]
+    )
+
+
+def test_traces_of_ragauge_and_of_mlflow_s_judges_are_left_out(
+    uri: str, window: Callable[..., MlflowTraces]
+) -> None:
+    ids = [write(uri, "own", f"question {i}?", i) for i in range(3)]
+    with at(uri):
+        mlflow.set_trace_tag(ids[0], "ragauge.qid", "q1")
+        mlflow.set_trace_tag(ids[1], "mlflow.trace.sourceScorer", "correctness")
+    assert window(experiment="own").load().topics["qid"].tolist() == ids[2:]
+
+
+def test_a_filter_is_mlflow_s_and_what_is_wrong_with_it_is_said_in_one_line(
+    window: Callable[..., MlflowTraces],
+) -> None:
+    assert len(window(filter="tags.version = '3'").load().topics) == 2
+    with pytest.raises(ConfigError) as told:
+        window(filter="tags.version ~ 3").files()
+    message = str(told.value)
+    assert message.startswith("dataset.filter='tags.version ~ 3': MLflow says: ")
+    assert "\n" not in message
+    with pytest.raises(
+        ConfigError, match=r"no trace in experiment 'helpdesk' .* that pass \"tags.version = '9'\""
+    ):
+        window(filter="tags.version = '9'").files()
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        (
+            {"experiment": "desk"},
+            "dataset.experiment='desk': MLflow at .* has no such experiment; it has Default, helpdesk",
+        ),
+        ({"experiment": None}, "dataset.experiment=None: allowed are names of MLflow's experiments"),
+        ({"since": "7 days"}, "dataset.since='7 days': allowed are ISO times"),
+        (
+            {"since": "2025-06-02", "until": "2025-06-01"},
+            "dataset.since='2025-06-02' is not before dataset.until",
+        ),
+        ({"contexts": "first"}, "dataset.contexts='first': allowed are union, last"),
+        ({"qid": "id"}, "dataset.qid='id': allowed are trace_id, client_request_id"),
+        ({"tags": ["label"]}, "dataset.tags='label': allowed are names of tags that no other column"),
+        ({"tags": ["rounds"]}, "dataset.tags='rounds': allowed"),
+        ({"snapshot": "none.jsonl"}, "dataset.snapshot=none.jsonl: there is no such file"),
+    ],
+)
+def test_bad_input_names_the_key_and_what_is_allowed(
+    window: Callable[..., MlflowTraces], settings: dict[str, Any], message: str
+) -> None:
+    with pytest.raises(ConfigError, match=message):
+        window(**settings).files()
+
+
+def test_a_store_that_is_not_there_is_not_created(tmp_path: Path) -> None:
+    source = MlflowTraces(experiment="app", uri=f"sqlite:///{tmp_path / 'none.db'}", folder=tmp_path)
+    with pytest.raises(ConfigError, match=r"no MLflow database at .*none\.db"):
+        source.files()
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_snapshot_that_is_none_is_told_with_its_line(tmp_path: Path) -> None:
+    file = tmp_path / "other.jsonl"
+    for text, message in (
+        ('{"id": "q1"}\n', "line 1: 'trace_id' is missing: no snapshot of traces"),
+        ("a log file\n", "line 1: not a line of a snapshot of traces"),
+    ):
+        file.write_text(text)
+        with pytest.raises(DataError, match=message):
+            MlflowTraces(experiment="app", snapshot=file).load()
+
+
+def test_secrets_in_tags_are_not_kept_and_the_texts_that_are_measured_stay(
+    uri: str, window: Callable[..., MlflowTraces]
+) -> None:
+    key = "sk-" + "abcdefghijklmnopqrstuvwxyz0123456789ABCD"
+    trace_id = write(uri, "keys", f"Is {key} a key?", 0, found=[[{"page_content": f"{key} is one."}]])
+    with at(uri):
+        mlflow.set_trace_tag(trace_id, "caller", f"bearer {key}")
+    text = window(experiment="keys", tags=["caller"]).files()["traces"].read_text()
+    row = json.loads(text)
+    assert row["user_input"] == f"Is {key} a key?"
+    assert row["retrieved_contexts"] == [f"{key} is one."]
+    assert key not in row["caller"]
+
+
+def test_other_datasets_have_no_traces_to_take_contexts_and_answers_of() -> None:
+    for part, name in ((TracedContexts, "retriever"), (TracedAnswers, "llm")):
+        with pytest.raises(
+            ConfigError, match=f"{name}=mlflow_traces gives what dataset=mlflow_traces recorded"
+        ):
+            part(SampleDataset())
+
+
+def test_mlflow_s_own_functions_look_where_they_did_before(
+    uri: str, window: Callable[..., MlflowTraces]
+) -> None:
+    window().files()
+    assert "MLFLOW_TRACKING_URI" not in os.environ  # or runs would go where the traces are
+    mlflow.set_tracking_uri("sqlite:///elsewhere.db")
+    window().files()
+    assert mlflow.get_tracking_uri() == os.environ["MLFLOW_TRACKING_URI"] == "sqlite:///elsewhere.db"
