@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import gzip
 import json
+import tracemalloc
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -13,9 +14,9 @@ from ragauge.contract.batches import Batches
 from ragauge.contract.errors import ConfigError, DataError
 from ragauge.contract.identity import identity
 from ragauge.contract.topics import scorable
-from ragauge.datasets import Beir
+from ragauge.datasets import Beir, _rows
 from ragauge.measures import qrels_of
-from ragauge.store import Store
+from ragauge.store import Key, Store
 from small_pipeline import SmallPipelines
 
 CORPUS = [
@@ -112,6 +113,12 @@ def test_what_published_qrels_hold(tmp_path: Path, qrels: str, found: list[Any] 
     assert source.load().skipped == ()
 
 
+def test_first_row_is_no_header_for_want_of_a_number(tmp_path: Path) -> None:
+    assert evidence(write(tmp_path, qrels="q1\td1\t 2 \n")) == [["q1", "d1", 2]]
+    with pytest.raises(DataError, match=r"test\.tsv, line 1: the relevance 'high' is no whole number"):
+        write(tmp_path, qrels="q1\td1\thigh\nq2\td2\t1\n").load()
+
+
 def test_min_relevance(tmp_path: Path) -> None:
     source = write(tmp_path, min_relevance=2)
     assert evidence(source) == [["q1", "d1", 2]]
@@ -144,6 +151,8 @@ def test_judgements_of_what_is_not_there_are_counted(tmp_path: Path) -> None:
         ("q1\td 1\td\t1\n", "4 cells where three"),
         ("q1\td1\thigh\n", "'high' is no whole number"),
         ("q1\td1\t1.5\n", "'1.5' is no whole number"),
+        ("q1\td1\t1_0\n", "'1_0' is no whole number"),
+        ("q1\td1\t99999999999999999999\n", "'99999999999999999999' is no whole number"),
         ("q1\td1\t0\n", "docno 'd1' is judged twice, with 2 and 0"),
     ],
 )
@@ -162,6 +171,7 @@ def test_bad_judgement_is_named_or_dropped(tmp_path: Path, qrels: str, what: str
     [
         ("{'_id': 'd5'}", "not a line of JSON"),
         ("[]", "expected a JSON object"),
+        pytest.param("[" * 100_000, "not a line of JSON: maximum recursion", id="deep"),
         ({"title": "", "text": ""}, "key '_id' is missing"),
         ({"_id": 5, "text": ""}, "'_id' is not a string: 5"),
         ({"_id": "d5"}, "key 'text' is missing"),
@@ -259,3 +269,20 @@ def test_job_of_a_collection(tmp_path: Path, small: SmallPipelines) -> None:
     assert pipeline.entry("dataset").frame("docs")["docno"].tolist() == ["d1", "d2", "d3", "d4"]
     assert set(pipeline.frame("scores")["qid"]) == {"q1", "q2"}
     assert Store(tmp_path / "store").find(pipeline.key("dataset")) is not None
+
+
+def test_texts_of_a_large_corpus_are_not_all_in_memory(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(_rows, "_BATCH_CHARACTERS", 500_000)
+    n, text = 3_000, "ten letters " * 800  # 29 MB
+    write(tmp_path, [{"_id": f"d{i}", "title": "", "text": f"{i} {text}"} for i in range(1, n + 1)])
+    tracemalloc.start()
+    try:
+        data = Beir(path=tmp_path).load()
+        Store(tmp_path / "store").get_frames(Key("dataset", 1), lambda: {"docs": data.docs})
+        _, peak = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert len(data.evidence) == 3
+    assert peak < 8_000_000

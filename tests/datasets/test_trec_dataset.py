@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import gzip
 import json
+import time
 from pathlib import Path
 from typing import Any
 
@@ -79,6 +80,14 @@ def test_sgml_documents_and_topics(tmp_path: Path) -> None:
     assert qrels_of(data.evidence).to_numpy().tolist() == [["301", "FT911-1", 2], ["302", "FT911-2", 1]]
     assert data.skipped == ()
     assert documents(write(tmp_path))[0][2].startswith("FT 14 MAY 91 / Rivers & lakes The  Aare")
+
+
+def test_characters_that_are_no_tags_and_elements_that_are_never_closed(tmp_path: Path) -> None:
+    docs = f"<DOC><DOCNO>FT911-1</DOCNO><TEXT>if a < b and <I>c</I> > d</TEXT>{'<TEXT>' * 50_000}</DOC>"
+    source = write(tmp_path, f"{docs}<DOC><DOCNO>FT911-2</DOCNO></DOC>")
+    start = time.perf_counter()
+    assert documents(source)[0][2] == "if a < b and  c  > d"
+    assert time.perf_counter() - start < 30  # minutes where every <TEXT> is looked through to the end
 
 
 def test_another_element_is_asked(tmp_path: Path) -> None:

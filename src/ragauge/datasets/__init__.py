@@ -4,6 +4,7 @@ from ragauge.datasets._beir import Beir
 from ragauge.datasets._crag import CRAG
 from ragauge.datasets._csv import CsvDataset
 from ragauge.datasets._dpr import DPR
+from ragauge.datasets._folder import Folder
 from ragauge.datasets._gather import BadRow, FileSource, Gatherer, existing_file
 from ragauge.datasets._hotpotqa import HotpotQA
 from ragauge.datasets._huggingface import HuggingFace
@@ -13,6 +14,7 @@ from ragauge.datasets._musique import MuSiQue
 from ragauge.datasets._ragbench import RAGBench
 from ragauge.datasets._recorded import RecordedOutcomes, StudyOutcomes
 from ragauge.datasets._rgb import RGB
+from ragauge.datasets._rows import Rows, stream_documents
 from ragauge.datasets._squad import SQuAD
 from ragauge.datasets._trec import Trec
 from ragauge.datasets._twowiki import TwoWikiMultihopQA
@@ -25,6 +27,7 @@ __all__ = [
     "Beir",
     "CsvDataset",
     "FileSource",
+    "Folder",
     "Gatherer",
     "HotpotQA",
     "HuggingFace",
@@ -33,10 +36,12 @@ __all__ = [
     "MuSiQue",
     "RAGBench",
     "RecordedOutcomes",
+    "Rows",
     "SQuAD",
     "SampleDataset",
     "StudyOutcomes",
     "Trec",
     "TwoWikiMultihopQA",
     "existing_file",
+    "stream_documents",
 ]

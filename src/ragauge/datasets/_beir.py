@@ -24,6 +24,8 @@ from ragauge.datasets._judged import (
 from ragauge.datasets._lines import existing_folder, lines, parse_json, text_of
 from ragauge.datasets._rows import Document, Rows
 
+_GRADES = ("score", "relevance", "rel", "label", "grade")  # what a header calls the third column
+
 
 @dataclass(frozen=True)
 class Beir(JudgedSource):
@@ -87,11 +89,11 @@ def _query(line: bytes) -> Query:
 
 
 def _without_header(file: Path) -> Iterator[tuple[str, bytes]]:
-    """The lines, but for a first one whose third cell is no number."""
+    """The lines, but for a first one that names the columns."""
     for number, (where, line) in enumerate(lines(file)):
         if number == 0:
             cells = line.decode("utf-8", "replace").strip().split("\t")
-            if len(cells) == 3 and not cells[2].lstrip("+-").isdigit():
+            if len(cells) == 3 and cells[2].strip().lower() in _GRADES:
                 continue
         yield where, line
 

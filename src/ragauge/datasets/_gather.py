@@ -202,7 +202,8 @@ class Gatherer:
             files = {"document": (self._docs, docs_file), **files}  # type: ignore[dict-item]
         for what, (rows, file) in files.items():
             if not rows:
-                dropped = f"; {len(self._skipped)} bad rows were dropped" if self._skipped else ""
+                n = len(self._skipped)
+                dropped = f"; of {n} things left out the first: {self._skipped[0]}" if n else ""
                 raise DataError(f"{file}: no {what} in it{dropped}")
         if docs is None:
             kept = [(docno, *document) for docno, document in self._docs.items() if document is not None]

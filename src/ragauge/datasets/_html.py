@@ -23,36 +23,38 @@ def text_of_html(page: str) -> str:
     An empty line ends a sentence, so the entries of a menu are not read as one. Scripts, styles and the
     page's title are left out, and what is shown without scripts alone; entities are read.
     """
+    return "\n\n".join(text for _, text in blocks_of_html(page))
+
+
+def blocks_of_html(page: str) -> list[tuple[str, str]]:
+    """Tag and text of every block of a page that has a text, in order; the tag is "" after one that ended."""
     reader = _Reader()
     reader.feed(page)
     reader.close()
-    return reader.text()
+    blocks = ((tag, _SPACE.sub(" ", "".join(texts)).strip()) for tag, texts in reader.blocks)
+    return [(tag, text) for tag, text in blocks if text]
 
 
 class _Reader(HTMLParser):
     def __init__(self) -> None:
         super().__init__(convert_charrefs=True)
-        self._blocks: list[list[str]] = [[]]
+        self.blocks: list[tuple[str, list[str]]] = [("", [])]
         self._unseen: list[str] = []
 
     def handle_starttag(self, tag: str, attrs: object) -> None:
         if tag in _UNSEEN:
             self._unseen.append(tag)
         elif tag in _BLOCKS:
-            self._blocks.append([])
+            self.blocks.append((tag, []))
         elif tag in ("br", "td", "th"):
-            self._blocks[-1].append(" ")
+            self.blocks[-1][1].append(" ")
 
     def handle_endtag(self, tag: str) -> None:
         if tag in self._unseen:
             del self._unseen[self._unseen.index(tag) :]
         elif tag in _BLOCKS:
-            self._blocks.append([])
+            self.blocks.append(("", []))
 
     def handle_data(self, data: str) -> None:
         if not self._unseen:
-            self._blocks[-1].append(data)
-
-    def text(self) -> str:
-        blocks = (_SPACE.sub(" ", "".join(block)).strip() for block in self._blocks)
-        return "\n\n".join(block for block in blocks if block)
+            self.blocks[-1][1].append(data)

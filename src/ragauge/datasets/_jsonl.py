@@ -69,7 +69,13 @@ def _read(source: FileSource, files: Mapping[str, Path]) -> Dataset:
         with gather.row(where):
             row = parse_json(line)
             gather.add_document(string(row, "docno"), string(row, "title"), string(row, "text"))
-    for where, line in lines(files["topics"]):
+    add_topics(gather, files["topics"])
+    return gather.dataset(files["docs"], files["topics"])
+
+
+def add_topics(gather: Gatherer, file: Path) -> None:
+    """Adds the topics of a question file, up to the limit."""
+    for where, line in lines(file):
         if gather.full:
             break
         with gather.row(where) as at:
@@ -84,7 +90,6 @@ def _read(source: FileSource, files: Mapping[str, Path]) -> Dataset:
                 {key: row[key] for key in row if key not in _KEYS and is_attribute(row[key])},
                 unanswerable=flag(row, "unanswerable"),
             )
-    return gather.dataset(files["docs"], files["topics"])
 
 
 def _answers(row: Mapping[str, Any]) -> list[str]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 
 from ragauge.contract.checks import require_choice, require_count
@@ -116,8 +117,7 @@ def searched_text(title: str, text: str, title_in_text: bool) -> str:
 
 
 def grade_of(text: str) -> int:
-    """The grade of a judgement; BadRow where it is no whole number."""
-    try:
-        return int(text)
-    except ValueError:
-        raise BadRow(f"the relevance {text!r} is no whole number") from None
+    """The grade of a judgement; BadRow where it is no whole number of at most nine digits."""
+    if re.fullmatch(r"\s*[+-]?[0-9]{1,9}\s*", text) is None:
+        raise BadRow(f"the relevance {text!r} is no whole number")
+    return int(text)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import bz2
+import codecs
 import gzip
 import json
 import zlib
@@ -59,3 +60,11 @@ def existing_folder(key: str, value: str | Path | None) -> Path:
     if not path.is_dir():
         raise ConfigError(f"dataset.{key}={value}: there is no such folder")
     return path
+
+
+def is_encoding(name: object) -> bool:
+    """Whether Python knows an encoding of the name."""
+    try:
+        return isinstance(name, str) and bool(codecs.lookup(name))
+    except LookupError:
+        return False

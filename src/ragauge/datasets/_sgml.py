@@ -11,7 +11,7 @@ from pathlib import Path
 from ragauge.datasets._gather import BadRow, valid_string
 from ragauge.datasets._lines import every_line
 
-_TAG = re.compile(r"<\s*(/?)\s*([A-Za-z][\w-]*)([^>]*)>")
+_TAG = re.compile(r"<(/?)([A-Za-z][\w-]*)([^<>]*)>")
 _LABEL = re.compile(r"\s*(?:Number|Topic|Description|Narrative)\s*:\s*", re.IGNORECASE)
 _TITLES = ("headline", "title", "ttl", "head", "hl")
 
@@ -30,7 +30,7 @@ def blocks(file: Path, tags: str, encoding: str) -> Iterator[tuple[str, Block]]:
 
     Bytes that are not of the encoding become lone surrogates, which the check of the text refuses.
     """
-    mark = re.compile(rf"<\s*(/?)\s*(?:{tags})(\s[^>]*)?>", re.IGNORECASE)
+    mark = re.compile(rf"<(/?)(?:{tags})(\s[^<>]*)?>", re.IGNORECASE)
     held: list[str] | None = None
     where = attributes = ""
     for number, raw in enumerate(every_line(file), start=1):
@@ -87,7 +87,15 @@ def _require_closed(block: Block, tag: str) -> None:
 
 def _elements(text: str, name: str) -> list[str]:
     """What stands between each pair of tags of the name."""
-    return re.findall(rf"<{name}(?:\s[^>]*)?>(.*?)</{name}\s*>", text, re.IGNORECASE | re.DOTALL)
+    found: list[str] = []
+    start: int | None = None
+    for tag in re.finditer(rf"<(/?){name}(?:\s[^<>]*)?>", text, re.IGNORECASE):
+        if start is None and not tag[1]:
+            start = tag.end()
+        elif start is not None and tag[1]:
+            found.append(text[start : tag.start()])
+            start = None
+    return found
 
 
 def _plain(text: str, what: str) -> str:

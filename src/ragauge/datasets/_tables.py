@@ -113,7 +113,7 @@ def _rows_of(file: Path) -> Iterator[tuple[str, Any]]:
     elif file.suffix == ".json" and _is_list(file):
         try:
             rows = json.loads(file.read_bytes())
-        except ValueError as error:
+        except (ValueError, RecursionError) as error:
             raise DataError(f"{file}: not a JSON file: {error}") from None
         for number, row in enumerate(rows, start=1):
             yield f"{file}, row {number}", row

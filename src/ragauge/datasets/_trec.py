@@ -22,7 +22,7 @@ from ragauge.datasets._judged import (
     judged_dataset,
     searched_text,
 )
-from ragauge.datasets._lines import every_line, lines, parse_json, text_of
+from ragauge.datasets._lines import every_line, is_encoding, lines, parse_json, text_of
 from ragauge.datasets._rows import Document, Rows
 from ragauge.datasets._sgml import blocks, document, topic
 
@@ -54,7 +54,7 @@ class Trec(JudgedSource):
         super().__post_init__()
         require_text("dataset.query_field", self.query_field, "names of elements of a topic, such as desc")
         require_flag("dataset.title_in_text", self.title_in_text)
-        require("dataset.encoding", self.encoding, _is_encoding(self.encoding), "encodings that Python knows")
+        require("dataset.encoding", self.encoding, is_encoding(self.encoding), "encodings that Python knows")
 
     def files(self) -> Mapping[str, Path]:
         """Every file of the documents, `topics` and `qrels`; ConfigError if one is not there."""
@@ -146,10 +146,3 @@ def _cells(encoding: str, line: bytes) -> tuple[str, str]:
     if len(cells) != 2:
         raise BadRow(f"{len(cells)} cells where two, separated by a tab, are expected: an id and a text")
     return cells[0].strip(), cells[1].strip()
-
-
-def _is_encoding(name: object) -> bool:
-    try:
-        return isinstance(name, str) and bool(codecs.lookup(name))
-    except LookupError:
-        return False
