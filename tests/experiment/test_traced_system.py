@@ -77,6 +77,22 @@ def test_a_traced_application_is_measured_in_one_step_and_again_from_the_store(f
 
 
 @pytest.mark.slow
+def test_a_rerun_of_a_config_that_points_to_the_machine_s_places_measures_the_logged_window(
+    folder: Path,
+) -> None:
+    first = run(folder, *SETTINGS, "dataset.since=1d")
+    assert first.returncode == 0, first.stderr
+    job = query(folder, "select run_uuid from tags where key = 'role' and value = 'job'")[0][0]
+    again = run(folder, f"rerun={job}")
+    assert again.returncode == 0, again.stderr
+    later, earlier = metrics(folder)
+    told = ("ir_score", "correct_share", "topics", "traces_rounds", "recorded_seconds_p95", "f1")
+    assert {name: later[name] for name in told} == {name: earlier[name] for name in told}
+    assert "the dataset is the same" in again.stderr
+    assert len(list((folder / ".ragauge" / "traces").glob("*.jsonl"))) == 1
+
+
+@pytest.mark.slow
 def test_a_sweep_measures_one_window_and_its_end_is_in_the_logged_config(folder: Path) -> None:
     done = run(folder, "-m", *SETTINGS, "dataset.since=1d", "judge=lexical,none")
     assert done.returncode == 0, done.stderr

@@ -15,10 +15,12 @@ import pandas as pd
 import pytest
 from mlflow.entities import SpanType
 
+from ragauge.contract import frames as frames_of_model
 from ragauge.contract.context_parts import BringsTexts
 from ragauge.contract.errors import ConfigError, DataError
 from ragauge.contract.identity import identity
 from ragauge.datasets import SampleDataset
+from ragauge.retrieval.brought import with_brought
 from ragauge.track import MlflowTraces, TracedAnswers, TracedContexts
 from ragauge.track._connection import at
 from ragauge.track.traces import components
@@ -111,6 +113,8 @@ def test_contexts_and_answers_are_those_that_the_application_had(window: Callabl
     assert isinstance(retriever, BringsTexts)
     chunks = pd.DataFrame({"docno": pd.Series(dtype="str")})
     run, texts = retriever.bring(topics, chunks, None)  # type: ignore[arg-type]
+    joined = with_brought(frames_of_model.empty("chunks"), texts, "traces")
+    assert set(joined["parent"]) == {"ports.md", "backup%20guide.md", "mail.md", "users.md"}
     text = dict(zip(texts["docno"], texts["text"], strict=True))
     assert sorted(text.values()) == sorted(DOCUMENTS.values())  # each once, however often it was found
     qid = dict(zip(topics["query"], topics["qid"], strict=True))

@@ -145,9 +145,9 @@ def _run(cfg: DictConfig, folder: JobFolder, record: dict[str, Any]) -> None:
     from omegaconf import OmegaConf
 
     start = time.perf_counter()
+    remember(OmegaConf.to_container(cfg, resolve=True))
     record |= pin_window(cfg, folder)
     plain: dict[str, Any] = OmegaConf.to_container(cfg, resolve=True)  # type: ignore[assignment]
-    remember(plain)
     if is_recorded(cfg):
         run_recorded(cfg, folder, record, _tags(cfg, folder), _write_config)
         return

@@ -60,18 +60,23 @@ def conf_differences(jobs: Sequence[LoggedJob], conf: Path) -> list[str]:
 
 
 def _resolved_here(job: LoggedJob) -> dict[str, str]:
-    """The params of the keys whose value comes from the environment or another key, as they are here."""
+    """The params of the keys whose value comes from the environment or another key, as they are here.
+
+    Not of those that stand for a whole node, whose own keys are looked at, or for what each machine has.
+    """
     from omegaconf import OmegaConf
     from omegaconf.errors import OmegaConfBaseException
 
     config = OmegaConf.create(job.config)
     found: dict[str, Any] = {}
     for key, value in track.flatten(job.config).items():
-        if "${" in str(value):
-            try:
-                found[key] = OmegaConf.select(config, key, throw_on_missing=True)
-            except OmegaConfBaseException as error:
-                found[key] = str(error).splitlines()[0]
+        if "${" not in str(value) or any(f"${{{own}}}" in str(value) for own in HERE):
+            continue
+        try:
+            found[key] = OmegaConf.select(config, key, throw_on_missing=True)
+        except OmegaConfBaseException as error:
+            found[key] = str(error).splitlines()[0]
+    found = {key: value for key, value in found.items() if not OmegaConf.is_config(value)}
     return {key: track.param_text(value) for key, value in redact_config(found).items()}
 
 
