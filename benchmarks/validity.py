@@ -40,6 +40,7 @@ MODULES = (
     "zones",
     "sampling",
     "ablation",
+    "slices",
 )
 _HEAD = (
     "# Numbers against known truth\n\nWritten by `python benchmarks/validity.py`; seed "

@@ -41,6 +41,7 @@ CHEAP = [
     "llm.threshold=-1",
     "judge=lexical",
     "bootstrap=50",
+    "slices=[side]",
 ]
 ESCAPE, OSC = "\x1b[31mred\x1b[0m", "\x1b]8;;https://example.org\x07link\x1b]8;;\x07"
 NASTY = f"{ESCAPE} | 50% & a_b #1 {{x}} <b> \\ ~ ^ $ {OSC} \u202eback\u202c"
@@ -69,6 +70,7 @@ def topics(towns: tuple[str, ...] = TOWNS) -> list[dict[str, Any]]:
             "qid": f"q{TOWNS.index(town):02}",
             "query": f"Who built the tower of {town}? {NASTY}",
             "answer": "Anna",
+            "side": "east" if town == "Perg" else f"west {NASTY}",
             "evidence": [{"docno": f"t{TOWNS.index(town)}",
                           "text": f"Anna built the tower of {town} in {1900 + TOWNS.index(town)}."}],
         }
@@ -146,6 +148,33 @@ def jobs(tmp_path_factory: pytest.TempPathFactory) -> Jobs:
         made.ids["sweep"] = run.run_id
     made.ids["folder"] = str(sweep)
     return made
+
+
+# --- slices -------------------------------------------------------------------------------------------------
+
+
+def test_slices_that_all_runs_have_are_compared_where_they_are_asked_for(jobs: Jobs) -> None:
+    assert jobs.compare("one", "wide").slices is None
+    assert any("--slices shows them" in note for note in jobs.compare("one", "wide").notes)
+    found = jobs.compare("one", "wide", slices=True)
+    assert found.slices is not None
+    tables = {name: jobs.table(name) for name in ("one", "wide")}
+    west = {name: table[table["slice:side"] != "east"]["ir_score"] for name, table in tables.items()}
+    rows = found.slices.estimates[found.slices.estimates["measure"] == "ir_score"]
+    assert rows["slice"].nunique() == 2
+    value = rows[(rows["run_id"] == jobs.ids["wide"]) & (rows["n"] == 11)]["value"].iloc[0]
+    assert value == pytest.approx(west["wide"].mean())
+    assert found.slices.differences is not None
+    difference = found.slices.differences[found.slices.differences["measure"] == "ir_score"]
+    assert difference["difference"].tolist() == pytest.approx([(west["wide"] - west["one"]).mean()])
+    for text in (
+        comparing.text(found, ["ir_score"], 0, 120),
+        comparing.markdown(found, ["ir_score"], 0),
+    ):
+        assert "By slice of the topics, differences from" in text
+        assert not set(text) & {"\x1b", "\x07", "\u202e"}
+    table = comparing.markdown(found, ["ir_score"], 0).split("By slice of")[1].split("\n\n")[1]
+    assert {len(re.findall(r"(?<!\\)\|", line)) for line in table.splitlines()} == {11}
 
 
 # --- differences, by hand -----------------------------------------------------------------------------------

@@ -74,6 +74,13 @@ def test_arms_and_their_keys_from_the_command_line() -> None:
         instantiate_components(compose("config", overrides=["retriever=hybrid", *added]))
 
 
+def test_readers_of_a_folder_are_settings_until_a_file_is_read() -> None:
+    given = ["dataset=folder", "dataset.readers={pptx: {_target_: some.Reader}}"]
+    part = instantiate_components(compose("config", overrides=given)).dataset
+    assert part.readers == {"pptx": {"_target_": "some.Reader"}}
+    assert canonical_json(identity(part))
+
+
 def test_the_noise_has_the_job_s_seed() -> None:
     part = instantiate_components(compose("config", overrides=["retriever=noise", "seed=7"])).retriever
     assert part.seed == 7

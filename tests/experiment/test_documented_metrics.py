@@ -14,7 +14,7 @@ import pytest
 from processes import ROOT, run
 from ragauge.contract.groups import CALLS
 
-SMALL = ["dataset.limit=12", "chunker=none", "bootstrap=50", "answers=[em,f1]"]
+SMALL = ["dataset.limit=12", "chunker=none", "bootstrap=50", "answers=[em,f1]", "slices=[type]"]
 _TABLE = ROOT / "docs" / "method.md"
 _VALIDITY = ROOT / "benchmarks" / "VALIDITY.md"
 

@@ -20,10 +20,10 @@ def test_a_sweep_beside_the_published_tables(tmp_path: Path) -> None:
         (tmp_path / name).write_text(text)
     ended = run(
         tmp_path, "-m", "experiment=hyde_fusion", "dataset.docs=docs.csv", "dataset.topics=topics.csv",
-        "retriever=trec,bm25", "bootstrap=20", "hydra.sweep.dir=sweep", "n_tokens=5",
+        "retriever=recorded,bm25", "bootstrap=20", "hydra.sweep.dir=sweep", "n_tokens=5",
     )  # fmt: skip
-    assert ended.returncode == 2  # trec was given no file
-    assert "retriever.path=None" in ended.stderr + ended.stdout
+    assert ended.returncode == 2  # no file was given
+    assert "retriever.path is not set" in ended.stderr + ended.stdout
     found = json.loads((tmp_path / "sweep" / "1" / "job.json").read_text())
     assert found["rankings"]["f1_at_5"] == "F1@5"
     assert run(tmp_path, "report", "sweep").returncode == 0
@@ -47,7 +47,7 @@ def test_the_tables_are_shown_with_the_preset_alone() -> None:
 def test_the_studys_own_runs_give_its_tables(name: str, published: str, tmp_path: Path) -> None:
     ended = run(
         tmp_path, "experiment=hyde_fusion", f"dataset.docs={DATA / 'rag_mini_texts.csv'}",
-        f"dataset.topics={DATA / 'rag_mini_questions_val.csv'}", "retriever=trec",
+        f"dataset.topics={DATA / 'rag_mini_questions_val.csv'}", "retriever=recorded",
         f"retriever.path={DATA / f'rag_mini_study_{name}.trec'}", "bootstrap=0", "hydra.run.dir=job",
     )  # fmt: skip
     assert ended.returncode == 0, ended.stderr

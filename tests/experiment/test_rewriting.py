@@ -17,7 +17,7 @@ from ragauge.experiment import metrics
 from ragauge.experiment.components import check_together
 from ragauge.experiment.needs import added_up, needs
 from ragauge.experiment.tables import per_question
-from ragauge.retrieval.retrievers import BM25, MLQ, Hybrid, NoRetrieval, Sim, TrecRun
+from ragauge.retrieval.retrievers import BM25, MLQ, Hybrid, NoRetrieval, RecordedRetrieval, Sim
 from ragauge.retrieval.rewriters import PRF, Decompose, HyDE, MultiQuery, RagFusion, Recorded
 from small_pipeline import SmallPipelines
 
@@ -169,8 +169,8 @@ def test_without_a_chat_model_those_that_need_one_say_which_do_not(
     ("name", "retriever"),
     [
         ("mlq", MLQ()),
-        ("trec", TrecRun(path="x")),
-        ("hybrid", Hybrid(arms=["sim", "run"], options={"sim": Sim(), "run": TrecRun(path="x")})),
+        ("recorded", RecordedRetrieval(path="x")),
+        ("hybrid", Hybrid(arms=["sim", "run"], options={"sim": Sim(), "run": RecordedRetrieval(path="x")})),
     ],
 )
 def test_a_retriever_that_takes_no_queries_takes_no_rewriter(

@@ -57,6 +57,7 @@ def outcomes(system: str, n: int, judged: bool) -> pd.DataFrame:
             "retriever": system,
             "chunker": "none",
             "llm": "chat",
+            "slice:kind": [f"{SCRIPT} | $x$", *["plain"] * (len(TOPICS) - 1)],
         }
     )
 
@@ -162,6 +163,16 @@ class Elements(HTMLParser):
 
     def all(self, tag: str) -> list[dict[str, str | None]]:
         return [attributes for name, attributes in self.found if name == tag]
+
+
+def test_systems_stand_side_by_side_in_every_slice(page: Path) -> None:
+    text = Elements(page.read_text()).text
+    section = " ".join(text[text.index("By kind") : text.index("A difference between two slices")].split())
+    assert f"{SCRIPT} | $x$ small 1 0.0" in section, "one topic: no interval"
+    assert "plain 23 0." in section
+    assert "average over 2 slices" in section
+    assert re.search(r"(sim less bm25|bm25 less sim) by kind", section)
+    assert "Right by kind" in section
 
 
 def test_texts_of_corpus_judge_and_errors_are_text(page: Path) -> None:
@@ -485,7 +496,7 @@ def test_a_browser_shows_all_of_it_and_has_no_complaint(page: Path, browser: Bro
     # Tables scroll inside themselves: the page is no wider than the screen.
     assert browser.evaluate("document.documentElement.scrollWidth") <= width
     tables = "[...document.querySelectorAll('table')]"
-    assert browser.evaluate(f"{tables}.length") == 15
+    assert browser.evaluate(f"{tables}.length") == 19
     assert browser.evaluate(f"{tables}.every(t => t.closest('.scroll') && t.tBodies[0].rows.length > 0)")
 
 

@@ -40,6 +40,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--bootstrap", type=int, help="replicates of the differences; else the baseline's")
     parser.add_argument("--seed", type=int, help="of bootstrap and permutations; else the baseline's")
     parser.add_argument("--across-datasets", action="store_true", help="pair the topics that datasets share")
+    parser.add_argument("--slices", action="store_true", help="also by slice of the topics")
     for name, what in (
         ("csv", "a row per run"), ("topics-csv", "a row per run and topic"),
         ("md", "everything, as Markdown"), ("latex", "two tables that need booktabs"),
@@ -79,6 +80,7 @@ def _run(given: argparse.Namespace) -> None:
         n_boot=given.bootstrap,
         seed=given.seed,
         across_datasets=given.across_datasets,
+        slices=given.slices,
     )
     metrics = choose_metrics(found, given.metrics, given.all)
     made = {

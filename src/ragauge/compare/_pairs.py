@@ -12,6 +12,7 @@ from ragauge.contract.protocols import AnswerMeasureInfo
 from ragauge.estimate import compare_pairs
 from ragauge.estimate.human import human_pairs
 from ragauge.estimate.predictor import PROBABILITY_COLUMNS
+from ragauge.estimate.slicing import PREFIX
 from ragauge.track import LoggedRun, Reader
 
 _TABLE = "per_question.json"
@@ -69,7 +70,11 @@ def read_outcomes(
             absent = sorted({"qid", "query", "ir_score", "label", "answer"} - set(table))
             if absent:
                 raise DataError(f"run {run.run_id}: {_TABLE} has no column {', '.join(absent)}")
-            tables.append(table[[c for c in columns if c in table]].assign(run_id=run.run_id))
+            kept = [
+                *(c for c in columns if c in table),
+                *(c for c in map(str, table) if c.startswith(PREFIX)),
+            ]
+            tables.append(table[kept].assign(run_id=run.run_id))
             bar.update()
     outcomes = pd.concat(tables, ignore_index=True)
     for info in answers:

@@ -11,6 +11,7 @@ import pandas as pd
 
 from ragauge.compare._cells import NOTHING, Format, Table, clean, fit
 from ragauge.compare._metrics import HIGHER, LOWER, NAMES
+from ragauge.compare._slices import slice_table
 from ragauge.compare.comparison import Comparison, most_different
 from ragauge.contract.answer_measures import column_label
 from ragauge.contract.groups import GROUPS
@@ -218,6 +219,15 @@ class View:
         return (
             f"{len(self.c.runs)} runs{where}{topics}. In common: {', '.join([*parts, *others]) or 'nothing'}."
         )
+
+    def slice_table(self) -> Table | None:
+        """The runs by slice with their differences from the baseline; None where there are no slices."""
+        found = self.c.slices
+        return None if found is None else slice_table(found, self.c.names, self.c.answers, self.format)
+
+    def slices_heading(self) -> str:
+        """Heading of the runs by slice; not escaped."""
+        return f"By slice of the topics, differences from {self.c.names[self.c.baseline]}"
 
     def human_heading(self) -> str:
         """Heading of the differences as people would judge them; not escaped."""

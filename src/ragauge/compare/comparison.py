@@ -18,9 +18,12 @@ from ragauge.compare._pairs import (
     with_differences,
 )
 from ragauge.compare._settings import common_settings, differing, run_table
+from ragauge.compare._slices import slice_tables
 from ragauge.contract.answer_measures import from_tags, in_order
 from ragauge.contract.frames import HALLUCINATIONS
 from ragauge.contract.protocols import AnswerMeasureInfo
+from ragauge.estimate.slices import SliceTables
+from ragauge.estimate.slicing import PREFIX, slicings
 
 _RIGHT = 5
 
@@ -46,6 +49,8 @@ class Comparison:
 
     `human_pairs` has the columns of `ragauge.estimate.human.human_pairs` but a and b, with `run_id`: the
     differences from the baseline as people would judge them; None without labels on answers of two runs.
+    `slices` has the compared runs by slice (column run_id), and their differences from the baseline (`a` the
+    run); None where it was not asked for, and where the runs have no slices in common.
     `sampled` is True where some compared run judged a sample of its topics.
 
     `baseline` is a run_id; `baseline_chosen` where it was taken for the best IR score. `n_tokens` is the
@@ -68,6 +73,7 @@ class Comparison:
     answers: Sequence[AnswerMeasureInfo] = ()
     sampled: bool = False
     human_pairs: pd.DataFrame | None = None
+    slices: SliceTables | None = None
 
     @property
     def names(self) -> dict[str, str]:
@@ -84,6 +90,7 @@ def compare(
     n_boot: int | None = None,
     seed: int | None = None,
     across_datasets: bool = False,
+    slices: bool = False,
 ) -> Comparison:
     """The comparison of the runs that the sources name.
 
@@ -92,7 +99,7 @@ def compare(
     with the first of them unless `baseline` (an id, its beginning, or a run's name) says otherwise. Of a
     sweep, or where `n_tokens` is given, the jobs of one budget are: by default the largest that all systems
     have. The baseline of a sweep is the best IR score among these. n_boot and seed default to those of the
-    baseline's config.
+    baseline's config. `slices` asks for the runs by slice of their topics.
 
     Raises ConfigError and DataError for runs that are not there, not finished, or not to be compared: other
     datasets (but for `across_datasets`, which pairs topics that have the same qid, question and truth), other
@@ -122,6 +129,8 @@ def compare(
     pairs, n_tests = pair_frame(outcomes, base, n_boot, seed, answers, best_of_all=chosen)
     names = dict(zip(table["run_id"], table["run"], strict=True))
     notes += notes_on(runs, params, outcomes, base, at, names)
+    by_slice = slice_tables(outcomes, base, answers, n_boot, seed) if slices else None
+    notes += _about_slices(outcomes, slices)
     human, refused = human_pair_frame(outcomes, base)
     notes += refused
     return Comparison(
@@ -140,7 +149,22 @@ def compare(
         answers=answers,
         sampled="judged" in outcomes and not outcomes["judged"].all(),
         human_pairs=human,
+        slices=by_slice,
     )
+
+
+def _about_slices(outcomes: pd.DataFrame, asked: bool) -> list[str]:
+    """That there are slices to ask for, that there are none, or that they are many."""
+    there = slicings(outcomes)
+    if not asked:
+        return [f"The runs have slices by {', '.join(there)}: --slices shows them."] if there else []
+    if not there:
+        return ["The compared runs have no slices in common (slices=[type])."]
+    count = sum(outcomes[PREFIX + by].nunique() for by in there)
+    return [
+        f"Slices are many ({count}): Holm's correction counts those of all runs with ten topics or more, "
+        "and of twenty intervals expect one to miss."
+    ]
 
 
 def most_different(comparison: Comparison, by: str, n: int) -> tuple[pd.DataFrame, int]:

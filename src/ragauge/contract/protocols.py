@@ -14,6 +14,8 @@ from typing import Any, ClassVar, Literal, Protocol, runtime_checkable
 import numpy as np
 import pandas as pd
 
+from ragauge.contract.batches import Batches
+
 SHARED = ("embedder", "tokenizer", "chat")  # what `uses` may name
 Role = Literal["passage", "query"]
 
@@ -23,10 +25,11 @@ class Dataset:
     """Documents, topics and evidence of one collection (frames `docs`, `topics`, `evidence`).
 
     What a topic may lack, and have beside, is in `ragauge.contract.topics`. `skipped` says which rows were
-    dropped and why, where the source was told to drop bad rows.
+    dropped and why, where the source was told to drop bad rows. Documents that may be too many for memory
+    come in batches.
     """
 
-    docs: pd.DataFrame
+    docs: pd.DataFrame | Batches
     topics: pd.DataFrame
     evidence: pd.DataFrame
     skipped: tuple[str, ...] = ()
@@ -219,11 +222,14 @@ class Measure(Protocol):
 class Generator(Protocol):
     """Config group `llm`: answers from contexts."""
 
-    kind: ClassVar[str]  # "chat", "embedded" or "none"
+    kind: ClassVar[str]  # "chat", "embedded", "recorded" (nobody is asked) or "none"
     uses: ClassVar[frozenset[str]]
 
     def answer(self, topics: pd.DataFrame, contexts: pd.DataFrame, tools: Tools) -> pd.DataFrame:
-        """Frame `answers`, a row for every row of `contexts`; a failed one is a missing answer."""
+        """Frame `answers`, a row for every row of `contexts`; a failed one is a missing answer.
+
+        Columns that the data model does not name are attributes of the answers, and come with the outcomes.
+        """
 
 
 @dataclass(frozen=True)
@@ -268,7 +274,7 @@ class AnswerMeasure(Protocol):
 class Judge(Protocol):
     """Config group `judge`: answers to judge classes."""
 
-    kind: ClassVar[str]  # "chat", "embedded" or "none"
+    kind: ClassVar[str]  # "chat", "embedded", "recorded" (nobody is asked) or "none"
     uses: ClassVar[frozenset[str]]
 
     def judge(

@@ -21,6 +21,7 @@ from ragauge.estimate.outcomes import (
 )
 from ragauge.estimate.ppi import ppi_shares
 
+REJECTION = "rejection_share"
 _RANKED = ("ir_score", "correct", "hallucination")
 
 
@@ -48,7 +49,7 @@ def rejection(frame: pd.DataFrame, level: float = LEVEL) -> dict[str, Estimate]:
         return {}
     rows = asked(frame[frame["unanswerable"].eq(True)])
     rows = rows[rows["label"].notna()]
-    return {"rejection_share": bounded_mean(labels_of(rows) == LACK, rows["qid"], level)}
+    return {REJECTION: bounded_mean(labels_of(rows) == LACK, rows["qid"], level)}
 
 
 def leaderboard(

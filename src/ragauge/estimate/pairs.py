@@ -170,9 +170,9 @@ def powered_difference(
 
 def holm(p: np.ndarray) -> np.ndarray:
     """Holm's step-down correction of the p that are known; NaN stays."""
-    corrected = np.full(len(p), np.nan)
     known = ~np.isnan(p)
-    if known.any():
+    corrected = np.array(p, dtype=float)  # of a single p nothing is to correct
+    if known.sum() > 1:  # multipletests collects garbage at every call, which takes long beside large frames
         from statsmodels.stats.multitest import multipletests
 
         corrected[known] = multipletests(p[known], method="holm")[1]

@@ -13,7 +13,7 @@ from ragauge.contract.context_parts import ReadsFiles
 from ragauge.contract.errors import ConfigError, RagaugeError
 from ragauge.contract.groups import GROUPS
 from ragauge.contract.identity import identity
-from ragauge.experiment.config import check_values
+from ragauge.experiment.config import check_slices, check_values
 from ragauge.experiment.folder import JobFolder
 
 if TYPE_CHECKING:
@@ -76,7 +76,10 @@ def make_pipeline(cfg: DictConfig, folder: JobFolder) -> Pipeline:
             part.files()
     store, grid = Store(Path(cfg.store)), tuple(cfg.n_grid)
     rankings = tuple(cfg.rankings)
-    return Pipeline(components, store, cfg.n_tokens, grid, cfg.max_missing_share, _sample(cfg), rankings)
+    slices, weights = check_slices(cfg)
+    return Pipeline(
+        components, store, cfg.n_tokens, grid, cfg.max_missing_share, _sample(cfg), rankings, slices, weights
+    )
 
 
 def check_together(components: Components, choices: Mapping[str, str]) -> None:

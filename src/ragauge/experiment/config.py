@@ -7,7 +7,7 @@ of a sweep starts.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from hydra.core.config_store import ConfigStore
 from hydra.core.plugins import Plugins
@@ -18,6 +18,9 @@ from ragauge.contract.errors import ConfigError
 from ragauge.contract.groups import FEATURES, RANKINGS
 from ragauge.contract.redact import secret_in
 from ragauge.experiment.packages import PackageSearchPath
+
+if TYPE_CHECKING:
+    from ragauge.estimate.slicing import SliceBy
 
 MAX_N_TOKENS = 1_000_000
 # Components of ragauge that run a model by torch or ONNX Runtime, by group.
@@ -51,6 +54,16 @@ class ZoneGuarantee:
 
 
 @dataclass
+class RecordedSystem:
+    """The file of a system that was recorded, which one of it, and what a missing row is."""
+
+    path: str | None = None
+    docs: str | None = None
+    system: str | None = None
+    on_missing: str = "raise"
+
+
+@dataclass
 class Config:
     """The keys of conf/config.yaml."""
 
@@ -68,9 +81,12 @@ class Config:
     llm: Any = MISSING
     answers: Any = field(default_factory=dict)
     judge: Any = MISSING
+    recorded: RecordedSystem = field(default_factory=RecordedSystem)
     n_tokens: int = 1000
     n_grid: list[int] = field(default_factory=list)
     rankings: list[str] = field(default_factory=lambda: list(RANKINGS))
+    slices: list[Any] = field(default_factory=list)
+    slice_weights: dict[str, Any] = field(default_factory=dict)
     seed: int = 0
     bootstrap: int = 1000
     max_missing_share: float = 0.05
@@ -137,6 +153,16 @@ def check_values(cfg: Any) -> None:
     require("latency_topics", cfg.latency_topics, topics, "1 to 10,000 topics")
     replicates = 0 <= cfg.bootstrap <= 100_000
     require("bootstrap", cfg.bootstrap, replicates, "0 (no intervals) to 100,000 replicates")
+
+
+def check_slices(cfg: Any) -> tuple[tuple[SliceBy, ...], dict[str, dict[str, float]]]:
+    """By what topics are sliced, and the weights of slices; ConfigError for what is neither."""
+    from omegaconf import OmegaConf
+
+    from ragauge.experiment.slicing import read_slices, read_weights
+
+    slices = read_slices(OmegaConf.to_container(cfg.slices, resolve=True))
+    return slices, read_weights(OmegaConf.to_container(cfg.slice_weights, resolve=True), slices)
 
 
 def settle(cfg: Any) -> None:

@@ -12,6 +12,7 @@ from ragauge.estimate.ablation import NONE, ablation, gains
 from ragauge.estimate.pareto import frontier
 from ragauge.experiment.sweeps import Sweep, systems_of
 
+_RECORDED = "recorded"  # root key that picks a recorded system: its contexts and its answers
 # Where nothing is retrieved, none of these changes an answer.
 _OF_RETRIEVAL = (
     "chunker",
@@ -82,16 +83,24 @@ def _at_n(sweep: Sweep) -> pd.DataFrame:
 
 
 def _llm_only(records: Sequence[Record]) -> list[str]:
-    """The systems that retrieve nothing."""
-    named = zip(systems_of(records), records, strict=True)
-    return list(dict.fromkeys(system for system, r in named if r["choices"].get("retriever") == NONE))
+    """The systems that retrieve nothing: by their config, or recorded ones without any context."""
+    named = list(zip(systems_of(records), records, strict=True))
+    retrieving = {system for system, record in named if not _retrieves_nothing(record)}
+    return [system for system in dict.fromkeys(name for name, _ in named) if system not in retrieving]
+
+
+def _retrieves_nothing(record: Record) -> bool:
+    chosen = record["choices"].get("retriever")
+    return chosen == NONE or (chosen == _RECORDED and record["metrics"].get("context_tokens") == 0)
 
 
 def _llm_alone(settings: Settings, system: str, alone: Sequence[str]) -> str | None:
     """Of the systems that retrieve nothing the one with the same LLM; of several the one most like it."""
 
     def rest(name: str) -> dict[str, str]:
-        return {f: option for f, option in settings[name].items() if _group(f) not in _OF_RETRIEVAL}
+        # Recorded systems are taken to share one LLM: their file says nothing of it.
+        without = (*_OF_RETRIEVAL, _RECORDED)
+        return {f: option for f, option in settings[name].items() if _group(f) not in without}
 
     def shared(name: str) -> int:
         return len(set(settings[name].items()) & set(settings[system].items()))

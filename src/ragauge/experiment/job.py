@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import logging
 import os
 import time
@@ -29,6 +30,7 @@ from ragauge.experiment.packages import config_packages
 from ragauge.experiment.recorded import is_recorded, run_recorded
 from ragauge.experiment.rerun.comparison import log_comparison, summary
 from ragauge.experiment.rerun.environment import PACKAGES_FILE, packages_text
+from ragauge.experiment.slicing import WEIGHTS_TAG, check_sliced
 from ragauge.experiment.stages import question_stages
 from ragauge.experiment.verdicts import (
     fitting_predictor,
@@ -131,7 +133,8 @@ def run_name(cfg: DictConfig, choices: Mapping[str, str]) -> str:
     """What a run is called in lists: retriever and the parts chosen around it, budget and model."""
     from omegaconf import OmegaConf
 
-    model = OmegaConf.select(cfg, "llm.chat.model") or choices.get("llm", "?")
+    model = OmegaConf.select(cfg, "llm.chat.model") or OmegaConf.select(cfg, "llm.system")
+    model = model or choices.get("llm", "?")
     around = [choices.get(group) for group in AROUND_RETRIEVER]
     system = [choices.get("retriever", "?"), *(part for part in around if part not in (None, "none", "rank"))]
     return f"{' + '.join(map(str, system))} · N={cfg.n_tokens} · {model}"
@@ -159,6 +162,9 @@ def _run(cfg: DictConfig, folder: JobFolder, record: dict[str, Any]) -> None:
         known = {"dataset_digest": pipeline.entry("dataset").digest, **_descriptions(pipeline)}
         run.tag({**known, **shown.as_tag(pipeline.answer_measures)})
         record["answer_measures"] = shown.as_record(pipeline.answer_measures)
+        if pipeline.slice_weights:
+            record["slice_weights"] = pipeline.slice_weights
+            run.tag({WEIGHTS_TAG: json.dumps(pipeline.slice_weights, ensure_ascii=False)})
         if folder.origin:
             same = ["the dataset is the same"] if folder.number == 0 else []
             for line in folder.origin.changed(known) or same:
@@ -175,6 +181,11 @@ def _run(cfg: DictConfig, folder: JobFolder, record: dict[str, Any]) -> None:
         values = metrics.costs(pipeline.answers)
         pipeline.frame("answer_values")  # made here, and not where the verdicts are waited for
         values |= _costs_of_parts(pipeline) | _per_topic(pipeline)
+        if pipeline.components.llm.kind == metrics.RECORDED:
+            values |= metrics.recorded(pipeline.answers)
+            laid_out = (pipeline.frame(name) for name in ("run", "layouts", "prefixes"))
+            if cut := metrics.cut_after_answers(pipeline.n_tokens, *laid_out):
+                log.warning("%s", cut)
         if record["deferred"]:
             record["entries_used"] = sorted(pipeline.store.used)
             run.tag(track.entries_tag(record["entries_used"]))
@@ -245,6 +256,7 @@ def _judged_later(pipeline: Pipeline, folder: JobFolder) -> bool:
 def _prepared(cfg: DictConfig, folder: JobFolder) -> tuple[Pipeline, Any]:
     """The stages and the predictor (None where none is asked for) of a job that nothing speaks against."""
     pipeline = make_pipeline(cfg, folder)
+    check_sliced(pipeline.sliced, cfg.gate)
     return pipeline, fitting_predictor(pipeline, cfg)
 
 

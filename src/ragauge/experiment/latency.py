@@ -21,6 +21,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 
+from ragauge.contract.batches import as_frame
+from ragauge.contract.errors import ConfigError
 from ragauge.contract.identity import identity
 from ragauge.contract.progress import progress
 from ragauge.contract.protocols import Embedder, FreshWorkplace, Role, Tools
@@ -52,6 +54,9 @@ def latency(pipeline: Pipeline, n_topics: int, seed: int) -> dict[str, float]:
     before them. Kept in the store, so that nothing is measured twice on one machine, unless a topic failed.
     {} where there are no two topics.
     """
+    parts = (pipeline.components.retriever, pipeline.components.llm)
+    if any(getattr(part, "component", "") == metrics.RECORDED for part in parts):
+        raise ConfigError("what is recorded was not asked now; a file may tell `seconds` of its answers")
     chosen = _chosen(pipeline.frame("topics"), n_topics, seed)
     if len(chosen) < 2:
         log.warning("measure_latency: two topics or more are needed, one of them to load what is used")
@@ -220,9 +225,9 @@ class _Runner:
                 self._chat.asking = stage.group
             start = time.perf_counter()
             try:
-                made = stage.make(reads, tools[stage])
+                made = {name: as_frame(rows) for name, rows in stage.make(reads, tools[stage]).items()}
             except Incomplete as incomplete:
-                made, whole = incomplete.frames, False
+                made, whole = dict(incomplete.frames), False
             seconds[stage.name] = time.perf_counter() - start
             frames |= made
             if stage.asks is not None:

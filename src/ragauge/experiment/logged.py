@@ -15,6 +15,7 @@ from ragauge.contract.errors import DataError
 from ragauge.contract.groups import GROUPS
 from ragauge.contract.progress import progress
 from ragauge.experiment.metrics import CURVES
+from ragauge.experiment.slicing import WEIGHTS_TAG
 from ragauge.experiment.sweeps import Sweep, grouped
 from ragauge.track import LoggedRun, Reader
 
@@ -92,6 +93,7 @@ def _record(run: LoggedRun, reader: Reader) -> dict[str, Any]:
         "measured_by": comparable.from_tags(tags),
         "metrics": dict(run.metrics),
         "answer_measures": from_tags(tags),
+        "slice_weights": json.loads(tags.get(WEIGHTS_TAG, "{}")),
         **{name: reader.history(run_id, name) if finished else {} for name in CURVES},
         "error": tags.get("error", "no error was recorded"),
     }

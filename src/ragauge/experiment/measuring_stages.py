@@ -11,6 +11,7 @@ from ragauge.contract.errors import DataError
 from ragauge.contract.identity import identity
 from ragauge.contract.protocols import AnswerMeasure, Generator, Judge, Measure, Tools
 from ragauge.contract.topics import scorable
+from ragauge.experiment.retrieval_stages import digests_of_files
 from ragauge.experiment.stage import Budget, Components, Frames, Reads, Stage
 from ragauge.measures import (
     classics,
@@ -22,6 +23,7 @@ from ragauge.measures import (
     qrels_of,
 )
 from ragauge.measures.floor import raw
+from ragauge.measures.questions import LEXICAL_OVERLAP, RARITY, lexical_overlap, rarity
 from ragauge.measures.rankings import metric_of
 from ragauge.retrieval.query_checks import query_checks
 from ragauge.retrieval.searching import searched_by, space_of
@@ -116,6 +118,32 @@ class ScoreRanking(Stage):
         return {"classics": pd.DataFrame(rows, columns=["metric", "value"])}
 
 
+class Derive(Stage):
+    """derived: what is known of the questions beside attributes, by which topics are sliced; row by row as
+    topics.
+    """
+
+    name = "derived"
+    makes = ("derived",)
+
+    @property
+    def reads(self) -> tuple[str, ...]:  # type: ignore[override]
+        further = {LEXICAL_OVERLAP: "evidence[qid,text]", RARITY: "docs"}
+        return ("topics[qid,query]", *(further[name] for name in self.budget.derived))
+
+    def params(self) -> dict[str, Any]:
+        return {"attributes": list(self.budget.derived)}
+
+    def make(self, reads: Reads, tools: Tools) -> Frames:
+        topics = reads["topics"]
+        found = topics[["qid"]].copy()
+        if LEXICAL_OVERLAP in self.budget.derived:
+            found[LEXICAL_OVERLAP] = lexical_overlap(topics, reads["evidence"])
+        if RARITY in self.budget.derived:
+            found[RARITY] = rarity(topics, reads["docs"])
+        return {"derived": found}
+
+
 class CheckQueries(Stage):
     """query_checks: how far a rewriter's queries are from the question, a row a topic."""
 
@@ -144,6 +172,9 @@ class Answer(Stage):
     @property
     def component(self) -> Generator:
         return self.components.llm
+
+    def inputs(self) -> dict[str, str]:
+        return digests_of_files(self.component)
 
     def make(self, reads: Reads, tools: Tools) -> Frames:
         return {"answers": self.component.answer(reads["topics"], reads["contexts"], tools)}
@@ -194,6 +225,9 @@ class Judging(Stage):
     @property
     def component(self) -> Judge:
         return self.components.judge
+
+    def inputs(self) -> dict[str, str]:
+        return digests_of_files(self.component)
 
     def make(self, reads: Reads, tools: Tools) -> Frames:
         found = self.component.judge(reads["topics"], reads["evidence"], reads["asked_answers"], tools)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
@@ -12,6 +13,7 @@ from ragauge.contract.groups import CALLS
 from ragauge.contract.topics import is_unanswerable
 from ragauge.measures.floor import is_corrected
 
+RECORDED = "recorded"  # kind of an llm or judge that reads what was said elsewhere
 CURVES = ("ir_score_at_n", "ir_score_floor_at_n")  # step charts over n_tokens, and entries of a job's record
 
 
@@ -53,6 +55,43 @@ def full_cost(replies: pd.DataFrame, chat: Any) -> float:
         return paid
     tokens = replies.loc[cached, ["prompt_tokens", "completion_tokens"]].sum()
     return paid + float(price(int(tokens["prompt_tokens"]), int(tokens["completion_tokens"])))
+
+
+def taken(answers: pd.DataFrame) -> tuple[float, float]:
+    """Seconds and US dollars that recorded answers took when they were given; NaN where nobody told."""
+    seconds, cost = (float(answers[name].sum()) for name in ("seconds", "cost_usd"))
+    return seconds or math.nan, cost or math.nan
+
+
+def recorded(answers: pd.DataFrame) -> dict[str, float]:
+    """What a file says that its answers took: recorded_<what>; without what it does not tell.
+
+    Sums of prompt and completion tokens and of US dollars, median and 95th percentile of seconds.
+    """
+    sums = {name: float(answers[name].sum()) for name in ("prompt_tokens", "completion_tokens", "cost_usd")}
+    seconds = answers.loc[answers["answer"].notna(), "seconds"]
+    if seconds.gt(0).any():
+        sums |= {f"seconds_{end}": float(seconds.quantile(q)) for end, q in (("p50", 0.5), ("p95", 0.95))}
+    return {f"recorded_{name}": value for name, value in sums.items() if value}
+
+
+def cut_after_answers(
+    n_tokens: int, run: pd.DataFrame, layouts: pd.DataFrame, prefixes: pd.DataFrame
+) -> str | None:
+    """A sentence where n_tokens cuts contexts that recorded answers were given with; None where it cuts none.
+
+    The frames are those of these names; run is what is laid out.
+    """
+    here = prefixes[prefixes["n_tokens"] == n_tokens].merge(layouts[["qid", "layout", "text"]])
+    left_out = here["n_chunks"] < here["qid"].map(run["qid"].value_counts()).fillna(0)
+    texts = zip(here["text"], here["end"], left_out, strict=True)
+    cut = sum(bool(out or text[end:].strip()) for text, end, out in texts)
+    if not cut:
+        return None
+    return (
+        f"n_tokens={n_tokens} cuts the contexts of {cut:,} of {len(here):,} topics, whose answers were "
+        "given with all of them: scores are of less than the LLM saw"
+    )
 
 
 def topic_sums(run: pd.DataFrame, columns: Sequence[str]) -> dict[str, float]:

@@ -6,7 +6,8 @@ from collections.abc import Collection
 
 import pandas as pd
 
-from ragauge.contract.topics import references
+from ragauge.contract.frames import SCHEMAS
+from ragauge.contract.topics import RESERVED, references
 from ragauge.estimate.outcomes import NO_REFERENCE
 
 
@@ -78,15 +79,20 @@ def outcomes(
 ) -> pd.DataFrame:
     """`found` (of `retrieved`) with answer, label and statuses, and a column per answer measure.
 
+    Columns of the answers that the data model does not name, such as the rounds of an iterative system, are
+    further columns, unless the topics have one of that name.
     unjudged: topics that have no reference answer to judge by; their judge_status is "no reference".
     Where topics were sampled (`sampled`: [qid, stratum, judged]), stratum and judged, too.
     """
     renamed = answers.rename(columns={"status": "answer_status", "error": "answer_error"})
+    known = {*SCHEMAS["answers"].columns, "calls", "usage_unknown", *RESERVED, *found.columns}
+    own = [name for name in answers.columns if name not in known]
     rows = found.merge(
-        renamed[["qid", "answer", "answer_status", "answer_error"]], on="qid", validate="one_to_one"
+        renamed[["qid", "answer", "answer_status", "answer_error", *own]], on="qid", validate="one_to_one"
     )
     if len(values):
         wide = values.pivot(index="qid", columns="measure", values="value").astype("float64")
+        rows = rows.drop(columns=[c for c in wide if c in rows])  # attributes that are called as a measure
         rows = rows.merge(wide.reset_index(), on="qid", how="left", validate="one_to_one")
     keep = [c for c in ("qid", "label", "status", "raw", "reason") if c in verdicts]
     rows = rows.merge(

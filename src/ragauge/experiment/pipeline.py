@@ -19,6 +19,7 @@ from typing import Any
 import pandas as pd
 
 from ragauge.contract import frames
+from ragauge.contract.batches import as_frame
 from ragauge.contract.errors import DataError, MissingError
 from ragauge.contract.groups import RANKINGS
 from ragauge.contract.identity import identity
@@ -26,12 +27,15 @@ from ragauge.contract.protocols import SHARED, AnswerMeasureInfo, ChatModel, Ser
 from ragauge.contract.topics import without_reference
 from ragauge.estimate import choose_topics
 from ragauge.estimate.outcomes import NO_REFERENCE
-from ragauge.experiment.metrics import full_cost
+from ragauge.estimate.slicing import SliceBy
+from ragauge.experiment.metrics import RECORDED, full_cost, taken
 from ragauge.experiment.outcomes import outcomes, retrieved
 from ragauge.experiment.sample import Sample
-from ragauge.experiment.stage import Budget, Components, Incomplete, Reads, Stage
+from ragauge.experiment.slicing import slices_of_topics
+from ragauge.experiment.stage import Budget, Components, Incomplete, Made, Reads, Stage
 from ragauge.experiment.stages import is_rewritten, stages
 from ragauge.llms.chat_use import SharedChat
+from ragauge.measures.questions import DERIVED
 from ragauge.retrieval.embedders import CachedEmbedder
 from ragauge.store import Entry, Key, Store
 
@@ -66,6 +70,7 @@ class Pipeline:
     n_grid: budgets in tokens at which the score is laid out; n_tokens is added to it.
     sample: which topics are judged; None is all of them.
     rankings: the measures of the run over documents.
+    slices, slice_weights: by what topics are sliced, and how slices count in averages.
     `seconds` holds the time of each stage in this process, `made` the names of the stages that were not in
     the store, `making` what each took when its output was made.
     """
@@ -77,6 +82,8 @@ class Pipeline:
     max_missing_share: float = 1.0
     sample: Sample | None = None
     rankings: tuple[str, ...] = RANKINGS
+    slices: tuple[SliceBy, ...] = ()
+    slice_weights: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
     seconds: dict[str, float] = field(default_factory=dict)
     made: list[str] = field(default_factory=list)
     making: dict[str, Making] = field(default_factory=dict)
@@ -103,7 +110,8 @@ class Pipeline:
     @cached_property
     def stages(self) -> list[Stage]:
         """The job's stages in order."""
-        return stages(self.components, Budget(self.n_tokens, tuple(self.grid), self.rankings))
+        derived = tuple(name for name in DERIVED if name in {by.name for by in self.slices})
+        return stages(self.components, Budget(self.n_tokens, tuple(self.grid), self.rankings, derived))
 
     @property
     def rewritten(self) -> bool:
@@ -172,6 +180,12 @@ class Pipeline:
         values = self.frame("answer_values")
         found = (self.retrieved, self.answers, self.verdicts, values)
         return outcomes(*found, self.sampled, self.unjudged)
+
+    @cached_property
+    def sliced(self) -> pd.DataFrame | None:
+        """The slices of every topic ([qid, slice:<name> ...]); None where there are none to be."""
+        topics = self.frame("topics")
+        return slices_of_topics(topics, self.slices, self.slice_weights, lambda: self.frame("derived"))
 
     def key(self, stage: str, **given: pd.DataFrame) -> Key:
         """What the output of a stage is known by; `given` frames stand for those that the job would make."""
@@ -327,7 +341,7 @@ class Pipeline:
         told: dict[str, float] = {}
         asks = "chat" in stage.uses and self.shared_chat is not None
 
-        def make() -> Mapping[str, pd.DataFrame]:
+        def make() -> Made:
             with self._told(stage, told):
                 return stage.make(reads, tools)
 
@@ -353,7 +367,7 @@ class Pipeline:
 
     def _made_now(self, stage: Stage) -> pd.DataFrame:
         """The one frame of a stage whose output is not stored."""
-        return stage.make(self._reads(stage), self._tools(stage))[stage.makes[0]]
+        return as_frame(stage.make(self._reads(stage), self._tools(stage))[stage.makes[0]])
 
     def _replies(self, stage: Stage) -> pd.DataFrame:
         """Answers, their values, or verdicts: from the store (then they cost nothing) or made now."""
@@ -367,7 +381,7 @@ class Pipeline:
 
             def checked() -> Mapping[str, pd.DataFrame]:
                 with self._told(stage, told):
-                    frame = frames.check(name, stage.make(reads, tools)[name])
+                    frame = frames.check(name, as_frame(stage.make(reads, tools)[name]))
                 lost = set(asked) ^ set(frame["qid"])
                 if lost:
                     raise DataError(
@@ -383,12 +397,13 @@ class Pipeline:
                 frame, made, seconds = entry.frame(name), entry.made, entry.seconds_made
             except Incomplete as incomplete:
                 frame, made, seconds = incomplete.frames[name], True, time.perf_counter() - start
+        recorded = stage.component.kind == RECORDED if name != "answer_values" else False
         if name == "answers":
             cost = full_cost(frame, self.components.llm) if "cached" in frame else 0.0
-            self.making[stage.name] = Making(seconds, cost)
+            self.making[stage.name] = Making(*taken(frame)) if recorded else Making(seconds, cost)
         if made:
             self.made.append(stage.name)
-        elif "cached" in frame:
+        elif "cached" in frame and not recorded:
             frame = frame.assign(cached=True, cost_usd=0.0, seconds=0.0)
         if name != "answer_values":
             self._check_missing(name, frame[value])
@@ -427,8 +442,9 @@ class Pipeline:
             return
         missing = int(values.isna().sum())
         if missing > self.max_missing_share * len(values):
+            part = self.components.llm if what == "answers" else self.components.judge
+            again = "what was paid for is kept, and a rerun asks only for the rest"
             raise MissingError(
                 f"{missing} of {len(values)} {what} are missing, more than max_missing_share="
-                f"{self.max_missing_share:g} allows; what was paid for is kept, "
-                "and a rerun asks only for the rest"
+                f"{self.max_missing_share:g} allows; {'nobody was asked' if part.kind == RECORDED else again}"
             )

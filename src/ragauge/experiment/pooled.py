@@ -27,6 +27,7 @@ from ragauge.estimate.outcomes import scored, with_classes
 from ragauge.estimate.plan import detectable_differences
 from ragauge.estimate.transfer import Transfer, leave_one_out
 from ragauge.experiment.contrasts import ablation_of, chunk_sizes, gain_of_retrieval, score_against_cost
+from ragauge.experiment.slicing import slice_tables
 from ragauge.experiment.sweeps import Sweep, systems_of
 from ragauge.report import study
 
@@ -103,6 +104,7 @@ def pooled(sweep: Sweep) -> report.ReportContent:
         gains=gain_of_retrieval(sweep, n_boot, seed),
         chunk_sizes=chunk_sizes(sweep),
         pareto=costly,
+        slices=slice_tables(at_n, board, first, sweep.answer_measures),
     )
 
 

@@ -56,6 +56,8 @@ def run_recorded(
     plain: Any = OmegaConf.to_container(cfg, resolve=True)
     if plain["estimate"]["features"] != ["ir_score"]:
         raise ConfigError("estimate.features: of recorded outcomes ir_score alone is known")
+    if plain["slices"]:
+        raise ConfigError("slices: recorded outcomes have no attributes to slice by; leave slices out")
     source: RecordedOutcomes = build("dataset", plain["dataset"], {})
     digest = file_digest(source.files()["outcomes"])
     if cfg.dry_run:

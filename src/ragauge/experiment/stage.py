@@ -9,6 +9,7 @@ from typing import Any, ClassVar
 
 import pandas as pd
 
+from ragauge.contract.batches import Batches
 from ragauge.contract.context_parts import Compressor, ContextOrder, Expander, Rewriter
 from ragauge.contract.groups import RANKINGS
 from ragauge.contract.identity import identity
@@ -27,6 +28,7 @@ from ragauge.contract.protocols import (
 )
 
 Frames = Mapping[str, pd.DataFrame]
+Made = Mapping[str, pd.DataFrame | Batches]
 
 
 @dataclass(frozen=True)
@@ -54,11 +56,13 @@ class Budget:
     """n_tokens of this job, and all budgets that it lays out, ascending: the grid with n_tokens in it.
 
     rankings: the names of the measures of its run over documents.
+    derived: what is derived of the questions for slices.
     """
 
     n_tokens: int
     grid: tuple[int, ...]
     rankings: tuple[str, ...] = RANKINGS
+    derived: tuple[str, ...] = ()
 
 
 class Incomplete(Exception):
@@ -127,8 +131,8 @@ class Stage:
         """Digests of what is read beside frames, by name."""
         return {}
 
-    def make(self, reads: Reads, tools: Tools) -> Frames:
-        """The frames of `makes`."""
+    def make(self, reads: Reads, tools: Tools) -> Made:
+        """The frames of `makes`; what is stored may come in batches."""
         raise NotImplementedError
 
     def fill(self, folder: Path, reads: Reads, tools: Tools) -> None:

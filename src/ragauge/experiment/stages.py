@@ -13,6 +13,7 @@ from ragauge.experiment.measuring_stages import (
     Answer,
     CheckQueries,
     CorrectScores,
+    Derive,
     Floor,
     Judging,
     MeasureAnswers,
@@ -63,6 +64,8 @@ def stages(components: Components, budget: Budget) -> list[Stage]:
         if is_corrected(components.measure):
             yield CorrectScores(components, budget)
         yield ScoreRanking(components, budget)
+        if budget.derived:
+            yield Derive(components, budget)
         yield Cut(components, budget)
         yield Answer(components, budget)
         for measure in components.answers.values():

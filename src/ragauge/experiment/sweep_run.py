@@ -225,6 +225,10 @@ def _write_tables(sweep: Sweep, content: report.ReportContent, out: Path) -> Non
     ):
         if frame is not None and len(frame):
             tables[name] = frame
+    if content.slices is not None:
+        tables |= {"slices": content.slices.estimates, "slice_averages": content.slices.averages}
+        if content.slices.differences is not None:
+            tables["slice_differences"] = content.slices.differences
     keys = ["system", "retriever", "n_tokens", "qid", "ir_score", "label"]
     keys += [info.name for info in sweep.answer_measures]
     tables["outcomes"] = sweep.outcomes[keys]

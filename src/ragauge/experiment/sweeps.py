@@ -159,7 +159,9 @@ def system_names(overrides: Sequence[Sequence[str]]) -> list[str]:
         varied = [k for k in keys if k == "retriever"]
     return [
         " · ".join(
-            str(job.get(k, "default")) if "." not in k else f"{k.lstrip('+')}={job.get(k, 'default')}"
+            str(job.get(k, "default"))
+            if "." not in k or k == "recorded.system"
+            else f"{k.lstrip('+')}={job.get(k, 'default')}"
             for k in varied
         )
         or "all"

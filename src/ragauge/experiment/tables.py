@@ -10,6 +10,7 @@ import pandas as pd
 from ragauge import track
 from ragauge.contract.frames import JUDGE_CLASSES
 from ragauge.estimate.predictor import PROBABILITY_COLUMNS
+from ragauge.estimate.slicing import PREFIX
 from ragauge.retrieval.searching import searched_by
 
 if TYPE_CHECKING:
@@ -55,7 +56,8 @@ def per_question(pipeline: Pipeline, outcomes: pd.DataFrame) -> pd.DataFrame:
     if len(rows) > _TABLE_TOPICS:
         columns.remove("context")
     columns += [info.name for info in pipeline.answer_measures]
-    return rows[[*columns, *(c for c in _IF_THERE if c in rows)]]
+    slices = [c for c in map(str, rows) if c.startswith(PREFIX)]
+    return rows[[*columns, *(c for c in _IF_THERE if c in rows), *slices]]
 
 
 def _queries(queries: pd.DataFrame) -> pd.Series:

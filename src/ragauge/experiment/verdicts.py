@@ -21,6 +21,7 @@ from ragauge.estimate.human import human_shares
 from ragauge.estimate.prediction import check_settings, predict_right, settings_of
 from ragauge.experiment import metrics, stability
 from ragauge.experiment.folder import JobFolder
+from ragauge.experiment.slicing import log_slices, with_slices
 from ragauge.experiment.tables import per_question, traces
 
 if TYPE_CHECKING:
@@ -77,6 +78,10 @@ def log_verdicts(
         pipeline.answer_measures,
         metrics.floor(pipeline.components.measure, pipeline.frame("floor_means")).get(pipeline.n_tokens),
     )
+    outcomes = with_slices(outcomes, pipeline.sliced)
+    by_slice = log_slices(
+        outcomes, pipeline.answer_measures, pipeline.slice_weights, int(cfg.bootstrap), int(cfg.seed), run
+    )
     outcomes.to_parquet(folder.path / OUTCOMES_FILE, index=False)
     if cfg.trace:
         run.traces(traces(pipeline, outcomes))
@@ -93,7 +98,7 @@ def log_verdicts(
         run.predictor(found.predictor, registered_name=cfg.register_predictor)
     costs = metrics.costs(pipeline.verdicts, "judge_")
     costs = {name: value + again.pop(name, 0) for name, value in costs.items()}
-    return {**found.metrics, **costs, **again}
+    return {**found.metrics, **costs, **again, **by_slice}
 
 
 def score_settings(pipeline: Pipeline) -> dict[str, Any]:

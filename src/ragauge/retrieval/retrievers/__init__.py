@@ -6,7 +6,7 @@ from ragauge.retrieval.retrievers.evidence import Noise, Oracle
 from ragauge.retrieval.retrievers.hybrid import Hybrid
 from ragauge.retrieval.retrievers.multi_query import MLQ
 from ragauge.retrieval.retrievers.none import NoRetrieval
-from ragauge.retrieval.retrievers.trec import TrecRun
+from ragauge.retrieval.retrievers.recorded import RecordedRetrieval
 from ragauge.retrieval.retrievers.wrapped import LangChainRetriever, PyTerrierPipeline
 
 __all__ = [
@@ -19,7 +19,7 @@ __all__ = [
     "Noise",
     "Oracle",
     "PyTerrierPipeline",
+    "RecordedRetrieval",
     "Reo",
     "Sim",
-    "TrecRun",
 ]

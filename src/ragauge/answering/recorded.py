@@ -1,0 +1,119 @@
+"""`llm=recorded`: answers that another system gave, from a file."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, ClassVar
+
+import numpy as np
+import pandas as pd
+
+from ragauge.answering._frame import answer_frame, queries_of
+from ragauge.contract.checks import require_count
+from ragauge.contract.errors import DataError
+from ragauge.contract.frames import SCHEMAS
+from ragauge.contract.identity import runtime
+from ragauge.contract.protocols import Reply, Tools
+from ragauge.contract.topics import RESERVED
+from ragauge.datasets import BadRow, recordings
+from ragauge.datasets.recordings import Recorded
+
+NO_ANSWER = "the file has no answer"
+
+
+@dataclass(frozen=True)
+class RecordedAnswers:
+    """The answers of a file, a row per question: {qid, answer}, under RAGAS's and DeepEval's names, too.
+
+    Optional are error, prompt_tokens, completion_tokens, cost_usd and seconds: what the answer took when it
+    was given. Nobody is asked, so nothing of it is spent now. A null answer is a missing one. Other keys with
+    a text or a number become columns of the answers, such as the rounds of an iterative system.
+
+    system: whose rows, in a file of several. sample: which of several answers to a question, by the file's
+    key `sample` (0 without one). on_missing: `raise`, or `missing`: questions that are not in the file have a
+    missing answer.
+    """
+
+    component: ClassVar[str] = "recorded"
+    version: ClassVar[int] = 1
+    kind: ClassVar[str] = "recorded"
+    uses: ClassVar[frozenset[str]] = frozenset()
+
+    path: str | Path | None = runtime(None)
+    system: str | None = None
+    sample: int = 0
+    on_missing: str = "raise"
+
+    def __post_init__(self) -> None:
+        require_count("llm.sample", self.sample, 0)
+        recordings.check_picking("llm", self.system, self.on_missing)
+
+    def files(self) -> Mapping[str, Path]:
+        """The file; ConfigError if it is not there."""
+        return {"answers": recordings.recorded_file("llm.path", self.path)}
+
+    def answer(self, topics: pd.DataFrame, contexts: pd.DataFrame, tools: Tools) -> pd.DataFrame:
+        """Frame `answers`; status ok or missing, all rows cached and without calls.
+
+        DataError names file and line of a row that cannot be read.
+        """
+        queries_of(topics, contexts)  # no context of an unknown topic
+        if contexts.empty:
+            return answer_frame(contexts, [])
+        file = self.files()["answers"]
+        rows = recordings.read_rows(file, self.system, "llm.system")
+        if not any("answer" in row.values for row in rows):
+            raise DataError(f"{file}: no row has an answer; its key is one of {', '.join(_KEYS)}")
+        given = [(row.qid, _Given.of(row)) for row in rows]
+        samples = sorted({one.sample for _, one in given})
+        if self.sample not in samples:
+            raise DataError(f"{file}: no answer has llm.sample={self.sample}; it has samples {samples[:10]}")
+        own = [(qid, one) for qid, one in given if one.sample == self.sample]
+        qids = contexts["qid"].tolist()
+        found = recordings.by_topic(file, own, list(dict.fromkeys(qids)), "answer", self.on_missing)
+        nothing = _Given(Reply(None, f"no answer in {file.name}", cached=True))
+        of_rows = [found.get(qid, nothing) for qid in qids]
+        frame = answer_frame(contexts, [one.reply for one in of_rows])
+        return frame.assign(**_columns([one.extra for one in of_rows]))
+
+
+_KEYS = recordings.NAMES["answer"]
+
+
+@dataclass(frozen=True)
+class _Given:
+    """An answer as it is recorded."""
+
+    reply: Reply
+    sample: int = 0
+    extra: Mapping[str, Any] | None = None
+
+    @classmethod
+    def of(cls, row: Recorded) -> _Given:
+        try:
+            text = row.text("answer")
+            error = None if text is not None else row.text("error") or NO_ANSWER
+            tokens = row.count("prompt_tokens"), row.count("completion_tokens")
+            reply = Reply(text, error, *tokens, row.number("cost_usd"), row.number("seconds"), cached=True)
+            return cls(reply, row.count("sample"), row.extra)
+        except BadRow as bad:
+            raise DataError(f"{row.place}: {bad}") from None
+
+
+def _columns(extra: Sequence[Mapping[str, Any] | None]) -> dict[str, pd.Series]:
+    """A column for every further key: numbers where all of its values are, else texts."""
+    names = dict.fromkeys(name for own in extra for name in own or ())
+    taken = {*RESERVED, *SCHEMAS["answers"].columns, "calls", "usage_unknown"}
+    found = {}
+    for name in names:
+        values = [(own or {}).get(name) for own in extra]
+        given = [value for value in values if value is not None]
+        if name in taken:
+            continue
+        if all(type(value) in (int, float) and np.isfinite(value) for value in given):
+            found[name] = pd.Series(values, dtype="float64")
+        else:
+            found[name] = pd.Series([None if value is None else str(value) for value in values], dtype="str")
+    return found

@@ -1,0 +1,126 @@
+"""Samples as RAGAS and DeepEval keep them, and recorded systems: one file with a row per question."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, ClassVar
+
+from ragauge.contract.identity import runtime
+from ragauge.contract.protocols import Dataset
+from ragauge.contract.topics import RESERVED
+from ragauge.datasets import recordings
+from ragauge.datasets._gather import BadRow, FileSource, Gatherer, Part, existing_file, string
+from ragauge.datasets.recordings import Recorded
+
+log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True)
+class SamplesDataset(FileSource):
+    """The questions of a file of samples, with what it holds of reference answers, evidence and attributes.
+
+    The file is JSON Lines, a JSON list, CSV or Parquet, under the names of RAGAS, DeepEval or this project
+    (`ragauge.datasets.recordings`). Rows of one qid, such as those of several systems, are one topic. A key
+    that is not known is an attribute of the topic where all rows of each question agree on it. `docs` are
+    documents, {docno, text} and optionally title a line; contexts that a system brings need not be in them.
+    """
+
+    component: ClassVar[str] = "samples"
+    version: ClassVar[int] = 1
+
+    name: str = runtime("samples")
+    path: str | Path | None = runtime(None)
+    docs: str | Path | None = runtime(None)
+
+    def files(self) -> Mapping[str, Path]:
+        """The file `samples`, and `docs` where it is given; ConfigError if one is not there."""
+        found = {"samples": recordings.recorded_file("dataset.path", self.path)}
+        return found if self.docs is None else {**found, "docs": existing_file("docs", self.docs)}
+
+    def load(self) -> Dataset:
+        """The collection; DataError names file, line or row, qid and what is wrong."""
+        files = self.files()
+        gather = Gatherer(self)
+        if "docs" in files:
+            for entry in recordings.entries(files["docs"]):
+                with gather.row(entry.where):
+                    row = entry.read()
+                    title = "" if row.get("title") is None else string(row, "title")
+                    gather.add_document(string(row, "docno"), title, string(row, "text"))
+        topics: dict[str, _Sample] = {}
+        number = recordings.Numbers()
+        for entry in recordings.entries(files["samples"]):
+            with gather.row(entry.where) as at:
+                row = entry.read()
+                recorded = recordings.recorded_row(row, entry.where, number.of(row))
+                at.qid = recorded.qid
+                if recorded.qid in topics:
+                    topics[recorded.qid].add(_Sample.of(recorded))
+                elif self.limit is None or len(topics) < self.limit:
+                    topics[recorded.qid] = _Sample.of(recorded)
+        attributes = _attributes(list(topics.values()))
+        for qid, sample in topics.items():
+            with gather.row(sample.where) as at:
+                at.qid = qid
+                own = {name: sample.extra[name] for name in attributes if name in sample.extra}
+                gather.add_topic(
+                    qid, sample.question, sample.references, sample.evidence, own,
+                    unanswerable=sample.unanswerable,
+                )  # fmt: skip
+        return gather.dataset(files.get("docs"), files["samples"])
+
+
+@dataclass
+class _Sample:
+    """What the rows of one question say of it."""
+
+    where: str
+    question: str
+    references: tuple[str, ...]
+    evidence: tuple[Part, ...]
+    unanswerable: bool
+    extra: Mapping[str, Any]
+    differ: set[str] = field(default_factory=set)  # keys of `extra` on which rows disagree
+
+    @classmethod
+    def of(cls, row: Recorded) -> _Sample:
+        if isinstance(row.values.get("question"), list):
+            raise BadRow("the question is a list of messages: samples of several turns cannot be measured")
+        question = row.text("question")
+        if question is None:
+            names = ", ".join(recordings.NAMES["question"])
+            raise BadRow(f"no question; its key is one of {names}")
+        first = row.text("reference")
+        given = ([] if first is None else [first]) + (row.texts("references") or [])
+        references = tuple(one for one in given if one.strip())
+        evidence: tuple[Part, ...] = tuple(
+            (None, text) for text in row.texts("evidence") or () if text.strip()
+        )
+        marked = row.values.get("unanswerable", False)
+        if str(marked).lower() not in ("true", "false"):
+            raise BadRow(f"'unanswerable' is neither true nor false: {marked!r}")
+        return cls(row.where, question, references, evidence, str(marked).lower() == "true", row.extra)
+
+    def add(self, other: _Sample) -> None:
+        """Takes what another row of the question knows; BadRow where it says something else."""
+        for name in ("question", "references", "evidence", "unanswerable"):
+            own, its = getattr(self, name), getattr(other, name)
+            if own and its and own != its:
+                raise BadRow(f"{name}: another one than in {self.where}")
+            setattr(self, name, own or its)
+        self.differ |= {
+            name for name in {*self.extra, *other.extra} if self.extra.get(name) != other.extra.get(name)
+        }
+
+
+def _attributes(samples: Sequence[_Sample]) -> list[str]:
+    """The keys that are attributes of the topics: all rows of each question agree on them."""
+    names = dict.fromkeys(name for sample in samples for name in sample.extra)
+    differ = {name for sample in samples for name in sample.differ}
+    taken = sorted(RESERVED.intersection(names))
+    if taken:
+        log.info("no attributes of topics, since the names are taken: %s", ", ".join(taken))
+    return [name for name in names if name not in differ and name not in RESERVED]

@@ -1,0 +1,380 @@
+"""Files in which others recorded questions, contexts, answers or labels, read row by row.
+
+JSON Lines, a JSON list, CSV or Parquet. Keys are known by the names that this project, RAGAS and DeepEval
+give them (`NAMES`).
+"""
+
+from __future__ import annotations
+
+import ast
+import csv
+import json
+import logging
+import math
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, TypeVar
+
+from ragauge.contract.checks import require, require_choice
+from ragauge.contract.errors import ConfigError, DataError
+from ragauge.datasets._gather import BadRow, is_attribute, valid_string
+
+log = logging.getLogger(__name__)
+
+# The first name that a row has counts.
+NAMES: Mapping[str, tuple[str, ...]] = {
+    "qid": ("qid", "id", "_id"),
+    "question": ("question", "query", "user_input", "input"),
+    "answer": ("response", "actual_output", "actualOutput", "answer"),
+    "reference": ("reference", "ground_truth", "expected_output", "expectedOutput"),
+    "references": ("references", "ground_truths"),
+    "evidence": ("reference_contexts", "context"),
+    "contexts": ("contexts", "retrieved_contexts", "retrieval_context", "retrievalContext"),
+    "docnos": ("docnos",),
+    "error": ("error",),
+    "prompt_tokens": ("prompt_tokens",),
+    "completion_tokens": ("completion_tokens",),
+    "cost_usd": ("cost_usd", "cost", "token_cost", "tokenCost"),
+    "seconds": ("seconds", "completion_time", "completionTime"),
+    "sample": ("sample",),
+    "label": ("label",),
+    "system": ("system",),
+    "unanswerable": ("unanswerable",),
+}
+ON_MISSING = ("raise", "missing")
+
+_KNOWN = frozenset(name for names in NAMES.values() for name in names)
+_FIELD_LIMIT = 2**31 - 1  # characters of a CSV cell; csv stops at 131,072 of its own accord
+_STRING = re.compile(r"""'(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*\"""", re.DOTALL)
+_PIPED = ("context", "retrieval_context", "retrievalContext")  # lists that DeepEval writes as a|b in CSV
+_SHOWN = 3  # qids that a message lists
+
+Value = TypeVar("Value")
+
+
+@dataclass(frozen=True)
+class Recorded:
+    """One row: where it stands, its qid, its values by the keys of NAMES (null ones left out), and the rest.
+
+    `extra` holds the other keys with a text, a number or true and false, `named` the file's names of keys.
+    """
+
+    where: str
+    qid: str
+    values: Mapping[str, Any]
+    extra: Mapping[str, Any]
+    named: Mapping[str, str]
+
+    @property
+    def place(self) -> str:
+        """File, line or row, and qid."""
+        return f"{self.where} (qid={self.qid!r})"
+
+    def text(self, key: str) -> str | None:
+        """The text under a key; None where there is none; BadRow for anything else."""
+        value = self.values.get(key)
+        return None if value is None else valid_string(value, repr(self.named[key]))
+
+    def texts(self, key: str) -> list[str] | None:
+        """The list of texts under a key; None where there is none; BadRow for what is no such list."""
+        value = self.values.get(key)
+        if value is None:
+            return None
+        name = self.named[key]
+        if not isinstance(value, list):
+            raise BadRow(f"{name!r} is no list of texts: {_short(value)}")
+        return [valid_string(one, f"entry {i} of {name!r}") for i, one in enumerate(value, 1)]
+
+    def number(self, key: str) -> float:
+        """The number from 0 under a key; 0 where there is none."""
+        value = self.values.get(key)
+        try:
+            found = 0.0 if value is None else math.nan if isinstance(value, bool) else float(value)
+        except (TypeError, ValueError, OverflowError):
+            found = math.nan
+        if not (math.isfinite(found) and found >= 0):
+            raise BadRow(f"{self.named[key]!r} is no number from 0: {_short(value)}")
+        return found
+
+    def count(self, key: str) -> int:
+        """The whole number from 0 under a key; 0 where there is none."""
+        found = self.number(key)
+        if found != int(found):
+            raise BadRow(f"{self.named[key]!r} is no whole number: {found!r}")
+        return int(found)
+
+
+@dataclass(frozen=True)
+class Entry:
+    """A row that is not read yet: where it stands, and what reads it (BadRow where that fails)."""
+
+    where: str
+    read: Callable[[], Mapping[str, Any]]
+
+
+def recorded_file(key: str, value: str | Path | None) -> Path:
+    """The path of a file that is there; ConfigError names the config key otherwise."""
+    if value is None or not str(value).strip():
+        raise ConfigError(f"{key} is not set: give the path of a file (with recorded.path for all at once)")
+    path = Path(value).expanduser()
+    if not path.is_file():
+        raise ConfigError(f"{key}={value}: there is no such file")
+    return path
+
+
+def check_picking(group: str, system: object, on_missing: object) -> None:
+    """ConfigError for values of the settings that every recorded component has."""
+    ok = system is None or (isinstance(system, str) and bool(system.strip()))
+    require(f"{group}.system", system, ok, "names of a file's systems, and null")
+    require_choice(f"{group}.on_missing", on_missing, ON_MISSING)
+
+
+def entries(file: Path) -> Iterator[Entry]:
+    """The rows of a file, in order; DataError for a file that is no such file as a whole.
+
+    Lines and rows are counted from 1, a CSV file's without its header.
+    """
+    kind = file.suffix.lower()
+    if kind == ".csv":
+        yield from _csv_entries(file)
+    elif kind in (".parquet", ".pq"):
+        yield from _parquet_entries(file)
+    elif _first_character(file) == "[":
+        yield from _list_entries(file)
+    else:
+        with file.open("rb") as stream:
+            for number, line in enumerate(stream, start=1):
+                if line.strip():
+                    yield Entry(f"{file}, line {number}", lambda line=line: _object(line))  # type: ignore[misc]
+
+
+def read_rows(file: Path, system: str | None, key: str) -> list[Recorded]:
+    """The rows of one system, or of a file without systems; `key` is the config key of `system`.
+
+    A file has systems where its rows have a key `system`, or a key of a system's name that holds an object
+    with what is that system's own. Rows without a qid are known by their number within their system, from 1.
+    DataError names file, line or row of one that cannot be read, and the systems where the choice fits none.
+    """
+    found: list[Recorded] = []
+    listed: dict[str, None] = {}
+    number = Numbers()
+    for entry in entries(file):
+        try:
+            row = entry.read()
+            names = systems_in(row)
+            listed |= dict.fromkeys(names)
+            place = number.of(row)
+            if system is None:
+                found.append(recorded_row(row, entry.where, place))
+            elif system in names:
+                own = row[system] if isinstance(row.get(system), Mapping) else {}
+                found.append(recorded_row({**row, **own}, entry.where, place))
+        except BadRow as bad:
+            raise DataError(f"{entry.where}: {bad}") from None
+    if system is not None and not found:
+        have = f"it has {', '.join(list(listed)[:20])}" if listed else "none of its rows names one"
+        raise DataError(f"{file}: {key}={system!r} is no system of it: {have}")
+    alone = any(row.values.keys() & {"answer", "contexts", "docnos", "label"} for row in found)
+    by_key = len({str(row.values["system"]) for row in found if "system" in row.values})
+    if system is None and (by_key > 1 or (listed and not alone)):
+        raise DataError(f"{file}: it holds several systems, choose one: {key}={', '.join(list(listed)[:20])}")
+    return found
+
+
+class Numbers:
+    """Numbers the rows of a file, those of each system from 1: what rows without a qid are known by."""
+
+    def __init__(self) -> None:
+        self._seen: dict[str, int] = {}
+
+    def of(self, row: Mapping[str, Any]) -> str:
+        """The number of the next row."""
+        system = str(row.get("system"))
+        self._seen[system] = self._seen.get(system, 0) + 1
+        return str(self._seen[system])
+
+
+def systems_in(row: Mapping[str, Any]) -> list[str]:
+    """The systems that a row speaks of: that of its key `system`, and the keys that hold an object."""
+    named = row.get("system")
+    own = [] if named is None else [str(named)]
+    return own + [name for name, value in row.items() if isinstance(value, Mapping) and name not in _KNOWN]
+
+
+def recorded_row(row: Mapping[str, Any], where: str, number: str) -> Recorded:
+    """A row by the names used here; without a qid its number stands for it."""
+    values, named = {}, {}
+    for key, names in NAMES.items():
+        name = next((n for n in names if not _is_null(row.get(n))), None)
+        if name is not None:
+            values[key] = _as_list(row[name], name) if key in _LISTS else row[name]
+            named[key] = name
+    qid = values.get("qid", number)
+    if not isinstance(qid, (str, int)) or isinstance(qid, bool):
+        raise BadRow(f"'qid' is neither a text nor a whole number: {_short(qid)}")
+    extra = {
+        str(name): value
+        for name, value in row.items()
+        if name not in _KNOWN and not _is_null(value) and is_attribute(value)
+    }
+    return Recorded(where, str(qid), values, extra, named)
+
+
+def by_topic(
+    file: Path, found: Iterable[tuple[str, Value]], qids: Sequence[str], what: str, on_missing: str
+) -> dict[str, Value]:
+    """What the file records of each qid that it records once; equal repetitions count once.
+
+    `what` names it in the message, one line that counts and lists qids that are missing, that stand with two
+    different values and that are no topic's. DataError with on_missing="raise" where any is missing or
+    repeated, and always where no topic is in the file.
+    """
+    wanted = set(qids)
+    known: dict[str, Value] = {}
+    unknown: dict[str, None] = {}
+    repeated: dict[str, None] = {}
+    for qid, value in found:
+        if qid not in wanted:
+            unknown[qid] = None
+        elif qid in known and known[qid] != value:
+            repeated[qid] = None
+        else:
+            known.setdefault(qid, value)
+    missing = [qid for qid in qids if qid not in known]
+    told = [
+        f"{len(listed):,} {text} ({_few(list(listed))})"
+        for listed, text in (
+            (missing, f"of {len(qids):,} topics have no {what} in it"),
+            (repeated, f"qids stand there with two different ones of the {what}"),
+            (unknown, "qids in it are no topic of the dataset"),
+        )
+        if listed
+    ]
+    line = f"{file}: {'; '.join(told)}"
+    if len(missing) == len(qids) and qids:
+        raise DataError(line)
+    if (missing or repeated) and on_missing == "raise":
+        raise DataError(f"{line}; on_missing=missing counts these topics as missing")
+    if told:
+        (log.warning if missing or repeated else log.info)("%s", line)
+    return {qid: value for qid, value in known.items() if qid not in repeated}
+
+
+def _few(qids: Sequence[str]) -> str:
+    """The first few of a list."""
+    return ", ".join(map(repr, qids[:_SHOWN])) + (", …" if len(qids) > _SHOWN else "")
+
+
+# --- one file format each -----------------------------------------------------------------------------------
+
+
+def _object(line: bytes) -> Mapping[str, Any]:
+    try:
+        row = json.loads(line.decode("utf-8-sig"))
+    except (ValueError, RecursionError) as error:  # no JSON, or no UTF-8
+        raise BadRow(f"not a line of JSON: {error}") from None
+    return _mapping(row)
+
+
+def _mapping(row: Any) -> Mapping[str, Any]:
+    if not isinstance(row, Mapping):
+        raise BadRow(f"expected a JSON object, found {_short(row)}")
+    return row
+
+
+def _first_character(file: Path) -> str:
+    with file.open("rb") as stream:
+        return stream.read(4096).decode("utf-8-sig", "replace").lstrip()[:1]
+
+
+def _list_entries(file: Path) -> Iterator[Entry]:
+    try:
+        rows = json.loads(file.read_bytes().decode("utf-8-sig"))
+    except (ValueError, RecursionError) as error:
+        raise DataError(f"{file}: not a JSON list: {error}") from None
+    for number, row in enumerate(rows, 1):
+        yield Entry(f"{file}, row {number}", lambda row=row: _mapping(row))  # type: ignore[misc]
+
+
+def _parquet_entries(file: Path) -> Iterator[Entry]:
+    import pyarrow.parquet as pq
+    from pyarrow import ArrowException
+
+    try:
+        rows = pq.read_table(file).to_pylist()
+    except (ArrowException, OSError, ValueError) as error:
+        raise DataError(f"{file}: not a Parquet file: {error}") from None
+    for number, row in enumerate(rows, 1):
+        yield Entry(f"{file}, row {number}", lambda row=row: row)  # type: ignore[misc]
+
+
+def _csv_entries(file: Path) -> Iterator[Entry]:
+    csv.field_size_limit(_FIELD_LIMIT)
+    # Bytes that are no UTF-8 become lone surrogates, which the check of their own cell refuses.
+    with file.open(encoding="utf-8-sig", errors="surrogateescape", newline="") as stream:
+        reader = csv.reader(stream, strict=True)
+        number = 0
+        try:
+            header = next(reader, [])
+            twice = sorted({name for name in header if header.count(name) > 1})
+            if twice:
+                raise DataError(f"{file}: column {twice[0]!r} stands twice")
+            for cells in reader:
+                if cells:  # an empty line is no row
+                    number += 1
+                    yield Entry(f"{file}, row {number}", lambda cells=cells: _cells(header, cells))  # type: ignore[misc]
+        except csv.Error as error:
+            raise DataError(f"{file}, after row {number}: not a CSV file: {error}") from None
+
+
+def _cells(header: Sequence[str], cells: Sequence[str]) -> dict[str, Any]:
+    """The cells by column; an empty one is null."""
+    if len(cells) != len(header):
+        raise BadRow(f"{len(cells)} cells where the header names {len(header)} columns")
+    return {name: cell if cell else None for name, cell in zip(header, cells, strict=True)}
+
+
+# --- one cell -----------------------------------------------------------------------------------------------
+
+_LISTS = ("contexts", "docnos", "evidence", "references")
+
+
+def _as_list(value: Any, name: str) -> Any:
+    """A printed list as a list, and of DeepEval's lists a|b, too; anything else as it is."""
+    if not isinstance(value, str):
+        return list(value) if isinstance(value, tuple) else value
+    listed = printed_list(value)
+    if listed is None and name in _PIPED:
+        return value.split("|")
+    return value if listed is None else listed
+
+
+def printed_list(text: str) -> list[Any] | None:
+    """The list in a text that holds one as JSON, Python or numpy print it; None for any other text."""
+    text = text.strip()
+    if text[:1] + text[-1:] != "[]":
+        return None
+    try:
+        found = json.loads(text)
+    except (ValueError, RecursionError):
+        pass
+    else:
+        return found if isinstance(found, list) else None
+    if _STRING.sub("", text[1:-1]).strip(" ,\t\r\n"):
+        return None
+    # String by string: numpy puts no comma between two, and Python would join them.
+    try:
+        return [ast.literal_eval(match.group().replace("\n", "\\n")) for match in _STRING.finditer(text)]
+    except (ValueError, SyntaxError):
+        return None
+
+
+def _is_null(value: Any) -> bool:
+    return value is None or (isinstance(value, float) and math.isnan(value))
+
+
+def _short(value: Any) -> str:
+    text = repr(value)
+    return text if len(text) <= 80 else text[:77] + "..."

@@ -1,0 +1,206 @@
+"""Every measure by slice of the topics, its average over slices, and where two systems differ by slice.
+
+A slice is estimated as all topics are: shares and scores by `bounded_mean`, other answer measures by a
+bootstrap, shares of a judged sample by `ppi_shares`. Every interval and every average holds by itself; the
+paired tests are corrected over all slices.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import pandas as pd
+
+from ragauge.contract.errors import DataError
+from ragauge.contract.protocols import AnswerMeasureInfo
+from ragauge.estimate.board import mean_of, rejection, share_estimates
+from ragauge.estimate.intervals import LEVEL, Estimate, bounded_mean, effective_topics, wilson_interval
+from ragauge.estimate.outcomes import asked, scored, with_classes
+from ragauge.estimate.pairs import compare_pairs, holm
+from ragauge.estimate.ppi import ppi_shares
+from ragauge.estimate.slicing import FEW_TOPICS, NOT_KNOWN, PREFIX, in_order, slicings
+
+Weights = Mapping[str, Mapping[str, float]]
+
+
+@dataclass(frozen=True)
+class SliceTables:
+    """`estimates`, `averages` and `differences` are those of `slice_estimates`, `macro_averages` and
+    `slice_differences`; the last is None where there are no two systems.
+    """
+
+    estimates: pd.DataFrame
+    averages: pd.DataFrame
+    differences: pd.DataFrame | None = None
+
+
+def slice_estimates(
+    frame: pd.DataFrame,
+    group: str | None = None,
+    answers: Sequence[AnswerMeasureInfo] = (),
+    n_boot: int = 1000,
+    seed: int = 0,
+    level: float = LEVEL,
+) -> pd.DataFrame:
+    """Every measure by slice: [group, slicing, slice, measure, value, lo, hi, n, effective_n, small].
+
+    `frame` has a row per topic (of each `group`, such as system, where one is named; the column is left out
+    else), with columns `slice:<slicing>` (`ragauge.estimate.slicing`). Measures: `ir_score` over the topics
+    that have one; the shares of `class_shares` over answerable topics that have something to judge by, where
+    any has a label; `rejection_share`, class 1 among unanswerable topics; each of `answers` over the topics
+    with a value. n counts these topics, effective_n how many yes-or-no values would tell as much (NaN for a
+    measure of any size); `small` says that n is below ten; lo and hi are NaN for one topic.
+    A measure without a topic in the slice has no row. Where a sample of topics was judged the shares are
+    those of `ppi_shares`, and are left out where it judged too few of the slice. Empty without slices.
+    """
+    keys = [group] if group else []
+    rows = []
+    for by in slicings(frame):
+        column = PREFIX + by
+        for label in in_order(frame[column]):
+            part = frame[frame[column] == label]
+            for name, of_group in part.groupby(group, sort=False) if group else [("", part)]:
+                head = (name, by, label) if group else (by, label)
+                for measure, e, effective in _estimates(of_group, answers, n_boot, seed, level):
+                    rows.append((*head, measure, e.value, e.lo, e.hi, e.n, effective, e.n < FEW_TOPICS))
+    columns = ["slicing", "slice", "measure", "value", "lo", "hi", "n", "effective_n", "small"]
+    return pd.DataFrame(rows, columns=[*keys, *columns])
+
+
+def _estimates(
+    part: pd.DataFrame, answers: Sequence[AnswerMeasureInfo], n_boot: int, seed: int, level: float
+) -> Iterator[tuple[str, Estimate, float]]:
+    """Every measure of the topics of one slice that has one, with its effective number of topics."""
+    known = scored(part)["ir_score"]
+    if len(known):
+        yield "ir_score", bounded_mean(known, level=level), _effective(known)
+    for name, (share, effective) in _shares(with_classes(part), level).items():
+        yield name, share, effective
+    for name, share in rejection(part, level).items():
+        if share.n:
+            yield name, share, float(share.n)
+    for info in answers:
+        if info.name in part and len(values := part[info.name].dropna()):
+            effective = _effective(values) if info.unit == "share" else float("nan")
+            yield info.name, mean_of(part[info.name], part["qid"], info, n_boot, seed, level), effective
+
+
+def _effective(values: pd.Series) -> float:
+    """How many yes-or-no values tell as much as these scores or shares, a value a topic."""
+    numbers = values.to_numpy(dtype=float)
+    return effective_topics(numbers, np.ones(len(numbers))) if len(numbers) > 1 else 1.0
+
+
+def _shares(rows: pd.DataFrame, level: float) -> dict[str, tuple[Estimate, float]]:
+    """The class shares of these topics; {} where none has a label, or a sample judged too few of them."""
+    if not rows["label"].notna().any():
+        return {}
+    if len(asked(rows)) == len(rows):
+        numbered = rows.assign(qid=np.arange(len(rows)))  # faster to tell apart than texts
+        return {name: (e, float(e.n)) for name, e in share_estimates(numbered, level).items()}
+    try:
+        found = ppi_shares(rows, level)
+    except DataError:
+        return {}
+    found = found.astype(dict.fromkeys(("estimate", "lo", "hi", "effective_n"), float))
+    effective = found["effective_n"].where(found["effective_n"] > 0, found["n_judged"])
+    return {
+        row["share"]: (Estimate(row["estimate"], row["lo"], row["hi"], int(row["n_judged"]), level), n)
+        for row, n in zip(found.to_dict("records"), effective, strict=True)
+    }
+
+
+def macro_averages(
+    estimates: pd.DataFrame,
+    weights: Weights | None = None,
+    answers: Sequence[AnswerMeasureInfo] = (),
+    level: float = LEVEL,
+) -> pd.DataFrame:
+    """The mean over the slices of every slicing: [group, slicing, measure, value, lo, hi, n, slices].
+
+    `estimates` are those of `slice_estimates`, at the same level. All slices count alike, or by `weights`
+    {slicing: {slice: weight}}, which need not add up to 1; topics whose value is not known are in no average,
+    nor are slices without the measure: `slices` and n, their topics, say what is. No row where fewer than two
+    slices have weight and measure. Intervals are over topics, the slices being given (see `_interval`); NaN
+    for a measure of any size where a slice has none.
+    """
+    keys = [str(column) for column in itertools.takewhile(lambda c: c != "slicing", estimates.columns)]
+    unbounded = {info.name for info in answers if info.unit != "share"}
+    kept = estimates[estimates["slice"] != NOT_KNOWN]
+    rows = []
+    for at, part in kept.groupby([*keys, "slicing", "measure"], sort=False):
+        *_, by, measure = at
+        given = (weights or {}).get(str(by))
+        w = np.ones(len(part)) if given is None else part["slice"].map(given).fillna(0).to_numpy(dtype=float)
+        part, w = part[w > 0], w[w > 0] / w.sum()
+        if len(part) < 2:
+            continue
+        value, lo, hi, n, effective = part[["value", "lo", "hi", "n", "effective_n"]].to_numpy(dtype=float).T
+        mean = float(w @ value)
+        if measure in unbounded:
+            below, above = (math.sqrt(float((w**2) @ (value - end) ** 2)) for end in (lo, hi))
+            ends = mean - below, mean + above
+        else:
+            ends = _interval(value, n, effective, w, level)
+        rows.append((*at, mean, *ends, int(n.sum()), len(part)))
+    return pd.DataFrame(rows, columns=[*keys, "slicing", "measure", "value", "lo", "hi", "n", "slices"])
+
+
+def _interval(
+    value: np.ndarray, n: np.ndarray, effective: np.ndarray, w: np.ndarray, level: float
+) -> tuple[float, float]:
+    """Wilson's interval of a weighted mean of k independent means in [0, 1], at its effective number.
+
+    That is p(1 - p) over the variance of the mean, the sum of w²·v. To each slice 2/k topics at 0 and as many
+    at 1 are added (Price & Bonett 2004), so that few equal values do not pass for certain, and v is p(1 - p)
+    over the slice's effective number of topics less the one that its own mean takes.
+    """
+    added = 2 / len(value)
+    p = (value * effective + added) / (effective + 2 * added)
+    of_means = p * (1 - p) / (effective + 2 * added) * (n + 2 * added) / (n + 2 * added - 1)
+    middle, mean = float(w @ p), min(max(float(w @ value), 0.0), 1.0)
+    lo, hi = wilson_interval(mean, middle * (1 - middle) / float((w**2) @ of_means), level)
+    return min(lo, mean), max(hi, mean)
+
+
+def slice_differences(
+    frame: pd.DataFrame,
+    a: str,
+    b: str,
+    group: str = "system",
+    answers: Sequence[AnswerMeasureInfo] = (),
+    n_boot: int = 1000,
+    seed: int = 0,
+    level: float = LEVEL,
+) -> pd.DataFrame:
+    """a less b by slice, topic by topic: [slicing, slice, measure, a, b, difference, lo, hi, p, p_holm, n].
+
+    `frame` as in `slice_estimates`, with these two among the `group`s; measures, intervals and p as in
+    `compare_pairs`. p_holm is corrected over all slices and slicings of the measure. Slices with fewer than
+    ten topics that both have are not tested, and have no row.
+    """
+    rows = frame[frame[group].isin([a, b])]
+    parts = []
+    for by in slicings(rows):
+        for label in in_order(rows[PREFIX + by]):
+            part = rows[rows[PREFIX + by] == label]
+            if part["qid"].nunique() >= FEW_TOPICS and part[group].nunique() == 2:
+                found = compare_pairs(part, group, n_boot, seed, level, answers)
+                parts.append(found.assign(slicing=by, slice=label))
+    columns = ["slicing", "slice", "measure", "a", "b", "difference", "lo", "hi", "p", "p_holm", "n"]
+    if not parts:
+        return pd.DataFrame(columns=columns)
+    every = pd.concat(parts, ignore_index=True)
+    every = every[every["n"] >= FEW_TOPICS].reset_index(drop=True)
+    turned = every["a"].ne(a)
+    every.loc[turned, ["lo", "hi"]] = 0.0 - every.loc[turned, ["hi", "lo"]].to_numpy()
+    every.loc[turned, "difference"] = 0.0 - every.loc[turned, "difference"]
+    every = every.assign(a=a, b=b)
+    for measure in every["measure"].unique():
+        of = every["measure"] == measure
+        every.loc[of, "p_holm"] = holm(every.loc[of, "p"].to_numpy(dtype=float))
+    return every[columns]

@@ -1,0 +1,90 @@
+"""A finished job as a file of samples, one row a question: what `experiment=recorded` and RAGAS read."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+
+from ragauge.contract.errors import DataError
+from ragauge.contract.records import OUTCOMES_FILE, RECORD_FILE
+from ragauge.contract.topics import attributes_of, references
+from ragauge.retrieval.contexts import contexts_at
+
+SAMPLES_FILE = "samples.jsonl"
+
+
+def write_samples(folder: Path, out: Path | None = None) -> tuple[Path, int]:
+    """Writes the samples of the job in a folder as JSON Lines; the file and how many there are.
+
+    RAGAS's names, and qid, docnos, label, error and the topic's attributes beside them. The contexts
+    are what the LLM was given, cut at the job's n_tokens. Without `out` the file stands in the folder.
+    DataError where the folder holds no finished job, and where the store no longer has what it retrieved.
+    """
+    path = out or folder / SAMPLES_FILE
+    lines = [json.dumps(row, ensure_ascii=False) + "\n" for row in samples(folder)]
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text("".join(lines), encoding="utf-8", errors="surrogatepass")
+    return path, len(lines)
+
+
+def samples(folder: Path) -> Iterator[dict[str, Any]]:
+    """The samples of `write_samples`, in the order of the topics."""
+    try:
+        record = json.loads((folder / RECORD_FILE).read_text(encoding="utf-8"))
+        outcomes = pd.read_parquet(folder / OUTCOMES_FILE)
+    except FileNotFoundError as error:
+        missing = Path(str(error.filename)).name
+        raise DataError(
+            f"{folder} is no folder of a finished job: it holds no {missing}; of a sweep name a job's, "
+            "such as multirun/<date>/<time>/0"
+        ) from None
+    if "entries" not in record:
+        raise DataError(f"{folder}: its job retrieved nothing, so there are no samples")
+    topics, evidence = _stored(record, "dataset", "topics"), _stored(record, "dataset", "evidence")
+    layouts, prefixes = (_stored(record, "context", frame) for frame in ("layouts", "prefixes"))
+    contexts = contexts_at(layouts, prefixes, record["n_tokens"]).merge(
+        prefixes.loc[prefixes["n_tokens"] == record["n_tokens"], ["qid", "layout"]]
+    )
+    contexts = contexts.merge(layouts[["qid", "layout", "starts"]], on=["qid", "layout"]).set_index("qid")
+    parts = evidence.dropna(subset="text").sort_values(["qid", "part"]).groupby("qid")["text"].agg(list)
+    rows, known = outcomes.set_index("qid"), references(topics)
+    attributes = attributes_of(topics)
+    for topic in topics.to_dict("records"):
+        qid = topic["qid"]
+        row, context = rows.loc[qid], contexts.loc[qid]
+        answered = isinstance(row["answer"], str)
+        failed = not answered and isinstance(row["answer_error"], str)
+        yield {
+            "qid": qid,
+            "user_input": topic["query"],
+            "retrieved_contexts": _pieces(context["text"], context["starts"][: len(context["docnos"])]),
+            "docnos": list(context["docnos"]),
+            "response": row["answer"] if answered else None,
+            **({"error": row["answer_error"]} if failed else {}),
+            **({"reference": known[qid][0]} if known[qid] else {}),
+            **({"references": list(known[qid][1:])} if len(known[qid]) > 1 else {}),
+            **({"unanswerable": True} if topic.get("unanswerable", False) else {}),
+            "reference_contexts": list(parts.get(qid, [])),
+            **({} if pd.isna(row["label"]) else {"label": int(row["label"])}),
+            **{name: topic[name] for name in attributes if not pd.isna(topic[name])},
+        }
+
+
+def _pieces(text: str, starts: Any) -> list[str]:
+    """The chunks of a context, which one space each divides."""
+    ends = [*(start - 1 for start in starts[1:]), len(text)]
+    return [text[start:end] for start, end in zip(starts, ends, strict=bool(len(starts)))]
+
+
+def _stored(record: Mapping[str, Any], stage: str, frame: str) -> pd.DataFrame:
+    file = Path(record["store"]) / stage / record["entries"][stage] / f"{frame}.parquet"
+    try:
+        return pd.read_parquet(file)
+    except (OSError, ValueError) as error:
+        raise DataError(
+            f"{record['name']}: the store {record['store']} no longer holds its {frame}: run the job again"
+        ) from error

@@ -1,0 +1,279 @@
+"""The slices of a job's topics: read from the config, found in the dataset, and logged."""
+
+from __future__ import annotations
+
+import logging
+import math
+import re
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import pandas as pd
+
+from ragauge.contract.errors import ConfigError
+from ragauge.contract.topics import attributes_of, is_unanswerable
+from ragauge.estimate import summary
+from ragauge.estimate.board import REJECTION
+from ragauge.estimate.intervals import Estimate
+from ragauge.estimate.slices import (
+    SliceTables,
+    Weights,
+    macro_averages,
+    slice_differences,
+    slice_estimates,
+)
+from ragauge.estimate.slicing import (
+    ANSWERABLE,
+    NOT_KNOWN,
+    PREFIX,
+    UNANSWERABLE,
+    SliceBy,
+    in_order,
+    slice_labels,
+    slicings,
+    text_of,
+)
+from ragauge.measures.questions import DERIVED, LEXICAL_OVERLAP, RARITY
+
+if TYPE_CHECKING:
+    from ragauge.contract.protocols import AnswerMeasureInfo
+    from ragauge.track import Run
+
+log = logging.getLogger(__name__)
+
+WEIGHTS_TAG = "ragauge.slice_weights"  # of an MLflow run: the weights as JSON
+MAX_LOGGED = 50  # slices whose measures become metrics
+_MAX_SLUG = 60  # characters of a name within a metric's
+_MAX_BINS = 20
+_MAX_LISTED = 12  # names in a message
+_DECIMALS = 4  # of derived attributes
+_LOGGED = ("ir_score", "correct_share", "hallucination_share", "judge_share_1", REJECTION)
+_FORMS = "name, {name: number of bins} and {name: [inner edges of bins, ascending]}"
+
+
+def read_slices(entries: Any) -> tuple[SliceBy, ...]:
+    """The config's `slices`; ConfigError for an entry that is neither a name nor a name with its bins."""
+    found: dict[str, SliceBy] = {}
+    for entry in entries:
+        named = {entry: None} if isinstance(entry, str) else entry
+        if not isinstance(named, Mapping) or len(named) != 1:
+            raise ConfigError(f"slices: {entry!r}: allowed are {_FORMS}")
+        ((name, bins),) = named.items()
+        name = str(name)
+        if not name.strip() or name in found:
+            raise ConfigError(f"slices: {name!r} {'is there twice' if name in found else 'is no name'}")
+        found[name] = SliceBy(name, _bins(name, bins))
+    return tuple(found.values())
+
+
+def _bins(name: str, bins: Any) -> int | tuple[float, ...] | None:
+    if bins is None:
+        return None
+    if isinstance(bins, int) and not isinstance(bins, bool) and 2 <= bins <= _MAX_BINS:
+        return bins
+    if isinstance(bins, list) and 1 <= len(bins) < _MAX_BINS:
+        numbers = [x for x in bins if isinstance(x, (int, float)) and not isinstance(x, bool)]
+        finite = len(numbers) == len(bins) and all(map(math.isfinite, numbers))
+        if finite and sorted(set(numbers)) == numbers:
+            return tuple(map(float, numbers))
+    raise ConfigError(
+        f"slices: {name!r} has the bins {bins!r}: allowed are a number of bins from 2 to {_MAX_BINS}, and "
+        f"their inner edges, ascending numbers, at most {_MAX_BINS - 1}"
+    )
+
+
+def read_weights(weights: Any, slices: Sequence[SliceBy]) -> dict[str, dict[str, float]]:
+    """The config's `slice_weights`; ConfigError for weights of what is not sliced by, or that are none."""
+    names = [by.name for by in slices]
+    found: dict[str, dict[str, float]] = {}
+    for by, given in weights.items():
+        if str(by) not in names:
+            raise ConfigError(f"slice_weights: {by!r} is not among slices, which are {', '.join(names)}")
+        if not isinstance(given, Mapping):
+            raise ConfigError(f"slice_weights.{by}={given!r}: allowed is {{slice: weight}}, numbers from 0")
+        for label, weight in given.items():
+            number = isinstance(weight, (int, float)) and not isinstance(weight, bool)
+            if not (number and math.isfinite(weight) and weight >= 0):
+                raise ConfigError(f"slice_weights.{by}: {label!r} has {weight!r}: allowed are numbers from 0")
+        found[str(by)] = {text_of(label): float(weight) for label, weight in given.items()}
+        if sum(weight > 0 for weight in found[str(by)].values()) < 2:
+            raise ConfigError(f"slice_weights.{by}: an average takes two slices with a weight above 0")
+    return found
+
+
+def slices_of_topics(
+    topics: pd.DataFrame,
+    slices: Sequence[SliceBy],
+    weights: Weights,
+    derived: Callable[[], pd.DataFrame],
+) -> pd.DataFrame | None:
+    """The slices of every topic: [qid, slice:<name> ...]; None for no slices.
+
+    Where the dataset marks topics as unanswerable, `unanswerable` is among them without being named. A
+    dataset's own attribute goes before a derived one of its name; `derived` gives these, row by row as topics
+    (`ragauge.measures.questions`). ConfigError for a name that is neither, and where weights do not fit the
+    slices.
+    """
+    if not slices:
+        return None
+    marked = is_unanswerable(topics)
+    attributes = [name for name in attributes_of(topics) if not name.startswith(PREFIX)]
+    there = [*attributes, *([UNANSWERABLE] if marked.any() else []), *DERIVED]
+    by_name = {by.name: by for by in slices}
+    for name in by_name:
+        if name not in there:
+            raise ConfigError(
+                f"slices: the topics of this dataset have no {name!r}; there are "
+                f"{_some(attributes) or 'no attributes'}; derived: {', '.join(there[len(attributes) :])}"
+            )
+    if marked.any():
+        by_name.setdefault(UNANSWERABLE, SliceBy(UNANSWERABLE))
+    found = {"qid": topics["qid"]}
+    for name, by in by_name.items():
+        if name in attributes:
+            labels = slice_labels(topics[name], by)
+        elif name == UNANSWERABLE:
+            labels = marked.map({True: UNANSWERABLE, False: ANSWERABLE}).astype("str")
+        else:
+            values = derived()[name].round(_DECIMALS)
+            if values.isna().all():
+                raise ConfigError(
+                    f"slices: {name} is known of no topic: {LEXICAL_OVERLAP} takes evidence texts, "
+                    f"{RARITY} documents"
+                )
+            labels = slice_labels(values, by)
+        _check_weights(name, labels, weights.get(name))
+        found[PREFIX + name] = labels
+    return pd.DataFrame(found)
+
+
+def _check_weights(by: str, labels: pd.Series, weights: Mapping[str, float] | None) -> None:
+    if weights is None:
+        return
+    there = [label for label in in_order(labels) if label != NOT_KNOWN]
+    for label in [*there, *weights]:
+        if label not in weights or label not in there:
+            what = "has no weight" if label in there else "is no slice"
+            raise ConfigError(f"slice_weights.{by}: {label!r} {what}; the slices are {_some(there)}")
+
+
+def check_sliced(slices: pd.DataFrame | None, gates: Mapping[str, float]) -> None:
+    """ConfigError for a gate on a slice that there is not, or that becomes no metric."""
+    names = {} if slices is None else metric_names(slices)
+    there = {
+        "slice": list(_logged(names).values()),
+        "slice_macro": list(dict.fromkeys(f"slice_macro/{name.split('/')[1]}" for name in names.values())),
+    }
+    for gate in map(str, gates):
+        known = there.get(gate.partition("/")[0])
+        if known is not None and gate.rpartition("/")[0] not in known:
+            listed = _some([f"{name}/<measure>" for name in known]) if known else "none: slices is empty"
+            raise ConfigError(f"gate.{gate}: no such slice; there are {listed}")
+
+
+def _logged(names: Mapping[tuple[str, str], str]) -> dict[tuple[str, str], str]:
+    """Those of `metric_names` that become metrics: 50, of the slicings with the fewest slices first."""
+    count = Counter(by for by, _ in names)
+    return dict(sorted(names.items(), key=lambda item: count[item[0][0]])[:MAX_LOGGED])
+
+
+def _some(names: Sequence[str]) -> str:
+    more = len(names) - _MAX_LISTED
+    return ", ".join(names[:_MAX_LISTED]) + (f" and {more} more" if more > 0 else "")
+
+
+def with_slices(outcomes: pd.DataFrame, slices: pd.DataFrame | None) -> pd.DataFrame:
+    """The outcomes with the columns of `slices_of_topics`, and without attributes that are called so."""
+    own = outcomes.drop(columns=[c for c in map(str, outcomes.columns) if c.startswith(PREFIX)])
+    return own if slices is None else own.merge(slices, on="qid", how="left", validate="one_to_one")
+
+
+def log_slices(
+    outcomes: pd.DataFrame,
+    answers: Sequence[AnswerMeasureInfo],
+    weights: Weights,
+    n_boot: int,
+    seed: int,
+    run: Run,
+) -> dict[str, float]:
+    """Logs every measure by slice and its average as tables, and returns those that become metrics.
+
+    `slice/<slicing>/<slice>/<measure>` with `_lo` and `_hi` and `topics`, of 50 slices at most,
+    those of slicings with the fewest slices first, and `slice_macro/<slicing>/<measure>`.
+    """
+    if not slicings(outcomes):
+        return {}
+    estimates = slice_estimates(outcomes, None, answers, n_boot, seed)
+    averages = macro_averages(estimates, weights, answers)
+    run.table(estimates, "slices.json")
+    run.table(averages, "slice_averages.json")
+    names = metric_names(outcomes)
+    if len(names) > MAX_LOGGED:
+        log.info("%d slices, of which %d are metrics; all are in slices.json", len(names), MAX_LOGGED)
+    logged = _logged(names)
+    sizes = {(by, label): n for by in slicings(outcomes) for label, n in
+             outcomes[PREFIX + by].value_counts().items()}  # fmt: skip
+    values: dict[str, float] = {f"{name}/topics": int(sizes[at]) for at, name in logged.items()}
+    measures = {*_LOGGED, *(info.name for info in answers)}
+    slug_of = {by: name.split("/")[1] for (by, _), name in names.items()}
+    for row in estimates.to_dict("records"):
+        if row["measure"] in measures and (at := (row["slicing"], row["slice"])) in logged:
+            values |= _metrics(f"{logged[at]}/{row['measure']}", row)
+    for row in averages.to_dict("records"):
+        if row["measure"] in measures:
+            values |= _metrics(f"slice_macro/{slug_of[row['slicing']]}/{row['measure']}", row)
+    return values
+
+
+def _metrics(name: str, row: Mapping[Any, Any]) -> dict[str, float]:
+    return summary.with_interval(name, Estimate(row["value"], row["lo"], row["hi"], row["n"]))
+
+
+def metric_names(outcomes: pd.DataFrame) -> dict[tuple[str, str], str]:
+    """What the metrics of every slice begin with, {(slicing, slice): slice/<slicing>/<slice>}, in order.
+
+    MLflow allows letters, digits, _, -, . and spaces: other characters become _, and names that are then
+    equal are numbered.
+    """
+
+    def distinct(names: Sequence[str]) -> Iterator[str]:
+        taken: set[str] = set()
+        for name in names:
+            slug = own = re.sub(r"[^\w.\- ]+", "_", name)[:_MAX_SLUG].strip(" .") or "_"
+            number = 1
+            while slug in taken:
+                number += 1
+                slug = f"{own}_{number}"
+            taken.add(slug)
+            yield slug
+
+    by = slicings(outcomes)
+    found = {}
+    for name, slug in zip(by, distinct(by), strict=True):
+        labels = in_order(outcomes[PREFIX + name])
+        for label, of_label in zip(labels, distinct(labels), strict=True):
+            found[name, label] = f"slice/{slug}/{of_label}"
+    return found
+
+
+def slice_tables(
+    rows: pd.DataFrame,
+    board: pd.DataFrame,
+    record: Mapping[str, Any],
+    answers: Sequence[AnswerMeasureInfo],
+) -> SliceTables | None:
+    """The slices of every system of a sweep at one budget, and how its two best systems differ by slice.
+
+    The two best are the first two of the leaderboard. None where the jobs have no slices in common.
+    """
+    if not slicings(rows):
+        return None
+    n_boot, seed = int(record["bootstrap"]), int(record["seed"])
+    estimates = slice_estimates(rows, "system", answers, n_boot, seed)
+    averages = macro_averages(estimates, record.get("slice_weights"), answers)
+    best = board["system"].tolist()[:2]
+    pair = None
+    if len(best) == 2:
+        pair = slice_differences(rows, best[0], best[1], "system", answers, n_boot, seed)
+    return SliceTables(estimates, averages, pair)

@@ -1,0 +1,56 @@
+"""What is known of a question before anything is retrieved: how it overlaps with its evidence, how rare its
+words are.
+
+A question's words are its distinct words without function words (English ones; a question of nothing else
+keeps them all).
+"""
+
+from __future__ import annotations
+
+import math
+
+import pandas as pd
+
+from ragauge.texts.function_words import FUNCTION_WORDS
+from ragauge.texts.words import words
+
+LEXICAL_OVERLAP, RARITY = "lexical_overlap", "rarity"
+DERIVED = (LEXICAL_OVERLAP, RARITY)
+
+
+def content_words(question: str) -> set[str]:
+    """The distinct words of a question that carry its subject; all of them where it has none such."""
+    found = set(words(question))
+    return found - FUNCTION_WORDS or found
+
+
+def lexical_overlap(topics: pd.DataFrame, evidence: pd.DataFrame) -> pd.Series:
+    """float64 [topics]: the share of the question's words that stand in the topic's evidence, in [0, 1].
+
+    NaN for a topic without evidence text, and for a question without a word.
+    """
+    texts = evidence.dropna(subset="text")
+    of_topic = {qid: set(words(" ".join(part))) for qid, part in texts.groupby("qid")["text"]}
+    found = []
+    for qid, query in zip(topics["qid"], topics["query"], strict=True):
+        asked, there = content_words(query), of_topic.get(qid)
+        found.append(len(asked & there) / len(asked) if asked and there is not None else float("nan"))
+    return pd.Series(found, index=topics.index, dtype="float64")
+
+
+def rarity(topics: pd.DataFrame, docs: pd.DataFrame) -> pd.Series:
+    """float64 [topics]: the mean over the question's words of ln((N + 1) / (n + 1)), 0 and more.
+
+    N documents, of which n hold the word in title or text: 0 for words that stand in all documents,
+    ln(N + 1) for words of none. NaN for a question without a word, and throughout without documents. Source:
+    the average inverse document frequency of He & Ounis 2004, smoothed for words that occur nowhere.
+    """
+    questions = [content_words(query) for query in topics["query"]]
+    asked = set().union(*questions)
+    holding = dict.fromkeys(asked, 0)
+    for title, text in zip(docs["title"], docs["text"], strict=True):
+        for word in asked.intersection(words(f"{title} {text}")):
+            holding[word] += 1
+    idf = {word: math.log((len(docs) + 1) / (n + 1)) for word, n in holding.items()}
+    found = [sum(idf[w] for w in own) / len(own) if own and len(docs) else float("nan") for own in questions]
+    return pd.Series(found, index=topics.index, dtype="float64")

@@ -1,0 +1,252 @@
+"""`retriever=recorded`: what another system retrieved, from a TREC run or a file with its contexts."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, ClassVar
+
+import numpy as np
+import pandas as pd
+
+from ragauge.contract.checks import require_count
+from ragauge.contract.errors import DataError
+from ragauge.contract.identity import runtime
+from ragauge.contract.protocols import Tools
+from ragauge.datasets import BadRow, recordings
+from ragauge.datasets.recordings import Recorded
+from ragauge.retrieval.brought import name_of
+from ragauge.retrieval.retrievers._ranking import Hits, as_transformer, docno_order, run_frame, sort_hits
+from ragauge.retrieval.retrievers._trec import read_trec_run
+
+NO_TEXTS = pd.DataFrame({"docno": pd.Series(dtype="str"), "text": pd.Series(dtype="str")})
+
+
+@dataclass(frozen=True)
+class RecordedRetrieval:
+    """What a file says that another system retrieved, in the order of the file.
+
+    The file is a TREC run, or has a row per topic with `contexts`, the texts that stood in the prompt, or
+    `docnos`, or both (then a text's docno names it). JSON Lines, a JSON list, CSV or Parquet; names of RAGAS
+    and DeepEval are known (`ragauge.datasets.recordings`). Texts need not be in the corpus. A docno alone is
+    that of a chunk, or of a document, which then stands for its chunks in their order.
+
+    A TREC run is read as trec_eval does: by falling score, whatever the rank says; ties are broken by docno.
+    Without contexts a system is an LLM alone where other systems of the file have some.
+    system: whose rows, in a file of several. top_k: at most so many are kept.
+    on_missing: `raise`, or `missing`: topics that are not in the file have no hits.
+    """
+
+    component: ClassVar[str] = "recorded"
+    uses: ClassVar[frozenset[str]] = frozenset()
+    reorder_after_cut: ClassVar[bool] = False
+    takes_queries: ClassVar[bool] = False
+
+    path: str | Path | None = runtime(None)
+    system: str | None = None
+    on_missing: str = "raise"
+    top_k: int = 1000
+
+    def __post_init__(self) -> None:
+        require_count("retriever.top_k", self.top_k)
+        recordings.check_picking("retriever", self.system, self.on_missing)
+
+    def files(self) -> Mapping[str, Path]:
+        """The file; ConfigError if it is not there."""
+        return {"run": recordings.recorded_file("retriever.path", self.path)}
+
+    def index_identity(self) -> Mapping[str, Any]:
+        """The same for all: there is no index."""
+        return {"index": "none", "version": 1}
+
+    def build_index(self, chunks: pd.DataFrame, folder: Path, tools: Tools) -> None:
+        """Writes nothing."""
+
+    def transformer(self, chunks: pd.DataFrame, folder: Path, tools: Tools) -> Callable[..., pd.DataFrame]:
+        """The file's ranking of the corpus, for a retriever that fuses it with others.
+
+        DataError where it holds texts that are in no corpus.
+        """
+
+        def rank(topics: pd.DataFrame) -> pd.DataFrame:
+            run, texts = self.bring(topics, chunks, tools)
+            if len(texts):
+                file = self.files()["run"]
+                raise DataError(f"{file}: {len(texts):,} contexts are in no corpus; only docnos can be fused")
+            return run
+
+        return as_transformer("RecordedRetrieval", rank)
+
+    def bring(
+        self, topics: pd.DataFrame, chunks: pd.DataFrame, tools: Tools
+    ) -> tuple[pd.DataFrame, pd.DataFrame]:
+        """The run, and the texts that are no chunks.
+
+        DataError names file and line of what cannot be read, and of a docno that is not there.
+        """
+        file = self.files()["run"]
+        if _is_trec(file):
+            return self._ranked(topics, chunks, file), NO_TEXTS
+        rows = recordings.read_rows(file, self.system, "retriever.system")
+        found = [(row, _retrieved(row)) for row in rows]
+        if all(retrieved is None for _, retrieved in found):
+            if not _others_retrieve(file, self.system):
+                keys = ", ".join([*rows[0].values, *rows[0].extra]) if rows else "none"
+                have = f"its keys are {keys} (an LLM alone has contexts: [])"
+                raise DataError(f"{file}: no row has contexts or docnos; {have}")
+            found = [(row, _Contexts("", [])) for row in rows]  # an LLM alone
+        told = [(row.qid, retrieved) for row, retrieved in found if retrieved is not None]
+        qids = topics["qid"].tolist()
+        return self._laid_out(
+            topics, chunks, recordings.by_topic(file, told, qids, "contexts", self.on_missing)
+        )
+
+    def _ranked(self, topics: pd.DataFrame, chunks: pd.DataFrame, file: Path) -> pd.DataFrame:
+        """The run of a TREC run file."""
+        lines = read_trec_run(file)
+        there = [(qid, qid) for qid in lines["qid"].unique()]
+        recordings.by_topic(file, there, topics["qid"].tolist(), "hits", self.on_missing)
+        rows_of = _rows_by_docno(chunks)
+        topic = pd.Index(topics["qid"]).get_indexer(pd.Index(lines["qid"]))
+        here = lines[topic >= 0].assign(topic=topic[topic >= 0])
+        unknown = ~here["docno"].isin(rows_of.keys())
+        if unknown.any():
+            row = here[unknown].iloc[0]
+            more = f" ({int(unknown.sum())} such lines)"
+            raise DataError(f"{file.name}, line {row['line']}: {_unknown(row['docno'])}{more}")
+        hits = _hits(here, rows_of, docno_order(chunks))
+        hits = hits[hits.groupby("topic", sort=False).cumcount() < self.top_k]
+        score = {"score": hits["score"].to_numpy()} if hits["whole"].all() else {}
+        return run_frame(topics, chunks, hits["topic"].to_numpy(), hits["chunk"].to_numpy(), **score)
+
+    def _laid_out(
+        self, topics: pd.DataFrame, chunks: pd.DataFrame, kept: Mapping[str, _Contexts]
+    ) -> tuple[pd.DataFrame, pd.DataFrame]:
+        """The run of the contexts as they are, repeated ones included, and those that are no chunks."""
+        names, rows_of = _Names(chunks), _rows_by_docno(chunks)
+        texts = chunks["text"].tolist()
+        docnos = chunks["docno"].tolist()
+
+        def pairs(contexts: _Contexts) -> Iterator[tuple[str, str | None]]:
+            for text, docno in contexts.hits:
+                if text is not None:
+                    yield text, docno
+                elif docno not in rows_of:
+                    raise DataError(f"{contexts.where}: {_unknown(docno)}")
+                else:
+                    yield from ((texts[row], docnos[row]) for row in rows_of[docno])
+
+        hits = []
+        for topic, qid in enumerate(topics["qid"]):
+            used: set[str] = set()
+            for text, docno in list(pairs(kept.get(qid, _Contexts("", []))))[: self.top_k]:
+                hits.append((topic, names.of(text, docno, used)))
+        brought = pd.DataFrame(names.new.items(), columns=["docno", "text"], dtype="str")
+        every = pd.concat([chunks[["docno"]], brought[["docno"]]], ignore_index=True)
+        at = pd.Index(every["docno"]).get_indexer(pd.Index([docno for _, docno in hits], dtype="str"))
+        topic_rows = np.array([topic for topic, _ in hits], dtype=np.int64)
+        return run_frame(topics, every, topic_rows, at.astype(np.int64)), brought
+
+
+@dataclass(frozen=True)
+class _Contexts:
+    """The hits (text or None, docno or None) of a row, equal to those of another row wherever it stands."""
+
+    where: str = field(compare=False)
+    hits: list[tuple[str | None, str | None]]
+
+
+class _Names:
+    """Gives every text a docno: that of the chunk that it is, its own one, or one made of its characters."""
+
+    def __init__(self, chunks: pd.DataFrame) -> None:
+        self._chunks = dict(zip(chunks["docno"], chunks["text"], strict=True))
+        self.new: dict[str, str] = {}  # docno to text, of what is no chunk
+
+    def of(self, text: str, docno: str | None, used: set[str]) -> str:
+        """The docno of a text, one that the topic has not used yet."""
+        name = docno if docno is not None else name_of(text)
+        if self._other(name, text):  # one document in two wordings, such as compressed for two questions
+            name = f"{name}~{hashlib.sha256(text.encode()).hexdigest()[:8]}"
+        stem, number = name, 1
+        while name in used or self._other(name, text):
+            number += 1
+            name = f"{stem}~{number}"
+        used.add(name)
+        if name not in self._chunks:
+            self.new[name] = text
+        return name
+
+    def _other(self, name: str, text: str) -> bool:
+        return self._chunks.get(name, self.new.get(name, text)) != text
+
+
+def _unknown(docno: object) -> str:
+    return f"docno {docno!r} is neither a document nor a chunk of this dataset"
+
+
+def _retrieved(row: Recorded) -> _Contexts | None:
+    """What a row retrieved, None where it does not say; DataError for no lists, or such of unequal length."""
+    try:
+        texts, docnos = row.texts("contexts"), row.texts("docnos")
+        if texts is not None and docnos is not None and len(texts) != len(docnos):
+            raise BadRow(f"{len(texts)} contexts and {len(docnos)} docnos; they go together one by one")
+        bad = [docno for docno in docnos or () if docno.split() != [docno]]
+        if bad:
+            raise BadRow(f"docno {bad[0]!r} is empty or holds white space")
+    except BadRow as error:
+        raise DataError(f"{row.place}: {error}") from None
+    if texts is None and docnos is None:
+        return None
+    none: list[str | None] = [None] * len(texts if texts is not None else docnos or ())
+    hits = zip(none if texts is None else texts, none if docnos is None else docnos, strict=True)
+    return _Contexts(row.place, list(hits))
+
+
+def _others_retrieve(file: Path, system: str | None) -> bool:
+    """Whether the file has contexts of any other system."""
+    if system is None:
+        return False
+    for entry in recordings.entries(file):
+        row = entry.read()
+        for own in (row, *(value for value in row.values() if isinstance(value, Mapping))):
+            if recordings.recorded_row(own, entry.where, "").values.keys() & {"contexts", "docnos"}:
+                return True
+    return False
+
+
+def _is_trec(file: Path) -> bool:
+    """Whether a file's first line is one of a TREC run, and no JSON."""
+    if file.suffix.lower() in (".csv", ".parquet", ".pq"):
+        return False
+    with file.open("rb") as stream:
+        return stream.read(4096).decode("utf-8-sig", "replace").lstrip()[:1] not in ("{", "[")
+
+
+def _rows_by_docno(chunks: pd.DataFrame) -> dict[str, list[int]]:
+    """The rows of the chunks that a docno names: a chunk's own, or those of a document, in order."""
+    found: dict[str, list[int]] = {}
+    for row, parent in enumerate(chunks["parent"]):
+        found.setdefault(parent, []).append(row)
+    return {**found, **{docno: [row] for row, docno in enumerate(chunks["docno"])}}
+
+
+def _hits(lines: pd.DataFrame, rows_of: Mapping[str, Sequence[int]], order: np.ndarray) -> pd.DataFrame:
+    """topic, chunk, score, and whether the line names this chunk alone; in rank order, each chunk once."""
+    first = np.array([rows_of[docno][0] for docno in lines["docno"]], dtype=np.int64)
+    by_line = Hits(lines["topic"].to_numpy(), np.arange(len(lines)), lines["score"].to_numpy(dtype=float))
+    # Ties go by the docno of the first chunk, as everywhere.
+    ranked = sort_hits(by_line, order[first] if len(lines) else order)[0]
+    chunks = [rows_of[docno] for docno in lines["docno"].iloc[ranked.chunk]]
+    sizes = np.array([len(rows) for rows in chunks], dtype=np.int64)
+    hits = pd.DataFrame(
+        {
+            "topic": np.repeat(ranked.topic, sizes),
+            "chunk": np.concatenate([*map(np.array, chunks), np.empty(0)]).astype(np.int64),
+            "score": np.repeat(ranked.score, sizes),
+            "whole": np.repeat(sizes == 1, sizes),
+        }
+    )
+    return hits.drop_duplicates(["topic", "chunk"], ignore_index=True)

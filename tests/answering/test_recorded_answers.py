@@ -1,0 +1,110 @@
+"""llm=recorded: answers as the file says, missing ones with their error, what they took; nobody is asked."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+import pytest
+
+from answer_inputs import TOPICS, contexts
+from ragauge.answering import RecordedAnswers
+from ragauge.contract import frames
+from ragauge.contract.errors import ConfigError, DataError
+from ragauge.contract.protocols import Tools
+from ragauge.experiment import metrics
+
+CONTEXTS = contexts(("q1", 100, "x"), ("q2", 100, ""))
+
+
+def answered(folder: Path, rows: list[dict[str, Any]], tools: Tools, **how: Any) -> pd.DataFrame:
+    path = folder / "answers.jsonl"
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
+    return frames.check("answers", RecordedAnswers(path=path, **how).answer(TOPICS, CONTEXTS, tools))
+
+
+def test_answers_with_what_they_took_and_missing_ones_with_their_error(tmp_path: Path, tools: Tools) -> None:
+    rows = [
+        {"qid": "q2", "answer": None, "error": "time-out", "seconds": 9},
+        {"qid": "q1", "answer": "Anna.", "prompt_tokens": 100, "completion_tokens": 7, "cost_usd": 0.25,
+         "seconds": 1.5, "rounds": 3, "route": "fast", "status": "taken"},
+    ]  # fmt: skip
+    found = answered(tmp_path, rows, tools).set_index("qid")
+    assert found.loc["q1", ["answer", "status", "prompt_tokens", "cost_usd"]].tolist() == [
+        "Anna.",
+        "ok",
+        100,
+        0.25,
+    ]
+    assert found.loc["q2", ["status", "error"]].tolist() == ["missing", "time-out"]
+    assert found["answer"].isna().tolist() == [False, True]
+    # What else the file says of an answer.
+    assert found["rounds"].tolist()[0] == 3.0
+    assert found["route"].tolist()[0] == "fast"
+    assert list(found.columns).count("status") == 1
+    # Nothing is spent now; what was spent is told apart.
+    assert all(value == 0 for value in metrics.costs(found.reset_index()).values())
+    assert metrics.taken(found) == (10.5, 0.25)
+    assert metrics.recorded(found) == {
+        "recorded_prompt_tokens": 100, "recorded_completion_tokens": 7, "recorded_cost_usd": 0.25,
+        "recorded_seconds_p50": 1.5, "recorded_seconds_p95": 1.5,
+    }  # fmt: skip
+
+
+def test_a_file_that_tells_no_cost_is_not_taken_for_free(tmp_path: Path, tools: Tools) -> None:
+    found = answered(tmp_path, [{"qid": q, "response": "x"} for q in ("q1", "q2")], tools)
+    assert [value != value for value in metrics.taken(found)] == [True, True]
+    assert metrics.recorded(found) == {}
+
+
+def test_one_sample_of_several(tmp_path: Path, tools: Tools) -> None:
+    rows = [{"qid": q, "answer": f"{q}{n}", "sample": n} for q in ("q1", "q2") for n in (0, 1)]
+    assert answered(tmp_path, rows, tools)["answer"].tolist() == ["q10", "q20"]
+    assert answered(tmp_path, rows, tools, sample=1)["answer"].tolist() == ["q11", "q21"]
+    with pytest.raises(DataError, match=r"no answer has llm\.sample=2; it has samples \[0, 1\]"):
+        answered(tmp_path, rows, tools, sample=2)
+    del rows[0]["sample"], rows[1]["sample"]
+    with pytest.raises(
+        DataError, match="1 qids stand there with two different ones of the answer \\('q1'\\)"
+    ):
+        answered(tmp_path, rows, tools)
+
+
+def test_missing_topics_are_an_error_or_missing_answers(tmp_path: Path, tools: Tools) -> None:
+    rows = [{"qid": "q1", "answer": "x"}, {"qid": "q7", "answer": "y"}]
+    with pytest.raises(
+        DataError, match=r"1 of 2 topics have no answer in it \('q2'\); 1 qids in it are no topic"
+    ):
+        answered(tmp_path, rows, tools)
+    found = answered(tmp_path, rows, tools, on_missing="missing")
+    assert found["error"].tolist()[1] == "no answer in answers.jsonl"
+    assert found["status"].tolist() == ["ok", "missing"]
+    with pytest.raises(DataError, match="2 of 2 topics have no answer"):  # another dataset's file
+        answered(tmp_path, rows[1:], tools, on_missing="missing")
+
+
+@pytest.mark.parametrize(
+    ("row", "told"),
+    [
+        ({"qid": "q1", "answer": 3}, "'answer' is not a string: 3"),
+        ({"qid": "q1", "answer": "x", "seconds": -1}, "'seconds' is no number from 0: -1"),
+        ({"qid": "q1", "answer": "x", "cost": "much"}, "'cost' is no number from 0: 'much'"),
+        ({"qid": "q1", "answer": "x", "cost": True}, "'cost' is no number from 0: True"),
+        ({"qid": "q1", "answer": "x", "prompt_tokens": 1.5}, "'prompt_tokens' is no whole number: 1.5"),
+        ({"qid": "q1", "answer": "x", "seconds": 1e999}, "'seconds' is no number from 0: inf"),
+    ],
+)
+def test_a_bad_row_is_named(tmp_path: Path, tools: Tools, row: dict[str, Any], told: str) -> None:
+    with pytest.raises(DataError, match=rf"answers\.jsonl, line 2 \(qid='q1'\): {told}"):
+        answered(tmp_path, [{"qid": "q2", "answer": "x"}, row], tools)
+
+
+def test_a_file_without_answers_and_settings_that_cannot_be(tmp_path: Path, tools: Tools) -> None:
+    with pytest.raises(DataError, match="no row has an answer; its key is one of response, actual_output"):
+        answered(tmp_path, [{"qid": "q1", "contexts": []}], tools)
+    with pytest.raises(ConfigError, match=r"llm\.sample=-1: allowed are integers from 0"):
+        RecordedAnswers(sample=-1)
+    with pytest.raises(ConfigError, match=r"llm\.path is not set"):
+        RecordedAnswers().files()
