@@ -68,6 +68,7 @@ class Config:
     llm: Any = MISSING
     answers: Any = field(default_factory=dict)
     judge: Any = MISSING
+    service: Any = None
     n_tokens: int = 1000
     n_grid: list[int] = field(default_factory=list)
     rankings: list[str] = field(default_factory=lambda: list(RANKINGS))

@@ -15,7 +15,7 @@ from ragauge.contract import answer_measures as shown
 from ragauge.contract import interruption
 from ragauge.contract.errors import ConfigError, RagaugeError, full_disk
 from ragauge.contract.groups import AROUND_RETRIEVER, GROUPS
-from ragauge.contract.protocols import Describes, judges_together
+from ragauge.contract.protocols import ASKED, Describes, judges_together
 from ragauge.contract.records import RECORD_FILE
 from ragauge.contract.redact import redact, redact_tree, remember
 from ragauge.estimate.prediction import predict
@@ -170,7 +170,7 @@ def _run(cfg: DictConfig, folder: JobFolder, record: dict[str, Any]) -> None:
         record["deferred"] = _judged_later(pipeline, folder)
         retrieval = _log_retrieval(pipeline, cfg, folder, run, record)
         run.metrics(retrieval, {name: record[name] for name in metrics.CURVES})
-        if "chat" in (pipeline.components.llm.kind, pipeline.components.judge.kind):
+        if pipeline.components.llm.kind in ASKED or pipeline.components.judge.kind == "chat":
             run.flush()  # an LLM may take hours
         values = metrics.costs(pipeline.answers)
         pipeline.frame("answer_values")  # made here, and not where the verdicts are waited for
@@ -261,9 +261,9 @@ def _descriptions(pipeline: Pipeline) -> dict[str, str]:
 def _costs_of_parts(pipeline: Pipeline) -> dict[str, float]:
     """What the parts before the llm took: calls and money (`rewriter_llm_calls`), and what they count."""
     found: dict[str, float] = {}
-    chat = pipeline.shared_chat
-    if chat is not None:
-        for group in dict.fromkeys(s.group for s in pipeline.stages if s.group and "chat" in s.uses):
+    chats = {s.group: pipeline.chat_of(s) for s in pipeline.stages if s.group and "chat" in s.uses}
+    for group, chat in chats.items():
+        if chat is not None:
             found |= metrics.costs(chat.replies(group), f"{group}_")
     parts = (getattr(pipeline.components, group) for group in GROUPS)
     found |= {name: 0 for part in parts for name in getattr(part, "counts", ())}

@@ -6,6 +6,7 @@ from ragauge.retrieval.retrievers.evidence import Noise, Oracle
 from ragauge.retrieval.retrievers.hybrid import Hybrid
 from ragauge.retrieval.retrievers.multi_query import MLQ
 from ragauge.retrieval.retrievers.none import NoRetrieval
+from ragauge.retrieval.retrievers.service import ServiceContexts
 from ragauge.retrieval.retrievers.trec import TrecRun
 from ragauge.retrieval.retrievers.wrapped import LangChainRetriever, PyTerrierPipeline
 
@@ -20,6 +21,7 @@ __all__ = [
     "Oracle",
     "PyTerrierPipeline",
     "Reo",
+    "ServiceContexts",
     "Sim",
     "TrecRun",
 ]

@@ -61,7 +61,7 @@ class TrecRun:
         """The run's hits; DataError names the line that cannot be read, or whose document is not there."""
         path = self.files()["run"]
         lines = read_trec_run(path)
-        rows_of = _rows_by_docno(chunks)
+        rows_of = rows_by_docno(chunks)
         order = docno_order(chunks)
 
         def rank(topics: pd.DataFrame) -> pd.DataFrame:
@@ -126,7 +126,7 @@ def read_trec_run(path: Path) -> pd.DataFrame:
     return found
 
 
-def _rows_by_docno(chunks: pd.DataFrame) -> dict[str, list[int]]:
+def rows_by_docno(chunks: pd.DataFrame) -> dict[str, list[int]]:
     """The rows of the chunks that a docno names: a chunk's own, or those of a document, in order."""
     found: dict[str, list[int]] = {}
     for row, parent in enumerate(chunks["parent"]):
