@@ -153,7 +153,8 @@ def _run(cfg: DictConfig, folder: JobFolder, record: dict[str, Any]) -> None:
     ready = _prepared(cfg, folder) if folder.sweep is None else None
     tracker = track.Tracker(track.tracking_uri(cfg.tracking.uri), record["experiment"])
     tags = _tags(cfg, folder)
-    with tracker.run(record["name"], track.flatten(plain), tags, note=cfg.tracking.note) as run:
+    params = track.flatten(_without_copies(plain, OmegaConf.to_container(cfg)))
+    with tracker.run(record["name"], params, tags, note=cfg.tracking.note) as run:
         record |= {"run_id": run.run_id, "experiment_id": run.experiment_id}
         pipeline, predictor = ready or _prepared(cfg, folder)
         known = {"dataset_digest": pipeline.entry("dataset").digest, **_descriptions(pipeline)}
@@ -206,6 +207,18 @@ def _run(cfg: DictConfig, folder: JobFolder, record: dict[str, Any]) -> None:
         print(summary(comparison))
     if not record["deferred"]:
         metrics.check_gates(dict(cfg.gate), values)
+
+
+def _without_copies(plain: Mapping[str, Any], written: Any) -> dict[str, Any]:
+    """The config with the interpolation where it repeats a whole mapping, which stands elsewhere in it."""
+    return {
+        key: value
+        if not isinstance(value, Mapping)
+        else written[key]
+        if isinstance(written[key], str)
+        else _without_copies(value, written[key])
+        for key, value in plain.items()
+    }
 
 
 def _tags(cfg: DictConfig, folder: JobFolder) -> dict[str, Any]:

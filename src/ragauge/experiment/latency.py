@@ -208,10 +208,16 @@ class _Runner:
         return SharedChat(stage.component.own_chat) if own else self._chat
 
     def _outside(self) -> dict[str, pd.DataFrame]:
-        """The frames that the stages read and none of them makes."""
-        made = {name for stage in self._stages for name in stage.makes}
-        read = {name.partition("[")[0] for stage in self._stages for name in stage.reads}
-        return {name: self._pipeline.frame(name) for name in sorted(read - made) if not name.endswith("/")}
+        """The frames that the stages read before one of them makes them."""
+        there: dict[str, pd.DataFrame] = {}
+        made: set[str] = set()
+        for stage in self._stages:
+            read = {name.partition("[")[0] for name in stage.reads}
+            for name in sorted(read - made - there.keys()):
+                if not name.endswith("/"):
+                    there[name] = self._pipeline.frame_for(stage.name, name)
+            made.update(stage.makes)
+        return there
 
     def _topic(
         self, qid: str, outside: Mapping[str, pd.DataFrame], tools: Mapping[Stage, Tools]

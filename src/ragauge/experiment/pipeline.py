@@ -137,6 +137,10 @@ class Pipeline:
         """A frame of the job, made now where it is not there yet."""
         return self._frame(name, len(self.stages))
 
+    def frame_for(self, stage: str, name: str) -> pd.DataFrame:
+        """A frame as a stage reads it, which may make it anew."""
+        return self._frame(name, next(i for i, s in enumerate(self.stages) if s.name == stage))
+
     def entry(self, stage: str) -> Entry:
         """The stored output of a stage, made now where it is not there yet."""
         return self._entry(next(s for s in self.stages if s.label == stage))

@@ -72,6 +72,8 @@ def _resolved_here(job: LoggedJob) -> dict[str, str]:
                 found[key] = OmegaConf.select(config, key, throw_on_missing=True)
             except OmegaConfBaseException as error:
                 found[key] = str(error).splitlines()[0]
+            if OmegaConf.is_config(found[key]):  # what it repeats is compared where it stands
+                del found[key]
     return {key: track.param_text(value) for key, value in redact_config(found).items()}
 
 
