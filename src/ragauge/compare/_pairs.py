@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-import numpy as np
 import pandas as pd
 
 from ragauge.contract.errors import ConfigError, DataError
@@ -39,7 +38,8 @@ def choose_compared(table: pd.DataFrame, swept: bool, n_tokens: int | None) -> t
 
 def choose_baseline(compared: pd.DataFrame, asked: str | None, swept: bool) -> str:
     if asked is None:
-        row = int(np.argmax(compared["ir_score"].to_numpy())) if swept else 0
+        scores = compared.get("ir_score", pd.Series(dtype=float)).dropna()
+        row = compared.index.get_loc(scores.idxmax()) if swept and len(scores) else 0
         return str(compared["run_id"].iloc[row])
     named = compared[(compared["run"] == asked) | (compared["system"] == asked)]
     if named.empty:
@@ -56,7 +56,7 @@ def read_outcomes(
 ) -> pd.DataFrame:
     """The tables of the runs' questions, one under the other, without their contexts."""
     columns = ["qid", "query", "answer_reference", "evidence", "answer", "label", "ir_score"]
-    columns += ["judged", "stratum", *PROBABILITY_COLUMNS, "human_label"]
+    columns += ["judged", "stratum", *PROBABILITY_COLUMNS, "human_label", "judge_status", "unanswerable"]
     columns += [info.name for info in answers]
     tables = []
     with progress(len(runs), "read questions", "run") as bar:

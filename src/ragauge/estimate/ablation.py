@@ -81,7 +81,7 @@ def gains(
     answer measures.
     """
     tables = topic_tables(frame, "system", answers, _GAINS)
-    tables.pop("ir_score")
+    tables.pop("ir_score", None)
     there = set(frame["system"].unique())
     contrasts: Contrasts = {(s, base): [(s, base)] for s, base in bases.items() if {s, base} <= there}
     found = _estimates(contrasts, tables, frame, n_boot, seed, level)

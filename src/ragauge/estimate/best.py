@@ -86,7 +86,8 @@ def best_sets(
         parts.append(found.assign(measure=measure, in_best_set=found["p_best"] >= alpha))
         optimism[measure] = top_optimism(values, measure in lowest, weights, seed)
     columns = ["measure", group, "p_best", "p_all_best", "in_best_set"]
-    return BestSystems(pd.concat(parts, ignore_index=True)[columns], optimism, group)
+    table = pd.concat(parts, ignore_index=True)[columns] if parts else pd.DataFrame(columns=columns)
+    return BestSystems(table, optimism, group)
 
 
 def topic_weights_of(frame: pd.DataFrame, qids: pd.Index) -> pd.Series:

@@ -10,7 +10,15 @@ from ragauge.contract.errors import DataError
 from ragauge.contract.protocols import AnswerMeasureInfo
 from ragauge.estimate.best import BestSystems, best_sets
 from ragauge.estimate.intervals import LEVEL, Estimate, bootstrap_mean, bounded_mean
-from ragauge.estimate.outcomes import asked, check_outcomes, labels_of, share_columns
+from ragauge.estimate.outcomes import (
+    LACK,
+    asked,
+    check_outcomes,
+    labels_of,
+    scored,
+    share_columns,
+    with_classes,
+)
 from ragauge.estimate.ppi import ppi_shares
 
 _RANKED = ("ir_score", "correct", "hallucination")
@@ -19,9 +27,9 @@ _RANKED = ("ir_score", "correct", "hallucination")
 def share_estimates(frame: pd.DataFrame, level: float = LEVEL) -> dict[str, Estimate]:
     """The shares of `class_shares`, each with its interval over topics (`bounded_mean`), by name.
 
-    Without any label lo and hi are NaN: nothing was judged.
+    They are of the rows `with_classes`. Without any label lo and hi are NaN: nothing was judged.
     """
-    check_outcomes(frame, ())
+    frame = with_classes(check_outcomes(frame, ()))
     labels = labels_of(frame)
     shares = {
         name: bounded_mean(counts, frame["qid"], level) for name, counts in share_columns(labels).items()
@@ -30,6 +38,17 @@ def share_estimates(frame: pd.DataFrame, level: float = LEVEL) -> dict[str, Esti
         nan = float("nan")
         return {name: Estimate(share.value, nan, nan, share.n, level) for name, share in shares.items()}
     return shares
+
+
+def rejection(frame: pd.DataFrame, level: float = LEVEL) -> dict[str, Estimate]:
+    """`rejection_share`: of the answers to unanswerable topics that were judged those of class 1, the right
+    one there, with its interval over topics; {} where no topic is unanswerable.
+    """
+    if "unanswerable" not in frame or not frame["unanswerable"].eq(True).any():
+        return {}
+    rows = asked(frame[frame["unanswerable"].eq(True)])
+    rows = rows[rows["label"].notna()]
+    return {"rejection_share": bounded_mean(labels_of(rows) == LACK, rows["qid"], level)}
 
 
 def leaderboard(
@@ -43,44 +62,61 @@ def leaderboard(
 ) -> pd.DataFrame:
     """A row per group, the best IR score first: scores and shares with intervals, and who may be the best.
 
-    `frame` has one row per topic and group (one n_tokens). Columns: the group, `n_topics`, `n_judged`,
-    `ir_score`, `judge_share_1`..`_5`, `judge_share_missing`, `hallucination_share`, `correct_share`, each of
-    these with `_lo` and `_hi` (see `bounded_mean`), and
-    `ir_score_in_best_set`, `correct_in_best_set`, `hallucination_in_best_set` (fewest): whether a group is in
-    the 95 % confidence set of the best one (see `best_sets`). Shares of a group without any label are NaN,
-    and whether it may be the best is then missing (pd.NA). Where a sample of the topics was judged, the
-    shares are those of `ppi_shares`. `best` is what `best_sets` makes of the same arguments, where that is
-    known. Each of `answers` adds its mean over the topics with a value (its name), `_lo`, `_hi` (n_boot and
-    seed are those of its bootstrap), `_missing` (share of topics without) and `_in_best_set`.
+    Where no topic has an IR score, the largest share of right answers comes first, and without verdicts the
+    best value of the first answer measure. The IR score is of the topics that have one, shares are of the
+    rows `with_classes`. `frame` has one row per topic and group (one n_tokens). Columns: the group,
+    `n_topics`, `n_judged` of the `n_classed` that can be, `ir_score`, `judge_share_1`..`_5`,
+    `judge_share_missing`, `hallucination_share`, `correct_share`, each of these with `_lo` and `_hi` (see
+    `bounded_mean`), `rejection_share` where topics are unanswerable, and `ir_score_in_best_set`,
+    `correct_in_best_set`, `hallucination_in_best_set` (fewest): whether a group is in the 95 % confidence set
+    of the best one (see `best_sets`). Shares of a group without any label are NaN, and whether it may be the
+    best is then missing (pd.NA). Where a sample of the topics was judged, the shares are those of
+    `ppi_shares`. `best` is what `best_sets` makes of the same arguments, where that is known. Each of
+    `answers` adds its mean over the topics with a value (its name), `_lo`, `_hi` (n_boot and seed are those
+    of its bootstrap), `_missing` (share of topics without) and `_in_best_set`.
     """
-    check_outcomes(frame, keys=("qid", group))
+    check_outcomes(frame, keys=("qid", group), may_lack=("ir_score",))
     if frame.empty:
         raise DataError("outcomes: no rows, so there is nothing to rank")
     if best is None:
         best = best_sets(frame, group, seed, answers=answers)
     rows = []
     for name, part in frame.groupby(group, sort=True):
-        score = bounded_mean(part["ir_score"], part["qid"], level)
-        row = {group: name, "n_topics": score.n, "n_judged": len(asked(part))}
+        of_scores, classed = scored(part), with_classes(part)
+        score = bounded_mean(of_scores["ir_score"], of_scores["qid"], level)
+        row = {group: name, "n_topics": part["qid"].nunique(), "n_judged": len(asked(classed))}
+        row["n_classed"] = len(classed)
         row |= {"ir_score": score.value, "ir_score_lo": score.lo, "ir_score_hi": score.hi}
-        unjudged = part["label"].isna().all()
-        if len(asked(part)) < len(part) and not unjudged:
-            for found in ppi_shares(part, level).to_dict("records"):
+        unjudged = classed["label"].isna().all()
+        if len(asked(classed)) < len(classed) and not unjudged:
+            for found in ppi_shares(classed, level).to_dict("records"):
                 ends = {"": found["estimate"], "_lo": found["lo"], "_hi": found["hi"]}
                 row |= {f"{found['share']}{end}": float(value) for end, value in ends.items()}
         else:
             for column, share in share_estimates(part, level).items():
                 value = float("nan") if unjudged and column != "judge_share_missing" else share.value
                 row |= {column: value, f"{column}_lo": share.lo, f"{column}_hi": share.hi}
+        for name_of, share in rejection(part, level).items():
+            row |= {name_of: share.value, f"{name_of}_lo": share.lo, f"{name_of}_hi": share.hi}
         for info in answers:
             mean = mean_of(part[info.name], part["qid"], info, n_boot, seed, level)
             row |= {info.name: mean.value, f"{info.name}_lo": mean.lo, f"{info.name}_hi": mean.hi}
             row[f"{info.name}_missing"] = float(part[info.name].isna().mean())
         rows.append(row)
-    board = pd.DataFrame(rows).sort_values(["ir_score", group], ascending=[False, True], ignore_index=True)
+    by, ascending = _ranked_by(pd.DataFrame(rows), answers)
+    board = pd.DataFrame(rows).sort_values([by, group], ascending=[ascending, True], ignore_index=True)
     for measure in (*_RANKED, *(info.name for info in answers)):
         board[f"{measure}_in_best_set"] = _marks(board[group], best.marks(measure))
     return board
+
+
+def _ranked_by(rows: pd.DataFrame, answers: Sequence[AnswerMeasureInfo]) -> tuple[str, bool]:
+    """The column that systems are ranked by, and whether its lowest value is the best."""
+    for column in ("ir_score", "correct_share"):
+        if rows[column].notna().any():
+            return column, False
+    known = [info for info in answers if rows[info.name].notna().any()]
+    return (known[0].name, known[0].direction == "lower") if known else ("ir_score", False)
 
 
 def mean_of(

@@ -69,14 +69,18 @@ def budgets(
 ) -> Budgets | None:
     """The curves of the outcomes of a sweep (columns system, n_tokens, qid, ir_score, label).
 
-    None where no system has two budgets. Right answers are there for systems that were judged at two budgets;
-    where a sample of the topics was judged, they are about the judged topics, weighted by stratum.
+    None where no system has two budgets, and where nothing is known at two. Right answers are there for
+    systems that were judged at two budgets; where a sample of the topics was judged, they are about the
+    judged topics, weighted by stratum.
     """
-    check_outcomes(frame, keys=("qid", "system", "n_tokens"))
+    check_outcomes(frame, keys=("qid", "system", "n_tokens"), may_lack=("ir_score",))
     if frame.empty or frame.groupby("system")["n_tokens"].nunique().max() < 2:
         return None
     bands, smallest, tests, most = [], [], [], 0
-    for measure, curves in _curves(frame).items():
+    found_curves = _curves(frame)
+    if not found_curves:
+        return None
+    for measure, curves in found_curves.items():
         of_class = measure in OF_CLASSES
         weights = topic_weights_of(frame, next(iter(curves.values())).index) if of_class else None
         for system, values in curves.items():

@@ -11,7 +11,7 @@ import pandas as pd
 from ragauge.contract.errors import DataError
 from ragauge.estimate import Agreement, asked, judge_agreement, ppi_shares
 from ragauge.estimate.intervals import LEVEL
-from ragauge.estimate.outcomes import check_outcomes, class_indicators, labels_of
+from ragauge.estimate.outcomes import check_outcomes, class_indicators, labels_of, with_classes
 from ragauge.estimate.pairs import holm, of_class, powered_difference
 from ragauge.estimate.predictor import PROBABILITY_COLUMNS
 
@@ -41,11 +41,13 @@ def human_shares(outcomes: pd.DataFrame) -> pd.DataFrame | None:
     them, and where the judge saw a sample only. Raises DataError where the labelled topics are no sample that
     all topics can be estimated from.
     """
+    outcomes = with_classes(outcomes)
     labelled = outcomes["human_label"].notna()
     if len(asked(outcomes)) < len(outcomes) or outcomes.loc[labelled, "qid"].nunique() < 2:
         return None
     verdict = labels_of(outcomes)
-    stratum = strata_of_labels(labelled.to_numpy(), verdict, outcomes["ir_score"].to_numpy(dtype=float))
+    scores = outcomes["ir_score"].to_numpy(dtype=float, na_value=np.nan)
+    stratum = strata_of_labels(labelled.to_numpy(), verdict, np.nan_to_num(scores, nan=-1.0))
     said = class_indicators(verdict)
     if (verdict > 0).any():
         said[verdict == 0] = said[verdict > 0].mean(axis=0)
@@ -128,11 +130,14 @@ def human_pairs(frame: pd.DataFrame, group: str = "system", level: float = LEVEL
     refuses them. None where no pair has two, and where the judge saw a sample only. Raises DataError where
     every system was given the same labels.
     """
-    check_outcomes(frame, ("ir_score",), ("qid", group))
+    check_outcomes(frame, ("ir_score",), ("qid", group), may_lack=("ir_score",))
+    frame = with_classes(frame)
     if "human_label" not in frame or len(asked(frame)) < len(frame):
         return None
     people = frame["human_label"].astype("Int64").fillna(0).to_numpy(dtype=np.int64)
-    flat = frame[["qid", group, "ir_score"]].assign(given=(people > 0).astype(float))
+    flat = frame[["qid", group]].assign(
+        ir_score=frame["ir_score"].fillna(-1.0), given=(people > 0).astype(float)
+    )
     names = ("correct", "hallucination")
     for side, labels in (("people", people), ("judge", labels_of(frame))):
         flat = flat.assign(**{f"{side}_{name}": values for name, values in of_class(labels).items()})

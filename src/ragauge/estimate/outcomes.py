@@ -1,9 +1,11 @@
 """The frame that every estimate reads: one outcome a row, its check, and its class shares.
 
-Columns: `qid`, `ir_score` in [0, 1], `label` (judge class 1..5 or missing), and for pooled outcomes the
-columns that tell rows of a topic apart (`retriever`, `n_tokens`, `dataset`, `chunker`, `llm`). A missing
-label is left out of fits and counted; shares are over all rows. Where only a sample of topics was judged,
-`judged` (bool), `stratum` and `p1`..`p5` say which and with what prediction (see `ragauge.estimate.ppi`).
+Columns: `qid`, `ir_score` in [0, 1] (missing where a topic has no evidence), `label` (judge class 1..5 or
+missing), and for pooled outcomes the columns that tell rows of a topic apart (`retriever`, `n_tokens`,
+`dataset`, `chunker`, `llm`). A missing label is left out of fits and counted; shares are over all rows. Where
+only a sample of topics was judged, `judged` (bool), `stratum` and `p1`..`p5` say which and with what
+prediction (see `ragauge.estimate.ppi`). `unanswerable` marks topics whose right answer is that information is
+lacking.
 """
 
 from __future__ import annotations
@@ -28,10 +30,12 @@ def check_outcomes(
     numbers: Sequence[str] = ("ir_score",),
     keys: Sequence[str] = ("qid",),
     labels: bool = True,
+    may_lack: Sequence[str] = (),
 ) -> pd.DataFrame:
     """The frame itself, if its keys have values, its numbers are finite and its labels are 1..5 or missing.
 
-    `ir_score` among the numbers must lie in [0, 1]. Raises DataError naming the column and the first bad row.
+    Numbers in `may_lack` may be missing. `ir_score` among the numbers must lie in [0, 1]. Raises DataError
+    naming the column and the first bad row.
     """
     columns = [*keys, *numbers, *(["label"] if labels else [])]
     absent = [column for column in columns if column not in frame.columns]
@@ -53,6 +57,8 @@ def check_outcomes(
             bad, expected = ~np.isfinite(x), "a finite number"
             if column == "ir_score":
                 bad, expected = bad | (x < 0) | (x > 1), "a number in [0, 1]"
+            if column in may_lack:
+                bad &= ~np.isnan(x)
         if bad.any():
             row = int(np.flatnonzero(bad)[0])
             who = ", ".join(f"{key}={frame[key].iloc[row]!r}" for key in keys)
@@ -66,7 +72,7 @@ def with_classes(frame: pd.DataFrame) -> pd.DataFrame:
     """The rows that count in class shares: of answerable topics, and such that have something to judge by."""
     kept = pd.Series(True, index=frame.index)
     if "unanswerable" in frame:
-        kept &= ~frame["unanswerable"].astype(bool)
+        kept &= ~frame["unanswerable"].eq(True)
     if "judge_status" in frame:
         kept &= frame["judge_status"].ne(NO_REFERENCE).fillna(True)
     return frame if kept.all() else frame[kept]

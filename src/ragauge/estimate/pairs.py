@@ -14,7 +14,7 @@ from ragauge.contract.frames import HALLUCINATIONS, JUDGE_CLASSES
 from ragauge.contract.protocols import AnswerMeasureInfo
 from ragauge.estimate._powered import difference_test, powered_means
 from ragauge.estimate.intervals import LEVEL, Estimate, bootstrap_means, paired_share_interval
-from ragauge.estimate.outcomes import RIGHT, check_outcomes, labels_of
+from ragauge.estimate.outcomes import RIGHT, check_outcomes, labels_of, with_classes
 from ragauge.estimate.predictor import PROBABILITY_COLUMNS
 from ragauge.estimate.signs import flipped_sums
 
@@ -25,6 +25,7 @@ _MEMBERS = {
     **{f"judge_share_{c}": (c,) for c in JUDGE_CLASSES},
 }
 _SIGN_FLIPS = 9999
+_COLUMNS = ["a", "b", "measure", "difference", "lo", "hi", "p", "p_holm", "n"]
 
 
 def compare_pairs(
@@ -76,7 +77,7 @@ def compare_pairs(
             n=[e.n for e in estimates],
         )
         parts.append(part)
-    return pd.concat(parts, ignore_index=True)
+    return pd.concat(parts, ignore_index=True) if parts else pd.DataFrame(columns=_COLUMNS)
 
 
 @dataclass(frozen=True)
@@ -184,12 +185,13 @@ def topic_tables(
     answers: Sequence[AnswerMeasureInfo] = (),
     classes: Sequence[str] = OF_CLASSES,
 ) -> dict[str, pd.DataFrame]:
-    """Tables [qid x group] of the measures: `ir_score`, and where any row has a label those of `classes` (0,
-    1), by default `correct` and `hallucination`; and the answer measures of which any row has a value.
+    """Tables [qid x group] of the measures that any row has a value of: `ir_score`, where any row has a label
+    those of `classes` (0, 1), by default `correct` and `hallucination`; and answer measures.
 
-    These are NaN for a topic that a sample left out, so that pairs are compared on the judged topics.
+    Those of classes are NaN for a topic that a sample left out, so that pairs are compared on the judged
+    topics, and for rows that are not `with_classes`.
     """
-    check_outcomes(frame, keys=("qid", group))
+    check_outcomes(frame, keys=("qid", group), may_lack=("ir_score",))
     twice = frame.duplicated(["qid", group])
     if twice.any():
         row = frame.loc[twice].iloc[0]
@@ -199,11 +201,14 @@ def topic_tables(
         )
     labels = labels_of(frame)
     known = of_class(labels, classes)
+    apart = ~frame.index.isin(with_classes(frame).index)
     if "judged" in frame:
-        for values in known.values():
-            values[~frame["judged"].to_numpy(dtype=bool)] = np.nan
+        apart |= ~frame["judged"].to_numpy(dtype=bool)
+    for values in known.values():
+        values[apart] = np.nan
     flat = frame[["qid", group, "ir_score"]].assign(**known)
-    measures = ["ir_score", *known] if (labels > 0).any() else ["ir_score"]
+    measures = ["ir_score"] if frame["ir_score"].notna().any() else []
+    measures += known if (labels[~apart] > 0).any() else []
     for info in answers:
         flat[info.name] = frame[info.name].astype(float)
         if flat[info.name].notna().any():

@@ -215,7 +215,7 @@ def plan_topics(
     check_difference(difference, unit)
     check_confidence(confidence)
     tables = topic_tables(frame, group, answers)
-    require("measure", measure, measure in tables, ", ".join(tables) + " in this pilot")
+    require("measure", measure, measure in tables, (", ".join(tables) or "none") + " in this pilot")
     couples = list(combinations(tables[measure].columns, 2))
     if comparisons is not None:
         require_count("comparisons", comparisons)

@@ -41,10 +41,13 @@ def cross_fit(
     """The frame with p1..p5 from predictors that never saw the topic they predict.
 
     `frame` has `qid`, `label`, `judged` (bool) and the features. Judged topics are predicted by a model of
-    the other folds, the rest by the mean of all folds' models (cross-prediction, Zrnic & Candes 2024). Raises
-    DataError for fewer than two judged topics with a label.
+    the other folds, the rest by the mean of all folds' models (cross-prediction, Zrnic & Candes 2024). A row
+    that lacks a feature, of a topic without evidence say, is predicted by the class shares in place of a
+    model. Raises DataError for fewer than two judged topics with a label.
     """
-    check_outcomes(frame, ("judged", *features))
+    check_outcomes(frame, ("judged", *features), may_lack=features)
+    complete = frame[list(features)].notna().all(axis=1).to_numpy()
+    said = class_indicators(labels_of(frame))
     judged = frame["judged"].to_numpy(dtype=bool)
     labelled = judged & (labels_of(frame) > 0)
     topics, n_topics = topic_codes(frame["qid"])
@@ -57,10 +60,15 @@ def cross_fit(
     probabilities = np.zeros((len(frame), len(CLASSES)))
     for number in range(splits):
         inside = fold[topics] == number
-        model = fit_predictor(frame.loc[labelled & ~inside], features, spline, calibrate, penalty, seed)
+        seen = labelled & ~inside
         apart = fold[topics] == -1
-        probabilities[inside] = model.predict_proba(frame.loc[inside])
-        probabilities[apart] += model.predict_proba(frame.loc[apart]) / splits
+        found = np.tile(said[seen].mean(axis=0), (len(frame), 1))
+        wanted = (inside | apart) & complete
+        if (seen & complete).any() and wanted.any():
+            model = fit_predictor(frame.loc[seen & complete], features, spline, calibrate, penalty, seed)
+            found[wanted] = model.predict_proba(frame.loc[wanted])
+        probabilities[inside] = found[inside]
+        probabilities[apart] += found[apart] / splits
     return frame.assign(**dict(zip(PROBABILITY_COLUMNS, probabilities.T, strict=True)))
 
 

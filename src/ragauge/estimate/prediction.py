@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from ragauge.contract.errors import ConfigError
+from ragauge.contract.errors import ConfigError, DataError
 from ragauge.contract.frames import HALLUCINATIONS, JUDGE_CLASSES
 from ragauge.contract.redact import redact_tree
 from ragauge.estimate import Predictor, bounded_mean
@@ -69,8 +69,12 @@ def predict(model: Any, outcomes: pd.DataFrame) -> Prediction:
     `model` is a scikit-learn classifier of judge classes; `outcomes` has qid, query and the model's features.
     The intervals say how far other topics would move the shares; the model itself is taken as it is. Where
     the model says what values its features had in the fit, `predicted_outside_share` is the share of topics
-    with one outside of them, and a warning tells of it.
+    with one outside of them, and a warning tells of it. Topics that lack a feature are left out; DataError
+    where all do.
     """
+    outcomes = outcomes.dropna(subset=[f for f in _features(model) if f in outcomes])
+    if outcomes.empty:
+        raise DataError(f"no topic has {', '.join(_features(model))}: there is nothing to predict from")
     probabilities = _probabilities(model, outcomes)
     of_class = {c: probabilities[:, c - 1] for c in JUDGE_CLASSES}
     shares = {f"share_{c}": values for c, values in of_class.items()}
@@ -113,11 +117,21 @@ def _outside_share(model: Any, outcomes: pd.DataFrame) -> dict[str, float]:
 
 
 def predict_right(model: Any, outcomes: pd.DataFrame) -> pd.Series:
-    """P(5) of every row, float64 indexed by qid; `model` and `outcomes` as in `predict`."""
-    return pd.Series(_probabilities(model, outcomes)[:, 4], index=outcomes["qid"])
+    """P(5) of every row, float64 indexed by qid; `model` and `outcomes` as in `predict`.
+
+    It is 0.5 for a row that lacks a feature.
+    """
+    known = outcomes.dropna(subset=[f for f in _features(model) if f in outcomes])
+    p5 = pd.Series(0.5, index=outcomes.index)
+    if len(known):
+        p5[known.index] = _probabilities(model, known)[:, 4]
+    return pd.Series(p5.to_numpy(), index=outcomes["qid"])
+
+
+def _features(model: Any) -> tuple[str, ...]:
+    return tuple(str(name) for name in getattr(model, "feature_names_in_", ["ir_score"]))
 
 
 def _probabilities(model: Any, outcomes: pd.DataFrame) -> np.ndarray:
     """float64 [rows, 5]."""
-    features = tuple(str(name) for name in getattr(model, "feature_names_in_", ["ir_score"]))
-    return Predictor(model, features, 0, 0, 0).predict_proba(outcomes)
+    return Predictor(model, _features(model), 0, 0, 0).predict_proba(outcomes)

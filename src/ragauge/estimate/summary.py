@@ -29,8 +29,9 @@ from ragauge.estimate import (
     ppi_shares,
     share_estimates,
 )
-from ragauge.estimate.board import mean_of
+from ragauge.estimate.board import mean_of, rejection
 from ragauge.estimate.human import human_agreement, human_shares
+from ragauge.estimate.outcomes import scored, with_classes
 
 
 @dataclass(frozen=True)
@@ -51,11 +52,21 @@ class Estimates:
 def quality(outcomes: pd.DataFrame, sampled: pd.DataFrame | None = None) -> dict[str, float]:
     """IR score and the share of every judge class, each with its 95 % interval over topics (`_lo`, `_hi`).
 
-    Where only some topics were judged (columns judged and p1..p5), the shares are prediction-powered
-    estimates for all topics, beside the classical ones of the headlines; `sampled` is what `ppi_shares`
-    makes of the outcomes, where that is known. Without any verdict the intervals of shares are NaN.
+    The IR score is of the topics that have one, the shares of the rows `with_classes`; both are left out
+    where there is none. Of unanswerable topics there is `rejection_share`. Where only some topics were judged
+    (columns judged and p1..p5), the shares are prediction-powered estimates for all topics, beside the
+    classical ones of the headlines; `sampled` is what `ppi_shares` makes of the outcomes, where that is
+    known. Without any verdict the intervals of shares are NaN.
     """
-    values = with_interval("ir_score", bounded_mean(outcomes["ir_score"], outcomes["qid"]))
+    values: dict[str, float] = {}
+    known = scored(outcomes)
+    if len(known):
+        values |= with_interval("ir_score", bounded_mean(known["ir_score"], known["qid"]))
+    for name, share in rejection(outcomes).items():
+        values |= with_interval(name, share)
+    outcomes = with_classes(outcomes)
+    if outcomes.empty:
+        return values
     if "judged" in outcomes:
         sampled = ppi_shares(outcomes) if sampled is None else sampled
         columns = ("effective_n", "classical", "classical_lo", "classical_hi")

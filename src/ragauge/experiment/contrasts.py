@@ -157,7 +157,7 @@ def score_against_cost(sweep: Sweep) -> pd.DataFrame:
             "system": systems_of(sweep.records),
             "n_tokens": [int(record["n_tokens"]) for record in sweep.records],
             "measure": "correct" if judged else "ir_score",
-            "score": [float(m["correct_share" if judged else "ir_score"]) for m in metrics],
+            "score": [float(m.get("correct_share" if judged else "ir_score", "nan")) for m in metrics],
             **{name: [float(m.get(key, "nan")) for m in metrics] for name, key in sources.items()},
         }
     )

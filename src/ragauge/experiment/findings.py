@@ -18,6 +18,7 @@ from ragauge.contract import provenance
 from ragauge.contract.frames import content_digest
 from ragauge.contract.protocols import AnswerMeasureInfo
 from ragauge.estimate import asked, ppi_shares, summary
+from ragauge.estimate.outcomes import scored, with_classes
 from ragauge.store import Key, Store
 from ragauge.track import save_predictor
 
@@ -79,9 +80,8 @@ def findings(
     which a sample was judged have the columns judged, stratum and p1 to p5. `floor` is what unrelated text
     scores at their budget: a mark in the figure.
     """
-    columns = outcomes.select_dtypes("number").columns.union(
-        [c for c in ("qid", "label", "judged", "human_label") if c in outcomes], sort=False
-    )
+    named = ("qid", "label", "judged", "human_label", "judge_status", "unanswerable")
+    columns = outcomes.select_dtypes("number").columns.union([c for c in named if c in outcomes], sort=False)
     installed = provenance.installed_packages()
     key = Key(
         "findings",
@@ -100,8 +100,9 @@ def findings(
     )
 
     def make(folder: Path) -> None:
-        judged = asked(outcomes)
-        shares = ppi_shares(outcomes) if "judged" in outcomes else None
+        classed = with_classes(outcomes)
+        judged = asked(scored(classed))
+        shares = ppi_shares(classed) if "judged" in outcomes and len(classed) else None
         estimates = summary.estimate(judged, n_boot, seed, **estimate)
         values = {
             **summary.quality(outcomes, shares),

@@ -325,7 +325,7 @@ def _log_retrieval(
     curve = metrics.curve(pipeline.frame("scores"))
     means = pipeline.frame("floor_means")
     floor = metrics.floor(pipeline.components.measure, means)
-    told = short_of_text(means, pipeline.n_tokens, len(pipeline.frame("topics")))
+    told = short_of_text(means, pipeline.n_tokens, pipeline.frame("scored_evidence")["qid"].nunique())
     if told is not None:
         log.info("%s", told)
     approximate = [pipeline.frame("ann") for stage in pipeline.stages if "ann" in stage.makes]

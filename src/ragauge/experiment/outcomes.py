@@ -100,4 +100,6 @@ def outcomes(
     if sampled is None:
         return rows
     rows["judge_status"] = rows["judge_status"].fillna("not sampled")
-    return rows.merge(sampled, on="qid", validate="one_to_one")
+    rows = rows.merge(sampled, on="qid", how="left", validate="one_to_one")
+    rows["judged"] = rows["judged"].eq(True)
+    return rows.fillna({"stratum": 0})

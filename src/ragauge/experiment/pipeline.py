@@ -248,7 +248,8 @@ class Pipeline:
         """Which topics are judged: [qid, stratum, judged]; None where all are. Uniform unless set."""
         if self.sample is None:
             return None
-        even = pd.Series(0.5, index=self.frame("topics")["qid"])  # which topics are drawn does not hang on it
+        qids = self.frame("topics")["qid"]
+        even = pd.Series(0.5, index=qids[~qids.isin(self.unjudged)])  # which are drawn does not hang on it
         return choose_topics(even, self.sample.n, seed=self.sample.seed, design="uniform")
 
     @cached_property

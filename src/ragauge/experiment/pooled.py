@@ -23,6 +23,7 @@ from ragauge.estimate import (
 from ragauge.estimate.best import best_sets
 from ragauge.estimate.curves import Budgets, budgets
 from ragauge.estimate.human import human_agreement, human_pairs, human_shares
+from ragauge.estimate.outcomes import scored, with_classes
 from ragauge.estimate.plan import detectable_differences
 from ragauge.estimate.transfer import Transfer, leave_one_out
 from ragauge.experiment.contrasts import ablation_of, chunk_sizes, gain_of_retrieval, score_against_cost
@@ -61,7 +62,7 @@ def pooled(sweep: Sweep) -> report.ReportContent:
     """Everything that is computed over comparable jobs: what their sweep's run logs and its report shows."""
     n_boot, seed = int(sweep.records[0]["bootstrap"]), int(sweep.records[0]["seed"])
     at_n = sweep.outcomes[sweep.outcomes["n_tokens"] == sweep.n_tokens]
-    judged = asked(sweep.outcomes)
+    judged = asked(scored(with_classes(sweep.outcomes)))
     first = sweep.records[0]
     estimates = summary.estimate(judged, n_boot, seed, **first["estimate"], zones=first.get("zones"))
     pairs = compare_pairs(at_n, "system", n_boot, seed, answers=sweep.answer_measures)
@@ -107,7 +108,7 @@ def pooled(sweep: Sweep) -> report.ReportContent:
 
 def _transfers(sweep: Sweep, n_boot: int, seed: int) -> dict[str, Transfer]:
     """Leave one retriever, chunker or LLM out, where the jobs have several."""
-    rows = asked(sweep.outcomes)
+    rows = asked(scored(with_classes(sweep.outcomes)))
     return {
         by: leave_one_out(rows, by, **sweep.records[0]["estimate"], n_boot=n_boot, seed=seed)
         for by in TRANSFER_GROUPS
@@ -117,13 +118,13 @@ def _transfers(sweep: Sweep, n_boot: int, seed: int) -> dict[str, Transfer]:
 
 def _transfer_over_datasets(groups: Sequence[Sweep]) -> Transfer | None:
     """Leave one dataset out of groups that measured by the same means; None where under two have verdicts."""
-    judged = [sweep for sweep in groups if sweep.outcomes["label"].notna().any()]
+    judged = [sweep for sweep in groups if scored(with_classes(sweep.outcomes))["label"].notna().any()]
     if len(judged) < 2:
         return None
     # Topics of two collections are different ones, whatever their qids.
     rows = pd.concat(
         [
-            (rows := asked(sweep.outcomes)).assign(
+            (rows := asked(scored(with_classes(sweep.outcomes)))).assign(
                 dataset=sweep.dataset, qid=sweep.dataset + "/" + rows["qid"].astype(str)
             )
             for sweep in judged
@@ -147,6 +148,7 @@ def _by_system(
 
 def _sampled(rows: pd.DataFrame) -> pd.DataFrame | None:
     """Shares of all topics from the few that were judged; None where all were."""
+    rows = with_classes(rows)
     return ppi_shares(rows) if len(asked(rows)) < len(rows) else None
 
 
@@ -218,8 +220,11 @@ def _figures(
     hotpot = sweep.records[0]["choices"]["dataset"] == "hotpotqa"
     bands = None if over_n is None else over_n.band_of("ir_score")
     published_scores = study.IR_SCORE if hotpot else None
-    drawn = report.ir_score_by_n(score_curves(sweep), published_scores, floor_curves(sweep), bands)
-    figures = {"ir_score_by_n": drawn}
+    curves = score_curves(sweep)
+    figures = {}
+    if any(curves.values()):
+        drawn = report.ir_score_by_n(curves, published_scores, floor_curves(sweep), bands)
+        figures["ir_score_by_n"] = drawn
     if estimates.model is None:
         return figures
     shares = board.set_index("system")[_SHARE_COLUMNS]
@@ -232,7 +237,7 @@ def _figures(
     figures["judge_shares"] = report.judge_shares(shares, f"Judge classes at N = {sweep.n_tokens} tokens")
     title = "All systems and budgets of the sweep, and its thresholds"
     figures["sorted_scores"] = report.sorted_scores(
-        asked(sweep.outcomes), estimates.thresholds, title, estimates.zones
+        asked(scored(with_classes(sweep.outcomes))), estimates.thresholds, title, estimates.zones
     )
     curve = estimates.validation.reliability
     figures["reliability"] = report.reliability(

@@ -15,6 +15,7 @@ from ragauge.contract.groups import CALLS
 from ragauge.contract.redact import redact
 from ragauge.contract.visible import csv_text, visible
 from ragauge.estimate import asked, fit_thresholds, summary
+from ragauge.estimate.outcomes import scored, with_classes
 from ragauge.estimate.prediction import settings_of
 from ragauge.estimate.transfer import Transfer
 from ragauge.experiment.pooled import contents, floor_curves, score_curves
@@ -85,7 +86,7 @@ def _track_group(
     """
     first = sweep.records[0]
     board, estimates = content.board, content.estimates
-    judged = estimates.model is not None
+    fitted, judged = estimates.model is not None, bool(board["correct_share"].notna().any())
     again = [record for record in sweep.records if "rerun" in record and own]
     origin = again[0]["rerun"]["sweep"] if again else None
 
@@ -143,7 +144,8 @@ def _track_group(
     ):
         if line:
             print(line)
-    print(report.thresholds_text(estimates) if judged else "no verdicts: no thresholds and no predictor")
+    why = "verdicts" if not judged else "IR scores" if board["ir_score"].isna().all() else "topics with both"
+    print(report.thresholds_text(estimates) if fitted else f"no {why}: no thresholds and no predictor")
     for told in content.notes:
         print(visible(told, one_line=True))
     if compared:
@@ -179,10 +181,10 @@ def _step_charts(sweep: Sweep, seed: int) -> dict[str, dict[int, float]]:
     charts = {f"ir_score_at_n/{_slug(s)}": curve for s, curve in score_curves(sweep).items()}
     charts |= {f"ir_score_floor_at_n/{_slug(name)}": curve for name, curve in floor_curves(sweep).items()}
     for record, system in zip(sweep.records, systems_of(sweep.records), strict=True):
-        if record["metrics"]["judge_share_missing"] < 1:
+        if record["metrics"].get("judge_share_missing", 1) < 1:
             chart = charts.setdefault(f"correct_share_at_n/{_slug(system)}", {})
             chart[int(record["n_tokens"])] = record["metrics"]["correct_share"]
-    judged = asked(sweep.outcomes)
+    judged = asked(scored(with_classes(sweep.outcomes)))
     judged = judged[judged["label"].notna()]
     for n in sorted(judged["n_tokens"].unique().tolist()):
         rows = judged[judged["n_tokens"] == n]

@@ -28,7 +28,7 @@ from ragauge.report.contrasts import contrasts
 from ragauge.report.costs import COUNTED, costs, costs_of_jobs, latencies, stage_seconds
 from ragauge.report.figures import svg
 from ragauge.report.hyde_fusion import published_rankings
-from ragauge.report.text import detectable_text
+from ragauge.report.text import detectable_text, lacking_text
 from ragauge.report.topics import Topic, class_name
 
 if TYPE_CHECKING:
@@ -156,7 +156,10 @@ def _body(content: ReportContent, mark: str) -> str:
         c=content,
         mark=mark,
         command=_command([*content.records, *content.failed]),
-        judged=content.estimates.model is not None,
+        judged=bool(known),
+        scored=any(row["ir_score"] is not None for row in board),
+        fitted=content.estimates.model is not None,
+        lacking=lacking_text(content.records),
         sections=_sections(content),
         answer_sections=_answer_sections(content),
         names={info.name: info for info in content.answers},

@@ -30,7 +30,7 @@ def frontiers(table: pd.DataFrame) -> Figure | None:
     from matplotlib.figure import Figure
 
     panels = [name for name in _AXES if table[name].notna().any() and table[name].dropna().nunique() > 1]
-    if not panels:
+    if not panels or table["score"].isna().all():
         return None
     systems = list(dict.fromkeys(table["system"]))
     rows = _legend_rows(len(systems) + 1, 2)

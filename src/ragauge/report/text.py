@@ -30,14 +30,20 @@ def groups_text(names: Sequence[str]) -> str:
 def leaderboard_text(
     board: pd.DataFrame, n_tokens: int, judged: bool, answers: Sequence[AnswerMeasureInfo] = ()
 ) -> str:
-    """The leaderboard as a table of characters; `judged` adds the verdicts' columns, `answers` their own."""
+    """The leaderboard as a table of characters; `judged` adds the verdicts' columns, `answers` their own.
+
+    Without IR scores there is no column of them; of unanswerable topics there is the share of rejections.
+    """
+    scored = board["ir_score"].notna().any()
     rows = []
     for row in board.to_dict("records"):
-        cells = {
-            "system": visible(row["system"], one_line=True),
-            "IR score": f"{row['ir_score']:.3f}" + ("*" if row["ir_score_in_best_set"] else " "),
-            "95 %": f"{row['ir_score_lo']:.3f}-{row['ir_score_hi']:.3f}",
-        }
+        cells = {"system": visible(row["system"], one_line=True)}
+        if scored:
+            best = row["ir_score_in_best_set"] is True
+            cells |= {
+                "IR score": f"{row['ir_score']:.3f}" + ("*" if best else " "),
+                "95 %": f"{row['ir_score_lo']:.3f}-{row['ir_score_hi']:.3f}",
+            }
         if judged:
             cells |= {
                 "right": _marked(row, "correct"),
@@ -48,6 +54,11 @@ def leaderboard_text(
                 "incomplete": _percent(row["judge_share_3"]),
                 "no verdict": _percent(row["judge_share_missing"]),
             }
+        if "rejection_share" in row:
+            cells |= {
+                "rejected": _percent(row["rejection_share"]),
+                "95 %   ": _interval(row, "rejection_share"),
+            }
         for info in answers:
             cells[column_label(info)] = _measured(row, info)
         rows.append(cells)
@@ -56,12 +67,28 @@ def leaderboard_text(
     right = [at for at, name in enumerate(rows[0]) if name not in ("IR score", "right", "hallucination")]
     shown = table(lines, right, gap=1)
     topics, seen = int(board["n_topics"].max()), int(board["n_judged"].min())
-    sampled = f", {seen} of them judged (shares of all: prediction-powered)" if seen < topics else ""
+    sampled = seen < int(board["n_classed"].max())
+    told = f", {seen} of them judged (shares of all: prediction-powered)" if sampled else ""
     return (
-        f"\nLeaderboard at N = {n_tokens} tokens, {topics} topics{sampled}\n{shown}\n"
+        f"\nLeaderboard at N = {n_tokens} tokens, {topics} topics{told}\n{shown}\n"
         + ("↑ higher is better, ↓ lower is better; " if answers else "")
         + "* may be the best: with 95 % confidence the best system is among these (max-t over topics)"
     )
+
+
+def lacking_text(records: Sequence[Mapping[str, Any]]) -> list[str]:
+    """What of the topics is left out for want of it, a sentence each, from the metrics of the jobs."""
+    told = {
+        "topics_without_evidence": "have no evidence: the IR score is of the others",
+        "topics_without_reference": "have no reference answer: they are not judged",
+        "topics_unanswerable": "are unanswerable: right is class 1 there, and they are counted apart",
+    }
+    metrics = [record["metrics"] for record in records]
+    return [
+        f"{most:.0f} of {max(m['topics'] for m in metrics):.0f} topics {what}"
+        for name, what in told.items()
+        if (most := max(m.get(name, 0) for m in metrics))
+    ]
 
 
 def detectable_text(detectable: pd.DataFrame | None, answers: Sequence[AnswerMeasureInfo] = ()) -> str:

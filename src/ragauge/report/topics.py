@@ -84,7 +84,7 @@ def contexts_of(record: Mapping[str, Any], qids: Sequence[str]) -> dict[str, Top
         except (OSError, ValueError) as error:
             raise DataError(f"the store holds no readable {stage}/{folder.name[:12]} ({frame})") from error
 
-    evidence = read("dataset", "evidence").sort_values(["qid", "part"])
+    evidence = read("dataset", "evidence").dropna(subset="text").sort_values(["qid", "part"])
     layouts, prefixes = read("context", "layouts"), read("context", "prefixes")
     contexts = contexts_at(layouts, prefixes, record["n_tokens"])
     here = prefixes[prefixes["n_tokens"] == record["n_tokens"]]

@@ -38,7 +38,7 @@ class LexicalJudge:
     (case folded, compatibility forms, without articles) that are no function words. An answer
     - *covers* an evidence part if it has at least `cover` of the part's content words,
     - is *supported* if at least `support` of its content words are in the evidence, the reference or the
-      question,
+      question, or if no evidence is known,
     - *holds* the reference if they are equal, or if the reference's words stand in it in a row. Where the
       reference is yes or no, or stands in the question already (a choice), naming it decides nothing: then
       the answer must begin with the yes or no, or cover every part of the evidence.
@@ -88,7 +88,7 @@ class LexicalJudge:
         words = words_of(answer)
         content = set(words) - GRAMMAR_WORDS
         covered = [bool(part) and len(part & content) >= self.cover * len(part) for part in truth.parts]
-        supported = len(content & truth.supporting) >= self.support * len(content)
+        supported = not truth.parts or len(content & truth.supporting) >= self.support * len(content)
         holds = _holds(truth, words, all(covered))
         if not words or (not holds and _LACK.search(answer)):
             return Verdict(1, reason="says that information is lacking" if words else "says nothing")
