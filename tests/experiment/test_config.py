@@ -113,6 +113,15 @@ def test_an_llm_that_retrieves_by_itself_is_told_beside_another_retriever(
         assert ("llm=service answers from what it retrieves by itself" in caplog.text) == told
 
 
+def test_a_service_is_no_arm_of_a_hybrid() -> None:
+    given = [
+        "retriever=hybrid", "retriever.arms=[sim,service]", "+retriever@retriever.options.service=service",
+        "service.url=http://localhost:8000/ask",
+    ]  # fmt: skip
+    with pytest.raises(ConfigError, match=r"retriever\.options\.service: service brings texts of its own"):
+        instantiate_components(compose("config", overrides=given))
+
+
 def test_a_service_takes_no_queries_of_a_rewriter() -> None:
     given = ["retriever=service", "service.url=http://localhost:8000/ask", "rewriter=prf"]
     parts = instantiate_components(compose("config", overrides=given))

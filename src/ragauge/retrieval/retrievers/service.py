@@ -76,9 +76,9 @@ class ServiceContexts:
         """The service, but for where it is, and how many contexts are kept."""
         return {**named(self), "top_k": self.top_k, "service": self.own_chat.identity()}
 
-    def index_identity(self) -> Mapping[str, Any]:
-        """The same for all: there is no index."""
-        return {"index": "none", "version": 1}
+    def describe(self, tools: Tools) -> dict[str, str]:
+        """Which service it was, as a tag of the run."""
+        return self.own_chat.describe(tools)
 
     def bring(
         self, topics: pd.DataFrame, chunks: pd.DataFrame, tools: Tools
