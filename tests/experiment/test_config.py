@@ -93,6 +93,12 @@ def test_a_service_is_written_once_for_retriever_and_llm() -> None:
         assert (asked.timeout, asked.budget_name, asked.ledger) == (9, "b", "calls.db")
     alone = compose("config", overrides=["retriever=none", "llm=service", given[0]])
     assert instantiate_components(alone).llm.own_chat.request == {"question": "{question}"}
+    other = "llm.service={url: 'http://localhost:8001/say', request: {q: '{question} {context}'}}"
+    composed = compose("config", overrides=["retriever=service", "llm=service", *given, other])
+    two = instantiate_components(composed)
+    assert two.retriever.own_chat.chat["url"] == "http://localhost:8000/ask"
+    assert two.llm.own_chat.chat["url"] == "http://localhost:8001/say"
+    assert two.llm.own_chat.asks_with("context")
     assert compose("config").service is None
     with pytest.raises(ConfigCompositionException, match=r"service\.url"):
         compose("config", overrides=[given[0]])

@@ -387,6 +387,8 @@ def test_a_key_that_is_not_there_is_an_error_before_any_request(store: Store) ->
         ({"cost_per_request": -1}, "service.cost_per_request=-1"),
         ({"price": {"prompt": 1, "completion": 1}}, "service.price: needs response.prompt_tokens"),
         ({"version": []}, r"service.version=\[\]"),
+        ({"version": True}, "service.version=True"),
+        ({"name": " "}, "service.name=' '"),
         ({"nmae": "ours"}, "service.nmae: unknown; allowed are url"),
     ],
 )
@@ -397,6 +399,16 @@ def test_a_bad_value_is_an_error_before_any_work_that_names_its_key(
         Service.of({"url": "http://localhost:1/ask", **fields})
     assert "\n" not in str(raised.value)
     assert "Qz7Rk2Wm9Xt4Lb8N" not in str(raised.value)
+
+
+def test_budget_and_ledger_of_the_job_come_before_the_service_s(tmp_path: Path, store: Store) -> None:
+    settings = {"url": "http://localhost:1/ask", "budget": "ours", "ledger": str(tmp_path / "a.db")}
+    assert Service.of(settings).budget_name == "ours"
+    assert Service.of(settings, "sweep", "b.db").budget_name == "sweep"
+    assert (Service.of(settings).ledger, Service.of(settings, ledger="b.db").ledger) == (
+        str(tmp_path / "a.db"), "b.db",
+    )  # fmt: skip
+    assert Service.of({**settings, "version": 1.5}).chat_identity()["version"] == 1.5
 
 
 def test_a_missing_service_is_told() -> None:

@@ -49,7 +49,7 @@ class Service(ChatLLM):
 
     request: Mapping[str, Any] | None = None
     called: str | None = None
-    revision: str | int | None = None
+    revision: str | float | None = None
     cost_per_request: float | None = runtime(None)
 
     def __post_init__(self) -> None:
@@ -58,7 +58,8 @@ class Service(ChatLLM):
         object.__setattr__(self, "request", _checked_request(request, self.chat["method"]))
         for name in ("called", "revision"):
             value = getattr(self, name)
-            ok = value is None or (isinstance(value, (str, int)) and str(value).strip() != "")
+            plain = isinstance(value, (str, int, float)) and not isinstance(value, bool)
+            ok = value is None or (plain and str(value).strip() != "")
             require({"called": "name", "revision": "version"}[name], value, ok, "texts, numbers and null")
         require_number("cost_per_request", self.cost_per_request, 0, null="")
         paths = self.chat["response"]
@@ -74,7 +75,7 @@ class Service(ChatLLM):
     ) -> Self:
         """The service of a config; ConfigError names the key (`service.url`) and what is allowed.
 
-        budget, ledger: in the place of the config's.
+        budget, ledger: those of the job, in the place of the config's unless they are None.
         """
         if not isinstance(service, Mapping):
             raise ConfigError(f"service={service!r}: allowed is a mapping with url, request, response, …")
@@ -84,7 +85,8 @@ class Service(ChatLLM):
         unknown = next((key for key in service if key not in allowed), None)
         if unknown is not None:
             raise ConfigError(f"service.{unknown}: unknown; allowed are {', '.join(allowed)}")
-        given = {**service, "budget": budget, "ledger": ledger}
+        of_job = {"budget": budget, "ledger": ledger}
+        given = {**service, **{key: value for key, value in of_job.items() if value is not None}}
         try:
             remember({"service": dict(service)})
             chat = {
