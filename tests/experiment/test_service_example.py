@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import sqlite3
 import sys
 from collections import Counter
 from collections.abc import Iterator
@@ -55,6 +56,14 @@ def metrics(folder: Path) -> list[dict[str, Any]]:
     return [json.loads((last / n / "job.json").read_text())["metrics"] for n in ("0", "1")]
 
 
+def params_of(folder: Path, run_id: str) -> dict[str, str]:
+    """What MLflow holds of a run's config."""
+    with sqlite3.connect(folder / "mlruns" / "mlflow.db") as database:
+        return dict(
+            database.execute("select key, value from params where run_uuid = ?", (run_id,)).fetchall()
+        )
+
+
 def test_the_example_at_two_budgets_killed_and_restarted_is_asked_nothing_twice(
     app: tuple[str, Path], tmp_path: Path
 ) -> None:
@@ -90,6 +99,16 @@ def test_the_example_at_two_budgets_killed_and_restarted_is_asked_nothing_twice(
     assert 0 < small["ir_score"] < large["ir_score"]
     assert large["r_at_5"] > 0.5  # documents are known by the app's names
     assert large["judge_share_missing"] == 0
+
+    # What a run logged names the service once, and is enough to run it again.
+    record = json.loads((max((tmp_path / "multirun").glob("*/*")) / "1" / "job.json").read_text())
+    params = params_of(tmp_path, record["run_id"])
+    assert (params["retriever.service"], params["llm.service"]) == ("${service}", "${service}")
+    assert params["service.url"] == url
+    again = run(tmp_path, f"rerun={record['run_id']}")
+    assert again.returncode == 0, again.stderr
+    assert "metrics equal to the last bit" in again.stdout
+    assert "retriever.service" not in again.stdout + again.stderr
 
     told = run(tmp_path, *sweep, "dry_run=true").stdout
     assert re.search(r"2 job\(s\) would need llm: 0 calls", told)
