@@ -219,3 +219,9 @@ def test_what_a_topic_may_lack_and_have(tmp_path: Path) -> None:
     ]
     assert scorable(data.evidence, data.topics)[["qid", "text"]].to_numpy().tolist() == [["4", "text"]]
     assert qrels_of(data.evidence).to_numpy().tolist() == [["3", "aare", 2], ["4", "aare", 1]]
+
+
+def test_number_that_no_float_holds_is_a_bad_row(tmp_path: Path) -> None:
+    source = write(tmp_path, DOCS, [{**TOPIC, "hops": 10**309}])
+    with pytest.raises(DataError, match=r"line 1.*attribute 'hops': 1000.* is no finite number"):
+        source.load()

@@ -135,6 +135,13 @@ def test_a_service_takes_no_queries_of_a_rewriter() -> None:
         check_together(parts, {"rewriter": "prf", "retriever": "service"})
 
 
+def test_readers_of_a_folder_are_settings_until_a_file_is_read() -> None:
+    given = ["dataset=folder", "dataset.readers={pptx: {_target_: some.Reader}}"]
+    part = instantiate_components(compose("config", overrides=given)).dataset
+    assert part.readers == {"pptx": {"_target_": "some.Reader"}}
+    assert canonical_json(identity(part))
+
+
 def test_the_noise_has_the_job_s_seed() -> None:
     part = instantiate_components(compose("config", overrides=["retriever=noise", "seed=7"])).retriever
     assert part.seed == 7

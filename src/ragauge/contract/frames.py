@@ -7,7 +7,7 @@ Frames are joined by their keys, never by position. Extra columns pass through u
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Literal
 
@@ -213,13 +213,18 @@ def empty(name: str) -> pd.DataFrame:
 
 def content_digest(frame: pd.DataFrame) -> str:
     """SHA-256 (hex) of the frame's columns and values in row order, the same on every machine."""
+    return digest_of((str(column), len(frame), [frame[column]]) for column in frame.columns)
+
+
+def digest_of(columns: Iterable[tuple[str, int, Iterable[pd.Series]]]) -> str:
+    """`content_digest` of a frame that is given by column: name, number of rows, and the values in pieces."""
     sha = hashlib.sha256()
-    for column in frame.columns:
-        values = frame[column]
-        sha.update(f"{column}\x1f{len(values)}\x1e".encode())
-        if isinstance(values.dtype, np.dtype) and values.dtype.kind in "biuf":
-            sha.update(values.to_numpy().tobytes())
-        else:
-            for value in values:
-                sha.update(f"{value}\x1f".encode("utf-8", "surrogatepass"))
+    for column, n_rows, pieces in columns:
+        sha.update(f"{column}\x1f{n_rows}\x1e".encode())
+        for values in pieces:
+            if isinstance(values.dtype, np.dtype) and values.dtype.kind in "biuf":
+                sha.update(values.to_numpy().tobytes())
+            else:
+                for value in values:
+                    sha.update(f"{value}\x1f".encode("utf-8", "surrogatepass"))
     return sha.hexdigest()

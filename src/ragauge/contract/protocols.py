@@ -14,6 +14,8 @@ from typing import Any, ClassVar, Literal, Protocol, runtime_checkable
 import numpy as np
 import pandas as pd
 
+from ragauge.contract.batches import Batches
+
 SHARED = ("embedder", "tokenizer", "chat")  # what `uses` may name
 Role = Literal["passage", "query"]
 ASKED = ("chat", "service")  # kinds of `llm` that are asked for every answer, which may cost and fail
@@ -24,10 +26,11 @@ class Dataset:
     """Documents, topics and evidence of one collection (frames `docs`, `topics`, `evidence`).
 
     What a topic may lack, and have beside, is in `ragauge.contract.topics`. `skipped` says which rows were
-    dropped and why, where the source was told to drop bad rows.
+    dropped and why, where the source was told to drop bad rows. Documents that may be too many for memory
+    come in batches.
     """
 
-    docs: pd.DataFrame
+    docs: pd.DataFrame | Batches
     topics: pd.DataFrame
     evidence: pd.DataFrame
     skipped: tuple[str, ...] = ()

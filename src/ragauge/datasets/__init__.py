@@ -1,20 +1,47 @@
 """Config group `dataset`: files to documents, topics and evidence (formats: docs/datasets.md)."""
 
+from ragauge.datasets._beir import Beir
+from ragauge.datasets._crag import CRAG
 from ragauge.datasets._csv import CsvDataset
+from ragauge.datasets._dpr import DPR
+from ragauge.datasets._folder import Folder
 from ragauge.datasets._gather import BadRow, FileSource, Gatherer, existing_file
 from ragauge.datasets._hotpotqa import HotpotQA
+from ragauge.datasets._huggingface import HuggingFace
+from ragauge.datasets._ir_datasets import IrDatasets
 from ragauge.datasets._jsonl import JsonlDataset, SampleDataset
+from ragauge.datasets._musique import MuSiQue
+from ragauge.datasets._ragbench import RAGBench
 from ragauge.datasets._recorded import RecordedOutcomes, StudyOutcomes
+from ragauge.datasets._rgb import RGB
+from ragauge.datasets._rows import Rows, stream_documents
+from ragauge.datasets._squad import SQuAD
+from ragauge.datasets._trec import Trec
+from ragauge.datasets._twowiki import TwoWikiMultihopQA
 
 __all__ = [
+    "CRAG",
+    "DPR",
+    "RGB",
     "BadRow",
+    "Beir",
     "CsvDataset",
     "FileSource",
+    "Folder",
     "Gatherer",
     "HotpotQA",
+    "HuggingFace",
+    "IrDatasets",
     "JsonlDataset",
+    "MuSiQue",
+    "RAGBench",
     "RecordedOutcomes",
+    "Rows",
+    "SQuAD",
     "SampleDataset",
     "StudyOutcomes",
+    "Trec",
+    "TwoWikiMultihopQA",
     "existing_file",
+    "stream_documents",
 ]

@@ -6,7 +6,7 @@ and raised, or dropped and described.
 
 from __future__ import annotations
 
-import math
+import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -15,6 +15,7 @@ from typing import Any
 
 import pandas as pd
 
+from ragauge.contract.batches import Batches
 from ragauge.contract.checks import require_choice, require_count, require_text
 from ragauge.contract.errors import ConfigError, DataError
 from ragauge.contract.identity import runtime
@@ -93,7 +94,7 @@ class Gatherer:
     def __init__(self, source: FileSource) -> None:
         self._skip = source.on_error == "skip"
         self._limit = source.limit
-        self._docs: dict[str, tuple[str, str]] = {}
+        self._docs: dict[str, tuple[str, str] | None] = {}  # None: neither title nor text are kept
         self._topics: dict[str, _Topic] = {}
         self._evidence: list[tuple[str, int, str | None, str | None, int]] = []
         self._skipped: list[str] = []
@@ -123,15 +124,20 @@ class Gatherer:
         """The text of a document; BadRow if there is none of that docno."""
         if docno not in self._docs:
             raise BadRow(f"evidence names docno {docno!r}, which is no document of the corpus")
-        return self._docs[docno][1]
+        return (self._docs[docno] or ("", ""))[1]
 
-    def add_document(self, docno: str, title: str, text: str) -> None:
+    def note(self, what: str) -> None:
+        """Counts and tells what was left out, whatever `on_error` says."""
+        self._skipped.append(what)
+
+    def add_document(self, docno: str, title: str, text: str, *, keep: bool = True) -> None:
+        """One document; with `keep=False` its docno alone is kept, since its text comes in batches."""
         _check_identifier("docno", docno)
         if PASSAGE_MARK in docno:
             raise BadRow(f"docno {docno!r} holds {PASSAGE_MARK!r}, which marks the chunks of a document")
         if docno in self._docs:
             raise BadRow(f"docno {docno!r} stands twice in the corpus")
-        self._docs[docno] = (title, text)
+        self._docs[docno] = (title, text) if keep else None
 
     def add_topic(
         self,
@@ -183,27 +189,29 @@ class Gatherer:
             found[docno, text] = max(grade, found.get((docno, text), 0))
         return [(docno, text, grade) for (docno, text), grade in found.items()]
 
-    def dataset(self, docs_file: Path | None, topics_file: Path) -> Dataset:
+    def dataset(
+        self, docs_file: Path | str | None, topics_file: Path | str, docs: Batches | None = None
+    ) -> Dataset:
         """What was gathered; DataError where no topic is left, or no document.
 
         docs_file is None of a collection that need not have documents: texts come with what was retrieved.
+        docs: the documents in batches, where not all of their texts were kept.
         """
         files = {"topic": (self._topics, topics_file)}
         if docs_file is not None:
             files = {"document": (self._docs, docs_file), **files}  # type: ignore[dict-item]
         for what, (rows, file) in files.items():
             if not rows:
-                dropped = f"; {len(self._skipped)} bad rows were dropped" if self._skipped else ""
+                n = len(self._skipped)
+                dropped = f"; of {n} things left out the first: {self._skipped[0]}" if n else ""
                 raise DataError(f"{file}: no {what} in it{dropped}")
-        docs = pd.DataFrame(
-            {
-                "docno": list(self._docs),
-                "title": [title for title, _ in self._docs.values()],
-                "text": [text for _, text in self._docs.values()],
-            },
-            dtype="str",
-        )
-        return Dataset(docs, self._topic_frame(), self._evidence_frame(), tuple(self._skipped))
+        if docs is None:
+            kept = [(docno, *document) for docno, document in self._docs.items() if document is not None]
+            return Dataset(document_frame(kept), *self._frames())
+        return Dataset(docs, *self._frames())
+
+    def _frames(self) -> tuple[pd.DataFrame, pd.DataFrame, tuple[str, ...]]:
+        return self._topic_frame(), self._evidence_frame(), tuple(self._skipped)
 
     def _topic_frame(self) -> pd.DataFrame:
         topics = list(self._topics.values())
@@ -244,6 +252,11 @@ class Gatherer:
         return frame if set(grades) <= {1} else frame.assign(relevance=pd.Series(grades, dtype="int64"))
 
 
+def document_frame(rows: Sequence[tuple[str, str, str]]) -> pd.DataFrame:
+    """Frame `docs` of docno, title and text."""
+    return pd.DataFrame(rows, columns=["docno", "title", "text"], dtype="str")
+
+
 @dataclass(frozen=True)
 class _Topic:
     query: str
@@ -270,8 +283,8 @@ def _check_attribute(name: str, value: Attribute) -> None:
         raise BadRow(f"attribute {name!r} is neither a text nor a number: {_short(value)}")
     if isinstance(value, str):
         valid_string(value, f"attribute {name!r}")
-    if isinstance(value, float) and not math.isfinite(value):
-        raise BadRow(f"attribute {name!r}: {value} is no finite number")
+    if isinstance(value, (int, float)) and not abs(value) <= sys.float_info.max:
+        raise BadRow(f"attribute {name!r}: {_short(value)} is no finite number")
 
 
 def optional_columns(row: Mapping[str, Any]) -> dict[str, str]:

@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-import json
-import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar
 
-from ragauge.contract.errors import DataError
 from ragauge.contract.identity import runtime
 from ragauge.contract.protocols import Dataset
+from ragauge.datasets._fields import listed
 from ragauge.datasets._gather import (
-    PASSAGE_MARK,
+    Attribute,
     BadRow,
     FileSource,
     Gatherer,
@@ -22,6 +20,10 @@ from ragauge.datasets._gather import (
     string,
     valid_string,
 )
+from ragauge.datasets._json_files import json_list
+from ragauge.datasets._paragraphs import Paragraphs
+
+AnswersOf = Callable[[Mapping[str, Any]], list[str]]
 
 
 @dataclass(frozen=True)
@@ -50,78 +52,53 @@ class HotpotQA(FileSource):
         """The collection; DataError names file, row (from 0), qid and what is wrong."""
         files = self.files()
         gather = Gatherer(self)
-        corpus = _Corpus(gather)
+        corpus = Paragraphs(gather)
         questions = []
-        for number, row in enumerate(_read_list(files["path"])):
+        for number, row in enumerate(json_list(files["path"])):
             where = f"{files['path']}, row {number}"
             with gather.row(where) as at:
                 at.qid = qid = string(row, "_id")
-                questions.append((where, qid, row, corpus.add_context(row)))
+                questions.append((where, qid, row, self._add_context(corpus, row)))
         if "extra" in files:
-            for number, row in enumerate(_read_list(files["extra"])):
+            for number, row in enumerate(json_list(files["extra"])):
                 with gather.row(f"{files['extra']}, row {number}"):
                     corpus.add(string(row, "title"), string(row, "text"))
+        answers_of = self._answers_of(files, [row for _, _, row, _ in questions])
         for where, qid, row, paragraphs in questions:
             if gather.full:
                 break
             with gather.row(where) as at:
                 at.qid = qid
-                facts = [_supporting_fact(fact, paragraphs) for fact in _list(row, "supporting_facts")]
-                if not facts:
-                    raise BadRow("the topic has no evidence")
-                gather.add_topic(
-                    qid, string(row, "question"), string(row, "answer"), facts, optional_columns(row)
-                )
+                facts = [_supporting_fact(fact, paragraphs) for fact in self._facts(row)]
+                answers = answers_of(row)
+                gather.add_topic(qid, string(row, "question"), answers, facts, self._attributes(row))
         return gather.dataset(files["path"], files["path"])
 
-
-class _Corpus:
-    """Gives every distinct paragraph a docno that is read off its title."""
-
-    def __init__(self, gather: Gatherer) -> None:
-        self._gather = gather
-        self._docnos: dict[tuple[str, str], str] = {}
-        self._titled: dict[str, int] = {}  # how many paragraphs a slug has named so far
-
-    def add_context(self, row: Mapping[str, Any]) -> dict[str, tuple[str, list[str]]]:
+    def _add_context(self, corpus: Paragraphs, row: Mapping[str, Any]) -> dict[str, tuple[str, list[str]]]:
         """Docno and sentences of each paragraph of a question's context, by title."""
-        paragraphs = [_paragraph(entry) for entry in _list(row, "context")]
+        paragraphs = [_paragraph(entry) for entry in listed(row, "context")]
         named: dict[str, tuple[str, list[str]]] = {}
         for title, sentences in paragraphs:
-            # Sentences bring their own leading space, and where one has none there was none in the page.
-            docno = self.add(title, "".join(sentences))
+            docno = corpus.add(title, self._text(sentences))
             named.setdefault(title, (docno, sentences))
         return named
 
-    def add(self, title: str, text: str) -> str:
-        """The docno of the paragraph, which becomes a document if it is new."""
-        known = self._docnos.get((title, text))
-        if known is not None:
-            return known
-        slug = re.sub(r"[\s\0]+", "_", title.strip()).replace(PASSAGE_MARK, "%25p") or "untitled"
-        docno = slug
-        while self._gather.has_document(docno):
-            self._titled[slug] = self._titled.get(slug, 1) + 1
-            docno = f"{slug}~{self._titled[slug]}"
-        self._gather.add_document(docno, title, text)
-        self._docnos[title, text] = docno
-        return docno
+    def _text(self, sentences: Sequence[str]) -> str:
+        """A paragraph's text: sentences bring their own leading space; where one has none, there was none."""
+        return "".join(sentences)
 
+    def _facts(self, row: Mapping[str, Any]) -> list[Any]:
+        facts = listed(row, "supporting_facts")
+        if not facts:
+            raise BadRow("the topic has no evidence")
+        return facts
 
-def _read_list(file: Path) -> list[Any]:
-    try:
-        rows = json.loads(file.read_bytes())
-    except ValueError as error:  # no JSON, or no UTF-8
-        raise DataError(f"{file}: not a JSON file: {error}") from None
-    if not isinstance(rows, list):
-        raise DataError(f"{file}: expected a JSON list of objects, found {type(rows).__name__}")
-    return rows
+    def _answers_of(self, files: Mapping[str, Path], rows: Sequence[Mapping[str, Any]]) -> AnswersOf:
+        """What gives the reference answers of one of the rows."""
+        return lambda row: [string(row, "answer")]
 
-
-def _list(row: Mapping[str, Any], key: str) -> list[Any]:
-    if not isinstance(row.get(key), list):
-        raise BadRow(f"key {key!r} {'is not a list' if key in row else 'is missing'}")
-    return list(row[key])
+    def _attributes(self, row: Mapping[str, Any]) -> dict[str, Attribute]:
+        return dict(optional_columns(row))
 
 
 def _paragraph(entry: Any) -> tuple[str, list[str]]:

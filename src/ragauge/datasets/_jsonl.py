@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar
 
 from ragauge.contract.identity import runtime
 from ragauge.contract.protocols import Dataset
+from ragauge.datasets._fields import flag, listed_or_none
 from ragauge.datasets._gather import (
-    BadRow,
     FileSource,
     Gatherer,
     Part,
@@ -20,6 +19,7 @@ from ragauge.datasets._gather import (
     string,
     valid_string,
 )
+from ragauge.datasets._lines import lines, parse_json
 
 _KEYS = ("qid", "query", "answer", "answers", "unanswerable", "evidence")
 _SAMPLE = Path(__file__).parent / "sample"
@@ -65,64 +65,37 @@ class SampleDataset(FileSource):
 
 def _read(source: FileSource, files: Mapping[str, Path]) -> Dataset:
     gather = Gatherer(source)
-    for where, line in _lines(files["docs"]):
+    for where, line in lines(files["docs"]):
         with gather.row(where):
-            row = _parse(line)
+            row = parse_json(line)
             gather.add_document(string(row, "docno"), string(row, "title"), string(row, "text"))
-    for where, line in _lines(files["topics"]):
+    add_topics(gather, files["topics"])
+    return gather.dataset(files["docs"], files["topics"])
+
+
+def add_topics(gather: Gatherer, file: Path) -> None:
+    """Adds the topics of a question file, up to the limit."""
+    for where, line in lines(file):
         if gather.full:
             break
         with gather.row(where) as at:
-            row = _parse(line)
+            row = parse_json(line)
             at.qid = qid = string(row, "qid")
-            parts = [_evidence_part(part) for part in _listed(row, "evidence")]
+            parts = [_evidence_part(part) for part in listed_or_none(row, "evidence")]
             gather.add_topic(
                 qid,
                 string(row, "query"),
                 _answers(row),
                 parts,
                 {key: row[key] for key in row if key not in _KEYS and is_attribute(row[key])},
-                unanswerable=_marked(row),
+                unanswerable=flag(row, "unanswerable"),
             )
-    return gather.dataset(files["docs"], files["topics"])
-
-
-def _lines(file: Path) -> Iterator[tuple[str, bytes]]:
-    """Where each line stands, and its bytes: a line that is no UTF-8 is one bad row, not the file's end."""
-    with file.open("rb") as stream:
-        for number, line in enumerate(stream, start=1):
-            if line.strip():
-                yield f"{file}, line {number}", line
-
-
-def _parse(line: bytes) -> Any:
-    try:
-        return json.loads(line.decode("utf-8-sig"))
-    except ValueError as error:  # no JSON, or no UTF-8
-        raise BadRow(f"not a line of JSON: {error}") from None
-
-
-def _listed(row: Mapping[str, Any], key: str) -> list[Any]:
-    """The list under a key; [] where it is absent or null."""
-    values = row.get(key)
-    if values is None:
-        return []
-    if not isinstance(values, list):
-        raise BadRow(f"key {key!r} is not a list")
-    return values
 
 
 def _answers(row: Mapping[str, Any]) -> list[str]:
     """The reference answers: `answer`, then those of `answers`."""
     first = [string(row, "answer")] if row.get("answer") is not None else []
-    return first + [valid_string(one, "an answer in 'answers'") for one in _listed(row, "answers")]
-
-
-def _marked(row: Mapping[str, Any]) -> bool:
-    marked = row.get("unanswerable", False)
-    if type(marked) is not bool:
-        raise BadRow(f"key 'unanswerable' is neither true nor false: {marked!r}")
-    return marked
+    return first + [valid_string(one, "an answer in 'answers'") for one in listed_or_none(row, "answers")]
 
 
 def _evidence_part(part: Any) -> Part:

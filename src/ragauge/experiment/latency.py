@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 
+from ragauge.contract.batches import as_frame
 from ragauge.contract.identity import identity
 from ragauge.contract.progress import progress
 from ragauge.contract.protocols import ASKED, BringsChat, Embedder, FreshWorkplace, Role, Tools
@@ -235,9 +236,9 @@ class _Runner:
                 chat.asking = stage.group
             start = time.perf_counter()
             try:
-                made = stage.make(reads, tools[stage])
+                made = {name: as_frame(rows) for name, rows in stage.make(reads, tools[stage]).items()}
             except Incomplete as incomplete:
-                made, whole = incomplete.frames, False
+                made, whole = dict(incomplete.frames), False
             seconds[stage.name] = time.perf_counter() - start
             frames |= made
             if stage.asks is not None:

@@ -19,6 +19,7 @@ from typing import Any
 import pandas as pd
 
 from ragauge.contract import frames
+from ragauge.contract.batches import as_frame
 from ragauge.contract.errors import DataError, MissingError
 from ragauge.contract.groups import RANKINGS
 from ragauge.contract.identity import identity
@@ -37,7 +38,7 @@ from ragauge.estimate.outcomes import NO_REFERENCE
 from ragauge.experiment.metrics import full_cost
 from ragauge.experiment.outcomes import outcomes, retrieved
 from ragauge.experiment.sample import Sample
-from ragauge.experiment.stage import Budget, Components, Incomplete, Reads, Stage
+from ragauge.experiment.stage import Budget, Components, Incomplete, Made, Reads, Stage
 from ragauge.experiment.stages import is_rewritten, stages
 from ragauge.llms.chat_use import SharedChat
 from ragauge.retrieval.embedders import CachedEmbedder
@@ -361,7 +362,7 @@ class Pipeline:
         told: dict[str, float] = {}
         asks = "chat" in stage.uses and self.chat_of(stage) is not None
 
-        def make() -> Mapping[str, pd.DataFrame]:
+        def make() -> Made:
             with self._told(stage, told):
                 return stage.make(reads, tools)
 
@@ -388,7 +389,7 @@ class Pipeline:
 
     def _made_now(self, stage: Stage) -> pd.DataFrame:
         """The one frame of a stage whose output is not stored."""
-        return stage.make(self._reads(stage), self._tools(stage))[stage.makes[0]]
+        return as_frame(stage.make(self._reads(stage), self._tools(stage))[stage.makes[0]])
 
     def _replies(self, stage: Stage) -> pd.DataFrame:
         """Answers, their values, or verdicts: from the store (then they cost nothing) or made now."""
@@ -402,7 +403,7 @@ class Pipeline:
 
             def checked() -> Mapping[str, pd.DataFrame]:
                 with self._told(stage, told):
-                    frame = frames.check(name, stage.make(reads, tools)[name])
+                    frame = frames.check(name, as_frame(stage.make(reads, tools)[name]))
                 lost = set(asked) ^ set(frame["qid"])
                 if lost:
                     raise DataError(

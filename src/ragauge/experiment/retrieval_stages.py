@@ -29,7 +29,7 @@ from ragauge.contract.context_parts import (
 from ragauge.contract.errors import ConfigError
 from ragauge.contract.identity import code_of, identity
 from ragauge.contract.protocols import Chunker, Reranker, Retriever, Source, Tokenizer, Tools
-from ragauge.experiment.stage import Budget, Components, Frames, Incomplete, Reads, Stage
+from ragauge.experiment.stage import Budget, Components, Frames, Incomplete, Made, Reads, Stage
 from ragauge.retrieval.brought import with_brought
 from ragauge.retrieval.contexts import build_contexts, contexts_at
 from ragauge.retrieval.order import LongContextOrder
@@ -53,7 +53,7 @@ class ReadDataset(Stage):
     def inputs(self) -> dict[str, str]:
         return digests_of_files(self.component)
 
-    def make(self, reads: Reads, tools: Tools) -> Frames:
+    def make(self, reads: Reads, tools: Tools) -> Made:
         data = self.component.load()
         if data.topics.empty:
             raise ConfigError(f"dataset {self.component.name}: no topic is left to evaluate")

@@ -9,6 +9,7 @@ from typing import Any, ClassVar
 
 import pandas as pd
 
+from ragauge.contract.batches import Batches
 from ragauge.contract.context_parts import Compressor, ContextOrder, Expander, Rewriter
 from ragauge.contract.groups import RANKINGS
 from ragauge.contract.identity import identity
@@ -27,6 +28,7 @@ from ragauge.contract.protocols import (
 )
 
 Frames = Mapping[str, pd.DataFrame]
+Made = Mapping[str, pd.DataFrame | Batches]
 
 
 @dataclass(frozen=True)
@@ -131,8 +133,8 @@ class Stage:
         """Digests of what is read beside frames, by name."""
         return {}
 
-    def make(self, reads: Reads, tools: Tools) -> Frames:
-        """The frames of `makes`."""
+    def make(self, reads: Reads, tools: Tools) -> Made:
+        """The frames of `makes`; what is stored may come in batches."""
         raise NotImplementedError
 
     def fill(self, folder: Path, reads: Reads, tools: Tools) -> None:

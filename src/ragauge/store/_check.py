@@ -13,6 +13,7 @@ from ragauge.contract import frames
 from ragauge.contract.errors import DataError
 from ragauge.store._entries import Key, file_sha256
 from ragauge.store._listing import Item
+from ragauge.store._parquet import frame_digest
 
 
 def damage(item: Item) -> list[str]:
@@ -52,13 +53,14 @@ def _damage(item: Item) -> Iterator[str]:
 
 def _frame_damage(file: Path, name: str, digest: str | None) -> Iterator[str]:
     try:
-        frame = pd.read_parquet(file)
+        found = frame_digest(file)
+        frame = pd.read_parquet(file) if name in frames.SCHEMAS else None
     except (OSError, ValueError, pa.ArrowException) as error:
         yield f"{file.name} cannot be read as Parquet: {error}"
         return
-    if frames.content_digest(frame) != digest:
+    if found != digest:
         yield f"{file.name} holds other rows than key.json records"
-    if name in frames.SCHEMAS:
+    if frame is not None:
         try:
             frames.check(name, frame)
         except DataError as error:

@@ -28,9 +28,10 @@ from typing import Any
 import pandas as pd
 from filelock import FileLock
 
-from ragauge.contract import frames
+from ragauge.contract.batches import Batches
 from ragauge.contract.errors import ConfigError, DataError
 from ragauge.contract.redact import redact_tree
+from ragauge.store._parquet import frame_digest, write_frame
 
 log = logging.getLogger(__name__)
 
@@ -152,7 +153,7 @@ class Store:
     def get_frames(
         self,
         key: Key,
-        make: Callable[[], Mapping[str, pd.DataFrame]],
+        make: Callable[[], Mapping[str, pd.DataFrame | Batches]],
         told: Mapping[str, Any] | None = None,
     ) -> Entry:
         """Like `get`, for a stage whose output is frames: each is checked and written as Parquet.
@@ -162,9 +163,7 @@ class Store:
 
         def write(folder: Path) -> None:
             for name, frame in make().items():
-                if name in frames.SCHEMAS:
-                    frames.check(name, frame, key.stage)
-                frame.to_parquet(folder / f"{name}.parquet", index=False)
+                write_frame(folder, name, frame, key.stage)
 
         return self.get(key, write, told)
 
@@ -186,10 +185,7 @@ class Store:
                     for file in sorted(draft.rglob("*"))
                     if file.is_file()
                 },
-                "frames": {
-                    file.stem: frames.content_digest(pd.read_parquet(file))
-                    for file in sorted(draft.glob("*.parquet"))
-                },
+                "frames": {file.stem: frame_digest(file) for file in sorted(draft.glob("*.parquet"))},
                 "seconds": seconds,
                 **({"told": dict(told)} if told else {}),
             }

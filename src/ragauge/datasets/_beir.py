@@ -1,0 +1,108 @@
+"""A folder in BEIR's format: corpus.jsonl, queries.jsonl and qrels/<split>.tsv."""
+
+from __future__ import annotations
+
+import csv
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import ClassVar
+
+from ragauge.contract.checks import require_flag, require_text
+from ragauge.contract.errors import ConfigError
+from ragauge.contract.identity import runtime
+from ragauge.contract.protocols import Dataset
+from ragauge.datasets._gather import BadRow, string
+from ragauge.datasets._judged import (
+    JudgedSource,
+    Judgement,
+    Query,
+    grade_of,
+    judged_dataset,
+    searched_text,
+)
+from ragauge.datasets._lines import existing_folder, lines, parse_json, text_of
+from ragauge.datasets._rows import Document, Rows
+
+_GRADES = ("score", "relevance", "rel", "label", "grade")  # what a header calls the third column
+
+
+@dataclass(frozen=True)
+class Beir(JudgedSource):
+    """BEIR (Thakur et al., 2021): the queries that `split` judges, and all documents of the corpus.
+
+    title_in_text: a document's text is its title, a space and its text, as BEIR's own models read it. There
+    are no reference answers.
+    """
+
+    component: ClassVar[str] = "beir"
+    version: ClassVar[int] = 1
+
+    name: str = runtime("beir")
+    path: str | Path | None = runtime(None)
+    split: str = "test"
+    title_in_text: bool = True
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        require_text("dataset.split", self.split, "names of files in qrels/")
+        require_flag("dataset.title_in_text", self.title_in_text)
+
+    def files(self) -> Mapping[str, Path]:
+        """The three files, packed by gzip or not; ConfigError if one is not there."""
+        folder = existing_folder("path", self.path)
+        return {
+            "corpus": self._file(folder, "corpus.jsonl"),
+            "queries": self._file(folder, "queries.jsonl"),
+            "qrels": self._file(folder, f"qrels/{self.split}.tsv"),
+        }
+
+    def load(self) -> Dataset:
+        """The collection, its documents in batches; DataError names file, line, qid and what is wrong."""
+        files = self.files()
+        corpus, queries, qrels = (files[role] for role in ("corpus", "queries", "qrels"))
+        return judged_dataset(
+            self,
+            Rows(str(corpus), lambda: lines(corpus), self._document),
+            Rows(str(queries), lambda: lines(queries), _query),
+            Rows(str(qrels), lambda: _without_header(qrels), _judgement),
+        )
+
+    def _file(self, folder: Path, name: str) -> Path:
+        for file in (folder / name, folder / f"{name}.gz"):
+            if file.is_file():
+                return file
+        there = ", ".join(sorted(p.name.split(".")[0] for p in folder.glob("qrels/*.tsv*")))
+        hint = f"; dataset.split may be {there}" if name.startswith("qrels/") and there else ""
+        raise ConfigError(f"dataset.path={self.path}: there is no {name} or {name}.gz{hint}")
+
+    def _document(self, line: bytes) -> Document:
+        row = parse_json(line)
+        docno, text = string(row, "_id"), string(row, "text")
+        title = string(row, "title") if row.get("title") is not None else ""
+        return docno, title, searched_text(title, text, self.title_in_text)
+
+
+def _query(line: bytes) -> Query:
+    row = parse_json(line)
+    return string(row, "_id"), string(row, "text")
+
+
+def _without_header(file: Path) -> Iterator[tuple[str, bytes]]:
+    """The lines, but for a first one that names the columns."""
+    for number, (where, line) in enumerate(lines(file)):
+        if number == 0:
+            cells = line.decode("utf-8", "replace").strip().split("\t")
+            if len(cells) == 3 and cells[2].strip().lower() in _GRADES:
+                continue
+        yield where, line
+
+
+def _judgement(line: bytes) -> Judgement:
+    # Published files are written by csv, which puts quotes around an id that holds one.
+    (cells,) = csv.reader([text_of(line)], delimiter="\t")
+    if len(cells) != 3:
+        raise BadRow(
+            f"{len(cells)} cells where three, separated by tabs, are expected: query-id, corpus-id and score"
+        )
+    return cells[0], cells[1], grade_of(cells[2])

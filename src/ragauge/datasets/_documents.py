@@ -1,0 +1,169 @@
+"""Files of documents to the texts of their pages, or of the sections under their headings."""
+
+from __future__ import annotations
+
+import logging
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from ragauge.contract.errors import ConfigError
+from ragauge.datasets._gather import BadRow, valid_string
+from ragauge.datasets._html import blocks_of_html
+
+
+@dataclass(frozen=True)
+class Section:
+    """A part of a file: what stands behind `#` in its docno, what its title says of it, and its text.
+
+    anchor and label are "" of what stands before the first heading, and of a file without any.
+    """
+
+    anchor: str
+    label: str
+    text: str
+
+
+Heading = tuple[int, str]  # level (0: the title of all), text
+Block = Heading | str
+Reader = Callable[[Path, str], list[Section]]  # of a file and an encoding
+
+
+def plain_text(file: Path, encoding: str) -> list[Section]:
+    """The file as it is."""
+    return [Section("", "", _decoded(file, encoding))]
+
+
+def markdown(file: Path, encoding: str) -> list[Section]:
+    """The file as it is, cut before every line that begins with # to ###### outside of fenced code."""
+    fence: str | None = None
+    blocks: list[Block] = []
+    for line in _decoded(file, encoding).splitlines(keepends=True):
+        mark = re.match(r" {0,3}(`{3,}|~{3,})", line)
+        heading = re.match(r" {0,3}(#{1,6})[ \t]+(.*?)[ \t]*#*[ \t]*$", line.rstrip("\r\n"))
+        if mark and fence is None:
+            fence = mark[1]
+        elif mark and fence is not None and mark[1].startswith(fence) and not line.strip(" \t\r\n`~"):
+            fence = None
+        elif heading and fence is None:
+            blocks.append((len(heading[1]), heading[2]))
+        blocks.append(line)
+    return _sections(blocks, heading_in_text=False)
+
+
+def html(file: Path, encoding: str) -> list[Section]:
+    """The text that a browser shows, cut before every h1 to h6; no scripts, styles and templates."""
+    blocks = blocks_of_html(_decoded(file, encoding))
+    return _sections(
+        ((int(tag[1]), text) if re.fullmatch("h[1-6]", tag) else f"{text}\n\n" for tag, text in blocks),
+        heading_in_text=True,
+    )
+
+
+def docx(file: Path, encoding: str) -> list[Section]:
+    """Paragraphs and tables of a Word document, cut before every paragraph in a heading's style."""
+    try:
+        import docx as library
+        from docx.table import Table
+    except ImportError:
+        raise ConfigError(_NEEDS.format(file, "python-docx")) from None
+
+    def blocks() -> Iterator[Block]:
+        for item in library.Document(str(file)).iter_inner_content():
+            if isinstance(item, Table):
+                yield "".join("\t".join(cell.text for cell in row.cells) + "\n" for row in item.rows)
+                continue
+            style = re.fullmatch(r"Title|Heading (\d)", (item.style and item.style.name) or "")
+            if style and item.text.strip():
+                yield int(style[1] or 0), item.text.strip()
+            else:
+                yield f"{item.text}\n"
+
+    with _Readable():
+        return _sections(blocks(), heading_in_text=True)
+
+
+def pdf(file: Path, encoding: str) -> list[Section]:
+    """The pages of a PDF with a text; BadRow where it cannot be read or none has one."""
+    try:
+        import pypdf
+    except ImportError:
+        raise ConfigError(_NEEDS.format(file, "pypdf")) from None
+    logging.getLogger("pypdf").setLevel(logging.ERROR)  # it warns of every oddity of a file
+    with _Readable():
+        pages = [page.extract_text() for page in pypdf.PdfReader(file).pages]
+    found = [Section(f"page={n}", f"page {n}", _clean(text)) for n, text in enumerate(pages, start=1)]
+    if not any(section.text.strip() for section in found):
+        raise BadRow(f"none of its {len(found)} pages has a text; scanned pages have to be recognised first")
+    return [section for section in found if section.text.strip()]
+
+
+def by_llama_index(reader: Any) -> Reader:
+    """What a reader of LlamaIndex makes of a file: a section for every document that it gives."""
+
+    def read(file: Path, encoding: str) -> list[Section]:
+        with _Readable():
+            made = list(reader.load_data(file))
+        if len(made) == 1:
+            return [Section("", "", _clean(made[0].text))]
+        found = []
+        for number, document in enumerate(made, start=1):
+            page = document.metadata.get("page_label", number)
+            kind = "page" if "page_label" in document.metadata else "part"
+            found.append(Section(f"{kind}={page}", f"{kind} {page}", _clean(document.text)))
+        return found
+
+    return read
+
+
+READERS: Mapping[str, Reader] = {
+    ".txt": plain_text, ".md": markdown, ".markdown": markdown, ".html": html, ".htm": html, ".docx": docx,
+    ".pdf": pdf,
+}  # fmt: skip
+_NEEDS = "{}: the package {} is needed (pip install 'ragauge[files]')"
+
+
+class _Readable:
+    """A block in which whatever a library raises says that the file cannot be read."""
+
+    def __enter__(self) -> None:
+        return None
+
+    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
+        if isinstance(error, Exception) and not isinstance(error, BadRow):
+            reason = " ".join(str(error).split())[:200]
+            raise BadRow(f"cannot be read: {type(error).__name__}: {reason}") from error
+
+
+def _decoded(file: Path, encoding: str) -> str:
+    try:
+        return file.read_bytes().decode(encoding).removeprefix("\ufeff")
+    except UnicodeDecodeError as error:
+        raise BadRow(f"not {encoding} (dataset.encoding): {error}") from None
+
+
+def _clean(text: str) -> str:
+    """The text without lone surrogates and zero bytes, which broken fonts leave in PDFs."""
+    return text.encode("utf-8", "replace").decode().replace("\0", "")
+
+
+def _sections(blocks: Iterable[Block], heading_in_text: bool) -> list[Section]:
+    """A section for each heading with what follows it, labelled with the headings above it."""
+    above: list[Heading] = []
+    found: list[tuple[str, str, list[str]]] = [("", "", [])]
+    anchors: dict[str, int] = {}
+    for block in blocks:
+        if isinstance(block, str):
+            found[-1][2].append(block)
+            continue
+        level, title = block
+        above = [*(heading for heading in above if heading[0] < level), block]
+        slug = re.sub(r"[^\w-]", "", title.lower().strip().replace(" ", "-")) or "section"
+        anchors[slug] = anchors.get(slug, -1) + 1
+        anchor = slug if anchors[slug] == 0 else f"{slug}-{anchors[slug]}"
+        label = " > ".join(text for _, text in above)
+        found.append((anchor, label, [f"{title}\n"] if heading_in_text else []))
+    texts = ((anchor, label, valid_string("".join(texts), "the text")) for anchor, label, texts in found)
+    return [Section(anchor, label, text.strip()) for anchor, label, text in texts if text.strip()]

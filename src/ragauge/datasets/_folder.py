@@ -1,0 +1,134 @@
+"""A folder of text, Markdown, HTML, PDF and Word files as documents, and a file of questions."""
+
+from __future__ import annotations
+
+import logging
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, ClassVar
+from urllib.parse import quote
+
+from ragauge.contract.build import build
+from ragauge.contract.checks import require, require_flag, require_number
+from ragauge.contract.errors import ConfigError
+from ragauge.contract.identity import runtime
+from ragauge.contract.protocols import Dataset
+from ragauge.datasets._documents import READERS, Reader, Section, by_llama_index
+from ragauge.datasets._gather import BadRow, FileSource, Gatherer, existing_file
+from ragauge.datasets._jsonl import add_topics
+from ragauge.datasets._lines import existing_folder, is_encoding
+
+log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True)
+class Folder(FileSource):
+    """The files of the folder `path` as documents, and the questions of the JSON Lines file `topics`.
+
+    sections: a page of a PDF, and what stands under a heading of Markdown, HTML or Word, is a document of
+        its own; else every file is one. readers: {suffix: {_target_: a reader of LlamaIndex, …}} for further
+        kinds of file, or in place of the own ones. max_megabytes: a larger file is a bad row.
+    """
+
+    component: ClassVar[str] = "folder"
+    version: ClassVar[int] = 1
+
+    name: str = runtime("folder")
+    path: str | Path | None = runtime(None)
+    topics: str | Path | None = runtime(None)
+    sections: bool = True
+    encoding: str = "utf-8"
+    max_megabytes: float = 100.0
+    readers: Mapping[str, Mapping[str, Any]] | None = None
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        require_flag("dataset.sections", self.sections)
+        require_number("dataset.max_megabytes", self.max_megabytes, 0, above=True)
+        of_suffix = self.readers is None or (
+            isinstance(self.readers, Mapping)
+            and all(isinstance(spec, Mapping) and "_target_" in spec for spec in self.readers.values())
+        )
+        require("dataset.readers", self.readers, of_suffix, "null and mappings such as {pptx: {_target_: …}}")
+        require("dataset.encoding", self.encoding, is_encoding(self.encoding), "encodings that Python knows")
+
+    def files(self) -> Mapping[str, Path]:
+        """Every file of documents by its path in the folder, and `topics`; ConfigError if there is none."""
+        if self.topics is None:
+            raise ConfigError(
+                "dataset.topics is not set: a folder holds documents alone; give a file of questions (JSON "
+                "Lines, as of dataset=jsonl)"
+            )
+        found = {f"docs/{file.relative_to(folder).as_posix()}": file for folder, file in self._there()}
+        if not found:
+            known = ", ".join(self._readers())
+            raise ConfigError(f"dataset.path={self.path}: the folder holds no file of {known}")
+        return {**found, "topics": existing_file("topics", self.topics)}
+
+    def load(self) -> Dataset:
+        """The collection; DataError names the file, or line and qid of the questions, and what is wrong."""
+        topics = self.files()["topics"]
+        readers = self._readers()
+        gather = Gatherer(self)
+        for folder, file in self._there():
+            with gather.row(str(file)):
+                path = file.relative_to(folder).as_posix()
+                for docno, title, text in self._documents(folder, file, path, readers[file.suffix.lower()]):
+                    gather.add_document(docno, title, text)
+        add_topics(gather, topics)
+        return gather.dataset(str(self.path), topics)
+
+    def _readers(self) -> dict[str, Reader]:
+        own = {f".{suffix.lower().lstrip('.')}": spec for suffix, spec in (self.readers or {}).items()}
+        return {
+            **READERS,
+            **{
+                suffix: by_llama_index(build(f"dataset.readers.{suffix.lstrip('.')}", spec, {}))
+                for suffix, spec in own.items()
+            },
+        }
+
+    def _there(self) -> Iterator[tuple[Path, Path]]:
+        """The folder with each of its files that is read, in the order of their paths."""
+        folder = existing_folder("path", self.path)
+        known = self._readers()
+        others = []
+        for file in sorted(folder.rglob("*")):
+            parts = file.relative_to(folder).parts
+            if any(part.startswith(".") for part in parts) or not file.is_file():
+                continue
+            # A link to a file of the folder would be that file twice.
+            inside = file.resolve().is_relative_to(folder.resolve())
+            if file.suffix.lower() not in known:
+                others.append(file)
+            elif not (file.is_symlink() and inside):
+                yield folder, file
+        if others:
+            log.info("%s: %d files of other kinds were not read, such as %s", folder, len(others), others[0])
+
+    def _documents(self, folder: Path, file: Path, path: str, read: Reader) -> list[tuple[str, str, str]]:
+        """docno, title and text of what the file holds; all of it, before any of it is added."""
+        if not file.resolve().is_relative_to(folder.resolve()):
+            raise BadRow("it is a link to a file outside of the folder")
+        megabytes = file.stat().st_size / 1e6
+        if megabytes > self.max_megabytes:
+            raise BadRow(f"it has {megabytes:,.1f} MB; dataset.max_megabytes={self.max_megabytes:g}")
+        found = read(file, self.encoding)
+        if not self.sections:
+            found = [Section("", "", "\n\n".join(section.text for section in found))]
+        docno = _escaped(path)
+        return [
+            (
+                f"{docno}#{_escaped(section.anchor)}" if section.anchor else docno,
+                f"{file.name}, {section.label}" if section.label else file.name,
+                section.text,
+            )
+            for section in found
+        ]
+
+
+def _escaped(text: str) -> str:
+    """White space, % and # as in a URL: a docno holds no white space, and %p marks chunks."""
+    return re.sub(r"[\s%#\0]", lambda match: quote(match[0]), text)

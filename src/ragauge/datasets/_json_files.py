@@ -1,0 +1,57 @@
+"""JSON files, and rows of whichever of JSON, JSON Lines and Parquet a file is."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from ragauge.contract.errors import DataError
+from ragauge.datasets._lines import every_line, lines
+from ragauge.datasets._tables import parquet_rows
+
+_BOM = b"\xef\xbb\xbf"
+
+
+def kind(file: Path) -> str:
+    """The suffix that says what a file holds, without that of its packing: `.json` of `dev.json.gz`."""
+    return Path(file.stem).suffix if file.suffix in (".gz", ".bz2") else file.suffix
+
+
+def rows(file: Path) -> Iterator[tuple[str, Any]]:
+    """Where each row stands, and the row: a JSON value, or a line of JSON as bytes.
+
+    The file is Parquet by its name (rows from 1), else a JSON list where it begins with `[` (rows from 0),
+    else JSON Lines (lines from 1). DataError where it cannot be read as what it is.
+    """
+    if file.suffix == ".parquet":
+        yield from parquet_rows(file)
+    elif _first_character(file) == b"[":
+        for number, row in enumerate(json_list(file)):
+            yield f"{file}, row {number}", row
+    else:
+        yield from lines(file)
+
+
+def json_value(file: Path) -> Any:
+    """What a JSON file holds; DataError where it is none."""
+    try:
+        return json.loads(b"".join(every_line(file)).removeprefix(_BOM))
+    except (ValueError, RecursionError) as error:  # no JSON, or no UTF-8
+        raise DataError(f"{file}: not a JSON file: {error}") from None
+
+
+def json_list(file: Path) -> list[Any]:
+    """The list that a JSON file holds; DataError where it holds none."""
+    found = json_value(file)
+    if not isinstance(found, list):
+        raise DataError(f"{file}: expected a JSON list of objects, found {type(found).__name__}")
+    return found
+
+
+def _first_character(file: Path) -> bytes:
+    for line in every_line(file):
+        if found := line.removeprefix(_BOM).lstrip()[:1]:
+            return found
+    return b""

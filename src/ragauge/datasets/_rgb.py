@@ -1,0 +1,145 @@
+"""RGB's JSON Lines: web snippets for and against, answers in slots, snippets with a wrong answer."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, ClassVar
+
+from ragauge.contract.checks import require_choice, require_flag
+from ragauge.contract.identity import runtime
+from ragauge.contract.protocols import Dataset
+from ragauge.datasets._fields import listed, strings
+from ragauge.datasets._gather import (
+    Attribute,
+    BadRow,
+    FileSource,
+    Gatherer,
+    existing_file,
+    string,
+    valid_string,
+)
+from ragauge.datasets._json_files import rows
+from ragauge.datasets._paragraphs import Paragraphs
+from ragauge.datasets._tables import parsed
+
+
+@dataclass(frozen=True)
+class RGB(FileSource):
+    """RGB (Chen et al., 2024), any of its files en, en_int, en_fact, en_refine and zh…, from `path`.
+
+    The documents are the distinct snippets of all questions; those with a wrong answer (`positive_wrong`)
+    only where `wrong` is true. evidence: `first`, the first snippet for each part of the answer; `all`.
+    """
+
+    component: ClassVar[str] = "rgb"
+    version: ClassVar[int] = 1
+
+    name: str = runtime("rgb")
+    path: str | Path | None = runtime(None)
+    evidence: str = "first"
+    wrong: bool = True
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        require_choice("dataset.evidence", self.evidence, ("first", "all"))
+        require_flag("dataset.wrong", self.wrong)
+
+    def files(self) -> Mapping[str, Path]:
+        """The file `path`; ConfigError if it is not there."""
+        return {"path": existing_file("path", self.path)}
+
+    def load(self) -> Dataset:
+        """The collection; DataError names file, line, qid and what is wrong."""
+        file = self.files()["path"]
+        gather = Gatherer(self)
+        snippets = Paragraphs(gather)
+        questions = []
+        for where, line in rows(file):
+            with gather.row(where) as at:
+                row = parsed(line)
+                at.qid = qid = _qid(row)
+                groups = _groups(row)
+                others = {"wrong": _texts(row, "positive_wrong"), "negative": _texts(row, "negative")}
+                if not self.wrong:
+                    del others["wrong"]
+                parts = []
+                numbers = itertools.count()
+                for group in groups:
+                    docnos = [snippets.add("", text, f"{qid}-positive-{next(numbers)}") for text in group]
+                    found = list(zip(docnos, group, strict=True))
+                    parts += found if self.evidence == "all" else found[:1]
+                for role, texts in others.items():
+                    for number, text in enumerate(texts):
+                        snippets.add("", text, f"{qid}-{role}-{number}")
+                questions.append((where, qid, row, parts))
+        for where, qid, row, parts in questions:
+            if gather.full:
+                break
+            with gather.row(where) as at:
+                at.qid = qid
+                slots = _slots(row)
+                attributes: dict[str, Attribute] = {"slots": len(slots)}
+                if row.get("fakeanswer") is not None:
+                    attributes["wrong_answer"] = string(row, "fakeanswer")
+                gather.add_topic(qid, string(row, "query"), _references(slots), parts, attributes)
+        return gather.dataset(file, file)
+
+
+def _qid(row: Any) -> str:
+    if isinstance(row, Mapping) and type(row.get("id")) is int:
+        return str(row["id"])
+    return string(row, "id")
+
+
+def _texts(row: Mapping[str, Any], key: str) -> list[str]:
+    found = strings(row, key)
+    if "" in map(str.strip, found):
+        raise BadRow(f"an entry of {key!r} is empty")
+    return found
+
+
+def _groups(row: Mapping[str, Any]) -> list[list[str]]:
+    """The snippets for each part of the answer: `positive` lists them or, in en_int, lists of them."""
+    entries = listed(row, "positive")
+    if not any(isinstance(entry, list) for entry in entries):
+        return [_texts(row, "positive")]
+    groups = []
+    for number, entry in enumerate(entries):
+        if not isinstance(entry, list):
+            raise BadRow(f"entry {number} of 'positive' is not a list, as others are")
+        groups.append(_texts({"positive": entry}, "positive"))
+    return groups
+
+
+def _slots(row: Mapping[str, Any]) -> list[list[str]]:
+    """The parts that a right answer has, each as its alternatives."""
+    answer = row.get("answer")
+    if answer is None:
+        raise BadRow("key 'answer' is missing")
+    slots = []
+    for number, slot in enumerate(answer if isinstance(answer, list) else [answer]):
+        alternatives = [
+            valid_string(one, f"an alternative of slot {number} of 'answer'").strip()
+            for one in (slot if isinstance(slot, list) else [slot])
+        ]
+        if not alternatives or "" in alternatives:
+            raise BadRow(f"slot {number} of 'answer' is empty")
+        slots.append(alternatives)
+    if not slots:
+        raise BadRow("'answer' has no slot")
+    return slots
+
+
+def _references(slots: list[list[str]]) -> list[str]:
+    """Every alternative stands in one of the answers: the first of all slots, the second of all, and so on.
+
+    Alternatives are spellings (Jan 2, 2 January), listed in the same order in each slot. A slot that has
+    fewer than another repeats its last.
+    """
+    return [
+        ", ".join(slot[min(number, len(slot) - 1)] for slot in slots)
+        for number in range(max(map(len, slots)))
+    ]

@@ -1,0 +1,235 @@
+from __future__ import annotations
+
+import gzip
+import json
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from ragauge.contract import frames
+from ragauge.contract.batches import as_frame
+from ragauge.contract.errors import ConfigError, DataError
+from ragauge.datasets import Trec
+from ragauge.measures import qrels_of
+
+DOCS = """<DOC>
+<DOCNO> FT911-1 </DOCNO>
+<HEADLINE>
+FT  14 MAY 91 / Rivers &amp; lakes
+</HEADLINE>
+<TEXT>
+The <F P=105>Aare</F> is a river.
+
+It joins the Rhine.
+</TEXT>
+<TEXT>Correction: at Koblenz.</TEXT>
+</DOC>
+<doc><docno>FT911-2</docno><text>Bern &lt; Basel.</text></doc><DOC><DOCNO>FT911-3</DOCNO></DOC>
+"""
+TOPICS = """
+<top>
+<num> Number: 301
+<title> Topic: which river joins
+the Rhine
+
+<desc> Description:
+Which river is meant?
+
+<narr> Narrative:
+Any <river> counts.
+</top>
+
+<top>
+<num> 302 </num>
+<title> cities &amp; towns </title>
+<desc>Which?</desc>
+</top>
+"""
+QRELS = "301 0 FT911-1 2\n301 0 FT911-2 0\n302 0 FT911-2 1\n302 0 FT911-3 -1\n"
+
+
+def write(folder: Path, docs: str = DOCS, topics: str = TOPICS, qrels: str = QRELS, **fields: Any) -> Trec:
+    encoding = fields.get("encoding", "utf-8")
+    for name, text in (("docs", docs), ("topics", topics), ("qrels", qrels)):
+        (folder / name).write_bytes(text.encode(encoding))
+    return Trec(docs=folder / "docs", topics=folder / "topics", qrels=folder / "qrels", **fields)
+
+
+def documents(source: Trec) -> list[list[str]]:
+    return frames.check("docs", as_frame(source.load().docs)).to_numpy().tolist()
+
+
+def queries(source: Trec) -> dict[str, str]:
+    topics = source.load().topics
+    return dict(zip(topics["qid"], topics["query"], strict=True))
+
+
+def test_sgml_documents_and_topics(tmp_path: Path) -> None:
+    source = write(tmp_path, title_in_text=False)
+    first, second, third = documents(source)
+    assert first[:2] == ["FT911-1", "FT 14 MAY 91 / Rivers & lakes"]
+    assert first[2].split("\n") == [
+        "The  Aare  is a river.", "", "It joins the Rhine.", "Correction: at Koblenz.",
+    ]  # fmt: skip
+    assert second == ["FT911-2", "", "Bern < Basel."]
+    assert third == ["FT911-3", "", ""]
+    assert queries(source) == {"301": "which river joins the Rhine", "302": "cities & towns"}
+    data = source.load()
+    assert qrels_of(data.evidence).to_numpy().tolist() == [["301", "FT911-1", 2], ["302", "FT911-2", 1]]
+    assert data.skipped == ()
+    assert documents(write(tmp_path))[0][2].startswith("FT 14 MAY 91 / Rivers & lakes The  Aare")
+
+
+def test_characters_that_are_no_tags_and_elements_that_are_never_closed(tmp_path: Path) -> None:
+    docs = f"<DOC><DOCNO>FT911-1</DOCNO><TEXT>if a < b and <I>c</I> > d</TEXT>{'<TEXT>' * 50_000}</DOC>"
+    source = write(tmp_path, f"{docs}<DOC><DOCNO>FT911-2</DOCNO></DOC>")
+    start = time.perf_counter()
+    assert documents(source)[0][2] == "if a < b and  c  > d"
+    assert time.perf_counter() - start < 30  # minutes where every <TEXT> is looked through to the end
+
+
+def test_another_element_is_asked(tmp_path: Path) -> None:
+    assert queries(write(tmp_path, query_field="desc"))["301"] == "Which river is meant?"
+
+
+def test_topics_as_xml_with_a_number_attribute(tmp_path: Path) -> None:
+    xml = (
+        '<topics><topic number="301"><query>river</query><question>Which?</question></topic>'
+        "<topic number='302' type=\"faceted\">\n<query>city</query></topic></topics>"
+    )
+    assert queries(write(tmp_path, topics=xml, query_field="query")) == {"301": "river", "302": "city"}
+
+
+def test_lines_in_place_of_sgml(tmp_path: Path) -> None:
+    topics = "301\twhich river\r\n302\tcities\r\n"
+    tsv = "FT911-1\tThe Aare.\r\n\r\nFT911-2\tBern.\r\n"
+    assert queries(write(tmp_path, tsv, topics)) == {"301": "which river", "302": "cities"}
+    assert documents(write(tmp_path, tsv, topics)) == [["FT911-1", "", "The Aare."], ["FT911-2", "", "Bern."]]
+    rows = [
+        {"docno": "FT911-1", "title": "Aare", "text": "A river."},
+        {"id": "FT911-2", "contents": "Bern."},
+    ]
+    jsonl = "".join(json.dumps(row) + "\n" for row in rows)
+    assert documents(write(tmp_path, jsonl, topics)) == [
+        ["FT911-1", "Aare", "Aare A river."], ["FT911-2", "", "Bern."],
+    ]  # fmt: skip
+
+
+def test_folder_of_packed_files(tmp_path: Path) -> None:
+    source = write(tmp_path)
+    folder = tmp_path / "many"
+    (folder / "b").mkdir(parents=True)
+    (folder / "b" / "two.gz").write_bytes(gzip.compress(b"<DOC><DOCNO>FT911-2</DOCNO></DOC>"))
+    (folder / "one").write_text("<DOC><DOCNO>FT911-1</DOCNO><TEXT>x</TEXT></DOC>")
+    (folder / ".DS_Store").write_text("not a document")
+    source = Trec(docs=folder, topics=source.topics, qrels=source.qrels)
+    assert [row[0] for row in documents(source)] == ["FT911-2", "FT911-1"]
+    assert list(source.files()) == ["docs/b/two.gz", "docs/one", "topics", "qrels"]
+
+
+def test_encoding_of_old_collections(tmp_path: Path) -> None:
+    docs = "<DOC><DOCNO>FT911-1</DOCNO><TEXT>Zürich</TEXT></DOC><DOC><DOCNO>FT911-2</DOCNO></DOC>"
+    assert documents(write(tmp_path, docs, encoding="latin-1"))[0][2] == "Zürich"
+    with pytest.raises(DataError, match=r"docs, line 1: the text is not valid Unicode"):
+        Trec(docs=tmp_path / "docs", topics=tmp_path / "topics", qrels=tmp_path / "qrels").load()
+
+
+@pytest.mark.parametrize("qrels", [QRELS.replace(" ", "\t"), QRELS.replace("\n", "\r\n"), f"\ufeff{QRELS}"])
+def test_spellings_of_qrels(tmp_path: Path, qrels: str) -> None:
+    assert queries(write(tmp_path, qrels=qrels)).keys() == {"301", "302"}
+
+
+@pytest.mark.parametrize(
+    ("doc", "what"),
+    [
+        ("<DOC><TEXT>x</TEXT></DOC>", "has 0 <DOCNO> elements"),
+        ("<DOC><DOCNO>a</DOCNO><DOCNO>b</DOCNO></DOC>", "has 2 <DOCNO> elements"),
+        ("<DOC><DOCNO>a</DOCNO><TEXT>never closed", "<DOC> is not closed"),
+        ("<DOC><DOCNO>a b</DOCNO></DOC>", "holds white space"),
+        ("<DOC><DOCNO>FT911-1</DOCNO></DOC>", "stands twice"),
+        ("<DOC><DOCNO></DOCNO></DOC>", "is empty"),
+    ],
+)
+def test_bad_document_is_named_or_dropped(tmp_path: Path, doc: str, what: str) -> None:
+    docs = f"{DOCS}{doc}\n<DOC><DOCNO>last</DOCNO></DOC>"
+    with pytest.raises(DataError, match=r"docs, line 14: ") as caught:
+        write(tmp_path, docs).load()
+    assert what in str(caught.value)
+    source = write(tmp_path, docs, on_error="skip")
+    assert [row[0] for row in documents(source)] == ["FT911-1", "FT911-2", "FT911-3", "last"]
+    assert what in source.load().skipped[0]
+
+
+@pytest.mark.parametrize(
+    ("docs", "what"),
+    [
+        ("FT911-1\ta\tb\n", "3 cells where two"),
+        ("FT911-1\n", "1 cells where two"),
+        ('{"docno": "a"}\n', "key 'text' is missing"),
+        ('{"text": "a"}\n', "key 'docno' is missing"),
+        ('{"docno": 1, "text": "a"}\n', "'docno' is not a string: 1"),
+        ('{"docno": \n', "not a line of JSON"),
+    ],
+)
+def test_bad_line_of_documents_is_named(tmp_path: Path, docs: str, what: str) -> None:
+    with pytest.raises(DataError, match=r"docs, line 1: ") as caught:
+        write(tmp_path, docs).load()
+    assert what in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("topics", "what"),
+    [
+        ("<top><title>x</top>", "has no <num>"),
+        ("<top><num>301</num><desc>x</desc></top>", r"topic '301' has no <title> .*it has <num>, <desc>"),
+        ("<top><num>301<title> </top>", "has no <title>"),
+        ("<top><num>301<title>river", "is not closed"),
+        ("<top><num>3 01<title>x</top>\n", None),
+        ("301 which river\n", "1 cells where two"),
+        ("301\t \n", "the query is empty"),
+        ("301\ta\n301\tb\n", "this qid stands twice"),
+    ],
+)
+def test_bad_topic_is_named(tmp_path: Path, topics: str, what: str | None) -> None:
+    if what is None:  # a qid that nothing is judged for
+        with pytest.raises(DataError, match="no topic in it"):
+            write(tmp_path, topics=topics).load()
+        return
+    with pytest.raises(DataError, match=rf"topics, line [12].*{what}"):
+        write(tmp_path, topics=topics).load()
+
+
+@pytest.mark.parametrize(
+    ("row", "what"),
+    [
+        ("301 FT911-1 1", "3 columns where four"),
+        ("301 0 FT911-1 1 x", "5 columns where four"),
+        ("301 0 FT911-1 yes", "'yes' is no whole number"),
+        ("301 0 FT911-1 1", "judged twice, with 2 and 1"),
+        ("301 0 FT911-1 1.0", "'1.0' is no whole number"),
+    ],
+)
+def test_bad_judgement_is_named_or_dropped(tmp_path: Path, row: str, what: str) -> None:
+    with pytest.raises(DataError, match=r"qrels, line 5") as caught:
+        write(tmp_path, qrels=f"{QRELS}{row}\n").load()
+    assert what in str(caught.value)
+    assert what in write(tmp_path, qrels=f"{QRELS}{row}\n", on_error="skip").load().skipped[0]
+
+
+def test_what_is_not_there_names_the_key(tmp_path: Path) -> None:
+    source = write(tmp_path)
+    with pytest.raises(ConfigError, match=r"dataset\.docs is not set"):
+        Trec(topics=source.topics, qrels=source.qrels).files()
+    with pytest.raises(ConfigError, match=r"dataset\.qrels=.*there is no such file"):
+        Trec(docs=source.docs, topics=source.topics, qrels=tmp_path / "x").files()
+    (tmp_path / "empty").mkdir()
+    with pytest.raises(ConfigError, match="the folder holds no file"):
+        Trec(docs=tmp_path / "empty", topics=source.topics, qrels=source.qrels).files()
+
+
+@pytest.mark.parametrize("fields", [{"encoding": "klingon"}, {"query_field": ""}, {"title_in_text": "no"}])
+def test_values_out_of_range_name_the_key(fields: dict[str, Any]) -> None:
+    with pytest.raises(ConfigError, match=f"dataset.{next(iter(fields))}="):
+        Trec(**fields)

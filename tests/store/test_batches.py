@@ -1,0 +1,109 @@
+"""Frames that are written in batches are the frames that they would be in one piece."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+
+import pandas as pd
+import pyarrow.parquet as pq
+import pytest
+
+from ragauge.contract import frames
+from ragauge.contract.batches import Batches
+from ragauge.contract.errors import DataError
+from ragauge.datasets import _rows
+from ragauge.datasets._gather import FileSource, Gatherer
+from ragauge.datasets._rows import Rows, stream_documents
+from ragauge.store import Key, Store, file_sha256
+from ragauge.store._check import damage
+from ragauge.store._listing import list_items
+from ragauge.store._parquet import frame_digest
+
+KEY = Key("dataset", 1)
+
+
+def docs(n: int, start: int = 0) -> pd.DataFrame:
+    numbers = range(start, start + n)
+    rows = {"docno": [f"d{i}" for i in numbers], "title": "", "text": [f"text ü {i}" for i in numbers]}
+    return pd.DataFrame(rows).astype("str")
+
+
+def in_batches(*batches: pd.DataFrame) -> Batches:
+    return Batches(lambda: iter(batches))
+
+
+def test_same_rows_have_the_same_digest_in_batches_and_in_one_piece(tmp_path: Path) -> None:
+    whole = Store(tmp_path / "a").get_frames(KEY, lambda: {"docs": docs(100)})
+    batches = [docs(30), docs(1, 30), docs(69, 31)]
+    parts = Store(tmp_path / "b").get_frames(KEY, lambda: {"docs": in_batches(*batches)})
+    assert pq.ParquetFile(parts.path / "docs.parquet").num_row_groups == 3
+    assert parts.frame_digest("docs") == whole.frame_digest("docs") == frames.content_digest(docs(100))
+    pd.testing.assert_frame_equal(parts.frame("docs"), whole.frame("docs"))
+
+
+def test_digest_by_row_groups_knows_missing_texts(tmp_path: Path) -> None:
+    frame = docs(10).assign(text=["x", None] * 5)
+    frame["text"] = frame["text"].astype("str")
+    frame.to_parquet(tmp_path / "f.parquet", row_group_size=3, index=False)
+    assert pq.ParquetFile(tmp_path / "f.parquet").num_row_groups == 4
+    read = pd.read_parquet(tmp_path / "f.parquet")
+    assert frame_digest(tmp_path / "f.parquet") == frames.content_digest(read)
+
+
+def test_digest_of_numbers_in_several_row_groups(tmp_path: Path) -> None:
+    frame = docs(10).assign(n=range(10), x=[0.5, None] * 5)
+    frame.to_parquet(tmp_path / "f.parquet", row_group_size=3, index=False)
+    read = pd.read_parquet(tmp_path / "f.parquet")
+    assert frame_digest(tmp_path / "f.parquet") == frames.content_digest(read)
+
+
+@pytest.mark.parametrize(
+    ("batches", "what"),
+    [
+        ([docs(3), docs(2, 2)], "'docno': 'd2'"),
+        ([docs(3), docs(2, 3).drop(columns="title")], "title missing"),
+        ([], "it has no rows"),
+    ],
+)
+def test_batches_are_checked_and_leave_nothing_behind(
+    tmp_path: Path, batches: list[pd.DataFrame], what: str
+) -> None:
+    store = Store(tmp_path)
+    with pytest.raises(DataError, match=what):
+        store.get_frames(KEY, lambda: {"docs": in_batches(*batches)})
+    assert store.find(KEY) is None
+    assert not list(tmp_path.rglob("*.parquet"))
+
+
+def test_verify_reads_row_groups(tmp_path: Path) -> None:
+    entry = Store(tmp_path).get_frames(KEY, lambda: {"docs": in_batches(docs(3), docs(3, 3))})
+    (item,) = list_items(tmp_path)
+    assert damage(item) == []
+    table = pq.read_table(entry.path / "docs.parquet")
+    pq.write_table(table.slice(1), entry.path / "docs.parquet", row_group_size=2)
+    key = json.loads((entry.path / "key.json").read_text())
+    key["files"]["docs.parquet"] = file_sha256(entry.path / "docs.parquet")
+    (entry.path / "key.json").write_text(json.dumps(key))
+    (item,) = list_items(tmp_path)
+    assert damage(item) == ["docs.parquet holds other rows than key.json records"]
+
+
+def test_documents_of_many_characters_make_more_batches(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(_rows, "_BATCH_CHARACTERS", 100)
+    sizes = [40, 40, 40, 250, 1, 1]
+    readings = 0
+
+    def read() -> Iterator[tuple[str, tuple[str, str, str]]]:
+        nonlocal readings
+        readings += 1
+        for number, size in enumerate(sizes):
+            yield f"row {number}", (f"d{number}", "", "x" * size)
+
+    gather = Gatherer(FileSource("x"))
+    found = stream_documents(gather, Rows("rows", read, lambda row: row), {"d1"})
+    assert [len(frame) for frame in found] == [3, 1, 2]
+    assert found.frame()["text"].str.len().tolist() == sizes
+    assert readings == 3
+    assert [gather.document_text(f"d{i}") for i in range(2)] == ["", "x" * 40]
