@@ -1,8 +1,9 @@
-"""Config group `llm`: answers from contexts, by a chat model, by a rule, from a file, or none."""
+"""Config group `llm`: answers by a chat model, a running system, a rule, from a file, or none."""
 
 from ragauge.answering.chat import ChatGenerator
 from ragauge.answering.extractive import Extractive
 from ragauge.answering.none import NoLLM
 from ragauge.answering.recorded import RecordedAnswers
+from ragauge.answering.service import ServiceAnswers
 
-__all__ = ["ChatGenerator", "Extractive", "NoLLM", "RecordedAnswers"]
+__all__ = ["ChatGenerator", "Extractive", "NoLLM", "RecordedAnswers", "ServiceAnswers"]

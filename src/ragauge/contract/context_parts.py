@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import ClassVar, Literal, Protocol, runtime_checkable
 
@@ -56,11 +56,20 @@ class SeesEvidence(Protocol):
         """Frame `run` of the topics [qid, query]; evidence is the frame `evidence`."""
 
 
+class TopicsFailed(Exception):
+    """Raised by `BringsTexts.bring` with all that it brought, where a rerun should ask again for `qids`."""
+
+    def __init__(self, run: pd.DataFrame, texts: pd.DataFrame, qids: Sequence[str]) -> None:
+        super().__init__(f"{len(qids)} topics failed")
+        self.run, self.texts, self.qids = run, texts, list(qids)
+
+
 @runtime_checkable
 class BringsTexts(Protocol):
     """A retriever whose texts need not be in the corpus: that of another system, recorded or asked.
 
-    Nothing is indexed for it, and it takes no queries of a rewriter.
+    Nothing is indexed for it, and it takes no queries of a rewriter. One that has `per_budget` true brings
+    others for other budgets: its topics have the column n_tokens.
     """
 
     def bring(
@@ -69,7 +78,7 @@ class BringsTexts(Protocol):
         """Frame `run` of the topics [qid, query], and [docno, text] of what it brings that is no chunk.
 
         `ragauge.retrieval.brought` names texts that have no name. The run may have a column `failed` (bool):
-        topics for which a rerun should ask again.
+        topics for which a rerun should ask again; TopicsFailed says the same of topics without a row.
         """
 
 

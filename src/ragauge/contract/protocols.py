@@ -18,6 +18,7 @@ from ragauge.contract.batches import Batches
 
 SHARED = ("embedder", "tokenizer", "chat")  # what `uses` may name
 Role = Literal["passage", "query"]
+ASKED = ("chat", "service")  # kinds of `llm` that are asked for every answer, which may cost and fail
 
 
 @dataclass(frozen=True)
@@ -114,6 +115,13 @@ class ChatModel(Protocol):
 
     def ask(self, prompts: Sequence[str], store: Workplace, what: str) -> list[Reply]:
         """One reply per prompt, in order; finished calls are kept and never paid twice."""
+
+
+@runtime_checkable
+class BringsChat(Protocol):
+    """A component that asks somebody of its own: as `tools.chat` it gets this, not the job's chat model."""
+
+    own_chat: Any
 
 
 @dataclass(frozen=True)
@@ -222,7 +230,7 @@ class Measure(Protocol):
 class Generator(Protocol):
     """Config group `llm`: answers from contexts."""
 
-    kind: ClassVar[str]  # "chat", "embedded", "recorded" (nobody is asked) or "none"
+    kind: ClassVar[str]  # "chat", "service", "embedded", "recorded" (nobody is asked) or "none"
     uses: ClassVar[frozenset[str]]
 
     def answer(self, topics: pd.DataFrame, contexts: pd.DataFrame, tools: Tools) -> pd.DataFrame:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -9,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from ragauge import track
 from ragauge.contract import answer_measures as shown
 from ragauge.contract.build import build
-from ragauge.contract.context_parts import ReadsFiles
+from ragauge.contract.context_parts import BringsTexts, ReadsFiles
 from ragauge.contract.errors import ConfigError, RagaugeError
 from ragauge.contract.groups import GROUPS
 from ragauge.contract.identity import identity
@@ -22,6 +23,8 @@ if TYPE_CHECKING:
     from ragauge.experiment.pipeline import Pipeline
     from ragauge.experiment.sample import Sample
     from ragauge.experiment.stage import Components
+
+log = logging.getLogger(__name__)
 
 _SAMPLE_KEYS = ("sample", "sample_design")
 
@@ -92,6 +95,13 @@ def check_together(components: Components, choices: Mapping[str, str]) -> None:
             f"{chosen['retriever']} takes no queries of a rewriter: with {chosen['rewriter']} choose another "
             "retriever, such as sim"
         )
+    if components.llm.kind == "service" and not getattr(components.llm, "takes_context", True):
+        finds = getattr(retriever, "top_k", 1) > 0
+        if finds and not isinstance(retriever, BringsTexts):
+            log.warning(
+                "%s answers from what it retrieves by itself (its request has no {context}); the IR score "
+                "is that of %s: choose retriever=service, or none", chosen["llm"], chosen["retriever"],
+            )  # fmt: skip
     if retriever.reorder_after_cut and not components.order.by_rank:
         raise ConfigError(
             f"{chosen['retriever']} brings its own order: with {chosen['order']} choose retriever=sim"

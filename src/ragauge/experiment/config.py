@@ -83,6 +83,7 @@ class Config:
     answers: Any = field(default_factory=dict)
     judge: Any = MISSING
     recorded: RecordedSystem = field(default_factory=RecordedSystem)
+    service: Any = None
     n_tokens: int = 1000
     n_grid: list[int] = field(default_factory=list)
     rankings: list[str] = field(default_factory=lambda: list(RANKINGS))

@@ -16,7 +16,7 @@ from ragauge.contract import answer_measures as shown
 from ragauge.contract import interruption
 from ragauge.contract.errors import ConfigError, RagaugeError, full_disk
 from ragauge.contract.groups import AROUND_RETRIEVER, GROUPS
-from ragauge.contract.protocols import Describes, judges_together
+from ragauge.contract.protocols import ASKED, Describes, judges_together
 from ragauge.contract.records import RECORD_FILE
 from ragauge.contract.redact import redact, redact_tree, remember
 from ragauge.estimate.prediction import predict
@@ -158,7 +158,8 @@ def _run(cfg: DictConfig, folder: JobFolder, record: dict[str, Any]) -> None:
     ready = _prepared(cfg, folder) if folder.sweep is None else None
     tracker = track.Tracker(track.tracking_uri(cfg.tracking.uri), record["experiment"])
     tags = _tags(cfg, folder)
-    with tracker.run(record["name"], track.flatten(plain), tags, note=cfg.tracking.note) as run:
+    params = track.flatten(_without_copies(plain, OmegaConf.to_container(cfg)))
+    with tracker.run(record["name"], params, tags, note=cfg.tracking.note) as run:
         record |= {"run_id": run.run_id, "experiment_id": run.experiment_id}
         pipeline, predictor = ready or _prepared(cfg, folder)
         known = {"dataset_digest": pipeline.entry("dataset").digest, **_descriptions(pipeline)}
@@ -180,7 +181,7 @@ def _run(cfg: DictConfig, folder: JobFolder, record: dict[str, Any]) -> None:
         record["deferred"] = _judged_later(pipeline, folder)
         retrieval = _log_retrieval(pipeline, cfg, folder, run, record)
         run.metrics(retrieval, {name: record[name] for name in metrics.CURVES})
-        if "chat" in (pipeline.components.llm.kind, pipeline.components.judge.kind):
+        if pipeline.components.llm.kind in ASKED or pipeline.components.judge.kind == "chat":
             run.flush()  # an LLM may take hours
         values = metrics.costs(pipeline.answers)
         pipeline.frame("answer_values")  # made here, and not where the verdicts are waited for
@@ -221,6 +222,18 @@ def _run(cfg: DictConfig, folder: JobFolder, record: dict[str, Any]) -> None:
         print(summary(comparison))
     if not record["deferred"]:
         metrics.check_gates(dict(cfg.gate), values)
+
+
+def _without_copies(plain: Mapping[str, Any], written: Any) -> dict[str, Any]:
+    """The config with the interpolation where it repeats a whole mapping, which stands elsewhere in it."""
+    return {
+        key: value
+        if not isinstance(value, Mapping)
+        else written[key]
+        if isinstance(written[key], str)
+        else _without_copies(value, written[key])
+        for key, value in plain.items()
+    }
 
 
 def _tags(cfg: DictConfig, folder: JobFolder) -> dict[str, Any]:
@@ -277,9 +290,9 @@ def _descriptions(pipeline: Pipeline) -> dict[str, str]:
 def _costs_of_parts(pipeline: Pipeline) -> dict[str, float]:
     """What the parts before the llm took: calls and money (`rewriter_llm_calls`), and what they count."""
     found: dict[str, float] = {}
-    chat = pipeline.shared_chat
-    if chat is not None:
-        for group in dict.fromkeys(s.group for s in pipeline.stages if s.group and "chat" in s.uses):
+    chats = {s.group: pipeline.chat_of(s) for s in pipeline.stages if s.group and "chat" in s.uses}
+    for group, chat in chats.items():
+        if chat is not None:
             found |= metrics.costs(chat.replies(group), f"{group}_")
     parts = (getattr(pipeline.components, group) for group in GROUPS)
     found |= {name: 0 for part in parts for name in getattr(part, "counts", ())}

@@ -25,7 +25,7 @@ from ragauge.contract.batches import as_frame
 from ragauge.contract.errors import ConfigError
 from ragauge.contract.identity import identity
 from ragauge.contract.progress import progress
-from ragauge.contract.protocols import Embedder, FreshWorkplace, Role, Tools
+from ragauge.contract.protocols import ASKED, BringsChat, Embedder, FreshWorkplace, Role, Tools
 from ragauge.contract.provenance import hardware
 from ragauge.experiment import metrics
 from ragauge.experiment.stage import Budget, Components, Frames, Incomplete, Reads, Stage
@@ -163,6 +163,7 @@ class _Runner:
         self._stages = question_stages(stages(self._components, budget))
         llm = self._components.llm
         self._chat = None if pipeline.shared_chat is None else SharedChat(llm)  # type: ignore[arg-type]
+        self._chats = {stage: self._chat_of(stage) for stage in self._stages}
         self._answers: list[pd.DataFrame] = []
 
     def run(self, chosen: Sequence[str]) -> Frames:
@@ -175,7 +176,10 @@ class _Runner:
             place = FreshWorkplace(Path(scratch), store.root, f"latency {uuid.uuid4().hex}")
             embedder = _Uncached(self._components.embedder, store.root)
             tools = Tools(place, embedder, self._components.tokenizer, self._chat)
-            limited = {s: tools.limited_to(s.uses, type(s.component).__name__) for s in self._stages}
+            limited = {
+                s: dataclasses.replace(tools, chat=chat).limited_to(s.uses, type(s.component).__name__)
+                for s, chat in self._chats.items()
+            }
             outside = self._outside()
             with progress(len(chosen), "latency", "topic") as bar:
                 for number, qid in enumerate(chosen):
@@ -193,21 +197,32 @@ class _Runner:
 
     def costs(self) -> dict[str, float]:
         """The calls of the measurement and their cost; {} without a chat model, 0 where it was stored."""
-        if self._chat is None:
+        if not self._pipeline.asks:
             return {}
-        groups = dict.fromkeys(stage.group for stage in self._stages)
-        found = [self._chat.replies(group) for group in groups] + self._answers
+        asked = {(stage.group, id(chat)): chat for stage, chat in self._chats.items() if chat is not None}
+        found = [chat.replies(group) for (group, _), chat in asked.items()] + self._answers
         sums: dict[str, float] = {}
         for replies in found:
             for name, value in metrics.costs(replies, "latency_").items():
                 sums[name] = sums.get(name, 0) + value
         return sums
 
+    def _chat_of(self, stage: Stage) -> SharedChat | None:
+        """Whom the component of a stage asks, as in the job."""
+        own = isinstance(stage.component, BringsChat) and "chat" in stage.uses
+        return SharedChat(stage.component.own_chat) if own else self._chat
+
     def _outside(self) -> dict[str, pd.DataFrame]:
-        """The frames that the stages read and none of them makes."""
-        made = {name for stage in self._stages for name in stage.makes}
-        read = {name.partition("[")[0] for stage in self._stages for name in stage.reads}
-        return {name: self._pipeline.frame(name) for name in sorted(read - made) if not name.endswith("/")}
+        """The frames that the stages read before one of them makes them."""
+        there: dict[str, pd.DataFrame] = {}
+        made: set[str] = set()
+        for stage in self._stages:
+            read = {name.partition("[")[0] for name in stage.reads}
+            for name in sorted(read - made - there.keys()):
+                if not name.endswith("/"):
+                    there[name] = self._pipeline.frame_for(stage.name, name)
+            made.update(stage.makes)
+        return there
 
     def _topic(
         self, qid: str, outside: Mapping[str, pd.DataFrame], tools: Mapping[Stage, Tools]
@@ -221,8 +236,8 @@ class _Runner:
         seconds: dict[str, float] = {}
         whole = True
         for stage in self._stages:
-            if self._chat is not None:
-                self._chat.asking = stage.group
+            if (chat := self._chats[stage]) is not None:
+                chat.asking = stage.group
             start = time.perf_counter()
             try:
                 made = {name: as_frame(rows) for name, rows in stage.make(reads, tools[stage]).items()}
@@ -236,7 +251,7 @@ class _Runner:
 
     def _lacks(self, answers: pd.DataFrame, column: str) -> bool:
         """Keeps the answers for their costs; whether one is missing that was asked for."""
-        if self._chat is not None:
+        if self._components.llm.kind in ASKED:
             self._answers.append(answers)
         return bool((answers[column].isna() & answers["status"].ne("none")).any())
 

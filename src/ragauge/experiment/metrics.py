@@ -46,10 +46,13 @@ def costs(replies: pd.DataFrame, prefix: str = "") -> dict[str, float]:
 def full_cost(replies: pd.DataFrame, chat: Any) -> float:
     """US dollars that the replies cost whoever asked first: cached ones by their tokens and the chat's price.
 
-    `chat` is the model that gave them; cached replies of one that tells no `cost` count nothing.
+    `chat` is the model that gave them; cached replies of one that tells no `cost` count nothing. NaN where
+    it is a service, which alone knew.
     """
     cached = replies["cached"].astype(bool)
     paid = float(replies.loc[~cached, "cost_usd"].sum())
+    if (cost_of_kept := getattr(chat, "cost_of_kept", None)) is not None:
+        return paid + float(cost_of_kept(replies[cached]))
     price = getattr(chat, "cost", None)
     if price is None:
         return paid

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 import pandas as pd
 
-from ragauge.contract.protocols import AsksForAnswers, TellsJudging, judges_together
+from ragauge.contract.protocols import ASKED, AsksForAnswers, TellsJudging, judges_together
 from ragauge.experiment.latency import stored
 from ragauge.experiment.stages import question_stages
 from ragauge.llms.chat_use import Unasked
@@ -39,7 +39,7 @@ def needs(
     found, answers = before_judging(pipeline)
     if judging and answers is not None and pipeline.components.judge.kind == "chat":
         found.append(of_judge(pipeline, answers))
-    if latency_topics and pipeline.shared_chat is not None:
+    if latency_topics and pipeline.asks:
         found += _of_latency(pipeline, latency_topics, seed, known=answers)
     return gathered(found)
 
@@ -64,23 +64,29 @@ def before_judging(pipeline: Pipeline) -> tuple[list[pd.DataFrame], pd.DataFrame
     try:
         contexts = pipeline.contexts_from_ledger()
     except Unasked as unasked:
-        if isinstance(llm, AsksForAnswers):
-            found.append(llm.needs_of(unasked.prompts, store).assign(who=unasked.who))
+        chat = llm if unasked.chat is None else unasked.chat
+        if callable(needs_of := getattr(chat, "needs_of", None)):
+            found.append(needs_of(unasked.prompts, store).assign(who=unasked.who))
             if unasked.later:
-                found.append(_stand_ins(llm.needs_of(unasked.later, store)).assign(who=unasked.who))
+                found.append(_stand_ins(needs_of(unasked.later, store)).assign(who=unasked.who))
         else:
             found.append(_untold(unasked.who, len(unasked.prompts) + len(unasked.later)))
     if llm.kind == "none":
         return found, None
-    if llm.kind != "chat":
-        return found, pipeline.answers
+    if llm.kind not in ASKED:
+        known = pipeline.answers if contexts is not None else _unanswered(topics, pipeline.n_tokens)
+        return found, known
     if not isinstance(llm, AsksForAnswers):
         found.append(_untold("llm", len(topics)))
         return found, _unanswered(topics, pipeline.n_tokens)
     if contexts is None:
-        prompts = llm.prompts(topics, _unknown_contexts(pipeline))
-        found.append(_stand_ins(llm.needs_of(prompts, store)).assign(who="llm"))
-        return found, _unanswered(topics, pipeline.n_tokens)
+        unknown = _unknown_contexts(pipeline)
+        asked = llm.needs_of(llm.prompts(topics, unknown), store)
+        if getattr(llm, "takes_context", True):
+            found.append(_stand_ins(asked).assign(who="llm"))
+            return found, _unanswered(topics, pipeline.n_tokens)
+        found.append(asked.assign(who="llm"))  # a service that retrieves by itself
+        return found, llm.known_answers(topics, unknown, store)
     asked = llm.needs_of(llm.prompts(topics, contexts), store)
     stored = store.find(pipeline.key("answers"))
     if stored is not None:
@@ -106,6 +112,8 @@ def _of_latency(
         return []
     asking = [s.group for s in question_stages(pipeline.stages) if s.group and "chat" in s.uses]
     found = [_untold(f"latency, {group}", n) for group in dict.fromkeys(asking)]
+    if llm.kind not in ASKED or pipeline.asked_before:
+        return found
     if not isinstance(llm, AsksForAnswers):
         return [*found, _untold("latency", n)]
     prompts = llm.prompts(topics, _unknown_contexts(pipeline))
@@ -124,7 +132,7 @@ def of_judge(pipeline: Pipeline, answers: pd.DataFrame) -> pd.DataFrame:
     asked = judge.needs(topics, evidence, candidates, pipeline.tools, repeat=repeat).assign(who="judge")
     shown = pipeline.to_judge(answers)
     # Verdicts are stored where answers are missing, too, but those will be asked for again.
-    complete = pipeline.components.llm.kind != "chat" or shown["answer"].notna().all()
+    complete = pipeline.components.llm.kind not in ASKED or shown["answer"].notna().all()
     if complete and pipeline.store.find(pipeline.key("verdicts", asked_answers=shown)) is not None:
         # What judges again is in no stage: the ledger alone knows whether it was asked.
         asked["known"] |= ~asked.get("again", pd.Series(False, index=asked.index)).astype(bool)
@@ -160,22 +168,28 @@ def _untold(who: str, n: int) -> pd.DataFrame:
 def to_ask(pipeline: Pipeline, answers: pd.DataFrame) -> pd.DataFrame:
     """[qid, answer] of the answers to judge; those that a chat model has to be asked for are missing."""
     asked = pipeline.to_judge(answers)[["qid", "answer"]]
-    # An answer that another part could not give is not asked for again, and not judged.
-    return asked if pipeline.components.llm.kind == "chat" else asked.dropna(subset="answer")
+    # An answer that another part could not give is not asked for again, and not judged; without a status
+    # it is not known yet.
+    unknown = pipeline.components.llm.kind in ASKED or "status" not in answers
+    return asked if unknown else asked.dropna(subset="answer")
 
 
 def added_up(requests: pd.DataFrame) -> dict[str, dict[str, float]]:
     """Requests by who asks: {calls, calls_cached, calls_guessed, prompt_tokens, completion_tokens, cost_usd}.
 
     calls: distinct requests that are not answered, of which calls_guessed are stand-ins; calls_cached: the
-    other rows. {} of who cannot say what asking would need.
+    other rows. A request of several counts where it stands first: whoever asks later finds it in the ledger.
+    {} of who cannot say what asking would need.
     """
     sums: dict[str, dict[str, float]] = {}
+    requests = requests.reset_index(drop=True)
+    first = ~requests["known"].astype(bool)
+    first &= ~requests["key"].where(first).duplicated()
     for who, rows in requests.groupby("who", sort=False):
         if rows["prompt_tokens"].isna().any():
             sums[str(who)] = {}
             continue
-        todo = rows[~rows["known"].astype(bool)].drop_duplicates("key")
+        todo = rows[first[rows.index]]
         sums[str(who)] = {
             "calls": len(todo),
             "calls_cached": len(rows) - len(todo),

@@ -23,7 +23,15 @@ from ragauge.contract.batches import as_frame
 from ragauge.contract.errors import DataError, MissingError
 from ragauge.contract.groups import RANKINGS
 from ragauge.contract.identity import identity
-from ragauge.contract.protocols import SHARED, AnswerMeasureInfo, ChatModel, Serves, Tools
+from ragauge.contract.protocols import (
+    ASKED,
+    SHARED,
+    AnswerMeasureInfo,
+    BringsChat,
+    ChatModel,
+    Serves,
+    Tools,
+)
 from ragauge.contract.topics import without_reference
 from ragauge.estimate import choose_topics
 from ragauge.estimate.outcomes import NO_REFERENCE
@@ -41,6 +49,7 @@ from ragauge.store import Entry, Key, Store
 
 # Statuses of rows that are missing on purpose: no LLM or judge was chosen, or there was nothing to judge.
 _SETTLED = ("none", "no answer", NO_REFERENCE)
+_AGAIN = "what was paid for is kept, and a rerun asks only for the rest"
 
 
 @dataclass(frozen=True)
@@ -89,6 +98,7 @@ class Pipeline:
     making: dict[str, Making] = field(default_factory=dict)
     _entries: dict[Stage, Entry] = field(default_factory=dict, repr=False)
     _frames: dict[str, pd.DataFrame] = field(default_factory=dict, repr=False)
+    _own_chats: dict[Stage, SharedChat] = field(default_factory=dict, repr=False)
 
     @cached_property
     def tools(self) -> Tools:
@@ -101,6 +111,18 @@ class Pipeline:
         """The job's chat model for components that ask it beside the llm's own answers; None without one."""
         llm = self.components.llm
         return SharedChat(llm) if llm.kind == "chat" and isinstance(llm, ChatModel) else None
+
+    def chat_of(self, stage: Stage) -> SharedChat | None:
+        """Whom the component of a stage asks: its own, where it brings one, else the job's chat model."""
+        if isinstance(stage.component, BringsChat) and "chat" in stage.uses:
+            return self._own_chats.setdefault(stage, SharedChat(stage.component.own_chat))
+        return self.shared_chat
+
+    @property
+    def asks(self) -> bool:
+        """Whether somebody is asked before the judge, which may cost."""
+        own = any("chat" in stage.uses and self.chat_of(stage) is not None for stage in self.stages)
+        return own or self.shared_chat is not None or self.components.llm.kind in ASKED
 
     @cached_property
     def grid(self) -> list[int]:
@@ -123,6 +145,10 @@ class Pipeline:
     def frame(self, name: str) -> pd.DataFrame:
         """A frame of the job, made now where it is not there yet."""
         return self._frame(name, len(self.stages))
+
+    def frame_for(self, stage: str, name: str) -> pd.DataFrame:
+        """A frame as a stage reads it, which may make it anew."""
+        return self._frame(name, next(i for i, s in enumerate(self.stages) if s.name == stage))
 
     def entry(self, stage: str) -> Entry:
         """The stored output of a stage, made now where it is not there yet."""
@@ -149,13 +175,14 @@ class Pipeline:
 
     def contexts_from_ledger(self) -> pd.DataFrame:
         """`contexts` without a call: Unasked where a retriever would have to ask a chat model for them."""
-        if self.shared_chat is None:
-            return self.contexts
-        self.shared_chat.from_ledger = True
+        chats = [chat for stage in self.stages if (chat := self.chat_of(stage)) is not None]
+        for chat in chats:
+            chat.from_ledger = True
         try:
             return self.contexts
         finally:
-            self.shared_chat.from_ledger = False
+            for chat in chats:
+                chat.from_ledger = False
 
     @cached_property
     def answer_measures(self) -> list[AnswerMeasureInfo]:
@@ -186,6 +213,14 @@ class Pipeline:
         """The slices of every topic ([qid, slice:<name> ...]); None where there are none to be."""
         topics = self.frame("topics")
         return slices_of_topics(topics, self.slices, self.slice_weights, lambda: self.frame("derived"))
+
+    @property
+    def asked_before(self) -> bool:
+        """Whether the requests of the llm are those of the retriever: one service, asked once."""
+        llm, retriever = self.components.llm, self.components.retriever
+        if not (isinstance(llm, BringsChat) and isinstance(retriever, BringsChat)):
+            return False
+        return self.identity_of(llm.own_chat) == self.identity_of(retriever.own_chat)
 
     def key(self, stage: str, **given: pd.DataFrame) -> Key:
         """What the output of a stage is known by; `given` frames stand for those that the job would make."""
@@ -294,7 +329,7 @@ class Pipeline:
     def _key(self, stage: Stage, given: Mapping[str, pd.DataFrame] = MappingProxyType({})) -> Key:
         before = self.stages.index(stage)
         shared = {"embedder": self.components.embedder, "tokenizer": self.components.tokenizer}
-        models = {**shared, "chat": self.tools.chat}
+        models = {**shared, "chat": self.chat_of(stage)}
         return Key(
             stage.name,
             stage.version,
@@ -331,7 +366,7 @@ class Pipeline:
 
     def _tools(self, stage: Stage) -> Tools:
         who = stage.name if stage.component is None else type(stage.component).__name__
-        return self.tools.limited_to(stage.uses, who)
+        return replace(self.tools, chat=self.chat_of(stage)).limited_to(stage.uses, who)
 
     def _entry(self, stage: Stage) -> Entry:
         if stage in self._entries:
@@ -339,7 +374,7 @@ class Pipeline:
         key = self._key(stage)  # what it reads is made first, and is not of its time
         tools, reads = self._tools(stage), self._reads(stage)
         told: dict[str, float] = {}
-        asks = "chat" in stage.uses and self.shared_chat is not None
+        asks = "chat" in stage.uses and self.chat_of(stage) is not None
 
         def make() -> Made:
             with self._told(stage, told):
@@ -356,6 +391,7 @@ class Pipeline:
                 alone = replace(key, params={**key.params, "incomplete": uuid.uuid4().hex})
                 made = incomplete.frames
                 entry = self.store.get_frames(alone, lambda: made, told)
+                self._check_share("contexts", incomplete.failed, incomplete.of)
         if entry.made:
             self.made.append(stage.name)
         cost = float(entry.told.get("cost_usd", "nan")) if asks else 0.0
@@ -399,7 +435,8 @@ class Pipeline:
                 frame, made, seconds = incomplete.frames[name], True, time.perf_counter() - start
         recorded = stage.component.kind == RECORDED if name != "answer_values" else False
         if name == "answers":
-            cost = full_cost(frame, self.components.llm) if "cached" in frame else 0.0
+            free = "cached" not in frame or self.asked_before
+            cost = 0.0 if free else full_cost(frame, self.components.llm)
             self.making[stage.name] = Making(*taken(frame)) if recorded else Making(seconds, cost)
         if made:
             self.made.append(stage.name)
@@ -412,17 +449,17 @@ class Pipeline:
     @contextmanager
     def _told(self, stage: Stage, told: dict[str, float]) -> Iterator[None]:
         """Calls of the shared chat model in the block count for the stage's group; `told` gets their cost."""
-        if self.shared_chat is None:
+        chat = self.chat_of(stage)
+        if chat is None:
             yield
             return
-        self.shared_chat.asking = stage.group
-        before = len(self.shared_chat.replies(stage.group))
+        chat.asking = stage.group
+        before = len(chat.replies(stage.group))
         try:
             yield
         finally:
             if "chat" in stage.uses:
-                replies = self.shared_chat.replies(stage.group).iloc[before:]
-                told["cost_usd"] = full_cost(replies, self.components.llm)
+                told["cost_usd"] = full_cost(chat.replies(stage.group).iloc[before:], chat.chat)
 
     @contextmanager
     def _timed(self, name: str) -> Iterator[None]:
@@ -440,11 +477,13 @@ class Pipeline:
             what == "verdicts" and self.components.judge.kind == "none"
         ):
             return
-        missing = int(values.isna().sum())
-        if missing > self.max_missing_share * len(values):
-            part = self.components.llm if what == "answers" else self.components.judge
-            again = "what was paid for is kept, and a rerun asks only for the rest"
+        part = self.components.llm if what == "answers" else self.components.judge
+        told = "nobody was asked" if part.kind == RECORDED else _AGAIN
+        self._check_share(what, int(values.isna().sum()), len(values), told)
+
+    def _check_share(self, what: str, missing: int, of: int, told: str = _AGAIN) -> None:
+        if missing > self.max_missing_share * of:
             raise MissingError(
-                f"{missing} of {len(values)} {what} are missing, more than max_missing_share="
-                f"{self.max_missing_share:g} allows; {'nobody was asked' if part.kind == RECORDED else again}"
+                f"{missing} of {of} {what} are missing, more than max_missing_share="
+                f"{self.max_missing_share:g} allows; {told}"
             )

@@ -24,6 +24,7 @@ from ragauge.contract.context_parts import (
     ReadsFiles,
     Rewriter,
     SeesEvidence,
+    TopicsFailed,
 )
 from ragauge.contract.errors import ConfigError
 from ragauge.contract.identity import code_of, identity
@@ -164,18 +165,32 @@ class Bring(Stage):
         assert isinstance(retriever, BringsTexts)
         return retriever
 
+    @property
+    def _per_budget(self) -> bool:
+        return bool(getattr(self.component, "per_budget", False))
+
+    def params(self) -> dict[str, Any]:
+        return {**super().params(), **({"n_tokens": self.budget.n_tokens} if self._per_budget else {})}
+
     def inputs(self) -> dict[str, str]:
         return digests_of_files(self.component)
 
     def make(self, reads: Reads, tools: Tools) -> Frames:
         who = type(self.component).__name__
-        run, texts = self.component.bring(reads["topics"][["qid", "query"]], reads["chunks"], tools)
+        topics = reads["topics"][["qid", "query"]]
+        if self._per_budget:
+            topics = topics.assign(n_tokens=self.budget.n_tokens)
+        failed: list[str] = []
+        try:
+            run, texts = self.component.bring(topics, reads["chunks"], tools)
+        except TopicsFailed as some:
+            run, texts, failed = some.run, some.texts, some.qids
         found = {
             "run": frames.check("run", run, who),
             "chunks": with_brought(reads["chunks"], texts, who),
         }
-        if "failed" in run and run["failed"].any():
-            raise Incomplete(found)
+        if failed or ("failed" in run and run["failed"].any()):
+            raise Incomplete(found, len(failed), len(topics))
         return found
 
 

@@ -66,11 +66,15 @@ class Budget:
 
 
 class Incomplete(Exception):
-    """Raised by a stage with what it made, where a rerun should ask again for what is missing."""
+    """Raised by a stage with what it made, where a rerun should ask again for what is missing.
 
-    def __init__(self, frames: Frames) -> None:
+    failed, of: topics without an output, and all, where `max_missing_share` is to be held against them.
+    """
+
+    def __init__(self, frames: Frames, failed: int = 0, of: int = 0) -> None:
         super().__init__("rows are missing")
         self.frames = frames
+        self.failed, self.of = failed, of
 
 
 class Reads:

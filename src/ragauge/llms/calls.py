@@ -178,7 +178,7 @@ class Batch:
         if self.failed_in_a_row >= self.llm.give_up_after:
             raise _Stop(
                 MissingError(
-                    f"{self.what}: {self.failed_in_a_row} requests in a row failed at {self._where()}; "
+                    f"{self.what}: {self.failed_in_a_row} requests in a row failed at {self.llm.place}; "
                     f"{error}. What was answered is kept; run again when the server answers"
                 )
             )
@@ -244,9 +244,7 @@ class Batch:
         llm = self.llm
         told = (None, None) if received is None else (received.prompt_tokens, received.completion_tokens)
         bounds = llm.token_bounds(prompt, self.options)
-        prompt_tokens, completion_tokens = (
-            bound if n is None else n for n, bound in zip(told, bounds, strict=True)
-        )
+        cost_usd, guessed = llm.charge(prompt, self.options, received)
         call = Call(
             # What is no answer was paid for, but is nothing to find again.
             key=key if failed is None else f"{key[:48]}-unanswered-{uuid.uuid4().hex}",
@@ -255,10 +253,10 @@ class Batch:
             finish=str(failed) if received is None else received.finish,
             prompt_tokens=told[0] or 0,
             completion_tokens=told[1] or 0,
-            cost_usd=llm.cost(prompt_tokens, completion_tokens),
+            cost_usd=cost_usd,
             seconds=seconds,
             budget=llm.budget_name,
-            usage_unknown=None in told,
+            usage_unknown=guessed,
         )
         self.spent += call.cost_usd
         if call.usage_unknown:
@@ -266,6 +264,11 @@ class Batch:
         for n, bound, what in zip(told, bounds, ("prompt", "completion"), strict=True):
             if n is not None and n > bound:
                 self.exceeding.append(f"{n} {what} tokens where {bound} were the most")
+        told_cost = None if received is None else received.cost_usd
+        if told_cost is not None and llm.max_cost_usd is not None:
+            most = llm.cost_bound(prompt, self.options)
+            if told_cost > most:
+                self.exceeding.append(f"{told_cost:g} USD where {most:g} were the most")
         try:
             self.ledger.add(call)
         except RagaugeError as error:
@@ -280,25 +283,23 @@ class Batch:
                 "together",
                 self.what, len(self.guessed), sum(self.guessed),
             )  # fmt: skip
-        if self.exceeding and self.llm.price is not None:
+        if self.exceeding and (self.llm.price is not None or self.llm.max_cost_usd is not None):
             log.warning(
-                "%s: %d count(s) of tokens are above the bound that max_cost_usd reckons with, such as %s; "
-                "they are charged as told",
+                "%s: %d count(s) are above the bound that max_cost_usd reckons with, such as %s; they are "
+                "charged as told",
                 self.what, len(self.exceeding), self.exceeding[0],
             )  # fmt: skip
 
     def _failed(self, error: Exception) -> _Failed:
         """The failed attempt that an error means; raises _Stop where every call would fail."""
+        if isinstance(error, ConfigError):  # a client of ours says so
+            raise _Stop(error) from None
         why = redact(f"{type(error).__name__}: {error}"[:_LONGEST_ERROR])[:500]
         status = status_of(error)
         if status in _FATAL or (status == 429 and "insufficient_quota" in str(error)):
-            raise _Stop(ConfigError(f"{self.what}: {self._where()} refuses with {status}: {why}")) from None
+            raise _Stop(ConfigError(f"{self.what}: {self.llm.place} refuses with {status}: {why}")) from None
         if isinstance(error, UnicodeEncodeError) or (
             status is not None and 400 <= status < 500 and status not in _PASSING
         ):
             return _Failed(why, wait=None)
         return _Failed(why, wait=retry_after(error), charged=may_have_cost(error))
-
-    def _where(self) -> str:
-        address = self.llm.chat.get("base_url")
-        return f"model {self.llm.model_name}" + (f" at {redact(str(address))}" if address else "")

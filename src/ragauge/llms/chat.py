@@ -137,7 +137,7 @@ class ChatLLM(ChatSettings):
                 "exact": pd.array([True] * len(keys), dtype=bool),
                 "prompt_tokens": pd.array(tokens, dtype="int64"),
                 "completion_tokens": pd.array([expected] * len(keys), dtype="int64"),
-                "cost_usd": pd.array([self.cost(n, expected) for n in tokens], dtype=float),
+                "cost_usd": pd.array([self.expected_cost(n, expected) for n in tokens], dtype=float),
             }
         )
 

@@ -15,13 +15,15 @@ class Unasked(Exception):
     """Prompts that the ledger does not answer, where no model is to be asked; `who` is who would ask.
 
     later: stand-ins of the prompts that would follow, which depend on what these are answered.
+    chat: who would be asked, where it is not the job's chat model.
     """
 
-    def __init__(self, prompts: Sequence[str], who: str, later: Sequence[str] = ()) -> None:
+    def __init__(self, prompts: Sequence[str], who: str, later: Sequence[str] = (), chat: Any = None) -> None:
         super().__init__(f"{len(prompts)} prompts of the {who} were never asked")
         self.prompts = list(prompts)
         self.who = who
         self.later = list(later)
+        self.chat = chat
 
 
 class SharedChat:
@@ -50,11 +52,11 @@ class SharedChat:
         """The model's replies, one per prompt."""
         if self.from_ledger:
             if not isinstance(self.chat, KnowsReplies):
-                raise Unasked(prompts, self.asking)
+                raise Unasked(prompts, self.asking, chat=self.chat)
             known = self.chat.known(prompts, store, **how)
             kept = [reply for reply in known if reply is not None]
             if len(kept) < len(known):
-                raise Unasked(prompts, self.asking)
+                raise Unasked(prompts, self.asking, chat=self.chat)
             return kept
         replies: list[Reply] = self.chat.ask(prompts, store, what, **how)
         self._replies.setdefault(self.asking, []).extend(replies)

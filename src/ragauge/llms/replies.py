@@ -35,7 +35,8 @@ _MOST_TOKENS = 10**12  # above this a number is no count of one call's tokens
 class Received:
     """A reply as it came: text, reason of ending, and token counts, None where the server does not tell.
 
-    `refused` says why it is no answer although it was paid for, None where it is one.
+    `refused` says why it is no answer although it was paid for, None where it is one. `cost_usd` is what the
+    server says that it cost, None where it does not.
     """
 
     text: str
@@ -43,10 +44,13 @@ class Received:
     prompt_tokens: int | None
     completion_tokens: int | None
     refused: str | None
+    cost_usd: float | None = None
 
 
 def read_message(message: Any, target: str) -> Received:
-    """The reply that a message of the LangChain class `target` is."""
+    """The reply that a message of the LangChain class `target` is; a client of ours says it itself."""
+    if isinstance(message, Received):
+        return message
     about = message.response_metadata or {}
     finish = next((about[k] for k in ("finish_reason", "done_reason", "stop_reason") if about.get(k)), None)
     text = str(message.text)
@@ -56,7 +60,7 @@ def read_message(message: Any, target: str) -> Received:
     elif not text.strip():
         refused = "an empty reply"
     try:
-        prompt, completion = (_tokens(count) for count in _counts(message))
+        prompt, completion = (tokens(count) for count in _counts(message))
     except ValueError as error:
         prompt, completion, refused = None, None, str(error)
     # No prompt has 0 tokens, and no text has: the server did not count.
@@ -80,7 +84,8 @@ def _counts(message: Any) -> tuple[Any, Any]:
     return None, None
 
 
-def _tokens(count: Any) -> int | None:
+def tokens(count: Any) -> int | None:
+    """A count of tokens as a server wrote it, rounded up; None for none. ValueError for what is no count."""
     if count is None:
         return None
     number = isinstance(count, (int, float)) and not isinstance(count, bool)

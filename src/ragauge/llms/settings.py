@@ -6,16 +6,13 @@ import json
 import uuid
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from ragauge.contract.errors import ConfigError
 from ragauge.contract.identity import runtime
-from ragauge.contract.redact import remember, secret_in
+from ragauge.contract.redact import redact, remember, secret_in
+from ragauge.llms.replies import Received
 from ragauge.store import canonical_json
-
-if TYPE_CHECKING:
-    pass
-
 
 # Keys of a chat model's config that say how it is reached, not what it answers.
 CONNECTION_KEYS = frozenset(
@@ -94,6 +91,10 @@ class ChatSettings:
             )
         if self.max_cost_usd is not None and not _is_number(self.max_cost_usd, least=0):
             raise ConfigError(f"max_cost_usd: {self.max_cost_usd!r} is not a number of at least 0")
+        self._check_limit()
+
+    def _check_limit(self) -> None:
+        """ConfigError where `max_cost_usd` is set and nobody can say what a call costs at most."""
         if self.max_cost_usd is not None and self.price is None:
             raise ConfigError("max_cost_usd: needs price: {prompt: ..., completion: ...}, which is null")
 
@@ -106,6 +107,12 @@ class ChatSettings:
     def model_name(self) -> str:
         """The model's name as the server knows it."""
         return str(self.chat.get("model", self.chat.get("model_name", "?")))
+
+    @property
+    def place(self) -> str:
+        """The model and its address, for errors."""
+        address = self.chat.get("base_url")
+        return f"model {self.model_name}" + (f" at {redact(str(address))}" if address else "")
 
     def chat_identity(self) -> dict[str, Any]:
         """What can change a reply, as JSON values: the model's class and arguments but connection keys."""
@@ -127,6 +134,24 @@ class ChatSettings:
     def cost_bound(self, prompt: str, options: Mapping[str, Any] | None = None) -> float:
         """The most that one call can cost, in US dollars, by `token_bounds`."""
         return self.cost(*self.token_bounds(prompt, options))
+
+    def expected_cost(self, prompt_tokens: int, completion_tokens: int) -> float:
+        """US dollars of a call that is estimated to take so many tokens."""
+        return self.cost(prompt_tokens, completion_tokens)
+
+    def charge(
+        self, prompt: str, options: Mapping[str, Any] | None, received: Received | None
+    ) -> tuple[float, bool]:
+        """US dollars of a call, and whether they are the most that it can cost, its usage not being known.
+
+        received: what came back; None for a call that may have cost something and gave nothing.
+        """
+        told = (None, None) if received is None else (received.prompt_tokens, received.completion_tokens)
+        bounds = self.token_bounds(prompt, options)
+        prompt_tokens, completion_tokens = (
+            bound if n is None else n for n, bound in zip(told, bounds, strict=True)
+        )
+        return self.cost(prompt_tokens, completion_tokens), None in told
 
 
 def _as_json(value: Any) -> str:

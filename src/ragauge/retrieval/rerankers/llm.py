@@ -102,7 +102,7 @@ class ListwiseReranker:
                 later = [
                     request(topic, p) for topic in asked for p in range(position + 1, len(windows[topic]))
                 ]
-                raise Unasked(unasked.prompts, unasked.who, later) from None
+                raise Unasked(unasked.prompts, unasked.who, later, unasked.chat) from None
             lost = [reply.error for reply in replies if reply.text is None]
             if lost and len(lost) == len(replies):
                 raise MissingError(

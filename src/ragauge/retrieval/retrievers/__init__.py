@@ -7,6 +7,7 @@ from ragauge.retrieval.retrievers.hybrid import Hybrid
 from ragauge.retrieval.retrievers.multi_query import MLQ
 from ragauge.retrieval.retrievers.none import NoRetrieval
 from ragauge.retrieval.retrievers.recorded import RecordedRetrieval
+from ragauge.retrieval.retrievers.service import ServiceContexts
 from ragauge.retrieval.retrievers.wrapped import LangChainRetriever, PyTerrierPipeline
 
 __all__ = [
@@ -21,5 +22,6 @@ __all__ = [
     "PyTerrierPipeline",
     "RecordedRetrieval",
     "Reo",
+    "ServiceContexts",
     "Sim",
 ]

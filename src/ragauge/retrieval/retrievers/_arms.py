@@ -11,7 +11,7 @@ import pandas as pd
 
 from ragauge.contract.build import build
 from ragauge.contract.checks import require
-from ragauge.contract.context_parts import ReadsFiles, SeesEvidence
+from ragauge.contract.context_parts import BringsTexts, ReadsFiles, SeesEvidence
 from ragauge.contract.errors import ConfigError, RagaugeError
 from ragauge.contract.identity import code_of
 from ragauge.contract.protocols import Retriever, Tools
@@ -43,6 +43,8 @@ def built(key: str, name: object, options: Mapping[str, Any], depth: int | None)
     try:
         arm = build(where, spec, {}) if isinstance(spec, Mapping) else spec
         component = str(getattr(arm, "component", ""))
+        if isinstance(arm, BringsTexts):
+            raise ConfigError(f"{component or name} brings texts of its own; nobody can search with it")
         for method in ("index_identity", "build_index", "transformer"):
             if not callable(getattr(arm, method, None)) or isinstance(arm, type):
                 raise ConfigError(f"a {type(arm).__name__} is no retriever: it has no {method}")

@@ -117,3 +117,11 @@ def as_transformer(name: str, rank: Callable[[pd.DataFrame], pd.DataFrame]) -> C
 
     transformer: Any = Ranker(name, rank)
     return transformer  # type: ignore[no-any-return]
+
+
+def rows_by_docno(chunks: pd.DataFrame) -> dict[str, list[int]]:
+    """The rows of the chunks that a docno names: a chunk's own, or those of a document, in order."""
+    found: dict[str, list[int]] = {}
+    for row, parent in enumerate(chunks["parent"]):
+        found.setdefault(parent, []).append(row)
+    return {**found, **{docno: [row] for row, docno in enumerate(chunks["docno"])}}

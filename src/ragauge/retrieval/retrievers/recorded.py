@@ -18,7 +18,14 @@ from ragauge.contract.protocols import Tools
 from ragauge.datasets import BadRow, recordings
 from ragauge.datasets.recordings import Recorded
 from ragauge.retrieval.brought import name_of
-from ragauge.retrieval.retrievers._ranking import Hits, as_transformer, docno_order, run_frame, sort_hits
+from ragauge.retrieval.retrievers._ranking import (
+    Hits,
+    as_transformer,
+    docno_order,
+    rows_by_docno,
+    run_frame,
+    sort_hits,
+)
 from ragauge.retrieval.retrievers._trec import read_trec_run
 
 NO_TEXTS = pd.DataFrame({"docno": pd.Series(dtype="str"), "text": pd.Series(dtype="str")})
@@ -108,7 +115,7 @@ class RecordedRetrieval:
         lines = read_trec_run(file)
         there = [(qid, qid) for qid in lines["qid"].unique()]
         recordings.by_topic(file, there, topics["qid"].tolist(), "hits", self.on_missing)
-        rows_of = _rows_by_docno(chunks)
+        rows_of = rows_by_docno(chunks)
         topic = pd.Index(topics["qid"]).get_indexer(pd.Index(lines["qid"]))
         here = lines[topic >= 0].assign(topic=topic[topic >= 0])
         unknown = ~here["docno"].isin(rows_of.keys())
@@ -125,7 +132,7 @@ class RecordedRetrieval:
         self, topics: pd.DataFrame, chunks: pd.DataFrame, kept: Mapping[str, _Contexts]
     ) -> tuple[pd.DataFrame, pd.DataFrame]:
         """The run of the contexts as they are, repeated ones included, and those that are no chunks."""
-        names, rows_of = _Names(chunks), _rows_by_docno(chunks)
+        names, rows_of = _Names(chunks), rows_by_docno(chunks)
         texts = chunks["text"].tolist()
         docnos = chunks["docno"].tolist()
 
@@ -223,14 +230,6 @@ def _is_trec(file: Path) -> bool:
         return False
     with file.open("rb") as stream:
         return stream.read(4096).decode("utf-8-sig", "replace").lstrip()[:1] not in ("{", "[")
-
-
-def _rows_by_docno(chunks: pd.DataFrame) -> dict[str, list[int]]:
-    """The rows of the chunks that a docno names: a chunk's own, or those of a document, in order."""
-    found: dict[str, list[int]] = {}
-    for row, parent in enumerate(chunks["parent"]):
-        found.setdefault(parent, []).append(row)
-    return {**found, **{docno: [row] for row, docno in enumerate(chunks["docno"])}}
 
 
 def _hits(lines: pd.DataFrame, rows_of: Mapping[str, Sequence[int]], order: np.ndarray) -> pd.DataFrame:
