@@ -198,15 +198,17 @@ def swept(tmp_path_factory: pytest.TempPathFactory) -> Path:
         ("plan", "topics"),
         ("pool", "2 job(s) done, 0 failed"),
         ("store", "sample(limit=6"),
+        ("export", "samples.jsonl"),
     ],
 )
 def test_each_command_works_from_another_folder(
     command: str, expected: str, spelling: str, swept: Path, spellings, tmp_path: Path
 ) -> None:
-    assert {"compare", "report", "plan", "pool", "stages", "store", "help"} == set(COMMANDS)
+    assert {"compare", "report", "plan", "pool", "export", "stages", "store", "help"} == set(COMMANDS)
     home = swept.parents[2]
     arguments = ["ls", "--store", str(home / ".ragauge")] if command == "store" else [str(swept)]
     arguments += ["--difference", "0.1"] if command == "plan" else []
+    arguments = [str(swept / "0")] if command == "export" else arguments
     program = {"run.py": RUN, "-m ragauge": MODULE, "ragauge": spellings["ragauge"][0]}[spelling]
     environment = clean_environment(MLFLOW_TRACKING_URI=f"sqlite:///{home}/mlruns/mlflow.db")
     done = Command(tmp_path, command, *arguments, program=program, environment=environment).wait()

@@ -96,7 +96,7 @@ def test_controls_in_a_page_show_as_symbols() -> None:
 def test_a_system_s_name_cannot_break_the_leaderboard() -> None:
     row = {
         "system": "bm25\nsim  0.99\x1b[2J", "ir_score": 0.5, "ir_score_lo": 0.4, "ir_score_hi": 0.6,
-        "ir_score_in_best_set": True, "n_topics": 3, "n_judged": 3,
+        "ir_score_in_best_set": True, "n_topics": 3, "n_judged": 3, "n_classed": 3,
     }  # fmt: skip
     lines = leaderboard_text(pd.DataFrame([row]), 100, judged=False).splitlines()
     assert [line for line in lines if "0.500*" in line] == [lines[3]]

@@ -81,10 +81,10 @@ def test_the_guide_s_command_runs_with_the_guide_s_files(
         timeout=3000,
     )
     assert done.returncode == 0, done.stderr
-    client, (job,) = mlflow_runs(tmp_path, "job", "squad")
+    client, (job,) = mlflow_runs(tmp_path, "job", "squad_like")
     chosen = {group: job.data.tags[group] for group in ("retriever", "chunker", "dataset", "judge")}
     assert chosen == {
-        "retriever": "neighbours", "chunker": "sentences", "dataset": "squad", "judge": "overlap",
+        "retriever": "neighbours", "chunker": "sentences", "dataset": "squad_like", "judge": "overlap",
     }  # fmt: skip
     assert job.data.metrics["ir_score"] == 1
     assert job.data.metrics["judge_share_missing"] == 0

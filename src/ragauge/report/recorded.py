@@ -69,6 +69,8 @@ def write_recorded(content: RecordedContent, path: Path) -> None:
     text = _template("recorded.html").render(
         c=content,
         judged=True,
+        scored=True,
+        fitted=True,
         sections=_SECTIONS,
         images={name: _data_uri(figure) for name, figure in content.figures.items()},
         measures=content.estimates.validation.estimates,

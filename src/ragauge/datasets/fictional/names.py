@@ -51,7 +51,7 @@ _ENDINGS = {
     ),
 }  # fmt: skip
 _MALE = _words(
-    "adrel amon anko aveld egor erek esto evrand idor igan ilgar imon irro ivan oban odin ombard onder "
+    "adrel amon anko aveld egor erek esto evrand idor igan ilgar imon irro ivan obrin odin ombard onder "
     "orvek osko "
     "umond urek"
 )

@@ -43,7 +43,7 @@ def built(key: str, name: object, options: Mapping[str, Any], depth: int | None)
     try:
         arm = build(where, spec, {}) if isinstance(spec, Mapping) else spec
         component = str(getattr(arm, "component", ""))
-        if isinstance(arm, BringsTexts):
+        if isinstance(arm, BringsTexts) and not hasattr(arm, "transformer"):
             raise ConfigError(f"{component or name} brings texts of its own; nobody can search with it")
         for method in ("index_identity", "build_index", "transformer"):
             if not callable(getattr(arm, method, None)) or isinstance(arm, type):
