@@ -30,7 +30,7 @@ WORD = re.compile(r"[^\W_]+(?:['’][^\W_]+)*")
 
 def measure(way: str) -> dict[str, float]:
     """Seconds and peak memory (GiB) of making the world one way, in this process."""
-    world = FictionalWorld(documents=DOCUMENTS)
+    world = FictionalWorld(documents=DOCUMENTS, look_alikes=3, max_hops=4)
     start = time.perf_counter()
     if way == "frames":
         world.load()
@@ -75,7 +75,7 @@ def main() -> None:
     print_header("corpus", "5-grams", "share that come again", "of the different ones")
     passages = [passage["text"] for passage in json.loads(PASSAGES.read_text(encoding="utf-8"))]
     real = repeated(five_grams(passages))
-    world = FictionalWorld(documents=5_000).load().docs["text"]
+    world = FictionalWorld(documents=5_000, look_alikes=3, max_hops=4).load().docs["text"]
     made = repeated(itertools.islice(five_grams(world), real[0]))
     for name, (total, share, different) in (("Wikipedia", real), ("fictional", made)):
         print_row(name, f"{total:,}", f"{share:.1%}", f"{different:.1%}")

@@ -30,7 +30,7 @@ RETRIEVERS = ("bm25", "sim", "mmr", "mlq", "reo")
 BUDGETS = tuple(range(100, 1001, 100))
 QUESTIONS = 12  # of each kind
 SEEDS = (1, 2, 3, 4, 5)
-DOCUMENTS, LOOK_ALIKES, HOPS = (150, 200, 300), (0, 3, 6), (2, 3, 4)
+DOCUMENTS, LOOK_ALIKES, HOPS = (100, 150), (0, 3, 6), (2, 3, 4)
 
 
 def scores(

@@ -10,6 +10,7 @@ import re
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pandas as pd
 import pytest
@@ -28,7 +29,13 @@ from ragauge.datasets.fictional.questions import kinds
 from ragauge.datasets.fictional.region import make_region, sizes
 from ragauge.datasets.fictional.relations import OF_KIND, RELATIONS
 
-WORLD = FictionalWorld(documents=300, questions=30, seed=3)
+
+def world_of(**knobs: Any) -> FictionalWorld:
+    """A world with look-alikes and long chains, unless the knobs say otherwise."""
+    return FictionalWorld(**{"look_alikes": 3, "max_hops": 4, **knobs})
+
+
+WORLD = world_of(documents=300, questions=30, seed=3)
 
 
 @pytest.fixture(scope="module")
@@ -180,7 +187,8 @@ def test_a_count_changes_by_one_in_its_twin(data: object) -> None:
 def test_one_seed_gives_the_same_bytes_in_any_process(tmp_path: Path, documents: int) -> None:
     code = (
         "import sys; from pathlib import Path; from ragauge.datasets.fictional import *; "
-        f"write_shards(FictionalWorld(documents={documents}, questions=8, seed=11), Path(sys.argv[1]))"
+        f"world = FictionalWorld(documents={documents}, look_alikes=3, max_hops=4, questions=8, seed=11); "
+        "write_shards(world, Path(sys.argv[1]))"
     )
     digests = []
     for hash_seed in ("1", "2"):
@@ -192,20 +200,20 @@ def test_one_seed_gives_the_same_bytes_in_any_process(tmp_path: Path, documents:
         )
     assert digests[0] == digests[1]
     assert set(digests[0]) == {"corpus-00000.jsonl", "counterfactuals.jsonl", "questions.jsonl"}
-    other = write_shards(FictionalWorld(documents=documents, questions=8, seed=12), tmp_path / "other")
+    other = write_shards(world_of(documents=documents, questions=8, seed=12), tmp_path / "other")
     assert hashlib.sha256(other[0].read_bytes()).hexdigest() != digests[0]["corpus-00000.jsonl"]
 
 
 def test_the_bytes_of_a_world_are_those_of_its_version() -> None:
     """Where this fails the world has changed: raise `FictionalWorld.version` and put the new digest here."""
     assert FictionalWorld.version == 1
-    found = FictionalWorld(documents=120, questions=5, seed=1).load()
+    found = world_of(documents=120, questions=5, seed=1).load()
     digests = [frames.content_digest(frame)[:16] for frame in (found.docs, found.topics, found.evidence)]
-    assert digests == ["eb3249189dd8a123", "9d4ed200c6aab54e", "4cd14a6b214dff2c"]
+    assert digests == ["7161a63a3d55c343", "9d4ed200c6aab54e", "4cd14a6b214dff2c"]
 
 
 def test_shards_are_the_frames_as_jsonl_reads_them(tmp_path: Path) -> None:
-    world = FictionalWorld(documents=700, questions=9, seed=4)
+    world = world_of(documents=700, questions=9, seed=4)
     files = write_shards(world, tmp_path)
     assert [file.name for file in files] == ["corpus-00000.jsonl", "questions.jsonl", "counterfactuals.jsonl"]
     read = JsonlDataset(docs=files[0], topics=files[1]).load()
@@ -231,20 +239,20 @@ def test_a_larger_world_holds_a_smaller_one_but_for_its_last_region() -> None:
     assert sizes(999) == [999]
     assert sizes(1_000) == [500, 500]
     assert sizes(1_750) == [500, 500, 750]
-    small, large = (FictionalWorld(documents=n, questions=4).load().docs for n in (1_200, 2_000))
+    small, large = (world_of(documents=n, questions=4).load().docs for n in (1_200, 2_000))
     assert small.head(500).equals(large.head(500))
     assert not small.head(600).equals(large.head(600))
     assert large["docno"].is_unique
 
 
 def test_a_larger_number_of_questions_contains_the_smaller_one() -> None:
-    few, many = (FictionalWorld(documents=300, questions=n).load().topics for n in (5, 12))
+    few, many = (world_of(documents=300, questions=n).load().topics for n in (5, 12))
     assert set(few["query"]) <= set(many["query"])
 
 
 def test_limit_takes_the_first_topics_and_all_documents() -> None:
-    all_of_it = FictionalWorld(documents=200, questions=10).load()
-    some = FictionalWorld(documents=200, questions=10, limit=12).load()
+    all_of_it = world_of(documents=200, questions=10).load()
+    some = world_of(documents=200, questions=10, limit=12).load()
     assert some.docs.equals(all_of_it.docs)
     pd.testing.assert_frame_equal(some.topics, all_of_it.topics.head(12))
     assert set(some.evidence["qid"]) <= set(some.topics["qid"])
@@ -434,7 +442,7 @@ def test_bad_knobs_are_named_in_one_line(wrong: dict[str, object], told: str) ->
 
 def test_more_questions_than_the_world_has_are_an_error_that_says_how_many_it_has() -> None:
     with pytest.raises(ConfigError, match=r"dataset\.questions=400: a world of 100 documents .* at most \d+"):
-        FictionalWorld(documents=100, questions=400).load()
+        world_of(documents=100, questions=400).load()
 
 
 def test_the_name_is_no_part_of_the_identity() -> None:
@@ -445,7 +453,7 @@ def test_the_name_is_no_part_of_the_identity() -> None:
 
 def test_the_page_shows_what_is_generated() -> None:
     page = (Path(__file__).resolve().parents[2] / "docs" / "fictional.md").read_text(encoding="utf-8")
-    world = FictionalWorld(documents=300, look_alikes=3, seed=1, questions=25)
+    world = world_of(documents=300, look_alikes=3, seed=1, questions=25)
     made = world.load()
     quoted = " ".join(line.removeprefix("> ") for line in page.splitlines() if line.startswith("> "))
     assert quoted == made.docs.set_index("docno").loc["Merloriel_Rolgumber", "text"]

@@ -36,11 +36,11 @@ class FictionalWorld:
     version: ClassVar[int] = 1
 
     name: str = runtime("fictional")
-    documents: int = 300
+    documents: int = 150
     seed: int = 1
-    look_alikes: int = 3
-    max_hops: int = 4
-    questions: int = 25
+    look_alikes: int = 0
+    max_hops: int = 2
+    questions: int = 20
     types: Sequence[str] = ()
     limit: int | None = None
 
