@@ -42,6 +42,7 @@ from ragauge.experiment.verdicts import (
 )
 from ragauge.llms.chat_use import Unasked
 from ragauge.measures.rankings import full_name, metric_of
+from ragauge.report.text import lacking_text
 from ragauge.track import views
 
 if TYPE_CHECKING:
@@ -174,8 +175,8 @@ def _run(cfg: DictConfig, folder: JobFolder, record: dict[str, Any]) -> None:
                 log.info("  %s", line)
         for reason in pipeline.frame("skipped")["skipped"]:
             log.warning("skipped: %s", reason)
-        for line in metrics.lacking(_topics(pipeline)):
-            log.warning("%s", line)
+        for line in lacking_text([{"metrics": _topics(pipeline)}]):
+            log.info("%s", line)
         for line in told_of_window(window_metrics(pipeline)):
             log.warning("%s", line)
         record["deferred"] = _judged_later(pipeline, folder)

@@ -118,15 +118,6 @@ def topics(frame: pd.DataFrame, scored_evidence: pd.DataFrame, unjudged: Collect
     }
 
 
-def lacking(counts: Mapping[str, float]) -> list[str]:
-    """What is left out for want of it, a sentence each; `counts` are those of `topics`."""
-    told = {
-        "topics_without_evidence": "have no evidence: the IR score is of the others",
-        "topics_without_reference": "have no reference answer: they are not judged",
-    }
-    return [f"{counts[n]} of {counts['topics']} topics {what}" for n, what in told.items() if counts[n]]
-
-
 def curve(scores: pd.DataFrame) -> dict[int, float]:
     """The mean IR score over topics at every budget of the grid: {n_tokens: score}."""
     means = scores.groupby("n_tokens")["value"].mean()

@@ -76,18 +76,24 @@ def leaderboard_text(
     )
 
 
+_LACKING = {
+    "without_evidence": "have no evidence: {scored}",
+    "without_reference": "have no reference answer: they are not judged",
+    "unanswerable": "are unanswerable: right is class 1 there, and they are counted apart",
+}
+
+
 def lacking_text(records: Sequence[Mapping[str, Any]]) -> list[str]:
     """What of the topics is left out for want of it, a sentence each, from the metrics of the jobs."""
-    told = {
-        "topics_without_evidence": "have no evidence: the IR score is of the others",
-        "topics_without_reference": "have no reference answer: they are not judged",
-        "topics_unanswerable": "are unanswerable: right is class 1 there, and they are counted apart",
-    }
     metrics = [record["metrics"] for record in records]
+    topics = max(m.get("topics", 0) for m in metrics)
+    most = {name: max(m.get(f"topics_{name}", 0) for m in metrics) for name in _LACKING}
+    others = most["without_evidence"] + most["unanswerable"] < topics
+    scored = "the IR score is of the others" if others else "there is no IR score"
     return [
-        f"{most:.0f} of {max(m['topics'] for m in metrics):.0f} topics {what}"
-        for name, what in told.items()
-        if (most := max(m.get(name, 0) for m in metrics))
+        f"{most[name]:.0f} of {topics:.0f} topics {what.format(scored=scored)}"
+        for name, what in _LACKING.items()
+        if most[name]
     ]
 
 
