@@ -6,7 +6,6 @@ import ast
 import html
 from collections.abc import Mapping
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any, ClassVar
 
 from ragauge.contract.checks import require_choice
@@ -16,9 +15,8 @@ from ragauge.datasets._fields import listed, optional_string
 from ragauge.datasets._gather import (
     Attribute,
     BadRow,
-    FileSource,
     Gatherer,
-    existing_file,
+    OneFile,
     string,
     valid_string,
 )
@@ -38,7 +36,7 @@ _ATTRIBUTES = {  # ours: CRAG's
 
 
 @dataclass(frozen=True)
-class CRAG(FileSource):
+class CRAG(OneFile):
     """CRAG (Yang et al., 2024) from `path`. It says nothing of evidence.
 
     documents: `snippets` or `pages`, what the documents are: the distinct snippets of the search results, or
@@ -49,7 +47,6 @@ class CRAG(FileSource):
     version: ClassVar[int] = 1
 
     name: str = runtime("crag")
-    path: str | Path | None = runtime(None)
     documents: str = "snippets"
     invalid: str = "unanswerable"
 
@@ -57,10 +54,6 @@ class CRAG(FileSource):
         super().__post_init__()
         require_choice("dataset.documents", self.documents, ("snippets", "pages"))
         require_choice("dataset.invalid", self.invalid, ("unanswerable", "reference"))
-
-    def files(self) -> Mapping[str, Path]:
-        """The file `path`; ConfigError if it is not there."""
-        return {"path": existing_file("path", self.path)}
 
     def load(self) -> Dataset:
         """The collection; DataError names file, line, qid and what is wrong."""

@@ -63,6 +63,17 @@ def existing_file(key: str, value: str | Path | None) -> Path:
     return path
 
 
+@dataclass(frozen=True)
+class OneFile(FileSource):
+    """A source that is one file, `path`."""
+
+    path: str | Path | None = runtime(None)
+
+    def files(self) -> Mapping[str, Path]:
+        """The file `path`; ConfigError if it is not there."""
+        return {"path": existing_file("path", self.path)}
+
+
 def string(row: Any, key: str) -> str:
     """The string under `key` of a JSON object; BadRow where it is absent, no string or no valid Unicode."""
     if not isinstance(row, Mapping):

@@ -13,7 +13,7 @@ from ragauge.contract.errors import DataError
 from ragauge.contract.identity import runtime
 from ragauge.contract.protocols import Dataset
 from ragauge.datasets._fields import flag, listed, strings
-from ragauge.datasets._gather import Attribute, BadRow, FileSource, Gatherer, existing_file, string
+from ragauge.datasets._gather import Attribute, BadRow, Gatherer, OneFile, string
 from ragauge.datasets._json_files import rows
 from ragauge.datasets._paragraphs import Paragraphs
 from ragauge.datasets._tables import parsed
@@ -37,7 +37,7 @@ class Question:
 
 
 @dataclass(frozen=True)
-class MuSiQue(FileSource):
+class MuSiQue(OneFile):
     """MuSiQue (Trivedi et al., 2022), MuSiQue-Ans or MuSiQue-Full, from `path`.
 
     The documents are the distinct paragraphs of the questions that are taken; the evidence is the whole
@@ -49,17 +49,12 @@ class MuSiQue(FileSource):
     version: ClassVar[int] = 1
 
     name: str = runtime("musique")
-    path: str | Path | None = runtime(None)
     questions: str | None = None
 
     def __post_init__(self) -> None:
         super().__post_init__()
         if self.questions is not None:
             require_choice("dataset.questions", self.questions, ("answerable", "unanswerable"))
-
-    def files(self) -> Mapping[str, Path]:
-        """The file `path`; ConfigError if it is not there."""
-        return {"path": existing_file("path", self.path)}
 
     def load(self) -> Dataset:
         """The collection; DataError names file, line, qid and what is wrong."""

@@ -5,13 +5,12 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any, ClassVar
 
 from ragauge.contract.identity import runtime
 from ragauge.contract.protocols import Dataset
 from ragauge.datasets._fields import listed, optional_string, strings
-from ragauge.datasets._gather import Attribute, BadRow, FileSource, Gatherer, existing_file, string
+from ragauge.datasets._gather import Attribute, BadRow, Gatherer, OneFile, string
 from ragauge.datasets._json_files import rows
 from ragauge.datasets._paragraphs import Paragraphs, identifier
 from ragauge.datasets._tables import parsed
@@ -30,7 +29,7 @@ class _Question:
 
 
 @dataclass(frozen=True)
-class RAGBench(FileSource):
+class RAGBench(OneFile):
     """One subset of RAGBench (Friel et al., 2024) from `path`, Parquet as published or JSON Lines.
 
     The documents are the distinct ones of all questions, the evidence the sentences that
@@ -41,11 +40,6 @@ class RAGBench(FileSource):
     version: ClassVar[int] = 1
 
     name: str = runtime("ragbench")
-    path: str | Path | None = runtime(None)
-
-    def files(self) -> Mapping[str, Path]:
-        """The file `path`; ConfigError if it is not there."""
-        return {"path": existing_file("path", self.path)}
 
     def load(self) -> Dataset:
         """The collection; DataError names file, row, qid and what is wrong."""

@@ -5,7 +5,6 @@ from __future__ import annotations
 import itertools
 from collections.abc import Mapping
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any, ClassVar
 
 from ragauge.contract.checks import require_choice, require_flag
@@ -15,9 +14,8 @@ from ragauge.datasets._fields import listed, strings
 from ragauge.datasets._gather import (
     Attribute,
     BadRow,
-    FileSource,
     Gatherer,
-    existing_file,
+    OneFile,
     string,
     valid_string,
 )
@@ -27,7 +25,7 @@ from ragauge.datasets._tables import parsed
 
 
 @dataclass(frozen=True)
-class RGB(FileSource):
+class RGB(OneFile):
     """RGB (Chen et al., 2024), any of its files en, en_int, en_fact, en_refine and zh…, from `path`.
 
     The documents are the distinct snippets of all questions; those with a wrong answer (`positive_wrong`)
@@ -38,7 +36,6 @@ class RGB(FileSource):
     version: ClassVar[int] = 1
 
     name: str = runtime("rgb")
-    path: str | Path | None = runtime(None)
     evidence: str = "first"
     wrong: bool = True
 
@@ -46,10 +43,6 @@ class RGB(FileSource):
         super().__post_init__()
         require_choice("dataset.evidence", self.evidence, ("first", "all"))
         require_flag("dataset.wrong", self.wrong)
-
-    def files(self) -> Mapping[str, Path]:
-        """The file `path`; ConfigError if it is not there."""
-        return {"path": existing_file("path", self.path)}
 
     def load(self) -> Dataset:
         """The collection; DataError names file, line, qid and what is wrong."""

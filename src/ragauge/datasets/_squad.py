@@ -14,7 +14,7 @@ from ragauge.contract.errors import DataError
 from ragauge.contract.identity import runtime
 from ragauge.contract.protocols import Dataset
 from ragauge.datasets._fields import flag, listed, listed_or_none
-from ragauge.datasets._gather import BadRow, FileSource, Gatherer, existing_file, string
+from ragauge.datasets._gather import BadRow, Gatherer, OneFile, string
 from ragauge.datasets._json_files import json_value, kind, rows
 from ragauge.datasets._paragraphs import Paragraphs
 from ragauge.datasets._tables import parsed
@@ -32,7 +32,7 @@ class Question:
 
 
 @dataclass(frozen=True)
-class SQuAD(FileSource):
+class SQuAD(OneFile):
     """SQuAD (Rajpurkar et al., 2016 and 2018) from `path`, whose paragraphs are the documents.
 
     evidence: `first`, the sentences of the first annotator's answer; `all`, those of all answers. An answer
@@ -43,16 +43,11 @@ class SQuAD(FileSource):
     version: ClassVar[int] = 1
 
     name: str = runtime("squad")
-    path: str | Path | None = runtime(None)
     evidence: str = "first"
 
     def __post_init__(self) -> None:
         super().__post_init__()
         require_choice("dataset.evidence", self.evidence, ("first", "all"))
-
-    def files(self) -> Mapping[str, Path]:
-        """The file `path`; ConfigError if it is not there."""
-        return {"path": existing_file("path", self.path)}
 
     def load(self) -> Dataset:
         """The collection; DataError names file, article, paragraph, question (from 0) and the error."""

@@ -105,6 +105,11 @@ def asked(frame: pd.DataFrame) -> pd.DataFrame:
     return rows if np.ptp(weight) < 1e-12 else rows.assign(weight=weight / weight.mean())
 
 
+def fit_rows(frame: pd.DataFrame) -> pd.DataFrame:
+    """The rows that thresholds, zones and predictors are fitted on: asked about, with an IR score."""
+    return asked(scored(with_classes(frame)))
+
+
 def weights_of(frame: pd.DataFrame) -> np.ndarray:
     """float64 [rows]: how many rows of the population each row stands for, relative to the others; 1 without
     a column `weight`.

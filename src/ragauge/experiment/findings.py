@@ -17,8 +17,8 @@ from ragauge import report
 from ragauge.contract import provenance
 from ragauge.contract.frames import content_digest
 from ragauge.contract.protocols import AnswerMeasureInfo
-from ragauge.estimate import asked, ppi_shares, summary
-from ragauge.estimate.outcomes import scored, with_classes
+from ragauge.estimate import ppi_shares, summary
+from ragauge.estimate.outcomes import fit_rows, with_classes
 from ragauge.store import Key, Store
 from ragauge.track import save_predictor
 
@@ -101,7 +101,7 @@ def findings(
 
     def make(folder: Path) -> None:
         classed = with_classes(outcomes)
-        judged = asked(scored(classed))
+        judged = fit_rows(outcomes)
         shares = ppi_shares(classed) if "judged" in outcomes and len(classed) else None
         estimates = summary.estimate(judged, n_boot, seed, **estimate)
         values = {

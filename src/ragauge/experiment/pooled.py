@@ -23,7 +23,7 @@ from ragauge.estimate import (
 from ragauge.estimate.best import best_sets
 from ragauge.estimate.curves import Budgets, budgets
 from ragauge.estimate.human import human_agreement, human_pairs, human_shares
-from ragauge.estimate.outcomes import scored, with_classes
+from ragauge.estimate.outcomes import fit_rows, with_classes
 from ragauge.estimate.plan import detectable_differences
 from ragauge.estimate.transfer import Transfer, leave_one_out
 from ragauge.experiment.contrasts import ablation_of, chunk_sizes, gain_of_retrieval, score_against_cost
@@ -63,7 +63,7 @@ def pooled(sweep: Sweep) -> report.ReportContent:
     """Everything that is computed over comparable jobs: what their sweep's run logs and its report shows."""
     n_boot, seed = int(sweep.records[0]["bootstrap"]), int(sweep.records[0]["seed"])
     at_n = sweep.outcomes[sweep.outcomes["n_tokens"] == sweep.n_tokens]
-    judged = asked(scored(with_classes(sweep.outcomes)))
+    judged = fit_rows(sweep.outcomes)
     first = sweep.records[0]
     estimates = summary.estimate(judged, n_boot, seed, **first["estimate"], zones=first.get("zones"))
     pairs = compare_pairs(at_n, "system", n_boot, seed, answers=sweep.answer_measures)
@@ -110,7 +110,7 @@ def pooled(sweep: Sweep) -> report.ReportContent:
 
 def _transfers(sweep: Sweep, n_boot: int, seed: int) -> dict[str, Transfer]:
     """Leave one retriever, chunker or LLM out, where the jobs have several."""
-    rows = asked(scored(with_classes(sweep.outcomes)))
+    rows = fit_rows(sweep.outcomes)
     return {
         by: leave_one_out(rows, by, **sweep.records[0]["estimate"], n_boot=n_boot, seed=seed)
         for by in TRANSFER_GROUPS
@@ -120,13 +120,13 @@ def _transfers(sweep: Sweep, n_boot: int, seed: int) -> dict[str, Transfer]:
 
 def _transfer_over_datasets(groups: Sequence[Sweep]) -> Transfer | None:
     """Leave one dataset out of groups that measured by the same means; None where under two have verdicts."""
-    judged = [sweep for sweep in groups if scored(with_classes(sweep.outcomes))["label"].notna().any()]
+    judged = [sweep for sweep in groups if fit_rows(sweep.outcomes)["label"].notna().any()]
     if len(judged) < 2:
         return None
     # Topics of two collections are different ones, whatever their qids.
     rows = pd.concat(
         [
-            (rows := asked(scored(with_classes(sweep.outcomes)))).assign(
+            (rows := fit_rows(sweep.outcomes)).assign(
                 dataset=sweep.dataset, qid=sweep.dataset + "/" + rows["qid"].astype(str)
             )
             for sweep in judged
@@ -239,7 +239,7 @@ def _figures(
     figures["judge_shares"] = report.judge_shares(shares, f"Judge classes at N = {sweep.n_tokens} tokens")
     title = "All systems and budgets of the sweep, and its thresholds"
     figures["sorted_scores"] = report.sorted_scores(
-        asked(scored(with_classes(sweep.outcomes))), estimates.thresholds, title, estimates.zones
+        fit_rows(sweep.outcomes), estimates.thresholds, title, estimates.zones
     )
     curve = estimates.validation.reliability
     figures["reliability"] = report.reliability(

@@ -14,8 +14,8 @@ from ragauge import report, track
 from ragauge.contract.groups import CALLS
 from ragauge.contract.redact import redact
 from ragauge.contract.visible import csv_text, visible
-from ragauge.estimate import asked, fit_thresholds, summary
-from ragauge.estimate.outcomes import scored, with_classes
+from ragauge.estimate import fit_thresholds, summary
+from ragauge.estimate.outcomes import fit_rows
 from ragauge.estimate.prediction import settings_of
 from ragauge.estimate.transfer import Transfer
 from ragauge.experiment.pooled import contents, floor_curves, score_curves
@@ -184,7 +184,7 @@ def _step_charts(sweep: Sweep, seed: int) -> dict[str, dict[int, float]]:
         if record["metrics"].get("judge_share_missing", 1) < 1:
             chart = charts.setdefault(f"correct_share_at_n/{_slug(system)}", {})
             chart[int(record["n_tokens"])] = record["metrics"]["correct_share"]
-    judged = asked(scored(with_classes(sweep.outcomes)))
+    judged = fit_rows(sweep.outcomes)
     judged = judged[judged["label"].notna()]
     for n in sorted(judged["n_tokens"].unique().tolist()):
         rows = judged[judged["n_tokens"] == n]
