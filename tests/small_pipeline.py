@@ -94,6 +94,7 @@ class SmallPipelines:
             order=RankOrder(),
             measure=Substring(),
             llm=Extractive(threshold=-1.0),
+            evaluator=None,
             answers={},
             judge=LexicalJudge(),
         )

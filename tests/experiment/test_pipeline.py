@@ -23,7 +23,7 @@ from ragauge.contract import frames
 from ragauge.contract.errors import ConfigError, DataError, MissingError
 from ragauge.contract.identity import runtime
 from ragauge.contract.protocols import ChatModel, Dataset, Reply, Role, Tools
-from ragauge.experiment import pipeline, retrieval_stages
+from ragauge.experiment import retrieval_stages, running
 from ragauge.experiment.pipeline import Pipeline
 from ragauge.experiment.retrieval_stages import file_digest
 from ragauge.experiment.sample import Sample
@@ -607,7 +607,7 @@ def test_the_time_of_a_stage_inside_another_counts_once(
     job = small()
     # begin outer at 0, inner 2 to 5, end outer at 10; then outer once more for 1.
     clock = iter([0.0, 2.0, 5.0, 10.0, 20.0, 21.0])
-    monkeypatch.setattr(pipeline, "time", SimpleNamespace(perf_counter=lambda: next(clock)))
+    monkeypatch.setattr(running, "time", SimpleNamespace(perf_counter=lambda: next(clock)))
     with job._timed("outer"), job._timed("inner"):
         pass
     assert job.seconds == {"inner": 3.0, "outer": 7.0}

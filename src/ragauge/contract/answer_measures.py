@@ -13,9 +13,15 @@ from typing import Any, get_args, get_type_hints
 
 from ragauge.contract.errors import ConfigError, DataError
 from ragauge.contract.groups import ANSWERS, FEATURES, GROUPS
-from ragauge.contract.protocols import AnswerMeasureInfo
+from ragauge.contract.protocols import AnswerMeasure, AnswerMeasureInfo
 
 ANSWER_MEASURES_TAG = "ragauge.answer_measures"  # of an MLflow run: the record as JSON
+# Why a value is missing on purpose: nobody was asked, or there is nothing to measure. Other missing values
+# are failures, and a rerun measures them again.
+NO_ANSWER, NO_REFERENCE, NO_EVIDENCE, NO_CONTEXT, NO_CLAIMS = (
+    "no answer", "no reference", "no evidence", "no context", "no claims",
+)  # fmt: skip
+SETTLED = ("none", NO_ANSWER, NO_REFERENCE, NO_EVIDENCE, NO_CONTEXT, NO_CLAIMS)
 ENDS = ("", "_lo", "_hi", "_missing", "_in_best_set")  # of a measure's metrics and columns
 
 _NAME = re.compile(r"[A-Za-z][A-Za-z0-9_]*")
@@ -35,17 +41,24 @@ _OWN = re.compile(
 )
 
 
-def checked(of_config: Mapping[str, AnswerMeasureInfo]) -> list[AnswerMeasureInfo]:
+def infos_of(measure: AnswerMeasure) -> tuple[AnswerMeasureInfo, ...]:
+    """How the values of a measure are shown: of one that gives several `infos`, else its `info`."""
+    several: tuple[AnswerMeasureInfo, ...] = tuple(getattr(measure, "infos", ()))
+    return several or (measure.info,)
+
+
+def checked(of_config: Mapping[str, Sequence[AnswerMeasureInfo]]) -> list[AnswerMeasureInfo]:
     """The infos of the measures by their key in the config; ConfigError where one cannot be shown."""
     allowed = get_type_hints(AnswerMeasureInfo)
     names: dict[str, str] = {}
-    for key, info in of_config.items():
+    shown = [(key, info) for key, infos in of_config.items() for info in infos]
+    for key, info in shown:
         where = f"{ANSWERS}.{key}"
         if not _NAME.fullmatch(info.name):
             raise ConfigError(
                 f"{where}: name {info.name!r}: allowed are letters, digits and _, a letter first"
             )
-        for field in ("direction", "unit"):
+        for field in ("direction", "unit", "of"):
             value, known = getattr(info, field), get_args(allowed[field])
             if value not in known:
                 raise ConfigError(f"{where}: {field} {value!r}: allowed are {', '.join(known)}")
@@ -59,7 +72,7 @@ def checked(of_config: Mapping[str, AnswerMeasureInfo]) -> list[AnswerMeasureInf
             if name in names:
                 raise ConfigError(f"{where} and {ANSWERS}.{names[name]} would both write {name!r}")
         names |= {info.name + end: key for end in ENDS}
-    return list(of_config.values())
+    return [info for _, info in shown]
 
 
 def as_record(infos: Iterable[AnswerMeasureInfo]) -> list[dict[str, str]]:

@@ -105,10 +105,27 @@ SCHEMAS: Mapping[str, Schema] = {
             "cached": "bool",
         },
     ),
-    # value is missing where there is no answer, or it could not be measured: status says why.
+    # The passages of every context in the order in which they stand in it (position, from 0): rank is the
+    # place by which the retriever has them, text the whole passage, chars how many of its characters stand in
+    # the context.
+    "used_passages": Schema(
+        ("qid", "n_tokens", "position"),
+        {
+            "qid": "str",
+            "n_tokens": "int",
+            "position": "int",
+            "rank": "int",
+            "docno": "str",
+            "text": "str",
+            "chars": "int",
+        },
+    ),
+    # value is missing where there is no answer, or it could not be measured: status says why. detail is JSON
+    # that shows what the value rests on.
     "answer_values": Schema(
         ("qid", "n_tokens", "measure"),
         {"qid": "str", "n_tokens": "int", "measure": "str", "value": "float?", "status": "str"},
+        {"detail": "str?"},
     ),
     # label is missing and status is not "ok" where no verdict could be read; raw keeps the reply.
     "verdicts": Schema(

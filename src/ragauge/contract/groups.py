@@ -5,7 +5,7 @@ from __future__ import annotations
 # Of each one option is chosen. `answers` is a group, too, of which any number is chosen.
 GROUPS = (
     "dataset", "chunker", "embedder", "tokenizer", "rewriter", "retriever", "reranker", "expander",
-    "compressor", "order", "measure", "llm", "judge",
+    "compressor", "order", "measure", "llm", "evaluator", "judge",
 )  # fmt: skip
 ANSWERS = "answers"
 AROUND_RETRIEVER = ("rewriter", "reranker", "expander", "compressor", "order")

@@ -247,6 +247,8 @@ class AnswerMeasureInfo:
     name: in metrics, tables and frames (letters, digits, _); label: in the report and on the terminal.
     direction: which values are better. unit: "share" in [0, 1], shown in per cent, or "score".
     section: the section of the report that it stands in.
+    of: what it is a property of: the "answer", the "context" that the LLM is given, or the "ranking" that
+        this is taken from. What is of a context or a ranking is known before an LLM is asked for the answer.
     """
 
     name: str
@@ -254,10 +256,18 @@ class AnswerMeasureInfo:
     direction: Literal["higher", "lower"] = "higher"
     unit: Literal["share", "score"] = "score"
     section: str = "Answers"
+    of: Literal["answer", "context", "ranking"] = "answer"
+
+
+Needed = Literal["references", "evidence", "contexts", "answers", "chat"]
 
 
 class AnswerMeasure(Protocol):
-    """One of the list `answers`: what an answer is worth beside its judge class."""
+    """One of the list `answers`: what an answer is worth beside its judge class.
+
+    A measure that gives several values has `infos`, a tuple, in the place of `info`. `needs`, a frozenset of
+    `Needed` where it is there, says what a job has to have: without it the job ends before any work.
+    """
 
     uses: ClassVar[frozenset[str]]
 
@@ -273,9 +283,28 @@ class AnswerMeasure(Protocol):
         answers: pd.DataFrame,
         tools: Tools,
     ) -> pd.DataFrame:
-        """Frame `answer_values`, a row for every row of `answers`.
+        """Frame `answer_values`, a row for every row of `answers` and every info.
 
-        `value` is missing where there is no answer or it could not be measured; `status` says why.
+        `value` is missing where there is no answer or it could not be measured; `status` says why. `detail`,
+        where it is there, is JSON that shows what the value rests on.
+        """
+
+
+@runtime_checkable
+class MeasuresPassages(Protocol):
+    """An answer measure that looks at the single passages of a context; it is asked in place of `measure`."""
+
+    def measure_passages(
+        self,
+        topics: pd.DataFrame,
+        evidence: pd.DataFrame,
+        passages: pd.DataFrame,
+        answers: pd.DataFrame,
+        tools: Tools,
+    ) -> pd.DataFrame:
+        """Frame `answer_values`, as `AnswerMeasure.measure` gives it.
+
+        passages: frame `used_passages`, what stands in the topic's context.
         """
 
 

@@ -15,12 +15,12 @@ from collections.abc import Sequence
 import numpy as np
 import pandas as pd
 
+from ragauge.contract.answer_measures import NO_REFERENCE
 from ragauge.contract.errors import DataError
 from ragauge.contract.frames import HALLUCINATIONS, JUDGE_CLASSES
 
 CLASSES = np.array(list(JUDGE_CLASSES))
 LACK, RIGHT = 1, 5
-NO_REFERENCE = "no reference"  # judge_status of a topic that has no reference answer to judge by
 HEADLINE_SHARES = ("correct_share", "hallucination_share")
 GROUP_COLUMNS = ("system", "retriever", "n_tokens", "dataset", "chunker", "llm")
 

@@ -80,6 +80,7 @@ class Config:
     order: Any = MISSING
     measure: Any = MISSING
     llm: Any = MISSING
+    evaluator: Any = MISSING
     answers: Any = field(default_factory=dict)
     judge: Any = MISSING
     recorded: RecordedSystem = field(default_factory=RecordedSystem)

@@ -16,15 +16,15 @@ from ragauge.contract import answer_measures as shown
 from ragauge.contract import interruption
 from ragauge.contract.errors import ConfigError, RagaugeError, full_disk
 from ragauge.contract.groups import AROUND_RETRIEVER, GROUPS
-from ragauge.contract.protocols import ASKED, Describes, judges_together
+from ragauge.contract.protocols import ASKED, judges_together
 from ragauge.contract.records import RECORD_FILE
 from ragauge.contract.redact import redact, redact_tree, remember
 from ragauge.estimate.prediction import predict
-from ragauge.experiment import metrics
+from ragauge.experiment import metrics, of_parts
 from ragauge.experiment.components import make_pipeline
 from ragauge.experiment.config import settle
 from ragauge.experiment.folder import JobFolder, write_json
-from ragauge.experiment.latency import latency
+from ragauge.experiment.measure_checks import check_measures
 from ragauge.experiment.monitoring import pin_window, told_of_window, window_metrics
 from ragauge.experiment.needs import NEEDS_FILE, added_up, describe_needs, needs
 from ragauge.experiment.packages import config_packages
@@ -32,7 +32,6 @@ from ragauge.experiment.recorded import is_recorded, run_recorded
 from ragauge.experiment.rerun.comparison import log_comparison, summary
 from ragauge.experiment.rerun.environment import PACKAGES_FILE, packages_text
 from ragauge.experiment.slicing import WEIGHTS_TAG, check_sliced
-from ragauge.experiment.stages import question_stages
 from ragauge.experiment.verdicts import (
     fitting_predictor,
     log_verdicts,
@@ -111,7 +110,7 @@ def execute(cfg: DictConfig, folder: JobFolder) -> int:
 def _used(cfg: DictConfig) -> dict[str, Any]:
     """What a job reads and writes, wherever it is started from: pooling finds it again by this."""
     store = Path(cfg.store).absolute()
-    named = {part: cfg[part].get("ledger") for part in ("llm", "judge")}
+    named = {part: cfg[part].get("ledger") for part in ("llm", "evaluator", "judge")}
     default = os.environ.get("RAGAUGE_LEDGER") or str(store / "ledger.db")
     ledgers = {part: str(ledger or default) for part, ledger in named.items()}
     return {
@@ -163,7 +162,7 @@ def _run(cfg: DictConfig, folder: JobFolder, record: dict[str, Any]) -> None:
     with tracker.run(record["name"], params, tags, note=cfg.tracking.note) as run:
         record |= {"run_id": run.run_id, "experiment_id": run.experiment_id}
         pipeline, predictor = ready or _prepared(cfg, folder)
-        known = {"dataset_digest": pipeline.entry("dataset").digest, **_descriptions(pipeline)}
+        known = {"dataset_digest": pipeline.entry("dataset").digest, **of_parts.descriptions(pipeline)}
         run.tag({**known, **shown.as_tag(pipeline.answer_measures)})
         record["answer_measures"] = shown.as_record(pipeline.answer_measures)
         if pipeline.slice_weights:
@@ -175,7 +174,7 @@ def _run(cfg: DictConfig, folder: JobFolder, record: dict[str, Any]) -> None:
                 log.info("  %s", line)
         for reason in pipeline.frame("skipped")["skipped"]:
             log.warning("skipped: %s", reason)
-        for line in lacking_text([{"metrics": _topics(pipeline)}]):
+        for line in lacking_text([{"metrics": of_parts.lacking(pipeline)}]):
             log.info("%s", line)
         for line in told_of_window(window_metrics(pipeline)):
             log.warning("%s", line)
@@ -186,7 +185,7 @@ def _run(cfg: DictConfig, folder: JobFolder, record: dict[str, Any]) -> None:
             run.flush()  # an LLM may take hours
         values = metrics.costs(pipeline.answers)
         pipeline.frame("answer_values")  # made here, and not where the verdicts are waited for
-        values |= _costs_of_parts(pipeline) | _per_topic(pipeline)
+        values |= of_parts.costs_of_parts(pipeline) | of_parts.per_topic(pipeline)
         if pipeline.components.llm.kind == metrics.RECORDED:
             values |= metrics.recorded(pipeline.answers)
             laid_out = (pipeline.frame(name) for name in ("run", "layouts", "prefixes"))
@@ -201,7 +200,7 @@ def _run(cfg: DictConfig, folder: JobFolder, record: dict[str, Any]) -> None:
         if predictor is not None:
             values |= _log_prediction(predictor, pipeline, cfg, run)
         if cfg.measure_latency:
-            values |= _latency(pipeline, cfg)  # last: the judge comes first where money is short
+            values |= of_parts.latencies(pipeline, cfg)  # last: the judge comes first where money is short
             run.tag(track.entries_tag(pipeline.store.used))
             if record["deferred"]:
                 record["entries_used"] = sorted(pipeline.store.used)
@@ -275,59 +274,8 @@ def _prepared(cfg: DictConfig, folder: JobFolder) -> tuple[Pipeline, Any]:
     """The stages and the predictor (None where none is asked for) of a job that nothing speaks against."""
     pipeline = make_pipeline(cfg, folder)
     check_sliced(pipeline.sliced, cfg.gate)
+    check_measures(pipeline, alone=folder.sweep is None)
     return pipeline, fitting_predictor(pipeline, cfg)
-
-
-def _descriptions(pipeline: Pipeline) -> dict[str, str]:
-    """What components say of how they do it (for example that queries were made without an LLM), as tags."""
-    told: dict[str, str] = {}
-    for group in GROUPS:
-        component = getattr(pipeline.components, group)
-        if isinstance(component, Describes):
-            told |= {f"{group}.{k}": str(v) for k, v in component.describe(pipeline.tools).items()}
-    return told
-
-
-def _costs_of_parts(pipeline: Pipeline) -> dict[str, float]:
-    """What the parts before the llm took: calls and money (`rewriter_llm_calls`), and what they count."""
-    found: dict[str, float] = {}
-    chats = {s.group: pipeline.chat_of(s) for s in pipeline.stages if s.group and "chat" in s.uses}
-    for group, chat in chats.items():
-        if chat is not None:
-            found |= metrics.costs(chat.replies(group), f"{group}_")
-    parts = (getattr(pipeline.components, group) for group in GROUPS)
-    found |= {name: 0 for part in parts for name in getattr(part, "counts", ())}
-    of_topics = getattr(pipeline.components.reranker, "topic_counts", ())
-    return {**found, **pipeline.tools.counted, **metrics.topic_sums(pipeline.frame("run"), of_topics)}
-
-
-def _per_topic(pipeline: Pipeline) -> dict[str, float]:
-    """Of a topic, on average: tokens of context, and what it took from question to answer when that was made.
-
-    seconds_per_topic is of a batch: what the stages took to make what they made for all topics, whoever made
-    it, over their number. cost_usd_per_topic counts replies of the ledger at their price. What nobody told
-    is left out.
-    """
-    making = [pipeline.making[s.name] for s in question_stages(pipeline.stages) if s.name in pipeline.making]
-    contexts = pipeline.contexts
-    return {
-        "context_tokens": float(contexts["n_used"].mean()),
-        "seconds_per_topic": sum(made.seconds for made in making) / len(contexts),
-        "cost_usd_per_topic": sum(made.cost_usd for made in making) / len(contexts),
-    }
-
-
-def _latency(pipeline: Pipeline, cfg: DictConfig) -> dict[str, float]:
-    """The metrics of the latency; none where it cannot be measured: everything else is there by now."""
-    try:
-        return latency(pipeline, int(cfg.latency_topics), int(cfg.seed))
-    except RagaugeError as error:
-        log.warning("latency was not measured: %s", error)
-        return {}
-
-
-def _topics(pipeline: Pipeline) -> dict[str, float]:
-    return metrics.topics(pipeline.frame("topics"), pipeline.frame("scored_evidence"), pipeline.unjudged)
 
 
 def _log_retrieval(
@@ -368,7 +316,7 @@ def _log_retrieval(
         **dict(zip(ranking["metric"], ranking["value"], strict=True)),
         **(metrics.rewriting(pipeline.frame("query_checks")) if pipeline.rewritten else {}),
         **(metrics.compression(pipeline.frame("compression")) if compressed else {}),
-        **_topics(pipeline),
+        **of_parts.lacking(pipeline),
         **window_metrics(pipeline),
         "topics_skipped": len(pipeline.frame("skipped")),
         "n_chunks": len(pipeline.frame("chunks")),

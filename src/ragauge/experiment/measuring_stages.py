@@ -7,9 +7,10 @@ from typing import Any
 import pandas as pd
 
 from ragauge.contract import frames
+from ragauge.contract.answer_measures import infos_of
 from ragauge.contract.errors import DataError
 from ragauge.contract.identity import identity
-from ragauge.contract.protocols import AnswerMeasure, Generator, Judge, Measure, Tools
+from ragauge.contract.protocols import AnswerMeasure, Generator, Judge, Measure, MeasuresPassages, Tools
 from ragauge.contract.topics import scorable
 from ragauge.experiment.retrieval_stages import digests_of_files
 from ragauge.experiment.stage import Budget, Components, Frames, Reads, Stage
@@ -25,6 +26,8 @@ from ragauge.measures import (
 from ragauge.measures.floor import raw
 from ragauge.measures.questions import LEXICAL_OVERLAP, RARITY, lexical_overlap, rarity
 from ragauge.measures.rankings import metric_of
+from ragauge.retrieval.contexts import used_passages
+from ragauge.retrieval.passages import passages_of
 from ragauge.retrieval.query_checks import query_checks
 from ragauge.retrieval.searching import searched_by, space_of
 
@@ -180,37 +183,68 @@ class Answer(Stage):
         return {"answers": self.component.answer(reads["topics"], reads["contexts"], tools)}
 
 
+class UsedPassages(Stage):
+    """used_passages: what stands in every context, passage by passage."""
+
+    name = "used_passages"
+    makes = ("used_passages",)
+    stored = False
+
+    @property
+    def reads(self) -> tuple[str, ...]:  # type: ignore[override]
+        parts = (self.components.expander, self.components.compressor)
+        texts = ("passages",) if any(part.kind != "none" for part in parts) else ("run", "chunks")
+        return ("layouts", "prefixes", *texts)
+
+    def make(self, reads: Reads, tools: Tools) -> Frames:
+        if "passages" in self.reads:
+            passages = reads["passages"]
+        else:
+            passages = passages_of(reads["run"], reads["chunks"])
+        return {
+            "used_passages": used_passages(
+                reads["layouts"], reads["prefixes"], passages, self.budget.n_tokens
+            )
+        }
+
+
 class MeasureAnswers(Stage):
     """What one answer measure gives every answer."""
 
     name = "answer_values"
-    reads = (
-        "topics",
-        "evidence",
-        "contexts[qid,n_tokens,text]",
-        "answers[qid,n_tokens,answer,status]",
-    )
     makes = ("answer_values",)
     asks = "value"
     group = "answers"
+    evaluates = True
 
     def __init__(self, components: Components, budget: Budget, measure: AnswerMeasure) -> None:
         super().__init__(components, budget)
         self._measure = measure
+        self.infos = infos_of(measure)
+
+    @property
+    def reads(self) -> tuple[str, ...]:  # type: ignore[override]
+        by_passage = isinstance(self._measure, MeasuresPassages)
+        context = "used_passages" if by_passage else "contexts[qid,n_tokens,text]"
+        return ("topics", "evidence", context, "answers[qid,n_tokens,answer,status]")
 
     @property
     def component(self) -> AnswerMeasure:
         return self._measure
 
     def make(self, reads: Reads, tools: Tools) -> Frames:
-        found = self.component.measure(
-            reads["topics"], reads["evidence"], reads["contexts"], reads["answers"], tools
-        )
-        who, name = type(self.component).__name__, self.component.info.name
+        measure = self.component
+        topics, evidence, answers = reads["topics"], reads["evidence"], reads["answers"]
+        if isinstance(measure, MeasuresPassages):
+            found = measure.measure_passages(topics, evidence, reads["used_passages"], answers, tools)
+        else:
+            found = measure.measure(topics, evidence, reads["contexts"], answers, tools)
+        who, names = type(measure).__name__, {info.name for info in self.infos}
         frames.check("answer_values", found, who)
-        others = sorted(set(found["measure"]) - {name})
+        others = sorted(set(found["measure"]) - names)
         if others:
-            raise DataError(f"answer_values frame from {who}: measure {others[0]!r}, its name is {name!r}")
+            told = ", ".join(repr(name) for name in sorted(names))
+            raise DataError(f"answer_values frame from {who}: measure {others[0]!r}, its name is {told}")
         return {"answer_values": found}
 
 

@@ -6,9 +6,9 @@ from collections.abc import Collection
 
 import pandas as pd
 
+from ragauge.contract.answer_measures import NO_REFERENCE
 from ragauge.contract.frames import SCHEMAS
 from ragauge.contract.topics import RESERVED, references
-from ragauge.estimate.outcomes import NO_REFERENCE
 
 
 def retrieved(

@@ -1,55 +1,30 @@
-"""Runs the stages of one job, each got from the store or made once.
+"""One job: its stages, and what they make as the job's frames.
 
-Knows neither Hydra nor MLflow: components in, frames out. The key of a stage's output is its name and
-version, its parameters with the identity of its component, the identities of the shared models that it uses,
-and the digests of what it reads.
+Knows neither Hydra nor MLflow: components in, frames out.
 """
 
 from __future__ import annotations
 
-import time
-import uuid
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import cached_property
-from types import MappingProxyType
-from typing import Any
 
 import pandas as pd
 
 from ragauge.contract import frames
-from ragauge.contract.batches import as_frame
-from ragauge.contract.errors import DataError, MissingError
 from ragauge.contract.groups import RANKINGS
-from ragauge.contract.identity import identity
-from ragauge.contract.protocols import (
-    ASKED,
-    SHARED,
-    AnswerMeasureInfo,
-    BringsChat,
-    ChatModel,
-    Serves,
-    Tools,
-)
+from ragauge.contract.protocols import ASKED, AnswerMeasureInfo, BringsChat
 from ragauge.contract.topics import without_reference
 from ragauge.estimate import choose_topics
-from ragauge.estimate.outcomes import NO_REFERENCE
 from ragauge.estimate.slicing import SliceBy
-from ragauge.experiment.metrics import RECORDED, full_cost, taken
 from ragauge.experiment.outcomes import outcomes, retrieved
+from ragauge.experiment.running import StageRunner
 from ragauge.experiment.sample import Sample
 from ragauge.experiment.slicing import slices_of_topics
-from ragauge.experiment.stage import Budget, Components, Incomplete, Made, Reads, Stage
+from ragauge.experiment.stage import Budget, Stage
 from ragauge.experiment.stages import is_rewritten, stages
-from ragauge.llms.chat_use import SharedChat
 from ragauge.measures.questions import DERIVED
-from ragauge.retrieval.embedders import CachedEmbedder
-from ragauge.store import Entry, Key, Store
-
-# Statuses of rows that are missing on purpose: no LLM or judge was chosen, or there was nothing to judge.
-_SETTLED = ("none", "no answer", NO_REFERENCE)
-_AGAIN = "what was paid for is kept, and a rerun asks only for the rest"
+from ragauge.store import Key
 
 
 @dataclass(frozen=True)
@@ -61,62 +36,20 @@ class Line:
     stored: bool | None
 
 
-@dataclass(frozen=True)
-class Making:
-    """What making a stage's output took whoever made it: seconds, and US dollars of chat models.
-
-    Replies of the ledger count as what they cost when they were paid for. NaN: nobody told.
-    """
-
-    seconds: float
-    cost_usd: float
-
-
 @dataclass
-class Pipeline:
+class Pipeline(StageRunner):
     """One job: its components, its budget, and the stages, each computed on first use.
 
     n_grid: budgets in tokens at which the score is laid out; n_tokens is added to it.
     sample: which topics are judged; None is all of them.
     rankings: the measures of the run over documents.
     slices, slice_weights: by what topics are sliced, and how slices count in averages.
-    `seconds` holds the time of each stage in this process, `made` the names of the stages that were not in
-    the store, `making` what each took when its output was made.
     """
 
-    components: Components
-    store: Store
-    n_tokens: int
-    n_grid: tuple[int, ...]
-    max_missing_share: float = 1.0
     sample: Sample | None = None
     rankings: tuple[str, ...] = RANKINGS
     slices: tuple[SliceBy, ...] = ()
     slice_weights: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
-    seconds: dict[str, float] = field(default_factory=dict)
-    made: list[str] = field(default_factory=list)
-    making: dict[str, Making] = field(default_factory=dict)
-    _entries: dict[Stage, Entry] = field(default_factory=dict, repr=False)
-    _frames: dict[str, pd.DataFrame] = field(default_factory=dict, repr=False)
-    _own_chats: dict[Stage, SharedChat] = field(default_factory=dict, repr=False)
-
-    @cached_property
-    def tools(self) -> Tools:
-        """The shared models; vectors are kept in the store."""
-        embedder = CachedEmbedder(self.components.embedder, self.store.root)
-        return Tools(self.store, embedder, self.components.tokenizer, self.shared_chat)
-
-    @cached_property
-    def shared_chat(self) -> SharedChat | None:
-        """The job's chat model for components that ask it beside the llm's own answers; None without one."""
-        llm = self.components.llm
-        return SharedChat(llm) if llm.kind == "chat" and isinstance(llm, ChatModel) else None
-
-    def chat_of(self, stage: Stage) -> SharedChat | None:
-        """Whom the component of a stage asks: its own, where it brings one, else the job's chat model."""
-        if isinstance(stage.component, BringsChat) and "chat" in stage.uses:
-            return self._own_chats.setdefault(stage, SharedChat(stage.component.own_chat))
-        return self.shared_chat
 
     @property
     def asks(self) -> bool:
@@ -142,21 +75,9 @@ class Pipeline:
 
     # --- what stages made -----------------------------------------------------------------------------
 
-    def frame(self, name: str) -> pd.DataFrame:
-        """A frame of the job, made now where it is not there yet."""
-        return self._frame(name, len(self.stages))
-
-    def frame_for(self, stage: str, name: str) -> pd.DataFrame:
-        """A frame as a stage reads it, which may make it anew."""
-        return self._frame(name, next(i for i, s in enumerate(self.stages) if s.name == stage))
-
-    def entry(self, stage: str) -> Entry:
-        """The stored output of a stage, made now where it is not there yet."""
-        return self._entry(next(s for s in self.stages if s.label == stage))
-
-    def entry_of(self, frame: str) -> Entry:
-        """The stored output that holds a frame, of the last stage that makes it."""
-        return self._entry(self._maker(frame, len(self.stages))[-1])
+    def frame_of_job(self, name: str) -> pd.DataFrame | None:
+        """asked_answers: the answers that are to be judged."""
+        return self.to_judge(self.answers) if name == "asked_answers" else None
 
     @property
     def contexts(self) -> pd.DataFrame:
@@ -186,8 +107,9 @@ class Pipeline:
 
     @cached_property
     def answer_measures(self) -> list[AnswerMeasureInfo]:
-        """How the answer measures are shown, in the order of the config."""
-        return [measure.info for measure in self.components.answers.values()]
+        """How the measures of every topic beside the IR score are shown, in the order of the stages."""
+        makers = [stage for stage in self.stages if "answer_values" in stage.makes]
+        return [info for stage in makers for info in stage.infos]
 
     @cached_property
     def retrieved(self) -> pd.DataFrame:
@@ -221,14 +143,6 @@ class Pipeline:
         if not (isinstance(llm, BringsChat) and isinstance(retriever, BringsChat)):
             return False
         return self.identity_of(llm.own_chat) == self.identity_of(retriever.own_chat)
-
-    def key(self, stage: str, **given: pd.DataFrame) -> Key:
-        """What the output of a stage is known by; `given` frames stand for those that the job would make."""
-        return self._key(next(s for s in self.stages if s.name == stage), given)
-
-    def identity_of(self, component: Any) -> dict[str, Any]:
-        """What can change the component's output; of a chat model also what its server says it serves."""
-        return {**identity(component), **self._served(component)}
 
     def lines(self) -> Iterator[Line]:
         """The job's stages with their keys, and whether their output is in the store.
@@ -291,199 +205,3 @@ class Pipeline:
         frame = frames.check("verdicts", frame, "a judge")
         self._check_missing("verdicts", frame["label"])
         self._frames["verdicts"] = frame
-
-    # --- how a stage is run -------------------------------------------------------------------------------
-
-    def _maker(self, name: str, before: int) -> list[Stage]:
-        """The stages before a place in the list that make a frame: the last one, or all answer measures."""
-        makers = [stage for stage in self.stages[:before] if name in stage.makes]
-        return makers if name == "answer_values" else makers[-1:]
-
-    def _frame(self, name: str, before: int) -> pd.DataFrame:
-        if name == "asked_answers":
-            return self.to_judge(self.answers)
-        if name in self._frames:
-            return self._frames[name]
-        makers = self._maker(name, before)
-        if not makers:
-            if name == "answer_values":
-                return frames.empty(name)
-            raise KeyError(f"no stage makes the frame {name!r}")
-        if all(stage.stored and stage.asks is None for stage in makers):
-            return self._entry(makers[-1]).frame(name)
-        found = [self._made_now(stage) if not stage.stored else self._replies(stage) for stage in makers]
-        self._frames[name] = found[0] if len(found) == 1 else pd.concat(found, ignore_index=True)
-        return self._frames[name]
-
-    def _digest(self, read: str, before: int, given: Mapping[str, pd.DataFrame]) -> str:
-        """The digest of one of a stage's `reads`."""
-        name, _, columns = read.removesuffix("]").partition("[")
-        if name.endswith("/"):
-            return self.entry(name[:-1]).digest
-        makers = self._maker(name, before)
-        if name not in given and not columns and makers and makers[-1].stored and makers[-1].asks is None:
-            return self._entry(makers[-1]).frame_digest(name)
-        frame = given[name] if name in given else self._frame(name, before)
-        return frames.content_digest(frame[columns.split(",")] if columns else frame)
-
-    def _key(self, stage: Stage, given: Mapping[str, pd.DataFrame] = MappingProxyType({})) -> Key:
-        before = self.stages.index(stage)
-        shared = {"embedder": self.components.embedder, "tokenizer": self.components.tokenizer}
-        models = {**shared, "chat": self.chat_of(stage)}
-        return Key(
-            stage.name,
-            stage.version,
-            {
-                **stage.params(),
-                **self._served(stage.component),
-                **{
-                    name: None if models[name] is None else self.identity_of(models[name])
-                    for name in SHARED
-                    if name in stage.uses
-                },
-            },
-            {**stage.inputs(), **{read: self._digest(read, before, given) for read in stage.reads}},
-        )
-
-    def _served(self, component: Any) -> dict[str, Any]:
-        served = component.served(self.store) if isinstance(component, Serves) else {}
-        return {"served": served} if served else {}
-
-    def _reads(self, stage: Stage) -> Reads:
-        """What the stage names in `reads`, and nothing else."""
-        before = self.stages.index(stage)
-        allowed = {read.partition("[")[0] for read in stage.reads}
-
-        def named(name: str) -> str:
-            if name not in allowed:
-                raise KeyError(f"stage {stage.name} reads {name!r}, which its `reads` do not name")
-            return name
-
-        return Reads(
-            lambda name: self._frame(named(name), before),
-            lambda name: self.entry(named(f"{name}/")[:-1]).path,
-        )
-
-    def _tools(self, stage: Stage) -> Tools:
-        who = stage.name if stage.component is None else type(stage.component).__name__
-        return replace(self.tools, chat=self.chat_of(stage)).limited_to(stage.uses, who)
-
-    def _entry(self, stage: Stage) -> Entry:
-        if stage in self._entries:
-            return self._entries[stage]
-        key = self._key(stage)  # what it reads is made first, and is not of its time
-        tools, reads = self._tools(stage), self._reads(stage)
-        told: dict[str, float] = {}
-        asks = "chat" in stage.uses and self.chat_of(stage) is not None
-
-        def make() -> Made:
-            with self._told(stage, told):
-                return stage.make(reads, tools)
-
-        with self._timed(stage.name):
-            try:
-                if stage.makes:
-                    entry = self.store.get_frames(key, make, told)
-                else:
-                    entry = self.store.get(key, lambda folder: stage.fill(folder, reads, tools), told)
-            except Incomplete as incomplete:
-                # Under a key of its own, so that a rerun asks again.
-                alone = replace(key, params={**key.params, "incomplete": uuid.uuid4().hex})
-                made = incomplete.frames
-                entry = self.store.get_frames(alone, lambda: made, told)
-                self._check_share("contexts", incomplete.failed, incomplete.of)
-        if entry.made:
-            self.made.append(stage.name)
-        cost = float(entry.told.get("cost_usd", "nan")) if asks else 0.0
-        # A retriever over others has several indexes, all of one name.
-        before = self.making.get(stage.name, Making(0.0, 0.0))
-        self.making[stage.name] = Making(before.seconds + entry.seconds_made, before.cost_usd + cost)
-        self._entries[stage] = entry
-        return entry
-
-    def _made_now(self, stage: Stage) -> pd.DataFrame:
-        """The one frame of a stage whose output is not stored."""
-        return as_frame(stage.make(self._reads(stage), self._tools(stage))[stage.makes[0]])
-
-    def _replies(self, stage: Stage) -> pd.DataFrame:
-        """Answers, their values, or verdicts: from the store (then they cost nothing) or made now."""
-        name, value = stage.makes[0], str(stage.asks)
-        key = self._key(stage)
-        tools, reads = self._tools(stage), self._reads(stage)
-        told: dict[str, float] = {}
-        start = time.perf_counter()
-        with self._timed(stage.name):
-            asked = reads["contexts" if name == "answers" else stage.reads[-1].partition("[")[0]]["qid"]
-
-            def checked() -> Mapping[str, pd.DataFrame]:
-                with self._told(stage, told):
-                    frame = frames.check(name, as_frame(stage.make(reads, tools)[name]))
-                lost = set(asked) ^ set(frame["qid"])
-                if lost:
-                    raise DataError(
-                        f"{name} frame: {len(lost)} topic(s) missing or unknown, such as {min(lost)!r}"
-                    )
-                # Nobody was asked for the others; what failed is asked for again in the next run.
-                if (~frame["status"].isin(_SETTLED) & frame[value].isna()).any():
-                    raise Incomplete({name: frame})
-                return {name: frame}
-
-            try:
-                entry = self.store.get_frames(key, checked, told)
-                frame, made, seconds = entry.frame(name), entry.made, entry.seconds_made
-            except Incomplete as incomplete:
-                frame, made, seconds = incomplete.frames[name], True, time.perf_counter() - start
-        recorded = stage.component.kind == RECORDED if name != "answer_values" else False
-        if name == "answers":
-            free = "cached" not in frame or self.asked_before
-            cost = 0.0 if free else full_cost(frame, self.components.llm)
-            self.making[stage.name] = Making(*taken(frame)) if recorded else Making(seconds, cost)
-        if made:
-            self.made.append(stage.name)
-        elif "cached" in frame and not recorded:
-            frame = frame.assign(cached=True, cost_usd=0.0, seconds=0.0)
-        if name != "answer_values":
-            self._check_missing(name, frame[value])
-        return frame
-
-    @contextmanager
-    def _told(self, stage: Stage, told: dict[str, float]) -> Iterator[None]:
-        """Calls of the shared chat model in the block count for the stage's group; `told` gets their cost."""
-        chat = self.chat_of(stage)
-        if chat is None:
-            yield
-            return
-        chat.asking = stage.group
-        before = len(chat.replies(stage.group))
-        try:
-            yield
-        finally:
-            if "chat" in stage.uses:
-                told["cost_usd"] = full_cost(chat.replies(stage.group).iloc[before:], chat.chat)
-
-    @contextmanager
-    def _timed(self, name: str) -> Iterator[None]:
-        """Adds the time of the block to the stage, less what other stages took inside it."""
-        before, start = sum(self.seconds.values()), time.perf_counter()
-        try:
-            yield
-        finally:
-            inner = sum(self.seconds.values()) - before
-            self.seconds[name] = self.seconds.get(name, 0.0) + time.perf_counter() - start - inner
-
-    def _check_missing(self, what: str, values: pd.Series) -> None:
-        """MissingError where too many of the answers or verdicts that were asked for are missing."""
-        if self.components.llm.kind == "none" or (
-            what == "verdicts" and self.components.judge.kind == "none"
-        ):
-            return
-        part = self.components.llm if what == "answers" else self.components.judge
-        told = "nobody was asked" if part.kind == RECORDED else _AGAIN
-        self._check_share(what, int(values.isna().sum()), len(values), told)
-
-    def _check_share(self, what: str, missing: int, of: int, told: str = _AGAIN) -> None:
-        if missing > self.max_missing_share * of:
-            raise MissingError(
-                f"{missing} of {of} {what} are missing, more than max_missing_share="
-                f"{self.max_missing_share:g} allows; {told}"
-            )

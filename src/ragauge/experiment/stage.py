@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar
@@ -15,6 +15,8 @@ from ragauge.contract.groups import RANKINGS
 from ragauge.contract.identity import identity
 from ragauge.contract.protocols import (
     AnswerMeasure,
+    AnswerMeasureInfo,
+    ChatModel,
     Chunker,
     Embedder,
     Generator,
@@ -33,7 +35,10 @@ Made = Mapping[str, pd.DataFrame | Batches]
 
 @dataclass(frozen=True)
 class Components:
-    """The chosen component of every config group; `answers` is a list of them by name."""
+    """The chosen component of every config group; `answers` is a list of them by name.
+
+    evaluator: the chat model that answer measures ask; None: the llm, where it is one.
+    """
 
     dataset: Source
     chunker: Chunker
@@ -47,6 +52,7 @@ class Components:
     order: ContextOrder
     measure: Measure
     llm: Generator
+    evaluator: ChatModel | None
     answers: Mapping[str, AnswerMeasure]
     judge: Judge
 
@@ -98,6 +104,8 @@ class Stage:
     asks: the column that is missing where an LLM or a judge gave nothing; such output is kept only whole.
     group: the config group that its own calls of the shared chat model are counted under.
     stored: False for what is cheaper to make than to read.
+    infos: how the values are shown, of a stage that makes `answer_values`.
+    evaluates: whether the chat model that it asks is the evaluator, and not the llm.
     """
 
     name: ClassVar[str]
@@ -107,6 +115,8 @@ class Stage:
     asks: ClassVar[str | None] = None
     group: ClassVar[str] = ""
     stored: ClassVar[bool] = True
+    infos: Sequence[AnswerMeasureInfo] = ()
+    evaluates: ClassVar[bool] = False
 
     def __init__(self, components: Components, budget: Budget) -> None:
         self.components = components

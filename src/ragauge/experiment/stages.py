@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from ragauge.contract.context_parts import Approximates, BringsTexts, SeesEvidence
+from ragauge.contract.protocols import MeasuresPassages
 from ragauge.experiment.measuring_stages import (
     Answer,
     CheckQueries,
@@ -20,6 +21,7 @@ from ragauge.experiment.measuring_stages import (
     Scorable,
     Score,
     ScoreRanking,
+    UsedPassages,
 )
 from ragauge.experiment.retrieval_stages import (
     Bring,
@@ -68,6 +70,8 @@ def stages(components: Components, budget: Budget) -> list[Stage]:
             yield Derive(components, budget)
         yield Cut(components, budget)
         yield Answer(components, budget)
+        if any(isinstance(measure, MeasuresPassages) for measure in components.answers.values()):
+            yield UsedPassages(components, budget)
         for measure in components.answers.values():
             yield MeasureAnswers(components, budget, measure)
         yield Judging(components, budget)

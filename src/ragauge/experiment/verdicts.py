@@ -132,7 +132,9 @@ def measured_by(pipeline: Pipeline) -> dict[str, str]:
     """
     of = pipeline.components
     means = {"measure": of.measure, "tokenizer": of.tokenizer, "judge": of.judge}
-    means |= {f"{ANSWERS}.{measure.info.name}": measure for measure in of.answers.values()}
+    means |= {f"{ANSWERS}.{name}": measure for name, measure in of.answers.items()}
+    if pipeline.evaluator_chat is not None and any("chat" in m.uses for m in of.answers.values()):
+        means["evaluator"] = pipeline.evaluator_chat
     return comparable.digests({name: pipeline.identity_of(component) for name, component in means.items()})
 
 

@@ -9,6 +9,7 @@ from itertools import pairwise
 import numpy as np
 import pandas as pd
 
+from ragauge.contract import frames
 from ragauge.contract.context_parts import ContextOrder
 from ragauge.contract.errors import ConfigError, DataError
 from ragauge.contract.protocols import Tokenizer
@@ -78,6 +79,34 @@ def contexts_at(layouts: pd.DataFrame, prefixes: pd.DataFrame, n: int) -> pd.Dat
             "docnos": pd.Series([list(docnos[:count]) for docnos, count in chunks], dtype=object),
         }
     )
+
+
+def used_passages(
+    layouts: pd.DataFrame, prefixes: pd.DataFrame, passages: pd.DataFrame, n: int
+) -> pd.DataFrame:
+    """Frame `used_passages`: what stands in the context of every topic at the budget n, in its order.
+
+    `passages` are those that were laid out: [qid, docno, rank, text], each docno once a topic.
+    """
+    here = prefixes[prefixes["n_tokens"] == n].merge(
+        layouts, on=["qid", "layout"], how="left", validate="one_to_one"
+    )
+    rows = []
+    for qid, text, end, count, docnos, starts in zip(
+        *(here[name] for name in ("qid", "text", "end", "n_chunks", "docnos", "starts")), strict=True
+    ):
+        # A piece ends at the space before the next one.
+        ends = [*(int(start) - 1 for start in starts[1:]), len(text)][:count]
+        rows += [
+            (qid, n, position, docno, min(stop, int(end)) - int(start))
+            for position, (docno, start, stop) in enumerate(zip(docnos[:count], starts, ends, strict=False))
+        ]
+    found = pd.DataFrame(rows, columns=["qid", "n_tokens", "position", "docno", "chars"])
+    found = found.astype({"qid": "str", "docno": "str", "n_tokens": int, "position": int, "chars": int})
+    found = found.merge(
+        passages[["qid", "docno", "rank", "text"]], on=["qid", "docno"], how="left", validate="one_to_one"
+    )
+    return frames.check("used_passages", found[list(frames.SCHEMAS["used_passages"].columns)])
 
 
 @dataclass(frozen=True)

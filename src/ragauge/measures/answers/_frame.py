@@ -6,7 +6,7 @@ from collections.abc import Callable, Container
 
 import pandas as pd
 
-NO_REFERENCE = "no reference"
+from ragauge.contract.answer_measures import NO_ANSWER, NO_REFERENCE
 
 
 def measured(
@@ -25,7 +25,7 @@ def measured(
         for qid, answer in pairs
     ]
     status = [
-        NO_REFERENCE if qid in without else "ok" if isinstance(answer, str) else "no answer"
+        NO_REFERENCE if qid in without else "ok" if isinstance(answer, str) else NO_ANSWER
         for qid, answer in pairs
     ]
     return answers[["qid", "n_tokens"]].assign(

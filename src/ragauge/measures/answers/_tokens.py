@@ -37,6 +37,7 @@ class _Reference:
     """The best value over a topic's reference answers."""
 
     uses: ClassVar[frozenset[str]] = frozenset()
+    needs: ClassVar[frozenset[str]] = frozenset({"references", "answers"})
     info: ClassVar[AnswerMeasureInfo]
 
     @staticmethod

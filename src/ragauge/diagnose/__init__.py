@@ -1,0 +1,1 @@
+"""Where evidence is lost, why a topic fails, and which measure foresees the answers: statistics on frames."""

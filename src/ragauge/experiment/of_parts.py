@@ -1,0 +1,73 @@
+"""What a job tells of its parts beside its estimates: costs, what topics take, latency, what topics lack."""
+
+from __future__ import annotations
+
+import logging
+from typing import TYPE_CHECKING
+
+from ragauge.contract.errors import RagaugeError
+from ragauge.contract.groups import GROUPS
+from ragauge.contract.protocols import Describes
+from ragauge.experiment import metrics
+from ragauge.experiment.latency import latency
+from ragauge.experiment.stages import question_stages
+
+if TYPE_CHECKING:
+    from omegaconf import DictConfig
+
+    from ragauge.experiment.pipeline import Pipeline
+
+log = logging.getLogger(__name__)
+
+
+def descriptions(pipeline: Pipeline) -> dict[str, str]:
+    """What components say of how they do it (for example that queries were made without an LLM), as tags."""
+    told: dict[str, str] = {}
+    for group in GROUPS:
+        component = getattr(pipeline.components, group)
+        if isinstance(component, Describes):
+            told |= {f"{group}.{k}": str(v) for k, v in component.describe(pipeline.tools).items()}
+    return told
+
+
+def costs_of_parts(pipeline: Pipeline) -> dict[str, float]:
+    """What the parts before the llm took: calls and money (`rewriter_llm_calls`), and what they count."""
+    found: dict[str, float] = {}
+    chats = {s.group: pipeline.chat_of(s) for s in pipeline.stages if s.group and "chat" in s.uses}
+    for group, chat in chats.items():
+        if chat is not None:
+            found |= metrics.costs(chat.replies(group), f"{group}_")
+    parts = (getattr(pipeline.components, group) for group in GROUPS)
+    found |= {name: 0 for part in parts for name in getattr(part, "counts", ())}
+    of_topics = getattr(pipeline.components.reranker, "topic_counts", ())
+    return {**found, **pipeline.tools.counted, **metrics.topic_sums(pipeline.frame("run"), of_topics)}
+
+
+def per_topic(pipeline: Pipeline) -> dict[str, float]:
+    """Of a topic, on average: tokens of context, and what it took from question to answer when that was made.
+
+    seconds_per_topic is of a batch: what the stages took to make what they made for all topics, whoever made
+    it, over their number. cost_usd_per_topic counts replies of the ledger at their price. What nobody told
+    is left out.
+    """
+    making = [pipeline.making[s.name] for s in question_stages(pipeline.stages) if s.name in pipeline.making]
+    contexts = pipeline.contexts
+    return {
+        "context_tokens": float(contexts["n_used"].mean()),
+        "seconds_per_topic": sum(made.seconds for made in making) / len(contexts),
+        "cost_usd_per_topic": sum(made.cost_usd for made in making) / len(contexts),
+    }
+
+
+def latencies(pipeline: Pipeline, cfg: DictConfig) -> dict[str, float]:
+    """The metrics of the latency; none where it cannot be measured: everything else is there by now."""
+    try:
+        return latency(pipeline, int(cfg.latency_topics), int(cfg.seed))
+    except RagaugeError as error:
+        log.warning("latency was not measured: %s", error)
+        return {}
+
+
+def lacking(pipeline: Pipeline) -> dict[str, float]:
+    """How many topics there are, and how many of them lack what (see `metrics.topics`)."""
+    return metrics.topics(pipeline.frame("topics"), pipeline.frame("scored_evidence"), pipeline.unjudged)

@@ -1,0 +1,52 @@
+"""A measure that needs what the job has not is told before any work."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from ragauge.answering import NoLLM
+from ragauge.contract.errors import ConfigError
+from ragauge.contract.protocols import AnswerMeasureInfo, Embedder
+from ragauge.experiment.measure_checks import check_measures
+from ragauge.measures.answers import ExactMatch
+from ragauge.retrieval.retrievers import NoRetrieval
+from small_pipeline import TOPICS, SmallPipelines
+
+
+@dataclass(frozen=True)
+class Asks(ExactMatch):
+    """Needs a chat model and contexts."""
+
+    uses = frozenset({"chat"})
+    needs = frozenset({"contexts"})
+    info = AnswerMeasureInfo("asks", "asks")
+
+
+@pytest.fixture
+def small(tmp_path: Path, hash_embedder: Embedder) -> SmallPipelines:
+    return SmallPipelines(tmp_path, hash_embedder)
+
+
+def test_what_a_measure_needs_and_the_job_lacks_is_named(small: SmallPipelines) -> None:
+    check_measures(small(answers={"em": ExactMatch()}))
+    bare = tuple({"qid": row["qid"], "query": row["query"]} for row in TOPICS)
+    with pytest.raises(ConfigError, match=r"^answers.em compares with reference answers, and no topic"):
+        check_measures(small(topics=bare, answers={"em": ExactMatch()}))
+    with pytest.raises(ConfigError, match=r"^answers.em measures answers, and llm=none gives none"):
+        check_measures(small(llm=NoLLM(), answers={"em": ExactMatch()}))
+    with pytest.raises(ConfigError, match=r"^answers.asks asks an LLM, .* choose an evaluator"):
+        check_measures(small(answers={"asks": Asks()}))
+
+
+def test_a_job_without_contexts_is_an_error_alone_and_a_baseline_in_a_sweep(small: SmallPipelines) -> None:
+    @dataclass(frozen=True)
+    class OfContexts(ExactMatch):
+        needs = frozenset({"contexts"})
+
+    job = small(retriever=NoRetrieval(), answers={"c": OfContexts()})
+    with pytest.raises(ConfigError, match=r"^answers.c measures contexts, and this job gives the LLM none"):
+        check_measures(job)
+    check_measures(job, alone=False)
