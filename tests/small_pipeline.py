@@ -15,6 +15,7 @@ from ragauge.contract.protocols import Embedder
 from ragauge.datasets import JsonlDataset
 from ragauge.experiment.pipeline import Pipeline
 from ragauge.experiment.stage import Components
+from ragauge.llms.evaluator import TheLLM
 from ragauge.measures import Substring
 from ragauge.retrieval.chunkers import TokenChunker
 from ragauge.retrieval.compressors import NoCompressor
@@ -94,7 +95,7 @@ class SmallPipelines:
             order=RankOrder(),
             measure=Substring(),
             llm=Extractive(threshold=-1.0),
-            evaluator=None,
+            evaluator=TheLLM(),
             answers={},
             judge=LexicalJudge(),
         )

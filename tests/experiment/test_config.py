@@ -27,6 +27,7 @@ NEEDS = {
     ("llm", "openai_compatible"): ["llm.chat.model=some-model"],
     ("llm", "service"): ["service.url=http://localhost:8000/ask"],
     ("retriever", "service"): ["service.url=http://localhost:8000/ask"],
+    ("evaluator", "openai_compatible"): ["evaluator.chat.model=some-model"],
     ("judge", "openai_compatible"): ["judge.chat.model=some-model"],
     ("tokenizer", "huggingface"): ["tokenizer.model=some/model"],
     ("chunker", "llama_index"): ["chunker.splitter._target_=llama_index.core.node_parser.SentenceSplitter"],

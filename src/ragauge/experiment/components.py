@@ -16,7 +16,6 @@ from ragauge.contract.groups import GROUPS
 from ragauge.contract.identity import identity
 from ragauge.experiment.config import check_slices, check_values
 from ragauge.experiment.folder import JobFolder
-from ragauge.llms.evaluator import TheLLM
 
 if TYPE_CHECKING:
     from omegaconf import DictConfig
@@ -49,8 +48,6 @@ def instantiate_components(cfg: DictConfig, budget: str | None = None) -> Compon
             folder = track.model_folder(track.tracking_uri(cfg.tracking.uri), spec["model"], "reranker.model")
             spec = {**spec, "folder": str(folder)}
         found[group] = _built(group, spec, budget)
-    if isinstance(found["evaluator"], TheLLM):
-        found["evaluator"] = None
     listed: Any = OmegaConf.to_container(cfg.answers, resolve=True, throw_on_missing=True)
     answers = {name: _built(f"answers.{name}", spec, budget) for name, spec in listed.items()}
     return Components(**found, answers=answers)

@@ -28,6 +28,7 @@ from ragauge.contract.protocols import (
     Tokenizer,
     Tools,
 )
+from ragauge.llms.evaluator import TheLLM
 
 Frames = Mapping[str, pd.DataFrame]
 Made = Mapping[str, pd.DataFrame | Batches]
@@ -37,7 +38,7 @@ Made = Mapping[str, pd.DataFrame | Batches]
 class Components:
     """The chosen component of every config group; `answers` is a list of them by name.
 
-    evaluator: the chat model that answer measures ask; None: the llm, where it is one.
+    evaluator: the chat model that answer measures ask; TheLLM: the llm, where it is one.
     """
 
     dataset: Source
@@ -52,7 +53,7 @@ class Components:
     order: ContextOrder
     measure: Measure
     llm: Generator
-    evaluator: ChatModel | None
+    evaluator: ChatModel | TheLLM
     answers: Mapping[str, AnswerMeasure]
     judge: Judge
 
