@@ -1,0 +1,90 @@
+"""Compiled rank statistics of many measures in many resamples of topics (numba); the kernel holds no GIL."""
+
+# mypy: disable-error-code="no-untyped-def"
+
+from __future__ import annotations
+
+import numpy as np
+from numba import njit
+
+AUC_RIGHT, AUC_LACK, SPEARMAN = 0, 1, 2  # columns of what `associations` writes
+
+
+@njit(cache=True, nogil=True)
+def associations(orders, ties, systems, y_order, y_ties, y_systems, topic, weight, right, lack, drawn, found):
+    """Writes found [resamples, measures, 3] of every resample of `drawn` [resamples, topics].
+
+    orders [measures, rows]: the rows by system, and by value within it; ties, systems: where a run of equal
+    values, and a system, ends in that order. y_order, y_ties, y_systems: the same of the target. weight: of
+    every row; right, lack: whether the answer is of that class.
+    """
+    n_rows = topic.size
+    w = np.empty(n_rows)
+    y_rank = np.empty(n_rows)
+    for b in range(drawn.shape[0]):
+        for row in range(n_rows):
+            w[row] = weight[row] * drawn[b, topic[row]]
+        _midranks(y_order, y_ties, y_systems, w, y_rank)
+        for m in range(orders.shape[0]):
+            _associations(orders[m], ties[m], systems[m], w, y_rank, right, lack, found[b, m])
+
+
+@njit(cache=True, nogil=True)
+def _midranks(order, ties, systems, w, rank):
+    """The midrank of every row within its system: the weight below it, and half of that of its equals."""
+    below = block = 0.0
+    first = 0
+    for i in range(order.size):
+        block += w[order[i]]
+        if ties[i]:
+            for j in range(first, i + 1):
+                rank[order[j]] = below + block / 2
+            below += block
+            block = 0.0
+            first = i + 1
+            if systems[i]:
+                below = 0.0
+
+
+@njit(cache=True, nogil=True)
+def _associations(order, ties, systems, w, y_rank, right, lack, found):
+    won_right = won_lack = pairs_right = pairs_lack = 0.0
+    rho = rho_weight = 0.0
+    below = block = y_block = 0.0
+    right_below = right_block = lack_below = lack_block = 0.0
+    xx = xy = yy = 0.0
+    for i in range(order.size):
+        row = order[i]
+        own = w[row]
+        block += own
+        y_block += own * y_rank[row]
+        yy += own * y_rank[row] * y_rank[row]
+        if right[row]:
+            right_block += own
+        if lack[row]:
+            lack_block += own
+        if not ties[i]:
+            continue
+        mid = below + block / 2
+        xx += block * mid * mid
+        xy += mid * y_block
+        # Pairs of a row of the class and one that is not: those below it are won, equal ones by half.
+        won_right += right_block * (below - right_below + (block - right_block) / 2)
+        won_lack += lack_block * (below - lack_below + (block - lack_block) / 2)
+        below += block
+        right_below += right_block
+        lack_below += lack_block
+        block = y_block = right_block = lack_block = 0.0
+        if systems[i]:
+            pairs_right += right_below * (below - right_below)
+            pairs_lack += lack_below * (below - lack_below)
+            if below > 0:
+                middle = below * below / 4
+                x_spread, y_spread = xx / below - middle, yy / below - middle
+                if x_spread > 1e-9 * middle and y_spread > 1e-9 * middle:
+                    rho += below * (xy / below - middle) / np.sqrt(x_spread * y_spread)
+                    rho_weight += below
+            below = right_below = lack_below = xx = xy = yy = 0.0
+    found[0] = won_right / pairs_right if pairs_right > 0 else np.nan
+    found[1] = 1 - won_lack / pairs_lack if pairs_lack > 0 else np.nan
+    found[2] = rho / rho_weight if rho_weight > 0 else np.nan

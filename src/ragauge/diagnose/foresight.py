@@ -1,0 +1,286 @@
+"""Which measure foresees the answer: every measure per topic held against what became of the answer.
+
+AUC and Spearman's correlation are of topics within one system, so that measures whose scale differs between
+systems (a retriever's scores) are not held against it; Kendall's is of the systems' means. Topics are the
+unit of every interval and test.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+
+import numpy as np
+import pandas as pd
+
+from ragauge.contract.errors import ConfigError
+from ragauge.contract.groups import FEATURES
+from ragauge.contract.protocols import AnswerMeasureInfo
+from ragauge.estimate.intervals import LEVEL, percentile_interval, topic_weights
+from ragauge.estimate.outcomes import LACK, RIGHT, asked, topic_codes, weights_of, with_classes
+from ragauge.estimate.pairs import holm
+
+IR_SCORE = "ir_score"
+JUDGE = "judge"  # the target that is the judge's class
+STATISTICS = ("auc_right", "auc_lack", "spearman", "kendall")
+_NEUTRAL = {"auc_right": 0.5, "auc_lack": 0.5, "spearman": 0.0, "kendall": 0.0}
+_FEATURE_LABELS = {
+    IR_SCORE: "IR score",
+    "evidence_best": "best evidence part",
+    "evidence_worst": "worst evidence part",
+    "answer_in_context": "reference in the context",
+    "n_used": "tokens of the context",
+    "score_gap": "first score less the second",
+}
+_BLOCK = 2_000_000  # weights at once
+_FEWEST = 2  # systems that Kendall's correlation takes
+
+
+@dataclass(frozen=True)
+class Foresight:
+    """How well every measure foresees the answers of `target`.
+
+    table: a row per measure and statistic: [measure, label, of, statistic, value, lo, hi, n, less_ir,
+    less_ir_lo, less_ir_hi, p, p_holm]. n counts topics; less_ir is the value less that of the IR score on the
+    same rows; p is of the hypothesis that the two are equal, p_holm after Holm's correction over the
+    measures of a statistic. Without an IR score these are missing. n_systems is how many systems there are;
+    those without any context are left out.
+    """
+
+    table: pd.DataFrame
+    target: str
+    n_topics: int
+    n_systems: int
+
+    def metrics(self) -> dict[str, float]:
+        """`foresight_<statistic>/<measure>` with `_lo` and `_hi`; what is not defined is left out."""
+        rows = self.table.dropna(subset="value")
+        return {
+            f"foresight_{row['statistic']}/{row['measure']}{end}": float(row[column])
+            for row in rows.to_dict("records")
+            for column, end in (("value", ""), ("lo", "_lo"), ("hi", "_hi"))
+        }
+
+
+@dataclass(frozen=True)
+class _Measure:
+    name: str
+    label: str
+    of: str
+    sign: int
+
+
+def foresight(
+    frame: pd.DataFrame,
+    infos: Sequence[AnswerMeasureInfo],
+    target: str | None = None,
+    n_boot: int = 1000,
+    seed: int = 0,
+    level: float = LEVEL,
+    group: str = "system",
+) -> Foresight | None:
+    """How well the IR score, the features and the measures of `infos` foresee the answers of each topic.
+
+    frame: a row per topic and system, at one budget. target: "judge", whose class 5 is right and class 1
+    lack, or the name of an answer measure with values in [0, 1], whose value 1 is right, so that there is no
+    lack; None: the judge where there are verdicts, else the first such measure. A measure of which lower
+    values are better counts with its sign changed. Statistics:
+    auc_right: P(the measure is higher for a right answer than for one that is not), equal ones by half;
+    auc_lack: P(it is lower for a lack of information than for another answer), the same;
+    spearman: rank correlation with being right (1 or 0), or with the target's value, the mean over systems;
+    kendall: tau-b of the systems' means with their right share or mean value; of two systems or more, and
+        without a test.
+    Rows without a value are left out of that measure's statistics. Intervals are percentiles over resamples
+    of topics. The difference to the IR score is on the rows that have both; its test takes it as normal with
+    the standard deviation of the resamples. None where nothing can be told: no target, one topic, or no
+    measure. ConfigError for a target that the frame lacks or that is no such measure.
+    """
+    name = _target(frame, infos, target)
+    if name is None:
+        return None
+    rows = _rows(frame, name, group)
+    measures = [m for m in _measures(infos, name) if m.name in rows and rows[m.name].notna().any()]
+    if rows["qid"].nunique() < 2 or not measures:
+        return None
+    found = _over_patterns(rows, measures, n_boot, seed, level, group)
+    table = pd.DataFrame(found)
+    table["p_holm"] = table.groupby("statistic", sort=False)["p"].transform(
+        lambda p: holm(p.to_numpy(dtype=float))
+    )
+    return Foresight(table, name, rows["qid"].nunique(), rows[group].nunique())
+
+
+def _target(frame: pd.DataFrame, infos: Sequence[AnswerMeasureInfo], target: str | None) -> str | None:
+    """What the measures are held against; None where the frame has nothing."""
+    fit = [i.name for i in infos if i.of == "answer" and i.unit == "share" and i.direction == "higher"]
+    there = [name for name in fit if name in frame and frame[name].notna().any()]
+    judged = "label" in frame and frame["label"].notna().any()
+    if target is None:
+        return JUDGE if judged else next(iter(there), None)
+    if target == JUDGE:
+        return JUDGE if judged else None
+    if target not in fit:
+        allowed = ", ".join([JUDGE, *fit])
+        raise ConfigError(f"foresight.target={target!r}: allowed are {allowed}")
+    return target if target in there else None
+
+
+def _measures(infos: Sequence[AnswerMeasureInfo], target: str) -> list[_Measure]:
+    own = [_Measure(name, _FEATURE_LABELS[name], "context", 1) for name in FEATURES]
+    given = [_Measure(i.name, i.label, i.of, 1 if i.direction == "higher" else -1) for i in infos]
+    return [m for m in (*own, *given) if m.name != target]
+
+
+def _rows(frame: pd.DataFrame, target: str, group: str) -> pd.DataFrame:
+    """The rows that have a target, of systems that gave the LLM something, as `right`, `lack`, `worth`."""
+    rows = with_classes(frame)
+    rows = asked(rows) if target == JUDGE else rows
+    rows = rows[rows["label" if target == JUDGE else target].notna()]
+    if "n_used" in rows:
+        rows = rows[rows.groupby(group)["n_used"].transform("max").gt(0)]
+    if target == JUDGE:
+        right = rows["label"].eq(RIGHT)
+        lack, worth = rows["label"].eq(LACK), right.astype(float)
+    else:
+        worth = rows[target].astype(float)
+        right, lack = worth.eq(1), pd.Series(False, index=rows.index)
+    return rows.assign(_right=right, _lack=lack, _worth=worth, _weight=weights_of(rows))
+
+
+def _over_patterns(
+    rows: pd.DataFrame,
+    measures: Sequence[_Measure],
+    n_boot: int,
+    seed: int,
+    level: float,
+    group: str,
+) -> Iterator[dict[str, object]]:
+    """The rows of the table: measures that are known of the same rows are resampled together.
+
+    The IR score stands beside them on the rows that have both.
+    """
+    known = {m.name: rows[m.name].notna().to_numpy() for m in measures}
+    ir_score = next((m for m in measures if m.name == IR_SCORE), None)
+    done: dict[str, list[dict[str, object]]] = {}
+    for pattern in {mask.tobytes(): mask for mask in known.values()}.values():
+        members = [m for m in measures if np.array_equal(known[m.name], pattern)]
+        both = pattern & known[IR_SCORE] if ir_score is not None else np.zeros(len(rows), dtype=bool)
+        beside = None
+        if ir_score is not None and both.any():
+            beside = _statistics(rows[both], [ir_score, *members], n_boot, seed, group)
+        if beside is not None and np.array_equal(both, pattern):
+            alone = beside[:, 1:]
+        else:
+            alone = _statistics(rows[pattern], members, n_boot, seed, group)
+        n = int(rows.loc[pattern, "qid"].nunique())
+        for i, measure in enumerate(members):
+            less = None
+            if beside is not None and measure is not ir_score:
+                less = beside[:, 1 + i] - beside[:, 0]
+            done[measure.name] = list(_told(measure, alone[:, i], less, n, level))
+    for measure in measures:
+        yield from done[measure.name]
+
+
+def _told(
+    measure: _Measure, values: np.ndarray, less: np.ndarray | None, n: int, level: float
+) -> Iterator[dict[str, object]]:
+    """A row per statistic from [1 + resamples, statistics], the first of which is of the rows as they are."""
+    from scipy.stats import norm
+
+    for s, statistic in enumerate(STATISTICS):
+        lo, hi = percentile_interval(values[1:, s], level)
+        row: dict[str, object] = {
+            "measure": measure.name, "label": measure.label, "of": measure.of, "statistic": statistic,
+            "value": values[0, s], "lo": lo, "hi": hi, "n": n,
+            "less_ir": np.nan, "less_ir_lo": np.nan, "less_ir_hi": np.nan, "p": np.nan,
+        }  # fmt: skip
+        if less is not None and not np.isnan(less[0, s]):
+            low, high = percentile_interval(less[1:, s], level)
+            row |= {"less_ir": less[0, s], "less_ir_lo": low, "less_ir_hi": high}
+            if statistic != "kendall" and len(less) > 2:  # of a few systems it has too few values for a test
+                spread = float(np.nanstd(less[1:, s]))
+                row["p"] = float(2 * norm.sf(abs(less[0, s]) / spread)) if spread > 0 else 1.0
+        yield row
+
+
+def _statistics(
+    rows: pd.DataFrame, measures: Sequence[_Measure], n_boot: int, seed: int, group: str
+) -> np.ndarray:
+    """float64 [1 + n_boot, measures, statistics]: of the rows, and of every resample of their topics."""
+    from ragauge.diagnose._ranks import associations  # here, since numba takes its time
+
+    topic, n_topics = topic_codes(rows["qid"])
+    system = pd.factorize(rows[group])[0].astype(np.int64)
+    values = np.column_stack([m.sign * rows[m.name].to_numpy(dtype=float) for m in measures])
+    worth = rows["_worth"].to_numpy(dtype=float)
+    weight = rows["_weight"].to_numpy(dtype=float)
+    right, lack = (rows[name].to_numpy(dtype=bool) for name in ("_right", "_lack"))
+    sorted_by = [_sorted(values[:, i], system) for i in range(len(measures))]
+    orders, ties, systems = (np.stack(parts) for parts in zip(*sorted_by, strict=True))
+    of_target = _sorted(worth, system)
+
+    def of(drawn: np.ndarray) -> np.ndarray:
+        found = np.empty((len(drawn), len(measures), len(STATISTICS)))
+        ranks = np.empty((len(drawn), len(measures), 3))
+        associations(
+            orders, ties, systems, *of_target, topic, weight, right, lack, drawn.astype(float), ranks
+        )
+        found[:, :, :3] = ranks
+        found[:, :, 3] = _kendall(values, worth, topic, system, weight, n_topics, drawn.astype(float))
+        return found
+
+    own = of(np.ones((1, n_topics)))
+    if n_boot == 0:
+        return own
+    blocks = topic_weights(n_topics, n_boot, seed, width=_BLOCK // 50)
+    with ThreadPoolExecutor(max_workers=min(4, os.cpu_count() or 1)) as pool:
+        return np.concatenate([own, *pool.map(of, blocks)])
+
+
+def _sorted(values: np.ndarray, system: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """The rows by system and value; where a run of equal values ends, and where a system does."""
+    order = np.lexsort((values, system))
+    of_system = np.append(system[order][1:] != system[order][:-1], True)
+    ends = np.append(values[order][1:] != values[order][:-1], True) | of_system
+    return order, ends, of_system
+
+
+def _kendall(
+    values: np.ndarray,
+    worth: np.ndarray,
+    topic: np.ndarray,
+    system: np.ndarray,
+    weight: np.ndarray,
+    n_topics: int,
+    drawn: np.ndarray,
+) -> np.ndarray:
+    """float64 [resamples, measures]: tau-b of the systems' means of each measure and of the target."""
+    n_systems = int(system.max()) + 1
+    if n_systems < _FEWEST:
+        return np.full((len(drawn), values.shape[1]), np.nan)
+    cell, size = topic * n_systems + system, n_topics * n_systems
+
+    def means(x: np.ndarray) -> np.ndarray:
+        return drawn @ np.bincount(cell, weight * x, minlength=size).reshape(n_topics, n_systems)
+
+    n = means(np.ones(len(worth)))
+    with np.errstate(invalid="ignore", divide="ignore"):
+        target = means(worth) / n
+        found = [_tau(means(values[:, m]) / n, target) for m in range(values.shape[1])]
+    return np.column_stack(found)
+
+
+def _tau(x: np.ndarray, y: np.ndarray) -> np.ndarray:
+    """tau-b of every row of x and y [resamples, systems]; NaN where all systems are equal in one of them."""
+    a, b = np.triu_indices(x.shape[1], 1)
+    dx, dy = (np.sign(np.round(v[:, a] - v[:, b], 12)) for v in (x, y))
+    pairs = np.sqrt((dx**2).sum(axis=1) * (dy**2).sum(axis=1))
+    return np.divide((dx * dy).sum(axis=1), pairs, out=np.full(len(x), np.nan), where=pairs > 0)
+
+
+def neutral(statistic: str) -> float:
+    """The value of a measure that foresees nothing."""
+    return _NEUTRAL[statistic]

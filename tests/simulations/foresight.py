@@ -1,0 +1,102 @@
+"""How often intervals of foresight hold the true values, and how often two equal measures are told apart."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cache
+
+import numpy as np
+import pandas as pd
+
+from ragauge.contract.protocols import AnswerMeasureInfo
+from ragauge.diagnose.foresight import foresight
+
+OTHER = AnswerMeasureInfo("other", "other", of="context")
+STATISTICS = ("auc_right", "auc_lack", "spearman")
+
+
+@dataclass(frozen=True)
+class Population:
+    """Topics and systems; how much topics are alike in all systems, how much a score says, and the base.
+
+    ties: the share of scores that are cut off at 1. base: added to the logit of P(right).
+    """
+
+    topics: int
+    systems: int
+    alike: float = 1.0
+    slope: float = 1.5
+    base: float = 0.0
+    ties: float = 0.0
+
+
+POPULATIONS = {
+    "120 topics, 5 systems": Population(120, 5),
+    "40 topics, 2 systems": Population(40, 2),
+    "half of the scores are 1": Population(120, 5, ties=0.5),
+    "one in ten is right": Population(120, 5, base=-2.8),
+    "the score nearly decides": Population(120, 3, slope=6.0),
+    "one system": Population(80, 1),
+}
+
+
+def drawn(population: Population, topics: int, rng: np.random.Generator) -> pd.DataFrame:
+    """Outcomes of so many topics: two measures that say the same of the answer, each with its own noise."""
+    size = (topics, population.systems)
+    topic = rng.normal(size=(topics, 1)) * population.alike
+    better = np.linspace(0, 0.6, population.systems)
+    good = topic + rng.normal(size=size) + better
+    right = rng.random(size) < 1 / (1 + np.exp(-(population.slope * good + population.base)))
+    lack = ~right & (rng.random(size) < 1 / (1 + np.exp(good)))
+    cut = np.quantile(good, 1 - population.ties) if population.ties else np.inf
+    scores = [np.minimum(good + rng.normal(size=size) * 0.8, cut) for _ in range(2)]
+    label = np.where(right, 5, np.where(lack, 1, 4))
+    return pd.DataFrame(
+        {
+            "qid": np.repeat(np.arange(topics), population.systems).astype(str),
+            "system": np.tile(np.arange(population.systems), topics).astype(str),
+            "ir_score": scores[0].ravel(),
+            "other": scores[1].ravel(),
+            "label": label.ravel(),
+        }
+    )
+
+
+@cache
+def truth(name: str) -> dict[str, float]:
+    """The values of a population of 200,000 topics."""
+    population = POPULATIONS[name]
+    found = foresight(drawn(population, 200_000, np.random.default_rng(1)), [OTHER], n_boot=0)
+    assert found is not None
+    rows = found.table[found.table["measure"] == "ir_score"]
+    return dict(zip(rows["statistic"], rows["value"], strict=True))
+
+
+@cache
+def results(name: str, trials: int, seed: int) -> pd.DataFrame:
+    """The tables of so many samples, one below the other."""
+    rng = np.random.default_rng(seed)
+    population = POPULATIONS[name]
+    tables = []
+    for trial in range(trials):
+        found = foresight(drawn(population, population.topics, rng), [OTHER], n_boot=400, seed=trial)
+        assert found is not None
+        tables.append(found.table.assign(trial=trial))
+    return pd.concat(tables, ignore_index=True)
+
+
+def coverage(name: str, trials: int, seed: int) -> dict[str, float]:
+    """How often the 95 % interval of the IR score's statistics holds the true value."""
+    rows = results(name, trials, seed)
+    rows = rows[(rows["measure"] == "ir_score") & rows["statistic"].isin(STATISTICS)]
+    true = rows["statistic"].map(truth(name))
+    held = (rows["lo"] <= true) & (true <= rows["hi"])
+    return {str(name): float(share) for name, share in held.groupby(rows["statistic"]).mean().items()}
+
+
+def told_apart(name: str, trials: int, seed: int) -> dict[str, float]:
+    """How often two measures that foresee equally well differ at 5 %."""
+    rows = results(name, trials, seed)
+    rows = rows[(rows["measure"] == "other") & rows["statistic"].isin(STATISTICS)]
+    found = rows["p"].lt(0.05).groupby(rows["statistic"]).mean()
+    return {str(name): float(share) for name, share in found.items()}
