@@ -29,6 +29,7 @@ MODULES = (
     "thresholds",
     "paired_tests",
     "predictor",
+    "foresight",
     "floor",
     "plan",
     "agreement",

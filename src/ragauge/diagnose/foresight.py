@@ -35,7 +35,7 @@ _FEATURE_LABELS = {
     "score_gap": "first score less the second",
 }
 _BLOCK = 2_000_000  # weights at once
-_FEWEST = 2  # systems that Kendall's correlation takes
+_FEWEST = 3  # systems that Kendall's correlation takes
 
 
 @dataclass(frozen=True)
@@ -90,7 +90,7 @@ def foresight(
     auc_right: P(the measure is higher for a right answer than for one that is not), equal ones by half;
     auc_lack: P(it is lower for a lack of information than for another answer), the same;
     spearman: rank correlation with being right (1 or 0), or with the target's value, the mean over systems;
-    kendall: tau-b of the systems' means with their right share or mean value; of two systems or more, and
+    kendall: tau-b of the systems' means with their right share or mean value; of three systems or more, and
         without a test.
     Rows without a value are left out of that measure's statistics. Intervals are percentiles over resamples
     of topics. The difference to the IR score is on the rows that have both; its test takes it as normal with
@@ -112,18 +112,26 @@ def foresight(
     return Foresight(table, name, rows["qid"].nunique(), rows[group].nunique())
 
 
+def check_target(target: str | None, infos: Sequence[AnswerMeasureInfo]) -> None:
+    """ConfigError for a target that is neither the judge nor an answer measure with values in [0, 1]."""
+    fit = _targets(infos)
+    if target not in (None, JUDGE, *fit):
+        raise ConfigError(f"foresight.target={target!r}: allowed are {', '.join([JUDGE, *fit])}")
+
+
+def _targets(infos: Sequence[AnswerMeasureInfo]) -> list[str]:
+    return [i.name for i in infos if i.of == "answer" and i.unit == "share" and i.direction == "higher"]
+
+
 def _target(frame: pd.DataFrame, infos: Sequence[AnswerMeasureInfo], target: str | None) -> str | None:
     """What the measures are held against; None where the frame has nothing."""
-    fit = [i.name for i in infos if i.of == "answer" and i.unit == "share" and i.direction == "higher"]
-    there = [name for name in fit if name in frame and frame[name].notna().any()]
+    check_target(target, infos)
+    there = [name for name in _targets(infos) if name in frame and frame[name].notna().any()]
     judged = "label" in frame and frame["label"].notna().any()
     if target is None:
         return JUDGE if judged else next(iter(there), None)
     if target == JUDGE:
         return JUDGE if judged else None
-    if target not in fit:
-        allowed = ", ".join([JUDGE, *fit])
-        raise ConfigError(f"foresight.target={target!r}: allowed are {allowed}")
     return target if target in there else None
 
 

@@ -55,6 +55,13 @@ class ZoneGuarantee:
 
 
 @dataclass
+class Foreseen:
+    """What the measures of a sweep are held against."""
+
+    target: str | None = None
+
+
+@dataclass
 class RecordedSystem:
     """The file of a system that was recorded, which one of it, and what a missing row is."""
 
@@ -95,6 +102,7 @@ class Config:
     max_missing_share: float = 0.05
     estimate: Estimation = field(default_factory=Estimation)
     zones: ZoneGuarantee = field(default_factory=ZoneGuarantee)
+    foresight: Foreseen = field(default_factory=Foreseen)
     human_labels: str | None = None
     predictor: str | None = None
     predictor_mismatch: str = "refuse"

@@ -77,6 +77,7 @@ def execute(cfg: DictConfig, folder: JobFolder) -> int:
             "calibrate": bool(cfg.estimate.calibrate),
         },
         "zones": {"alpha": float(cfg.zones.alpha), "confidence": float(cfg.zones.confidence)},
+        "foresight": {"target": cfg.foresight.target},
         "experiment": cfg.tracking.experiment or str(cfg.dataset.name),
         "written_in": str(folder.path.resolve()),
         "directory": str(Path.cwd()),
@@ -274,7 +275,7 @@ def _prepared(cfg: DictConfig, folder: JobFolder) -> tuple[Pipeline, Any]:
     """The stages and the predictor (None where none is asked for) of a job that nothing speaks against."""
     pipeline = make_pipeline(cfg, folder)
     check_sliced(pipeline.sliced, cfg.gate)
-    check_measures(pipeline, alone=folder.sweep is None)
+    check_measures(pipeline, cfg.foresight.target, alone=folder.sweep is None)
     return pipeline, fitting_predictor(pipeline, cfg)
 
 

@@ -8,17 +8,21 @@ from typing import TYPE_CHECKING
 from ragauge.contract.errors import ConfigError
 from ragauge.contract.groups import ANSWERS
 from ragauge.contract.topics import references, scorable
+from ragauge.diagnose.foresight import check_target
 
 if TYPE_CHECKING:
     from ragauge.experiment.pipeline import Pipeline
 
 
-def check_measures(pipeline: Pipeline, alone: bool = True) -> None:
+def check_measures(pipeline: Pipeline, target: str | None = None, alone: bool = True) -> None:
     """ConfigError for a measure that `needs` an LLM, answers, contexts, references or evidence, and has none.
+
+    And for a `foresight.target` that is no measure of the job.
 
     Reads the dataset alone; nobody is asked. A job of a sweep (not `alone`) may have no contexts: it is what
     the others are compared with.
     """
+    check_target(target, pipeline.answer_measures)
     measures = pipeline.components.answers
     if not measures:
         return

@@ -11,6 +11,7 @@ import pandas as pd
 from ragauge import report
 from ragauge.contract.errors import DataError
 from ragauge.contract.frames import JUDGE_CLASSES
+from ragauge.diagnose.foresight import foresight
 from ragauge.estimate import (
     Agreement,
     asked,
@@ -72,7 +73,12 @@ def pooled(sweep: Sweep) -> report.ReportContent:
     over_n = budgets(sweep.outcomes, seed=seed)
     moved = _transfers(sweep, n_boot, seed) if estimates.model is not None else {}
     costly = score_against_cost(sweep)
-    drawn = report.frontiers(costly)
+    target = first.get("foresight", {}).get("target")
+    foreseen = foresight(at_n, sweep.answer_measures, target, n_boot, seed)
+    drawn = {
+        "pareto": report.frontiers(costly),
+        "foresight": None if foreseen is None else report.foresight_figure(foreseen),
+    }
     systems = systems_of(sweep.records)
     of_job = {(s, int(r["n_tokens"])): r for s, r in zip(systems, sweep.records, strict=True)}
     return report.ReportContent(
@@ -93,7 +99,8 @@ def pooled(sweep: Sweep) -> report.ReportContent:
         agreement=_agreement(sweep, n_boot, seed),
         **_by_people(at_n),
         topics=report.read_topics(report.worth_reading(sweep.outcomes), of_job),
-        figures=_figures(sweep, estimates, board, moved, over_n) | ({"pareto": drawn} if drawn else {}),
+        figures=_figures(sweep, estimates, board, moved, over_n)
+        | {name: figure for name, figure in drawn.items() if figure},
         group=sweep.group,
         notes=sweep.notes,
         floors=floor_curves(sweep),
@@ -105,6 +112,7 @@ def pooled(sweep: Sweep) -> report.ReportContent:
         chunk_sizes=chunk_sizes(sweep),
         pareto=costly,
         slices=slice_tables(at_n, board, first, sweep.answer_measures),
+        foresight=foreseen,
     )
 
 

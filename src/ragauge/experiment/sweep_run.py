@@ -108,6 +108,8 @@ def _track_group(
         _write_tables(sweep, content, run.folder / "tables")
         report.write_report(content, run.folder / "report.html")
         run.table(board, "leaderboard.json")
+        if content.foresight is not None:
+            run.table(content.foresight.table, "measures.json")
         if estimates.model is not None:
             with tempfile.TemporaryDirectory() as scratch:
                 saved = Path(scratch) / "model"
@@ -119,6 +121,7 @@ def _track_group(
             **summary.agreement(content.agreement),
             **summary.detectable(content.detectable),
             **(content.best.metrics() if content.best is not None else {}),
+            **(content.foresight.metrics() if content.foresight is not None else {}),
             **_summed(sweep.records),
             "jobs": len(sweep.records),
             "jobs_failed": len(sweep.failed),
@@ -141,6 +144,7 @@ def _track_group(
         report.detectable_text(content.detectable, content.answers),
         content.best and report.best_text(content.best),
         report.budgets_text(content.budgets),
+        report.foresight_text(content.foresight),
     ):
         if line:
             print(line)
@@ -222,6 +226,7 @@ def _write_tables(sweep: Sweep, content: report.ReportContent, out: Path) -> Non
         ("gain_over_llm_only", content.gains),
         ("chunk_sizes", content.chunk_sizes),
         ("score_against_cost", content.pareto),
+        ("measures", None if content.foresight is None else content.foresight.table),
     ):
         if frame is not None and len(frame):
             tables[name] = frame

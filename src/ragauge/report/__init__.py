@@ -9,6 +9,7 @@ from ragauge.report.figures import (
     sorted_scores,
     transfer,
 )
+from ragauge.report.foresight import foresight_figure, foresight_text
 from ragauge.report.html import ReportContent, write_report
 from ragauge.report.pareto import frontiers
 from ragauge.report.recorded import RecordedContent, foreseen, write_recorded
@@ -31,6 +32,8 @@ __all__ = [
     "contexts_of",
     "detectable_text",
     "foreseen",
+    "foresight_figure",
+    "foresight_text",
     "frontiers",
     "groups_text",
     "ir_score_by_n",

@@ -27,6 +27,7 @@ from ragauge.report import formats
 from ragauge.report.contrasts import contrasts
 from ragauge.report.costs import COUNTED, costs, costs_of_jobs, latencies, stage_seconds
 from ragauge.report.figures import svg
+from ragauge.report.foresight import foresight_rows
 from ragauge.report.hyde_fusion import published_rankings
 from ragauge.report.slices import slices
 from ragauge.report.text import detectable_text, lacking_text
@@ -36,6 +37,7 @@ if TYPE_CHECKING:
     from jinja2 import Environment, Template
     from matplotlib.figure import Figure
 
+    from ragauge.diagnose.foresight import Foresight
     from ragauge.estimate import Agreement, Transfer
     from ragauge.estimate.best import BestSystems
     from ragauge.estimate.curves import Budgets
@@ -88,7 +90,7 @@ class ReportContent:
     `human_pairs` is that of the function of this name, `human_refused` why labels by people did not serve.
     `ablation` and `gains` are those of ragauge.estimate.ablation, `chunk_sizes` and `pareto` of
     `chunk_sizes` and `score_against_cost` (ragauge.experiment.contrasts); the figure is `pareto`, too.
-    `slices` is None where nothing is sliced.
+    `slices` is None where nothing is sliced, `foresight` where there is nothing to foresee.
     """
 
     sweep_id: str
@@ -124,6 +126,7 @@ class ReportContent:
     chunk_sizes: pd.DataFrame | None = None
     pareto: pd.DataFrame | None = None
     slices: SliceTables | None = None
+    foresight: Foresight | None = None
 
 
 def write_report(content: ReportContent | Sequence[ReportContent], path: Path) -> None:
@@ -178,6 +181,7 @@ def _body(content: ReportContent, mark: str) -> str:
         **_budget_rows(content.budgets),
         **contrasts(content.ablation, content.gains, content.chunk_sizes, content.pareto, content.answers),
         **slices(content.slices, content.board["system"].tolist(), content.answers),
+        **foresight_rows(content.foresight),
         components=_components(content.records),
         datasets=list(dict.fromkeys(r["dataset_digest"] for r in content.records)),
         budgets=sorted({int(r["n_tokens"]) for r in content.records}),
@@ -217,6 +221,7 @@ def _sections(content: ReportContent) -> dict[str, str]:
         "zones": "Zones with a guarantee",
         "predictor": "Reliability of the predictor",
         "transfer": "Transfer to what the predictor has not seen",
+        "foresight": "Which measure foresees the answers",
         "pareto": "Score against cost",
         "cost": "Cost",
         "topics": f"{len(content.topics) or 'The'} topics worth reading",

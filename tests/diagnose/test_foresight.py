@@ -1,0 +1,183 @@
+"""Foresight by hand, against scikit-learn and SciPy, and where there is nothing to foresee."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pandas as pd
+import pytest
+from scipy.stats import kendalltau, spearmanr
+from sklearn.metrics import roc_auc_score
+
+from ragauge.contract.errors import ConfigError
+from ragauge.contract.protocols import AnswerMeasureInfo
+from ragauge.diagnose.foresight import Foresight, foresight
+from ragauge.report import foresight_figure, foresight_text
+from ragauge.report.foresight import foresight_rows
+
+EM = AnswerMeasureInfo("em", "exact match", unit="share")
+LENGTH = AnswerMeasureInfo("length", "length", direction="lower", of="context")
+
+
+def frame(rows: list[tuple], *columns: str) -> pd.DataFrame:
+    return pd.DataFrame(rows, columns=["qid", "system", "label", *columns])
+
+
+def value(found: Foresight | None, measure: str, statistic: str, column: str = "value") -> float:
+    assert found is not None
+    table = found.table.set_index(["measure", "statistic"])
+    return float(table.loc[(measure, statistic), column])
+
+
+def random_frame(rng: np.random.Generator, topics: int = 40, systems: int = 4) -> pd.DataFrame:
+    size = topics * systems
+    rows = pd.DataFrame(
+        {
+            "qid": np.repeat(np.arange(topics), systems).astype(str),
+            "system": np.tile(list("abcdefg"[:systems]), topics),
+            "ir_score": rng.integers(0, 6, size) / 5,
+            "length": rng.normal(size=size),
+            "em": rng.integers(0, 2, size).astype(float),
+            "label": rng.choice([1, 2, 3, 4, 5], size),
+        }
+    )
+    rows.loc[rng.random(size) < 0.2, "length"] = np.nan
+    return rows.sample(frac=1, random_state=1)
+
+
+def test_by_hand() -> None:
+    # System a: right 0.9 against 0.2 and 0.9: won, tied. System b: right 0.1 against 0.4: lost.
+    rows = frame(
+        [
+            ("1", "a", 5, 0.9), ("2", "a", 1, 0.2), ("3", "a", 4, 0.9),
+            ("1", "b", 5, 0.1), ("2", "b", 4, 0.4),
+        ],
+        "ir_score",
+    )  # fmt: skip
+    found = foresight(rows, [], n_boot=0)
+    assert value(found, "ir_score", "auc_right") == pytest.approx((1 + 0.5 + 0) / 3)
+    # Lack stands in system a alone, below both others.
+    assert value(found, "ir_score", "auc_lack") == 1
+    assert found is not None
+    assert (found.target, found.n_topics, found.n_systems) == ("judge", 3, 2)
+
+
+@pytest.mark.parametrize("target", ["judge", "em"])
+def test_against_other_peoples_statistics(target: str) -> None:
+    rows = random_frame(np.random.default_rng(3))
+    found = foresight(rows, [LENGTH, EM], target, n_boot=20)
+    for measure, sign in (("ir_score", 1), ("length", -1)):
+        known = rows[rows[measure].notna()]
+        won = pairs = rho = weight = 0.0
+        for _, part in known.groupby("system"):
+            right = part["label"].eq(5) if target == "judge" else part["em"].eq(1)
+            n = right.sum() * (~right).sum()
+            won, pairs = won + n * roc_auc_score(right, sign * part[measure]), pairs + n
+            rho += len(part) * spearmanr(sign * part[measure], right).statistic
+            weight += len(part)
+        assert value(found, measure, "auc_right") == pytest.approx(won / pairs)
+        assert value(found, measure, "spearman") == pytest.approx(rho / weight)
+        worth = known["label"].eq(5) if target == "judge" else known["em"]
+        means = known.assign(worth=worth).groupby("system")[[measure, "worth"]].mean()
+        tau = kendalltau(sign * means[measure], means["worth"]).statistic
+        assert value(found, measure, "kendall") == pytest.approx(tau)
+
+
+def test_resamples_are_those_of_whole_topics() -> None:
+    """A resample's value is that of the frame in which a topic that was drawn twice stands twice."""
+    from ragauge.estimate.intervals import percentile_interval, topic_weights
+
+    rows = random_frame(np.random.default_rng(5), topics=15, systems=3)
+    found = foresight(rows, [LENGTH], n_boot=30, seed=4)
+    qids = sorted(rows["qid"].unique())
+    values = []
+    for drawn in np.concatenate(list(topic_weights(len(qids), 30, 4))):
+        parts = [
+            rows[rows["qid"] == qid].assign(qid=f"{qid}-{copy}")
+            for qid, times in zip(qids, drawn, strict=True)
+            for copy in range(times)
+        ]
+        values.append(value(foresight(pd.concat(parts), [], n_boot=0), "ir_score", "auc_right"))
+    assert (value(found, "ir_score", "auc_right", "lo"), value(found, "ir_score", "auc_right", "hi")) == (
+        pytest.approx(percentile_interval(np.array(values)))
+    )
+
+
+def test_the_ir_score_stands_beside_a_measure_on_the_rows_that_have_both() -> None:
+    rows = random_frame(np.random.default_rng(7))
+    found = foresight(rows, [LENGTH], n_boot=20)
+    both = rows[rows["length"].notna()]
+    alone = foresight(both, [LENGTH], n_boot=20)
+    for statistic in ("auc_right", "auc_lack", "spearman"):
+        less = value(alone, "length", statistic) - value(alone, "ir_score", statistic)
+        assert value(found, "length", statistic, "less_ir") == pytest.approx(less)
+    assert np.isnan(value(found, "ir_score", "auc_right", "less_ir"))
+    assert np.isnan(value(found, "length", "kendall", "p"))
+    assert value(found, "length", "auc_right", "p") <= value(found, "length", "auc_right", "p_holm")
+
+
+def test_rows_of_a_sample_count_as_often_as_they_stand_for_others() -> None:
+    rows = random_frame(np.random.default_rng(9), topics=30, systems=1)
+    strata = rows["ir_score"].gt(0.5).astype(int)
+    judged = strata.eq(0) | rows["qid"].astype(int).mod(2).eq(0)
+    sampled = rows.assign(stratum=strata, judged=judged, label=rows["label"].where(judged))
+    found = foresight(sampled, [], n_boot=0)
+    weight = strata.groupby(strata).transform("size") / judged.groupby(strata).transform("sum")
+    part = sampled[judged]
+    auc = roc_auc_score(part["label"].eq(5), part["ir_score"], sample_weight=weight[judged])
+    assert value(found, "ir_score", "auc_right") == pytest.approx(auc)
+
+
+def test_systems_without_context_and_topics_that_cannot_be_right_are_left_out() -> None:
+    rows = random_frame(np.random.default_rng(11), systems=2).assign(n_used=50.0)
+    none = rows[rows["system"] == "a"].assign(system="none", n_used=0.0, ir_score=0.0, label=1)
+    odd = rows[rows["system"] == "a"].head(4).assign(qid=list("wxyz"), unanswerable=True)
+    with_all = foresight(pd.concat([rows.assign(unanswerable=False), none, odd]), [], n_boot=0)
+    assert with_all is not None
+    assert with_all.n_systems == 2
+    assert value(with_all, "ir_score", "auc_right") == value(
+        foresight(rows, [], n_boot=0), "ir_score", "auc_right"
+    )
+
+
+def test_without_a_target_or_with_one_topic_there_is_nothing_to_foresee() -> None:
+    rows = frame([("1", "a", 5, 0.9), ("2", "a", 1, 0.2)], "ir_score")
+    assert foresight(rows.assign(label=np.nan), []) is None
+    assert foresight(rows.head(1), []) is None
+    assert foresight(rows.drop(columns="ir_score"), []) is None
+    assert foresight(rows.assign(label=np.nan, em=[0.0, 1.0]), [EM], n_boot=0).target == "em"  # type: ignore[union-attr]
+    assert foresight(rows, [EM], "em") is None
+    with pytest.raises(ConfigError, match=r"foresight.target='emm': allowed are judge, em"):
+        foresight(rows.assign(em=1.0), [EM, LENGTH], "emm")
+
+
+def test_answers_all_alike_have_no_auc_and_are_shown_so() -> None:
+    rows = frame([(str(i), "a", 5, i / 9) for i in range(9)], "ir_score")
+    found = foresight(rows, [], n_boot=10)
+    assert np.isnan(value(found, "ir_score", "auc_right"))
+    assert found is not None
+    assert found.metrics() == {}
+    assert foresight_figure(found) is None
+    assert foresight_text(found) is None
+    assert foresight_rows(found)["foresight"]["best"] is None
+
+
+def test_the_best_measure_is_told_with_its_interval() -> None:
+    rows = random_frame(np.random.default_rng(13)).assign(n_used=10.0)
+    rows["length"] = -rows["label"].eq(5).astype(float)
+    found = foresight(rows, [LENGTH, EM], n_boot=50)
+    assert found is not None
+    text = foresight_text(found)
+    assert text is not None
+    assert text.startswith(
+        "length foresees best which answers are right: AUC 1.000 (1.000 to 1.000); IR score"
+    )
+    shown = foresight_rows(found)["foresight"]
+    assert [group["title"] for group in shown["groups"]] == [
+        "Known before the LLM answers", "Known once it has answered",
+    ]  # fmt: skip
+    assert shown["groups"][0]["rows"][0]["name"] == "length"
+    assert foresight_figure(found) is not None
+    assert json.dumps(found.metrics())
+    assert found.metrics()["foresight_auc_right/length_hi"] == 1
