@@ -152,6 +152,14 @@ def test_without_a_target_or_with_one_topic_there_is_nothing_to_foresee() -> Non
         foresight(rows.assign(em=1.0), [EM, LENGTH], "emm")
 
 
+def test_a_measure_whose_interval_holds_chance_is_not_said_to_foresee() -> None:
+    rows = random_frame(np.random.default_rng(17), topics=20, systems=1)
+    rows["length"] = np.nan
+    text = foresight_text(foresight(rows, [LENGTH], n_boot=200))
+    assert text is not None
+    assert text.startswith("no measure that is known before the LLM answers is shown to foresee")
+
+
 def test_answers_all_alike_have_no_auc_and_are_shown_so() -> None:
     rows = frame([(str(i), "a", 5, i / 9) for i in range(9)], "ir_score")
     found = foresight(rows, [], n_boot=10)

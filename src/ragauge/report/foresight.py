@@ -79,13 +79,17 @@ def foresight_rows(found: Foresight | None) -> dict[str, Any]:
 
 
 def _best(found: Foresight) -> dict[str, Any] | None:
-    """Of what is known before the LLM answers the measure that foresees best; None where none is defined."""
+    """Of what is known before the LLM answers the measure that foresees best; None where none is defined.
+
+    shown: whether its interval lies above 0.5.
+    """
     rows = found.table[(found.table["statistic"] == "auc_right") & found.table["of"].isin(BEFORE)]
     rows = rows.dropna(subset="value")
     if rows.empty:
         return None
     best = rows.sort_values("value", ascending=False, kind="stable").iloc[0]
-    return {str(column): value for column, value in best.items()}
+    found = {str(column): value for column, value in best.items()}
+    return {**found, "shown": not found["lo"] <= 0.5}
 
 
 def _number(value: float) -> float:
@@ -97,6 +101,11 @@ def foresight_text(found: Foresight | None) -> str | None:
     if found is None or (best := _best(found)) is None:
         return None
     told = f"{best['label']} foresees best which answers are right: AUC {_interval(best)}"
+    if not best["shown"]:
+        told = (
+            "no measure that is known before the LLM answers is shown to foresee which answers are right; the "
+            f"best, {best['label']}: AUC {_interval(best)}"
+        )
     rows = found.table[(found.table["statistic"] == "auc_right") & (found.table["measure"] == IR_SCORE)]
     if best["measure"] == IR_SCORE or rows.empty:
         return told
