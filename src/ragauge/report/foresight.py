@@ -103,8 +103,8 @@ def foresight_text(found: Foresight | None) -> str | None:
     told = f"{best['label']} foresees best which answers are right: AUC {_interval(best)}"
     if not best["shown"]:
         told = (
-            "no measure that is known before the LLM answers is shown to foresee which answers are right; the "
-            f"best, {best['label']}: AUC {_interval(best)}"
+            "no measure that is known before the LLM answers is shown to foresee which answers are right; "
+            f"the best, {best['label']}: AUC {_interval(best)}"
         )
     rows = found.table[(found.table["statistic"] == "auc_right") & (found.table["measure"] == IR_SCORE)]
     if best["measure"] == IR_SCORE or rows.empty:
