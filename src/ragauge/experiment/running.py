@@ -246,7 +246,7 @@ class StageRunner:
         told: dict[str, float] = {}
         start = time.perf_counter()
         with self._timed(stage.name):
-            asked = reads["contexts" if name == "answers" else stage.reads[-1].partition("[")[0]]["qid"]
+            asked = reads[stage.reads[-1].partition("[")[0]]["qid"]
 
             def checked() -> Mapping[str, pd.DataFrame]:
                 with self._told(stage, told):

@@ -19,8 +19,10 @@ if TYPE_CHECKING:
 _TABLE_TOPICS = 1000  # above this many topics the table holds chunks and lengths instead of contexts
 _TABLE_CHUNKS = 10
 _QUERY_CHARS = 300  # of each text that was searched for
-# Of the per-question table, where a rewriter was chosen, a sample was judged or people gave labels.
-_IF_THERE = ("unanswerable", "queries", "human_label", "judged", "stratum", *PROBABILITY_COLUMNS)
+# Of the per-question table, where a rewriter or llm.cite was chosen, a sample judged, or people gave labels.
+_IF_THERE = (
+    "unanswerable", "queries", "cited_answer", "human_label", "judged", "stratum", *PROBABILITY_COLUMNS,
+)  # fmt: skip
 
 
 def per_question(pipeline: Pipeline, outcomes: pd.DataFrame) -> pd.DataFrame:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
 
@@ -41,19 +41,31 @@ def ask_all(
     limit, is asked for once more, and is then `unreadable`. `salt` tells a deliberate repetition from the
     same request.
     """
-    distinct = list(dict.fromkeys(prompts))
-    found = _asked(chat, distinct, read, store, what, salt)
-    again = [prompt for prompt in distinct if found[prompt].status == UNREADABLE]
+    return ask_each(chat, [(prompt, read) for prompt in prompts], store, what, salt)
+
+
+def ask_each(
+    chat: Any,
+    prompts: Sequence[tuple[str, Callable[[str], T | None]]],
+    store: Workplace,
+    what: str,
+    salt: str = "",
+) -> list[Found[T]]:
+    """`ask_all` where each prompt has its own way to be read, such as one that knows how many are due."""
+    reads = dict(prompts)
+    found = _asked(chat, reads, store, what, salt)
+    again = {prompt: read for prompt, read in reads.items() if found[prompt].status == UNREADABLE}
     if again:
-        found |= _asked(chat, again, read, store, what, f"{salt}, once more" if salt else "once more")
-    return [found[prompt] for prompt in prompts]
+        found |= _asked(chat, again, store, what, f"{salt}, once more" if salt else "once more")
+    return [found[prompt] for prompt, _ in prompts]
 
 
 def _asked(
-    chat: Any, prompts: Sequence[str], read: Callable[[str], T | None], store: Workplace, what: str, salt: str
+    chat: Any, reads: Mapping[str, Callable[[str], T | None]], store: Workplace, what: str, salt: str
 ) -> dict[str, Found[T]]:
-    replies = chat.ask(prompts, store, what, salt=salt)
-    return {prompt: _found(reply, read) for prompt, reply in zip(prompts, replies, strict=True)}
+    replies = chat.ask(list(reads), store, what, salt=salt)
+    pairs = zip(reads.items(), replies, strict=True)
+    return {prompt: _found(reply, read) for (prompt, read), reply in pairs}
 
 
 def _found(reply: Reply, read: Callable[[str], T | None]) -> Found[T]:
@@ -74,6 +86,11 @@ def json_of(reply: str) -> Any:
         return json.loads(fenced.group(1) if fenced else reply, object_pairs_hook=_distinct)
     except (ValueError, RecursionError):
         return None
+
+
+def quoted(text: str) -> str:
+    """The text as a JSON string: it cannot end what marks it as material in a prompt."""
+    return json.dumps(text, ensure_ascii=False)
 
 
 def _distinct(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
