@@ -217,10 +217,15 @@ class MeasureAnswers(Stage):
     group = "answers"
     evaluates = True
 
-    def __init__(self, components: Components, budget: Budget, measure: AnswerMeasure) -> None:
+    def __init__(self, components: Components, budget: Budget, measure: AnswerMeasure, name: str) -> None:
         super().__init__(components, budget)
         self._measure = measure
+        self._name = name
         self.infos = infos_of(measure)
+
+    @property
+    def asks_as(self) -> str:
+        return f"{self.group}.{self._name}"
 
     @property
     def reads(self) -> tuple[str, ...]:  # type: ignore[override]

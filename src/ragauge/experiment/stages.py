@@ -72,8 +72,8 @@ def stages(components: Components, budget: Budget) -> list[Stage]:
         yield Answer(components, budget)
         if any(isinstance(measure, MeasuresPassages) for measure in components.answers.values()):
             yield UsedPassages(components, budget)
-        for measure in components.answers.values():
-            yield MeasureAnswers(components, budget, measure)
+        for name, measure in components.answers.items():
+            yield MeasureAnswers(components, budget, measure, name)
         yield Judging(components, budget)
 
     return list(chosen())
