@@ -185,7 +185,11 @@ def test_more_missing_values_than_allowed_fail_the_job_and_no_claims_are_not_mis
             "contradicted_share_no_claims": 0,
         }
     with ChatServer(lambda p: '{"claims": []}' if kind_of(p) == "claims" else answering(p)) as server:
-        job = small(max_missing_share=0.0, evaluator=asking(server, model="mute"), answers={"faithfulness": Faithfulness()})
+        job = small(
+            max_missing_share=0.0,
+            evaluator=asking(server, model="mute"),
+            answers={"faithfulness": Faithfulness()},
+        )
         assert set(job.frame("answer_values")["status"]) == {"no claims"}
         assert of_parts.without_claims(job)["faithfulness_no_claims"] == 1
 

@@ -50,8 +50,8 @@ class AnswerCorrectness:
     An answer without claims has an F1 of 0. Statements are those of the first reference answer, of which the
     request names the others as well; the similarity is the highest. Missing, with a status: topics without a
     reference answer, or with one that states nothing; replies that failed or cannot be read.
-    Source: RAGAS, whose F1 is 1 where neither text has a statement, a reference that could not be broken
-    down among them, and whose request may class a claim twice or not at all.
+    Source: RAGAS, whose F1 is 1 where a text has no statement, so that a refusal counts as right, and whose
+    request may class a claim twice or not at all.
     """
 
     component: ClassVar[str] = "answer_correctness"
