@@ -25,7 +25,11 @@ NO_NUGGETS, NO_CITATIONS = "no nuggets", "no citations"
 SETTLED = (
     "none", NO_ANSWER, NO_REFERENCE, NO_EVIDENCE, NO_CONTEXT, NO_CLAIMS, NO_NUGGETS, NO_CITATIONS,
 )  # fmt: skip
-ENDS = ("", "_lo", "_hi", "_missing", "_in_best_set")  # of a measure's metrics and columns
+# Of a measure's metrics and columns.
+ENDS = (
+    "", "_lo", "_hi", "_missing", "_in_best_set", "_no_claims", "_detail", "_repeat_difference",
+    "_repeat_difference_lo", "_repeat_difference_hi", "_repeat_topics", "_repeat_missing",
+)  # fmt: skip
 
 _NAME = re.compile(r"[A-Za-z][A-Za-z0-9_]*")
 # Columns of a job's outcomes and tables.

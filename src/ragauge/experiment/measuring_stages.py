@@ -239,10 +239,15 @@ class MeasureAnswers(Stage):
     group = "answers"
     evaluates = True
 
-    def __init__(self, components: Components, budget: Budget, measure: AnswerMeasure) -> None:
+    def __init__(self, components: Components, budget: Budget, measure: AnswerMeasure, name: str) -> None:
         super().__init__(components, budget)
         self._measure = measure
+        self._name = name
         self.infos = infos_of(measure)
+
+    @property
+    def asks_as(self) -> str:
+        return f"{self.group}.{self._name}"
 
     @property
     def reads(self) -> tuple[str, ...]:  # type: ignore[override]
@@ -266,7 +271,8 @@ class MeasureAnswers(Stage):
 
     def make(self, reads: Reads, tools: Tools) -> Frames:
         measure = self.component
-        topics, evidence, answers = reads["topics"], reads["evidence"], reads["answers"][self._of_answers]
+        topics, evidence, answers = reads["topics"], reads["evidence"], reads["answers"]
+        answers = answers[[name for name in self._of_answers if name in answers]]
         if isinstance(measure, MeasuresPassages):
             found = measure.measure_passages(topics, evidence, reads["used_passages"], answers, tools)
         else:

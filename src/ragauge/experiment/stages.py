@@ -77,8 +77,8 @@ def stages(components: Components, budget: Budget) -> list[Stage]:
         if cites(components):
             yield NumberPassages(components, budget)
         yield Answer(components, budget)
-        for measure in components.answers.values():
-            yield MeasureAnswers(components, budget, measure)
+        for name, measure in components.answers.items():
+            yield MeasureAnswers(components, budget, measure, name)
         yield Judging(components, budget)
 
     return list(chosen())

@@ -4,16 +4,17 @@ from __future__ import annotations
 
 import json
 import random
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any
 
+import pandas as pd
 import pytest
 
 from ragauge.contract import frames
 from ragauge.contract.errors import ConfigError
-from ragauge.contract.protocols import Tools
-from ragauge.llms.chat_use import SharedChat, Unasked
+from ragauge.contract.protocols import Reply, Tools, Workplace
+from ragauge.llms.chat_use import TellingChat
 from ragauge.measures.asked.citations import Citations, read_supported, supported_by_words
 from scripted_chat import ScriptedChat, always, answers, evidence, topics, used, values
 
@@ -152,7 +153,7 @@ def test_verdicts_are_kept_with_the_sentences(tools: Tools) -> None:
     rows = answers(("q1", "Yes [1][3]. No."))
     chat = knowing({"Yes": [{"p1"}]})
     found = Citations().measure_passages(TOPICS, evidence(), PASSAGES, rows, chat.tools(tools))
-    assert json.loads(found["detail"][0]) == [
+    assert json.loads(found["detail"][0])["statements"] == [
         {"statement": "Yes.", "cited": [1, 3], "supported": True, "irrelevant": [3]},
         {"statement": "No.", "cited": [], "supported": False, "irrelevant": []},
     ]
@@ -162,33 +163,36 @@ def test_verdicts_are_kept_with_the_sentences(tools: Tools) -> None:
 def test_the_stand_in_compares_words_asks_nobody_and_says_so(tools: Tools) -> None:
     measure = Citations(by="words")
     assert measure.uses == frozenset()
-    assert [info.label for info in measure.infos][:2] == [
-        "citation recall (by words)", "citation precision (by words)",
-    ]  # fmt: skip
+    label = measure.infos[0].label
+    assert label == "citation recall by words (stand-in, no LLM)"
+    assert measure.describe(tools) == {"by": "words (stand-in, no LLM)"}
     rows = used(("q1", "Anna built the red tower.", None), ("q1", "Rivers carry water.", None))
     answer = "The tower was built by Anna [1][2]. Rivers are cold, deep and wide [2]."
     found = values(measure.measure_passages(TOPICS, evidence(), rows, answers(("q1", answer)), tools))
     assert [found["q1", name][0] for name in NAMES] == [1 / 2, 1 / 3, 0.0, 0.0]
+    assert supported_by_words("Anna and Rivers", ["Anna built", "rivers"])
+    assert not supported_by_words("Anna built it in Graz", ["Anna built it"])
     assert not supported_by_words("It is so.", ["It is so."])
 
 
-def test_nobody_asked_says_what_would_be(tools: Tools) -> None:
-    shared = SharedChat(always(""))
-    shared.from_ledger = True
-    with pytest.raises(Unasked) as raised:
-        Citations().measure_passages(
-            TOPICS,
-            evidence(),
-            PASSAGES,
-            answers(("q1", "Yes [1][2][3]. No [2].")),
-            replace(tools, chat=shared),
-        )
-    assert len(raised.value.prompts) == 2
-    assert len(raised.value.later) == 3 + 3
+def test_a_dry_run_counts_what_may_follow(tools: Tools) -> None:
+    class Known(ScriptedChat):
+        def known(self, prompts: Sequence[str], store: Workplace, salt: str = "") -> list[Reply | None]:
+            return [None] * len(prompts)
+
+        def needs_of(self, prompts: Sequence[str], store: Workplace, salt: str = "") -> pd.DataFrame:
+            return pd.DataFrame({"key": list(prompts), "known": False, "exact": True})
+
+    telling = TellingChat(Known(lambda prompt, n: "never"))
+    rows = answers(("q1", "Yes [1][2][3]. No [2]. Hm [1][3]."))
+    Citations().measure_passages(TOPICS, evidence(), PASSAGES, rows, replace(tools, chat=telling))
+    # Each sentence's passages together; of several each alone, and of three each two.
+    assert telling.needs["key"].nunique() == 3 + (3 + 3) + 2
+    assert telling.needs["exact"].sum() == 3
 
 
 def test_wrong_options_are_named() -> None:
-    with pytest.raises(ConfigError, match=r"answers.citations.by='nli': allowed are llm, words"):
+    with pytest.raises(ConfigError, match=r"answers.citations.by='nli'.*words"):
         Citations(by="nli")
     assert read_supported('{"supported": true, "supported": false}') is None
 

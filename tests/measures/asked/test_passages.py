@@ -73,7 +73,7 @@ def test_every_passage_is_asked_about_once_whatever_budget_and_topic_rank(tools:
     assert values(found)["q1", "context_precision"] == (1.0, "ok")
     assert set(chat.asked.values()) == {1}
     assert len(chat.asked) == 4
-    detail = json.loads(found["detail"][0])
+    detail = json.loads(found["detail"][0])["passages"]
     assert [(one["rank"], one["useful"], one["reason"]) for one in detail] == [
         (0, True, "so"), (1, True, "so"), (2, False, "so"),
     ]  # fmt: skip
@@ -133,7 +133,7 @@ def test_one_failed_reply_makes_the_value_of_its_context_missing_and_no_other(to
         TOPICS, NO_EVIDENCE, rows, answers(("q1", "x"), ("q2", "x")), ScriptedChat(reply).tools(tools)
     )
     assert list(values(found).values()) == [(None, "failed"), (1.0, "ok")]
-    assert [one["status"] for one in json.loads(found["detail"][0])] == ["failed", "ok"]
+    assert json.loads(found["detail"][0]) == {"failed": "HTTP 500"}
 
 
 def test_a_passage_that_holds_replies_and_instructions_stays_one_string(tools: Tools) -> None:
@@ -182,7 +182,8 @@ def test_context_relevance_is_over_all_sentences_of_the_context(tools: Tools) ->
         TOPICS, NO_EVIDENCE, rows, answers(("q1", "x")), ScriptedChat(reply).tools(tools)
     )
     assert values(found)["q1", "context_relevance"] == (pytest.approx(2 / 5), "ok")
-    assert [one["needed"] for one in json.loads(found["detail"][0])] == [[1], [3], []]
+    detail = json.loads(found["detail"][0])["passages"]
+    assert [(one["sentences"], one["needed"]) for one in detail] == [(2, [1]), (3, [3]), (0, [])]
 
 
 @pytest.mark.parametrize(

@@ -7,23 +7,22 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
-from typing import Any, ClassVar, NamedTuple
+from typing import ClassVar, Literal, NamedTuple
 
 import pandas as pd
 
 from ragauge.contract.answer_measures import NO_ANSWER, NO_CITATIONS, NO_CLAIMS, NO_CONTEXT
-from ragauge.contract.errors import ConfigError
+from ragauge.contract.checks import require_choice, require_count
+from ragauge.contract.identity import runtime
 from ragauge.contract.protocols import AnswerMeasureInfo, Tools
-from ragauge.llms.chat_use import Unasked
 from ragauge.llms.prompts import fill, load_prompt
-from ragauge.measures.asked.asking import Found, ask_all, json_of, quoted
-from ragauge.measures.asked.values import Measured, value_frame, why_missing
+from ragauge.measures.asked.asking import OK, Found, ask_each, json_of, quoted
+from ragauge.measures.asked.values import Measured, lost, value_frame
 from ragauge.texts.citation_marks import Statement, statements_of
 from ragauge.texts.function_words import FUNCTION_WORDS
 from ragauge.texts.words import words
 
 CITED_ANSWER = "cited_answer"  # column of answers: the text with its marks
-_COVER = 0.75  # share of a statement's content words that stands in passages which support it, by words
 
 
 class Request(NamedTuple):
@@ -63,20 +62,22 @@ class Citations:
     Passages are taken as the LLM saw them, cut at the budget. The marks are those of the column
     `cited_answer` of the answers, else of the answers themselves.
 
-    by: `llm` asks once per distinct question, sentence and passages; `words`, a stand-in, takes a sentence
-        for supported where three quarters of its content words stand in the passages.
+    by: `llm` asks once per distinct question, sentence and passages; `words` is a stand-in by rules: a
+        sentence is supported if every word of it that is no function word stands in the passages.
+    repeat: how many topics are measured once more, to tell how far the values move by themselves.
     prompt ($question, $passages, $statement): a text, or the name of a .txt file; null for the shipped one.
     """
 
     component: ClassVar[str] = "citations"
     needs: ClassVar[frozenset[str]] = frozenset({"answers", "contexts", "citations"})
 
-    by: str = "llm"
+    by: Literal["llm", "words"] = "llm"
     prompt: str | None = None
+    repeat: int = runtime(0)
 
     def __post_init__(self) -> None:
-        if self.by not in ("llm", "words"):
-            raise ConfigError(f"answers.citations.by={self.by!r}: allowed are llm, words")
+        require_choice("answers.citations.by", self.by, ("llm", "words"))
+        require_count("answers.citations.repeat", self.repeat, 0)
         text = load_prompt(
             self.prompt,
             "citation_support.txt",
@@ -86,14 +87,14 @@ class Citations:
         object.__setattr__(self, "prompt", text)
 
     @property
-    def uses(self) -> frozenset[str]:  # type: ignore[override]
-        """A chat model, unless words decide."""
+    def uses(self) -> frozenset[str]:
+        """The chat model, unless rules decide."""
         return frozenset({"chat"} if self.by == "llm" else ())
 
     @property
     def infos(self) -> tuple[AnswerMeasureInfo, ...]:
         """How the four values are shown; those of the stand-in say so."""
-        mark = " (by words)" if self.by == "words" else ""
+        mark = " by words (stand-in, no LLM)" if self.by == "words" else ""
         section = "Citations"
         return (
             AnswerMeasureInfo("citation_recall", f"citation recall{mark}", "higher", "share", section),
@@ -102,10 +103,9 @@ class Citations:
             AnswerMeasureInfo("citations_invented", "invented citations", "lower", "share", section),
         )  # fmt: skip
 
-    @property
-    def info(self) -> AnswerMeasureInfo:
-        """How the first value is shown."""
-        return self.infos[0]
+    def describe(self, tools: Tools) -> dict[str, str]:
+        """Who decides whether passages support a sentence, as a tag of the run."""
+        return {"by": "words (stand-in, no LLM)" if self.by == "words" else "llm"}
 
     def measure_passages(
         self,
@@ -121,53 +121,26 @@ class Citations:
         columns = (passages[name] for name in ("qid", "position", "text", "chars"))
         for qid, position, text, chars in zip(*columns, strict=True):
             shown.setdefault(qid, {})[int(position) + 1] = text[: int(chars)]
-        texts = answers[CITED_ANSWER] if CITED_ANSWER in answers else answers["answer"]
-        pairs = list(zip(answers["qid"], texts, strict=True))
+        texts = answers["answer"]
+        if CITED_ANSWER in answers:
+            texts = answers[CITED_ANSWER].where(answers[CITED_ANSWER].notna(), texts)
+        rows = list(zip(answers["qid"], texts, strict=True))
         sentences = {
-            (qid, text): [_Sentence(queries[qid], one, shown.get(qid, {})) for one in statements_of(text)]
-            for qid, text in pairs
-            if isinstance(text, str)
+            (qid, text): [_Sentence(queries[qid], one, shown[qid]) for one in statements_of(text)]
+            for qid, text in rows
+            if isinstance(text, str) and qid in shown
         }
         verdicts = self._verdicts([one for own in sentences.values() for one in own], tools)
 
-        def measured(qid: str, text: Any) -> Measured:
+        def measured(qid: str, text: object) -> Measured:
             if not isinstance(text, str):
-                return Measured({}, NO_ANSWER)
-            own = sentences[qid, text]
+                return Measured(None, NO_ANSWER)
             if qid not in shown:
-                return Measured({}, NO_CONTEXT)
-            if not own:
-                return Measured({}, NO_CLAIMS)
-            n_cited = sum(len(one.statement.cited) for one in own)
-            n_invented = sum(one.n_invented for one in own)
-            counted = {"uncited": float(not n_cited)}
-            if n_cited:
-                counted["citations_invented"] = n_invented / n_cited
-            asked = [verdicts[request] for one in own for request in one.requests(verdicts)]
-            missing = why_missing(asked)
-            if missing:
-                own_status = {"citation_recall": missing, "citation_precision": missing}
-                return Measured(counted, NO_CITATIONS, own_status, [one.shown() for one in own])
-            found = [one.judged(verdicts) for one in own]
-            values = citation_scores(found)
-            detail = [
-                {**one.shown(), "supported": said.supported, "irrelevant": list(said.irrelevant)}
-                for one, said in zip(own, found, strict=True)
-            ]
-            return Measured({**values, **counted}, NO_CITATIONS, detail=detail)
+                return Measured(None, NO_CONTEXT)
+            own = sentences[qid, text]
+            return _measured(own, verdicts) if own else Measured(None, NO_CLAIMS)
 
-        return value_frame(answers, [info.name for info in self.infos], [measured(*pair) for pair in pairs])
-
-    def measure(
-        self,
-        topics: pd.DataFrame,
-        evidence: pd.DataFrame,
-        contexts: pd.DataFrame,
-        answers: pd.DataFrame,
-        tools: Tools,
-    ) -> pd.DataFrame:
-        """TypeError: it looks at single passages."""
-        raise TypeError(f"{type(self).__name__} measures passages: measure_passages")
+        return value_frame(answers, self.infos, [measured(*row) for row in rows])
 
     def _verdicts(self, sentences: Sequence[_Sentence], tools: Tools) -> dict[Request, Found[bool]]:
         """All verdicts that the sentences need: on their passages together, each alone, and the rest."""
@@ -177,19 +150,18 @@ class Citations:
                 request for one in sentences for request in one.requests(verdicts) if request not in verdicts
             )
         ):
-            try:
-                verdicts |= dict(zip(todo, self._support(todo, tools), strict=True))
-            except Unasked as unasked:
-                further = {request for one in sentences for request in one.all_requests()}
-                later = [self._asked(one) for one in sorted(further - verdicts.keys() - set(todo))]
-                raise Unasked(unasked.prompts, unasked.who, later, unasked.chat) from None
+            verdicts |= self._support(todo, tools)
         return verdicts
 
-    def _support(self, requests: Sequence[Request], tools: Tools) -> list[Found[bool]]:
+    def _support(self, requests: Sequence[Request], tools: Tools) -> dict[Request, Found[bool]]:
         if self.by == "words":
-            return [Found(supported_by_words(one.statement, one.passages), "ok") for one in requests]
-        prompts = [self._asked(one) for one in requests]
-        return ask_all(tools.chat, prompts, read_supported, tools.store, "citations")
+            return {one: Found(supported_by_words(one.statement, one.passages), OK) for one in requests}
+        prompts = {one: self._asked(one) for one in requests}
+        readers = dict.fromkeys(prompts.values(), read_supported)
+        # In a dry run: several passages support it together and none alone, so that all is counted.
+        guesses = {prompt: len(one.passages) > 1 for one, prompt in prompts.items()}
+        found = ask_each(tools.chat, readers, tools.store, "citations", guesses=guesses)
+        return {one: found[prompt] for one, prompt in prompts.items()}
 
     def _asked(self, request: Request) -> str:
         return fill(
@@ -235,13 +207,6 @@ class _Sentence:
                     found.append(self.without(number))
         return found
 
-    def all_requests(self) -> list[Request]:
-        """What may have to be asked, whatever is said."""
-        if len(self.cited) < 2:
-            return [self.about(self.cited)] if self.cited else []
-        alone = [self.about([number]) for number in self.cited]
-        return [self.about(self.cited), *alone, *map(self.without, self.cited)]
-
     def judged(self, verdicts: dict[Request, Found[bool]]) -> Cited:
         supported = bool(self.cited) and _says(verdicts, self.about(self.cited), True)
         irrelevant = tuple(
@@ -254,8 +219,30 @@ class _Sentence:
         )
         return Cited(self.statement.text, self.cited, self.n_invented, supported, irrelevant)
 
-    def shown(self) -> dict[str, Any]:
-        return {"statement": self.statement.text, "cited": list(self.statement.cited)}
+
+def _measured(own: Sequence[_Sentence], verdicts: dict[Request, Found[bool]]) -> Measured:
+    """The values of an answer of at least one sentence, in the order of the infos."""
+    n_cited = sum(len(one.statement.cited) for one in own)
+    n_invented = sum(one.n_invented for one in own)
+    counted = (float(not n_cited), n_invented / n_cited if n_cited else None)
+    lacking = OK if n_cited else NO_CITATIONS
+    missing = lost(*(verdicts[request] for one in own for request in one.requests(verdicts)))
+    if missing is not None:
+        statuses = (missing.status, missing.status, OK, lacking)
+        return Measured((None, None, *counted), missing.status, missing.detail, statuses)
+    found = [one.judged(verdicts) for one in own]
+    scores = citation_scores(found)
+    shown = [
+        {
+            "statement": one.statement.text,
+            "cited": list(one.statement.cited),
+            "supported": said.supported,
+            "irrelevant": list(said.irrelevant),
+        }
+        for one, said in zip(own, found, strict=True)
+    ]
+    values = (scores["citation_recall"], scores.get("citation_precision"), *counted)
+    return Measured(values, OK, {"statements": shown}, (OK, lacking, OK, lacking))
 
 
 def _says(verdicts: dict[Request, Found[bool]], request: Request, said: bool) -> bool:
@@ -278,7 +265,7 @@ def read_supported(reply: str) -> bool | None:
 
 
 def supported_by_words(statement: str, passages: Iterable[str]) -> bool:
-    """Whether three quarters of the statement's content words stand in the passages; not without any."""
+    """Whether every word of the statement that is no function word stands in the passages; False without."""
     content = set(words(statement)) - FUNCTION_WORDS
     there = {word for text in passages for word in words(text)}
-    return bool(content) and len(content & there) >= _COVER * len(content)
+    return bool(content) and content <= there

@@ -6,15 +6,16 @@ Framework (2024), and The Great Nugget Recall (2025).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import pandas as pd
 
 from ragauge.contract.answer_measures import NO_ANSWER, NO_NUGGETS, NO_REFERENCE
-from ragauge.contract.errors import ConfigError
+from ragauge.contract.checks import require_count
 from ragauge.contract.identity import runtime
 from ragauge.contract.protocols import AnswerMeasureInfo, Tools
 from ragauge.contract.topics import is_unanswerable, references
@@ -27,14 +28,15 @@ from ragauge.datasets.nugget_file import (
     nugget_path,
     read_nuggets,
 )
-from ragauge.llms.chat_use import Unasked
 from ragauge.llms.prompts import fill, load_prompt
-from ragauge.measures.asked.asking import Found, ask_all, ask_each, json_of, quoted
-from ragauge.measures.asked.values import Measured, value_frame
+from ragauge.measures.asked.asking import OK, Found, ask_each, json_of, quoted
+from ragauge.measures.asked.values import Measured, lost, value_frame
 
 SUPPORT: Mapping[str, float] = {"support": 1.0, "partial_support": 0.5, "not_support": 0.0}
-_SECTION = "Nuggets"
-_STAND_IN = tuple(Nugget("a fact of about ten words, as most nuggets are", "vital") for _ in range(5))
+NAMES = ("strict_vital", "strict_all", "vital", "all", "weighted")
+_LABELS = ("vital nuggets, strict", "all nuggets, strict", "vital nuggets", "all nuggets", "weighted nuggets")
+# For a dry run: what a topic's nuggets may be.
+_STAND_IN = tuple(Nugget(f"a fact of about ten words, as most nuggets are, {i}", "vital") for i in range(5))
 
 Nuggets = tuple[Nugget, ...]
 
@@ -53,6 +55,7 @@ class NuggetRecall:
 
     path: JSON Lines {qid, nuggets: [{text, importance}]}, such as TREC's; null: a model makes them.
     max_nuggets: the most that a model may make for a topic; further ones are cut off, vital ones last.
+    repeat: how many topics are measured once more, to tell how far the values move by themselves.
     prompt_create ($question, $references, $evidence, $max_nuggets), prompt_assign ($question, $answer,
         $nuggets, $count): a text, or the name of a .txt file; null for the shipped one.
     """
@@ -60,37 +63,25 @@ class NuggetRecall:
     component: ClassVar[str] = "nuggets"
     uses: ClassVar[frozenset[str]] = frozenset({"chat"})
     infos: ClassVar[tuple[AnswerMeasureInfo, ...]] = tuple(
-        AnswerMeasureInfo(f"nuggets_{name}", label, unit="share", section=_SECTION)
-        for name, label in (
-            ("strict_vital", "vital nuggets, strict"),
-            ("strict_all", "all nuggets, strict"),
-            ("vital", "vital nuggets"),
-            ("all", "all nuggets"),
-            ("weighted", "weighted nuggets"),
-        )
+        AnswerMeasureInfo(f"nuggets_{name}", label, unit="share", section="Nuggets")
+        for name, label in zip(NAMES, _LABELS, strict=True)
     )
 
     path: str | Path | None = runtime(None)
     max_nuggets: int = 20
     prompt_create: str | None = None
     prompt_assign: str | None = None
+    repeat: int = runtime(0)
 
     def __post_init__(self) -> None:
-        if type(self.max_nuggets) is not int or self.max_nuggets < 1:
-            raise ConfigError(
-                f"answers.nuggets.max_nuggets={self.max_nuggets!r}: must be a whole number of at least 1"
-            )
+        require_count("answers.nuggets.max_nuggets", self.max_nuggets)
+        require_count("answers.nuggets.repeat", self.repeat, 0)
         for name, shipped, placeholders in (
             ("prompt_create", "nuggets.txt", ("question", "references", "evidence", "max_nuggets")),
             ("prompt_assign", "nuggets_in_answer.txt", ("question", "answer", "nuggets", "count")),
         ):
             text = load_prompt(getattr(self, name), shipped, placeholders, key=f"answers.nuggets.{name}")
             object.__setattr__(self, name, text)
-
-    @property
-    def info(self) -> AnswerMeasureInfo:
-        """How the first value is shown."""
-        return self.infos[0]
 
     @property
     def needs(self) -> frozenset[str]:
@@ -117,38 +108,37 @@ class NuggetRecall:
         """Frame `answer_values`; missing where the topic's nuggets, or those in the answer, are not known."""
         queries = dict(zip(topics["qid"], topics["query"], strict=True))
         asked = answers.loc[answers["answer"].notna(), "qid"]
-        try:
-            known = self._nuggets(topics[topics["qid"].isin(asked)], evidence, tools)
-        except Unasked as unasked:
-            later = [
-                self._assignment(queries[qid], answer, _STAND_IN)
-                for qid, answer in zip(answers["qid"], answers["answer"], strict=True)
-                if isinstance(answer, str)
-            ]
-            raise Unasked(unasked.prompts, unasked.who, later, unasked.chat) from None
-        requests = {
-            (qid, answer): (self._assignment(queries[qid], answer, nuggets.value), _reader(nuggets.value))
-            for qid, answer in zip(answers["qid"], answers["answer"], strict=True)
-            if isinstance(answer, str) and answer.strip() and (nuggets := known[qid]).value
+        known = self._nuggets(topics[topics["qid"].isin(asked)], evidence, tools)
+        rows = list(zip(answers["qid"], answers["answer"], strict=True))
+        prompts = {
+            (qid, answer): self._assignment(queries[qid], answer, nuggets)
+            for qid, answer in rows
+            if isinstance(answer, str) and answer.strip() and (nuggets := known[qid].value)
         }
-        replies = ask_each(tools.chat, list(requests.values()), tools.store, "nuggets in answers")
-        found = dict(zip(requests, replies, strict=True))
+        due = {prompt: known[qid].value or () for (qid, _), prompt in prompts.items()}
+        found = ask_each(
+            tools.chat,
+            {prompt: partial(_read_support, n=len(nuggets)) for prompt, nuggets in due.items()},
+            tools.store,
+            "nuggets in answers",
+            guesses={prompt: ("not_support",) * len(nuggets) for prompt, nuggets in due.items()},
+        )
 
-        def measured(qid: str, answer: Any) -> Measured:
+        def measured(qid: str, answer: object) -> Measured:
             if not isinstance(answer, str):
-                return Measured({}, NO_ANSWER)
+                return Measured(None, NO_ANSWER)
             nuggets = known[qid]
+            if nuggets.status == NO_REFERENCE:
+                return Measured(None, NO_REFERENCE)
+            said = found[prompts[qid, answer]] if (qid, answer) in prompts else None
+            if (missing := lost(nuggets, said)) is not None:
+                return missing
             if not nuggets.value:
-                return Measured({}, nuggets.status if nuggets.value is None else NO_NUGGETS)
-            said = found.get((qid, answer), Found(("not_support",) * len(nuggets.value), "ok"))
-            if said.value is None:
-                return Measured({}, said.status, detail=_shown(nuggets.value, [None] * len(nuggets.value)))
-            values = nugget_scores([n.importance for n in nuggets.value], said.value)
-            named = {f"nuggets_{name}": value for name, value in values.items()}
-            return Measured(named, NO_NUGGETS, detail=_shown(nuggets.value, said.value))
+                return Measured(None, NO_NUGGETS)
+            support = ("not_support",) * len(nuggets.value) if said is None else said.value or ()
+            return _scored(nuggets.value, support)
 
-        rows = [measured(*row) for row in zip(answers["qid"], answers["answer"], strict=True)]
-        return value_frame(answers, [info.name for info in self.infos], rows)
+        return value_frame(answers, self.infos, [measured(*row) for row in rows])
 
     def _nuggets(
         self, topics: pd.DataFrame, evidence: pd.DataFrame, tools: Tools
@@ -156,7 +146,7 @@ class NuggetRecall:
         """The nuggets of every topic: of the file, or made by the model; () where there are none."""
         if self.path:
             given = read_nuggets(nugget_path(self.path))
-            return {qid: Found(given.get(qid, ()), "ok") for qid in topics["qid"]}
+            return {qid: Found(given.get(qid, ()), OK) for qid in topics["qid"]}
         marked = set(topics["qid"][is_unanswerable(topics)])
         known = {qid: () if qid in marked else texts for qid, texts in references(topics).items()}
         parts = evidence.dropna(subset="text").sort_values(["qid", "part"], kind="stable")
@@ -172,9 +162,11 @@ class NuggetRecall:
             for qid, query in zip(topics["qid"], topics["query"], strict=True)
             if known[qid]
         }
-        made = ask_all(tools.chat, list(prompts.values()), self._made, tools.store, "nuggets")
+        readers = dict.fromkeys(prompts.values(), self._made)
+        guesses = dict.fromkeys(readers, _STAND_IN)
+        made = ask_each(tools.chat, readers, tools.store, "nuggets", guesses=guesses)
         lacking: dict[str, Found[Nuggets]] = {qid: Found(None, NO_REFERENCE) for qid in topics["qid"]}
-        return {**lacking, **dict(zip(prompts, made, strict=True))}
+        return {**lacking, **{qid: made[prompt] for qid, prompt in prompts.items()}}
 
     def _made(self, reply: str) -> Nuggets | None:
         """The nuggets of a reply, each once, vital ones first; None where it cannot be read."""
@@ -203,22 +195,26 @@ class NuggetRecall:
         )
 
 
-def _reader(nuggets: Nuggets) -> Callable[[str], tuple[str, ...] | None]:
-    numbers = [str(number) for number in range(1, len(nuggets) + 1)]
-
-    def read(reply: str) -> tuple[str, ...] | None:
-        said = json_of(reply)
-        if not isinstance(said, dict) or set(said) != set(numbers):
-            return None
-        found = tuple(said[number] for number in numbers)
-        return found if all(isinstance(one, str) and one in SUPPORT for one in found) else None
-
-    return read
+def _read_support(reply: str, n: int) -> tuple[str, ...] | None:
+    """What a reply says of n nuggets, in order; None unless it is an object of exactly these numbers."""
+    said = json_of(reply)
+    numbers = [str(number) for number in range(1, n + 1)]
+    if not isinstance(said, dict) or set(said) != set(numbers):
+        return None
+    found = tuple(said[number] for number in numbers)
+    return found if all(isinstance(one, str) and one in SUPPORT for one in found) else None
 
 
-def _shown(nuggets: Nuggets, support: Sequence[str | None]) -> list[dict[str, Any]]:
+def _scored(nuggets: Nuggets, support: Sequence[str]) -> Measured:
+    """The scores of one answer in the order of the infos, and what was said of each nugget."""
+    scores = nugget_scores([one.importance for one in nuggets], support)
     pairs = zip(nuggets, support, strict=True)
-    return [{"text": one.text, "importance": one.importance, "support": said} for one, said in pairs]
+    shown = [{"nugget": one.text, "importance": one.importance, "support": said} for one, said in pairs]
+    return Measured(
+        tuple(scores.get(name) for name in NAMES),
+        detail={"nuggets": shown},
+        statuses=tuple(OK if name in scores else NO_NUGGETS for name in NAMES),
+    )
 
 
 def nugget_scores(importance: Sequence[str], support: Sequence[str]) -> dict[str, float]:

@@ -8,17 +8,19 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar, Generic, NamedTuple, TypeVar
+from typing import Any, ClassVar, Generic, Literal, NamedTuple, TypeVar
 
 import pandas as pd
 
 from ragauge.contract.answer_measures import NO_CONTEXT, NO_EVIDENCE, NO_REFERENCE
-from ragauge.contract.errors import ConfigError
+from ragauge.contract.checks import require_choice, require_count
+from ragauge.contract.identity import runtime
 from ragauge.contract.protocols import AnswerMeasureInfo, Tools
 from ragauge.contract.topics import is_unanswerable, references
 from ragauge.llms.prompts import fill, load_prompt
-from ragauge.measures.asked.asking import Found, ask_each, json_of, quoted
-from ragauge.measures.asked.values import Measured, value_frame, why_missing
+from ragauge.measures.asked.asking import OK, Found, ask_each, json_of, quoted
+from ragauge.measures.asked.claims import one_line
+from ragauge.measures.asked.values import Measured, lost, value_frame
 from ragauge.texts.sentences import sentence_spans
 
 T = TypeVar("T")
@@ -36,9 +38,9 @@ class Passage(NamedTuple):
 class _OfPassages(Generic[T]):
     """Asks once about every question and passage, and makes one value per context of the verdicts."""
 
-    info: ClassVar[AnswerMeasureInfo]
+    infos: ClassVar[tuple[AnswerMeasureInfo, ...]]
     without_truth: ClassVar[str]  # status of a topic that has nothing to judge by
-    blank: ClassVar[Any]  # the verdict on a passage without any text; nobody is asked
+    blank: ClassVar[Any]  # the verdict on a passage without any text, where nobody is asked
 
     @abstractmethod
     def _truth(self, topics: pd.DataFrame) -> dict[str, tuple[str, ...]]:
@@ -58,8 +60,8 @@ class _OfPassages(Generic[T]):
 
     @staticmethod
     @abstractmethod
-    def _shown(verdict: T) -> dict[str, Any]:
-        """A verdict as JSON values."""
+    def _shown(text: str, verdict: T) -> dict[str, Any]:
+        """A verdict on a passage as JSON values."""
 
     def measure_passages(
         self,
@@ -77,43 +79,33 @@ class _OfPassages(Generic[T]):
             (qid, one.text) for qid in answers["qid"] if qid in truth for one in found.get(qid, ())
         )
         asked = [(qid, text) for qid, text in pairs if text.strip()]
-        prompts = [(self._prompt(queries[qid], truth[qid], text), self._reader(text)) for qid, text in asked]
-        verdicts: dict[tuple[str, str], Found[T]] = dict.fromkeys(pairs, Found(self.blank, "ok"))
-        replies = ask_each(tools.chat, prompts, tools.store, self.info.label)
-        verdicts.update(zip(asked, replies, strict=True))
+        prompts = {pair: self._prompt(queries[pair[0]], truth[pair[0]], pair[1]) for pair in asked}
+        readers = {prompts[pair]: self._reader(pair[1]) for pair in asked}
+        guesses = dict.fromkeys(readers, self.blank)
+        replies = ask_each(tools.chat, readers, tools.store, self.infos[0].label, guesses=guesses)
+        verdicts: dict[tuple[str, str], Found[T]] = dict.fromkeys(pairs, Found(self.blank, OK))
+        verdicts |= {pair: replies[prompt] for pair, prompt in prompts.items()}
 
         def measured(qid: str) -> Measured:
             if qid not in truth:
-                return Measured({}, self.without_truth)
+                return Measured(None, self.without_truth)
             own = found.get(qid, [])
             if not own:
-                return Measured({}, NO_CONTEXT)
+                return Measured(None, NO_CONTEXT)
             said = [verdicts[qid, one.text] for one in own]
-            detail = [
-                {
-                    "docno": one.docno, "rank": one.rank, "chars": one.chars, "status": verdict.status,
-                    **({} if verdict.value is None else self._shown(verdict.value)),
-                }
-                for one, verdict in zip(own, said, strict=True)
-            ]  # fmt: skip
+            if (missing := lost(*said)) is not None:
+                return missing
             known = [verdict.value for verdict in said if verdict.value is not None]
-            if missing := why_missing(said):
-                return Measured({}, missing, detail=detail)
             value = self._value(own, known)
-            return Measured({} if value is None else {self.info.name: value}, NO_CONTEXT, detail=detail)
+            if value is None:
+                return Measured(None, NO_CONTEXT)
+            shown = [
+                {"docno": one.docno, "rank": one.rank, **self._shown(one.text, verdict)}
+                for one, verdict in zip(own, known, strict=True)
+            ]
+            return Measured((value,), OK, {"passages": shown})
 
-        return value_frame(answers, [self.info.name], [measured(qid) for qid in answers["qid"]])
-
-    def measure(
-        self,
-        topics: pd.DataFrame,
-        evidence: pd.DataFrame,
-        contexts: pd.DataFrame,
-        answers: pd.DataFrame,
-        tools: Tools,
-    ) -> pd.DataFrame:
-        """TypeError: it looks at single passages."""
-        raise TypeError(f"{type(self).__name__} measures passages: measure_passages")
+        return value_frame(answers, self.infos, [measured(qid) for qid in answers["qid"]])
 
 
 def _by_topic(passages: pd.DataFrame) -> dict[str, list[Passage]]:
@@ -139,21 +131,26 @@ class ContextPrecision(_OfPassages[Useful]):
     A passage is useful if it helped to arrive at a reference answer. One that the budget cut counts as whole.
     Source: RAGAS, context precision with reference (Es et al., RAGAS: Automated Evaluation of Retrieval
     Augmented Generation, 2023, and its documentation).
+    repeat: how many topics are measured once more, to tell how far the values move by themselves.
     prompt ($question, $references, $passage): a text, or the name of a .txt file; null for the shipped one.
     """
 
     component: ClassVar[str] = "context_precision"
     uses: ClassVar[frozenset[str]] = frozenset({"chat"})
     needs: ClassVar[frozenset[str]] = frozenset({"references", "contexts"})
-    info: ClassVar[AnswerMeasureInfo] = AnswerMeasureInfo(
-        "context_precision", "context precision", unit="share", section="Contexts", of="context"
+    infos: ClassVar[tuple[AnswerMeasureInfo, ...]] = (
+        AnswerMeasureInfo(
+            "context_precision", "context precision", unit="share", section="Contexts", of="context"
+        ),
     )
     without_truth: ClassVar[str] = NO_REFERENCE
     blank: ClassVar[Useful] = Useful(False, None)
 
     prompt: str | None = None
+    repeat: int = runtime(0)
 
     def __post_init__(self) -> None:
+        require_count("answers.context_precision.repeat", self.repeat, 0)
         text = load_prompt(
             self.prompt,
             "context_precision.txt",
@@ -177,7 +174,7 @@ class ContextPrecision(_OfPassages[Useful]):
         return average_precision([verdict.useful for verdict in verdicts])
 
     @staticmethod
-    def _shown(verdict: Useful) -> dict[str, Any]:
+    def _shown(text: str, verdict: Useful) -> dict[str, Any]:
         return {"useful": verdict.useful, "reason": verdict.reason}
 
 
@@ -197,7 +194,7 @@ def read_useful(reply: str) -> Useful | None:
     if not isinstance(found, dict) or not isinstance(found.get("useful"), bool):
         return None
     reason = found.get("reason")
-    return Useful(found["useful"], reason if isinstance(reason, str) else None)
+    return Useful(found["useful"], one_line(reason) if isinstance(reason, str) else None)
 
 
 @dataclass(frozen=True)
@@ -209,24 +206,28 @@ class ContextRelevance(_OfPassages[frozenset[int]]):
     by what the LLM is given of them.
     Source: context relevance of RAGAS's paper (Es et al. 2023, section 3) by sentences; ARES (Saad-Falcon et
     al. 2024) asks for a yes or no of the same.
+    repeat: how many topics are measured once more, to tell how far the values move by themselves.
     prompt ($question, $sentences): a text, or the name of a .txt file; null for the shipped one.
     """
 
     component: ClassVar[str] = "context_relevance"
     uses: ClassVar[frozenset[str]] = frozenset({"chat"})
     needs: ClassVar[frozenset[str]] = frozenset({"contexts"})
-    info: ClassVar[AnswerMeasureInfo] = AnswerMeasureInfo(
-        "context_relevance", "context relevance", unit="share", section="Contexts", of="context"
+    infos: ClassVar[tuple[AnswerMeasureInfo, ...]] = (
+        AnswerMeasureInfo(
+            "context_relevance", "context relevance", unit="share", section="Contexts", of="context"
+        ),
     )
     without_truth: ClassVar[str] = NO_EVIDENCE
     blank: ClassVar[frozenset[int]] = frozenset()
 
-    by: str = "sentences"
+    by: Literal["sentences", "chars"] = "sentences"
     prompt: str | None = None
+    repeat: int = runtime(0)
 
     def __post_init__(self) -> None:
-        if self.by not in ("sentences", "chars"):
-            raise ConfigError(f"answers.context_relevance.by={self.by!r}: allowed are sentences, chars")
+        require_choice("answers.context_relevance.by", self.by, ("sentences", "chars"))
+        require_count("answers.context_relevance.repeat", self.repeat, 0)
         text = load_prompt(
             self.prompt,
             "context_relevance.txt",
@@ -259,8 +260,8 @@ class ContextRelevance(_OfPassages[frozenset[int]]):
         return of_needed / of_all if of_all else None
 
     @staticmethod
-    def _shown(verdict: frozenset[int]) -> dict[str, Any]:
-        return {"needed": sorted(verdict)}
+    def _shown(text: str, verdict: frozenset[int]) -> dict[str, Any]:
+        return {"sentences": len(sentence_spans(text)), "needed": sorted(verdict)}
 
 
 def read_needed(reply: str, n_sentences: int) -> frozenset[int] | None:

@@ -1,49 +1,67 @@
-"""The frame `answer_values` of a measure that asks, with what its values rest on."""
+"""What a measure found of every answer, as the frame `answer_values`."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import pandas as pd
 
-from ragauge.measures.asked.asking import FAILED, Found
+from ragauge.contract.protocols import AnswerMeasureInfo
+from ragauge.measures.asked.asking import OK, Found
+from ragauge.measures.asked.claims import first_lost, one_line
+
+_RAW = 2000  # characters of a reply that could not be read that are kept
 
 
 @dataclass(frozen=True)
 class Measured:
-    """The values of one answer by the name of the measure, and what they rest on, as JSON values.
+    """What was found of one answer: a value for every info, or None and why; detail: what they rest on.
 
-    status: why all values that are not in `values` are missing. own: why single ones are.
+    statuses: why single values are missing, where others are there; status holds for the rest of the missing.
     """
 
-    values: Mapping[str, float]
-    status: str = "ok"
-    own: Mapping[str, str] = field(default_factory=dict)
-    detail: Any = None
+    values: tuple[float | None, ...] | None
+    status: str = OK
+    detail: Mapping[str, Any] | None = None
+    statuses: tuple[str, ...] | None = None
+
+    def status_of(self, i: int) -> str:
+        """The status of the value of the i-th info."""
+        return self.status if self.statuses is None else self.statuses[i]
 
 
-def value_frame(answers: pd.DataFrame, names: Sequence[str], found: Sequence[Measured]) -> pd.DataFrame:
-    """Frame `answer_values`: a row for every answer and every name; `detail` stands with the first name."""
+def lost(*found: Found[Any] | None) -> Measured | None:
+    """The missing value where one of the replies that it takes is missing; None where all are there."""
+    first = first_lost(*found)
+    if first is None:
+        return None
+    return Measured(None, first.status, {first.status: one_line((first.raw or "")[:_RAW])})
+
+
+def value_frame(
+    answers: pd.DataFrame, infos: Sequence[AnswerMeasureInfo], measured: Sequence[Measured]
+) -> pd.DataFrame:
+    """Frame `answer_values`, a row for every row of `answers` and every info.
+
+    `measured` has an entry for every row of `answers`. The detail stands at the first info.
+    """
     frames = []
-    for name in names:
-        status = ["ok" if name in one.values else one.own.get(name, one.status) for one in found]
-        # ASCII alone: what a model wrote may hold half a character, which no file takes.
-        shown = [None if one.detail is None or name != names[0] else json.dumps(one.detail) for one in found]
+    for i, info in enumerate(infos):
+        values = [None if one.values is None else one.values[i] for one in measured]
+        details = [None if one.detail is None or i else _json(one.detail) for one in measured]
         frames.append(
             answers[["qid", "n_tokens"]].assign(
-                measure=name,
-                value=pd.Series([one.values.get(name) for one in found], answers.index, dtype="float64"),
-                status=pd.Series(status, answers.index, dtype="str"),
-                detail=pd.Series(shown, answers.index, dtype="str"),
+                measure=info.name,
+                value=pd.Series(values, index=answers.index, dtype="float64"),
+                status=pd.Series([one.status_of(i) for one in measured], index=answers.index, dtype="str"),
+                detail=pd.Series(details, index=answers.index, dtype="str"),
             )
         )
     return pd.concat(frames, ignore_index=True)
 
 
-def why_missing(found: Iterable[Found[Any]]) -> str | None:
-    """`failed` or `unreadable` where one of what was asked for is so, which makes the whole value missing."""
-    bad = {one.status for one in found if one.value is None}
-    return FAILED if FAILED in bad else next(iter(bad), None)
+def _json(detail: Mapping[str, Any]) -> str:
+    return json.dumps(detail, ensure_ascii=False)
