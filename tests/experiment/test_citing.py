@@ -11,7 +11,7 @@ import pytest
 
 from answer_inputs import generator
 from chat_server import ChatServer
-from ragauge.answering import ChatGenerator
+from ragauge.answering import ChatGenerator, NoLLM
 from ragauge.contract import identity
 from ragauge.contract.errors import ConfigError, DataError
 from ragauge.experiment.measure_checks import check_measures
@@ -25,6 +25,9 @@ from ragauge.retrieval.contexts import numbered_contexts
 from ragauge.retrieval.order import LongContextOrder
 from ragauge.retrieval.retrievers import NoRetrieval
 from small_pipeline import SmallPipelines
+
+
+BRIDGE = "Where is the bridge?"
 
 
 def reply(prompt: str) -> str:
@@ -128,3 +131,37 @@ def test_other_nuggets_in_the_file_are_another_result(small: SmallPipelines, tmp
         assert pd.isna(scores("okay")[0])
         assert scores("vital")[0] == 1
         assert len([prompt for prompt in server.whole if "Nuggets, each" in prompt]) == 1
+
+
+def test_a_passage_whose_request_failed_is_missing_and_a_rerun_asks_for_it_alone(
+    small: SmallPipelines,
+) -> None:
+    broken = True
+
+    def fault(prompt: str, n: int) -> str | None:
+        return "500" if broken and "You judge" in prompt and BRIDGE in prompt else None
+
+    def said(prompt: str) -> str:
+        return '{"useful": true}' if "You judge" in prompt else "An answer."
+
+    with ChatServer(said, faults=fault) as server:
+        measures = {"context_precision": ContextPrecision()}
+        rows = small(llm=generator(server.url), answers=measures).outcomes.set_index("qid")
+        assert rows["context_precision"].isna().to_dict() == {"q1": False, "q2": True, "q3": False}
+        broken = False
+        before = dict(server.whole)
+        rows = small(llm=generator(server.url), answers=measures).outcomes.set_index("qid")
+        assert rows["context_precision"].to_dict() == {"q1": 1, "q2": 1, "q3": 1}
+        asked = {prompt for prompt, n in server.whole.items() if n > before.get(prompt, 0)}
+        assert asked
+        assert all(BRIDGE in prompt and "You judge" in prompt for prompt in asked)
+        assert max(server.whole.values()) == 1
+
+
+def test_an_evaluator_of_its_own_judges_passages_where_nobody_answers(small: SmallPipelines) -> None:
+    with ChatServer(lambda prompt: '{"reason": "so", "useful": false}') as server:
+        job = small(
+            llm=NoLLM(), evaluator=generator(server.url), answers={"context_precision": ContextPrecision()}
+        )
+        check_measures(job)
+        assert job.outcomes["context_precision"].tolist() == [0, 0, 0]
