@@ -26,7 +26,6 @@ from ragauge.retrieval.order import LongContextOrder
 from ragauge.retrieval.retrievers import NoRetrieval
 from small_pipeline import SmallPipelines
 
-
 BRIDGE = "Where is the bridge?"
 
 
