@@ -1,7 +1,7 @@
 """What a language model might say to the requests of the answer measures, by rules and from the prompt alone.
 
 Claims are sentences. A claim is supported by the passages that hold all of its words; one with a "not" is
-contradicted by those that hold all of its other words. It matches a statement that has the same words.
+contradicted by those that hold all of its other words. It says a statement if it holds all of its words.
 """
 
 from __future__ import annotations
@@ -65,8 +65,9 @@ def _match(prompt: str) -> str:
     first, second = prompt.split("\nClaims of the answer:\n", 1)
     statements = _entries(first.split("\nStatements of the reference answer:\n", 1)[1])
     claims = _entries(second.split("\n\n", 1)[0])
-    in_reference = {str(i): any(_words(c) == _words(s) for s in statements) for i, c in enumerate(claims, 1)}
-    in_answer = {str(i): any(_words(c) == _words(s) for c in claims) for i, s in enumerate(statements, 1)}
+    said = [[_words(statement) <= _words(claim) for statement in statements] for claim in claims]
+    in_reference = {str(i): any(row) for i, row in enumerate(said, 1)}
+    in_answer = {str(i): any(column) for i, column in enumerate(zip(*said, strict=True), 1)}
     return json.dumps({"claims": in_reference, "statements": in_answer})
 
 
@@ -75,6 +76,15 @@ def _questions(prompt: str) -> str:
     text = prompt.split("\nText: ", 1)[1].split("\n", 1)[0]
     questions = [f"Question {i}: {text[:40]}?" for i in range(1, n + 1)]
     return json.dumps({"questions": questions, "noncommittal": "cannot answer" in text})
+
+
+def answer_from_documents(prompt: str) -> str:
+    """An llm's answer: the sentence of the documents that has most words of the question, if it has two."""
+    documents, _, question = prompt.rpartition("\nQuestion: ")
+    sentences = re.split(r"(?<=[.!?])\s+", documents.rpartition("\nDocuments:\n")[2])
+    asked = _words(question) - {"the", "of", "a", "in", "is", "was", "to", "and", "answer"}
+    best = max(sentences, key=lambda one: len(asked & _words(one)))
+    return best if len(asked & _words(best)) > 1 else "I cannot answer that."
 
 
 class ScriptedChat:

@@ -1,7 +1,7 @@
 """The measures on given verdicts beside RAGAS's formulas, written anew from its paper and documentation.
 
 RAGAS: Es et al., EACL 2024, and the pages of its metrics (faithfulness, response relevancy, answer
-correctness, context recall, noise sensitivity), as of version 0.4.
+correctness, context recall, noise sensitivity).
 """
 
 from __future__ import annotations
