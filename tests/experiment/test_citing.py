@@ -14,6 +14,7 @@ from chat_server import ChatServer
 from ragauge.answering import ChatGenerator, NoLLM
 from ragauge.contract import identity
 from ragauge.contract.errors import ConfigError, DataError
+from ragauge.experiment.latency import latency
 from ragauge.experiment.measure_checks import check_measures
 from ragauge.experiment.needs import needs
 from ragauge.experiment.tables import per_question
@@ -164,3 +165,12 @@ def test_an_evaluator_of_its_own_judges_passages_where_nobody_answers(small: Sma
         )
         check_measures(job)
         assert job.outcomes["context_precision"].tolist() == [0, 0, 0]
+
+
+def test_a_question_sent_alone_shows_its_passages_numbered_too(small: SmallPipelines) -> None:
+    with ChatServer(reply) as server:
+        job = small(llm=citing(server), answers={"citations": Citations(by="words")})
+        found = latency(job, n_topics=2, seed=0)
+        assert found["latency_failed"] == 0
+        assert found["latency_llm_calls"] > 0
+        assert all("\nPassages:\n[1] " in prompt for prompt in server.whole)
