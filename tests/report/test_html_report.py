@@ -20,6 +20,7 @@ from ragauge.contract.errors import DataError
 from ragauge.experiment import logged as _runs
 from ragauge.experiment import sweeps as sweep
 from ragauge.experiment.pooled import pooled
+from ragauge.report.details import write_details
 from ragauge.report.topics import longest_match, match_evidence
 from ragauge.store import Key, Store
 
@@ -306,6 +307,31 @@ def test_lone_surrogates_do_not_stop_it(tmp_path: Path) -> None:
     object.__setattr__(topic, "outcome", {**topic.outcome, "query": "a \ud83d b"})
     report.write_report(content, tmp_path / "page.html")
     assert "a ⟦U+D83D⟧ b" in (tmp_path / "page.html").read_text()
+
+
+def test_claims_and_verdicts_of_a_topic_are_shown_as_text(tmp_path: Path) -> None:
+    folder = write_sweep(tmp_path)
+    [content] = [pooled(s) for s in sweep.load(folder)]
+    chosen = content.topics[0].outcome
+    detail = {
+        "claims": [{"claim": "<b>Anna</b> built it.", "verdict": "contradicted", "passages": ["d1", "d2"]}]
+    }
+    values = pd.DataFrame(
+        {
+            "qid": [chosen["qid"], "q-other"],
+            "measure": "faithfulness",
+            "status": "ok",
+            "detail": json.dumps(detail),
+        }
+    )
+    for job in folder.glob("*/outcomes.parquet"):
+        write_details(values, job.parent)
+    [content] = [pooled(s) for s in sweep.load(folder)]
+    report.write_report(content, tmp_path / "page.html")
+    text = (tmp_path / "page.html").read_text()
+    assert "What faithfulness rests on" in text
+    assert "&lt;b&gt;Anna&lt;/b&gt; built it. · verdict contradicted · passages d1, d2" in text
+    assert text.count("What faithfulness rests on") == 1
 
 
 # --- the topics worth reading -----------------------------------------------------------------------

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import pandas as pd
 
 from ragauge.answering._frame import answer_frame, queries_of
+from ragauge.contract.errors import ConfigError
 from ragauge.contract.protocols import Reply, Tools
 from ragauge.llms.chat import ChatLLM
 from ragauge.llms.prompts import fill, load_prompt
+from ragauge.texts.citation_marks import without_marks
 
 if TYPE_CHECKING:
     from ragauge.store import Store
@@ -25,6 +28,9 @@ class ChatGenerator(ChatLLM):
     retries, the answer is null with status `missing` and its error.
     prompt_with_documents ($documents, $question), prompt_without_documents ($question): a text, or the name
         of a .txt file; null for the shipped one.
+    cite: the passages of a context come numbered, and the shipped prompt asks for the numbers of those that
+        an answer rests on. `answer` is then the text without these marks, by which it is measured and judged,
+        and the column `cited_answer` the text with them.
     """
 
     component: ClassVar[str] = "chat"
@@ -33,11 +39,15 @@ class ChatGenerator(ChatLLM):
 
     prompt_with_documents: str | None = None
     prompt_without_documents: str | None = None
+    cite: bool = False
 
     def __post_init__(self) -> None:
         super().__post_init__()
         # Into the fields, so that the texts are part of the identity.
-        shipped = {"prompt_with_documents": "answer_with_documents.txt",
+        if not isinstance(self.cite, bool):
+            raise ConfigError(f"llm.cite={self.cite!r}: allowed are true, false")
+        asks = "answer_with_citations.txt" if self.cite else "answer_with_documents.txt"
+        shipped = {"prompt_with_documents": asks,
                    "prompt_without_documents": "answer_without_documents.txt"}  # fmt: skip
         for name, placeholders in (
             ("prompt_with_documents", ("documents", "question")),
@@ -52,6 +62,7 @@ class ChatGenerator(ChatLLM):
             **super().identity(),
             "prompt_with_documents": self.prompt_with_documents,
             "prompt_without_documents": self.prompt_without_documents,
+            **({"cite": True} if self.cite else {}),
         }
 
     def prompts(self, topics: pd.DataFrame, contexts: pd.DataFrame) -> list[str]:
@@ -66,9 +77,16 @@ class ChatGenerator(ChatLLM):
     def answer(self, topics: pd.DataFrame, contexts: pd.DataFrame, tools: Tools) -> pd.DataFrame:
         """Frame `answers`; status ok, cut or missing."""
         replies = self.ask(self.prompts(topics, contexts), tools.store, "answers")
-        return answer_frame(contexts, replies)
+        return self._answers(contexts, replies)
 
     def known_answers(self, topics: pd.DataFrame, contexts: pd.DataFrame, store: Store) -> pd.DataFrame:
         """Frame `answers` as far as the ledger holds it; the others are missing, and nobody is asked."""
         replies = self.known(self.prompts(topics, contexts), store)
-        return answer_frame(contexts, [reply or Reply(None) for reply in replies])
+        return self._answers(contexts, [reply or Reply(None) for reply in replies])
+
+    def _answers(self, contexts: pd.DataFrame, replies: Sequence[Reply]) -> pd.DataFrame:
+        found = answer_frame(contexts, replies)
+        if not self.cite:
+            return found
+        plain = [without_marks(text) if isinstance(text, str) else None for text in found["answer"]]
+        return found.assign(answer=pd.array(plain, dtype="str"), cited_answer=found["answer"])

@@ -21,8 +21,15 @@ ANSWER_MEASURES_TAG = "ragauge.answer_measures"  # of an MLflow run: the record 
 NO_ANSWER, NO_REFERENCE, NO_EVIDENCE, NO_CONTEXT, NO_CLAIMS = (
     "no answer", "no reference", "no evidence", "no context", "no claims",
 )  # fmt: skip
-SETTLED = ("none", NO_ANSWER, NO_REFERENCE, NO_EVIDENCE, NO_CONTEXT, NO_CLAIMS)
-ENDS = ("", "_lo", "_hi", "_missing", "_in_best_set")  # of a measure's metrics and columns
+NO_NUGGETS, NO_CITATIONS = "no nuggets", "no citations"
+SETTLED = (
+    "none", NO_ANSWER, NO_REFERENCE, NO_EVIDENCE, NO_CONTEXT, NO_CLAIMS, NO_NUGGETS, NO_CITATIONS,
+)  # fmt: skip
+# Of a measure's metrics and columns.
+ENDS = (
+    "", "_lo", "_hi", "_missing", "_in_best_set", "_no_claims", "_detail", "_repeat_difference",
+    "_repeat_difference_lo", "_repeat_difference_hi", "_repeat_topics", "_repeat_missing",
+)  # fmt: skip
 
 _NAME = re.compile(r"[A-Za-z][A-Za-z0-9_]*")
 # Columns of a job's outcomes and tables.

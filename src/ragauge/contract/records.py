@@ -12,3 +12,6 @@ RECORD_FILE = "job.json"
 
 
 OUTCOMES_FILE = "outcomes.parquet"
+
+
+DETAILS_FILE = "answer_details.parquet"  # what values of answer measures rest on, where any was kept

@@ -77,6 +77,9 @@ def make_pipeline(cfg: DictConfig, folder: JobFolder) -> Pipeline:
         part = getattr(components, group)
         if isinstance(part, ReadsFiles):
             part.files()
+    for measure in components.answers.values():
+        if isinstance(measure, ReadsFiles):
+            measure.files()
     store, grid = Store(Path(cfg.store)), tuple(cfg.n_grid)
     rankings = tuple(cfg.rankings)
     slices, weights = check_slices(cfg)

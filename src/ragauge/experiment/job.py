@@ -25,6 +25,7 @@ from ragauge.experiment.components import make_pipeline
 from ragauge.experiment.config import settle
 from ragauge.experiment.folder import JobFolder, write_json
 from ragauge.experiment.measure_checks import check_measures
+from ragauge.experiment.measure_repeats import repeats
 from ragauge.experiment.monitoring import pin_window, told_of_window, window_metrics
 from ragauge.experiment.needs import NEEDS_FILE, added_up, describe_needs, needs
 from ragauge.experiment.packages import config_packages
@@ -186,6 +187,7 @@ def _run(cfg: DictConfig, folder: JobFolder, record: dict[str, Any]) -> None:
             run.flush()  # an LLM may take hours
         values = metrics.costs(pipeline.answers)
         pipeline.frame("answer_values")  # made here, and not where the verdicts are waited for
+        values |= repeats(pipeline, int(cfg.bootstrap), int(cfg.seed)) | of_parts.without_claims(pipeline)
         values |= of_parts.costs_of_parts(pipeline) | of_parts.per_topic(pipeline)
         if pipeline.components.llm.kind == metrics.RECORDED:
             values |= metrics.recorded(pipeline.answers)

@@ -9,6 +9,7 @@ from ragauge.contract.errors import ConfigError
 from ragauge.contract.groups import ANSWERS
 from ragauge.contract.topics import references, scorable
 from ragauge.diagnose.foresight import check_target
+from ragauge.experiment.measuring_stages import cites
 
 if TYPE_CHECKING:
     from ragauge.experiment.pipeline import Pipeline
@@ -19,8 +20,9 @@ def check_measures(pipeline: Pipeline, target: str | None = None, alone: bool = 
 
     And for a `foresight.target` that is no measure of the job.
 
-    Reads the dataset alone; nobody is asked. A job of a sweep (not `alone`) may have no contexts: it is what
-    the others are compared with.
+    A measure with a method `check_topics` is given the topics, and raises what is wrong with its own files.
+    Reads these and the dataset alone; nobody is asked. A job of a sweep (not `alone`) may have no contexts:
+    it is what the others are compared with.
     """
     check_target(target, pipeline.answer_measures)
     measures = pipeline.components.answers
@@ -30,6 +32,9 @@ def check_measures(pipeline: Pipeline, target: str | None = None, alone: bool = 
         for name, measure in measures.items():
             if lacking in {*getattr(measure, "needs", ()), *({"chat"} & measure.uses)}:
                 raise ConfigError(f"{ANSWERS}.{name} {told}")
+    for measure in measures.values():
+        if callable(check := getattr(measure, "check_topics", None)):
+            check(pipeline.frame("topics"))
 
 
 def _lacking(pipeline: Pipeline, alone: bool) -> Iterator[tuple[str, str]]:
@@ -44,6 +49,11 @@ def _lacking(pipeline: Pipeline, alone: bool) -> Iterator[tuple[str, str]]:
         )
     if of.llm.kind == "none":
         yield "answers", "measures answers, and llm=none gives none"
+    if of.llm.kind in ("chat", "embedded") and not cites(of):
+        yield (
+            "citations",
+            "measures citations, and this llm gives none: a chat model with llm.cite=true",
+        )
     if alone and (pipeline.n_tokens == 0 or getattr(of.retriever, "top_k", 1) == 0):
         yield "contexts", "measures contexts, and this job gives the LLM none"
     topics = pipeline.frame("topics")

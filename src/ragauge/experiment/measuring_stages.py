@@ -26,7 +26,7 @@ from ragauge.measures import (
 from ragauge.measures.floor import raw
 from ragauge.measures.questions import LEXICAL_OVERLAP, RARITY, lexical_overlap, rarity
 from ragauge.measures.rankings import metric_of
-from ragauge.retrieval.contexts import used_passages
+from ragauge.retrieval.contexts import numbered_contexts, used_passages
 from ragauge.retrieval.passages import passages_of
 from ragauge.retrieval.query_checks import query_checks
 from ragauge.retrieval.searching import searched_by, space_of
@@ -168,9 +168,13 @@ class Answer(Stage):
     """The answers at this job's n_tokens."""
 
     name = "answers"
-    reads = ("topics[qid,query]", "contexts[qid,n_tokens,text]")
     makes = ("answers",)
     asks = "answer"
+
+    @property
+    def reads(self) -> tuple[str, ...]:  # type: ignore[override]
+        context = "numbered_contexts" if cites(self.components) else "contexts"
+        return ("topics[qid,query]", f"{context}[qid,n_tokens,text]")
 
     @property
     def component(self) -> Generator:
@@ -180,7 +184,25 @@ class Answer(Stage):
         return digests_of_files(self.component)
 
     def make(self, reads: Reads, tools: Tools) -> Frames:
-        return {"answers": self.component.answer(reads["topics"], reads["contexts"], tools)}
+        contexts = reads[self.reads[-1].partition("[")[0]]
+        return {"answers": self.component.answer(reads["topics"], contexts, tools)}
+
+
+class NumberPassages(Stage):
+    """numbered_contexts: the contexts as an LLM sees them that is to cite their passages by number."""
+
+    name = "numbered_contexts"
+    reads = ("contexts", "used_passages")
+    makes = ("numbered_contexts",)
+    stored = False
+
+    def make(self, reads: Reads, tools: Tools) -> Frames:
+        return {"numbered_contexts": numbered_contexts(reads["contexts"], reads["used_passages"])}
+
+
+def cites(components: Components) -> bool:
+    """Whether the LLM is to cite the passages of its context by number."""
+    return bool(getattr(components.llm, "cite", False))
 
 
 class UsedPassages(Stage):
@@ -217,16 +239,31 @@ class MeasureAnswers(Stage):
     group = "answers"
     evaluates = True
 
-    def __init__(self, components: Components, budget: Budget, measure: AnswerMeasure) -> None:
+    def __init__(self, components: Components, budget: Budget, measure: AnswerMeasure, name: str) -> None:
         super().__init__(components, budget)
         self._measure = measure
+        self._name = name
         self.infos = infos_of(measure)
+
+    @property
+    def asks_as(self) -> str:
+        return f"{self.group}.{self._name}"
 
     @property
     def reads(self) -> tuple[str, ...]:  # type: ignore[override]
         by_passage = isinstance(self._measure, MeasuresPassages)
         context = "used_passages" if by_passage else "contexts[qid,n_tokens,text]"
-        return ("topics", "evidence", context, "answers[qid,n_tokens,answer,status]")
+        return ("topics", "evidence", context, f"answers[{','.join(self._of_answers)}]")
+
+    @property
+    def _of_answers(self) -> list[str]:
+        """The columns of the answers that it is given: those that are in its key."""
+        asks_for_marks = "citations" in getattr(self._measure, "needs", ())
+        marks = ["cited_answer"] if asks_for_marks and cites(self.components) else []
+        return ["qid", "n_tokens", "answer", "status", *marks]
+
+    def inputs(self) -> dict[str, str]:
+        return digests_of_files(self.component)
 
     @property
     def component(self) -> AnswerMeasure:
@@ -235,6 +272,7 @@ class MeasureAnswers(Stage):
     def make(self, reads: Reads, tools: Tools) -> Frames:
         measure = self.component
         topics, evidence, answers = reads["topics"], reads["evidence"], reads["answers"]
+        answers = answers[[name for name in self._of_answers if name in answers]]
         if isinstance(measure, MeasuresPassages):
             found = measure.measure_passages(topics, evidence, reads["used_passages"], answers, tools)
         else:

@@ -15,6 +15,7 @@ import pandas as pd
 
 from ragauge.contract.protocols import ASKED, AsksForAnswers, TellsJudging, judges_together
 from ragauge.experiment.latency import stored
+from ragauge.experiment.measure_needs import of_measures, untold
 from ragauge.experiment.stages import question_stages
 from ragauge.llms.chat_use import Unasked
 
@@ -31,12 +32,14 @@ def needs(
 ) -> pd.DataFrame:
     """The requests of the job, one a row: who, key, known, exact, prompt and completion tokens, cost_usd.
 
-    who: rewriter, retriever, reranker, compressor, llm or judge. key: equal for equal requests, in all jobs.
-    known: answered already. exact: False where a stand-in is counted. Tokens (estimates) and US dollars are
-    those of asking. Retrieval is run, since contexts decide the prompts, unless an LLM has to be asked for
-    it. `judging=False` leaves the judge out. `latency_topics`: so many topics are sent once more (`latency`).
+    who: rewriter, retriever, reranker, compressor, llm, answers.<name> or judge. key: equal for equal
+    requests, in all jobs. known: answered already. exact: False where a stand-in is counted. Tokens
+    (estimates) and US dollars are those of asking. Retrieval is run, since contexts decide the prompts,
+    unless an LLM has to be asked for it. `judging=False` leaves the judge out. `latency_topics`: so many
+    topics are sent once more (`latency`).
     """
     found, answers = before_judging(pipeline)
+    found += _of_measures(pipeline, answers, seed)
     if judging and answers is not None and pipeline.components.judge.kind == "chat":
         found.append(of_judge(pipeline, answers))
     if latency_topics and pipeline.asks:
@@ -57,9 +60,6 @@ def before_judging(pipeline: Pipeline) -> tuple[list[pd.DataFrame], pd.DataFrame
     topics, store = pipeline.frame("topics"), pipeline.store
     llm = pipeline.components.llm
     found: list[pd.DataFrame] = []
-    for name, measure in pipeline.components.answers.items():
-        if "chat" in measure.uses and pipeline.shared_chat is not None:
-            found.append(_untold(f"answers.{name}", len(topics)))
     contexts = None
     try:
         contexts = pipeline.contexts_from_ledger()
@@ -70,14 +70,14 @@ def before_judging(pipeline: Pipeline) -> tuple[list[pd.DataFrame], pd.DataFrame
             if unasked.later:
                 found.append(_stand_ins(needs_of(unasked.later, store)).assign(who=unasked.who))
         else:
-            found.append(_untold(unasked.who, len(unasked.prompts) + len(unasked.later)))
+            found.append(untold(unasked.who, len(unasked.prompts) + len(unasked.later)))
     if llm.kind == "none":
         return found, None
     if llm.kind not in ASKED:
         known = pipeline.answers if contexts is not None else _unanswered(topics, pipeline.n_tokens)
         return found, known
     if not isinstance(llm, AsksForAnswers):
-        found.append(_untold("llm", len(topics)))
+        found.append(untold("llm", len(topics)))
         return found, _unanswered(topics, pipeline.n_tokens)
     if contexts is None:
         unknown = _unknown_contexts(pipeline)
@@ -96,6 +96,19 @@ def before_judging(pipeline: Pipeline) -> tuple[list[pd.DataFrame], pd.DataFrame
     return found, llm.known_answers(topics, contexts, store)
 
 
+def _of_measures(pipeline: Pipeline, answers: pd.DataFrame | None, seed: int) -> list[pd.DataFrame]:
+    """The needs of the answer measures; `answers` are missing where they are not known yet."""
+    try:
+        contexts = pipeline.contexts_from_ledger()
+    except Unasked:
+        contexts = None
+    kind = pipeline.components.llm.kind
+    if answers is None:
+        answers = _unanswered(pipeline.frame("topics"), pipeline.n_tokens).assign(status="none")
+    asked_for = kind in ASKED or "status" not in answers
+    return of_measures(pipeline, answers, contexts, asked_for, seed)
+
+
 def _of_latency(
     pipeline: Pipeline, n_topics: int, seed: int, known: pd.DataFrame | None
 ) -> list[pd.DataFrame]:
@@ -111,11 +124,11 @@ def _of_latency(
     if n < 2:
         return []
     asking = [s.group for s in question_stages(pipeline.stages) if s.group and "chat" in s.uses]
-    found = [_untold(f"latency, {group}", n) for group in dict.fromkeys(asking)]
+    found = [untold(f"latency, {group}", n) for group in dict.fromkeys(asking)]
     if llm.kind not in ASKED or pipeline.asked_before:
         return found
     if not isinstance(llm, AsksForAnswers):
-        return [*found, _untold("latency", n)]
+        return [*found, untold("latency", n)]
     prompts = llm.prompts(topics, _unknown_contexts(pipeline))
     return [*found, _stand_ins(llm.needs_of(prompts, pipeline.store).head(n)).assign(who="latency")]
 
@@ -124,7 +137,7 @@ def of_judge(pipeline: Pipeline, answers: pd.DataFrame) -> pd.DataFrame:
     """The needs of the judge of one job, whose answers are known or missing."""
     judge = pipeline.components.judge
     if not isinstance(judge, TellsJudging):
-        return _untold("judge", len(pipeline.to_judge(answers)))
+        return untold("judge", len(pipeline.to_judge(answers)))
     topics, evidence = pipeline.frame("topics"), pipeline.frame("evidence")
     candidates = to_ask(pipeline, answers).assign(candidate=uuid.uuid4().hex)
     # Where jobs are judged together the judge is asked again about all of them, at the end.
@@ -156,13 +169,6 @@ def _stand_ins(asked: pd.DataFrame) -> pd.DataFrame:
     """Needs of requests that stand for others: no other job has these, and nobody answered them."""
     keys = [uuid.uuid4().hex for _ in range(len(asked))]
     return asked.assign(key=keys, known=False, exact=False)
-
-
-def _untold(who: str, n: int) -> pd.DataFrame:
-    """n requests of a component that cannot say what asking it would need: tokens and cost are missing."""
-    keys = [uuid.uuid4().hex for _ in range(n)]
-    missing = {"prompt_tokens": float("nan"), "completion_tokens": float("nan"), "cost_usd": float("nan")}
-    return pd.DataFrame({"key": keys, "known": False, "exact": False, **missing, "who": who})
 
 
 def to_ask(pipeline: Pipeline, answers: pd.DataFrame) -> pd.DataFrame:

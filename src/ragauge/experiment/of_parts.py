@@ -5,8 +5,9 @@ from __future__ import annotations
 import logging
 from typing import TYPE_CHECKING
 
+from ragauge.contract.answer_measures import NO_CLAIMS
 from ragauge.contract.errors import RagaugeError
-from ragauge.contract.groups import GROUPS
+from ragauge.contract.groups import ANSWERS, GROUPS
 from ragauge.contract.protocols import Describes
 from ragauge.experiment import metrics
 from ragauge.experiment.latency import latency
@@ -27,6 +28,9 @@ def descriptions(pipeline: Pipeline) -> dict[str, str]:
         component = getattr(pipeline.components, group)
         if isinstance(component, Describes):
             told |= {f"{group}.{k}": str(v) for k, v in component.describe(pipeline.tools).items()}
+    for name, measure in pipeline.components.answers.items():
+        if isinstance(measure, Describes):
+            told |= {f"{ANSWERS}.{name}.{k}": str(v) for k, v in measure.describe(pipeline.tools).items()}
     return told
 
 
@@ -37,10 +41,32 @@ def costs_of_parts(pipeline: Pipeline) -> dict[str, float]:
     for group, chat in chats.items():
         if chat is not None:
             found |= metrics.costs(chat.replies(group), f"{group}_")
+    for stage in pipeline.stages:
+        chat = pipeline.chat_of(stage) if "chat" in stage.uses else None
+        if chat is not None and stage.asks_as != stage.group:
+            own = metrics.costs(chat.replies(stage.asks_as), f"{stage.asks_as.replace('.', '_')}_")
+            found |= {name: value for name, value in own.items() if "_llm_calls" in name}
     parts = (getattr(pipeline.components, group) for group in GROUPS)
     found |= {name: 0 for part in parts for name in getattr(part, "counts", ())}
     of_topics = getattr(pipeline.components.reranker, "topic_counts", ())
     return {**found, **pipeline.tools.counted, **metrics.topic_sums(pipeline.frame("run"), of_topics)}
+
+
+def without_claims(pipeline: Pipeline) -> dict[str, float]:
+    """<measure>_no_claims: the share of topics whose answer, or reference answer, holds no claim to measure.
+
+    Of every measure that may lack claims. It is a part of <measure>_missing; the rest are failures, and what
+    else a topic lacks.
+    """
+    values, n = pipeline.frame("answer_values"), len(pipeline.frame("topics"))
+    infos = [
+        info
+        for stage in pipeline.stages
+        if getattr(stage.component, "may_lack_claims", False)
+        for info in stage.infos
+    ]
+    counts = values.loc[values["status"].eq(NO_CLAIMS), "measure"].value_counts()
+    return {f"{info.name}_no_claims": float(counts.get(info.name, 0)) / n for info in infos}
 
 
 def per_topic(pipeline: Pipeline) -> dict[str, float]:

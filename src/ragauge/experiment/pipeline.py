@@ -17,6 +17,7 @@ from ragauge.contract.protocols import ASKED, AnswerMeasureInfo, BringsChat
 from ragauge.contract.topics import without_reference
 from ragauge.estimate import choose_topics
 from ragauge.estimate.slicing import SliceBy
+from ragauge.experiment.measuring_stages import cites
 from ragauge.experiment.outcomes import outcomes, retrieved
 from ragauge.experiment.running import StageRunner
 from ragauge.experiment.sample import Sample
@@ -85,6 +86,11 @@ class Pipeline(StageRunner):
         return self.frame("contexts")
 
     @property
+    def shown_contexts(self) -> pd.DataFrame:
+        """The contexts as the LLM sees them: of one that cites, with the passages numbered."""
+        return self.frame("numbered_contexts") if cites(self.components) else self.contexts
+
+    @property
     def answers(self) -> pd.DataFrame:
         """The answers at this job's n_tokens; stored when none is missing."""
         return self.frame("answers")
@@ -95,12 +101,12 @@ class Pipeline(StageRunner):
         return self.frame("verdicts")
 
     def contexts_from_ledger(self) -> pd.DataFrame:
-        """`contexts` without a call: Unasked where a retriever would have to ask a chat model for them."""
+        """`shown_contexts` without a call: Unasked where a retriever would have to ask a chat model."""
         chats = [chat for stage in self.stages if (chat := self.chat_of(stage)) is not None]
         for chat in chats:
             chat.from_ledger = True
         try:
-            return self.contexts
+            return self.shown_contexts
         finally:
             for chat in chats:
                 chat.from_ledger = False

@@ -12,6 +12,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
@@ -121,7 +122,15 @@ class StageRunner:
 
     def key(self, stage: str, **given: pd.DataFrame) -> Key:
         """What the output of a stage is known by; `given` frames stand for those that the job would make."""
-        return self._key(next(s for s in self.stages if s.name == stage), given)
+        return self.key_of(next(s for s in self.stages if s.name == stage), **given)
+
+    def key_of(self, stage: Stage, **given: pd.DataFrame) -> Key:
+        """`key` of one of several stages of a name."""
+        return self._key(stage, given)
+
+    def folder_of(self, name: str) -> Path:
+        """The folder that a stage filled."""
+        return self.entry(name).path
 
     def identity_of(self, component: Any) -> dict[str, Any]:
         """What can change the component's output; of a chat model also what its server says it serves."""
@@ -246,7 +255,7 @@ class StageRunner:
         told: dict[str, float] = {}
         start = time.perf_counter()
         with self._timed(stage.name):
-            asked = reads["contexts" if name == "answers" else stage.reads[-1].partition("[")[0]]["qid"]
+            asked = reads[stage.reads[-1].partition("[")[0]]["qid"]
 
             def checked() -> Mapping[str, pd.DataFrame]:
                 with self._told(stage, told):
@@ -277,6 +286,9 @@ class StageRunner:
             frame = frame.assign(cached=True, cost_usd=0.0, seconds=0.0)
         if name != "answer_values":
             self._check_missing(name, frame[value])
+        elif "chat" in stage.uses:
+            lost = frame.loc[~frame["status"].isin(SETTLED) & frame[value].isna(), "qid"]
+            self._check_share(f"values of {stage.asks_as}", lost.nunique(), frame["qid"].nunique())
         return frame
 
     @contextmanager
@@ -286,13 +298,13 @@ class StageRunner:
         if chat is None:
             yield
             return
-        chat.asking = stage.group
-        before = len(chat.replies(stage.group))
+        chat.asking = stage.asks_as
+        before = len(chat.replies(stage.asks_as))
         try:
             yield
         finally:
             if "chat" in stage.uses:
-                told["cost_usd"] = full_cost(chat.replies(stage.group).iloc[before:], chat.chat)
+                told["cost_usd"] = full_cost(chat.replies(stage.asks_as).iloc[before:], chat.chat)
 
     @contextmanager
     def _timed(self, name: str) -> Iterator[None]:

@@ -129,6 +129,11 @@ class Stage:
         return self.name
 
     @property
+    def asks_as(self) -> str:
+        """Under what name its own calls are counted: that of the group, or `<group>.<name>` of a list."""
+        return self.group
+
+    @property
     def component(self) -> Any:
         """The component that does the work; None where the stage does it itself."""
         return None

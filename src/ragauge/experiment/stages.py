@@ -18,10 +18,12 @@ from ragauge.experiment.measuring_stages import (
     Floor,
     Judging,
     MeasureAnswers,
+    NumberPassages,
     Scorable,
     Score,
     ScoreRanking,
     UsedPassages,
+    cites,
 )
 from ragauge.experiment.retrieval_stages import (
     Bring,
@@ -69,11 +71,14 @@ def stages(components: Components, budget: Budget) -> list[Stage]:
         if budget.derived:
             yield Derive(components, budget)
         yield Cut(components, budget)
-        yield Answer(components, budget)
-        if any(isinstance(measure, MeasuresPassages) for measure in components.answers.values()):
+        by_passage = any(isinstance(measure, MeasuresPassages) for measure in components.answers.values())
+        if by_passage or cites(components):
             yield UsedPassages(components, budget)
-        for measure in components.answers.values():
-            yield MeasureAnswers(components, budget, measure)
+        if cites(components):
+            yield NumberPassages(components, budget)
+        yield Answer(components, budget)
+        for name, measure in components.answers.items():
+            yield MeasureAnswers(components, budget, measure, name)
         yield Judging(components, budget)
 
     return list(chosen())

@@ -16,11 +16,15 @@ from ragauge.retrieval.searching import searched_by
 if TYPE_CHECKING:
     from ragauge.experiment.pipeline import Pipeline
 
-_TABLE_TOPICS = 1000  # above this many topics the table holds chunks and lengths instead of contexts
+_TABLE_TOPICS = (
+    1000  # above this many topics the table holds no contexts and no details, which take the most room
+)
 _TABLE_CHUNKS = 10
 _QUERY_CHARS = 300  # of each text that was searched for
-# Of the per-question table, where a rewriter was chosen, a sample was judged or people gave labels.
-_IF_THERE = ("unanswerable", "queries", "human_label", "judged", "stratum", *PROBABILITY_COLUMNS)
+# Of the per-question table, where a rewriter or llm.cite was chosen, a sample judged, or people gave labels.
+_IF_THERE = (
+    "unanswerable", "queries", "cited_answer", "human_label", "judged", "stratum", *PROBABILITY_COLUMNS,
+)  # fmt: skip
 
 
 def per_question(pipeline: Pipeline, outcomes: pd.DataFrame) -> pd.DataFrame:
@@ -56,8 +60,19 @@ def per_question(pipeline: Pipeline, outcomes: pd.DataFrame) -> pd.DataFrame:
     if len(rows) > _TABLE_TOPICS:
         columns.remove("context")
     columns += [info.name for info in pipeline.answer_measures]
+    if len(rows) <= _TABLE_TOPICS:
+        details = _details(pipeline.frame("answer_values"))
+        rows = rows.merge(details, on="qid", how="left", validate="one_to_one")
+        columns += [str(name) for name in details if name != "qid"]
     slices = [c for c in map(str, rows) if c.startswith(PREFIX)]
     return rows[[*columns, *(c for c in _IF_THERE if c in rows), *slices]]
+
+
+def _details(values: pd.DataFrame) -> pd.DataFrame:
+    """[qid, <measure>_detail ...]: what the values of answer measures rest on, as JSON."""
+    kept = values[values["detail"].notna()] if "detail" in values else values.iloc[:0].assign(detail="")
+    wide = kept.pivot(index="qid", columns="measure", values="detail").add_suffix("_detail")
+    return wide.rename_axis(columns=None).reset_index()
 
 
 def _queries(queries: pd.DataFrame) -> pd.Series:

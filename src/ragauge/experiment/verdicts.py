@@ -30,6 +30,7 @@ from ragauge.experiment.folder import JobFolder
 from ragauge.experiment.monitoring import by_day
 from ragauge.experiment.slicing import log_slices, with_slices
 from ragauge.experiment.tables import per_question, traces
+from ragauge.report.details import write_details
 
 if TYPE_CHECKING:
     from omegaconf import DictConfig
@@ -93,6 +94,7 @@ def log_verdicts(
         outcomes, pipeline.answer_measures, pipeline.slice_weights, int(cfg.bootstrap), int(cfg.seed), run
     )
     outcomes.to_parquet(folder.path / OUTCOMES_FILE, index=False)
+    write_details(pipeline.frame("answer_values"), folder.path)
     if cfg.tracking.evaluation:
         chat = pipeline.components.judge.kind == "chat"
         topics = evaluated(pipeline, cfg, outcomes, record["experiment"])

@@ -10,6 +10,8 @@ import pandas as pd
 from ragauge.contract.identity import identity
 from ragauge.contract.protocols import ChatModel, KnowsReplies, Reply, Serves, Workplace
 
+NOT_ASKED = "not asked: a dry run"  # the error of a reply that a TellingChat does not know
+
 
 class Unasked(Exception):
     """Prompts that the ledger does not answer, where no model is to be asked; `who` is who would ask.
@@ -31,7 +33,7 @@ class SharedChat:
 
     from_ledger: replies come from the ledger; Unasked where it lacks one, and for a model that does not say
         what it replied before (KnowsReplies).
-    asking: the config group of the component that asks just now.
+    asking: the config group of the component that asks just now; of a list `<group>.<name>`.
     """
 
     def __init__(self, chat: ChatModel) -> None:
@@ -65,10 +67,62 @@ class SharedChat:
     def replies(self, group: str) -> pd.DataFrame:
         """What came back for a group's component so far, a row a prompt, as `costs` takes it.
 
-        `qid` is a number.
+        Of a list of components, such as `answers`, that of all of them, or of one: `answers.<name>`. `qid` is
+        a number.
         """
-        own = self._replies.get(group, [])
+        within = f"{group}."
+        own = [
+            reply
+            for asking, of_it in self._replies.items()
+            if asking == group or asking.startswith(within)
+            for reply in of_it
+        ]
         fields = ("prompt_tokens", "completion_tokens", "cost_usd", "cached", "calls", "usage_unknown")
         columns = {name: [getattr(reply, name) for reply in own] for name in fields}
         frame = pd.DataFrame({"qid": range(len(own)), **columns})
         return frame.astype({"cached": bool, "calls": int, "usage_unknown": int})
+
+
+class TellingChat:
+    """A chat model that tells what asking it would need: replies come from the ledger, and nobody is asked.
+
+    guessed: whether what it is asked rests on stand-ins; it does once a reply is not known. Such requests are
+        estimates (`exact` is False) unless they are known.
+    needs: a frame of `needs_of` for all that was asked so far, in its order.
+    """
+
+    def __init__(self, chat: Any, guessed: bool = False) -> None:
+        self.chat = chat
+        self.guessed = guessed
+        self._needs: list[pd.DataFrame] = []
+
+    @property
+    def needs(self) -> pd.DataFrame:
+        """What was asked so far, a row a prompt; no columns where nothing was."""
+        return pd.concat(self._needs, ignore_index=True) if self._needs else pd.DataFrame()
+
+    def ask(self, prompts: Sequence[str], store: Workplace, what: str, **how: Any) -> list[Reply]:
+        """The replies of the ledger; one without text and with the error NOT_ASKED where it has none."""
+        if not prompts:
+            return []
+        needs: pd.DataFrame = self.chat.needs_of(prompts, store, **how)
+        if self.guessed:
+            needs = needs.assign(exact=needs["known"].astype(bool))
+        self._needs.append(needs)
+        known: list[Reply | None] = self.chat.known(prompts, store, **how)
+        self.guessed |= any(reply is None for reply in known)
+        return [Reply(None, error=NOT_ASKED) if reply is None else reply for reply in known]
+
+
+class RepeatingChat:
+    """A chat model whose requests are told from the same ones of before: a measurement is made once more."""
+
+    def __init__(self, chat: Any, salt: str) -> None:
+        self.chat = chat
+        self._salt = salt
+
+    def ask(self, prompts: Sequence[str], store: Workplace, what: str, salt: str = "") -> list[Reply]:
+        """The model's replies, one per prompt."""
+        salt = f"{self._salt}, {salt}" if salt else self._salt
+        replies: list[Reply] = self.chat.ask(prompts, store, what, salt=salt)
+        return replies

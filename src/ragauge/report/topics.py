@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -13,6 +13,7 @@ import pandas as pd
 
 from ragauge.contract.errors import DataError
 from ragauge.contract.frames import JUDGE_CLASSES
+from ragauge.report.details import Detail, details_of
 from ragauge.retrieval.contexts import contexts_at
 
 HIGH_BUT_WRONG, LOW_BUT_RIGHT = "high score, but wrong", "low score, but right"
@@ -138,7 +139,7 @@ class Topic:
     """A topic as the report shows it: its outcome, its evidence, and its context chunk by chunk.
 
     `chunks`: (docno, pieces); `left_out`: characters of the context that are not shown; `note`: why there is
-    no context.
+    no context. `details`: what the values of its answer measures rest on.
     """
 
     outcome: Mapping[str, Any]
@@ -146,6 +147,7 @@ class Topic:
     chunks: Sequence[tuple[str, Sequence[Piece]]] = ()
     left_out: int = 0
     note: str = ""
+    details: Sequence[Detail] = ()
 
 
 def read_topics(chosen: pd.DataFrame, records: Mapping[tuple[str, int], Mapping[str, Any]]) -> list[Topic]:
@@ -168,7 +170,10 @@ def read_topics(chosen: pd.DataFrame, records: Mapping[tuple[str, int], Mapping[
                 texts = contexts_of(records[job], [row["qid"] for row in of_job])
             except DataError as error:
                 note = str(error)
-        topics |= {row["qid"]: _topic(row, texts.get(row["qid"]), note) for row in of_job}
+        details = details_of(records[job], [row["qid"] for row in of_job]) if job in records else {}
+        for row in of_job:
+            topic = _topic(row, texts.get(row["qid"]), note)
+            topics[row["qid"]] = replace(topic, details=details.get(row["qid"], ()))
     return [topics[qid] for qid in chosen["qid"]]
 
 

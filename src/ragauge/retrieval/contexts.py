@@ -109,6 +109,21 @@ def used_passages(
     return frames.check("used_passages", found[list(frames.SCHEMAS["used_passages"].columns)])
 
 
+def numbered_contexts(contexts: pd.DataFrame, used: pd.DataFrame) -> pd.DataFrame:
+    """Frame `contexts` whose texts show every passage with its number, from [1] in the order of the context.
+
+    used: frame `used_passages` of the same budget. A passage is shown as far as it stands in the context; the
+    numbers and the empty lines between passages are not counted in the budget.
+    """
+    texts: dict[str, list[str]] = {}
+    columns = (used.sort_values(["qid", "position"])[name] for name in ("qid", "text", "chars"))
+    for qid, text, chars in zip(*columns, strict=True):
+        own = texts.setdefault(qid, [])
+        own.append(f"[{len(own) + 1}] {text[:chars]}")
+    shown = ["\n\n".join(texts.get(qid, [])) for qid in contexts["qid"]]
+    return contexts.assign(text=pd.Series(shown, contexts.index, dtype="str"))
+
+
 @dataclass(frozen=True)
 class _Hits:
     """The hits of all topics, topic by topic in rank order; arrays have a row per hit unless said otherwise.

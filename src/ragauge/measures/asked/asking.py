@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
 
 from ragauge.contract.protocols import Reply, Workplace
+from ragauge.llms.chat_use import NOT_ASKED
 from ragauge.llms.replies import CUT
 
-UNREADABLE, FAILED = "unreadable", "failed"
+OK, UNREADABLE, FAILED = "ok", "unreadable", "failed"
 # Some models wrap JSON in a code fence whatever they are told; the whole reply must be that fence.
 _FENCE = re.compile(r"```(?:json)?[ \t]*\n(.*?)\n?```", re.S)
 
@@ -41,26 +42,53 @@ def ask_all(
     limit, is asked for once more, and is then `unreadable`. `salt` tells a deliberate repetition from the
     same request.
     """
-    distinct = list(dict.fromkeys(prompts))
-    found = _asked(chat, distinct, read, store, what, salt)
-    again = [prompt for prompt in distinct if found[prompt].status == UNREADABLE]
-    if again:
-        found |= _asked(chat, again, read, store, what, f"{salt}, once more" if salt else "once more")
+    found = ask_each(chat, dict.fromkeys(prompts, read), store, what, salt)
     return [found[prompt] for prompt in prompts]
 
 
-def _asked(
-    chat: Any, prompts: Sequence[str], read: Callable[[str], T | None], store: Workplace, what: str, salt: str
+def ask_each(
+    chat: Any,
+    requests: Mapping[str, Callable[[str], T | None]],
+    store: Workplace,
+    what: str,
+    salt: str = "",
+    guesses: Mapping[str, T] | None = None,
 ) -> dict[str, Found[T]]:
-    replies = chat.ask(prompts, store, what, salt=salt)
-    return {prompt: _found(reply, read) for prompt, reply in zip(prompts, replies, strict=True)}
+    """`ask_all` for distinct prompts, each with what reads its reply: {prompt: what was found}.
+
+    guesses: what a reply may say, by prompt, for a dry run, which asks nobody: with it the measure can tell
+    the requests that would follow. Without a guess what was not asked is `failed` there.
+    """
+    found = _asked(chat, requests, store, what, salt, guesses or {})
+    again = {prompt: read for prompt, read in requests.items() if found[prompt].status == UNREADABLE}
+    if again:
+        salt = f"{salt}, once more" if salt else "once more"
+        found |= _asked(chat, again, store, what, salt, guesses or {})
+    return found
+
+
+def _asked(
+    chat: Any,
+    requests: Mapping[str, Callable[[str], T | None]],
+    store: Workplace,
+    what: str,
+    salt: str,
+    guesses: Mapping[str, T],
+) -> dict[str, Found[T]]:
+    replies = chat.ask(list(requests), store, what, salt=salt)
+    return {
+        prompt: Found(guesses[prompt], OK)
+        if reply.error == NOT_ASKED and prompt in guesses
+        else _found(reply, read)
+        for (prompt, read), reply in zip(requests.items(), replies, strict=True)
+    }
 
 
 def _found(reply: Reply, read: Callable[[str], T | None]) -> Found[T]:
     if reply.text is None:
         return Found(None, FAILED, reply.error)
     value = None if reply.error == CUT else read(reply.text)
-    return Found(None, UNREADABLE, reply.text) if value is None else Found(value, "ok")
+    return Found(None, UNREADABLE, reply.text) if value is None else Found(value, OK)
 
 
 def json_of(reply: str) -> Any:
@@ -74,6 +102,11 @@ def json_of(reply: str) -> Any:
         return json.loads(fenced.group(1) if fenced else reply, object_pairs_hook=_distinct)
     except (ValueError, RecursionError):
         return None
+
+
+def quoted(text: str) -> str:
+    """The text as a JSON string: nothing in it can end what marks it as material in a prompt."""
+    return json.dumps(text, ensure_ascii=False)
 
 
 def _distinct(pairs: list[tuple[str, Any]]) -> dict[str, Any]:

@@ -1,0 +1,125 @@
+"""Nuggets: the facts that a good answer states, as people or a model gave them."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple, TypeGuard
+
+from ragauge.contract.errors import ConfigError, DataError
+from ragauge.datasets._gather import BadRow
+from ragauge.datasets._lines import lines, parse_json
+
+log = logging.getLogger(__name__)
+
+IMPORTANCES = ("vital", "okay")
+_SHOWN = 3  # qids in a message
+
+
+class Nugget(NamedTuple):
+    """One fact, and whether an answer is good without it (`okay`) or not (`vital`)."""
+
+    text: str
+    importance: str
+
+
+def nugget_path(path: str | Path) -> Path:
+    """The file of `answers.nuggets.path`; ConfigError if it is not there."""
+    file = Path(path).expanduser()
+    if not file.is_file():
+        raise ConfigError(f"answers.nuggets.path={path}: there is no such file")
+    return file
+
+
+def read_nuggets(file: Path) -> dict[str, tuple[Nugget, ...]]:
+    """The nuggets of every topic that the file has, from lines {qid, nuggets: [{text, importance}]}.
+
+    Further keys are passed over, and so is a line without `nuggets`, such as that of a topic in a file of
+    topics. DataError names file and line of what cannot be read: no JSON object, no qid, a nugget without
+    a text or with another importance than vital and okay, a qid or a nugget of a topic that is there twice.
+    """
+    found: dict[str, tuple[Nugget, ...]] = {}
+    places: dict[str, str] = {}
+    for where, line in lines(file):
+        try:
+            row = parse_json(line)
+            if not isinstance(row, Mapping):
+                raise BadRow(f"expected a JSON object, found {type(row).__name__}")
+            if row.get("nuggets") is None:
+                continue
+            qid = _qid(row)
+            if qid in places:
+                raise BadRow(f"qid {qid!r} stands there again, after {places[qid].rpartition(', ')[2]}")
+            found[qid], places[qid] = _nuggets(row["nuggets"]), where
+        except BadRow as bad:
+            raise DataError(f"{where}: {bad}") from None
+    return found
+
+
+def _qid(row: Mapping[str, Any]) -> str:
+    qid = row.get("qid")
+    if isinstance(qid, bool) or not isinstance(qid, (str, int)):
+        raise BadRow(f"'qid' is neither a text nor a whole number: {qid!r}")
+    return str(qid)
+
+
+def _nuggets(given: Any) -> tuple[Nugget, ...]:
+    if not isinstance(given, list):
+        raise BadRow(f"'nuggets' is no list of objects: {given!r:.80}")
+    found: dict[str, Nugget] = {}
+    for number, one in enumerate(given, start=1):
+        if not isinstance(one, Mapping):
+            raise BadRow(f"nugget {number} is no object with text and importance: {one!r:.80}")
+        text, importance = one.get("text"), one.get("importance")
+        if not is_text(text):
+            raise BadRow(f"nugget {number} has no text: {text!r:.80}")
+        if importance not in IMPORTANCES:
+            raise BadRow(f"nugget {number} has the importance {importance!r:.80}: allowed are vital, okay")
+        if folded(text) in found:
+            raise BadRow(f"nugget {number} is there twice: {text!r:.80}")
+        found[folded(text)] = Nugget(text.strip(), importance)
+    return tuple(found.values())
+
+
+def is_text(value: Any) -> TypeGuard[str]:
+    """Whether it is a text that holds something and can be written to a file."""
+    if not isinstance(value, str) or not value.strip():
+        return False
+    try:
+        value.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
+def folded(text: str) -> str:
+    """The text by which two nuggets are the same: case and white space folded."""
+    return " ".join(text.casefold().split())
+
+
+def check_nuggets(file: Path, qids: Sequence[str]) -> None:
+    """One line that counts the topics that have no nuggets in the file, and the qids that are no topic.
+
+    DataError for a file that cannot be read, or has none of the topics.
+    """
+    found = read_nuggets(file)
+    unknown = [qid for qid in found if qid not in set(qids)]
+    if len(unknown) == len(found):
+        more = f"; it has {_few(unknown)}" if unknown else "; it has no nuggets at all"
+        raise DataError(f"{file}: no topic of the dataset has nuggets in it{more}")
+    lacking = [qid for qid in qids if qid not in found]
+    told = [
+        f"{len(listed):,} {text} ({_few(listed)})"
+        for listed, text in (
+            (lacking, f"of {len(qids):,} topics have no nuggets in it"),
+            (unknown, "qids in it are no topic of the dataset"),
+        )
+        if listed
+    ]
+    if told:
+        (log.warning if lacking else log.info)("%s: %s", file, "; ".join(told))
+
+
+def _few(qids: Sequence[str]) -> str:
+    return ", ".join(map(repr, qids[:_SHOWN])) + (", …" if len(qids) > _SHOWN else "")

@@ -1,0 +1,107 @@
+"""What the answer measures of a job would ask an LLM for: each is run on what is known, and nobody is asked.
+
+Where a reply is not known the measure goes on with a guess of it (for claims the sentences of the answer),
+so that the requests that follow are counted, too, as estimates.
+"""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Sequence
+from dataclasses import replace
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pandas as pd
+
+from ragauge.experiment.measure_repeats import SALT, drawn, measured, repeating
+from ragauge.experiment.measuring_stages import MeasureAnswers
+from ragauge.experiment.stage import Reads
+from ragauge.llms.chat_use import RepeatingChat, TellingChat
+
+if TYPE_CHECKING:
+    from ragauge.experiment.pipeline import Pipeline
+
+_WORDS_PER_TOKEN = 0.75  # of an English text
+
+
+def of_measures(
+    pipeline: Pipeline, answers: pd.DataFrame, contexts: pd.DataFrame | None, asked_for: bool, seed: int
+) -> list[pd.DataFrame]:
+    """The requests of every measure that asks an LLM, one a row, as of `ChatLLM.needs_of`, with `who`.
+
+    answers: as far as they are known; with `asked_for` those that are missing come from an LLM, and stand-ins
+    of their length take their places. contexts: None where they are not known. `seed` draws the topics that
+    are measured again. Of a model that cannot tell what it would need tokens and cost are missing.
+    """
+    stages = [s for s in pipeline.stages if isinstance(s, MeasureAnswers) and "chat" in s.uses]
+    if not stages:
+        return []
+    token = uuid.uuid4().hex  # no other job has these stand-ins
+    expected = getattr(pipeline.components.llm, "expected_tokens", 60)
+    stand_in = f"{token} " + "word " * int(expected * _WORDS_PER_TOKEN)
+    unknown = answers["answer"].isna() & asked_for
+    whole = answers.assign(
+        answer=answers["answer"].astype(object).where(~unknown, answers["qid"] + " " + stand_in).astype("str")
+    )
+    frames = {"answers": whole.assign(status="ok") if "status" not in whole else whole}
+    if contexts is None:
+        frames |= _unknown_contexts(pipeline, token)
+    guessed = bool(unknown.any()) or contexts is None
+
+    def read(name: str, qids: Sequence[str] | None = None) -> pd.DataFrame:
+        frame = frames[name] if name in frames else pipeline.frame(name)
+        return frame if qids is None else frame[frame["qid"].isin(qids)].reset_index(drop=True)
+
+    return [_of_measure(stage, pipeline, read, guessed, frames["answers"], seed) for stage in stages]
+
+
+def _of_measure(
+    stage: MeasureAnswers, pipeline: Pipeline, read: Any, guessed: bool, answers: pd.DataFrame, seed: int
+) -> pd.DataFrame:
+    chat = pipeline.chat_of(stage)
+    model = None if chat is None else chat.chat
+    if not (callable(getattr(model, "needs_of", None)) and callable(getattr(model, "known", None))):
+        return untold(stage.asks_as, len(answers))
+    tools = replace(pipeline.tools, embedder=_NoVectors())
+    telling = TellingChat(model, guessed)
+    measured(stage, Reads(read, pipeline.folder_of), tools, telling)
+    asked = telling.needs
+    if not guessed and pipeline.store.find(pipeline.key_of(stage, answers=answers)) is not None:
+        asked = asked.assign(known=True)
+    if stage in repeating(pipeline):
+        qids = drawn(answers, stage.component, seed)
+        again = TellingChat(model, guessed)
+        reads = Reads(partial(read, qids=qids), pipeline.folder_of)
+        measured(stage, reads, tools, RepeatingChat(again, SALT))
+        asked = pd.concat([asked, again.needs], ignore_index=True)
+    return asked.assign(who=stage.asks_as) if len(asked) else untold(stage.asks_as, 0)
+
+
+def untold(who: str, n: int) -> pd.DataFrame:
+    """n requests of a component that cannot say what asking it would need: tokens and cost are missing."""
+    keys = [uuid.uuid4().hex for _ in range(n)]
+    missing = {"prompt_tokens": float("nan"), "completion_tokens": float("nan"), "cost_usd": float("nan")}
+    return pd.DataFrame({"key": keys, "known": False, "exact": False, **missing, "who": who})
+
+
+def _unknown_contexts(pipeline: Pipeline, token: str) -> dict[str, pd.DataFrame]:
+    """Contexts of the length of the budget, of a single passage."""
+    qids, n = pipeline.frame("topics")["qid"], pipeline.n_tokens
+    text = (qids + f" {token} " + "word " * n).astype("str")
+    passages = pd.DataFrame(
+        {
+            "qid": qids, "n_tokens": n, "position": 0, "rank": 0, "docno": "?", "text": text,
+            "chars": text.str.len() if n else 0,
+        }
+    )  # fmt: skip
+    contexts = pd.DataFrame({"qid": qids, "n_tokens": n, "text": text if n else ""})
+    return {"used_passages": passages, "contexts": contexts}
+
+
+class _NoVectors:
+    """An embedder for measurements whose values nobody reads."""
+
+    def embed(self, texts: Sequence[str], role: str = "passage", scratch: Any = None) -> np.ndarray:
+        return np.zeros((len(texts), 1), dtype=np.float32)

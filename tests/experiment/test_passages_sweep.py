@@ -1,0 +1,147 @@
+"""A sweep of 5 retrievers x 10 budgets with measures of passages, nuggets and citations: what is sent."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+import pytest
+from test_sweep import job_records, sweep_folders
+
+from chat_server import ChatServer
+from processes import Command, clean_environment, until
+from ragauge.texts.citation_marks import statements_of
+
+TOPICS, CONCURRENCY = 6, 8
+MEASURES = "answers=[context_precision,context_relevance,nuggets,citations]"
+_KINDS = {
+    "You judge a passage": "context_precision",
+    "Below are the sentences": "context_relevance",
+    "You list what": "nuggets, made",
+    "You decide of each nugget": "nuggets, assigned",
+    "You decide whether passages": "citations",
+}
+
+
+def kind_of(prompt: str) -> str:
+    return next((kind for start, kind in _KINDS.items() if prompt.startswith(start)), "other")
+
+
+def strings_after(prompt: str, mark: str) -> list[str]:
+    """The JSON strings on the lines behind a mark, up to an empty line."""
+    block = prompt.split(mark, 1)[1].split("\n\n", 1)[0]
+    return [json.loads(line) for line in block.split("\n")]
+
+
+def reply(prompt: str) -> str:
+    """By rules, from the prompt alone; the answers cite the first passages, and one that is not there."""
+    kind = kind_of(prompt)
+    if kind == "context_precision":
+        [passage] = strings_after(prompt, "Passage, a JSON string:\n")
+        references = strings_after(prompt, "one is enough:\n")
+        useful = any(reference.casefold() in passage.casefold() for reference in references)
+        return json.dumps({"reason": "words", "useful": useful})
+    if kind == "context_relevance":
+        return json.dumps({"needed": [1]})
+    if kind == "nuggets, made":
+        reference = strings_after(prompt, "they say the same:\n")[0]
+        nuggets = [{"text": reference, "importance": "vital"}, {"text": "a detail", "importance": "okay"}]
+        return json.dumps({"nuggets": nuggets})
+    if kind == "nuggets, assigned":
+        [answer] = strings_after(prompt, "Answer, a JSON string:\n")
+        found = re.findall(r'^(\d+): "(.*)"$', prompt, re.M)
+        return json.dumps({n: "support" if text in answer else "not_support" for n, text in found})
+    if kind == "citations":
+        passages = strings_after(prompt, "Passages, each a JSON string:\n")
+        [statement] = strings_after(prompt, "Statement, a JSON string:\n")
+        return json.dumps({"reason": "words", "supported": any(statement[:20] in text for text in passages)})
+    if "\nPassages:\n[1] " not in prompt:
+        return "What is it?"
+    shown = prompt.split("\nPassages:\n")[1].split("\n\nQuestion: ")[0]
+    texts = [text.split(". ")[0].strip(". \n") for text in re.split(r"(?:^|\n\n)\[\d+\] ", shown)[1:]]
+    return " ".join(f"{text} [{n}][1]." for n, text in enumerate(texts[:2], 1)) + " More [99]."
+
+
+def started(folder: Path, server: ChatServer, *more: str) -> Command:
+    return Command(
+        folder, "-m", "retriever=bm25,sim,mmr,mlq,reo", "n_tokens=range(100,1100,100)",
+        f"dataset.limit={TOPICS}", "bootstrap=20", "llm=openai_compatible", "llm.cite=true",
+        "llm.chat.model=scripted", f"llm.chat.base_url={server.url}/v1", f"llm.concurrency={CONCURRENCY}",
+        MEASURES, "chunker=tokens", *more, environment=clean_environment(RAGAUGE_API_KEY="k"),
+    )  # fmt: skip
+
+
+def passages_of(record: dict[str, Any]) -> int:
+    """How many passages stand in the contexts of a job, over its topics."""
+    folder = Path(record["store"]) / "context" / record["entries"]["context"]
+    rows = pd.read_parquet(folder / "prefixes.parquet")
+    return int(rows.loc[rows["n_tokens"] == record["n_tokens"], "n_chunks"].sum())
+
+
+def question_of(prompt: str) -> str:
+    return prompt.split("\nQuestion: ")[1].split("\n")[0]
+
+
+def pairs_of(prompts: list[str], kind: str) -> set[tuple[str, str]]:
+    """What was asked about, as (question, text)."""
+    mark = {"context_precision": "Passage, a JSON string:\n", "context_relevance": "each a JSON string:\n"}[
+        kind
+    ]
+    block = [(question_of(p), p.split(mark)[1].split("\n\n")[0]) for p in prompts if kind_of(p) == kind]
+    assert len(block) == len(set(block))
+    return set(block)
+
+
+@pytest.mark.slow
+def test_killed_twice_a_passage_is_sent_once_a_question_and_an_answer_once(tmp_path: Path) -> None:
+    with ChatServer(reply, delay=0.02) as server:
+        for after in (60, 200):
+            command = started(tmp_path, server)
+            until(lambda n=after, c=command: sum(server.whole.values()) >= n or not c.runs, "requests")
+            assert command.runs
+            command.kill()
+        done = started(tmp_path, server).wait()
+        assert done.returncode == 0, done.stderr
+        # What was in flight at a kill may be sent again, and nothing else.
+        again = sum(n - 1 for n in server.whole.values() if n)
+        assert again <= 2 * CONCURRENCY
+        before = sum(server.calls.values())
+        dry = started(tmp_path, server, "dry_run=true").wait()
+        assert "answers.citations: 0 calls" in dry.stdout, dry.stdout + dry.stderr
+        assert sum(server.calls.values()) == before
+        prompts = [prompt for prompt, n in server.whole.items() if n]
+    records = job_records(sweep_folders(tmp_path)[-2])
+    assert len(records) == 50
+    files = sorted(sweep_folders(tmp_path)[-2].glob("*/outcomes.parquet"))
+    outcomes = pd.concat([pd.read_parquet(file) for file in files])
+    counts = Counter(map(kind_of, prompts))
+    n_passages, samples = sum(map(passages_of, records)), len(outcomes)
+    assert samples == 50 * TOPICS
+    assert len(pairs_of(prompts, "context_precision")) == counts["context_precision"]
+    assert len(pairs_of(prompts, "context_relevance")) == counts["context_relevance"]
+    assert counts["context_relevance"] == counts["context_precision"]
+    # RAGAS sends one for every passage of every sample.
+    assert counts["context_precision"] <= 0.1 * n_passages
+    assert counts["nuggets, made"] == TOPICS
+    assert counts["nuggets, assigned"] == len(outcomes.drop_duplicates(["qid", "answer"]))
+    n_sentences = sum(len(statements_of(text)) for text in outcomes["cited_answer"])
+    print(
+        f"\nsent {dict(counts)}, again {again}, {samples} samples, {n_passages} passages in them, "
+        f"{outcomes['cited_answer'].nunique()} distinct answers, {n_sentences} sentences"
+    )
+    for name in (
+        "context_precision",
+        "context_relevance",
+        "nuggets_all",
+        "citation_recall",
+        "citations_invented",
+    ):
+        assert outcomes[name].notna().all(), name
+        assert outcomes[name].between(0, 1).all(), name
+    assert not outcomes["answer"].str.contains(r"\[\d").any()
+    report = (sweep_folders(tmp_path)[-2] / "report.html").read_text(encoding="utf-8")
+    assert "citation recall" in report

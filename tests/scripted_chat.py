@@ -1,0 +1,82 @@
+"""A chat model of the real Protocol whose replies are a function of the prompt, with a count of requests."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import pandas as pd
+
+from ragauge.contract.protocols import Reply, Tools, Workplace
+
+
+@dataclass
+class ScriptedChat:
+    """Replies by prompt and how often it was asked; None is a failure. No reply is asked for twice."""
+
+    reply: Callable[[str, int], str | None]
+    asked: Counter[str] = field(default_factory=Counter)
+    _kept: dict[tuple[str, str], Reply] = field(default_factory=dict)
+
+    def identity(self) -> dict[str, Any]:
+        return {"component": "scripted"}
+
+    def ask(self, prompts: Sequence[str], store: Workplace, what: str, salt: str = "") -> list[Reply]:
+        return [self._reply(prompt, salt) for prompt in prompts]
+
+    def _reply(self, prompt: str, salt: str) -> Reply:
+        if (prompt, salt) not in self._kept:
+            text = self.reply(prompt, self.asked[prompt])
+            self.asked[prompt] += 1
+            if text is None:
+                return Reply(None, "HTTP 500")
+            self._kept[prompt, salt] = Reply(text, calls=1)
+        return self._kept[prompt, salt]
+
+    def tools(self, others: Tools) -> Tools:
+        """Tools with this model."""
+        return replace(others, chat=self)
+
+
+def always(text: str | None) -> ScriptedChat:
+    """One reply to everything."""
+    return ScriptedChat(lambda prompt, n: text)
+
+
+def topics(*rows: tuple[Any, ...], **columns: Any) -> pd.DataFrame:
+    """Frame `topics` of (qid, query, answer)."""
+    frame = pd.DataFrame(rows, columns=["qid", "query", "answer"])
+    return frame.astype({"qid": "str", "query": "str", "answer": "str"}).assign(**columns)
+
+
+def answers(*rows: tuple[str, Any], n_tokens: int = 100) -> pd.DataFrame:
+    """Frame `answers` of (qid, answer), as far as measures are given it."""
+    frame = pd.DataFrame(rows, columns=["qid", "answer"]).astype({"qid": "str", "answer": "str"})
+    status = frame["answer"].notna().map({True: "ok", False: "missing"})
+    return frame.assign(n_tokens=n_tokens, status=status)[["qid", "n_tokens", "answer", "status"]]
+
+
+def used(*rows: tuple[str, str, int | None], n_tokens: int = 100) -> pd.DataFrame:
+    """Frame `used_passages` of (qid, text, chars), in the order of the context and of the ranking."""
+    frame = pd.DataFrame(rows, columns=["qid", "text", "chars"])
+    position = frame.groupby("qid").cumcount()
+    chars = [len(text) if c is None or pd.isna(c) else int(c) for _, text, c in rows]
+    docno = [f"d{i}" for i in range(len(rows))]
+    frame = frame.assign(n_tokens=n_tokens, position=position, rank=position, docno=docno, chars=chars)
+    return frame[["qid", "n_tokens", "position", "rank", "docno", "text", "chars"]].astype(
+        {"qid": "str", "text": "str", "docno": "str"}
+    )
+
+
+def evidence(*rows: tuple[str, str | None]) -> pd.DataFrame:
+    """Frame `evidence` of (qid, text)."""
+    frame = pd.DataFrame(rows, columns=["qid", "text"]).astype({"qid": "str", "text": "str"})
+    return frame.assign(part=frame.groupby("qid").cumcount(), docno=pd.Series(None, frame.index, dtype="str"))
+
+
+def values(frame: pd.DataFrame) -> dict[tuple[str, str], tuple[float | None, str]]:
+    """What a frame `answer_values` says of every topic and measure."""
+    rows = zip(frame["qid"], frame["measure"], frame["value"], frame["status"], strict=True)
+    return {(qid, name): (None if pd.isna(value) else value, status) for qid, name, value, status in rows}
