@@ -25,6 +25,7 @@ from ragauge.estimate.outcomes import LACK, asked, labels_of, with_classes
 from ragauge.estimate.pairs import _SIGN_FLIPS, _Sampled, holm, topic_tables
 from ragauge.estimate.plan import POWER, topics_for_mean
 from ragauge.estimate.signs import flipped_sums
+from ragauge.estimate.slicing import FEW_TOPICS
 
 Verdict = Literal["pass", "regressed", "inconclusive"]
 
@@ -36,7 +37,7 @@ _CLASSES = {
 MISSING_SHARE = "judge_share_missing"
 _LOWER = {"hallucination_share", MISSING_SHARE, *(f"judge_share_{c}" for c in range(1, 5))}
 _EXACT = int(math.log2(_SIGN_FLIPS))  # differences that are flipped in every way
-_ADDED = 0.25  # of a topic, at each end of what a difference can be
+_ADDED = 0.5  # of a topic, at each end of what a difference can be
 
 
 @dataclass(frozen=True)
@@ -132,14 +133,31 @@ def paired_difference(
     missing = 1 - n / int(some.sum())
     if metric in _CLASSES:
         missing = max(missing, _without_verdict(rows, group))
-    values = pair[both].to_numpy()
-    own, other = (values if higher else -values).T
-    if np.isin(values, (0.0, 1.0)).all():
-        found = _of_shares(own - other, tolerance, alpha)
+    own, other = pair[both].to_numpy().T
+    reach = 1.0 if bounded else float(np.ptp(pair[both].to_numpy()))
+    return replace(paired_test(own, other, tolerance, higher, reach, alpha, seed), missing=missing)
+
+
+def paired_test(
+    own: np.ndarray,
+    other: np.ndarray,
+    tolerance: float,
+    higher: bool = True,
+    reach: float = 1.0,
+    alpha: float = ALPHA,
+    seed: int = 0,
+) -> Paired:
+    """The tests of `own` less `other`, float [topics] each without NaN, two topics or more.
+
+    `higher` says that more is better, `reach` how far apart two values of a topic can be. Where all values
+    are 0 or 1 they are tested as shares.
+    """
+    d = own - other if higher else other - own
+    if np.isin(own, (0.0, 1.0)).all() and np.isin(other, (0.0, 1.0)).all():
+        found = _of_shares(d, tolerance, alpha)
     else:
-        reach = 1.0 if bounded else float(np.ptp(values))
-        found = _of_scores(own - other, tolerance, alpha, reach, seed)
-    return replace(found if higher else _turned(found), missing=missing)
+        found = _of_scores(d, tolerance, alpha, reach, seed)
+    return found if higher else _turned(found)
 
 
 def decide(found: Sequence[Paired], alpha: float = ALPHA) -> list[Verdict]:
@@ -219,31 +237,37 @@ def _turned(found: Paired) -> Paired:
 
 
 def _of_scores(d: np.ndarray, tolerance: float, alpha: float, reach: float, seed: int) -> Paired:
-    """Mean differences by t, after a quarter of a topic was added at -reach and another at +reach.
+    """Mean differences by t, and a regression by the sign-flip test, too.
 
-    So differences that are all alike do not pass for certain.
+    Few topics that differ, or none, do not say that none could: where fewer than ten do, half a topic at each
+    end of what differences can be (-reach and reach) is added before it is asked whether the mean is above
+    -tolerance.
     """
-    from scipy.stats import t
+    from scipy.special import stdtrit
 
-    n = len(d)
-    total = n + 2 * _ADDED
-    mean, middle = float(d.mean()), float(d.sum()) / total
-    squares = float(((d - middle) ** 2).sum()) + _ADDED * ((reach - middle) ** 2 + (reach + middle) ** 2)
-    spread = math.sqrt(squares / (n - 1))
-    error = spread / math.sqrt(total)
-    p_pass, p_regressed = _by_t(middle + tolerance, error, n - 1)
+    n, mean = len(d), float(d.mean())
+    added = 2 * _ADDED if (d != 0).sum() < FEW_TOPICS else 0.0
+    middle = float(d.sum()) / (n + added)
+    squares = float(((d - middle) ** 2).sum()) + added * (reach**2 + middle**2)
+    plain, careful = float(d.std(ddof=1)), math.sqrt(squares / (n - 1))
+    down, up = careful / math.sqrt(n + added), plain / math.sqrt(n)
+    p_pass = _by_t(middle + tolerance, down, n - 1)[0]
+    p_regressed = _by_t(mean + tolerance, up, n - 1)[1]
     if p_regressed < alpha:  # else the flips cannot make it one
         p_regressed = max(p_regressed, less_than_exchangeable(d, seed))
-    limit = float(t.isf(alpha, n - 1)) * error
-    return Paired(mean, middle - limit, middle + limit, p_pass, p_regressed, n, 0.0, mean + tolerance, spread)
+    limit = -float(stdtrit(n - 1, alpha))
+    ends = min(middle - limit * down, mean), mean + limit * up
+    spread = careful if mean > -tolerance else plain
+    return Paired(mean, *ends, p_pass, p_regressed, n, 0.0, mean + tolerance, spread)
 
 
 def _by_t(distance: float, error: float, df: float) -> tuple[float, float]:
-    from scipy.stats import t
+    """One-sided p of a mean being at most, and at least, so far below what was found."""
+    from scipy.special import stdtr
 
-    if error <= 0:  # values of one size in both, without any bound
+    if error <= 0:  # all differences are equal
         return float(distance <= 0), float(distance >= 0)
-    return float(t.sf(distance / error, df)), float(t.cdf(distance / error, df))
+    return float(stdtr(df, -distance / error)), float(stdtr(df, distance / error))
 
 
 def less_than_exchangeable(d: np.ndarray, seed: int = 0) -> float:
@@ -265,12 +289,12 @@ def less_than_exchangeable(d: np.ndarray, seed: int = 0) -> float:
 def _of_shares(d: np.ndarray, tolerance: float, alpha: float) -> Paired:
     """Differences of yes-or-no values by Tango's score test; a regression is one by McNemar's test, too."""
     from scipy.optimize import brentq
-    from scipy.stats import binom, norm
+    from scipy.special import bdtr, ndtr, ndtri
 
     n, won, lost = len(d), int((d > 0).sum()), int((d < 0).sum())
-    mean, z_alpha = float(d.mean()), float(norm.isf(alpha))
+    mean, z_alpha = float(d.mean()), -float(ndtri(alpha))
     z, spread = tango(won, lost, n, -tolerance)
-    exact = float(binom.cdf(won, won + lost, 0.5)) if lost > won else 1.0
+    exact = float(bdtr(won, won + lost, 0.5)) if lost > won else 1.0
 
     def limit(end: float) -> float:
         """Where the statistic has its critical value, between the mean and -1 or 1."""
@@ -281,9 +305,9 @@ def _of_shares(d: np.ndarray, tolerance: float, alpha: float) -> Paired:
         last, first = end * (1 - 1e-9), mean + end * 1e-12
         return end if beyond(last) < 0 else float(brentq(beyond, first, last, xtol=1e-9))
 
-    p_regressed = max(float(norm.cdf(z)), exact)
+    p_regressed = max(float(ndtr(z)), exact)
     margin = mean + tolerance
-    return Paired(mean, limit(-1.0), limit(1.0), float(norm.sf(z)), p_regressed, n, 0.0, margin, spread)
+    return Paired(mean, limit(-1.0), limit(1.0), float(ndtr(-z)), p_regressed, n, 0.0, margin, spread)
 
 
 def tango(won: int, lost: int, n: int, shift: float) -> tuple[float, float]:
@@ -308,7 +332,7 @@ def _by_sample(
     tolerance: float, alpha: float, higher: bool,
 ) -> Paired:  # fmt: skip
     """The prediction-powered difference over all topics of which some were judged, by t."""
-    from scipy.stats import t
+    from scipy.special import stdtrit
 
     sign = 1 if higher else -1
     n = int(judged.sum())
@@ -317,7 +341,7 @@ def _by_sample(
     found = powered_means(sign * values[:, None], sign * predicted[:, None], judged, stratum)
     middle, error = (float(x[0]) for x in difference_statistics(found))
     p_pass, p_regressed = _by_t(middle + tolerance, error, found.df)
-    limit = float(t.isf(alpha, found.df)) * error
+    limit = -float(stdtrit(found.df, alpha)) * error
     mean = float(found.estimate[0])
     whole = Paired(
         mean,
