@@ -99,7 +99,9 @@ OF_SWEEPS = (
 )
 
 # Step charts, which are no single value.
-CHARTS = _spelled("{ir_score,ir_score_floor,correct_share,threshold_h,threshold_k}_at_n{,/*}", "*_at_day")
+CHARTS = _spelled(
+    "{ir_score,ir_score_floor}_at_n{,/*}", "correct_share_at_n/*", "threshold_{h,k}_at_n", "*_at_day"
+)
 
 
 def is_known(name: str, known: Iterable[str]) -> bool:
