@@ -12,7 +12,9 @@ import pandas as pd
 import pytest
 
 from processes import ROOT, run
-from ragauge.contract.groups import CALLS
+from ragauge.contract.groups import CALLS, RANKINGS
+from ragauge.contract.metric_names import CHARTS, OF_JOBS, OF_SWEEPS, is_known, measure_metrics
+from ragauge.measures.rankings import metric_of
 
 SMALL = ["dataset.limit=12", "chunker=none", "bootstrap=50", "answers=[em,f1]", "slices=[type]"]
 _TABLE = ROOT / "docs" / "method.md"
@@ -86,6 +88,30 @@ def test_every_logged_interval_has_a_row_among_the_numbers_against_known_truth(m
         # The longest pattern says most of the name.
         _, checked = max(of, key=lambda entry: len(entry[0]))
         assert any(checked in row for row in rows), f"{name}: no row of VALIDITY.md has {checked!r}"
+
+
+@pytest.mark.slow
+def test_every_logged_metric_is_known_before_a_job_runs(measured: set[str]) -> None:
+    """Else a gate on it would be refused."""
+    of_measures = measure_metrics(["em", "f1"])
+    known = [
+        *OF_JOBS,
+        *OF_SWEEPS,
+        *CHARTS,
+        *map(metric_of, RANKINGS),
+        *of_measures,
+        "slice/*",
+        "slice_macro/*",
+    ]
+    assert {name for name in measured if not is_known(name, known)} == set()
+
+
+def test_every_name_that_is_known_before_a_job_runs_is_documented() -> None:
+    patterns = [pattern for names, _, _ in entries() for pattern in names]
+    who = "|".join(filter(None, CALLS))
+    for name in dict.fromkeys([*OF_JOBS, *OF_SWEEPS, *CHARTS]):
+        plain = re.sub(rf"^({who})(?=llm_|prompt_|completion_|cost_usd$)", "", name).replace("*", "x")
+        assert any(fnmatchcase(plain, p) or fnmatchcase(ended(plain), p) for p in patterns), name
 
 
 def test_every_entry_names_its_estimator() -> None:

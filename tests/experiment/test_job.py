@@ -1,4 +1,4 @@
-"""A job around its stages: parts from a config, the record it leaves, gates and the per-question table."""
+"""A job around its stages: parts from a config, the record it leaves, and the per-question table."""
 
 from __future__ import annotations
 
@@ -17,13 +17,12 @@ from omegaconf import DictConfig
 from ragauge.answering import ChatGenerator, NoLLM
 from ragauge.answering.judges import ChatJudge, NoJudge
 from ragauge.contract import records
-from ragauge.contract.errors import ConfigError, GateError
+from ragauge.contract.errors import ConfigError
 from ragauge.contract.identity import identity
 from ragauge.experiment import config, job, tables
 from ragauge.experiment.components import instantiate_components, make_pipeline
 from ragauge.experiment.folder import JobFolder, write_json
 from ragauge.experiment.job import execute, run_name
-from ragauge.experiment.metrics import check_gates
 from ragauge.experiment.pipeline import Sample
 from ragauge.retrieval import onnx as onnx_backend
 from ragauge.retrieval.retrievers import BM25
@@ -238,35 +237,6 @@ def test_a_record_is_whole_or_not_there(tmp_path: Path, monkeypatch: pytest.Monk
     write_json(file, {"value": 2})
     assert json.loads(file.read_text()) == {"value": 2}
     assert list(file.parent.iterdir()) == [file]
-
-
-# --- gates ------------------------------------------------------------------------------------------------
-
-
-def test_a_gate_that_is_met_or_not_asked_for_passes() -> None:
-    check_gates({}, {"ir_score": 0.0})
-    check_gates({"ir_score": 0.5}, {"ir_score": 0.5, "correct_share": 0.0})
-
-
-def test_every_missed_gate_is_named_with_its_value() -> None:
-    values = {"ir_score": 0.45678, "correct_share": 0.2, "p_at_1": 0.9, "threshold_k": float("nan")}
-    gates = {"ir_score": 0.5, "p_at_1": 0.9, "correct_share": 0.25}
-    with pytest.raises(GateError) as caught:
-        check_gates(gates, values)
-    assert str(caught.value) == (
-        "quality gate not met: ir_score=0.4568 is below 0.5; correct_share=0.2000 is below 0.25"
-    )
-    assert caught.value.exit_code == 3
-    # What has no value has not reached it.
-    with pytest.raises(GateError, match="threshold_k=nan is below 0"):
-        check_gates({"threshold_k": 0}, values)
-
-
-def test_a_gate_on_a_metric_that_is_not_there_is_a_config_error() -> None:
-    with pytest.raises(
-        ConfigError, match=r"gate\.irscore: no such metric; this job has correct_share, ir_score"
-    ):
-        check_gates({"ir_score": 2.0, "irscore": 0.5}, {"ir_score": 0.4, "correct_share": 0.2})
 
 
 # --- the per-question table ---------------------------------------------------------------------------------

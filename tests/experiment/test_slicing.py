@@ -15,9 +15,9 @@ from ragauge.estimate.slicing import SliceBy
 from ragauge.experiment.outcomes import outcomes as joined
 from ragauge.experiment.slicing import (
     MAX_LOGGED,
-    check_sliced,
     log_slices,
     metric_names,
+    metrics_of_slices,
     read_slices,
     read_weights,
     slice_tables,
@@ -196,13 +196,11 @@ def test_at_most_fifty_slices_become_metrics_and_all_stand_in_the_table(tmp_path
     assert log_slices(bare, (), {}, 10, 0, logging_run(tmp_path)) == {}
 
 
-def test_a_gate_on_no_slice_is_refused_before_any_work() -> None:
-    slices = sliced("type")
-    check_sliced(slices, {"slice/type/bridge/ir_score": 0.5, "slice_macro/type/ir_score": 0.1, "ir_score": 0})
-    with pytest.raises(ConfigError, match=r"^gate\.slice/type/Bridge/ir_score: no such slice; there "):
-        check_sliced(slices, {"slice/type/Bridge/ir_score": 0.5})
-    with pytest.raises(ConfigError, match=r"^gate\.slice_macro/x/ir_score: .*none: slices is empty$"):
-        check_sliced(None, {"slice_macro/x/ir_score": 0.5})
+def test_the_metrics_of_slices_are_known_before_any_work() -> None:
+    known = metrics_of_slices(sliced("type"), ["em"])
+    assert {"slice/type/bridge/ir_score_lo", "slice/type/bridge/topics", "slice_macro/type/em"} <= set(known)
+    assert not {"slice/type/Bridge/ir_score", "slice_macro/x/ir_score", "slice/type/bridge/f1"} & set(known)
+    assert metrics_of_slices(None, ["em"]) == []
 
 
 def test_a_sweep_sets_its_two_best_systems_side_by_side() -> None:

@@ -34,10 +34,10 @@ class Found:
         notes: list[str] = []
         swept = False
         for source in sources:
-            several, members, reader = _members(source, uri, stores)
+            several, listed, reader = members(source, uri, stores)
             swept |= several
-            finished = [run for run in members if run.status == "FINISHED"]
-            failed = [run for run in members if run.status != "FINISHED"]
+            finished = [run for run in listed if run.status == "FINISHED"]
+            failed = [run for run in listed if run.status != "FINISHED"]
             if failed and (not several or not finished):
                 raise DataError("; ".join(f"run {r.run_id} ({r.name}) is {r.status}: {_error(r)}"
                                           for r in failed[:MAX_NAMED]))  # fmt: skip
@@ -53,7 +53,7 @@ class Found:
         return cls(runs, {run.run_id: reader for run, reader in jobs.values()}, swept, notes)
 
 
-def _members(source: str, uri: str | None, stores: dict[str, Reader]) -> tuple[bool, list[LoggedRun], Reader]:
+def members(source: str, uri: str | None, stores: dict[str, Reader]) -> tuple[bool, list[LoggedRun], Reader]:
     """Whether a source is a sweep, its jobs (finished or not), and the MLflow store that holds them."""
 
     def store(at: str) -> Reader:

@@ -162,9 +162,14 @@ def difference_test(found: Powered, level: float) -> tuple[np.ndarray, np.ndarra
     """
     from scipy.stats import t
 
-    total = found.n + _ADDED
-    middle = found.estimate * found.n / total
-    error = np.sqrt(found.n**2 * found.variance + 1 + _ADDED * middle**2) / total
+    middle, error = difference_statistics(found)
     reach = t.isf((1 - level) / 2, found.df) * error
     lo, hi = np.clip(middle - reach, -1, 1), np.clip(middle + reach, -1, 1)
     return lo, hi, np.asarray(2 * t.sf(np.abs(middle) / error, found.df))
+
+
+def difference_statistics(found: Powered) -> tuple[np.ndarray, np.ndarray]:
+    """Middles and standard errors, [columns] each, of the intervals and tests of `difference_test`."""
+    total = found.n + _ADDED
+    middle = found.estimate * found.n / total
+    return middle, np.sqrt(found.n**2 * found.variance + 1 + _ADDED * middle**2) / total

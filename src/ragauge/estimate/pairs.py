@@ -124,6 +124,13 @@ class _Sampled:
         level: float,
     ) -> tuple[Estimate, float] | None:
         """The mean over couples (a, b) of the differences of a less b, over the topics of all of them."""
+        found = self.differences(couples, measure, values)
+        return None if found is None else powered_difference(*found, level)
+
+    def differences(
+        self, couples: Sequence[tuple[Hashable, Hashable]], measure: str, values: pd.DataFrame
+    ) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray] | None:
+        """What `powered_difference` takes of these couples, a row per topic; None where all were judged."""
         groups = list(dict.fromkeys(group for couple in couples for group in couple))
         first, second = ([couple[i] for couple in couples] for i in (0, 1))
 
@@ -140,7 +147,7 @@ class _Sampled:
         # Samples of one seed nest: the topics that all judged are the smallest sample, drawn by its strata.
         smallest = min(groups, key=lambda group: self.judged[group].sum())
         stratum = self.stratum[smallest].to_numpy(dtype=float)[common]
-        return powered_difference(difference(values)[common], f[common], all_judged, stratum, level)
+        return difference(values)[common], f[common], all_judged, stratum
 
 
 def powered_difference(

@@ -108,7 +108,7 @@ class Config:
     predictor_mismatch: str = "refuse"
     register_predictor: str | None = None
     trust: bool = False
-    gate: dict[str, float] = field(default_factory=dict)
+    gate: dict[str, Any] = field(default_factory=dict)
     trace: bool = False
     measure_latency: bool = False
     latency_topics: int = 50

@@ -24,6 +24,7 @@ from ragauge.experiment import metrics, of_parts
 from ragauge.experiment.components import make_pipeline
 from ragauge.experiment.config import settle
 from ragauge.experiment.folder import JobFolder, write_json
+from ragauge.experiment.gate import check_gate, enforce
 from ragauge.experiment.measure_checks import check_measures
 from ragauge.experiment.measure_repeats import repeats
 from ragauge.experiment.monitoring import pin_window, told_of_window, window_metrics
@@ -32,7 +33,7 @@ from ragauge.experiment.packages import config_packages
 from ragauge.experiment.recorded import is_recorded, run_recorded
 from ragauge.experiment.rerun.comparison import log_comparison, summary
 from ragauge.experiment.rerun.environment import PACKAGES_FILE, packages_text
-from ragauge.experiment.slicing import WEIGHTS_TAG, check_sliced
+from ragauge.experiment.slicing import WEIGHTS_TAG
 from ragauge.experiment.verdicts import (
     fitting_predictor,
     log_verdicts,
@@ -224,7 +225,7 @@ def _run(cfg: DictConfig, folder: JobFolder, record: dict[str, Any]) -> None:
     if comparison is not None:
         print(summary(comparison))
     if not record["deferred"]:
-        metrics.check_gates(dict(cfg.gate), values)
+        enforce(cfg, record, lambda: pipeline.sliced)
 
 
 def _without_copies(plain: Mapping[str, Any], written: Any) -> dict[str, Any]:
@@ -276,7 +277,8 @@ def _judged_later(pipeline: Pipeline, folder: JobFolder) -> bool:
 def _prepared(cfg: DictConfig, folder: JobFolder) -> tuple[Pipeline, Any]:
     """The stages and the predictor (None where none is asked for) of a job that nothing speaks against."""
     pipeline = make_pipeline(cfg, folder)
-    check_sliced(pipeline.sliced, cfg.gate)
+    experiment = cfg.tracking.experiment or str(cfg.dataset.name)
+    check_gate(cfg, pipeline, run_name(cfg, folder.choices), experiment, folder.sweep_id)
     check_measures(pipeline, cfg.foresight.target, alone=folder.sweep is None)
     return pipeline, fitting_predictor(pipeline, cfg)
 

@@ -26,6 +26,7 @@ from ragauge.contract.redact import remember
 from ragauge.experiment import metrics
 from ragauge.experiment.components import make_pipeline
 from ragauge.experiment.folder import JobFolder, write_json
+from ragauge.experiment.gate import enforce
 from ragauge.experiment.needs import before_judging, gathered, of_judge, to_ask
 from ragauge.experiment.pipeline import Pipeline
 from ragauge.experiment.stability import judged_again
@@ -231,7 +232,7 @@ def _finish(
         record = {k: v for k, v in record.items() if k != "error"} | {"metrics": record["metrics"] | values}
         record["measured_by"] = measured_by(pipeline)
         print(metrics.line(record["name"], record["metrics"]), file=sys.stderr)
-        metrics.check_gates(dict(cfg.gate), record["metrics"])
+        enforce(cfg, record, lambda: pipeline.sliced)
     except Exception as error:
         return _failed(record, error)
     write_json(job.folder.path / RECORD_FILE, record)

@@ -1,4 +1,4 @@
-"""Metrics of one job that are no estimates: calls, money, the IR score by budget; their line, and gates."""
+"""Metrics of one job that are no estimates: calls, money, the IR score by budget; and their line."""
 
 from __future__ import annotations
 
@@ -8,7 +8,6 @@ from typing import Any
 
 import pandas as pd
 
-from ragauge.contract.errors import ConfigError, GateError
 from ragauge.contract.groups import CALLS
 from ragauge.contract.topics import is_unanswerable
 from ragauge.measures.floor import is_corrected
@@ -170,13 +169,3 @@ def line(name: str, values: Mapping[str, float]) -> str:
         parts.append(f"{cost:.4f} USD")
     parts.append(f"{values['seconds_total']:.1f} s")
     return f"{name:<32} " + "  ".join(parts)
-
-
-def check_gates(gates: Mapping[str, float], values: Mapping[str, float]) -> None:
-    """GateError for a metric below its minimum, ConfigError for one that the job does not have."""
-    unknown = sorted(set(gates) - set(values))
-    if unknown:
-        raise ConfigError(f"gate.{unknown[0]}: no such metric; this job has {', '.join(sorted(values))}")
-    missed = [f"{k}={values[k]:.4f} is below {v:g}" for k, v in gates.items() if not values[k] >= v]
-    if missed:
-        raise GateError("quality gate not met: " + "; ".join(missed))

@@ -11,13 +11,15 @@ import pandas as pd
 from ragauge import report, track
 from ragauge.contract.build import build, locate
 from ragauge.contract.errors import ConfigError, DataError
+from ragauge.contract.metric_names import OF_JOBS
 from ragauge.contract.visible import csv_text
 from ragauge.datasets import RecordedOutcomes
 from ragauge.estimate import bounded_mean, fit_zones, share_estimates, summary
 from ragauge.estimate.unjudged import foresee, foreseen_errors
-from ragauge.experiment import metrics
 from ragauge.experiment.config import check_values
 from ragauge.experiment.folder import JobFolder
+from ragauge.experiment.gate import enforce, gate_of
+from ragauge.experiment.gate_rules import bounds, check_bounds
 from ragauge.experiment.rerun.comparison import log_comparison
 from ragauge.experiment.rerun.comparison import summary as comparison_line
 from ragauge.experiment.retrieval_stages import file_digest
@@ -58,6 +60,10 @@ def run_recorded(
         raise ConfigError("estimate.features: of recorded outcomes ir_score alone is known")
     if plain["slices"]:
         raise ConfigError("slices: recorded outcomes have no attributes to slice by; leave slices out")
+    gate = gate_of(cfg)
+    check_bounds(bounds(gate.rules, None), OF_JOBS, ())
+    if gate.compares:
+        raise ConfigError("gate: recorded outcomes have no baseline to be compared with; leave tolerance out")
     source: RecordedOutcomes = build("dataset", plain["dataset"], {})
     digest = file_digest(source.files()["outcomes"])
     if cfg.dry_run:
@@ -120,7 +126,7 @@ def run_recorded(
     if again is not None:
         print(comparison_line(again))
     print(f"report: {folder.path / 'report.html'}")
-    metrics.check_gates(dict(cfg.gate), values)
+    enforce(cfg, record)
 
 
 def zones_by_alpha(judged: pd.DataFrame, confidence: float) -> pd.DataFrame:

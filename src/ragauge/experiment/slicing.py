@@ -158,18 +158,16 @@ def _check_weights(by: str, labels: pd.Series, weights: Mapping[str, float] | No
             raise ConfigError(f"slice_weights.{by}: {label!r} {what}; the slices are {_some(there)}")
 
 
-def check_sliced(slices: pd.DataFrame | None, gates: Mapping[str, float]) -> None:
-    """ConfigError for a gate on a slice that there is not, or that becomes no metric."""
+def metrics_of_slices(slices: pd.DataFrame | None, measures: Sequence[str]) -> list[str]:
+    """The metrics that a job with these slices and answer measures logs of them (see `log_slices`)."""
     names = {} if slices is None else metric_names(slices)
-    there = {
-        "slice": list(_logged(names).values()),
-        "slice_macro": list(dict.fromkeys(f"slice_macro/{name.split('/')[1]}" for name in names.values())),
-    }
-    for gate in map(str, gates):
-        known = there.get(gate.partition("/")[0])
-        if known is not None and gate.rpartition("/")[0] not in known:
-            listed = _some([f"{name}/<measure>" for name in known]) if known else "none: slices is empty"
-            raise ConfigError(f"gate.{gate}: no such slice; there are {listed}")
+    macro = dict.fromkeys(f"slice_macro/{name.split('/')[1]}" for name in names.values())
+    of_measures = [f"{name}{end}" for name in (*_LOGGED, *measures) for end in ("", "_lo", "_hi")]
+    logged = list(_logged(names).values())
+    return [
+        *(f"{name}/{what}" for name in logged for what in (*of_measures, "topics")),
+        *(f"{name}/{what}" for name in macro for what in of_measures),
+    ]
 
 
 def _logged(names: Mapping[tuple[str, str], str]) -> dict[tuple[str, str], str]:

@@ -97,6 +97,25 @@ class Reader:
         """The runs of an experiment that carry all of the tags, oldest first."""
         return self._search(with_tags(tags), experiments=[experiment_id])
 
+    def tagged(self, name: str, value: str | None, experiment: str) -> list[LoggedRun]:
+        """ragauge's finished runs of an experiment with this tag, the newest first; None is any value.
+
+        ConfigError for a name or value that MLflow cannot search for.
+        """
+        if not name.strip() or re.search(r"[`'\"\\\s]", name) or re.search(r"['\\\n]", value or ""):
+            raise ConfigError(
+                f"tag {name!r}{'' if value is None else f'={value!r}'}: allowed are a name, and name=value, "
+                "without quotes, backslashes and (in the name) spaces"
+            )
+        ids = [id for id, other in self._experiments.items() if other == experiment]
+        if not ids:
+            return []
+        has = f"tags.`{name}` LIKE '%'" if value is None else f"tags.`{name}` = '{value}'"
+        found = self._search(
+            f"{has} and attributes.status = 'FINISHED'", ids, order="attributes.start_time DESC"
+        )
+        return [run for run in found if run.tags.get("role") in ("job", "sweep")]
+
     def measured(self, entry: str | None = None) -> list[LoggedRun]:
         """All of ragauge's runs, the newest first, or those that used the store entry."""
         used = "tags.ragauge_version != ''" if entry is None else f"tags.`{_ENTRIES_TAG}` LIKE '%{entry}%'"

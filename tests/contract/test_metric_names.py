@@ -1,0 +1,25 @@
+"""The names of metrics that the code knows before a job runs."""
+
+from __future__ import annotations
+
+import pytest
+
+from ragauge.contract.metric_names import OF_JOBS, OF_SWEEPS, closest, is_known, measure_metrics
+
+
+def test_a_name_is_known_by_itself_or_by_its_form() -> None:
+    assert is_known("judge_share_missing_hi", OF_JOBS)
+    assert is_known("seconds_contexts", OF_JOBS)
+    assert is_known("judge_cost_usd", OF_JOBS)
+    assert not is_known("judge_share_6", OF_JOBS)
+    assert not is_known("ir_scor", OF_JOBS)
+    assert not is_known("ir_score*", OF_JOBS)
+    assert is_known("transfer_chunker_mae", OF_SWEEPS)
+    assert not is_known("ir_score", OF_SWEEPS)
+    assert measure_metrics(["em"]) == ["em", "em_lo", "em_hi", "em_missing"]
+
+
+@pytest.mark.parametrize(("wrong", "right"), [("ir_scor", "ir_score"), ("corect_share", "correct_share")])
+def test_a_slip_of_the_pen_is_told(wrong: str, right: str) -> None:
+    assert closest(wrong, OF_JOBS) == f" Did you mean {right}?"
+    assert closest("zzz", OF_JOBS) == ""
