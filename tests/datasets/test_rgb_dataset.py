@@ -84,9 +84,9 @@ def test_snippets_with_a_wrong_answer_are_documents_beside_the_true_ones(tmp_pat
     assert data.docs.values.tolist() == [
         ["f3-positive-0", "", GRAZ],
         ["f3-positive-1", "", "It is a tower."],
-        ["f3-wrong-0", "", "The tower stands in Linz."],
+        ["f3~changed~f3-positive-0", "", "The tower stands in Linz."],
     ]
-    assert data.topics["wrong_answer"].tolist() == ["Linz"]
+    assert data.topics["wrong_answers"].tolist() == [["Linz"]]
     assert data.evidence["docno"].tolist() == ["f3-positive-0"]
     without = write(tmp_path, [FACT], wrong=False).load()
     assert without.docs["docno"].tolist() == ["f3-positive-0", "f3-positive-1"]

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import pandas as pd
 
 from ragauge.answering._frame import answer_frame, queries_of
+from ragauge.contract.checks import require_flag
 from ragauge.contract.protocols import Reply, Tools
 from ragauge.llms.chat import ChatLLM
 from ragauge.llms.prompts import fill, load_prompt
@@ -25,6 +26,8 @@ class ChatGenerator(ChatLLM):
     retries, the answer is null with status `missing` and its error.
     prompt_with_documents ($documents, $question), prompt_without_documents ($question): a text, or the name
         of a .txt file; null for the shipped one.
+    tell_errors: the shipped prompt with documents asks to say so where they are wrong or contradict one
+        another, and then for the true answer (docs/robustness.md).
     """
 
     component: ClassVar[str] = "chat"
@@ -33,11 +36,14 @@ class ChatGenerator(ChatLLM):
 
     prompt_with_documents: str | None = None
     prompt_without_documents: str | None = None
+    tell_errors: bool = False
 
     def __post_init__(self) -> None:
         super().__post_init__()
+        require_flag("llm.tell_errors", self.tell_errors)
+        with_documents = "answer_and_tell_errors.txt" if self.tell_errors else "answer_with_documents.txt"
         # Into the fields, so that the texts are part of the identity.
-        shipped = {"prompt_with_documents": "answer_with_documents.txt",
+        shipped = {"prompt_with_documents": with_documents,
                    "prompt_without_documents": "answer_without_documents.txt"}  # fmt: skip
         for name, placeholders in (
             ("prompt_with_documents", ("documents", "question")),
