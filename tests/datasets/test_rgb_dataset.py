@@ -123,6 +123,20 @@ def test_id_that_is_none_or_stands_twice(tmp_path: Path) -> None:
     )
 
 
+def test_known_snippets_of_an_answer_are_evidence_without_a_text(tmp_path: Path) -> None:
+    data = write(tmp_path, [INTEGRATION, FACT], evidence="known").load()
+    found = (
+        data.evidence[["docno", "text"]].astype(object).where(data.evidence[["docno", "text"]].notna(), None)
+    )
+    assert found.values.tolist() == [
+        ["2-positive-0", "Anna built the tower."],
+        ["2-positive-1", None],
+        ["2-positive-2", "Berta built the bridge."],
+        ["f3-positive-0", GRAZ],
+        ["f3-positive-1", None],
+    ]
+
+
 def test_choices(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match=r"dataset\.evidence"):
         RGB(evidence="best")

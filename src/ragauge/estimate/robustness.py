@@ -25,6 +25,7 @@ NOISE, REJECTION, INTEGRATION, COUNTERFACTUAL = ABILITIES = (
 CHANGED, CONTRADICTED = "changed", "contradicted"
 FACTS = ("detected", "corrected", "fooled")
 DOCUMENTS = f"{PREFIX}evidence_documents"
+MANY = "5"  # of the labels: five and more
 DROP_AT = 0.8  # the noise rate whose loss against none is the headline
 _ESTIMATES = ["system", "ability", "condition", "documents", "measure", "value", "lo", "hi", "n", "missing"]
 _CHANGES = ["system", "ability", "measure", "of", "against", "difference", "lo", "hi", "p", "p_holm", "n"]
@@ -171,10 +172,10 @@ def _by_rate(
         if rows is None:
             continue
         for of in ("ir_score", "answer_in_context"):
-            values = rows.loc[rows["condition"] == rate, of] if of in rows else pd.Series(dtype=float)
-            if values.notna().any():
-                e = bounded_mean(values.dropna(), level=level)
-                found.estimates.append((name, "", of, *_row(e), int(values.isna().sum())))
+            known = rows.loc[rows["condition"] == rate, of] if of in rows else pd.Series(dtype=float)
+            if known.notna().any():
+                e = bounded_mean(known.dropna(), level=level)
+                found.estimates.append((name, "", of, *_row(e), int(known.isna().sum())))
     table = classed.assign(value=np.isin(labels_of(classed), labels).astype(float))
     found.changes.extend(_changes(table, measure, rates, level))
     return found

@@ -15,6 +15,7 @@ from ragauge.texts.function_words import FUNCTION_WORDS
 from ragauge.texts.words import words
 
 LEXICAL_OVERLAP, RARITY, EVIDENCE_DOCUMENTS = "lexical_overlap", "rarity", "evidence_documents"
+_MANY = 5  # documents that count alike with more: few numbers are slices of their own
 DERIVED = (LEXICAL_OVERLAP, RARITY, EVIDENCE_DOCUMENTS)
 
 
@@ -39,7 +40,7 @@ def lexical_overlap(topics: pd.DataFrame, evidence: pd.DataFrame) -> pd.Series:
 
 
 def evidence_documents(topics: pd.DataFrame, evidence: pd.DataFrame) -> pd.Series:
-    """float64 [topics]: how many documents hold the topic's evidence, 1 and more.
+    """float64 [topics]: how many documents hold the topic's evidence, 1 to 4, and 5 for five and more.
 
     Where a topic's evidence has texts, parts without one do not count; a text of no named document is one
     of its own. NaN for a topic without evidence.
@@ -48,7 +49,7 @@ def evidence_documents(topics: pd.DataFrame, evidence: pd.DataFrame) -> pd.Serie
     parts = evidence[known | ~evidence["qid"].isin(evidence.loc[known, "qid"])]
     document = "d" + parts["docno"].where(parts["docno"].notna(), other=None)
     number = document.fillna("t" + parts["text"]).groupby(parts["qid"]).nunique()
-    return topics["qid"].map(number).astype("float64")
+    return topics["qid"].map(number.clip(upper=_MANY)).astype("float64")
 
 
 def rarity(topics: pd.DataFrame, docs: pd.DataFrame) -> pd.Series:

@@ -14,6 +14,7 @@ from ragauge.estimate.robustness import (
     COUNTERFACTUAL,
     FACTS,
     INTEGRATION,
+    MANY,
     NOISE,
     REJECTION,
     Abilities,
@@ -89,7 +90,7 @@ def abilities_figure(found: Abilities) -> Figure:
             facts.errorbar(
                 at + shift + 0.07 * (j - 1), curve["value"], yerr=_reach(curve), ls="", capsize=2, **style
             )
-    labels = [str(label) for label in _documents(found)]
+    labels = ["5+" if label == MANY else label for label in _documents(found)]
     integration.set_xticks(np.arange(len(labels)), labels)
     facts.set_xticks(np.arange(len(_CONDITIONS)), list(_CONDITIONS.values()))
     facts.set_xlim(-0.5, len(_CONDITIONS) - 0.5)
@@ -145,7 +146,7 @@ def robustness_rows(found: Abilities | None) -> dict[str, Any]:
         rows = [
             {
                 "system": system,
-                "measure": _MEASURES[measure],
+                "measure": _MEASURES[str(measure)],
                 "is_score": measure == "ir_score",
                 "n": int(of["n"].max()),
                 "missing": int(of["missing"].max()),

@@ -11,7 +11,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import ClassVar, Literal
+from typing import Any, ClassVar, Literal
 
 import pandas as pd
 
@@ -102,25 +102,26 @@ class Counterfactual:
         known = {qid: _Fact(true[qid], changed) for qid, changed in wrong.items() if true.get(qid)}
         queries = dict(zip(topics["qid"], topics["query"], strict=True))
         given = answers.merge(contexts[["qid", "n_tokens", "text"]], on=["qid", "n_tokens"], how="left")
-        rows = list(given[["qid", "n_tokens", "answer", "text"]].itertuples(index=False))
-        to_tell = [(r.qid, r.answer) for r in rows if r.qid in known and isinstance(r.answer, str)]
+        columns = (given[name].tolist() for name in ("qid", "n_tokens", "answer", "text"))
+        rows: list[tuple[str, int, Any, Any]] = list(zip(*columns, strict=True))
+        asked = [(qid, answer) for qid, _, answer, _ in rows if qid in known and isinstance(answer, str)]
+        to_tell = list(dict.fromkeys(asked))
         found = self._detected([(queries[qid], answer) for qid, answer in to_tell], tools)
         told = dict(zip(to_tell, found, strict=True))
         values = []
-        for row in rows:
-            if row.qid not in known:
-                of_row: tuple[float | None, ...] = (None, None, None)
+        for qid, n_tokens, answer, text in rows:
+            of_row: tuple[float | None, ...] = (None, None, None)
+            if qid not in known:
                 status = NO_REFERENCE
-            elif not isinstance(row.answer, str):
-                of_row, status = (None, None, None), NO_ANSWER
+            elif not isinstance(answer, str):
+                status = NO_ANSWER
             else:
-                detected, status = told[row.qid, row.answer]
-                context = row.text if isinstance(row.text, str) else ""
-                of_row = (None, None, None)
+                detected, status = told[qid, answer]
+                context = text if isinstance(text, str) else ""
                 if detected is not None:
-                    of_row = (float(detected), *known[row.qid].given(row.answer, detected, context))
+                    of_row = (float(detected), *known[qid].given(answer, detected, context))
             values += [
-                (row.qid, row.n_tokens, info.name, value, status)
+                (qid, n_tokens, info.name, value, status)
                 for info, value in zip(self.infos, of_row, strict=True)
             ]
         frame = pd.DataFrame(values, columns=["qid", "n_tokens", "measure", "value", "status"])
