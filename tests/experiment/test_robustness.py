@@ -10,7 +10,7 @@ from typing import Any
 
 import pandas as pd
 import pytest
-from test_sweep import mlflow_runs, sweep_folders
+from test_sweep import mlflow_runs
 
 from chat_server import ChatServer
 from processes import Command, clean_environment, run
@@ -35,7 +35,6 @@ class KnownLLM:
         self.evidence = data.evidence.groupby("qid")["text"].agg(list).to_dict()
         self.twins = WORLD.counterfactuals().set_index("qid")
         self.texts = data.docs["text"].tolist()
-        self.right: dict[float, list[float]] = {}  # P(right) of what was asked, by the rate of noise
 
     def __call__(self, prompt: str) -> str:
         assert ERRORS in prompt, "the preset's prompt says that documents may err"
@@ -58,7 +57,6 @@ class KnownLLM:
         there = sum(text in documents for text in self.texts)
         own = sum(any(p in t for p in self.evidence[topic["qid"]]) for t in self.texts if t in documents)
         noise = 1 - own / there
-        self.right.setdefault(round(noise, 1), []).append(RIGHT - NOISE_COSTS * noise)
         return str(topic["answer"]) if dice.random() < RIGHT - NOISE_COSTS * noise else "Zzyzx."
 
 
@@ -72,18 +70,16 @@ def sweep(folder: Path, url: str, *more: str) -> Any:
 
 @pytest.mark.slow
 def test_the_abilities_of_an_llm_are_found_within_their_intervals(tmp_path: Path) -> None:
-    with ChatServer(llm := KnownLLM()) as server:
+    with ChatServer(KnownLLM()) as server:
         done = sweep(tmp_path, server.url)
         assert done.returncode == 0, done.stderr
         assert max(server.whole.values()) == 1
-        # Eight conditions of 80 topics; a topic asked for the same twice (a coin that adds no noise) is paid once.
+        # Eight conditions of 80 topics; what is asked twice (where a coin adds no noise) is paid once.
         assert 500 < len(server.whole) <= 640
     _, runs = mlflow_runs(tmp_path, "sweep", "fictional")
     values = runs[0].data.metrics
-    # Of the texts in a context some hold a shared sentence, so the rate that the LLM sees is near the config's.
-    lost = NOISE_COSTS * 0.8
     for name, true in {
-        "noise_drop": lost,
+        "noise_drop": NOISE_COSTS * 0.8,
         "rejection": REFUSES,
         "detected": DETECTS,
         "corrected": DETECTS * CORRECTS,
@@ -95,9 +91,7 @@ def test_the_abilities_of_an_llm_are_found_within_their_intervals(tmp_path: Path
     }.items():
         lo, hi = values[f"robustness_{name}_lo"], values[f"robustness_{name}_hi"]
         assert lo <= true <= hi, (name, lo, true, hi)
-    tables = next(tmp_path.glob("mlruns/**/tables"))
     found = pd.read_csv(next(tmp_path.glob("mlruns/**/robustness.csv")))
-    assert tables.is_dir()
     assert found["ability"].nunique() == 4
     page = next(p for p in tmp_path.glob("mlruns/**/report.html")).read_text(encoding="utf-8")
     assert "Counterfactual robustness" in page
@@ -143,12 +137,11 @@ def test_a_preset_may_be_told_other_conditions(tmp_path: Path) -> None:
     (tmp_path / "en_fact.json").write_text("".join(json.dumps(row) + "\n" for row in rgb))
     done = run(
         tmp_path, "-m", "experiment=robustness", "dataset=rgb", "dataset.path=en_fact.json", "chunker=none",
-        "tokenizer=words", "bootstrap=0", "llm=none", "judge=none", "retriever.condition=0,changed,contradicted",
-        "hydra.sweep.dir=sweep",
+        "tokenizer=words", "bootstrap=0", "llm=none", "judge=none", "hydra.sweep.dir=sweep",
+        "retriever.condition=0,changed,contradicted",
     )  # fmt: skip
     assert done.returncode == 0, done.stderr
     runs = [f.read_text() for f in sorted(tmp_path.glob("mlruns/**/run.trec"))]
     found = sorted(tuple(sorted(line.split()[2] for line in text.splitlines())) for text in runs)
-    true, wrong = "0-positive-0%p0", "0~changed~0-positive-0%p0"
+    true, wrong = "0-positive-0", "0~changed~0-positive-0"
     assert found == sorted([(true,), (wrong,), tuple(sorted([true, wrong]))])
-    assert len(sweep_folders(tmp_path)) == 0

@@ -65,6 +65,7 @@ def abilities_figure(found: Abilities) -> Figure:
         ax.yaxis.set_major_formatter(lambda value, _: f"{value:.0%}")
         ax.grid(alpha=0.25)
         ax.spines[["top", "right"]].set_visible(False)
+    labels = _documents(found)
     for i, system in enumerate(systems):
         colour, marker = LINE_COLOURS[i % len(LINE_COLOURS)], _MARKERS[i % len(_MARKERS)]
         if several:
@@ -81,7 +82,8 @@ def abilities_figure(found: Abilities) -> Figure:
             )  # fmt: skip
         groups = found.curve(system, INTEGRATION, "right")
         groups = groups[groups["documents"] != "several"]
-        _band(integration, np.arange(len(groups)), groups, colour, marker)
+        places = np.array([labels.index(label) for label in groups["documents"]], dtype=float)
+        _band(integration, places, groups, colour, marker)
         shift = 0.0 if not several else 0.3 * (i / (len(systems) - 1) - 0.5)
         for j, measure in enumerate(FACTS):
             curve = found.curve(system, COUNTERFACTUAL, measure)
@@ -90,8 +92,8 @@ def abilities_figure(found: Abilities) -> Figure:
             facts.errorbar(
                 at + shift + 0.07 * (j - 1), curve["value"], yerr=_reach(curve), ls="", capsize=2, **style
             )
-    labels = ["5+" if label == MANY else label for label in _documents(found)]
-    integration.set_xticks(np.arange(len(labels)), labels)
+    shown = ["5+" if label == MANY else label for label in labels]
+    integration.set_xticks(np.arange(len(labels)), shown)
     facts.set_xticks(np.arange(len(_CONDITIONS)), list(_CONDITIONS.values()))
     facts.set_xlim(-0.5, len(_CONDITIONS) - 0.5)
     for ax in (noise, rejection):
