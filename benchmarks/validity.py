@@ -42,6 +42,7 @@ MODULES = (
     "sampling",
     "ablation",
     "slices",
+    "robustness",
 )
 _HEAD = (
     "# Numbers against known truth\n\nWritten by `python benchmarks/validity.py`; seed "

@@ -84,9 +84,9 @@ def test_snippets_with_a_wrong_answer_are_documents_beside_the_true_ones(tmp_pat
     assert data.docs.values.tolist() == [
         ["f3-positive-0", "", GRAZ],
         ["f3-positive-1", "", "It is a tower."],
-        ["f3-wrong-0", "", "The tower stands in Linz."],
+        ["f3~changed~f3-positive-0", "", "The tower stands in Linz."],
     ]
-    assert data.topics["wrong_answer"].tolist() == ["Linz"]
+    assert data.topics["wrong_answers"].tolist() == [["Linz"]]
     assert data.evidence["docno"].tolist() == ["f3-positive-0"]
     without = write(tmp_path, [FACT], wrong=False).load()
     assert without.docs["docno"].tolist() == ["f3-positive-0", "f3-positive-1"]
@@ -121,6 +121,20 @@ def test_id_that_is_none_or_stands_twice(tmp_path: Path) -> None:
     named_or_dropped(
         lambda **of: write(tmp_path, [ROWS[0], bad], **of), "line 2", "'id' is not a string", ["0"]
     )
+
+
+def test_known_snippets_of_an_answer_are_evidence_without_a_text(tmp_path: Path) -> None:
+    data = write(tmp_path, [INTEGRATION, FACT], evidence="known").load()
+    found = (
+        data.evidence[["docno", "text"]].astype(object).where(data.evidence[["docno", "text"]].notna(), None)
+    )
+    assert found.values.tolist() == [
+        ["2-positive-0", "Anna built the tower."],
+        ["2-positive-1", None],
+        ["2-positive-2", "Berta built the bridge."],
+        ["f3-positive-0", GRAZ],
+        ["f3-positive-1", None],
+    ]
 
 
 def test_choices(tmp_path: Path) -> None:

@@ -7,7 +7,7 @@ import math
 import pandas as pd
 import pytest
 
-from ragauge.measures.questions import content_words, lexical_overlap, rarity
+from ragauge.measures.questions import content_words, evidence_documents, lexical_overlap, rarity
 
 TOPICS = pd.DataFrame(
     {
@@ -45,3 +45,15 @@ def test_rarity_is_the_mean_idf_over_documents() -> None:
     assert math.isnan(found[2])
     assert found[3] == pytest.approx((never + 0) / 2)
     assert rarity(TOPICS, docs.iloc[:0]).isna().all()
+
+
+def test_evidence_documents_are_counted_once_each_up_to_five() -> None:
+    rows = [  # d3 is known to be relevant, and not needed
+        ("q1", "d1", "a"), ("q1", "d1", "b"), ("q1", "d2", "c"), ("q1", "d3", None),
+        ("q2", None, "a"), ("q2", None, "b"), ("q2", "d1", "c"),
+        *(("q3", f"d{i}", None) for i in range(7)),
+    ]  # fmt: skip
+    evidence = pd.DataFrame(rows, columns=["qid", "docno", "text"], dtype=object)
+    found = evidence_documents(TOPICS, evidence)
+    assert found[:3].tolist() == [2, 3, 5]
+    assert math.isnan(found[3])

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import pandas as pd
 
 from ragauge.answering._frame import answer_frame, queries_of
+from ragauge.contract.checks import require_flag
 from ragauge.contract.errors import ConfigError
 from ragauge.contract.protocols import Reply, Tools
 from ragauge.llms.chat import ChatLLM
@@ -31,6 +32,8 @@ class ChatGenerator(ChatLLM):
     cite: the passages of a context come numbered, and the shipped prompt asks for the numbers of those that
         an answer rests on. `answer` is then the text without these marks, by which it is measured and judged,
         and the column `cited_answer` the text with them.
+    tell_errors: the shipped prompt with documents asks to say so where they are wrong or contradict one
+        another, and then for the true answer (docs/robustness.md).
     """
 
     component: ClassVar[str] = "chat"
@@ -40,14 +43,20 @@ class ChatGenerator(ChatLLM):
     prompt_with_documents: str | None = None
     prompt_without_documents: str | None = None
     cite: bool = False
+    tell_errors: bool = False
 
     def __post_init__(self) -> None:
         super().__post_init__()
+        require_flag("llm.tell_errors", self.tell_errors)
+        require_flag("llm.cite", self.cite)
+        if self.cite and self.tell_errors and self.prompt_with_documents is None:
+            raise ConfigError(
+                "llm.cite and llm.tell_errors: no shipped prompt does both; choose one, or write "
+                "llm.prompt_with_documents"
+            )
+        asks = "with_citations" if self.cite else "and_tell_errors" if self.tell_errors else "with_documents"
         # Into the fields, so that the texts are part of the identity.
-        if not isinstance(self.cite, bool):
-            raise ConfigError(f"llm.cite={self.cite!r}: allowed are true, false")
-        asks = "answer_with_citations.txt" if self.cite else "answer_with_documents.txt"
-        shipped = {"prompt_with_documents": asks,
+        shipped = {"prompt_with_documents": f"answer_{asks}.txt",
                    "prompt_without_documents": "answer_without_documents.txt"}  # fmt: skip
         for name, placeholders in (
             ("prompt_with_documents", ("documents", "question")),

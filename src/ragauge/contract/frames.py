@@ -38,7 +38,7 @@ SCHEMAS: Mapping[str, Schema] = {
     "topics": Schema(
         ("qid",),
         {"qid": "str", "query": "str", "answer": "str?"},
-        {"answers": "list", "unanswerable": "bool"},
+        {"answers": "list", "unanswerable": "bool", "wrong_answers": "list"},
     ),
     # text is missing where qrels alone are known; relevance is 1 where the column is not there.
     "evidence": Schema(

@@ -259,7 +259,7 @@ class AnswerMeasureInfo:
     of: Literal["answer", "context", "ranking"] = "answer"
 
 
-Needed = Literal["references", "evidence", "contexts", "answers", "citations", "chat"]
+Needed = Literal["references", "evidence", "contexts", "answers", "citations", "chat", "changed"]
 
 
 class AnswerMeasure(Protocol):

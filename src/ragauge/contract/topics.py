@@ -56,6 +56,14 @@ def references(topics: pd.DataFrame) -> dict[str, tuple[str, ...]]:
     return found
 
 
+def wrong_answers(topics: pd.DataFrame) -> dict[str, tuple[str, ...]]:
+    """By qid, the answers that a document with a changed fact leads to; qids that have none are left out."""
+    if "wrong_answers" not in topics:
+        return {}
+    pairs = zip(topics["qid"], topics["wrong_answers"], strict=True)
+    return {qid: tuple(map(str, several)) for qid, several in pairs if len(several)}
+
+
 def without_reference(topics: pd.DataFrame) -> set[str]:
     """The qids that have neither a reference answer nor the mark that there is none to give."""
     known = references(topics)

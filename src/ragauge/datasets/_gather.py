@@ -159,6 +159,7 @@ class Gatherer:
         attributes: Mapping[str, Attribute] | None = None,
         *,
         unanswerable: bool = False,
+        wrong_answers: Sequence[str] = (),
     ) -> None:
         """One topic, of which repeated evidence parts count once.
 
@@ -166,6 +167,7 @@ class Gatherer:
             known. evidence: docno (or None), text (or None where the document alone is known) and relevance
             (1 where it is left out, above 0). A part of a text names a document of the corpus or none.
             unanswerable: the documents do not answer the question; such a topic has no reference answer.
+            wrong_answers: what a document with a changed fact (`ragauge.contract.changed`) leads to.
         """
         _check_identifier("qid", qid)
         if qid in self._topics:
@@ -177,10 +179,16 @@ class Gatherer:
             raise BadRow("the reference answer is empty")
         if unanswerable and answers:
             raise BadRow(f"the topic is unanswerable, and has the reference answer {answers[0]!r}")
+        if any(not one.strip() for one in wrong_answers):
+            raise BadRow("a wrong answer is empty")
+        if both := sorted(set(answers) & set(wrong_answers)):
+            raise BadRow(f"{both[0]!r} is both a reference answer and a wrong one")
         parts = self._parts(evidence)
         for name, value in (attributes or {}).items():
             _check_attribute(name, value)
-        self._topics[qid] = _Topic(query, answers, attributes or {}, unanswerable)
+        self._topics[qid] = _Topic(
+            query, answers, attributes or {}, unanswerable, tuple(dict.fromkeys(wrong_answers))
+        )
         self._evidence.extend((qid, number, *part) for number, part in enumerate(parts))
 
     def _parts(self, evidence: Iterable[Part]) -> list[tuple[str | None, str | None, int]]:
@@ -238,6 +246,8 @@ class Gatherer:
             frame["answers"] = pd.Series([list(topic.answers) for topic in topics], dtype=object)
         if any(topic.unanswerable for topic in topics):
             frame["unanswerable"] = [topic.unanswerable for topic in topics]
+        if any(topic.wrong_answers for topic in topics):
+            frame["wrong_answers"] = pd.Series([list(topic.wrong_answers) for topic in topics], dtype=object)
         for name in dict.fromkeys(name for topic in topics for name in topic.attributes):
             values = [topic.attributes.get(name) for topic in topics]
             given = [value for value in values if value is not None]
@@ -274,6 +284,7 @@ class _Topic:
     answers: tuple[str, ...]
     attributes: Mapping[str, Attribute]
     unanswerable: bool
+    wrong_answers: tuple[str, ...] = ()
 
 
 def _shown(value: Attribute) -> str | None:

@@ -21,7 +21,7 @@ from ragauge.datasets._gather import (
 )
 from ragauge.datasets._lines import lines, parse_json
 
-_KEYS = ("qid", "query", "answer", "answers", "unanswerable", "evidence")
+_KEYS = ("qid", "query", "answer", "answers", "unanswerable", "evidence", "wrong_answers")
 _SAMPLE = Path(__file__).parent / "sample"
 
 
@@ -89,6 +89,10 @@ def add_topics(gather: Gatherer, file: Path) -> None:
                 parts,
                 {key: row[key] for key in row if key not in _KEYS and is_attribute(row[key])},
                 unanswerable=flag(row, "unanswerable"),
+                wrong_answers=[
+                    valid_string(one, "an answer in 'wrong_answers'")
+                    for one in listed_or_none(row, "wrong_answers")
+                ],
             )
 
 

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
+from ragauge.contract.changed import changed_docno
 from ragauge.contract.checks import require_choice, require_flag
 from ragauge.contract.identity import runtime
 from ragauge.contract.protocols import Dataset
@@ -16,6 +16,7 @@ from ragauge.datasets._gather import (
     BadRow,
     Gatherer,
     OneFile,
+    Part,
     string,
     valid_string,
 )
@@ -29,11 +30,13 @@ class RGB(OneFile):
     """RGB (Chen et al., 2024), any of its files en, en_int, en_fact, en_refine and zh…, from `path`.
 
     The documents are the distinct snippets of all questions; those with a wrong answer (`positive_wrong`)
-    only where `wrong` is true. evidence: `first`, the first snippet for each part of the answer; `all`.
+    only where `wrong` is true, each as the changed copy of its true one (`ragauge.contract.changed`).
+    evidence: `first`, the first snippet for each part of the answer; `all`; `known`, the first ones with
+    their texts and the others by their docnos alone, which are then known to be no distractors.
     """
 
     component: ClassVar[str] = "rgb"
-    version: ClassVar[int] = 1
+    version: ClassVar[int] = 2
 
     name: str = runtime("rgb")
     evidence: str = "first"
@@ -41,7 +44,7 @@ class RGB(OneFile):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        require_choice("dataset.evidence", self.evidence, ("first", "all"))
+        require_choice("dataset.evidence", self.evidence, ("first", "all", "known"))
         require_flag("dataset.wrong", self.wrong)
 
     def load(self) -> Dataset:
@@ -58,15 +61,21 @@ class RGB(OneFile):
                 others = {"wrong": _texts(row, "positive_wrong"), "negative": _texts(row, "negative")}
                 if not self.wrong:
                     del others["wrong"]
-                parts = []
-                numbers = itertools.count()
+                parts: list[Part] = []
+                positives: list[str] = []
                 for group in groups:
-                    docnos = [snippets.add("", text, f"{qid}-positive-{next(numbers)}") for text in group]
-                    found = list(zip(docnos, group, strict=True))
+                    first = len(positives)
+                    for text in group:
+                        positives.append(snippets.add("", text, f"{qid}-positive-{len(positives)}"))
+                    found = list(zip(positives[first:], group, strict=True))
                     parts += found if self.evidence == "all" else found[:1]
-                for role, texts in others.items():
-                    for number, text in enumerate(texts):
-                        snippets.add("", text, f"{qid}-{role}-{number}")
+                    if self.evidence == "known":
+                        parts += [(docno, None) for docno, _ in found[1:]]
+                for number, text in enumerate(others.get("wrong", ())):
+                    original = positives[number] if number < len(positives) else f"wrong-{number}"
+                    snippets.add("", text, changed_docno(qid, original))
+                for number, text in enumerate(others["negative"]):
+                    snippets.add("", text, f"{qid}-negative-{number}")
                 questions.append((where, qid, row, parts))
         for where, qid, row, parts in questions:
             if gather.full:
@@ -75,9 +84,10 @@ class RGB(OneFile):
                 at.qid = qid
                 slots = _slots(row)
                 attributes: dict[str, Attribute] = {"slots": len(slots)}
-                if row.get("fakeanswer") is not None:
-                    attributes["wrong_answer"] = string(row, "fakeanswer")
-                gather.add_topic(qid, string(row, "query"), _references(slots), parts, attributes)
+                wrong = [string(row, "fakeanswer").strip()] if row.get("fakeanswer") is not None else []
+                gather.add_topic(
+                    qid, string(row, "query"), _references(slots), parts, attributes, wrong_answers=wrong
+                )
         return gather.dataset(file, file)
 
 

@@ -168,6 +168,8 @@ def _run(cfg: DictConfig, folder: JobFolder, record: dict[str, Any]) -> None:
         known = {"dataset_digest": pipeline.entry("dataset").digest, **of_parts.descriptions(pipeline)}
         run.tag({**known, **shown.as_tag(pipeline.answer_measures)})
         record["answer_measures"] = shown.as_record(pipeline.answer_measures)
+        if (condition := getattr(pipeline.components.retriever, "condition", None)) is not None:
+            record["condition"] = condition
         if pipeline.slice_weights:
             record["slice_weights"] = pipeline.slice_weights
             run.tag({WEIGHTS_TAG: json.dumps(pipeline.slice_weights, ensure_ascii=False)})

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from ragauge.contract.errors import ConfigError
 from ragauge.contract.groups import ANSWERS
-from ragauge.contract.topics import references, scorable
+from ragauge.contract.topics import references, scorable, wrong_answers
 from ragauge.diagnose.foresight import check_target
 from ragauge.experiment.measuring_stages import cites
 
@@ -59,5 +59,13 @@ def _lacking(pipeline: Pipeline, alone: bool) -> Iterator[tuple[str, str]]:
     topics = pipeline.frame("topics")
     if not any(references(topics).values()):
         yield "references", "compares with reference answers, and no topic of this dataset has one"
+    if not wrong_answers(topics):
+        yield (
+            "changed",
+            (
+                "compares with what documents with a changed fact lead to, and no topic of this dataset has "
+                "wrong_answers: dataset=fictional dataset.twins=true and RGB's file en_fact.json have"
+            ),
+        )
     if scorable(pipeline.frame("evidence"), topics).empty:
         yield "evidence", "compares with evidence, and no topic of this dataset has the text of any"

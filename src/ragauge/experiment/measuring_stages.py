@@ -24,7 +24,14 @@ from ragauge.measures import (
     qrels_of,
 )
 from ragauge.measures.floor import raw
-from ragauge.measures.questions import LEXICAL_OVERLAP, RARITY, lexical_overlap, rarity
+from ragauge.measures.questions import (
+    EVIDENCE_DOCUMENTS,
+    LEXICAL_OVERLAP,
+    RARITY,
+    evidence_documents,
+    lexical_overlap,
+    rarity,
+)
 from ragauge.measures.rankings import metric_of
 from ragauge.retrieval.contexts import numbered_contexts, used_passages
 from ragauge.retrieval.passages import passages_of
@@ -131,8 +138,13 @@ class Derive(Stage):
 
     @property
     def reads(self) -> tuple[str, ...]:  # type: ignore[override]
-        further = {LEXICAL_OVERLAP: "evidence[qid,text]", RARITY: "docs"}
-        return ("topics[qid,query]", *(further[name] for name in self.budget.derived))
+        derived = set(self.budget.derived)
+        found = ["topics[qid,query]"]
+        if EVIDENCE_DOCUMENTS in derived:
+            found.append("evidence[qid,docno,text]")
+        elif LEXICAL_OVERLAP in derived:
+            found.append("evidence[qid,text]")
+        return (*found, *(["docs"] if RARITY in derived else []))
 
     def params(self) -> dict[str, Any]:
         return {"attributes": list(self.budget.derived)}
@@ -144,6 +156,8 @@ class Derive(Stage):
             found[LEXICAL_OVERLAP] = lexical_overlap(topics, reads["evidence"])
         if RARITY in self.budget.derived:
             found[RARITY] = rarity(topics, reads["docs"])
+        if EVIDENCE_DOCUMENTS in self.budget.derived:
+            found[EVIDENCE_DOCUMENTS] = evidence_documents(topics, reads["evidence"])
         return {"derived": found}
 
 

@@ -25,7 +25,7 @@ def retrieved(
     unanswerable where a topic is so, are further columns.
     """
     at_n = scores[scores["n_tokens"] == n_tokens]
-    rows = topics.drop(columns="answers", errors="ignore").merge(
+    rows = topics.drop(columns=["answers", "wrong_answers"], errors="ignore").merge(
         at_n[["qid", "value"]].rename(columns={"value": "ir_score"}),
         on="qid",
         how="left",

@@ -34,7 +34,7 @@ from ragauge.estimate.slicing import (
     slicings,
     text_of,
 )
-from ragauge.measures.questions import DERIVED, LEXICAL_OVERLAP, RARITY
+from ragauge.measures.questions import DERIVED, EVIDENCE_DOCUMENTS, LEXICAL_OVERLAP, RARITY
 
 if TYPE_CHECKING:
     from ragauge.contract.protocols import AnswerMeasureInfo
@@ -140,7 +140,7 @@ def slices_of_topics(
             if values.isna().all():
                 raise ConfigError(
                     f"slices: {name} is known of no topic: {LEXICAL_OVERLAP} takes evidence texts, "
-                    f"{RARITY} documents"
+                    f"{RARITY} documents, {EVIDENCE_DOCUMENTS} evidence"
                 )
             labels = slice_labels(values, by)
         _check_weights(name, labels, weights.get(name))

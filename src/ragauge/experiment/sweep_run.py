@@ -20,6 +20,7 @@ from ragauge.estimate.prediction import settings_of
 from ragauge.estimate.transfer import Transfer
 from ragauge.experiment.pooled import contents, floor_curves, score_curves
 from ragauge.experiment.rerun import comparison
+from ragauge.experiment.robustness import metrics_of
 from ragauge.experiment.sweeps import Sweep, systems_of
 from ragauge.track import views
 
@@ -122,6 +123,7 @@ def _track_group(
             **summary.detectable(content.detectable),
             **(content.best.metrics() if content.best is not None else {}),
             **(content.foresight.metrics() if content.foresight is not None else {}),
+            **metrics_of(content.robustness),
             **_summed(sweep.records),
             "jobs": len(sweep.records),
             "jobs_failed": len(sweep.failed),
@@ -145,6 +147,7 @@ def _track_group(
         content.best and report.best_text(content.best),
         report.budgets_text(content.budgets),
         report.foresight_text(content.foresight),
+        content.robustness and report.robustness_text(content.robustness),
     ):
         if line:
             print(line)
@@ -218,6 +221,9 @@ def _write_tables(sweep: Sweep, content: report.ReportContent, out: Path) -> Non
         tables["budget_bands"] = content.budgets.bands
         tables["smallest_budgets"] = content.budgets.smallest
         tables["budget_tests"] = content.budgets.tests
+    if content.robustness is not None:
+        tables["robustness"] = content.robustness.estimates
+        tables["robustness_changes"] = content.robustness.changes
     for name, frame in (
         ("sampled_shares", content.sampled),
         ("human_shares", content.human_shares),

@@ -14,8 +14,9 @@ import pandas as pd
 from ragauge.texts.function_words import FUNCTION_WORDS
 from ragauge.texts.words import words
 
-LEXICAL_OVERLAP, RARITY = "lexical_overlap", "rarity"
-DERIVED = (LEXICAL_OVERLAP, RARITY)
+LEXICAL_OVERLAP, RARITY, EVIDENCE_DOCUMENTS = "lexical_overlap", "rarity", "evidence_documents"
+_MANY = 5  # documents that count alike with more: few numbers are slices of their own
+DERIVED = (LEXICAL_OVERLAP, RARITY, EVIDENCE_DOCUMENTS)
 
 
 def content_words(question: str) -> set[str]:
@@ -36,6 +37,19 @@ def lexical_overlap(topics: pd.DataFrame, evidence: pd.DataFrame) -> pd.Series:
         asked, there = content_words(query), of_topic.get(qid)
         found.append(len(asked & there) / len(asked) if asked and there is not None else float("nan"))
     return pd.Series(found, index=topics.index, dtype="float64")
+
+
+def evidence_documents(topics: pd.DataFrame, evidence: pd.DataFrame) -> pd.Series:
+    """float64 [topics]: how many documents hold the topic's evidence, 1 to 4, and 5 for five and more.
+
+    Where a topic's evidence has texts, parts without one do not count; a text of no named document is one
+    of its own. NaN for a topic without evidence.
+    """
+    known = evidence["text"].notna()
+    parts = evidence[known | ~evidence["qid"].isin(evidence.loc[known, "qid"])]
+    document = "d" + parts["docno"].where(parts["docno"].notna(), other=None)
+    number = document.fillna("t" + parts["text"]).groupby(parts["qid"]).nunique()
+    return topics["qid"].map(number.clip(upper=_MANY)).astype("float64")
 
 
 def rarity(topics: pd.DataFrame, docs: pd.DataFrame) -> pd.Series:

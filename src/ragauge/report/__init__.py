@@ -13,6 +13,7 @@ from ragauge.report.foresight import foresight_figure, foresight_text
 from ragauge.report.html import ReportContent, write_report
 from ragauge.report.pareto import frontiers
 from ragauge.report.recorded import RecordedContent, foreseen, write_recorded
+from ragauge.report.robustness import abilities_figure, robustness_text
 from ragauge.report.text import (
     best_text,
     budgets_text,
@@ -27,6 +28,7 @@ __all__ = [
     "LINE_COLOURS",
     "RecordedContent",
     "ReportContent",
+    "abilities_figure",
     "best_text",
     "budgets_text",
     "contexts_of",
@@ -41,6 +43,7 @@ __all__ = [
     "leaderboard_text",
     "read_topics",
     "reliability",
+    "robustness_text",
     "save",
     "sorted_scores",
     "thresholds_text",

@@ -29,6 +29,7 @@ from ragauge.report.costs import COUNTED, costs, costs_of_jobs, latencies, stage
 from ragauge.report.figures import svg
 from ragauge.report.foresight import foresight_rows
 from ragauge.report.hyde_fusion import published_rankings
+from ragauge.report.robustness import robustness_rows
 from ragauge.report.slices import slices
 from ragauge.report.text import detectable_text, lacking_text
 from ragauge.report.topics import Topic, class_name
@@ -41,6 +42,7 @@ if TYPE_CHECKING:
     from ragauge.estimate import Agreement, Transfer
     from ragauge.estimate.best import BestSystems
     from ragauge.estimate.curves import Budgets
+    from ragauge.estimate.robustness import Abilities
     from ragauge.estimate.slices import SliceTables
     from ragauge.estimate.summary import Estimates
 
@@ -90,7 +92,8 @@ class ReportContent:
     `human_pairs` is that of the function of this name, `human_refused` why labels by people did not serve.
     `ablation` and `gains` are those of ragauge.estimate.ablation, `chunk_sizes` and `pareto` of
     `chunk_sizes` and `score_against_cost` (ragauge.experiment.contrasts); the figure is `pareto`, too.
-    `slices` is None where nothing is sliced, `foresight` where there is nothing to foresee.
+    `slices` is None where nothing is sliced, `foresight` where there is nothing to foresee, `robustness`
+    where no job has a condition of RGB's abilities.
     """
 
     sweep_id: str
@@ -127,6 +130,7 @@ class ReportContent:
     pareto: pd.DataFrame | None = None
     slices: SliceTables | None = None
     foresight: Foresight | None = None
+    robustness: Abilities | None = None
 
 
 def write_report(content: ReportContent | Sequence[ReportContent], path: Path) -> None:
@@ -180,6 +184,7 @@ def _body(content: ReportContent, mark: str) -> str:
         pairs=content.pairs.to_dict("records"),
         **_budget_rows(content.budgets),
         **contrasts(content.ablation, content.gains, content.chunk_sizes, content.pareto, content.answers),
+        **robustness_rows(content.robustness),
         **slices(content.slices, content.board["system"].tolist(), content.answers),
         **foresight_rows(content.foresight),
         components=_components(content.records),
@@ -216,6 +221,7 @@ def _sections(content: ReportContent) -> dict[str, str]:
         "ablation": "What each part brings",
         "classes": "Judge classes by system",
         **{anchor: found[0].section for anchor, found in _answer_sections(content).items()},
+        **({"robustness": "Robustness"} if content.robustness is not None else {}),
         "slices": "Slices of the topics",
         "thresholds": "Sorted scores and thresholds",
         "zones": "Zones with a guarantee",

@@ -10,11 +10,13 @@ from typing import Any, ClassVar
 
 import pandas as pd
 
-from ragauge.contract.checks import require, require_count, require_text
-from ragauge.contract.identity import runtime
+from ragauge.contract.changed import changed_docno
+from ragauge.contract.checks import require, require_count, require_flag, require_text
+from ragauge.contract.identity import later, runtime
 from ragauge.contract.protocols import Dataset
 from ragauge.datasets.fictional.questions import MOST_HOPS, TYPES
 from ragauge.datasets.fictional.region import LEAST, MOST_ALIKE
+from ragauge.datasets.fictional.twins import Twin
 from ragauge.datasets.fictional.world import Plan, Topic, interleaved, shards
 
 MOST_DOCUMENTS = 1_000_000
@@ -30,6 +32,8 @@ class FictionalWorld:
     documents: 100 to 1,000,000 articles. look_alikes: how many others share a surname, the stem of a town's
     or a firm's name, or nearly a title. questions: of each kind (a type, or a number of hops of `chain`).
     types: which types of question; () is all. limit: the first so many topics, in which the kinds take turns.
+    twins: whether copies of articles with one fact changed (`ragauge.contract.changed`) are documents, too,
+        for the topics that have such a twin.
     """
 
     component: ClassVar[str] = "fictional"
@@ -43,6 +47,7 @@ class FictionalWorld:
     questions: int = 20
     types: Sequence[str] = ()
     limit: int | None = None
+    twins: bool = later(False)
 
     def __post_init__(self) -> None:
         require_text("dataset.name", self.name, "names")
@@ -55,6 +60,7 @@ class FictionalWorld:
         ok = isinstance(self.types, (list, tuple)) and all(type_ in TYPES for type_ in self.types)
         require("dataset.types", self.types, ok, allowed)
         require_count("dataset.limit", self.limit, null="all topics")
+        require_flag("dataset.twins", self.twins)
 
     def files(self) -> Mapping[str, Path]:
         """None: nothing is read."""
@@ -64,9 +70,12 @@ class FictionalWorld:
         """The collection; ConfigError where so many questions of a kind cannot be formed."""
         docs: list[tuple[str, str, str]] = []
         topics: list[Topic] = []
-        for shard in shards(self._plan(), twins=False):
+        for shard in shards(self._plan(), twins=self.twins):
             docs.extend(shard.docs)
             topics.extend(shard.topics)
+        chosen = interleaved(topics)[: self.limit]
+        if self.twins:
+            docs.extend(_changed_articles(docs, chosen))
         columns = list(zip(*docs, strict=True))
         docs.clear()
         frame = pd.DataFrame(
@@ -75,7 +84,6 @@ class FictionalWorld:
                 for name, values in zip(("docno", "title", "text"), columns, strict=True)
             }
         )
-        chosen = interleaved(topics)[: self.limit]
         return Dataset(frame, _topic_frame(chosen), _evidence_frame(chosen))
 
     def counterfactuals(self) -> pd.DataFrame:
@@ -94,6 +102,32 @@ class FictionalWorld:
     def _plan(self) -> Plan:
         types = tuple(type_ for type_ in TYPES if not self.types or type_ in self.types)
         return Plan(self.documents, self.seed, self.look_alikes, self.max_hops, self.questions, types)
+
+
+def _changed_articles(
+    docs: Sequence[tuple[str, str, str]], topics: Sequence[Topic]
+) -> list[tuple[str, str, str]]:
+    """The articles of the topics' twins, with the changed sentence in place of the true one."""
+    known = {docno: (title, text) for docno, title, text in docs}
+    found = []
+    for topic in topics:
+        if (twin := _answered_by(topic)) is not None:
+            title, text = known[twin.entity.docno]
+            docno = changed_docno(topic.qid, twin.entity.docno)
+            found.append((docno, title, text.replace(twin.sentence, twin.changed, 1)))
+    return found
+
+
+def _answered_by(topic: Topic) -> Twin | None:
+    """The topic's twin, if its changed sentence alone leads to the other answer.
+
+    Not so in a chain whose changed fact is not the last one: the way leads on to an article that the evidence
+    does not name.
+    """
+    twin = topic.twin
+    if twin is None or (topic.question.type == "chain" and twin.relation != topic.question.facts[-1][1]):
+        return None
+    return twin
 
 
 def write_shards(world: FictionalWorld, folder: Path) -> list[Path]:
@@ -170,6 +204,9 @@ def _topic_frame(topics: Sequence[Topic]) -> pd.DataFrame:
     )
     frame["answers"] = pd.Series([row["answers"] for row in rows], dtype=object)
     frame["unanswerable"] = [bool(row["unanswerable"]) for row in rows]
+    wrong = [list(twin.changed_answers) if (twin := _answered_by(topic)) else [] for topic in topics]
+    if any(wrong):
+        frame["wrong_answers"] = pd.Series(wrong, dtype=object)
     for name in topics[0].attributes():
         values = [row[name] for row in rows]
         frame[name] = pd.Series(values, dtype="float64" if isinstance(values[0], float) else "str")

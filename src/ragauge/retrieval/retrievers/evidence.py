@@ -55,7 +55,7 @@ class Oracle:
         self, topics: pd.DataFrame, evidence: pd.DataFrame, chunks: pd.DataFrame, folder: Path, tools: Tools
     ) -> pd.DataFrame:
         """Frame `run` of the topics [qid, query]."""
-        topic, chunk = _by_topic(topics, evidence_chunks(evidence, chunks))
+        topic, chunk = by_topic(topics, evidence_chunks(evidence, chunks))
         kept = ranks_within(topic) < self.top_k
         return run_frame(topics, chunks, topic[kept], chunk[kept])
 
@@ -120,7 +120,7 @@ class Noise(Arms):
         self, topics: pd.DataFrame, evidence: pd.DataFrame, chunks: pd.DataFrame, folder: Path, tools: Tools
     ) -> pd.DataFrame:
         """Frame `run` of the topics [qid, query]."""
-        topic, chunk = _by_topic(topics, evidence_chunks(evidence, chunks))
+        topic, chunk = by_topic(topics, evidence_chunks(evidence, chunks))
         ends = np.searchsorted(topic, np.arange(len(topics) + 1))
         named = evidence[evidence["docno"].notna()].groupby("qid")["docno"].agg(set).to_dict()
         texts = evidence[evidence["text"].notna()].groupby("qid")["text"].agg(list).to_dict()
@@ -130,7 +130,7 @@ class Noise(Arms):
         found: list[list[int]] = []
         for row, qid in enumerate(topics["qid"]):
             own = chunk[ends[row] : ends[row + 1]].tolist()
-            rng = np.random.default_rng(_number(self.seed, qid))
+            rng = np.random.default_rng(number_of(self.seed, qid))
             coin, of_evidence = rng.random(), [own[i] for i in rng.permutation(len(own))]
             n = len(own) if self.n_passages is None else self.n_passages
             # Rounded, since (1 - 0.8) * 5 is a little less than 1.
@@ -146,7 +146,7 @@ class Noise(Arms):
                 return other and not holds_any(text[candidate], parts)
 
             distractors = [c for c in hard[row] if usable(c, near=True)][:n]
-            drawn = _in_random_order(len(chunks), rng)
+            drawn = in_random_order(len(chunks), rng)
             while len(distractors) < n and (candidate := next(drawn, None)) is not None:
                 if candidate not in distractors and usable(candidate, near=False):
                     distractors.append(candidate)
@@ -164,8 +164,8 @@ class Noise(Arms):
         arm = built("retriever.from_retriever", name, self.options, depth)
         run = arm.transformer(chunks, folder / name, tools)(topics[["qid", "query"]])
         chunk = pd.Series(pd.Index(chunks["docno"]).get_indexer(pd.Index(run["docno"])))
-        by_topic = chunk.groupby(run["qid"].to_numpy(), sort=False).agg(list).to_dict()
-        return [by_topic.get(qid, []) for qid in topics["qid"]]
+        found = chunk.groupby(run["qid"].to_numpy(), sort=False).agg(list).to_dict()
+        return [found.get(qid, []) for qid in topics["qid"]]
 
     def _arranged(
         self, of_evidence: list[int], others: list[int], qid: str, chunks: pd.DataFrame
@@ -180,10 +180,10 @@ class Noise(Arms):
             return others[:half] + of_evidence + others[half:]
         # By a number of its own, a chunk stands before or behind another one at every rate alike.
         docno = chunks["docno"].iloc
-        return sorted(of_evidence + others, key=lambda chunk: _number(self.seed, qid, docno[chunk]))
+        return sorted(of_evidence + others, key=lambda chunk: number_of(self.seed, qid, docno[chunk]))
 
 
-def _by_topic(topics: pd.DataFrame, found: pd.DataFrame) -> tuple[np.ndarray, np.ndarray]:
+def by_topic(topics: pd.DataFrame, found: pd.DataFrame) -> tuple[np.ndarray, np.ndarray]:
     """Topic row and chunk row of every hit, in the order of the topics."""
     topic = pd.Index(topics["qid"]).get_indexer(pd.Index(found["qid"]))
     by = np.argsort(topic, kind="stable")
@@ -191,13 +191,13 @@ def _by_topic(topics: pd.DataFrame, found: pd.DataFrame) -> tuple[np.ndarray, np
     return topic[by], found["chunk"].to_numpy(dtype=np.int64)[by]
 
 
-def _number(seed: int, *names: str) -> int:
+def number_of(seed: int, *names: str) -> int:
     """A number of 64 bits that hangs on seed and names alone."""
     text = "\x1f".join((str(seed), *names))
     return int.from_bytes(blake2b(text.encode("utf-8", "surrogatepass"), digest_size=8).digest())
 
 
-def _in_random_order(n: int, rng: np.random.Generator) -> Iterator[int]:
+def in_random_order(n: int, rng: np.random.Generator) -> Iterator[int]:
     """0 to n - 1, each once; of many only as many are drawn as are asked for."""
     seen: set[int] = set()
     while n and len(seen) <= n // 2:

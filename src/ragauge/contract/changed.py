@@ -1,0 +1,19 @@
+"""Documents with a changed fact: copies of a document in which one fact is another, for one topic.
+
+They are documents of the corpus like others; their docno says of which topic and of which document they are.
+"""
+
+from __future__ import annotations
+
+MARK = "~changed~"
+
+
+def changed_docno(qid: str, docno: str) -> str:
+    """The docno of the copy of a document in which the fact that a topic asks for is changed."""
+    return f"{qid}{MARK}{docno}"
+
+
+def changed_from(docno: str) -> tuple[str, str] | None:
+    """The qid and the docno that such a copy is of; None for any other document."""
+    qid, mark, original = docno.partition(MARK)
+    return (qid, original) if mark else None
