@@ -20,7 +20,10 @@ _TABLE_TOPICS = 1000  # above this many topics the table holds chunks and length
 _TABLE_CHUNKS = 10
 _QUERY_CHARS = 300  # of each text that was searched for
 # Of the per-question table, where a rewriter was chosen, a sample was judged or people gave labels.
-_IF_THERE = ("unanswerable", "queries", "human_label", "judged", "stratum", *PROBABILITY_COLUMNS)
+_IF_THERE = (
+    "unanswerable", "queries", "human_label", "judged", "stratum", *PROBABILITY_COLUMNS,
+    "evidence_in_context", "evidence_place", "failure_cause", "failure_decided_by",
+)  # fmt: skip
 
 
 def per_question(pipeline: Pipeline, outcomes: pd.DataFrame) -> pd.DataFrame:
