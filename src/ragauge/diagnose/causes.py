@@ -53,7 +53,8 @@ _ALL = (
           "It was handed on too far down: give the LLM more tokens, or rank it higher.",
           "n_tokens=2000 reranker=cross_encoder"),
     Cause("middle", "lost in the middle",
-          "A suspicion: all of it stood in the middle third of the context. Put the best passages at both ends.",
+          "A suspicion: all of it stood in the middle third of the context. Put the best passages "
+          "at both ends.",
           "order=long_context"),
     Cause("generation", "generation error",
           "The LLM had all of it: try another model, or a prompt that asks for a full answer.",
@@ -119,9 +120,7 @@ def causes(outcomes: pd.DataFrame, parts: pd.DataFrame, judged: bool = True) -> 
     incomplete = rows["qid"].isin(lost.index).to_numpy()
     if not judged:
         failed = incomplete & ~unanswerable
-        found = np.where(failed, step, None)
-        why = rows["qid"].map(lost["decided_by"]).to_numpy(dtype=object)
-        return _frame(rows, found, why, failed)
+        return _frame(rows, step, rows["qid"].map(lost["decided_by"]).to_numpy(dtype=object), failed)
     failed = np.where(unanswerable, label != LACK, label != RIGHT)
     middle = _column(rows, "evidence_place", "").eq(MIDDLE).to_numpy(dtype=bool)
     faithful, told = _of_context(rows)

@@ -90,10 +90,13 @@ def right_by_place(
 def transitions(before: pd.DataFrame, after: pd.DataFrame) -> pd.DataFrame:
     """What became of the causes from one system to another: cause, becomes, topics; the most frequent first.
 
-    Both have qid and failure_cause, missing where the topic did not fail; topics of both count, also those that stay.
+    Both have qid and failure_cause, missing where the topic did not fail. Topics of both count, also those
+    whose cause stays.
     """
     both = before[["qid", CAUSE]].merge(after[["qid", CAUSE]], on="qid", suffixes=("", "_after"))
     both = both.rename(columns={CAUSE: "cause", f"{CAUSE}_after": "becomes"})
     both = both.fillna({"cause": NOT_FAILED, "becomes": NOT_FAILED})
     counts = both.groupby(["cause", "becomes"]).size().rename("topics").reset_index()
-    return counts.sort_values(["topics", "cause", "becomes"], ascending=[False, True, True], ignore_index=True)
+    return counts.sort_values(
+        ["topics", "cause", "becomes"], ascending=[False, True, True], ignore_index=True
+    )

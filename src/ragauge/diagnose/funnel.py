@@ -50,8 +50,8 @@ def by_topic(parts: pd.DataFrame) -> pd.DataFrame:
         if bad.any():
             row = parts.iloc[int(np.flatnonzero(bad)[0])]
             raise DataError(
-                f"evidence trail: qid={row['qid']!r}, part={row['part']}: {step} is {row[step]}; a step of the "
-                "funnel takes numbers in [0, 1], for every part or for none"
+                f"evidence trail: qid={row['qid']!r}, part={row['part']}: {step} is {row[step]}; a step of "
+                "the funnel takes numbers in [0, 1], for every part or for none"
             )
     if not steps:
         return pd.DataFrame({"qid": pd.Series(dtype="str")})
@@ -102,11 +102,13 @@ def funnel_of_metrics(metrics: Mapping[str, float]) -> pd.DataFrame:
         if name in metrics:
             ends = [f"{name}{end}" for end in ("", "_lo", "_hi", "_change", "_change_lo", "_change_hi")]
             rows.append((step, label, *(metrics.get(end, float("nan")) for end in ends)))
-    return pd.DataFrame(rows, columns=["step", "label", "value", "lo", "hi", "change", "change_lo", "change_hi"])
+    return pd.DataFrame(
+        rows, columns=["step", "label", "value", "lo", "hi", "change", "change_lo", "change_hi"]
+    )
 
 
 def evidence_in_context(parts: pd.DataFrame) -> pd.Series:
-    """How much of every topic's evidence stands in the context: "all", "some" or "none" of its parts, by qid.
+    """How much of a topic's evidence stands in the context, by qid: "all", "some" or "none" of its parts.
 
     A part stands there where its value of the step `context` is at least 0.9.
     """

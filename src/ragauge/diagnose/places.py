@@ -15,7 +15,7 @@ _MARGIN = 0.1  # of a part at both ends that need not stand in the context
 
 
 def place_of(part: str, context: str) -> float | None:
-    """Where the middle of an evidence part stands in a context, in [0, 1]; None where it does not stand there.
+    """Where the middle of an evidence part stands in a context, in [0, 1]; None where it is not there.
 
     The first place counts. White space is folded where the part does not stand there as it is, and a tenth
     of the part at both ends may be missing.

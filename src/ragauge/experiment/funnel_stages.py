@@ -1,4 +1,4 @@
-"""The stages that follow the evidence through a job: in the corpus, in chunks, among the hits, in passages."""
+"""The stages that follow the evidence through a job: corpus, chunks, hits, passages."""
 
 from __future__ import annotations
 
@@ -59,8 +59,8 @@ class FindInCorpus(_FollowsEvidence):
 class FollowEvidence(_FollowsEvidence):
     """evidence_trail: qid, part, and the measure of every part after each step that the job has.
 
-    Columns: corpus, best_chunk, candidates (all hits before reranking), reranked, expanded, compressed (all of
-    each joined, whatever the budget). The budget is none of them, so that the jobs of all budgets share one.
+    Columns: corpus, best_chunk, candidates (all hits before reranking), reranked, expanded, compressed (all
+    of each joined, whatever the budget). The budget is none of them: jobs of all budgets share one.
     """
 
     name = "funnel"

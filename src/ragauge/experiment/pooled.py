@@ -27,9 +27,11 @@ from ragauge.estimate.outcomes import fit_rows, with_classes
 from ragauge.estimate.plan import detectable_differences
 from ragauge.estimate.transfer import Transfer, leave_one_out
 from ragauge.experiment.contrasts import ablation_of, chunk_sizes, gain_of_retrieval, score_against_cost
+from ragauge.experiment.losses import losses_of
 from ragauge.experiment.slicing import slice_tables
 from ragauge.experiment.sweeps import Sweep, systems_of
 from ragauge.report import study
+from ragauge.report.losses import figures_of
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -73,6 +75,7 @@ def pooled(sweep: Sweep) -> report.ReportContent:
     moved = _transfers(sweep, n_boot, seed) if estimates.model is not None else {}
     costly = score_against_cost(sweep)
     drawn = report.frontiers(costly)
+    lost = losses_of(sweep)
     systems = systems_of(sweep.records)
     of_job = {(s, int(r["n_tokens"])): r for s, r in zip(systems, sweep.records, strict=True)}
     return report.ReportContent(
@@ -93,7 +96,9 @@ def pooled(sweep: Sweep) -> report.ReportContent:
         agreement=_agreement(sweep, n_boot, seed),
         **_by_people(at_n),
         topics=report.read_topics(report.worth_reading(sweep.outcomes), of_job),
-        figures=_figures(sweep, estimates, board, moved, over_n) | ({"pareto": drawn} if drawn else {}),
+        figures=_figures(sweep, estimates, board, moved, over_n)
+        | ({"pareto": drawn} if drawn else {})
+        | figures_of(lost, board["system"].tolist()),
         group=sweep.group,
         notes=sweep.notes,
         floors=floor_curves(sweep),
@@ -105,6 +110,7 @@ def pooled(sweep: Sweep) -> report.ReportContent:
         chunk_sizes=chunk_sizes(sweep),
         pareto=costly,
         slices=slice_tables(at_n, board, first, sweep.answer_measures),
+        losses=lost,
     )
 
 

@@ -30,7 +30,7 @@ def in_corpus(
 ) -> pd.DataFrame:
     """Every evidence part in the documents and in their chunks: qid, part, corpus, best_chunk, holders.
 
-    corpus: the measure's highest value in one whole document, in [0, 1]; missing where there are no documents.
+    corpus: the measure's highest value in one whole document, in [0, 1]; missing without documents.
     best_chunk: its highest value in one chunk; missing without `chunks`. holders: docnos of the chunks that
     have all of the part.
 
@@ -129,7 +129,9 @@ def _held(qids: np.ndarray, holders: pd.Series, hits: pd.DataFrame) -> np.ndarra
     counts = np.array([len(of_part) for of_part in holders], dtype=int)
     rows = np.repeat(np.arange(len(qids)), counts)
     names = [docno for of_part in holders for docno in of_part]
-    pairs = pd.DataFrame({"row": rows, "qid": pd.Series(qids[rows], dtype="str"), "docno": pd.Series(names, dtype="str")})
+    pairs = pd.DataFrame(
+        {"row": rows, "qid": pd.Series(qids[rows], dtype="str"), "docno": pd.Series(names, dtype="str")}
+    )
     near = hits.loc[hits["docno"].isin(set(names)), ["qid", "docno"]]
     held = np.zeros(len(qids), dtype=bool)
     held[pairs.merge(near, on=["qid", "docno"])["row"].to_numpy(dtype=int)] = True
@@ -144,7 +146,7 @@ def _in_chunks(
     part_of: np.ndarray,
     doc_of: np.ndarray,
 ) -> tuple[np.ndarray, list[list[str]]]:
-    """The highest value of every part in a chunk of the documents given for it, and the chunks that have 1."""
+    """The highest value of every part in a chunk of its documents, and the chunks that have 1."""
     holders: list[list[str]] = [[] for _ in parts]
     if chunks is None:
         return np.full(len(parts), np.nan), holders

@@ -28,6 +28,7 @@ from ragauge.report.contrasts import contrasts
 from ragauge.report.costs import COUNTED, costs, costs_of_jobs, latencies, stage_seconds
 from ragauge.report.figures import svg
 from ragauge.report.hyde_fusion import published_rankings
+from ragauge.report.losses import Losses, losses
 from ragauge.report.slices import slices
 from ragauge.report.text import detectable_text, lacking_text
 from ragauge.report.topics import Topic, class_name
@@ -88,7 +89,7 @@ class ReportContent:
     `human_pairs` is that of the function of this name, `human_refused` why labels by people did not serve.
     `ablation` and `gains` are those of ragauge.estimate.ablation, `chunk_sizes` and `pareto` of
     `chunk_sizes` and `score_against_cost` (ragauge.experiment.contrasts); the figure is `pareto`, too.
-    `slices` is None where nothing is sliced.
+    `slices` is None where nothing is sliced. `losses` say where evidence is lost and why topics fail.
     """
 
     sweep_id: str
@@ -124,6 +125,7 @@ class ReportContent:
     chunk_sizes: pd.DataFrame | None = None
     pareto: pd.DataFrame | None = None
     slices: SliceTables | None = None
+    losses: Losses | None = None
 
 
 def write_report(content: ReportContent | Sequence[ReportContent], path: Path) -> None:
@@ -178,6 +180,7 @@ def _body(content: ReportContent, mark: str) -> str:
         **_budget_rows(content.budgets),
         **contrasts(content.ablation, content.gains, content.chunk_sizes, content.pareto, content.answers),
         **slices(content.slices, content.board["system"].tolist(), content.answers),
+        **losses(content.losses, content.board["system"].tolist()),
         components=_components(content.records),
         datasets=list(dict.fromkeys(r["dataset_digest"] for r in content.records)),
         budgets=sorted({int(r["n_tokens"]) for r in content.records}),
@@ -210,8 +213,10 @@ def _sections(content: ReportContent) -> dict[str, str]:
         "ir-score": "IR score against N",
         "budgets": "Budgets",
         "ablation": "What each part brings",
+        "funnel": "Where evidence is lost",
         "classes": "Judge classes by system",
         **{anchor: found[0].section for anchor, found in _answer_sections(content).items()},
+        "failures": "Why topics fail",
         "slices": "Slices of the topics",
         "thresholds": "Sorted scores and thresholds",
         "zones": "Zones with a guarantee",
