@@ -93,7 +93,8 @@ def transitions(before: pd.DataFrame, after: pd.DataFrame) -> pd.DataFrame:
     Both have qid and failure_cause, missing where the topic did not fail. Topics of both count, also those
     whose cause stays.
     """
-    both = before[["qid", CAUSE]].merge(after[["qid", CAUSE]], on="qid", suffixes=("", "_after"))
+    before, after = (_in_question(rows)[["qid", CAUSE]] for rows in (before, after))
+    both = before.merge(after, on="qid", suffixes=("", "_after"))
     both = both.rename(columns={CAUSE: "cause", f"{CAUSE}_after": "becomes"})
     both = both.fillna({"cause": NOT_FAILED, "becomes": NOT_FAILED})
     counts = both.groupby(["cause", "becomes"]).size().rename("topics").reset_index()

@@ -117,22 +117,20 @@ def evidence_in_context(parts: pd.DataFrame) -> pd.Series:
     return pd.Series(found, index=share.index, dtype="str")
 
 
-def answers_by_evidence(
-    outcomes: pd.DataFrame, column: str = "evidence_in_context", n_boot: int = 1000, seed: int = 0
-) -> pd.DataFrame:
-    """What became of the answers by the evidence in their context: evidence, answer, topics, n, share, lo, hi.
+def answers_by_evidence(outcomes: pd.DataFrame, n_boot: int = 1000, seed: int = 0) -> pd.DataFrame:
+    """Answers by the evidence in their context: evidence, answer, topics, n, share, lo, hi.
 
-    `outcomes` has a row per topic with label and `column`. Shares are over the n judged topics of a value of
-    the column, with intervals over topics; answer is one of right, hallucination, incomplete, lack, no
-    verdict. Empty where no topic has a label.
+    `outcomes` has a row per topic with label and evidence_in_context. Shares are over the n judged topics of
+    a row, with intervals over topics; answer is one of right, hallucination, incomplete, lack, no verdict.
+    Empty where no topic has a label.
     """
-    rows = asked(with_classes(outcomes))
+    rows, column = asked(with_classes(outcomes)), "evidence_in_context"
     if column in rows:
         rows = rows[rows[column].notna()]
     if column not in rows or rows.empty or rows["label"].isna().all():
         return pd.DataFrame(columns=["evidence", "answer", "topics", "n", "share", "lo", "hi"])
     found = []
-    for value in dict.fromkeys([ALL, SOME, NONE, *rows[column].astype(str)]):
+    for value in (ALL, SOME, NONE):
         part = rows[rows[column] == value]
         if part.empty:
             continue

@@ -57,8 +57,8 @@ def losses(found: Losses | None, systems: Sequence[str]) -> dict[str, Any]:
     """What the templates of the two sections take; `systems` are in the order of the leaderboard."""
     if found is None:
         nothing: Rows = []
-        return {"funnels": nothing, "failures": nothing, "advice": nothing, "by_evidence": nothing,
-                "failure_slices": nothing, "places": nothing, "funnel_untold": (), "answer_names": ()}  # fmt: skip
+        names = ("funnels", "failures", "advice", "by_evidence", "failure_slices", "places", "answer_names")
+        return {**dict.fromkeys(names, nothing), "funnel_untold": ()}
     by = {name: _by_system(getattr(found, name), systems) for name in ("funnels", "causes", "places")}
     return {
         "funnels": by["funnels"],
