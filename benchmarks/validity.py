@@ -43,6 +43,7 @@ MODULES = (
     "ablation",
     "slices",
     "robustness",
+    "funnel",
 )
 _HEAD = (
     "# Numbers against known truth\n\nWritten by `python benchmarks/validity.py`; seed "

@@ -34,6 +34,8 @@ def markdown(comparison: Comparison, metrics: Sequence[str], n_topics: int) -> s
         blocks += [f"### {f.text(view.human_heading())}", _markdown_table(human)]
     if (slices := view.slice_table()) is not None:
         blocks += [f"### {f.text(view.slices_heading())}", _markdown_table(slices)]
+    if (causes := view.causes_table()) is not None:
+        blocks += [f"### {f.text(view.causes_heading())}", _markdown_table(causes)]
     lines = [*view.about_tests(), *map(f.text, comparison.notes)]
     blocks.append("\n".join(f"- {line}" for line in lines))
     if n_topics:

@@ -9,6 +9,7 @@ import pandas as pd
 from ragauge.contract.errors import ConfigError, DataError
 from ragauge.contract.progress import progress
 from ragauge.contract.protocols import AnswerMeasureInfo
+from ragauge.diagnose.failures import CAUSE
 from ragauge.estimate import compare_pairs
 from ragauge.estimate.human import human_pairs
 from ragauge.estimate.predictor import PROBABILITY_COLUMNS
@@ -57,7 +58,15 @@ def read_outcomes(
 ) -> pd.DataFrame:
     """The tables of the runs' questions, one under the other, without their contexts."""
     columns = ["qid", "query", "answer_reference", "evidence", "answer", "label", "ir_score"]
-    columns += ["judged", "stratum", *PROBABILITY_COLUMNS, "human_label", "judge_status", "unanswerable"]
+    columns += [
+        CAUSE,
+        "judged",
+        "stratum",
+        *PROBABILITY_COLUMNS,
+        "human_label",
+        "judge_status",
+        "unanswerable",
+    ]
     columns += [info.name for info in answers]
     tables = []
     with progress(len(runs), "read questions", "run") as bar:
@@ -76,6 +85,8 @@ def read_outcomes(
             ]
             tables.append(table[kept].assign(run_id=run.run_id))
             bar.update()
+    if any(CAUSE not in table for table in tables):  # a run of before there were any
+        tables = [table.drop(columns=CAUSE, errors="ignore") for table in tables]
     outcomes = pd.concat(tables, ignore_index=True)
     for info in answers:
         known = outcomes.get(info.name, pd.Series(float("nan"), index=outcomes.index))

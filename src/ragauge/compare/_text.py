@@ -31,6 +31,8 @@ def text(comparison: Comparison, metrics: Sequence[str], n_topics: int, width: i
         blocks.append(_wrap(view.human_heading(), width) + "\n" + _text_table(human, width))
     if (slices := view.slice_table()) is not None:
         blocks.append(_wrap(view.slices_heading(), width) + "\n" + _text_table(slices, width))
+    if (causes := view.causes_table()) is not None:
+        blocks.append(_wrap(view.causes_heading(), width) + "\n" + _text_table(causes, width))
     blocks.append("\n".join(_wrap(line, width) for line in (*view.about_tests(), *comparison.notes)))
     if n_topics:
         for heading, rows in view.topics(n_topics):

@@ -9,6 +9,7 @@ from typing import Any
 
 import pandas as pd
 
+from ragauge.compare._causes import causes_table
 from ragauge.compare._cells import NOTHING, Format, Table, clean, fit
 from ragauge.compare._metrics import HIGHER, LOWER, NAMES
 from ragauge.compare._slices import slice_table
@@ -224,6 +225,21 @@ class View:
         """The runs by slice with their differences from the baseline; None where there are no slices."""
         found = self.c.slices
         return None if found is None else slice_table(found, self.c.names, self.c.answers, self.format)
+
+    def causes_table(self) -> Table | None:
+        """What changed its cause of failure from the baseline; None where nothing did, or no run tells."""
+        found = self.c.causes
+        return None if found is None else causes_table(found, self.c.names, self.format)
+
+    def causes_heading(self) -> str:
+        """Heading of the changed causes of failure; not escaped."""
+        changes = self.c.causes
+        assert changes is not None
+        changed = int(changes.loc[changes["cause"] != changes["becomes"], "topics"].sum())
+        total = int(changes["topics"].sum())
+        return (
+            f"Causes of failure that changed from {self.c.names[self.c.baseline]}: {changed:,} of {total:,}"
+        )
 
     def slices_heading(self) -> str:
         """Heading of the runs by slice; not escaped."""

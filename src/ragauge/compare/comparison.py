@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 import pandas as pd
 
+from ragauge.compare._causes import cause_changes
 from ragauge.compare._checks import check_alike, check_same_topics, notes_on
 from ragauge.compare._found import Found
 from ragauge.compare._pairs import (
@@ -51,6 +52,8 @@ class Comparison:
     differences from the baseline as people would judge them; None without labels on answers of two runs.
     `slices` has the compared runs by slice (column run_id), and their differences from the baseline (`a` the
     run); None where it was not asked for, and where the runs have no slices in common.
+    `causes` are the causes of failure of every topic in the baseline and in another run: [run_id, cause,
+    becomes, topics]; None where some run tells none.
     `sampled` is True where some compared run judged a sample of its topics.
 
     `baseline` is a run_id; `baseline_chosen` where it was taken for the best IR score. `n_tokens` is the
@@ -74,6 +77,7 @@ class Comparison:
     sampled: bool = False
     human_pairs: pd.DataFrame | None = None
     slices: SliceTables | None = None
+    causes: pd.DataFrame | None = None
 
     @property
     def names(self) -> dict[str, str]:
@@ -150,6 +154,7 @@ def compare(
         sampled="judged" in outcomes and not outcomes["judged"].all(),
         human_pairs=human,
         slices=by_slice,
+        causes=cause_changes(outcomes, base),
     )
 
 

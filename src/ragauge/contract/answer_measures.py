@@ -39,11 +39,11 @@ _COLUMNS = {
     "context", "context_chars", "chunks", "system", "n_tokens", "n_topics", "n_judged", "run", "run_id",
     "compared", "correct", "sampled", "topics", "topics_skipped", "llm_calls", "llm_calls_cached",
     "prompt_tokens", "completion_tokens", "cost_usd", "stages_made", "jobs", "jobs_failed", "rr",
-    "p1", "p2", "p3", "p4", "p5",
+    "p1", "p2", "p3", "p4", "p5", "evidence_in_context", "evidence_place",
 }  # fmt: skip
 # Beginnings of ragauge's own metrics and columns.
 _OWN = re.compile(
-    r"(ir_score|judge|correct|hallucination|threshold|predict|human|transfer|seconds|zone|auc|p_at|r_at|ndcg)"
+    r"(ir_score|judge|correct|hallucination|threshold|predict|human|transfer|seconds|zone|auc|p_at|r_at|ndcg|funnel|failure)"
     r"(_.*)?|predicted_.*|predictor_.*|best_set_.*|top_optimism_.*"
 )
 

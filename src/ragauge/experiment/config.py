@@ -97,6 +97,7 @@ class Config:
     rankings: list[str] = field(default_factory=lambda: list(RANKINGS))
     slices: list[Any] = field(default_factory=list)
     slice_weights: dict[str, Any] = field(default_factory=dict)
+    failures: str = "causes"
     seed: int = 0
     bootstrap: int = 1000
     max_missing_share: float = 0.05
@@ -158,6 +159,7 @@ def check_values(cfg: Any) -> None:
     check_rankings(list(cfg.rankings))
     require_number("zones.alpha", cfg.zones.alpha, 0.001, 0.5)
     require_number("zones.confidence", cfg.zones.confidence, 0.5, 0.9999)
+    require_choice("failures", cfg.failures, ("causes", "rules"))
     require_choice("predictor_mismatch", cfg.predictor_mismatch, ("refuse", "allow"))
     require("max_missing_share", cfg.max_missing_share, 0 <= cfg.max_missing_share <= 1, "0 to 1")
     topics = 1 <= cfg.latency_topics <= 10_000

@@ -19,10 +19,12 @@ from ragauge.contract.groups import AROUND_RETRIEVER, GROUPS
 from ragauge.contract.protocols import ASKED, judges_together
 from ragauge.contract.records import RECORD_FILE
 from ragauge.contract.redact import redact, redact_tree, remember
+from ragauge.diagnose.rules import check_rules
 from ragauge.estimate.prediction import predict
 from ragauge.experiment import metrics, of_parts
 from ragauge.experiment.components import make_pipeline
 from ragauge.experiment.config import settle
+from ragauge.experiment.failures import funnel_of_job
 from ragauge.experiment.folder import JobFolder, write_json
 from ragauge.experiment.gate import check_gate, enforce
 from ragauge.experiment.measure_checks import check_measures
@@ -282,6 +284,8 @@ def _prepared(cfg: DictConfig, folder: JobFolder) -> tuple[Pipeline, Any]:
     experiment = cfg.tracking.experiment or str(cfg.dataset.name)
     check_gate(cfg, pipeline, run_name(cfg, folder.choices), experiment, folder.sweep_id)
     check_measures(pipeline, cfg.foresight.target, alone=folder.sweep is None)
+    if cfg.failures == "rules":
+        check_rules([info.name for info in pipeline.answer_measures])
     return pipeline, fitting_predictor(pipeline, cfg)
 
 
@@ -324,6 +328,7 @@ def _log_retrieval(
         **(metrics.rewriting(pipeline.frame("query_checks")) if pipeline.rewritten else {}),
         **(metrics.compression(pipeline.frame("compression")) if compressed else {}),
         **of_parts.lacking(pipeline),
+        **funnel_of_job(pipeline),
         **window_metrics(pipeline),
         "topics_skipped": len(pipeline.frame("skipped")),
         "n_chunks": len(pipeline.frame("chunks")),

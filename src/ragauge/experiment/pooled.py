@@ -28,10 +28,12 @@ from ragauge.estimate.outcomes import fit_rows, with_classes
 from ragauge.estimate.plan import detectable_differences
 from ragauge.estimate.transfer import Transfer, leave_one_out
 from ragauge.experiment.contrasts import ablation_of, chunk_sizes, gain_of_retrieval, score_against_cost
+from ragauge.experiment.losses import losses_of
 from ragauge.experiment.robustness import abilities_of
 from ragauge.experiment.slicing import slice_tables
 from ragauge.experiment.sweeps import Sweep, systems_of
 from ragauge.report import study
+from ragauge.report.losses import figures_of
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -75,12 +77,13 @@ def pooled(sweep: Sweep) -> report.ReportContent:
     moved = _transfers(sweep, n_boot, seed) if estimates.model is not None else {}
     costly = score_against_cost(sweep)
     target = first.get("foresight", {}).get("target")
-    robust = abilities_of(sweep)
+    robust, lost = abilities_of(sweep), losses_of(sweep)
     foreseen = foresight(at_n, sweep.answer_measures, target, n_boot, seed)
     drawn = {
         "pareto": report.frontiers(costly),
         "foresight": None if foreseen is None else report.foresight_figure(foreseen),
         "robustness": None if robust is None else report.abilities_figure(robust),
+        **figures_of(lost, board["system"].tolist()),
     }
     systems = systems_of(sweep.records)
     of_job = {(s, int(r["n_tokens"])): r for s, r in zip(systems, sweep.records, strict=True)}
@@ -117,6 +120,7 @@ def pooled(sweep: Sweep) -> report.ReportContent:
         slices=slice_tables(at_n, board, first, sweep.answer_measures),
         foresight=foreseen,
         robustness=robust,
+        losses=lost,
     )
 
 

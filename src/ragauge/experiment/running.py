@@ -110,7 +110,7 @@ class StageRunner:
 
     def frame_for(self, stage: str, name: str) -> pd.DataFrame:
         """A frame as a stage reads it, which may make it anew."""
-        return self._frame(name, next(i for i, s in enumerate(self.stages) if s.name == stage))
+        return self._frame(f"{name}@{stage}", len(self.stages))
 
     def entry(self, stage: str) -> Entry:
         """The stored output of a stage, made now where it is not there yet."""
@@ -136,12 +136,18 @@ class StageRunner:
         """What can change the component's output; of a chat model also what its server says it serves."""
         return {**identity(component), **self._served(component)}
 
+    def _as_read(self, name: str, before: int) -> tuple[str, int]:
+        """`frame@stage` as the frame's name and the place in the list of the stage that reads it."""
+        name, _, stage = name.partition("@")
+        return name, next(i for i, s in enumerate(self.stages) if s.name == stage) if stage else before
+
     def _maker(self, name: str, before: int) -> list[Stage]:
         """The stages before a place in the list that make a frame: the last one, or all answer measures."""
         makers = [stage for stage in self.stages[:before] if name in stage.makes]
         return makers if name == "answer_values" else makers[-1:]
 
     def _frame(self, name: str, before: int) -> pd.DataFrame:
+        name, before = self._as_read(name, before)
         if (own := self.frame_of_job(name)) is not None:
             return own
         if name in self._frames:
@@ -162,6 +168,7 @@ class StageRunner:
         name, _, columns = read.removesuffix("]").partition("[")
         if name.endswith("/"):
             return self.entry(name[:-1]).digest
+        name, before = self._as_read(name, before)
         makers = self._maker(name, before)
         if name not in given and not columns and makers and makers[-1].stored and makers[-1].asks is None:
             return self._entry(makers[-1]).frame_digest(name)

@@ -100,7 +100,7 @@ class Stage:
 
     name: its folder in the store and its time among the metrics (`seconds_<name>`).
     reads: frames by name, `frame[column,column]` where only these columns matter, `stage/` for the folder
-        that a stage made.
+        that a stage made, `frame@stage` for the frame as an earlier stage reads it.
     makes: the frames that it makes; none for a stage that fills a folder.
     asks: the column that is missing where an LLM or a judge gave nothing; such output is kept only whole.
     group: the config group that its own calls of the shared chat model are counted under.

@@ -10,6 +10,7 @@ from collections.abc import Iterator, Sequence
 
 from ragauge.contract.context_parts import Approximates, BringsTexts, SeesEvidence
 from ragauge.contract.protocols import MeasuresPassages
+from ragauge.experiment.funnel_stages import FindInCorpus, FollowEvidence, ScoreUnreranked, has_funnel
 from ragauge.experiment.measuring_stages import (
     Answer,
     CheckQueries,
@@ -64,6 +65,11 @@ def stages(components: Components, budget: Budget) -> list[Stage]:
         yield LayOut(components, budget)
         yield Scorable(components, budget)
         yield Score(components, budget)
+        if has_funnel(components):
+            yield FindInCorpus(components, budget)
+            yield FollowEvidence(components, budget)
+            if components.reranker.kind != "none":
+                yield ScoreUnreranked(components, budget)
         yield Floor(components, budget)
         if is_corrected(components.measure):
             yield CorrectScores(components, budget)

@@ -240,6 +240,8 @@ def _write_tables(sweep: Sweep, content: report.ReportContent, out: Path) -> Non
         tables |= {"slices": content.slices.estimates, "slice_averages": content.slices.averages}
         if content.slices.differences is not None:
             tables["slice_differences"] = content.slices.differences
+    if content.losses is not None:
+        tables |= content.losses.tables
     keys = ["system", "retriever", "n_tokens", "qid", "ir_score", "label"]
     keys += [info.name for info in sweep.answer_measures]
     tables["outcomes"] = sweep.outcomes[keys]

@@ -17,13 +17,14 @@ if TYPE_CHECKING:
     from ragauge.experiment.pipeline import Pipeline
 
 _TABLE_TOPICS = (
-    1000  # above this many topics the table holds no contexts and no details, which take the most room
+    1000  # above this many topics the table holds no contexts and no details, which take most room
 )
 _TABLE_CHUNKS = 10
 _QUERY_CHARS = 300  # of each text that was searched for
 # Of the per-question table, where a rewriter or llm.cite was chosen, a sample judged, or people gave labels.
 _IF_THERE = (
     "unanswerable", "queries", "cited_answer", "human_label", "judged", "stratum", *PROBABILITY_COLUMNS,
+    "evidence_in_context", "evidence_place", "failure_cause", "failure_decided_by",
 )  # fmt: skip
 
 

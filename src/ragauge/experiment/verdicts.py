@@ -26,6 +26,7 @@ from ragauge.experiment.evaluation import (
     evaluation_metrics,
     with_labels_of_people,
 )
+from ragauge.experiment.failures import log_failures, with_failures
 from ragauge.experiment.folder import JobFolder
 from ragauge.experiment.monitoring import by_day
 from ragauge.experiment.slicing import log_slices, with_slices
@@ -93,6 +94,8 @@ def log_verdicts(
     by_slice = log_slices(
         outcomes, pipeline.answer_measures, pipeline.slice_weights, int(cfg.bootstrap), int(cfg.seed), run
     )
+    outcomes = with_failures(outcomes, pipeline, cfg.failures)
+    by_cause = log_failures(outcomes, pipeline, cfg.failures, int(cfg.bootstrap), int(cfg.seed), run)
     outcomes.to_parquet(folder.path / OUTCOMES_FILE, index=False)
     write_details(pipeline.frame("answer_values"), folder.path)
     if cfg.tracking.evaluation:
@@ -118,7 +121,7 @@ def log_verdicts(
         run.predictor(found.predictor, registered_name=cfg.register_predictor)
     costs = metrics.costs(pipeline.verdicts, "judge_")
     costs = {name: value + again.pop(name, 0) for name, value in costs.items()}
-    return {**found.metrics, **costs, **again, **by_slice}
+    return {**found.metrics, **costs, **again, **by_slice, **by_cause}
 
 
 def score_settings(pipeline: Pipeline) -> dict[str, Any]:

@@ -44,7 +44,7 @@ def part_scores(
         )
     rows = [rows_of_qid[qid] for qid in wanted["qid"]]
     ends = np.split(ordered["end"].to_numpy(), first[1:])
-    values = _score_all(measure, [list(texts[of_topic]) for of_topic in rows], wanted["text"].tolist(), ends)
+    values = score_all(measure, [list(texts[of_topic]) for of_topic in rows], wanted["text"].tolist(), ends)
 
     counts = np.array([len(of_topic) for of_topic in rows])[context]  # parts of every ordered prefix
     flat = pd.DataFrame(
@@ -77,7 +77,7 @@ def mean_over_parts(scores_of_parts: pd.DataFrame, name: str) -> pd.DataFrame:
     return frames.check("scores", means[["qid", "n_tokens", "measure", "value"]], f"measure {name}")
 
 
-def _score_all(
+def score_all(
     measure: Measure, evidence: list[list[str]], contexts: list[str], ends: list[np.ndarray]
 ) -> list[np.ndarray]:
     """All contexts in one call where the measure has one for that, else one after the other."""

@@ -29,6 +29,7 @@ from ragauge.report.costs import COUNTED, costs, costs_of_jobs, latencies, stage
 from ragauge.report.figures import svg
 from ragauge.report.foresight import foresight_rows
 from ragauge.report.hyde_fusion import published_rankings
+from ragauge.report.losses import Losses, losses
 from ragauge.report.robustness import robustness_rows
 from ragauge.report.slices import slices
 from ragauge.report.text import detectable_text, lacking_text
@@ -94,6 +95,7 @@ class ReportContent:
     `chunk_sizes` and `score_against_cost` (ragauge.experiment.contrasts); the figure is `pareto`, too.
     `slices` is None where nothing is sliced, `foresight` where there is nothing to foresee, `robustness`
     where no job has a condition of RGB's abilities.
+    `losses` say where evidence is lost and why topics fail.
     """
 
     sweep_id: str
@@ -131,6 +133,7 @@ class ReportContent:
     slices: SliceTables | None = None
     foresight: Foresight | None = None
     robustness: Abilities | None = None
+    losses: Losses | None = None
 
 
 def write_report(content: ReportContent | Sequence[ReportContent], path: Path) -> None:
@@ -187,6 +190,7 @@ def _body(content: ReportContent, mark: str) -> str:
         **robustness_rows(content.robustness),
         **slices(content.slices, content.board["system"].tolist(), content.answers),
         **foresight_rows(content.foresight),
+        **losses(content.losses, content.board["system"].tolist()),
         components=_components(content.records),
         datasets=list(dict.fromkeys(r["dataset_digest"] for r in content.records)),
         budgets=sorted({int(r["n_tokens"]) for r in content.records}),
@@ -219,9 +223,11 @@ def _sections(content: ReportContent) -> dict[str, str]:
         "ir-score": "IR score against N",
         "budgets": "Budgets",
         "ablation": "What each part brings",
+        "funnel": "Where evidence is lost",
         "classes": "Judge classes by system",
         **{anchor: found[0].section for anchor, found in _answer_sections(content).items()},
         **({"robustness": "Robustness"} if content.robustness is not None else {}),
+        "failures": "Why topics fail",
         "slices": "Slices of the topics",
         "thresholds": "Sorted scores and thresholds",
         "zones": "Zones with a guarantee",

@@ -1,0 +1,22 @@
+"""The funnel: changes from one step to the next."""
+
+from __future__ import annotations
+
+import simulations.funnel as sim
+from known_truth.rows import SEED, Row, percent
+
+SECTIONS: dict[str, list[Row]] = {
+    "Funnel: the change from one step to the next": [
+        Row(
+            f"change of a step, {name}: interval holds the true change",
+            f"{n} topics",
+            "95 % or more",
+            "no such number",
+            lambda trials, n=n, name=name: percent(  # type: ignore[misc]
+                sim.change_coverage(name, n, trials, SEED)
+            ),
+        )
+        for name in sim.CHANGES
+        for n in (30, 120, 500)
+    ],
+}

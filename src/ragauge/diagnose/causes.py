@@ -1,0 +1,219 @@
+"""Why a topic failed: one cause for each, by a fixed order of rules.
+
+Order: the verdict is missing; there is no answer; a part of the evidence does not stand in the context, and
+the first step that lost one decides; all of it stands there, in the middle third; the LLM erred although all
+of it stands there; it said what the context does not.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+import pandas as pd
+
+from ragauge.contract.answer_measures import NO_REFERENCE
+from ragauge.contract.frames import HALLUCINATIONS, JUDGE_CLASSES
+from ragauge.diagnose.funnel import STANDS, STEPS, steps_of
+from ragauge.diagnose.places import MIDDLE
+from ragauge.estimate.outcomes import LACK, RIGHT, asked, labels_of
+
+FAITHFUL = "faithfulness"
+_FAITHFUL_FROM = 0.5  # of that measure: the answer is one of the context
+
+
+@dataclass(frozen=True)
+class Cause:
+    """A cause of failure: its name in metrics, what it is called, and what to try (a sentence, overrides)."""
+
+    slug: str
+    name: str
+    advice: str
+    overrides: str = ""
+
+
+_ALL = (
+    Cause("not_in_corpus", "not in the corpus",
+          "Add the documents that say it, or look how they are read: no document has this text.",
+          "dataset.path=<more documents>"),
+    Cause("chunker", "cut by the chunker",
+          "No chunk holds it whole: make chunks larger, let them overlap, or put their neighbours back.",
+          "chunker=tokens chunker.size=256 chunker.overlap=64 expander=neighbours"),
+    Cause("not_retrieved", "not retrieved",
+          "Ask for more hits, search by words and meaning at once, or by several queries.",
+          "retriever=hybrid retriever.top_k=100 rewriter=multi_query"),
+    Cause("reranker", "lost by the reranker",
+          "It was among the hits, and the reranker dropped it or put it too low: compare without it, "
+          "or with a greater depth.", "reranker=none,cross_encoder reranker.depth=100"),
+    Cause("compressed", "compressed away",
+          "The expander or the compressor left it out: keep more of each passage.",
+          "compressor=sentences compressor.share=0.8"),
+    Cause("budget", "beyond the budget",
+          "It was handed on too far down: give the LLM more tokens, or rank it higher.",
+          "n_tokens=2000 reranker=cross_encoder"),
+    Cause("middle", "lost in the middle",
+          "A suspicion: all of it stood in the middle third of the context. Put the best passages "
+          "at both ends.",
+          "order=long_context"),
+    Cause("generation", "generation error",
+          "The LLM had all of it: try another model, or a prompt that asks for a full answer.",
+          "llm=<another> llm.prompt_with_documents=<file>"),
+    Cause("hallucination", "hallucination",
+          "The LLM said what the context does not: ask it to keep to the documents, or choose another model.",
+          "llm.prompt_with_documents=<file> llm.chat.temperature=0"),
+    Cause("judge_missing", "judge missing",
+          "The verdict could not be read: run again, which asks for these alone, or choose another judge.",
+          "judge=<another>"),
+    Cause("unknown", "no evidence known",
+          "The dataset does not say what this question needs, so the steps cannot be told apart.", ""),
+)  # fmt: skip
+CAUSES: Mapping[str, Cause] = {cause.name: cause for cause in _ALL}
+_BY_SLUG = {cause.slug: cause.name for cause in _ALL}
+_LOST = ("not_in_corpus", "chunker", "not_retrieved", "reranker", "compressed", "budget")
+# Those that are known without an answer.
+OF_RETRIEVAL = tuple(_BY_SLUG[slug] for slug in _LOST)
+_LOST_AT = {
+    "corpus": "not_in_corpus",
+    "best_chunk": "chunker",
+    "candidates": "not_retrieved",
+    "reranked": "reranker",
+    "expanded": "compressed",
+    "compressed": "compressed",
+    "context": "budget",
+}
+
+
+def causes(outcomes: pd.DataFrame, parts: pd.DataFrame, judged: bool = True) -> pd.DataFrame:
+    """The cause of every topic that failed: qid, cause (its name), decided_by (a sentence).
+
+    `outcomes` has a row per topic: qid, label and answer; evidence_place (the third of the context that all
+    of its evidence stands in); answer_from_context (whether every word of the answer stands in context or
+    question); where they are known unanswerable, judge_status, answer_error, judged and faithfulness. `parts`
+    has a row per evidence part, and a column per step of the funnel; `unreranked` is what the order before
+    reranking would have within the budget.
+
+    A topic fails whose answer was judged, and not right: of an answerable topic any class but 5, of an
+    unanswerable one any but 1, and where the verdict or the answer is missing. Not `judged`: a topic fails
+    whose evidence does not all stand in the context. The rules, the first that holds decides:
+
+    1. the verdict on an answer is missing: judge missing;
+    2. there is no answer: generation error;
+    3. unanswerable, and answered: hallucination;
+    4. no evidence is known: no evidence known;
+    5. a part of the evidence (measure below 0.9) does not stand in the context: the step after the last one
+       that had it. Lost within the budget, but within it before reranking: lost by the reranker. Of several
+       parts the one that was lost first;
+    6. all stands in the middle third of the context: lost in the middle, which is a suspicion;
+    7. class 1 or 3: generation error. Class 2 or 4: generation error where the answer is made of what stands
+       there (faithfulness of at least 0.5 where it was measured, else every content word of the answer stands
+       in context or question), else hallucination.
+    """
+    rows = _in_question(outcomes) if judged else outcomes
+    rows = rows.reset_index(drop=True)
+    lost = _first_lost(parts)
+    label = labels_of(rows) if judged else np.zeros(len(rows), dtype=int)
+    unanswerable = _column(rows, "unanswerable", False).eq(True).to_numpy(dtype=bool)
+    answered = rows["answer"].notna().to_numpy()
+    step = rows["qid"].map(lost["cause"]).to_numpy(dtype=object)
+    known = rows["qid"].isin(parts["qid"]).to_numpy()
+    incomplete = rows["qid"].isin(lost.index).to_numpy()
+    if not judged:
+        failed = incomplete & ~unanswerable
+        return _frame(rows, step, rows["qid"].map(lost["decided_by"]).to_numpy(dtype=object), failed)
+    failed = np.where(unanswerable, label != LACK, label != RIGHT)
+    middle = _column(rows, "evidence_place", "").eq(MIDDLE).to_numpy(dtype=bool)
+    faithful, told = _of_context(rows)
+    wrong = np.isin(label, HALLUCINATIONS)
+    named = pd.Series(label).map(lambda at: JUDGE_CLASSES.get(at, "no verdict")).to_numpy(dtype=object)
+    status = _column(rows, "judge_status", "").fillna("").astype(str).to_numpy(dtype=object)
+    error = _column(rows, "answer_error", "").fillna("").astype(str).to_numpy(dtype=object)
+    rules = [
+        ((label == 0) & answered, "judge_missing", "no verdict: " + status),
+        (~answered, "generation", "no answer: " + error),
+        (unanswerable, "hallucination", "answered what the documents do not answer: " + named),
+        (~known, "unknown", named),
+        (incomplete, None, rows["qid"].map(lost["decided_by"]).to_numpy(dtype=object)),
+        (middle, "middle", "all evidence stands in the middle third: " + named),
+        (~wrong, "generation", "all evidence stands in the context: " + named),
+        (wrong & faithful, "generation", "all evidence stands in the context: " + named + ", " + told),
+        (wrong, "hallucination", named + ", " + told),
+    ]  # fmt: skip
+    found = np.full(len(rows), None, dtype=object)
+    why = np.full(len(rows), "", dtype=object)
+    open_rows = failed.copy()
+    for holds, slug, decided in rules:
+        here = open_rows & holds
+        found[here] = step[here] if slug is None else _BY_SLUG[slug]
+        why[here] = np.broadcast_to(decided, len(rows))[here]
+        open_rows &= ~here
+    return _frame(rows, found, why, failed)
+
+
+def _frame(rows: pd.DataFrame, cause: np.ndarray, why: np.ndarray, failed: np.ndarray) -> pd.DataFrame:
+    found = pd.DataFrame({"qid": rows["qid"], "cause": cause, "decided_by": why})[failed]
+    told = found["decided_by"].astype("str").str.removesuffix(": ")
+    return found.assign(decided_by=told).astype({"cause": "str"}).reset_index(drop=True)
+
+
+def _in_question(outcomes: pd.DataFrame) -> pd.DataFrame:
+    """The rows that were to be judged: of a sample, and such as have something to judge by."""
+    rows = asked(outcomes)
+    return rows[_column(rows, "judge_status", "").ne(NO_REFERENCE).fillna(True)]
+
+
+def _column(rows: pd.DataFrame, name: str, default: object) -> pd.Series:
+    return rows[name] if name in rows else pd.Series(default, index=rows.index)
+
+
+def _of_context(rows: pd.DataFrame) -> tuple[np.ndarray, np.ndarray]:
+    """Whether each answer is one of its context, and by what that is told."""
+    by_words = _column(rows, "answer_from_context", False).eq(True).to_numpy(dtype=bool)
+    words = np.where(
+        by_words, "its words stand in the context", "it has words that stand neither in context nor question"
+    ).astype(object)
+    if FAITHFUL not in rows:
+        return by_words, words
+    value = rows[FAITHFUL].astype(float)
+    known = value.notna().to_numpy()
+    return (
+        np.where(known, value.ge(_FAITHFUL_FROM), by_words),
+        np.where(known, "faithfulness " + value.map("{:.2f}".format), words).astype(object),
+    )
+
+
+def _first_lost(parts: pd.DataFrame) -> pd.DataFrame:
+    """Of every topic with a part that does not stand in the context: cause and decided_by, by qid."""
+    nothing = pd.DataFrame({"cause": pd.Series(dtype=object), "decided_by": pd.Series(dtype=object)})
+    steps = steps_of(parts)
+    if not steps:
+        return nothing
+    missing = parts[parts["context"] < STANDS]
+    values = missing[steps].to_numpy(dtype=float)
+    if not len(values):
+        return nothing
+    stands = values >= STANDS
+    last = np.where(stands.any(axis=1), stands.shape[1] - 1 - stands[:, ::-1].argmax(axis=1), -1)
+    at = last + 1
+    slugs = np.array([_LOST_AT[step] for step in steps], dtype=object)[at]
+    decided = [_told(row, steps, number, part) for row, number, part in
+               zip(values, at.tolist(), missing["part"].tolist(), strict=True)]  # fmt: skip
+    if "unreranked" in missing:
+        by_order = (slugs == "budget") & (missing["unreranked"].to_numpy(dtype=float) >= STANDS)
+        slugs[by_order] = "reranker"
+        # Before what was done to the passages after it.
+        at = np.where(by_order, steps.index("reranked"), at)
+        for i in np.flatnonzero(by_order).tolist():
+            decided[i] += ", where the order before reranking had it"
+    found = pd.DataFrame({
+        "qid": missing["qid"].to_numpy(), "at": at, "decided_by": decided,
+        "cause": [_BY_SLUG[slug] for slug in slugs],
+    })  # fmt: skip
+    return found.sort_values("at", kind="stable").drop_duplicates("qid").set_index("qid")
+
+
+def _told(values: np.ndarray, steps: list[str], at: int, part: int) -> str:
+    """What of a part stood before and after the step that lost it."""
+    after = f"{values[at]:.2f} {STEPS[steps[at]]}"
+    before = f"{values[at - 1]:.2f} {STEPS[steps[at - 1]]}, " if at else ""
+    return f"evidence {part + 1}: {before}{after}"

@@ -1,0 +1,80 @@
+"""Where in a context the evidence stands, and whether an answer is made of what stands there."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+
+import pandas as pd
+
+from ragauge.texts.function_words import FUNCTION_WORDS
+from ragauge.texts.words import words
+
+BEGINNING, MIDDLE, END, SPREAD = "beginning", "middle", "end", "spread"
+PLACES = (BEGINNING, MIDDLE, END, SPREAD)
+_MARGIN = 0.1  # of a part at both ends that need not stand in the context
+
+
+def place_of(part: str, context: str) -> float | None:
+    """Where the middle of an evidence part stands in a context, in [0, 1]; None where it is not there.
+
+    The first place counts. White space is folded where the part does not stand there as it is, and a tenth
+    of the part at both ends may be missing.
+    """
+    if not context:
+        return None
+    at = context.find(part)
+    if at >= 0:
+        return (at + len(part) / 2) / len(context)
+    folded, text = " ".join(part.split()), " ".join(context.split())
+    margin = int(_MARGIN * len(folded)) + 1
+    core = folded[margin : len(folded) - margin] if len(folded) > 4 * margin else folded
+    at = text.find(core) if core else -1
+    return (at + len(core) / 2) / len(text) if at >= 0 else None
+
+
+def evidence_places(
+    evidence: pd.DataFrame, contexts: Mapping[str, str], qids: Iterable[str]
+) -> dict[str, str]:
+    """In which third of its context the evidence of a topic stands: beginning, middle, end, by qid.
+
+    "spread" where its parts stand in several thirds. Topics of which a part is not found are left out; so are
+    those that are not among `qids`.
+    """
+    wanted = set(qids)
+    found: dict[str, set[str]] = {}
+    lost: set[str] = set()
+    for qid, text in zip(evidence["qid"], evidence["text"], strict=True):
+        if qid not in wanted:
+            continue
+        place = place_of(text, contexts[qid])
+        if place is None:
+            lost.add(qid)
+        else:
+            third = BEGINNING if place < 1 / 3 else MIDDLE if place <= 2 / 3 else END
+            found.setdefault(qid, set()).add(third)
+    return {
+        qid: thirds.copy().pop() if len(thirds) == 1 else SPREAD
+        for qid, thirds in found.items()
+        if qid not in lost
+    }
+
+
+def from_context(answer: str, query: str, context: str) -> bool:
+    """Whether every content word of the answer stands in the context or in the question.
+
+    Words without function words, case folded; an answer without content words is made of nothing else.
+    """
+    said = _content(answer)
+    return said <= _content(query) | _content(context)
+
+
+def _content(text: str) -> set[str]:
+    return set(words(text)) - FUNCTION_WORDS
+
+
+def all_from_context(
+    qids: Sequence[str], answers: Sequence[str], queries: Sequence[str], contexts: Mapping[str, str]
+) -> dict[str, bool]:
+    """`from_context` by qid."""
+    rows = zip(qids, answers, queries, strict=True)
+    return {qid: from_context(answer, query, contexts[qid]) for qid, answer, query in rows}

@@ -1,0 +1,218 @@
+"""How much of every evidence part stands in what each step of a pipeline hands on to the next one.
+
+The same measure as that of contexts, applied to whole documents, to single chunks, and to all hits of a
+ranking joined.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from itertools import pairwise
+
+import numpy as np
+import pandas as pd
+
+from ragauge.contract.protocols import Measure
+from ragauge.measures.scores import score_all
+from ragauge.measures.subsequence import Subsequence
+from ragauge.measures.substring import Substring
+
+_WHOLE = 1.0
+_SEARCHED_DOCS = 5  # documents that a part is looked for in where its own document does not hold it
+_RARE_WORDS = 8  # of a part, by which these documents are found
+_WORD = re.compile(r"\w+")
+
+
+def in_corpus(
+    measure: Measure, evidence: pd.DataFrame, docs: pd.DataFrame, chunks: pd.DataFrame | None
+) -> pd.DataFrame:
+    """Every evidence part in the documents and in their chunks: qid, part, corpus, best_chunk, holders.
+
+    corpus: the measure's highest value in one whole document, in [0, 1]; missing without documents.
+    best_chunk: its highest value in one chunk; missing without `chunks`. holders: docnos of the chunks that
+    have all of the part.
+
+    Looked at are the document that the evidence names, and, where that does not have all of the part or none
+    is named, the five documents that share most of its eight rarest words; and the chunks of these. A part
+    that stands in others alone, in other words, is not found.
+    """
+    found = evidence[["qid", "part"]].reset_index(drop=True)
+    parts = evidence["text"].tolist()
+    names = pd.Index(docs["docno"])
+    own = names.get_indexer(pd.Index(evidence["docno"])) if len(names) else np.full(len(parts), -1)
+    has_own = np.flatnonzero(own >= 0)
+    part_of, doc_of = has_own, own[has_own]
+    texts = docs["text"].to_numpy(dtype=object)
+    values = _pair_values(measure, parts, texts, part_of, doc_of)
+    corpus = _highest(part_of, values, len(parts))
+    lacking = np.flatnonzero(~(corpus >= _WHOLE))
+    if len(lacking) and len(docs):
+        more_parts, more_docs = _documents_like([parts[i] for i in lacking], texts)
+        more_parts = lacking[more_parts]
+        known = own[more_parts] == more_docs
+        more_parts, more_docs = more_parts[~known], more_docs[~known]
+        found_there = _pair_values(measure, parts, texts, more_parts, more_docs)
+        part_of, doc_of = np.append(part_of, more_parts), np.append(doc_of, more_docs)
+        corpus = _highest(part_of, np.append(values, found_there), len(parts))
+    if len(docs):
+        corpus = np.nan_to_num(corpus)
+    found["corpus"] = corpus
+    found["best_chunk"], found["holders"] = _in_chunks(measure, parts, names, chunks, part_of, doc_of)
+    return found
+
+
+def joined(
+    measure: Measure,
+    evidence: pd.DataFrame,
+    hits: pd.DataFrame,
+    chunks: pd.DataFrame | None = None,
+    holders: pd.Series | None = None,
+) -> np.ndarray:
+    """float64 [evidence rows]: the measure of every part in all texts of its topic, joined in rank order.
+
+    `hits` [qid, docno, rank] are a run of `chunks` [docno, text]; without chunks they are passages, which
+    have the text themselves. `holders` are those of `in_corpus`, row by row as the evidence: a part that a
+    hit of its topic holds whole has the value 1 without a look at the others. 0 without hits.
+    """
+    values = np.zeros(len(evidence))
+    qids, texts = evidence["qid"].to_numpy(dtype=object), evidence["text"].to_numpy(dtype=object)
+    if holders is not None:
+        values[_held(qids, holders, hits)] = _WHOLE
+    open_rows = np.flatnonzero(values < _WHOLE)
+    rows_of: dict[str, list[int]] = {}
+    for row in open_rows.tolist():
+        rows_of.setdefault(qids[row], []).append(row)
+    contexts, of_context = [], []
+    for qid, text in _joined_texts(hits[hits["qid"].isin(list(rows_of))], chunks):
+        rows = [row for row in rows_of[qid] if not _stands(measure, texts[row], text, values, row)]
+        if rows:
+            contexts.append(text)
+            of_context.append(rows)
+    found = score_all(
+        measure,
+        [[texts[row] for row in rows] for rows in of_context],
+        contexts,
+        [np.array([len(text)]) for text in contexts],
+    )
+    for rows, of_rows in zip(of_context, found, strict=True):
+        values[rows] = of_rows[:, 0]
+    return values
+
+
+def _joined_texts(hits: pd.DataFrame, chunks: pd.DataFrame | None) -> Iterator[tuple[str, str]]:
+    """Every qid with the texts of its hits in rank order, a space between them."""
+    hits = hits.sort_values(["qid", "rank"], kind="stable")
+    if chunks is None:
+        texts = hits["text"].to_numpy(dtype=object)
+    else:
+        at = pd.Index(chunks["docno"]).get_indexer(pd.Index(hits["docno"]))
+        distinct, which = np.unique(at, return_inverse=True)
+        texts = chunks["text"].iloc[distinct].to_numpy(dtype=object)[which]
+    qids = hits["qid"].to_numpy(dtype=object)
+    changes = np.flatnonzero(qids[1:] != qids[:-1]) + 1
+    for start, stop in pairwise([0, *changes.tolist(), len(qids)]) if len(qids) else ():
+        yield qids[start], " ".join(texts[start:stop])
+
+
+def _stands(measure: Measure, part: str, text: str, values: np.ndarray, row: int) -> bool:
+    """Whether the part stands in the text as it is, which is noted as the value 1."""
+    if _is_contiguous(measure) and part.strip() in text:
+        values[row] = _WHOLE
+        return True
+    return False
+
+
+def _held(qids: np.ndarray, holders: pd.Series, hits: pd.DataFrame) -> np.ndarray:
+    """bool by evidence row: whether a hit of its topic is among its holders."""
+    counts = np.array([len(of_part) for of_part in holders], dtype=int)
+    rows = np.repeat(np.arange(len(qids)), counts)
+    names = [docno for of_part in holders for docno in of_part]
+    pairs = pd.DataFrame(
+        {"row": rows, "qid": pd.Series(qids[rows], dtype="str"), "docno": pd.Series(names, dtype="str")}
+    )
+    near = hits.loc[hits["docno"].isin(set(names)), ["qid", "docno"]]
+    held = np.zeros(len(qids), dtype=bool)
+    held[pairs.merge(near, on=["qid", "docno"])["row"].to_numpy(dtype=int)] = True
+    return held
+
+
+def _in_chunks(
+    measure: Measure,
+    parts: Sequence[str],
+    docnos: pd.Index,
+    chunks: pd.DataFrame | None,
+    part_of: np.ndarray,
+    doc_of: np.ndarray,
+) -> tuple[np.ndarray, list[list[str]]]:
+    """The highest value of every part in a chunk of its documents, and the chunks that have 1."""
+    holders: list[list[str]] = [[] for _ in parts]
+    if chunks is None:
+        return np.full(len(parts), np.nan), holders
+    parent = docnos.get_indexer(pd.Index(chunks["parent"])) if len(docnos) else np.full(len(chunks), -1)
+    order = np.argsort(parent, kind="stable")
+    start = np.searchsorted(parent[order], doc_of, side="left")
+    counts = np.searchsorted(parent[order], doc_of, side="right") - start
+    pair_part = np.repeat(part_of, counts)
+    within = np.arange(len(pair_part)) - np.repeat(np.cumsum(counts) - counts, counts)
+    pair_chunk = order[np.repeat(start, counts) + within]
+    texts = chunks["text"].to_numpy(dtype=object)
+    values = _pair_values(measure, parts, texts, pair_part, pair_chunk)
+    names = chunks["docno"].to_numpy(dtype=object)
+    for pair in np.flatnonzero(values >= _WHOLE).tolist():
+        holders[pair_part[pair]].append(names[pair_chunk[pair]])
+    return np.nan_to_num(_highest(pair_part, values, len(parts))), holders
+
+
+def _pair_values(
+    measure: Measure, parts: Sequence[str], texts: np.ndarray, part_of: np.ndarray, text_of: np.ndarray
+) -> np.ndarray:
+    """float64 [pairs]: the measure of part part_of[i] in text text_of[i]."""
+    values = np.zeros(len(part_of))
+    pairs = list(zip(part_of.tolist(), text_of.tolist(), strict=True))
+    if _is_contiguous(measure):
+        stripped = [part.strip() for part in parts]
+        values[[stripped[p] in texts[t] for p, t in pairs]] = _WHOLE
+    todo = [i for i in np.flatnonzero(values < _WHOLE).tolist() if texts[pairs[i][1]]]
+    found = score_all(
+        measure,
+        [[parts[pairs[i][0]]] for i in todo],
+        [texts[pairs[i][1]] for i in todo],
+        [np.array([len(texts[pairs[i][1]])]) for i in todo],
+    )
+    values[todo] = [float(value[0, 0]) for value in found]
+    return values
+
+
+def _is_contiguous(measure: Measure) -> bool:
+    """Whether a part that stands in a text character by character has the value 1."""
+    return isinstance(measure, (Substring, Subsequence))
+
+
+def _highest(of: np.ndarray, values: np.ndarray, n: int) -> np.ndarray:
+    """float64 [n]: the highest value of each; NaN where there is none."""
+    found = np.full(n, -np.inf)
+    np.maximum.at(found, of, values)
+    return np.where(np.isneginf(found), np.nan, found)
+
+
+def _documents_like(parts: Sequence[str], texts: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """For every part the documents that share most of its rarest words: part numbers, document numbers."""
+    words_of = [set(_WORD.findall(part.casefold())) for part in parts]
+    vocabulary = set().union(*words_of) if words_of else set()
+    holding: dict[str, list[int]] = {word: [] for word in vocabulary}
+    for number, text in enumerate(texts):
+        for word in vocabulary.intersection(_WORD.findall(text.casefold())):
+            holding[word].append(number)
+    of_parts: list[int] = []
+    documents: list[int] = []
+    for number, words in enumerate(words_of):
+        rare = sorted((word for word in words if holding[word]), key=lambda w: (len(holding[w]), w))
+        shared: Counter[int] = Counter()
+        for word in rare[:_RARE_WORDS]:
+            shared.update(holding[word])
+        best = sorted(shared, key=lambda doc: (-shared[doc], doc))[:_SEARCHED_DOCS]
+        of_parts += [number] * len(best)
+        documents += best
+    return np.array(of_parts, dtype=np.int64), np.array(documents, dtype=np.int64)

@@ -1,0 +1,264 @@
+"""One cause for each failed topic: every rule by hand, and their order."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pandas as pd
+import pytest
+
+from ragauge.contract.answer_measures import NO_REFERENCE
+from ragauge.contract.errors import ConfigError
+from ragauge.diagnose.causes import CAUSES, OF_RETRIEVAL, causes
+from ragauge.diagnose.failures import (
+    CAUSE,
+    EVERY_CAUSE,
+    cause_shares,
+    causes_by_slice,
+    failure_metrics,
+    right_by_place,
+    transitions,
+)
+from ragauge.diagnose.places import PLACES
+from ragauge.diagnose.rules import failures_by_rules
+
+STEPS = ("corpus", "best_chunk", "candidates", "reranked", "expanded", "compressed", "context")
+NAN = float("nan")
+
+
+def parts(*values: tuple[float, ...], steps: tuple[str, ...] = STEPS, **more: Any) -> pd.DataFrame:
+    """A part of qid q for each tuple of values, step by step."""
+    frame = pd.DataFrame(list(values), columns=list(steps)).assign(qid="q", **more)
+    return frame.assign(part=range(len(frame)))
+
+
+def topic(**columns: Any) -> pd.DataFrame:
+    usual = {
+        "qid": "q",
+        "label": 4,
+        "answer": "Linz",
+        "evidence_place": "spread",
+        "answer_from_context": False,
+    }
+    return pd.DataFrame([usual | columns]).astype({"label": "Int8"})
+
+
+def cause(outcome: pd.DataFrame, of_parts: pd.DataFrame, judged: bool = True) -> str | None:
+    found = causes(outcome, of_parts, judged)
+    return found["cause"].iloc[0] if len(found) else None
+
+
+@pytest.mark.parametrize(
+    ("lost_at", "name"),
+    [
+        (0, "not in the corpus"),
+        (1, "cut by the chunker"),
+        (2, "not retrieved"),
+        (3, "lost by the reranker"),
+        (4, "compressed away"),
+        (5, "compressed away"),
+        (6, "beyond the budget"),
+    ],
+)
+def test_the_step_that_lost_the_evidence_is_the_cause(lost_at: int, name: str) -> None:
+    values = tuple(1.0 if i < lost_at else 0.3 for i in range(len(STEPS)))
+    assert cause(topic(), parts(values)) == name
+    assert cause(topic(), parts(values), judged=False) == name
+    assert name in OF_RETRIEVAL
+
+
+def test_a_part_that_a_step_brought_back_was_lost_later() -> None:
+    """The chunker cut it, neighbours completed it, and the budget cut it off."""
+    assert cause(topic(), parts((1, 0.5, 1, 1, 1, 1, 0.2))) == "beyond the budget"
+
+
+def test_of_several_parts_the_one_that_was_lost_first_decides() -> None:
+    lost = parts((1, 1, 1, 1, 1, 1, 0), (1, 1, 0, 0, 0, 0, 0), (1, 1, 1, 1, 1, 1, 1))
+    found = causes(topic(), lost).iloc[0]
+    assert found["cause"] == "not retrieved"
+    assert found["decided_by"] == "evidence 2: 1.00 in the best chunk, 0.00 among all candidates"
+
+
+def test_nine_tenths_of_a_part_are_enough() -> None:
+    assert cause(topic(label=3), parts((1, 1, 1, 1, 1, 1, 0.9))) == "generation error"
+    assert cause(topic(label=3), parts((1, 1, 1, 1, 1, 1, 0.89))) == "beyond the budget"
+
+
+def test_what_the_order_before_reranking_had_within_the_budget_is_lost_by_the_reranker() -> None:
+    beyond = (1.0, 1.0, 1.0, 1.0, 1.0, 1.0, 0.0)
+    assert cause(topic(), parts(beyond, unreranked=1.0)) == "lost by the reranker"
+    assert cause(topic(), parts(beyond, unreranked=0.2)) == "beyond the budget"
+
+
+def test_without_documents_or_chunks_nothing_is_blamed_on_them() -> None:
+    short = ("candidates", "context")
+    assert cause(topic(), parts((0.1, 0.1), steps=short)) == "not retrieved"
+    assert cause(topic(), parts((0.1, 0.1), steps=short, corpus=NAN, best_chunk=NAN)) == "not retrieved"
+    assert cause(topic(), parts((1, 0.1), steps=short)) == "beyond the budget"
+
+
+WHOLE = parts((1, 1, 1, 1, 1, 1, 1))
+
+
+@pytest.mark.parametrize(
+    ("columns", "name"),
+    [
+        ({"label": 5}, None),
+        ({"label": 1}, "generation error"),
+        ({"label": 3}, "generation error"),
+        ({"label": 4}, "hallucination"),
+        ({"label": 2}, "hallucination"),
+        ({"label": 4, "answer_from_context": True}, "generation error"),
+        ({"label": 4, "answer_from_context": True, "faithfulness": 0.2}, "hallucination"),
+        ({"label": 4, "faithfulness": 0.5}, "generation error"),
+        ({"label": 4, "faithfulness": NAN, "answer_from_context": True}, "generation error"),
+        ({"label": 4, "evidence_place": "middle"}, "lost in the middle"),
+        ({"label": 1, "evidence_place": "middle"}, "lost in the middle"),
+        ({"label": 5, "evidence_place": "middle"}, None),
+        ({"label": 1, "evidence_place": None}, "generation error"),
+        ({"label": None}, "judge missing"),
+        ({"label": None, "answer": None}, "generation error"),
+        ({"label": 1, "unanswerable": True}, None),
+        ({"label": 5, "unanswerable": True}, "hallucination"),
+        ({"label": None, "judge_status": NO_REFERENCE}, None),
+        ({"label": None, "judged": False}, None),
+    ],
+)
+def test_where_all_evidence_stands_in_the_context(columns: dict[str, Any], name: str | None) -> None:
+    assert cause(topic(**columns), WHOLE) == name
+
+
+def test_a_missing_verdict_goes_before_lost_evidence_as_nobody_knows_that_it_failed() -> None:
+    lost = parts((1, 1, 0, 0, 0, 0, 0))
+    assert cause(topic(label=None, judge_status="unreadable"), lost) == "judge missing"
+    assert (
+        causes(topic(label=None, judge_status="unreadable"), lost)["decided_by"][0]
+        == "no verdict: unreadable"
+    )
+    assert cause(topic(label=None, answer=None, answer_error="HTTP 500"), lost) == "generation error"
+
+
+def test_a_topic_without_evidence_says_so() -> None:
+    assert cause(topic(), WHOLE.iloc[:0]) == "no evidence known"
+    assert cause(topic(label=5), WHOLE.iloc[:0]) is None
+
+
+def test_without_a_judge_lost_evidence_alone_fails() -> None:
+    assert cause(topic(label=None, answer=None), WHOLE, judged=False) is None
+    assert cause(topic(label=None, unanswerable=True), parts((1, 1, 0, 0, 0, 0, 0)), judged=False) is None
+
+
+def test_every_cause_says_what_to_try() -> None:
+    assert len({c.slug for c in EVERY_CAUSE.values()}) == len(EVERY_CAUSE) == 15
+    assert all(c.advice.endswith(".") for c in EVERY_CAUSE.values())
+    assert set(OF_RETRIEVAL) < set(CAUSES)
+
+
+# --- rules ------------------------------------------------------------------------------------------------
+
+
+def test_the_first_rule_that_holds_is_the_cause() -> None:
+    rows = pd.DataFrame(
+        {
+            "qid": list("abcdef"),
+            "context_recall": [0.2, 0.3, 0.9, 0.9, 0.9, NAN],
+            "context_precision": [0.1, 0.29, 0.9, 0.9, 0.9, NAN],
+            "faithfulness": [0.1, 0.1, 0.49, 0.5, 0.9, NAN],
+            "answer_correctness": [0.1, 0.1, 0.1, 0.49, 0.5, 0.1],
+        }
+    )
+    found = failures_by_rules(rows).set_index("qid")["cause"].to_dict()
+    assert found == {
+        "a": "context recall below 0.3",
+        "b": "context precision below 0.3",
+        "c": "faithfulness below 0.5",
+        "d": "answer correctness below 0.5",
+        "f": "answer correctness below 0.5",
+    }
+
+
+def test_rules_without_their_measures_are_one_line() -> None:
+    with pytest.raises(
+        ConfigError, match=r"context_precision, answer_correctness.*answers=\[.*failures=causes"
+    ):
+        failures_by_rules(pd.DataFrame({"qid": ["q"], "context_recall": [1.0], "faithfulness": [1.0]}))
+
+
+# --- shares -----------------------------------------------------------------------------------------------
+
+
+def failed() -> pd.DataFrame:
+    return pd.DataFrame(
+        {
+            "qid": [f"q{i}" for i in range(8)],
+            "label": pd.Series([5, 5, 4, 4, 1, 3, 5, None], dtype="Int8"),
+            CAUSE: [
+                None,
+                None,
+                "not retrieved",
+                "not retrieved",
+                "not retrieved",
+                "hallucination",
+                None,
+                None,
+            ],
+            "evidence_place": ["middle", "end", None, None, None, "middle", "end", None],
+            "judge_status": ["ok"] * 7 + [NO_REFERENCE],
+            "slice:type": ["a", "a", "a", "b", "b", "b", "b", "b"],
+        }
+    )
+
+
+def test_shares_are_over_all_topics_that_can_fail() -> None:
+    table = cause_shares(failed(), names=["beyond the budget"]).set_index("cause")
+    assert list(table.index) == ["not retrieved", "hallucination", "beyond the budget"]
+    assert table["share"].tolist() == pytest.approx([3 / 7, 1 / 7, 0])
+    assert table["of_failures"].tolist() == pytest.approx([3 / 4, 1 / 4, 0])
+    assert table["n"].eq(7).all()
+    assert (table["lo"] <= table["share"]).all()
+    assert (table["hi"] > table["share"]).all()
+    metrics = failure_metrics(table.reset_index())
+    assert metrics["failure_not_retrieved_share"] == pytest.approx(3 / 7)
+    assert metrics["failure_budget_share_hi"] > 0
+
+
+def test_shares_of_a_sample_count_what_its_rows_stand_for() -> None:
+    """Of ten topics in two strata two each were judged: 8 of one, 2 of the other."""
+    rows = pd.DataFrame(
+        {
+            "qid": [f"q{i}" for i in range(10)],
+            "stratum": [0] * 8 + [1] * 2,
+            "judged": [True, True, *[False] * 6, True, True],
+            CAUSE: ["not retrieved", None, *[None] * 6, None, None],
+            "system": "s",
+        }
+    )
+    table = cause_shares(rows)
+    assert table["share"].tolist() == pytest.approx([0.4])  # half of the larger stratum
+    assert table["n"].tolist() == [4]
+
+
+def test_causes_by_slice() -> None:
+    table = causes_by_slice(failed()).set_index(["slice", "cause"])
+    assert table["share"]["a", "not retrieved"] == pytest.approx(1 / 3)
+    assert table["share"]["b", "not retrieved"] == pytest.approx(2 / 4)
+    assert causes_by_slice(failed().drop(columns="slice:type")).empty
+
+
+def test_right_answers_by_place() -> None:
+    table = right_by_place(failed(), PLACES).set_index("place")
+    assert table["share"].to_dict() == {"middle": 0.5, "end": 1.0}
+    assert table["n"].to_dict() == {"middle": 2, "end": 2}
+
+
+def test_what_changed_its_cause() -> None:
+    after = failed().assign(**{CAUSE: [None, "hallucination", None, None, "not retrieved", None, None, None]})
+    table = transitions(failed(), after)
+    found = {(row["cause"], row["becomes"]): row["topics"] for row in table.to_dict("records")}
+    assert found == {
+        ("not retrieved", "not failed"): 2,
+        ("not failed", "not failed"): 2,
+        ("not failed", "hallucination"): 1,
+        ("not retrieved", "not retrieved"): 1,
+        ("hallucination", "not failed"): 1,
+    }

@@ -1,0 +1,124 @@
+"""The funnel by hand: means over topics, paired changes, and what the LLM made of the evidence."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from ragauge.contract.errors import DataError
+from ragauge.diagnose.funnel import (
+    answers_by_evidence,
+    by_topic,
+    evidence_in_context,
+    funnel,
+    funnel_metrics,
+    funnel_of_metrics,
+)
+from ragauge.estimate.intervals import bounded_mean, paired_share_interval
+
+PARTS = pd.DataFrame(
+    {
+        "qid": ["a", "a", "b", "c"],
+        "part": [0, 1, 0, 0],
+        "corpus": [1.0, 1.0, 1.0, 0.0],
+        "best_chunk": [1.0, 0.5, 1.0, 0.0],
+        "candidates": [1.0, 1.0, 0.2, 0.0],
+        "context": [1.0, 0.0, 0.2, 0.0],
+    }
+)
+
+
+def test_a_topic_counts_once_however_many_parts_it_has() -> None:
+    found = by_topic(PARTS)
+    assert found["qid"].tolist() == ["a", "b", "c"]
+    assert found["best_chunk"].tolist() == [0.75, 1.0, 0.0]
+    assert found["context"].tolist() == pytest.approx([0.5, 0.2, 0.0])
+
+
+def test_every_step_has_its_mean_and_its_change_topic_by_topic() -> None:
+    table = funnel(PARTS).set_index("step")
+    assert list(table.index) == ["corpus", "best_chunk", "candidates", "context"]
+    assert table["value"].tolist() == pytest.approx([2 / 3, 1.75 / 3, 1.2 / 3, 0.7 / 3])
+    assert math.isnan(table["change"]["corpus"])
+    assert table["change"].tolist()[1:] == pytest.approx([-0.25 / 3, (0.25 - 0.8) / 3, -0.5 / 3])
+    assert table["n"].eq(3).all()
+    mean = bounded_mean(np.array([0.5, 0.2, 0.0]))
+    assert (table["lo"]["context"], table["hi"]["context"]) == (mean.lo, mean.hi)
+    change = paired_share_interval(np.array([0.25, -0.8, 0.0]))
+    assert (table["change_lo"]["candidates"], table["change_hi"]["candidates"]) == (change.lo, change.hi)
+
+
+def test_a_step_may_gain() -> None:
+    parts = PARTS.assign(candidates=1.0)
+    assert funnel(parts).set_index("step")["change"]["candidates"] == pytest.approx(1.25 / 3)
+
+
+def test_a_step_that_the_job_has_not_is_not_there() -> None:
+    table = funnel(PARTS.drop(columns="best_chunk").assign(corpus=float("nan")))
+    assert table["step"].tolist() == ["candidates", "context"]
+    assert math.isnan(table["change"].iloc[0])
+
+
+def test_metrics_hold_the_table() -> None:
+    table = funnel(PARTS)
+    metrics = funnel_metrics(table)
+    assert metrics["funnel_context"] == pytest.approx(0.7 / 3)
+    assert "funnel_corpus_change" not in metrics
+    again = funnel_of_metrics(metrics)
+    pd.testing.assert_frame_equal(again, table.drop(columns="n"))
+    assert funnel_of_metrics({"ir_score": 1.0}).empty
+
+
+def test_no_evidence_is_no_funnel() -> None:
+    assert funnel(PARTS.iloc[:0]).empty
+    assert funnel_metrics(funnel(PARTS.iloc[:0])) == {}
+
+
+@pytest.mark.parametrize("value", [1.2, -0.1, float("nan")])
+def test_a_value_that_is_no_share_is_told(value: float) -> None:
+    with pytest.raises(DataError, match=r"qid='b', part=0: candidates is .*\[0, 1\]"):
+        funnel(PARTS.assign(candidates=[1.0, 1.0, value, 0.0]))
+
+
+def test_evidence_stands_whole_in_part_or_not_at_all() -> None:
+    assert evidence_in_context(PARTS).to_dict() == {"a": "some", "b": "none", "c": "none"}
+    assert evidence_in_context(PARTS.assign(context=0.9)).eq("all").all()
+
+
+def outcomes(**columns: list[object]) -> pd.DataFrame:
+    frame = pd.DataFrame(columns)
+    frame.insert(0, "qid", [f"q{i}" for i in range(len(frame))])
+    return frame.astype({"label": "Int8"})
+
+
+def test_answers_are_counted_by_the_evidence_that_they_had() -> None:
+    table = answers_by_evidence(
+        outcomes(
+            label=[5, 5, 4, 2, 1, 3, None, 5],
+            evidence_in_context=["all", "all", "all", "some", "none", "none", "none", None],
+        )
+    ).set_index(["evidence", "answer"])
+    assert table["topics"]["all", "right"] == 2
+    assert table["share"]["all", "right"] == pytest.approx(2 / 3)
+    assert table["share"]["all", "hallucination"] == pytest.approx(1 / 3)
+    assert table["share"]["some", "hallucination"] == 1
+    assert table["share"]["none", "lack"] == pytest.approx(1 / 3)
+    assert table["share"]["none", "no verdict"] == pytest.approx(1 / 3)
+    sums = table.groupby("evidence")["share"].sum()
+    assert sums.tolist() == pytest.approx([1, 1, 1])
+    assert table["lo"]["all", "right"] < 2 / 3 < table["hi"]["all", "right"]
+
+
+def test_unanswerable_topics_and_those_that_nobody_judged_do_not_count() -> None:
+    rows = outcomes(
+        label=[5, 1, None],
+        evidence_in_context=["all", "all", "all"],
+        unanswerable=[False, True, False],
+        judged=[True, True, False],
+    )
+    assert answers_by_evidence(rows)["n"].unique().tolist() == [1]
+    assert answers_by_evidence(rows.assign(label=pd.Series([None] * 3, dtype="Int8"))).empty
+    assert answers_by_evidence(rows.drop(columns="evidence_in_context")).empty

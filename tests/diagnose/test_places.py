@@ -1,0 +1,41 @@
+"""Where evidence stands in a context, and whether an answer is made of it."""
+
+from __future__ import annotations
+
+import pandas as pd
+import pytest
+
+from ragauge.diagnose.places import evidence_places, from_context, place_of
+
+FILL = "xxxxxxxxx "
+
+
+@pytest.mark.parametrize(("before", "after", "place"), [(0, 9, "beginning"), (4, 5, "middle"), (9, 0, "end")])
+def test_the_third_in_which_the_evidence_stands(before: int, after: int, place: str) -> None:
+    context = FILL * before + "Anna came." + FILL * after
+    evidence = pd.DataFrame({"qid": ["q"], "part": [0], "text": ["Anna came."]})
+    assert evidence_places(evidence, {"q": context}, ["q"]) == {"q": place}
+
+
+def test_parts_in_several_thirds_are_spread() -> None:
+    evidence = pd.DataFrame({"qid": ["q", "q"], "part": [0, 1], "text": ["Anna came.", "Ben left."]})
+    context = "Anna came. " + FILL * 5 + "Ben left."
+    assert evidence_places(evidence, {"q": context}, ["q"]) == {"q": "spread"}
+    assert evidence_places(evidence, {"q": context}, []) == {}
+    assert evidence_places(evidence, {"q": "Anna came. " + FILL * 5}, ["q"]) == {}
+
+
+def test_white_space_and_a_tenth_at_both_ends_may_differ() -> None:
+    part = "The tower was built by Anna in the year of the great flood."
+    assert place_of(part, part.replace(" ", "\n  ")) == pytest.approx(0.5, abs=0.1)
+    assert place_of(part, FILL + part[4:-4]) is not None
+    assert place_of(part, FILL + part[20:]) is None
+    assert place_of(part, "") is None
+
+
+def test_an_answer_of_words_of_the_context_or_the_question() -> None:
+    context, query = "Linz lies on the Danube. Graz does not.", "Which city lies on the river?"
+    assert from_context("The city of Linz.", query, context)
+    assert not from_context("Vienna", query, context)
+    assert not from_context("Linz, on the Rhine", query, context)
+    assert from_context("", query, context)
