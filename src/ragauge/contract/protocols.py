@@ -245,7 +245,8 @@ class AnswerMeasureInfo:
     """How an answer measure is shown, wherever it is shown.
 
     name: in metrics, tables and frames (letters, digits, _); label: in the report and on the terminal.
-    direction: which values are better. unit: "share" in [0, 1], shown in per cent, or "score".
+    direction: which values are better. unit: "share" in [0, 1], shown in per cent, "ratio" in [0, 1], shown
+        as a number, or "score", of any size.
     section: the section of the report that it stands in.
     of: what it is a property of: the "answer", the "context" that the LLM is given, or the "ranking" that
         this is taken from. What is of a context or a ranking is known before an LLM is asked for the answer.
@@ -254,9 +255,14 @@ class AnswerMeasureInfo:
     name: str
     label: str
     direction: Literal["higher", "lower"] = "higher"
-    unit: Literal["share", "score"] = "score"
+    unit: Literal["share", "ratio", "score"] = "score"
     section: str = "Answers"
     of: Literal["answer", "context", "ranking"] = "answer"
+
+    @property
+    def bounded(self) -> bool:
+        """Whether all values lie in [0, 1]."""
+        return self.unit != "score"
 
 
 Needed = Literal["references", "evidence", "contexts", "answers", "chat"]

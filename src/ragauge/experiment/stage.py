@@ -61,13 +61,13 @@ class Components:
 class Budget:
     """n_tokens of this job, and all budgets that it lays out, ascending: the grid with n_tokens in it.
 
-    rankings: the names of the measures of its run over documents.
+    measures: the names of the measures of its run, over documents or over chunks.
     derived: what is derived of the questions for slices.
     """
 
     n_tokens: int
     grid: tuple[int, ...]
-    rankings: tuple[str, ...] = RANKINGS
+    measures: tuple[str, ...] = RANKINGS
     derived: tuple[str, ...] = ()
 
 
@@ -144,6 +144,10 @@ class Stage:
     def inputs(self) -> dict[str, str]:
         """Digests of what is read beside frames, by name."""
         return {}
+
+    def shown(self, frame: Callable[[str], pd.DataFrame]) -> Sequence[AnswerMeasureInfo]:
+        """Those of `infos` that this job's dataset can have values of; `frame` gives frames by name."""
+        return self.infos
 
     def make(self, reads: Reads, tools: Tools) -> Made:
         """The frames of `makes`; what is stored may come in batches."""

@@ -13,11 +13,13 @@ from ragauge.contract.protocols import MeasuresPassages
 from ragauge.experiment.measuring_stages import (
     Answer,
     CheckQueries,
+    ChunkTruth,
     CorrectScores,
     Derive,
     Floor,
     Judging,
     MeasureAnswers,
+    RankingColumns,
     Scorable,
     Score,
     ScoreRanking,
@@ -42,6 +44,7 @@ from ragauge.experiment.retrieval_stages import (
 )
 from ragauge.experiment.stage import Budget, Components, Stage
 from ragauge.measures.floor import is_corrected
+from ragauge.measures.rankings import of_chunks
 
 
 def stages(components: Components, budget: Budget) -> list[Stage]:
@@ -65,6 +68,8 @@ def stages(components: Components, budget: Budget) -> list[Stage]:
         yield Floor(components, budget)
         if is_corrected(components.measure):
             yield CorrectScores(components, budget)
+        if any(map(of_chunks, budget.measures)):
+            yield ChunkTruth(components, budget)
         yield ScoreRanking(components, budget)
         if budget.derived:
             yield Derive(components, budget)
@@ -74,6 +79,7 @@ def stages(components: Components, budget: Budget) -> list[Stage]:
             yield UsedPassages(components, budget)
         for measure in components.answers.values():
             yield MeasureAnswers(components, budget, measure)
+        yield RankingColumns(components, budget)
         yield Judging(components, budget)
 
     return list(chosen())

@@ -1,7 +1,8 @@
-"""Contexts and evidence to scores: the IR score and its kernels; ir-measures for the classics."""
+"""Contexts and evidence to scores: the IR score and its kernels; ir-measures for rankings."""
 
+from ragauge.measures.chunk_qrels import chunk_qrels
 from ragauge.measures.floor import corrected_parts, floor_means, floors
-from ragauge.measures.rankings import classics
+from ragauge.measures.rankings import ranking_means, ranking_values
 from ragauge.measures.scores import mean_over_parts, part_scores, score_frame
 from ragauge.measures.subsequence import Subsequence
 from ragauge.measures.substring import Substring
@@ -12,7 +13,7 @@ __all__ = [
     "Subsequence",
     "Substring",
     "Words",
-    "classics",
+    "chunk_qrels",
     "corrected_parts",
     "document_run",
     "floor_means",
@@ -20,6 +21,8 @@ __all__ = [
     "mean_over_parts",
     "part_scores",
     "qrels_of",
+    "ranking_means",
+    "ranking_values",
     "score_frame",
     "write_qrels",
     "write_trec_run",
