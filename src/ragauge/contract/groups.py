@@ -14,7 +14,8 @@ AROUND_RETRIEVER = ("rewriter", "reranker", "expander", "compressor", "order")
 # measurement asks once more what the parts of a job ask.
 CALLS = {
     "rewriter_": "Queries", "retriever_": "Queries of the retriever", "reranker_": "Reranking",
-    "expander_": "Passages", "compressor_": "Compression", "": "Answers", "answers_": "Answer measures",
+    "expander_": "Passages", "compressor_": "Compression",
+    "measure_": "Measure of evidence", "": "Answers", "answers_": "Answer measures",
     "judge_": "Verdicts", "latency_": "Latency",
 }  # fmt: skip
 

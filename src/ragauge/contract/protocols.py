@@ -227,6 +227,40 @@ class Measure(Protocol):
         """float64 [len(evidence), len(ends)] in [0, 1]: evidence i in context[:ends[j]]."""
 
 
+@dataclass(frozen=True)
+class Pieces:
+    """The passages of one layout, and the character of it at which each begins; a space is between them."""
+
+    texts: Sequence[str]
+    starts: Sequence[int]
+
+
+@runtime_checkable
+class MeasuresPieces(Protocol):
+    """A measure of evidence that takes shared models, which it names in `uses`, and sees single passages.
+
+    It is asked in place of `Measure.score`. One that asks the chat model asks the evaluator.
+    """
+
+    uses: ClassVar[frozenset[str]]
+
+    @property
+    def name(self) -> str:
+        """The measure's name in frames and tags."""
+
+    def score_pieces(
+        self,
+        evidence: Sequence[Sequence[str]],
+        layouts: Sequence[Pieces],
+        ends: Sequence[np.ndarray],
+        tools: Tools,
+    ) -> list[np.ndarray]:
+        """For every layout float64 [its evidence, its ends] in [0, 1]: evidence i in layout[:ends[j]].
+
+        NaN where it could not be measured, because somebody that was asked did not answer.
+        """
+
+
 class Generator(Protocol):
     """Config group `llm`: answers from contexts."""
 
@@ -311,6 +345,25 @@ class MeasuresPassages(Protocol):
         """Frame `answer_values`, as `AnswerMeasure.measure` gives it.
 
         passages: frame `used_passages`, what stands in the topic's context.
+        """
+
+
+@runtime_checkable
+class MeasuresLayouts(Protocol):
+    """An answer measure that is one of evidence in contexts; it is asked in place of `measure`."""
+
+    def measure_layouts(
+        self,
+        evidence: pd.DataFrame,
+        layouts: pd.DataFrame,
+        prefixes: pd.DataFrame,
+        answers: pd.DataFrame,
+        tools: Tools,
+    ) -> pd.DataFrame:
+        """Frame `answer_values`, as `AnswerMeasure.measure` gives it.
+
+        evidence: the parts that contexts are scored by; layouts and prefixes: the frames of these names, the
+        latter at the job's budget.
         """
 
 

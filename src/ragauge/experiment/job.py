@@ -315,7 +315,7 @@ def _log_retrieval(
         "entries": {made.key.stage: made.digest for made in map(pipeline.entry_of, _RECORDED)},
     }
     return {
-        **({"ir_score": curve[pipeline.n_tokens]} if curve else {}),
+        **({"ir_score": curve[pipeline.n_tokens]} if pipeline.n_tokens in curve else {}),
         **({"ir_score_floor": floor[pipeline.n_tokens]} if pipeline.n_tokens in floor else {}),
         **ranking_means(values),
         **{

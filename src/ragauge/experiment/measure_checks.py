@@ -13,12 +13,21 @@ if TYPE_CHECKING:
     from ragauge.experiment.pipeline import Pipeline
 
 
+_ASKS = (
+    "asks an LLM, and the llm of this job is no chat model: choose an evaluator ("
+    "evaluator=ollama, openai, openai_compatible)"
+)
+
+
 def check_measures(pipeline: Pipeline, alone: bool = True) -> None:
     """ConfigError for a measure that `needs` an LLM, answers, contexts, references or evidence, and has none.
 
     Reads the dataset alone; nobody is asked. A job of a sweep (not `alone`) may have no contexts: it is what
     the others are compared with.
     """
+    of_evidence = pipeline.components.measure
+    if "chat" in getattr(of_evidence, "uses", ()) and pipeline.evaluator_chat is None:
+        raise ConfigError(f"measure={of_evidence.name} {_ASKS}")
     measures = pipeline.components.answers
     if not measures:
         return
@@ -31,13 +40,7 @@ def check_measures(pipeline: Pipeline, alone: bool = True) -> None:
 def _lacking(pipeline: Pipeline, alone: bool) -> Iterator[tuple[str, str]]:
     of = pipeline.components
     if pipeline.evaluator_chat is None:
-        yield (
-            "chat",
-            (
-                "asks an LLM, and the llm of this job is no chat model: choose an evaluator ("
-                "evaluator=ollama, openai, openai_compatible)"
-            ),
-        )
+        yield "chat", _ASKS
     if of.llm.kind == "none":
         yield "answers", "measures answers, and llm=none gives none"
     if alone and (pipeline.n_tokens == 0 or getattr(of.retriever, "top_k", 1) == 0):

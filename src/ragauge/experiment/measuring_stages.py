@@ -17,12 +17,14 @@ from ragauge.contract.protocols import (
     Generator,
     Judge,
     Measure,
+    MeasuresLayouts,
     MeasuresPassages,
+    MeasuresPieces,
     Tools,
 )
 from ragauge.contract.topics import scorable
 from ragauge.experiment.retrieval_stages import digests_of_files
-from ragauge.experiment.stage import Budget, Components, Frames, Reads, Stage
+from ragauge.experiment.stage import Budget, Components, Frames, Incomplete, Reads, Stage
 from ragauge.measures import (
     chunk_qrels,
     corrected_parts,
@@ -30,11 +32,12 @@ from ragauge.measures import (
     floor_means,
     floors,
     mean_over_parts,
+    measured_parts,
     part_scores,
     qrels_of,
     ranking_values,
 )
-from ragauge.measures.floor import raw
+from ragauge.measures.floor import is_corrected, raw
 from ragauge.measures.questions import LEXICAL_OVERLAP, RARITY, lexical_overlap, rarity
 from ragauge.measures.rankings import full_name, of_chunks, ranking_infos
 from ragauge.retrieval.contexts import used_passages
@@ -61,18 +64,29 @@ class Score(Stage):
     name = "scores"
     reads = ("layouts", "prefixes", "scored_evidence")
     makes = ("scores", "part_scores")
-    uses = frozenset()
+    group = "measure"
+    evaluates = True
 
     @property
-    def component(self) -> Measure:
-        found: Measure = raw(self.components.measure)
+    def component(self) -> Measure | MeasuresPieces:
+        found: Measure | MeasuresPieces = raw(self.components.measure)
         return found
+
+    @property
+    def uses(self) -> frozenset[str]:
+        return getattr(self.component, "uses", frozenset())
 
     def make(self, reads: Reads, tools: Tools) -> Frames:
         evidence, prefixes = reads["scored_evidence"], reads["prefixes"]
         prefixes = prefixes[prefixes["qid"].isin(evidence["qid"])].reset_index(drop=True)
-        parts = part_scores(self.component, evidence, reads["layouts"], prefixes)
-        return {"scores": mean_over_parts(parts, self.component.name), "part_scores": parts}
+        every = part_scores(self.component, evidence, reads["layouts"], prefixes, tools)
+        parts = measured_parts(every)
+        found = {"scores": mean_over_parts(parts, self.component.name), "part_scores": parts}
+        if len(parts) < len(every):
+            failed = every.loc[every["value"].isna(), "qid"].nunique()
+            tools.count("measure_failed", failed)
+            raise Incomplete(found, failed, evidence["qid"].nunique(), "IR scores")
+        return found
 
 
 class Floor(Stage):
@@ -84,19 +98,34 @@ class Floor(Stage):
     name = "floor"
     reads = ("chunks", "scored_evidence")
     makes = ("floors", "floor_means")
-    uses = frozenset({"tokenizer"})
+    group = "measure"
+    evaluates = True
 
     @property
-    def component(self) -> Measure:
-        found: Measure = raw(self.components.measure)
+    def component(self) -> Measure | MeasuresPieces:
+        found: Measure | MeasuresPieces = raw(self.components.measure)
         return found
+
+    @property
+    def uses(self) -> frozenset[str]:
+        return frozenset({"tokenizer"}) | (
+            getattr(self.component, "uses", frozenset()) if self._asked else set()
+        )
+
+    @property
+    def _asked(self) -> bool:
+        """Whether there is to be a floor: one that an LLM is asked for, only where scores are corrected."""
+        asks = "chat" in getattr(self.component, "uses", ())
+        return not asks or is_corrected(self.components.measure)
 
     def params(self) -> dict[str, Any]:
         return {"component": identity(self.component), "n_grid": list(self.budget.grid)}
 
     def make(self, reads: Reads, tools: Tools) -> Frames:
-        evidence = reads["scored_evidence"]
-        found = floors(self.component, evidence, reads["chunks"], tools.tokenizer, self.budget.grid)
+        evidence = reads["scored_evidence"] if self._asked else reads["scored_evidence"].iloc[:0]
+        found = floors(
+            self.component, evidence, reads["chunks"], tools.tokenizer, self.budget.grid, tools=tools
+        )
         return {"floors": found, "floor_means": floor_means(found)}
 
 
@@ -295,6 +324,8 @@ class MeasureAnswers(Stage):
 
     @property
     def reads(self) -> tuple[str, ...]:  # type: ignore[override]
+        if isinstance(self._measure, MeasuresLayouts):
+            return ("layouts", "prefixes", "scored_evidence", "answers[qid,n_tokens,answer,status]")
         by_passage = isinstance(self._measure, MeasuresPassages)
         context = "used_passages" if by_passage else "contexts[qid,n_tokens,text]"
         return ("topics", "evidence", context, "answers[qid,n_tokens,answer,status]")
@@ -305,11 +336,16 @@ class MeasureAnswers(Stage):
 
     def make(self, reads: Reads, tools: Tools) -> Frames:
         measure = self.component
-        topics, evidence, answers = reads["topics"], reads["evidence"], reads["answers"]
-        if isinstance(measure, MeasuresPassages):
-            found = measure.measure_passages(topics, evidence, reads["used_passages"], answers, tools)
+        answers = reads["answers"]
+        if isinstance(measure, MeasuresLayouts):
+            prefixes = reads["prefixes"]
+            here = prefixes[prefixes["n_tokens"] == self.budget.n_tokens]
+            found = measure.measure_layouts(reads["scored_evidence"], reads["layouts"], here, answers, tools)
+        elif isinstance(measure, MeasuresPassages):
+            of_topics = reads["topics"], reads["evidence"], reads["used_passages"]
+            found = measure.measure_passages(*of_topics, answers, tools)
         else:
-            found = measure.measure(topics, evidence, reads["contexts"], answers, tools)
+            found = measure.measure(reads["topics"], reads["evidence"], reads["contexts"], answers, tools)
         who, names = type(measure).__name__, {info.name for info in self.infos}
         frames.check("answer_values", found, who)
         others = sorted(set(found["measure"]) - names)

@@ -60,6 +60,8 @@ def before_judging(pipeline: Pipeline) -> tuple[list[pd.DataFrame], pd.DataFrame
     for name, measure in pipeline.components.answers.items():
         if "chat" in measure.uses and pipeline.shared_chat is not None:
             found.append(_untold(f"answers.{name}", len(topics)))
+    if "chat" in getattr(pipeline.components.measure, "uses", ()):
+        found.append(_untold("measure", len(pipeline.frame("scored_evidence"))))
     contexts = None
     try:
         contexts = pipeline.contexts_from_ledger()

@@ -22,6 +22,7 @@ from ragauge.contract.protocols import (
     Generator,
     Judge,
     Measure,
+    MeasuresPieces,
     Reranker,
     Retriever,
     Source,
@@ -50,7 +51,7 @@ class Components:
     expander: Expander
     compressor: Compressor
     order: ContextOrder
-    measure: Measure
+    measure: Measure | MeasuresPieces
     llm: Generator
     evaluator: ChatModel | None
     answers: Mapping[str, AnswerMeasure]
@@ -74,13 +75,14 @@ class Budget:
 class Incomplete(Exception):
     """Raised by a stage with what it made, where a rerun should ask again for what is missing.
 
-    failed, of: topics without an output, and all, where `max_missing_share` is to be held against them.
+    failed, of: topics without an output, and all, where `max_missing_share` is to be held against them; what
+        they are without.
     """
 
-    def __init__(self, frames: Frames, failed: int = 0, of: int = 0) -> None:
+    def __init__(self, frames: Frames, failed: int = 0, of: int = 0, what: str = "contexts") -> None:
         super().__init__("rows are missing")
         self.frames = frames
-        self.failed, self.of = failed, of
+        self.failed, self.of, self.what = failed, of, what
 
 
 class Reads:
