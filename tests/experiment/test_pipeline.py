@@ -38,7 +38,7 @@ STAGES = ("dataset", "chunks", "index", "run", "context", "scores", "answers", "
 def made(of: Pipeline) -> set[str]:
     """Runs every stage; those that were not in the store."""
     assert len(of.outcomes) == len(of.frame("topics"))
-    assert len(of.frame("classics")) == len(rankings.CLASSICS)
+    assert of.frame("ranking_values")["measure"].nunique() == len(rankings.CLASSICS)
     return set(of.made)
 
 
@@ -507,20 +507,22 @@ def test_topics_without_hits_score_0_and_stay(small: SmallPipelines) -> None:
     assert outcomes.loc["q2", "answer"] == LACK_OF_INFORMATION
     assert outcomes.loc["q2", "label"] == 1
     # The mean over three topics, of which two have their document at rank 1.
-    classics = job.frame("classics").set_index("metric")["value"]
-    assert classics["p_at_1"] == pytest.approx(2 / 3)
+    assert rankings.ranking_means(job.frame("ranking_values"))["p_at_1"] == pytest.approx(2 / 3)
+    assert outcomes["p_at_1"].tolist() == [1, 0, 1]
 
 
 def test_no_retrieval_scores_0_everywhere(small: SmallPipelines) -> None:
     job = small(retriever=NoRetrieval())
     assert job.outcomes["ir_score"].tolist() == [0, 0, 0]
     assert job.contexts["text"].tolist() == [""] * 3
-    assert not job.frame("classics")["value"].any()
+    assert not job.frame("ranking_values")["value"].any()
 
 
 def test_evidence_without_documents_leaves_the_document_measures_out(small: SmallPipelines) -> None:
     job = small(topics=[{**t, "evidence": [p["text"] for p in t["evidence"]]} for t in TOPICS])
-    assert job.frame("classics").empty
+    assert job.frame("ranking_values").empty
+    assert job.answer_measures == []
+    assert "p_at_1" not in job.outcomes
     assert job.outcomes["ir_score"].max() > 0
 
 

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import re
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 
 from ragauge.contract.errors import ConfigError
 
 _ROOT_FILE = "config.yaml"
+# A measure with parameters, AP(rel=2)@10, that stands in a list without quotes; Hydra would not read it.
+_BARE = re.compile(r"""(?<=[\[,])\s*([^\s,\[\]()"']+\([^()"]*\)[^\s,\[\]()"']*)\s*(?=[,\]])""")
 _PACKAGE = Path(__file__).resolve().parents[1]
 
 
@@ -50,3 +54,11 @@ def _option(name: str) -> str | None:
 
     value: str | None = getattr(get_args_parser().parse_known_args()[0], name)
     return value
+
+
+def quoted(arguments: Sequence[str]) -> list[str]:
+    """The arguments as Hydra reads them: measures with parameters, as in measures=[AP(rel=2)], in quotes.
+
+    What has quotes already stays as it is.
+    """
+    return [_BARE.sub(r'"\1"', a) if a.lstrip("+").startswith("measures=") else a for a in arguments]

@@ -18,9 +18,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ragauge.commands._errors import drop_output
-from ragauge.commands.conf import conf_folder, config_dir, has_config_path
+from ragauge.commands.conf import conf_folder, config_dir, has_config_path, quoted
 from ragauge.contract import interruption
 from ragauge.contract.errors import ConfigError, RagaugeError, full_disk
+from ragauge.contract.groups import RENAMED
 from ragauge.contract.redact import guard_output, redact
 from ragauge.contract.visible import visible
 
@@ -109,9 +110,11 @@ def main() -> int:
 def _command_line() -> Iterator[None]:
     """Sets sys.argv to what Hydra is to read while the block lasts.
 
-    `rerun=<run id>` becomes the arguments that run it again, and a relative `--config-path` an absolute one.
+    `rerun=<run id>` becomes the arguments that run it again, a relative `--config-path` an absolute one, and
+    measures with parameters get quotes.
     """
-    given = sys.argv
+    before = sys.argv
+    sys.argv = given = quoted(before)
     with ExitStack() as stack:
         if any(argument.startswith("rerun=") for argument in given[1:]):
             from ragauge.experiment.rerun import prepare
@@ -123,7 +126,7 @@ def _command_line() -> Iterator[None]:
         try:
             yield
         finally:
-            sys.argv = given
+            sys.argv = before
 
 
 def run_job(cfg: DictConfig) -> None:
@@ -165,6 +168,8 @@ def explain(error: BaseException) -> str:
     if unknown is None:
         return f"{text}\n{cause}".strip() if cause and cause not in text else text
     key = unknown.group(1)
+    if key in RENAMED:
+        return f"the key {key!r} is called {RENAMED[key]!r} now: {RENAMED[key]}=[…] takes the same names"
     if "not in" not in cause and "Error merging" not in text and cause:
         return f"{key}: {cause.splitlines()[0]}"
     allowed = _allowed_keys(key)

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from ragauge.commands._errors import told
-from ragauge.commands.conf import conf_folder
+from ragauge.commands.conf import conf_folder, quoted
 from ragauge.contract.console import table
 from ragauge.contract.errors import ConfigError
 
@@ -55,7 +55,7 @@ def _composed(overrides: Sequence[str]) -> Any:
     config.register()
     try:
         with initialize_config_dir(str(conf_folder().resolve()), version_base="1.3"):
-            cfg = compose("config", overrides=list(overrides))
+            cfg = compose("config", overrides=quoted(overrides))
             config.settle(cfg)
             return cfg
     except (HydraException, OmegaConfBaseException) as error:

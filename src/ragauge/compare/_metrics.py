@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from ragauge.compare.comparison import Comparison
+from ragauge.contract.answer_measures import besides_rankings
 from ragauge.contract.errors import ConfigError
+from ragauge.contract.protocols import AnswerMeasureInfo
 from ragauge.measures.rankings import CLASSIC_NAMES, CLASSICS, metric_of
 
 NAMES = {
@@ -38,6 +40,12 @@ LOWER = {
 }  # fmt: skip
 
 
+def chosen_measures(comparison: Comparison) -> list[AnswerMeasureInfo]:
+    """The measures that a comparison shows unasked: all, but for rankings' that every job has."""
+    kept = {info.name for info in besides_rankings(comparison.answers)}
+    return [info for info in comparison.answers if info.name in kept or info.name not in CLASSIC_NAMES]
+
+
 def choose_metrics(comparison: Comparison, asked: str | None = None, everything: bool = False) -> list[str]:
     """The metrics to show: those asked for (names with commas between), all, or a sensible few.
 
@@ -49,7 +57,7 @@ def choose_metrics(comparison: Comparison, asked: str | None = None, everything:
     ]
     values = comparison.runs[there]
     known = [c for c in there if values[c].notna().any()]
-    default = (*_DEFAULT, *(info.name for info in comparison.answers))
+    default = (*_DEFAULT, *(info.name for info in chosen_measures(comparison)))
     if everything:
         ends = {f"{c}{end}" for c in known for end in ("_lo", "_hi")}
         return [*(c for c in default if c in known), *(c for c in known if c not in {*ends, *default})]
@@ -57,8 +65,7 @@ def choose_metrics(comparison: Comparison, asked: str | None = None, everything:
         return [c for c in default if c in known and (not c.endswith("cost_usd") or values[c].gt(0).any())]
     chosen = list(
         dict.fromkeys(
-            metric_of(name.strip()) if "@" in name or name.strip() in CLASSICS else name.strip()
-            for name in asked.split(",")
+            name.strip() if name.strip() in known else metric_of(name.strip()) for name in asked.split(",")
         )
     )
     unknown = [name for name in chosen if name not in known]

@@ -106,8 +106,9 @@ def pair_frame(
 ) -> tuple[pd.DataFrame, int]:
     """The frame `Comparison.pairs`, and how many p values Holm's correction counted.
 
-    These are all that are in the frame; a baseline that was chosen for its score has every pair counted,
-    since each might have come out as the one to be shown.
+    These are all that are in the frame but those of measures of rankings, which are a family of their own:
+    every job has several, and they would hide what the others show. A baseline that was chosen for its score
+    has every pair counted, since each might have come out as the one to be shown.
     """
     from statsmodels.stats.multitest import multipletests
 
@@ -117,11 +118,16 @@ def pair_frame(
     every = every[~of_verdicts | (every["a"].isin(judged) & every["b"].isin(judged))]
     with_base = every["a"].eq(base) | every["b"].eq(base)
     counted = (every if best_of_all else every[with_base]).dropna(subset=["p"])
-    corrected = multipletests(counted["p"], method="holm")[1] if len(counted) else []
-    shown = every[with_base].assign(p_holm=pd.Series(corrected, index=counted.index, dtype=float))
+    of_rankings = counted["measure"].isin([info.name for info in answers if info.of == "ranking"])
+    families = [family for family in (counted[~of_rankings], counted[of_rankings]) if len(family)]
+    corrected = [
+        pd.Series(multipletests(family["p"], method="holm")[1], index=family.index) for family in families
+    ]
+    p_holm = pd.concat(corrected) if corrected else pd.Series(dtype=float)
+    shown = every[with_base].assign(p_holm=p_holm)
     shown = _less_base(shown, base, outcomes)
     columns = ["run_id", "measure", "difference", "lo", "hi", "p", "p_holm", "n"]
-    return shown[columns], len(counted)
+    return shown[columns], int((~of_rankings).sum())
 
 
 def _less_base(pairs: pd.DataFrame, base: str, outcomes: pd.DataFrame) -> pd.DataFrame:

@@ -27,6 +27,8 @@ def text(comparison: Comparison, metrics: Sequence[str], n_topics: int, width: i
     table = view.metric_table(comparison.runs, ids=True)
     blocks.append("Metrics\n" + _text_table(table, width, starts))
     blocks.append(_wrap(view.pairs_heading(), width) + "\n" + _text_table(view.pair_table(), width))
+    if (rankings := view.ranking_table()) is not None:
+        blocks.append(_text_table(rankings, width))
     if (human := view.human_table()) is not None:
         blocks.append(_wrap(view.human_heading(), width) + "\n" + _text_table(human, width))
     if (slices := view.slice_table()) is not None:

@@ -11,10 +11,10 @@ import pandas as pd
 
 from ragauge.compare._causes import causes_table
 from ragauge.compare._cells import NOTHING, Format, Table, clean, fit
-from ragauge.compare._metrics import HIGHER, LOWER, NAMES
+from ragauge.compare._metrics import HIGHER, LOWER, NAMES, chosen_measures
 from ragauge.compare._slices import slice_table
 from ragauge.compare.comparison import Comparison, most_different
-from ragauge.contract.answer_measures import column_label
+from ragauge.contract.answer_measures import besides_rankings, column_label
 from ragauge.contract.groups import GROUPS
 from ragauge.contract.protocols import AnswerMeasureInfo
 
@@ -46,7 +46,7 @@ class View:
 
     def _name(self, metric: str) -> str:
         """What a metric is called; escaped."""
-        if metric in self.answers:
+        if metric in self.answers and metric not in NAMES:
             return self.format.text(column_label(self.answers[metric]))
         return self.format.text(NAMES.get(metric, metric))
 
@@ -115,7 +115,7 @@ class View:
     def pair_table(self) -> Table:
         """The differences from the baseline, a row per run."""
         measures = {"ir_score": "IR score", "correct": "right", "hallucination": "hallucination"}
-        measures |= {name: column_label(info) for name, info in self.answers.items()}
+        measures |= {info.name: column_label(info) for info in besides_rankings(self.c.answers)}
         by_run = {(row["run_id"], row["measure"]): row for row in self.c.pairs.to_dict("records")}
         shown = [m for m in measures if (self.c.pairs["measure"] == m).any()]
         header = ["run"]
@@ -129,6 +129,21 @@ class View:
                 cells += [self.missing] * 4 if row is None else self._difference(row)
             rows.append(cells)
         return Table([self.format.text(name) for name in header], rows, 1)
+
+    def ranking_table(self) -> Table | None:
+        """The differences of the measures of rankings that are shown, a row per run and measure; None where
+        there are none.
+        """
+        rankings = [m for m in self.metrics if m in self.answers and self.answers[m].of == "ranking"]
+        by_run = {(row["run_id"], row["measure"]): row for row in self.c.pairs.to_dict("records")}
+        rows = [
+            [self.format.text(self.c.names[run_id]), self._name(measure), *self._difference(row)]
+            for run_id in dict.fromkeys(self.c.pairs["run_id"])
+            for measure in rankings
+            if (row := by_run.get((run_id, measure))) is not None
+        ]
+        header = ["run", "measure of the ranking", "topics", "difference", "p", "p, Holm"]
+        return Table([self.format.text(name) for name in header], rows, 2) if rows else None
 
     def human_table(self) -> Table | None:
         """The differences from the baseline as people would judge them; None without labels."""
@@ -161,7 +176,7 @@ class View:
         c, f = self.c, self.format
         base = c.names[c.baseline]
         tests = "a sign-flip permutation test of the IR score"
-        if self.c.answers:
+        if besides_rankings(self.c.answers):
             tests += " and of answer measures (↑ higher, ↓ lower is better)"
         if (c.pairs["measure"] == "correct").any():
             tests += " and McNemar's exact test of right answers and hallucinations"
@@ -175,6 +190,10 @@ class View:
                 f"by {tests}, paired by topic."
             ),
         ]
+        if self.ranking_table() is not None:
+            said.append(
+                f.text("Measures of rankings are tested as the IR score is, and corrected by themselves.")
+            )
         if c.baseline_chosen:
             said.append(
                 f.text(f"{base} was taken for its IR score, the best of them, so Holm counts all pairs.")
@@ -224,7 +243,9 @@ class View:
     def slice_table(self) -> Table | None:
         """The runs by slice with their differences from the baseline; None where there are no slices."""
         found = self.c.slices
-        return None if found is None else slice_table(found, self.c.names, self.c.answers, self.format)
+        if found is None:
+            return None
+        return slice_table(found, self.c.names, chosen_measures(self.c), self.format)
 
     def causes_table(self) -> Table | None:
         """What changed its cause of failure from the baseline; None where nothing did, or no run tells."""

@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, fields
 from typing import Any, get_args, get_type_hints
 
 from ragauge.contract.errors import ConfigError, DataError
@@ -54,10 +54,15 @@ def infos_of(measure: AnswerMeasure) -> tuple[AnswerMeasureInfo, ...]:
     return several or (measure.info,)
 
 
-def checked(of_config: Mapping[str, Sequence[AnswerMeasureInfo]]) -> list[AnswerMeasureInfo]:
-    """The infos of the measures by their key in the config; ConfigError where one cannot be shown."""
+def checked(
+    of_config: Mapping[str, Sequence[AnswerMeasureInfo]], of_rankings: Sequence[AnswerMeasureInfo] = ()
+) -> list[AnswerMeasureInfo]:
+    """The infos of the measures by their key in the config; ConfigError where one cannot be shown.
+
+    of_rankings: those of the job's measures of rankings, whose names no other may have.
+    """
     allowed = get_type_hints(AnswerMeasureInfo)
-    names: dict[str, str] = {}
+    names = {info.name + end: f"measures={info.label}" for info in of_rankings for end in ENDS}
     shown = [(key, info) for key, infos in of_config.items() for info in infos]
     for key, info in shown:
         where = f"{ANSWERS}.{key}"
@@ -77,14 +82,15 @@ def checked(of_config: Mapping[str, Sequence[AnswerMeasureInfo]]) -> list[Answer
             )
         for name in (info.name + end for end in ENDS):
             if name in names:
-                raise ConfigError(f"{where} and {ANSWERS}.{names[name]} would both write {name!r}")
-        names |= {info.name + end: key for end in ENDS}
+                raise ConfigError(f"{where} and {names[name]} would both write {name!r}")
+        names |= {info.name + end: where for end in ENDS}
     return [info for _, info in shown]
 
 
 def as_record(infos: Iterable[AnswerMeasureInfo]) -> list[dict[str, str]]:
-    """The infos in plain values, for a job's record."""
-    return [asdict(info) for info in infos]
+    """The infos in plain values, for a job's record; what is as usual is left out."""
+    usual = {field.name: field.default for field in fields(AnswerMeasureInfo)}
+    return [{key: value for key, value in asdict(info).items() if value != usual[key]} for info in infos]
 
 
 def as_tag(infos: Sequence[AnswerMeasureInfo]) -> dict[str, str]:
@@ -110,6 +116,13 @@ def in_order(records: Iterable[Sequence[Mapping[str, Any]]]) -> list[AnswerMeasu
             info = AnswerMeasureInfo(**values)
             found.setdefault(info.name, info)
     return list(found.values())
+
+
+def besides_rankings(infos: Iterable[AnswerMeasureInfo]) -> list[AnswerMeasureInfo]:
+    """The measures of answers and contexts: those of rankings, of which every job has several, are tables of
+    their own.
+    """
+    return [info for info in infos if info.of != "ranking"]
 
 
 def column_label(info: AnswerMeasureInfo) -> str:

@@ -14,11 +14,14 @@ AROUND_RETRIEVER = ("rewriter", "reranker", "expander", "compressor", "order")
 # measurement asks once more what the parts of a job ask.
 CALLS = {
     "rewriter_": "Queries", "retriever_": "Queries of the retriever", "reranker_": "Reranking",
-    "expander_": "Passages", "compressor_": "Compression", "": "Answers", "answers_": "Answer measures",
+    "expander_": "Passages", "compressor_": "Compression",
+    "measure_": "Measure of evidence", "": "Answers", "answers_": "Answer measures",
     "judge_": "Verdicts", "latency_": "Latency",
 }  # fmt: skip
 
 FEATURES = ("ir_score", "evidence_best", "evidence_worst", "answer_in_context", "n_used", "score_gap")
 
-# Measures of a ranking that a job logs unless its config lists others (`rankings`), in the order of reports.
+# Measures of a ranking that a job logs unless its config lists others (`measures`), in the order of reports.
 RANKINGS = ("nDCG@10", "RR", "P@1", "P@5", "R@1", "R@5", "R@10")
+
+RENAMED = {"rankings": "measures"}  # root keys of the config: what they were called, and are

@@ -227,6 +227,40 @@ class Measure(Protocol):
         """float64 [len(evidence), len(ends)] in [0, 1]: evidence i in context[:ends[j]]."""
 
 
+@dataclass(frozen=True)
+class Pieces:
+    """The passages of one layout, and the character of it at which each begins; a space is between them."""
+
+    texts: Sequence[str]
+    starts: Sequence[int]
+
+
+@runtime_checkable
+class MeasuresPieces(Protocol):
+    """A measure of evidence that takes shared models, which it names in `uses`, and sees single passages.
+
+    It is asked in place of `Measure.score`. One that asks the chat model asks the evaluator.
+    """
+
+    uses: ClassVar[frozenset[str]]
+
+    @property
+    def name(self) -> str:
+        """The measure's name in frames and tags."""
+
+    def score_pieces(
+        self,
+        evidence: Sequence[Sequence[str]],
+        layouts: Sequence[Pieces],
+        ends: Sequence[np.ndarray],
+        tools: Tools,
+    ) -> list[np.ndarray]:
+        """For every layout float64 [its evidence, its ends] in [0, 1]: evidence i in layout[:ends[j]].
+
+        NaN where it could not be measured, because somebody that was asked did not answer.
+        """
+
+
 class Generator(Protocol):
     """Config group `llm`: answers from contexts."""
 
@@ -245,7 +279,8 @@ class AnswerMeasureInfo:
     """How an answer measure is shown, wherever it is shown.
 
     name: in metrics, tables and frames (letters, digits, _); label: in the report and on the terminal.
-    direction: which values are better. unit: "share" in [0, 1], shown in per cent, or "score".
+    direction: which values are better. unit: "share" in [0, 1], shown in per cent, "ratio" in [0, 1], shown
+        as a number, or "score", of any size.
     section: the section of the report that it stands in.
     of: what it is a property of: the "answer", the "context" that the LLM is given, or the "ranking" that
         this is taken from. What is of a context or a ranking is known before an LLM is asked for the answer.
@@ -254,9 +289,14 @@ class AnswerMeasureInfo:
     name: str
     label: str
     direction: Literal["higher", "lower"] = "higher"
-    unit: Literal["share", "score"] = "score"
+    unit: Literal["share", "ratio", "score"] = "score"
     section: str = "Answers"
     of: Literal["answer", "context", "ranking"] = "answer"
+
+    @property
+    def bounded(self) -> bool:
+        """Whether all values lie in [0, 1]."""
+        return self.unit != "score"
 
 
 Needed = Literal["references", "evidence", "contexts", "answers", "citations", "chat", "changed"]
@@ -305,6 +345,25 @@ class MeasuresPassages(Protocol):
         """Frame `answer_values`, as `AnswerMeasure.measure` gives it.
 
         passages: frame `used_passages`, what stands in the topic's context.
+        """
+
+
+@runtime_checkable
+class MeasuresLayouts(Protocol):
+    """An answer measure that is one of evidence in contexts; it is asked in place of `measure`."""
+
+    def measure_layouts(
+        self,
+        evidence: pd.DataFrame,
+        layouts: pd.DataFrame,
+        prefixes: pd.DataFrame,
+        answers: pd.DataFrame,
+        tools: Tools,
+    ) -> pd.DataFrame:
+        """Frame `answer_values`, as `AnswerMeasure.measure` gives it.
+
+        evidence: the parts that contexts are scored by; layouts and prefixes: the frames of these names, the
+        latter at the job's budget.
         """
 
 

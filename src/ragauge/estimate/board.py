@@ -130,11 +130,11 @@ def mean_of(
 ) -> Estimate:
     """The mean of an answer measure over the topics that have a value, with its interval.
 
-    Shares have that of `bounded_mean`, scores of any size a bootstrap over topics.
+    Values in [0, 1] have that of `bounded_mean`, scores of any size a bootstrap over topics.
     """
     known = values.astype(float).notna()
     at, of = values.astype(float)[known], topics[known]
-    if info.unit == "share":
+    if info.bounded:
         return bounded_mean(at, of, level)
     return bootstrap_mean(at, of, n_boot, seed, level)
 

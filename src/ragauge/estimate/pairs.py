@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations
 
@@ -53,11 +53,12 @@ def compare_pairs(
     tables = topic_tables(frame, group, answers)
     sampled = _Sampled.of(frame, group)
     parts = []
+    of_scores = {measure: table for measure, table in tables.items() if measure not in OF_CLASSES}
+    drawn = _tested_by_signs(of_scores, n_boot, seed, level)
     for measure, table in tables.items():
         couples = list(combinations(table.columns, 2))
-        differences = pd.DataFrame({(a, b): table[a] - table[b] for a, b in couples}, index=table.index)
-        values = differences.to_numpy(dtype=float).reshape(len(table), len(couples))
         if measure in OF_CLASSES:
+            values = _differences(table)
             p = mcnemar_p(values)
             estimates = [paired_share_interval(d[~np.isnan(d)], level=level) for d in values.T]
             for number, (a, b) in enumerate(couples):
@@ -65,8 +66,7 @@ def compare_pairs(
                 if found is not None:
                     estimates[number], p[number] = found
         else:
-            p = sign_flip_p(values, seed)
-            estimates = list(bootstrap_means(differences, n_boot, seed, level).values())
+            p, estimates = drawn[measure]
         part = pd.DataFrame(couples, columns=["a", "b"]).assign(
             measure=measure,
             difference=[e.value for e in estimates],
@@ -78,6 +78,30 @@ def compare_pairs(
         )
         parts.append(part)
     return pd.concat(parts, ignore_index=True) if parts else pd.DataFrame(columns=_COLUMNS)
+
+
+def _differences(table: pd.DataFrame) -> np.ndarray:
+    """float64 [topics, pairs]: the differences of every pair of columns."""
+    couples = list(combinations(range(table.shape[1]), 2))
+    x = table.to_numpy(dtype=float)
+    return x[:, [a for a, _ in couples]] - x[:, [b for _, b in couples]]
+
+
+def _tested_by_signs(
+    tables: Mapping[str, pd.DataFrame], n_boot: int, seed: int, level: float
+) -> dict[str, tuple[np.ndarray, list[Estimate]]]:
+    """The p and the intervals of all pairs by measure, with the same signs and the same resamples for all.
+
+    To draw these takes longer than to use them, so all measures share one drawing; each has the numbers that
+    it would have alone.
+    """
+    if not tables:
+        return {}
+    values = np.hstack([_differences(table) for table in tables.values()])
+    p = sign_flip_p(values, seed)
+    estimates = list(bootstrap_means(pd.DataFrame(values), n_boot, seed, level).values())
+    n = values.shape[1] // len(tables)
+    return {m: (p[i * n : (i + 1) * n], estimates[i * n : (i + 1) * n]) for i, m in enumerate(tables)}
 
 
 @dataclass(frozen=True)

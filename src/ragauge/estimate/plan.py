@@ -23,7 +23,7 @@ from ragauge.estimate.outcomes import asked
 from ragauge.estimate.pairs import _SIGN_FLIPS, OF_CLASSES, topic_tables
 
 POWER, ALPHA, CONFIDENCE = 0.8, 0.05, 0.8
-Unit = Literal["share", "score"]
+Unit = Literal["share", "ratio", "score"]
 _MOST = 10_000_000  # topics that are looked for
 
 
@@ -36,7 +36,7 @@ def check_power(power: object, alpha: object) -> None:
 
 def check_difference(difference: object, unit: Unit = "share") -> None:
     """ConfigError unless the difference is above 0, and for shares and the IR score at most 1."""
-    require_number("difference", difference, 0, 1 if unit == "share" else math.inf, above=True)
+    require_number("difference", difference, 0, math.inf if unit == "score" else 1, above=True)
 
 
 def check_confidence(confidence: object) -> None:
@@ -230,7 +230,7 @@ def plan_topics(
             spread, upper = hits / len(values), share_upper(hits, len(values), confidence)
             topics = [topics_for_shares(psi, difference, power, each) for psi in (spread, upper)]
         else:
-            spread, upper = float(values.std(ddof=1)), sd_upper(values, confidence, unit == "share")
+            spread, upper = float(values.std(ddof=1)), sd_upper(values, confidence, unit != "score")
             topics = [
                 topics_for_mean(sd, difference, power, each) if sd == sd else math.nan
                 for sd in (spread, upper)

@@ -85,7 +85,7 @@ def _estimates(
             yield name, share, float(share.n)
     for info in answers:
         if info.name in part and len(values := part[info.name].dropna()):
-            effective = _effective(values) if info.unit == "share" else float("nan")
+            effective = _effective(values) if info.bounded else float("nan")
             yield info.name, mean_of(part[info.name], part["qid"], info, n_boot, seed, level), effective
 
 
@@ -129,7 +129,7 @@ def macro_averages(
     for a measure of any size where a slice has none.
     """
     keys = [str(column) for column in itertools.takewhile(lambda c: c != "slicing", estimates.columns)]
-    unbounded = {info.name for info in answers if info.unit != "share"}
+    unbounded = {info.name for info in answers if not info.bounded}
     kept = estimates[estimates["slice"] != NOT_KNOWN]
     rows = []
     for at, part in kept.groupby([*keys, "slicing", "measure"], sort=False):

@@ -67,12 +67,14 @@ def _built(key: str, spec: Mapping[str, Any], budget: str | None) -> Any:
 def make_pipeline(cfg: DictConfig, folder: JobFolder) -> Pipeline:
     """The stages of a config, once everything that can be told before any work has been checked."""
     from ragauge.experiment.pipeline import Pipeline
+    from ragauge.measures.rankings import ranking_infos
     from ragauge.store import Store
 
     check_values(cfg)
     components = instantiate_components(cfg, folder.sweep_id)
     check_together(components, folder.choices)
-    shown.checked({key: shown.infos_of(measure) for key, measure in components.answers.items()})
+    of_answers = {key: shown.infos_of(measure) for key, measure in components.answers.items()}
+    shown.checked(of_answers, ranking_infos(list(cfg.measures)))
     for group in GROUPS:
         part = getattr(components, group)
         if isinstance(part, ReadsFiles):
@@ -81,10 +83,10 @@ def make_pipeline(cfg: DictConfig, folder: JobFolder) -> Pipeline:
         if isinstance(measure, ReadsFiles):
             measure.files()
     store, grid = Store(Path(cfg.store)), tuple(cfg.n_grid)
-    rankings = tuple(cfg.rankings)
+    measures = tuple(cfg.measures)
     slices, weights = check_slices(cfg)
     return Pipeline(
-        components, store, cfg.n_tokens, grid, cfg.max_missing_share, _sample(cfg), rankings, slices, weights
+        components, store, cfg.n_tokens, grid, cfg.max_missing_share, _sample(cfg), measures, slices, weights
     )
 
 

@@ -94,7 +94,7 @@ class Config:
     service: Any = None
     n_tokens: int = 1000
     n_grid: list[int] = field(default_factory=list)
-    rankings: list[str] = field(default_factory=lambda: list(RANKINGS))
+    measures: list[str] = field(default_factory=lambda: list(RANKINGS))
     slices: list[Any] = field(default_factory=list)
     slice_weights: dict[str, Any] = field(default_factory=dict)
     failures: str = "causes"
@@ -156,7 +156,7 @@ def check_values(cfg: Any) -> None:
     require("estimate.features", features, bool(features) and not unknown, ", ".join(FEATURES))
     if cfg.estimate.spline and "ir_score" not in cfg.estimate.features:
         raise ConfigError("estimate.spline=true bends ir_score, which is not in estimate.features")
-    check_rankings(list(cfg.rankings))
+    check_rankings(list(cfg.measures))
     require_number("zones.alpha", cfg.zones.alpha, 0.001, 0.5)
     require_number("zones.confidence", cfg.zones.confidence, 0.5, 0.9999)
     require_choice("failures", cfg.failures, ("causes", "rules"))

@@ -7,6 +7,7 @@ from typing import Any
 
 import pandas as pd
 
+from ragauge.contract.answer_measures import besides_rankings
 from ragauge.contract.groups import GROUPS
 from ragauge.estimate.ablation import NONE, ablation, gains
 from ragauge.estimate.pareto import frontier
@@ -70,7 +71,7 @@ def gain_of_retrieval(sweep: Sweep, n_boot: int, seed: int) -> pd.DataFrame | No
     }
     if not bases:
         return None
-    return gains(_at_n(sweep), bases, n_boot, seed, answers=sweep.answer_measures)
+    return gains(_at_n(sweep), bases, n_boot, seed, answers=besides_rankings(sweep.answer_measures))
 
 
 def _at_n(sweep: Sweep) -> pd.DataFrame:

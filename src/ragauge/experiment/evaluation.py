@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import pandas as pd
 
 from ragauge import track
+from ragauge.contract.answer_measures import besides_rankings
 from ragauge.contract.errors import DataError
 from ragauge.contract.frames import JUDGE_CLASSES
 from ragauge.experiment.tables import traces
@@ -53,7 +54,8 @@ def _feedback(row: Mapping[Hashable, Any], pipeline: Pipeline) -> dict[str, trac
         said = next((row[key] for key in ("reason", "judge_raw") if isinstance(row.get(key), str)), "")
         why = ": ".join(filter(None, (JUDGE_CLASSES[label], said)))
         found |= {track.CLASS: track.Feedback(label, why), "correct": track.Feedback(label == 5, why)}
-    for name in ("ir_score", *(info.name for info in pipeline.answer_measures)):
+    of_answers = besides_rankings(pipeline.answer_measures)  # each value is a write
+    for name in ("ir_score", *(info.name for info in of_answers)):
         if pd.notna(row[name]):
             found[name] = track.Feedback(float(row[name]))
     return found

@@ -62,7 +62,7 @@ def funnel_of_job(pipeline: Pipeline) -> dict[str, float]:
     parts = evidence_parts(pipeline)
     if parts is None:
         name = pipeline.components.measure.name
-        log.info("measure=%s asks an LLM, so there is no funnel: every step would have to be paid", name)
+        log.info("measure=%s uses a model, so there is no funnel: every step would have to be asked", name)
         return {}
     return funnel_metrics(funnel(parts))
 

@@ -16,7 +16,9 @@ from ragauge.retrieval.contexts import build_contexts
 
 
 def has_funnel(components: Components) -> bool:
-    """Whether the job's measure can be taken of any text: one that asks an LLM would pay for every step."""
+    """Whether the measure of the job can be taken of any text: one that uses a model
+    would have to ask it at every step.
+    """
     measure = components.measure
     return hasattr(measure, "score") and "chat" not in getattr(measure, "uses", frozenset())
 

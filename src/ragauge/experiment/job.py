@@ -44,7 +44,7 @@ from ragauge.experiment.verdicts import (
     score_settings,
 )
 from ragauge.llms.chat_use import Unasked
-from ragauge.measures.rankings import full_name, metric_of
+from ragauge.measures.rankings import cut_short, full_name, metric_of, ranking_means
 from ragauge.report.text import lacking_text
 from ragauge.track import views
 
@@ -293,8 +293,6 @@ def _log_retrieval(
     pipeline: Pipeline, cfg: DictConfig, folder: JobFolder, run: track.Run, record: dict[str, Any]
 ) -> dict[str, float]:
     """Runs the stages up to the scores, logs what needs no LLM, and returns those metrics."""
-    import pandas as pd
-
     from ragauge.measures import write_qrels, write_trec_run
     from ragauge.measures.floor import short_of_text
 
@@ -305,7 +303,13 @@ def _log_retrieval(
     if told is not None:
         log.info("%s", told)
     approximate = [pipeline.frame("ann") for stage in pipeline.stages if "ann" in stage.makes]
-    ranking = pd.concat([pipeline.frame("classics"), *approximate])
+    values = pipeline.frame("ranking_values")
+    reranker = pipeline.components.reranker
+    kept = getattr(reranker, "top_k", None) or getattr(reranker, "depth", None)
+    if told := cut_short(
+        pipeline.measures, pipeline.frame("run"), (pipeline.components.retriever.top_k, kept)
+    ):
+        log.info("%s", told)
     compressed = pipeline.components.compressor.kind != "none"
     out = run.folder
     (out / "config").mkdir()
@@ -317,14 +321,19 @@ def _log_retrieval(
             name: {n: value for n, value in steps.items() if n <= pipeline.n_tokens}
             for name, steps in zip(metrics.CURVES, (curve, floor), strict=True)
         },
-        "rankings": {metric_of(name): name for name in map(full_name, pipeline.rankings)},
+        "rankings": {metric_of(name): name for name in map(full_name, pipeline.measures)},
         "dataset_digest": pipeline.entry("dataset").digest,
         "entries": {made.key.stage: made.digest for made in map(pipeline.entry_of, _RECORDED)},
     }
     return {
-        **({"ir_score": curve[pipeline.n_tokens]} if curve else {}),
+        **({"ir_score": curve[pipeline.n_tokens]} if pipeline.n_tokens in curve else {}),
         **({"ir_score_floor": floor[pipeline.n_tokens]} if pipeline.n_tokens in floor else {}),
-        **dict(zip(ranking["metric"], ranking["value"], strict=True)),
+        **ranking_means(values),
+        **{
+            name: value
+            for ann in approximate
+            for name, value in zip(ann["metric"], ann["value"], strict=True)
+        },
         **(metrics.rewriting(pipeline.frame("query_checks")) if pipeline.rewritten else {}),
         **(metrics.compression(pipeline.frame("compression")) if compressed else {}),
         **of_parts.lacking(pipeline),

@@ -15,6 +15,12 @@ if TYPE_CHECKING:
     from ragauge.experiment.pipeline import Pipeline
 
 
+_ASKS = (
+    "asks an LLM, and the llm of this job is no chat model: choose an evaluator ("
+    "evaluator=ollama, openai, openai_compatible)"
+)
+
+
 def check_measures(pipeline: Pipeline, target: str | None = None, alone: bool = True) -> None:
     """ConfigError for a measure that `needs` an LLM, answers, contexts, references or evidence, and has none.
 
@@ -25,6 +31,9 @@ def check_measures(pipeline: Pipeline, target: str | None = None, alone: bool = 
     it is what the others are compared with.
     """
     check_target(target, pipeline.answer_measures)
+    of_evidence = pipeline.components.measure
+    if "chat" in getattr(of_evidence, "uses", ()) and pipeline.evaluator_chat is None:
+        raise ConfigError(f"measure={of_evidence.name} {_ASKS}")
     measures = pipeline.components.answers
     if not measures:
         return
@@ -40,13 +49,7 @@ def check_measures(pipeline: Pipeline, target: str | None = None, alone: bool = 
 def _lacking(pipeline: Pipeline, alone: bool) -> Iterator[tuple[str, str]]:
     of = pipeline.components
     if pipeline.evaluator_chat is None:
-        yield (
-            "chat",
-            (
-                "asks an LLM, and the llm of this job is no chat model: choose an evaluator ("
-                "evaluator=ollama, openai, openai_compatible)"
-            ),
-        )
+        yield "chat", _ASKS
     if of.llm.kind == "none":
         yield "answers", "measures answers, and llm=none gives none"
     if of.llm.kind in ("chat", "embedded") and not cites(of):

@@ -2,28 +2,42 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import pandas as pd
 
 from ragauge.contract import frames
-from ragauge.contract.answer_measures import infos_of
+from ragauge.contract.answer_measures import NO_EVIDENCE, infos_of
 from ragauge.contract.errors import DataError
 from ragauge.contract.identity import identity
-from ragauge.contract.protocols import AnswerMeasure, Generator, Judge, Measure, MeasuresPassages, Tools
+from ragauge.contract.protocols import (
+    AnswerMeasure,
+    AnswerMeasureInfo,
+    Generator,
+    Judge,
+    Measure,
+    MeasuresLayouts,
+    MeasuresPassages,
+    MeasuresPieces,
+    Tools,
+)
 from ragauge.contract.topics import scorable
 from ragauge.experiment.retrieval_stages import digests_of_files
-from ragauge.experiment.stage import Budget, Components, Frames, Reads, Stage
+from ragauge.experiment.stage import Budget, Components, Frames, Incomplete, Reads, Stage
 from ragauge.measures import (
-    classics,
+    chunk_qrels,
     corrected_parts,
+    document_run,
     floor_means,
     floors,
     mean_over_parts,
+    measured_parts,
     part_scores,
     qrels_of,
+    ranking_values,
 )
-from ragauge.measures.floor import raw
+from ragauge.measures.floor import is_corrected, raw
 from ragauge.measures.questions import (
     EVIDENCE_DOCUMENTS,
     LEXICAL_OVERLAP,
@@ -32,7 +46,7 @@ from ragauge.measures.questions import (
     lexical_overlap,
     rarity,
 )
-from ragauge.measures.rankings import metric_of
+from ragauge.measures.rankings import full_name, of_chunks, ranking_infos
 from ragauge.retrieval.contexts import numbered_contexts, used_passages
 from ragauge.retrieval.passages import passages_of
 from ragauge.retrieval.query_checks import query_checks
@@ -57,18 +71,29 @@ class Score(Stage):
     name = "scores"
     reads = ("layouts", "prefixes", "scored_evidence")
     makes = ("scores", "part_scores")
-    uses = frozenset()
+    group = "measure"
+    evaluates = True
 
     @property
-    def component(self) -> Measure:
-        found: Measure = raw(self.components.measure)
+    def component(self) -> Measure | MeasuresPieces:
+        found: Measure | MeasuresPieces = raw(self.components.measure)
         return found
+
+    @property
+    def uses(self) -> frozenset[str]:
+        return getattr(self.component, "uses", frozenset())
 
     def make(self, reads: Reads, tools: Tools) -> Frames:
         evidence, prefixes = reads["scored_evidence"], reads["prefixes"]
         prefixes = prefixes[prefixes["qid"].isin(evidence["qid"])].reset_index(drop=True)
-        parts = part_scores(self.component, evidence, reads["layouts"], prefixes)
-        return {"scores": mean_over_parts(parts, self.component.name), "part_scores": parts}
+        every = part_scores(self.component, evidence, reads["layouts"], prefixes, tools)
+        parts = measured_parts(every)
+        found = {"scores": mean_over_parts(parts, self.component.name), "part_scores": parts}
+        if len(parts) < len(every):
+            failed = every.loc[every["value"].isna(), "qid"].nunique()
+            tools.count("measure_failed", failed)
+            raise Incomplete(found, failed, evidence["qid"].nunique(), "IR scores")
+        return found
 
 
 class Floor(Stage):
@@ -80,19 +105,34 @@ class Floor(Stage):
     name = "floor"
     reads = ("chunks", "scored_evidence")
     makes = ("floors", "floor_means")
-    uses = frozenset({"tokenizer"})
+    group = "measure"
+    evaluates = True
 
     @property
-    def component(self) -> Measure:
-        found: Measure = raw(self.components.measure)
+    def component(self) -> Measure | MeasuresPieces:
+        found: Measure | MeasuresPieces = raw(self.components.measure)
         return found
+
+    @property
+    def uses(self) -> frozenset[str]:
+        return frozenset({"tokenizer"}) | (
+            getattr(self.component, "uses", frozenset()) if self._asked else set()
+        )
+
+    @property
+    def _asked(self) -> bool:
+        """Whether there is to be a floor: one that an LLM is asked for, only where scores are corrected."""
+        asks = "chat" in getattr(self.component, "uses", ())
+        return not asks or is_corrected(self.components.measure)
 
     def params(self) -> dict[str, Any]:
         return {"component": identity(self.component), "n_grid": list(self.budget.grid)}
 
     def make(self, reads: Reads, tools: Tools) -> Frames:
-        evidence = reads["scored_evidence"]
-        found = floors(self.component, evidence, reads["chunks"], tools.tokenizer, self.budget.grid)
+        evidence = reads["scored_evidence"] if self._asked else reads["scored_evidence"].iloc[:0]
+        found = floors(
+            self.component, evidence, reads["chunks"], tools.tokenizer, self.budget.grid, tools=tools
+        )
         return {"floors": found, "floor_means": floor_means(found)}
 
 
@@ -111,21 +151,81 @@ class CorrectScores(Stage):
         return {"scores": mean_over_parts(parts, self.components.measure.name), "part_scores": parts}
 
 
-class ScoreRanking(Stage):
-    """classics: measures of the run over whole documents, as IR knows them ([metric, value])."""
+class ChunkTruth(Stage):
+    """chunk_qrels: the chunks that are relevant to the topics. Neither retriever nor budget is in its key."""
 
-    name = "classics"
-    reads = ("run", "evidence")
-    makes = ("classics",)
-
-    def params(self) -> dict[str, Any]:
-        return {"measures": list(self.budget.rankings)}
+    name = "chunk_qrels"
+    reads = ("chunks", "scored_evidence")
+    makes = ("chunk_qrels",)
 
     def make(self, reads: Reads, tools: Tools) -> Frames:
-        qrels = qrels_of(reads["evidence"])
-        values = classics(reads["run"], qrels, self.budget.rankings) if len(qrels) else {}
-        rows = [(metric_of(name), value) for name, value in values.items()]
-        return {"classics": pd.DataFrame(rows, columns=["metric", "value"])}
+        return {"chunk_qrels": chunk_qrels(reads["scored_evidence"], reads["chunks"])}
+
+
+class ScoreRanking(Stage):
+    """ranking_values: what the measures that IR knows give the run, topic by topic ([qid, measure, value]).
+
+    The run is that of documents, or of chunks where a measure says so.
+    """
+
+    name = "classics"
+    version = 2
+    makes = ("ranking_values",)
+
+    @property
+    def reads(self) -> tuple[str, ...]:  # type: ignore[override]
+        return ("run", "evidence", *(("chunk_qrels",) if any(map(of_chunks, self.budget.measures)) else ()))
+
+    def params(self) -> dict[str, Any]:
+        return {"measures": list(map(full_name, self.budget.measures))}
+
+    def make(self, reads: Reads, tools: Tools) -> Frames:
+        by_chunk = [name for name in self.budget.measures if of_chunks(name)]
+        by_document = [name for name in self.budget.measures if not of_chunks(name)]
+        found = ranking_values(document_run(reads["run"]), qrels_of(reads["evidence"]), by_document)
+        if by_chunk:
+            of_run = ranking_values(reads["run"], reads["chunk_qrels"], by_chunk)
+            found = pd.concat([found, of_run], ignore_index=True)
+        return {"ranking_values": found}
+
+
+class RankingColumns(Stage):
+    """The measures of the ranking as columns of the outcomes: missing for a topic without a relevant one."""
+
+    name = "ranking_columns"
+    reads = ("evidence", "scored_evidence", "ranking_values", "topics[qid]")
+    makes = ("answer_values",)
+    stored = False
+
+    @property
+    def infos(self) -> tuple[AnswerMeasureInfo, ...]:  # type: ignore[override]
+        return ranking_infos(self.budget.measures)
+
+    def shown(self, frame: Callable[[str], pd.DataFrame]) -> list[AnswerMeasureInfo]:
+        """Those of documents where the evidence names any, those of chunks where it has a text."""
+        named = bool(frame("evidence")["docno"].notna().any())
+        there = {False: named, True: len(frame("scored_evidence")) > 0}
+        return [
+            info
+            for info, name in zip(self.infos, self.budget.measures, strict=True)
+            if there[of_chunks(name)]
+        ]
+
+    def make(self, reads: Reads, tools: Tools) -> Frames:
+        topics, values = reads["topics"][["qid"]], reads["ranking_values"]
+        found = [frames.empty("answer_values")]
+        for info in self.shown(reads.__getitem__):
+            of_measure = values.loc[values["measure"] == info.name, ["qid", "value"]]
+            rows = topics.merge(of_measure, on="qid", how="left", validate="one_to_one")
+            known = rows["qid"].isin(of_measure["qid"])
+            rows = rows.assign(
+                n_tokens=self.budget.n_tokens,
+                measure=info.name,
+                status=known.map({True: "ok", False: NO_EVIDENCE}),
+            )
+            found.append(rows)
+        columns = list(frames.SCHEMAS["answer_values"].columns)
+        return {"answer_values": pd.concat([rows[columns] for rows in found], ignore_index=True)}
 
 
 class Derive(Stage):
@@ -265,6 +365,8 @@ class MeasureAnswers(Stage):
 
     @property
     def reads(self) -> tuple[str, ...]:  # type: ignore[override]
+        if isinstance(self._measure, MeasuresLayouts):
+            return ("layouts", "prefixes", "scored_evidence", "answers[qid,n_tokens,answer,status]")
         by_passage = isinstance(self._measure, MeasuresPassages)
         context = "used_passages" if by_passage else "contexts[qid,n_tokens,text]"
         return ("topics", "evidence", context, f"answers[{','.join(self._of_answers)}]")
@@ -285,12 +387,17 @@ class MeasureAnswers(Stage):
 
     def make(self, reads: Reads, tools: Tools) -> Frames:
         measure = self.component
-        topics, evidence, answers = reads["topics"], reads["evidence"], reads["answers"]
+        answers = reads["answers"]
         answers = answers[[name for name in self._of_answers if name in answers]]
-        if isinstance(measure, MeasuresPassages):
-            found = measure.measure_passages(topics, evidence, reads["used_passages"], answers, tools)
+        if isinstance(measure, MeasuresLayouts):
+            prefixes = reads["prefixes"]
+            here = prefixes[prefixes["n_tokens"] == self.budget.n_tokens]
+            found = measure.measure_layouts(reads["scored_evidence"], reads["layouts"], here, answers, tools)
+        elif isinstance(measure, MeasuresPassages):
+            of_topics = reads["topics"], reads["evidence"], reads["used_passages"]
+            found = measure.measure_passages(*of_topics, answers, tools)
         else:
-            found = measure.measure(topics, evidence, reads["contexts"], answers, tools)
+            found = measure.measure(reads["topics"], reads["evidence"], reads["contexts"], answers, tools)
         who, names = type(measure).__name__, {info.name for info in self.infos}
         frames.check("answer_values", found, who)
         others = sorted(set(found["measure"]) - names)

@@ -60,6 +60,8 @@ def before_judging(pipeline: Pipeline) -> tuple[list[pd.DataFrame], pd.DataFrame
     topics, store = pipeline.frame("topics"), pipeline.store
     llm = pipeline.components.llm
     found: list[pd.DataFrame] = []
+    if "chat" in getattr(pipeline.components.measure, "uses", ()):
+        found.append(untold("measure", len(pipeline.frame("scored_evidence"))))
     contexts = None
     try:
         contexts = pipeline.contexts_from_ledger()

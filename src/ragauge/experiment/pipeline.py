@@ -43,12 +43,12 @@ class Pipeline(StageRunner):
 
     n_grid: budgets in tokens at which the score is laid out; n_tokens is added to it.
     sample: which topics are judged; None is all of them.
-    rankings: the measures of the run over documents.
+    measures: those of the run, over documents or over chunks.
     slices, slice_weights: by what topics are sliced, and how slices count in averages.
     """
 
     sample: Sample | None = None
-    rankings: tuple[str, ...] = RANKINGS
+    measures: tuple[str, ...] = RANKINGS
     slices: tuple[SliceBy, ...] = ()
     slice_weights: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
 
@@ -67,7 +67,7 @@ class Pipeline(StageRunner):
     def stages(self) -> list[Stage]:
         """The job's stages in order."""
         derived = tuple(name for name in DERIVED if name in {by.name for by in self.slices})
-        return stages(self.components, Budget(self.n_tokens, tuple(self.grid), self.rankings, derived))
+        return stages(self.components, Budget(self.n_tokens, tuple(self.grid), self.measures, derived))
 
     @property
     def rewritten(self) -> bool:
@@ -115,7 +115,7 @@ class Pipeline(StageRunner):
     def answer_measures(self) -> list[AnswerMeasureInfo]:
         """How the measures of every topic beside the IR score are shown, in the order of the stages."""
         makers = [stage for stage in self.stages if "answer_values" in stage.makes]
-        return [info for stage in makers for info in stage.infos]
+        return [info for stage in makers for info in stage.shown(self.frame)]
 
     @cached_property
     def retrieved(self) -> pd.DataFrame:

@@ -240,7 +240,7 @@ class StageRunner:
                 alone = replace(key, params={**key.params, "incomplete": uuid.uuid4().hex})
                 made = incomplete.frames
                 entry = self.store.get_frames(alone, lambda: made, told)
-                self._check_share("contexts", incomplete.failed, incomplete.of)
+                self._check_share(incomplete.what, incomplete.failed, incomplete.of)
         if entry.made:
             self.made.append(stage.name)
         cost = float(entry.told.get("cost_usd", "nan")) if asks else 0.0

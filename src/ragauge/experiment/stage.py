@@ -22,6 +22,7 @@ from ragauge.contract.protocols import (
     Generator,
     Judge,
     Measure,
+    MeasuresPieces,
     Reranker,
     Retriever,
     Source,
@@ -51,7 +52,7 @@ class Components:
     expander: Expander
     compressor: Compressor
     order: ContextOrder
-    measure: Measure
+    measure: Measure | MeasuresPieces
     llm: Generator
     evaluator: ChatModel | TheLLM
     answers: Mapping[str, AnswerMeasure]
@@ -62,26 +63,27 @@ class Components:
 class Budget:
     """n_tokens of this job, and all budgets that it lays out, ascending: the grid with n_tokens in it.
 
-    rankings: the names of the measures of its run over documents.
+    measures: the names of the measures of its run, over documents or over chunks.
     derived: what is derived of the questions for slices.
     """
 
     n_tokens: int
     grid: tuple[int, ...]
-    rankings: tuple[str, ...] = RANKINGS
+    measures: tuple[str, ...] = RANKINGS
     derived: tuple[str, ...] = ()
 
 
 class Incomplete(Exception):
     """Raised by a stage with what it made, where a rerun should ask again for what is missing.
 
-    failed, of: topics without an output, and all, where `max_missing_share` is to be held against them.
+    failed, of: topics without an output, and all, where `max_missing_share` is to be held against them; what
+        they are without.
     """
 
-    def __init__(self, frames: Frames, failed: int = 0, of: int = 0) -> None:
+    def __init__(self, frames: Frames, failed: int = 0, of: int = 0, what: str = "contexts") -> None:
         super().__init__("rows are missing")
         self.frames = frames
-        self.failed, self.of = failed, of
+        self.failed, self.of, self.what = failed, of, what
 
 
 class Reads:
@@ -150,6 +152,10 @@ class Stage:
     def inputs(self) -> dict[str, str]:
         """Digests of what is read beside frames, by name."""
         return {}
+
+    def shown(self, frame: Callable[[str], pd.DataFrame]) -> Sequence[AnswerMeasureInfo]:
+        """Those of `infos` that this job's dataset can have values of; `frame` gives frames by name."""
+        return self.infos
 
     def make(self, reads: Reads, tools: Tools) -> Made:
         """The frames of `makes`; what is stored may come in batches."""

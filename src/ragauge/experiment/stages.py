@@ -14,12 +14,14 @@ from ragauge.experiment.funnel_stages import FindInCorpus, FollowEvidence, Score
 from ragauge.experiment.measuring_stages import (
     Answer,
     CheckQueries,
+    ChunkTruth,
     CorrectScores,
     Derive,
     Floor,
     Judging,
     MeasureAnswers,
     NumberPassages,
+    RankingColumns,
     Scorable,
     Score,
     ScoreRanking,
@@ -45,6 +47,7 @@ from ragauge.experiment.retrieval_stages import (
 )
 from ragauge.experiment.stage import Budget, Components, Stage
 from ragauge.measures.floor import is_corrected
+from ragauge.measures.rankings import of_chunks
 
 
 def stages(components: Components, budget: Budget) -> list[Stage]:
@@ -73,6 +76,8 @@ def stages(components: Components, budget: Budget) -> list[Stage]:
         yield Floor(components, budget)
         if is_corrected(components.measure):
             yield CorrectScores(components, budget)
+        if any(map(of_chunks, budget.measures)):
+            yield ChunkTruth(components, budget)
         yield ScoreRanking(components, budget)
         if budget.derived:
             yield Derive(components, budget)
@@ -85,6 +90,7 @@ def stages(components: Components, budget: Budget) -> list[Stage]:
         yield Answer(components, budget)
         for name, measure in components.answers.items():
             yield MeasureAnswers(components, budget, measure, name)
+        yield RankingColumns(components, budget)
         yield Judging(components, budget)
 
     return list(chosen())

@@ -127,7 +127,15 @@ def log_verdicts(
 def score_settings(pipeline: Pipeline) -> dict[str, Any]:
     """What the scores of this job mean to a predictor."""
     of = pipeline.components
-    return settings_of(identity(of.measure), identity(of.tokenizer), [pipeline.n_tokens])
+    measure = {**identity(of.measure), **shared_models_of_measure(pipeline)}
+    return settings_of(measure, identity(of.tokenizer), [pipeline.n_tokens])
+
+
+def shared_models_of_measure(pipeline: Pipeline) -> dict[str, Any]:
+    """The identities of the models that the measure of evidence takes, by kind; {} for none."""
+    models = {"embedder": pipeline.components.embedder, "chat": pipeline.evaluator_chat}
+    uses = getattr(pipeline.components.measure, "uses", ())
+    return {name: pipeline.identity_of(model) for name, model in models.items() if name in uses}
 
 
 def measured_by(pipeline: Pipeline) -> dict[str, str]:
@@ -138,7 +146,10 @@ def measured_by(pipeline: Pipeline) -> dict[str, str]:
     of = pipeline.components
     means = {"measure": of.measure, "tokenizer": of.tokenizer, "judge": of.judge}
     means |= {f"{ANSWERS}.{name}": measure for name, measure in of.answers.items()}
-    if pipeline.evaluator_chat is not None and any("chat" in m.uses for m in of.answers.values()):
+    asking = (*of.answers.values(), of.measure)
+    if any("embedder" in getattr(m, "uses", ()) for m in asking):
+        means["embedder"] = of.embedder
+    if pipeline.evaluator_chat is not None and any("chat" in getattr(m, "uses", ()) for m in asking):
         means["evaluator"] = pipeline.evaluator_chat
     return comparable.digests({name: pipeline.identity_of(component) for name, component in means.items()})
 

@@ -1,25 +1,31 @@
-"""Contexts and evidence to scores: the IR score and its kernels; ir-measures for the classics."""
+"""Contexts and evidence to scores: the IR score and its kernels; ir-measures for rankings."""
 
+from ragauge.measures.chunk_qrels import chunk_qrels
 from ragauge.measures.floor import corrected_parts, floor_means, floors
-from ragauge.measures.rankings import classics
-from ragauge.measures.scores import mean_over_parts, part_scores, score_frame
+from ragauge.measures.rankings import ranking_means, ranking_values
+from ragauge.measures.scores import mean_over_parts, measured_parts, part_scores, score_frame
+from ragauge.measures.semantic import Semantic
 from ragauge.measures.subsequence import Subsequence
 from ragauge.measures.substring import Substring
 from ragauge.measures.trec import document_run, qrels_of, write_qrels, write_trec_run
 from ragauge.measures.words import Words
 
 __all__ = [
+    "Semantic",
     "Subsequence",
     "Substring",
     "Words",
-    "classics",
+    "chunk_qrels",
     "corrected_parts",
     "document_run",
     "floor_means",
     "floors",
     "mean_over_parts",
+    "measured_parts",
     "part_scores",
     "qrels_of",
+    "ranking_means",
+    "ranking_values",
     "score_frame",
     "write_qrels",
     "write_trec_run",

@@ -14,7 +14,7 @@ import numpy as np
 import pandas as pd
 
 from ragauge.contract.errors import DataError
-from ragauge.contract.protocols import Measure, Tokenizer
+from ragauge.contract.protocols import Measure, MeasuresPieces, Tokenizer, Tools
 from ragauge.measures.scores import part_scores
 from ragauge.retrieval.contexts import build_contexts
 
@@ -39,13 +39,14 @@ def is_corrected(measure: Any) -> bool:
 
 
 def floors(
-    measure: Measure,
+    measure: Measure | MeasuresPieces,
     evidence: pd.DataFrame,
     chunks: pd.DataFrame,
     tokenizer: Tokenizer,
     n_grid: Sequence[int],
     draws: int = DRAWS,
     seed: int = _SEED,
+    tools: Tools | None = None,
 ) -> pd.DataFrame:
     """The floor of every evidence part at every budget: qid, n_tokens, part, value, corrected, n_used.
 
@@ -55,17 +56,23 @@ def floors(
     than n_tokens where the corpus holds no more unrelated text. A topic without any has no rows.
 
     Left out are the chunks of the documents that the topic's evidence names, and for a part that names none
-    those that hold it whole, or lie in it whole (32 characters at least, white space folded).
+    those that hold it whole, or lie in it whole (32 characters at least, white space folded). `tools` are for
+    measures that take shared models. Raises DataError where one of these did not get an answer.
     """
     grid = np.unique(np.asarray(n_grid, dtype=np.int64))
     rng = np.random.default_rng(seed)
     unrelated = _Unrelated(evidence, chunks, _Remembering(tokenizer), grid, rng)
-    found = [_drawn(measure, evidence, unrelated, rng) for _ in range(draws)]
+    found = [_drawn(measure, evidence, unrelated, rng, tools) for _ in range(draws)]
     keys = ["qid", "n_tokens", "part"]
     first = found[0]
     if any(not frame[keys].equals(first[keys]) for frame in found):
         raise AssertionError("the draws differ in their rows")
     values = np.array([frame["value"] for frame in found])
+    if np.isnan(values).any():
+        raise DataError(
+            f"measure.correct=floor: {int(np.isnan(values).sum())} replies on unrelated text failed, and the "
+            "correction needs every part's floor; a rerun asks for these alone"
+        )
     after = np.full(len(first), np.nan)
     if draws > 1:
         others = (values.sum(axis=0) - values) / (draws - 1)
@@ -240,14 +247,18 @@ class _Unrelated:
 
 
 def _drawn(
-    measure: Measure, evidence: pd.DataFrame, unrelated: _Unrelated, rng: np.random.Generator
+    measure: Measure | MeasuresPieces,
+    evidence: pd.DataFrame,
+    unrelated: _Unrelated,
+    rng: np.random.Generator,
+    tools: Tools | None,
 ) -> pd.DataFrame:
     """One draw: the rows of `part_scores` with n_used."""
     n_topics = len(unrelated.qids)
     offsets = rng.integers(max(len(unrelated.pool), 1), size=n_topics)
     size = max(1, _BATCH_CHARS // max(unrelated.window, 1))
     found = [
-        part_scores(measure, evidence, layouts, prefixes).merge(
+        part_scores(measure, evidence, layouts, prefixes, tools).merge(
             prefixes[["qid", "n_tokens", "n_used"]], on=["qid", "n_tokens"], validate="many_to_one"
         )
         for first in range(0, n_topics, size)

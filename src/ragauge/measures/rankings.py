@@ -1,74 +1,152 @@
-"""The retrieval measures that everybody knows, over documents, by ir-measures."""
+"""Retrieval measures by topic, over documents and over chunks: those of ir-measures."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Iterable, Sequence
+from functools import lru_cache
+from typing import Any, Literal
 
+import numpy as np
 import pandas as pd
 
 from ragauge.contract.errors import ConfigError, DataError
 from ragauge.contract.groups import RANKINGS
+from ragauge.contract.protocols import AnswerMeasureInfo
 from ragauge.measures.trec import document_run
 
+OF_CHUNKS = "chunk:"  # before the name of a measure that is taken over chunks and not over documents
+SECTION = "Rankings"
 _F1 = re.compile(r"F1@([1-9][0-9]*)")
+# Measures of ir-measures whose values lie in [0, 1]; others count, or weigh by gains of any size.
+_RATIOS = frozenset(
+    {
+        "P", "RR", "Rprec", "AP", "R", "Bpref", "SetAP", "SetF", "SetP", "SetR", "Success", "IPrec", "infAP",
+        "Judged", "Compat", "Accuracy", "RBP", "ERR", "alpha_nDCG", "nERR_IA", "AP_IA", "P_IA", "StRecall",
+        "NRBP", "nNRBP", "nDCG",
+    }
+)  # fmt: skip
+_TAKEN = {"judged": "judged_share"}  # of a metric that would be a column of a job's outcomes: its name
+_TRIAL = (  # a run and its truth, small, but of the form of any other
+    pd.DataFrame({"query_id": ["q"], "doc_id": ["d"], "relevance": [1]}),
+    pd.DataFrame({"query_id": ["q", "q"], "doc_id": ["e", "d"], "score": [1.0, 0.5]}),
+)
 
 
 def metric_of(name: str) -> str:
-    """MLflow's name, which allows no @, of a measure: P@5 is p_at_5."""
-    return re.sub(r"[^a-z0-9]+", "_", name.replace("@", "_at_").lower()).strip("_")
+    """MLflow's name, which allows no @, of a measure: P@5 is p_at_5, chunk:P@5 is chunk_p_at_5."""
+    metric = re.sub(r"[^a-z0-9]+", "_", name.replace("@", "_at_").lower()).strip("_")
+    return _TAKEN.get(metric, metric)
 
 
 def full_name(name: str) -> str:
     """The name of a measure as ir-measures prints it (RR for MRR); ConfigError for one that is not known."""
+    if of_chunks(name):
+        return OF_CHUNKS + full_name(name.removeprefix(OF_CHUNKS))
     return name if _F1.fullmatch(name) else str(_parse(name))
+
+
+def of_chunks(name: str) -> bool:
+    """Whether a measure is taken over chunks; others are over documents."""
+    return name.startswith(OF_CHUNKS)
 
 
 CLASSICS = {name: metric_of(name) for name in RANKINGS}
 CLASSIC_NAMES = {metric: name for name, metric in CLASSICS.items()}
 
 
-def classics(run: pd.DataFrame, qrels: pd.DataFrame, measures: Sequence[str]) -> dict[str, float]:
-    """The mean of every measure over all topics of the qrels, by its `full_name`.
+def ranking_infos(names: Sequence[str]) -> tuple[AnswerMeasureInfo, ...]:
+    """How the measures are shown; `unit` says which of them lie in [0, 1]."""
+    found = []
+    for name in map(full_name, names):
+        label = f"{name.removeprefix(OF_CHUNKS)}, chunks" if of_chunks(name) else name
+        unit: Literal["ratio", "score"] = "ratio" if _is_ratio(name) else "score"
+        found.append(AnswerMeasureInfo(metric_of(name), label, "higher", unit, SECTION, "ranking"))
+    return tuple(found)
 
-    `run` ranks chunks and is read at document level (`document_run`); `qrels` are those of `qrels_of`.
-    `measures` are names of ir-measures such as P@1, R@5, nDCG@10, RR, AP; and F1@k, the mean over topics of
-    2 P@k R@k / (P@k + R@k), 0 where both are 0. A topic without hits counts as 0. Raises ConfigError on a
-    name that is not known, DataError where no topic has a relevant document.
+
+def ranking_values(ranked: pd.DataFrame, qrels: pd.DataFrame, measures: Sequence[str]) -> pd.DataFrame:
+    """What each measure gives every topic of the qrels: [qid, measure, value], measure by measure.
+
+    ranked: [qid, docno, rank], what is ranked and from which rank on, all of it: a measure cuts it where its
+    name says so. qrels: [qid, docno, relevance]; what is not in them counts as not relevant, but where a
+    measure says otherwise (Judged, Bpref, judged_only). `measures` are names of ir-measures such as P@1, R@5,
+    nDCG@10, RR, AP(rel=2), and F1@k, 2 P@k R@k / (P@k + R@k), 0 where both are 0; each comes back as
+    `metric_of` its `full_name`. A topic without hits has what ir-measures gives it, as a rule 0; a value that
+    is not defined is missing. Raises ConfigError on a name that is not known or not to be had here, DataError
+    where a measure leaves [0, 1] because of negative grades.
     """
     import ir_measures
 
-    if not measures:
-        return {}
     asked = {full_name(name): _parts(name) for name in measures}
-    if qrels.empty:
-        raise DataError("no evidence names its document: retrieval measures over documents need qrels")
+    columns = ["qid", "measure", "value"]
+    if qrels.empty or not asked:
+        return pd.DataFrame({"qid": pd.Series(dtype="str"), "measure": pd.Series(dtype="str"),
+                             "value": pd.Series(dtype="float64")})  # fmt: skip
     truth = qrels.rename(columns={"qid": "query_id", "docno": "doc_id"})
-    ranked = document_run(run).rename(columns={"qid": "query_id", "docno": "doc_id"})
+    scored = ranked.rename(columns={"qid": "query_id", "docno": "doc_id"})
+    # Tools that read runs sort by score, and a retriever may have reordered its hits.
+    scored = scored.assign(score=1.0 / (1.0 + scored["rank"]))
     parsed = list(dict.fromkeys(part for parts in asked.values() for part in parts))
     rows = ir_measures.iter_calc(
         parsed,
         truth[["query_id", "doc_id", "relevance"]].astype({"query_id": object, "doc_id": object}),
-        ranked[["query_id", "doc_id", "score"]].astype({"query_id": object, "doc_id": object}),
+        scored[["query_id", "doc_id", "score"]].astype({"query_id": object, "doc_id": object}),
     )
     triples = [(row.query_id, str(row.measure), row.value) for row in rows]
-    values = pd.DataFrame(triples, columns=["query_id", "measure", "value"])
-    wide = values.pivot(index="query_id", columns="measure", values="value")
-    wide = wide.reindex(index=truth["query_id"].unique(), columns=list(map(str, parsed))).fillna(0.0)
-    return {name: float(_of(wide, parts).mean()) for name, parts in asked.items()}
+    long = pd.DataFrame(triples, columns=["query_id", "measure", "value"])
+    wide = long.pivot(index="query_id", columns="measure", values="value")
+    wide = wide.reindex(index=truth["query_id"].unique(), columns=list(map(str, parsed)))
+    wide = wide.fillna({str(measure): measure.DEFAULT for measure in parsed})
+    found = {name: _of(wide, parts) for name, parts in asked.items()}
+    for name, values in found.items():
+        _check_ratio(name, values)
+    return pd.concat(
+        [
+            pd.DataFrame({"qid": wide.index, "measure": metric_of(name), "value": values.to_numpy(float)})
+            for name, values in found.items()
+        ],
+        ignore_index=True,
+    ).astype({"qid": "str", "measure": "str"})[columns]
+
+
+def ranking_means(values: pd.DataFrame) -> dict[str, float]:
+    """The mean of every measure over the topics that have a value, from the rows of `ranking_values`."""
+    means = values.groupby("measure", sort=False)["value"].mean().dropna()
+    return {str(metric): float(value) for metric, value in means.items()}
+
+
+def cut_short(names: Iterable[str], run: pd.DataFrame, limits: Iterable[int | None]) -> str | None:
+    """A sentence where measures look further down than a run that was cut reaches; None otherwise.
+
+    limits: the numbers of hits of a topic that the retriever and what follows it keep. Measures that every
+    job has, which nobody asked for, are passed over.
+    """
+    limit = min((limit for limit in limits if limit), default=0)
+    asked = [name for name in names if name not in RANKINGS]
+    if not asked or not limit or run.empty or run["rank"].max() + 1 < limit:
+        return None
+    reach = {True: int(run["rank"].max()) + 1, False: int(document_run(run)["rank"].max()) + 1}
+    deep = [name for name in asked if _cutoff(name) > reach[of_chunks(name)]]
+    if not deep:
+        return None
+    return (
+        f"measures: {', '.join(deep)} look further down than the run reaches, {reach[False]} documents in "
+        f"{limit} chunks: what lies below counts as not found (retriever.top_k, reranker.depth and top_k)"
+    )
 
 
 def check_rankings(names: Sequence[str]) -> None:
-    """ConfigError for a name in the config's `rankings` that is not known, or two of one metric."""
+    """ConfigError for a name in the config's `measures` that is not known, or two of one metric."""
     metrics = [metric_of(full_name(name)) for name in names]
     twice = [name for name, metric in zip(names, metrics, strict=True) if metrics.count(metric) > 1]
     if twice:
-        raise ConfigError(f"rankings: {' and '.join(twice)} are one metric")
+        raise ConfigError(f"measures: {' and '.join(twice)} are one metric")
 
 
 def _parts(name: str) -> list[Any]:
     """The measures of ir-measures that a measure follows from."""
+    name = name.removeprefix(OF_CHUNKS)
     f1 = _F1.fullmatch(name)
     return [_parse(f"{letter}@{f1[1]}") for letter in "PR"] if f1 else [_parse(name)]
 
@@ -82,13 +160,64 @@ def _of(wide: pd.DataFrame, parts: Sequence[Any]) -> pd.Series:
     return (2 * first * second / both.where(both > 0, 1.0)).where(both > 0, 0.0)
 
 
+def _is_ratio(name: str) -> bool:
+    return all(part.NAME in _RATIOS and "gains" not in part.params for part in _parts(name))
+
+
+def _check_ratio(name: str, values: pd.Series) -> None:
+    outside = values.notna() & ~values.between(-1e-9, 1 + 1e-9)
+    if _is_ratio(name) and outside.any():
+        raise DataError(
+            f"measures: {name} of qid={values.index[outside][0]!r} is {values[outside].iloc[0]:g}; allowed "
+            "are qrels by which it lies between 0 and 1, without negative grades"
+        )
+
+
+def _cutoff(name: str) -> int:
+    """How far down a run a measure looks; 0 for all of it."""
+    cutoffs = [part.params.get("cutoff") for part in _parts(name)]
+    return max((int(cutoff) for cutoff in cutoffs if isinstance(cutoff, (int, np.integer))), default=0)
+
+
+@lru_cache(maxsize=256)
 def _parse(name: str) -> Any:
+    """The measure of ir-measures, tried once; ConfigError for one that is not known or not to be had."""
     import ir_measures
 
     try:
-        return ir_measures.parse_measure(name)
-    except (NameError, ValueError, SyntaxError) as error:
+        measure = ir_measures.parse_measure(name)
+        measure.validate_params()
+    except (NameError, ValueError, SyntaxError, AssertionError, TypeError) as error:
         raise ConfigError(
-            f"rankings: {name!r} is no measure that ir-measures knows; names are written like P@1, R@5, "
-            "F1@5, nDCG@10"
+            f"measures: {name!r} is no measure that ir-measures knows; names are written like P@1, R@5, "
+            "F1@5, nDCG@10, AP(rel=2), chunk:R@5"
         ) from error
+    cutoff = measure.params.get("cutoff")
+    if cutoff is not None and cutoff < 1:  # trec_eval ends the process
+        raise ConfigError(f"measures: {name!r} has the cutoff {cutoff}; allowed are whole numbers from 1")
+    _check_provider(name, measure)
+    try:
+        list(ir_measures.iter_calc([measure], *_TRIAL))
+    except Exception as error:  # of any of a dozen foreign packages
+        why = str(error).splitlines()[0] if str(error) else type(error).__name__
+        raise ConfigError(f"measures: {name!r} cannot be computed: {why}") from error
+    return measure
+
+
+def _check_provider(name: str, measure: Any) -> None:
+    """ConfigError where no installed package computes the measure."""
+    import ir_measures
+
+    known = [provider for provider in ir_measures.DefaultPipeline.providers if provider.supports(measure)]
+    there = next((provider for provider in known if provider.is_available()), None)
+    if there is None:
+        told = " or ".join(filter(None, (provider.install_instructions() for provider in known)))
+        raise ConfigError(
+            f"measures: {name!r} takes a package that is not installed: {told}"
+            if told
+            else f"measures: {name!r}: no package computes it with these parameters"
+        )
+    if there.NAME == "gdeval":  # its script takes numbers for topics and documents
+        raise ConfigError(
+            f"measures: {name!r}: gdeval, which computes it, takes topics and documents by number"
+        )

@@ -2,20 +2,27 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 import pandas as pd
 
 from ragauge.contract import frames
 from ragauge.contract.errors import DataError
-from ragauge.contract.protocols import Measure
+from ragauge.contract.protocols import Measure, MeasuresPieces, Pieces, Tools
 
 
 def part_scores(
-    measure: Measure, evidence: pd.DataFrame, layouts: pd.DataFrame, prefixes: pd.DataFrame
+    measure: Measure | MeasuresPieces,
+    evidence: pd.DataFrame,
+    layouts: pd.DataFrame,
+    prefixes: pd.DataFrame,
+    tools: Tools | None = None,
 ) -> pd.DataFrame:
     """The measure of every evidence part at every budget of its topic: qid, n_tokens, part, value.
 
-    Rows stand in the order of `prefixes`, parts in theirs. `value` is in [0, 1]; it is 0 in an empty context.
+    Rows stand in the order of `prefixes`, parts in theirs. `value` is in [0, 1]; it is 0 in an empty context,
+    and missing where an LLM that was asked did not answer. `tools` are for measures that take shared models.
     Raises DataError where a topic of `prefixes` has no evidence, a part is white space only, or a layout is
     not there.
     """
@@ -44,7 +51,7 @@ def part_scores(
         )
     rows = [rows_of_qid[qid] for qid in wanted["qid"]]
     ends = np.split(ordered["end"].to_numpy(), first[1:])
-    values = score_all(measure, [list(texts[of_topic]) for of_topic in rows], wanted["text"].tolist(), ends)
+    values = _scored(measure, [list(texts[of_topic]) for of_topic in rows], wanted, ends, tools)
 
     counts = np.array([len(of_topic) for of_topic in rows])[context]  # parts of every ordered prefix
     flat = pd.DataFrame(
@@ -68,6 +75,15 @@ def score_frame(
     return mean_over_parts(part_scores(measure, evidence, layouts, prefixes), measure.name)
 
 
+def measured_parts(scores_of_parts: pd.DataFrame) -> pd.DataFrame:
+    """The rows of `part_scores` of the topics and budgets of which every part has a value."""
+    missing = scores_of_parts["value"].isna()
+    if not missing.any():
+        return scores_of_parts
+    lost = missing.groupby([scores_of_parts["qid"], scores_of_parts["n_tokens"]]).transform("any")
+    return scores_of_parts[~lost].reset_index(drop=True)
+
+
 def mean_over_parts(scores_of_parts: pd.DataFrame, name: str) -> pd.DataFrame:
     """Frame `scores` of the measure `name` from the rows of `part_scores`, in their order."""
     if scores_of_parts.empty:
@@ -85,6 +101,30 @@ def score_all(
     if together is not None:
         return list(together(evidence, contexts, ends))
     return [measure.score(*of_context) for of_context in zip(evidence, contexts, ends, strict=True)]
+
+
+def _scored(
+    measure: Measure | MeasuresPieces,
+    evidence: list[list[str]],
+    layouts: pd.DataFrame,
+    ends: list[np.ndarray],
+    tools: Tools | None,
+) -> list[np.ndarray]:
+    """`score_all` of the layouts, or what a measure of single passages gives their pieces."""
+    if not isinstance(measure, MeasuresPieces):
+        return score_all(measure, evidence, layouts["text"].tolist(), ends)
+    if tools is None:
+        raise TypeError(f"measure {measure.name} takes shared models, and was given none")
+    pieces = [_pieces(*one) for one in zip(layouts["text"], layouts["starts"], strict=True)]
+    return measure.score_pieces(evidence, pieces, ends, tools)
+
+
+def _pieces(text: str, starts: Sequence[int]) -> Pieces:
+    at = [int(start) for start in starts]
+    if not at:
+        return Pieces([], [])
+    # A piece ends at the space before the next one.
+    return Pieces([text[a:b] for a, b in zip(at, [*(b - 1 for b in at[1:]), len(text)], strict=True)], at)
 
 
 def _check_evidence(parts: pd.DataFrame, qids: pd.Index) -> None:

@@ -47,7 +47,7 @@ def write_trec_run(run: pd.DataFrame, path: Path, tag: str) -> None:
     fields = {name: _field(name) for name in {*documents["qid"], *documents["docno"]}}
     named = _field(tag)
     lines = [
-        f"{fields[qid]} Q0 {fields[docno]} {rank} {score:.6f} {named}\n"
+        f"{fields[qid]} Q0 {fields[docno]} {rank} {score:.10f} {named}\n"
         for qid, docno, rank, score in documents.itertuples(index=False)
     ]
     path.write_text("".join(lines), encoding="utf-8")

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 import pandas as pd
 
 from ragauge import __version__
-from ragauge.contract.answer_measures import column_label
+from ragauge.contract.answer_measures import besides_rankings, column_label
 from ragauge.contract.groups import GROUPS
 from ragauge.contract.protocols import AnswerMeasureInfo
 from ragauge.contract.redact import redact
@@ -53,6 +53,7 @@ _REPEATED = (
     *(f"judge_{name}{end}" for name in ("repeat_agreement", "reorder_agreement", "position_effect")
       for end in ("", "_lo", "_hi")),
 )  # fmt: skip
+_RANKED_BY = 3  # measures of rankings in a leaderboard that has nothing else
 _SHORT = {1: "lack", 2: "partly wrong", 3: "incomplete", 4: "wrong", 5: "right"}
 _PAIR_NAMES = {
     "ir_score": "IR score", "correct": "right, points", "hallucination": "hallucination, points",
@@ -196,7 +197,8 @@ def _body(content: ReportContent, mark: str) -> str:
         budgets=sorted({int(r["n_tokens"]) for r in content.records}),
         curve_grid=sorted({n for curve in content.curves.values() for n in curve}),
         jobs=_metrics_by_system(content),
-        classics=_rankings(content.records),
+        rankings=_rankings(content),
+        ranked_by=_ranked_by(content, board),
         published=published_rankings(content.records),
         zones=content.zones.to_dict("records"),
         measures=content.estimates.validation.estimates,
@@ -224,6 +226,7 @@ def _sections(content: ReportContent) -> dict[str, str]:
         "budgets": "Budgets",
         "ablation": "What each part brings",
         "funnel": "Where evidence is lost",
+        "rankings": "Measures of the rankings",
         "classes": "Judge classes by system",
         **{anchor: found[0].section for anchor, found in _answer_sections(content).items()},
         **({"robustness": "Robustness"} if content.robustness is not None else {}),
@@ -255,15 +258,25 @@ def _budget_rows(found: Budgets | None) -> dict[str, list[dict[Any, Any]]]:
 def _answer_sections(content: ReportContent) -> dict[str, list[AnswerMeasureInfo]]:
     """The answer measures by the anchor of the section that they stand in."""
     by_section: dict[str, list[AnswerMeasureInfo]] = {}
-    for info in content.answers:
+    for info in besides_rankings(content.answers):
         by_section.setdefault(info.section, []).append(info)
     return {f"answers-{number}": found for number, found in enumerate(by_section.values(), 1)}
 
 
-def _rankings(records: Sequence[Mapping[str, Any]]) -> dict[str, str]:
+def _rankings(content: ReportContent) -> dict[str, str]:
     """{metric: name} of the measures of rankings that some job has, in the order of the config."""
-    names = {metric: name for r in records for metric, name in r.get("rankings", CLASSIC_NAMES).items()}
+    records = content.records
+    names = {info.name: info.label for info in content.answers if info.of == "ranking"}
+    for record in records:  # of jobs of before, which have means alone
+        names = {**record.get("rankings", CLASSIC_NAMES), **names}
     return {metric: name for metric, name in names.items() if any(metric in r["metrics"] for r in records)}
+
+
+def _ranked_by(content: ReportContent, board: Sequence[Mapping[Any, Any]]) -> list[AnswerMeasureInfo]:
+    """The columns of a leaderboard without IR scores and verdicts: answer measures, or some of rankings."""
+    if any(row["ir_score"] is not None or row["correct_share"] is not None for row in board):
+        return []
+    return besides_rankings(content.answers) or list(content.answers[:_RANKED_BY])
 
 
 def _metrics_by_system(content: ReportContent) -> dict[str, dict[int, Mapping[str, Any]]]:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import pandas as pd
 
-from ragauge.contract.answer_measures import column_label
+from ragauge.contract.answer_measures import besides_rankings, column_label
 from ragauge.contract.console import table
 from ragauge.contract.protocols import AnswerMeasureInfo
 from ragauge.contract.visible import visible
@@ -16,6 +16,9 @@ from ragauge.estimate import Zones, summary
 if TYPE_CHECKING:
     from ragauge.estimate.best import BestSystems
     from ragauge.estimate.curves import Budgets
+
+
+_RANKINGS = 3  # columns of measures of rankings on the terminal
 
 
 def groups_text(names: Sequence[str]) -> str:
@@ -33,8 +36,11 @@ def leaderboard_text(
     """The leaderboard as a table of characters; `judged` adds the verdicts' columns, `answers` their own.
 
     Without IR scores there is no column of them; of unanswerable topics there is the share of rejections.
+    Measures of rankings have columns, three of them, where there is nothing else to rank by.
     """
     scored = board["ir_score"].notna().any()
+    shown = besides_rankings(answers)
+    answers = shown if scored or judged or shown else answers[:_RANKINGS]
     rows = []
     for row in board.to_dict("records"):
         cells = {"system": visible(row["system"], one_line=True)}
@@ -65,12 +71,12 @@ def leaderboard_text(
     # The names and their values; a mark follows a value, so that these columns stand to the left.
     lines = [list(rows[0]), *(list(cells.values()) for cells in rows)]
     right = [at for at, name in enumerate(rows[0]) if name not in ("IR score", "right", "hallucination")]
-    shown = table(lines, right, gap=1)
+    listed = table(lines, right, gap=1)
     topics, seen = int(board["n_topics"].max()), int(board["n_judged"].min())
     sampled = seen < int(board["n_classed"].max())
     told = f", {seen} of them judged (shares of all: prediction-powered)" if sampled else ""
     return (
-        f"\nLeaderboard at N = {n_tokens} tokens, {topics} topics{told}\n{shown}\n"
+        f"\nLeaderboard at N = {n_tokens} tokens, {topics} topics{told}\n{listed}\n"
         + ("↑ higher is better, ↓ lower is better; " if answers else "")
         + "* may be the best: with 95 % confidence the best system is among these (max-t over topics)"
     )
@@ -102,9 +108,10 @@ def detectable_text(detectable: pd.DataFrame | None, answers: Sequence[AnswerMea
     if detectable is None or detectable.empty:
         return ""
     names = {"ir_score": "IR score", "correct": "right", "hallucination": "hallucination"}
-    names |= {info.name: info.name for info in answers}
+    shown = besides_rankings(answers)
+    names |= {info.name: info.name for info in shown or (answers if len(detectable) == len(answers) else ())}
     parts = []
-    for row in detectable.to_dict("records"):
+    for row in detectable[detectable["measure"].isin(list(names))].to_dict("records"):
         points = row["unit"] == "share" and row["measure"] != "ir_score"
         worst, median = (
             "none" if value != value else f"{100 * value:.1f} points" if points else f"{value:.3f}"

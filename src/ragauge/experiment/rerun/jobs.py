@@ -11,7 +11,7 @@ from typing import Any
 
 from ragauge import track
 from ragauge.contract.errors import ConfigError
-from ragauge.contract.groups import GROUPS
+from ragauge.contract.groups import GROUPS, RENAMED
 from ragauge.contract.progress import progress
 from ragauge.contract.redact import redact
 from ragauge.experiment.config import Config
@@ -56,7 +56,7 @@ def logged_jobs(
                 told.append("the predictor is not registered again; to do so: register_predictor=<name>")
             files = reader.files(run.run_id, "config")
             if "config.yaml" in files:
-                jobs.append(_read_job(run, files))
+                jobs.append(_read_job(run, files, told))
             else:
                 told.append(f"{run.name} ({run.run_id}) ended before its configuration was logged; left out")
             bar.update()
@@ -72,7 +72,7 @@ def logged_jobs(
     return jobs
 
 
-def _read_job(run: track.LoggedRun, files: Mapping[str, str]) -> LoggedJob:
+def _read_job(run: track.LoggedRun, files: Mapping[str, str], told: list[str]) -> LoggedJob:
     from omegaconf import OmegaConf
     from omegaconf.errors import OmegaConfBaseException
     from yaml import YAMLError
@@ -99,7 +99,19 @@ def _read_job(run: track.LoggedRun, files: Mapping[str, str]) -> LoggedJob:
             node = node.get(parent, {})
         node.pop(name, None)
     overrides: Any = OmegaConf.to_container(OmegaConf.create(files.get("overrides.yaml", "[]")))
-    return LoggedJob(run, config, tuple(map(str, overrides)), read_packages(files.get(PACKAGES_FILE, "")))
+    overrides = [_renamed(str(override)) for override in overrides]
+    for before, today in RENAMED.items():
+        if before in config and today not in config:
+            config[today] = config.pop(before)
+            line = f"the key {before} of its configuration is called {today} today"
+            told += [] if line in told else [line]
+    return LoggedJob(run, config, tuple(overrides), read_packages(files.get(PACKAGES_FILE, "")))
+
+
+def _renamed(override: str) -> str:
+    """An override by the name that its key has today."""
+    key, equals, value = override.partition("=")
+    return f"{RENAMED.get(key, key)}{equals}{value}"
 
 
 def unknown_keys(job: LoggedJob) -> list[str]:
