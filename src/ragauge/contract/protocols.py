@@ -245,18 +245,21 @@ class AnswerMeasureInfo:
     """How an answer measure is shown, wherever it is shown.
 
     name: in metrics, tables and frames (letters, digits, _); label: in the report and on the terminal.
-    direction: which values are better. unit: "share" in [0, 1], shown in per cent, or "score".
+    direction: which values are better. unit: "share" in [0, 1], shown in per cent, "signed" in [-1, 1], or
+        "score" of any size.
     section: the section of the report that it stands in.
     of: what it is a property of: the "answer", the "context" that the LLM is given, or the "ranking" that
         this is taken from. What is of a context or a ranking is known before an LLM is asked for the answer.
+    on_terminal: whether the leaderboard on the terminal shows it, too.
     """
 
     name: str
     label: str
     direction: Literal["higher", "lower"] = "higher"
-    unit: Literal["share", "score"] = "score"
+    unit: Literal["share", "signed", "score"] = "score"
     section: str = "Answers"
     of: Literal["answer", "context", "ranking"] = "answer"
+    on_terminal: bool = True
 
 
 Needed = Literal["references", "evidence", "contexts", "answers", "chat"]
@@ -266,7 +269,8 @@ class AnswerMeasure(Protocol):
     """One of the list `answers`: what an answer is worth beside its judge class.
 
     A measure that gives several values has `infos`, a tuple, in the place of `info`. `needs`, a frozenset of
-    `Needed` where it is there, says what a job has to have: without it the job ends before any work.
+    `Needed` where it is there, says what a job has to have: without it the job ends before any work, or, of a
+    measure with `optional` = True, has not this measure.
     """
 
     uses: ClassVar[frozenset[str]]
@@ -288,6 +292,14 @@ class AnswerMeasure(Protocol):
         `value` is missing where there is no answer or it could not be measured; `status` says why. `detail`,
         where it is there, is JSON that shows what the value rests on.
         """
+
+
+@runtime_checkable
+class MeasuresJob(Protocol):
+    """An answer measure that says something of all answers of a job together, too."""
+
+    def of_job(self, topics: pd.DataFrame, answers: pd.DataFrame) -> dict[str, float]:
+        """Metrics of the job by name, without intervals; {} where there is nothing to measure."""
 
 
 @runtime_checkable

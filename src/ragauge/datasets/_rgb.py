@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar
@@ -33,7 +34,7 @@ class RGB(OneFile):
     """
 
     component: ClassVar[str] = "rgb"
-    version: ClassVar[int] = 1
+    version: ClassVar[int] = 2
 
     name: str = runtime("rgb")
     evidence: str = "first"
@@ -74,7 +75,8 @@ class RGB(OneFile):
             with gather.row(where) as at:
                 at.qid = qid
                 slots = _slots(row)
-                attributes: dict[str, Attribute] = {"slots": len(slots)}
+                listed_slots = json.dumps(slots, ensure_ascii=False)
+                attributes: dict[str, Attribute] = {"slots": len(slots), "answer_slots": listed_slots}
                 if row.get("fakeanswer") is not None:
                     attributes["wrong_answer"] = string(row, "fakeanswer")
                 gather.add_topic(qid, string(row, "query"), _references(slots), parts, attributes)

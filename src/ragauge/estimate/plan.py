@@ -23,7 +23,7 @@ from ragauge.estimate.outcomes import asked
 from ragauge.estimate.pairs import _SIGN_FLIPS, OF_CLASSES, topic_tables
 
 POWER, ALPHA, CONFIDENCE = 0.8, 0.05, 0.8
-Unit = Literal["share", "score"]
+Unit = Literal["share", "signed", "score"]
 _MOST = 10_000_000  # topics that are looked for
 
 
@@ -283,7 +283,7 @@ def detectable_differences(
                 for at in (order[-1], order[len(order) // 2])
             )
         unit = units.get(measure, "share")
-        seen = [value if unit == "score" or value <= 1 else math.nan for value in (worst, median)]
+        seen = [value if unit != "share" or value <= 1 else math.nan for value in (worst, median)]
         rows.append((measure, unit, *seen, len(part)))
     columns = ["measure", "unit", "difference", "difference_median", "comparisons"]
     return pd.DataFrame(rows, columns=columns)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
@@ -12,20 +13,29 @@ from ragauge.contract.topics import references, scorable
 if TYPE_CHECKING:
     from ragauge.experiment.pipeline import Pipeline
 
+log = logging.getLogger(__name__)
+
 
 def check_measures(pipeline: Pipeline, alone: bool = True) -> None:
     """ConfigError for a measure that `needs` an LLM, answers, contexts, references or evidence, and has none.
 
+    One that is `optional` is left out of the job instead.
     Reads the dataset alone; nobody is asked. A job of a sweep (not `alone`) may have no contexts: it is what
     the others are compared with.
     """
     measures = pipeline.components.answers
     if not measures:
         return
+    without: dict[str, str] = {}
     for lacking, told in _lacking(pipeline, alone):
         for name, measure in measures.items():
             if lacking in {*getattr(measure, "needs", ()), *({"chat"} & measure.uses)}:
-                raise ConfigError(f"{ANSWERS}.{name} {told}")
+                if not getattr(measure, "optional", False):
+                    raise ConfigError(f"{ANSWERS}.{name} {told}")
+                without.setdefault(name, told)
+    for name, told in without.items():
+        log.info("left out: %s.%s %s", ANSWERS, name, told)
+    pipeline.leave_out(without)
 
 
 def _lacking(pipeline: Pipeline, alone: bool) -> Iterator[tuple[str, str]]:

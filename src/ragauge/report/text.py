@@ -98,13 +98,16 @@ def lacking_text(records: Sequence[Mapping[str, Any]]) -> list[str]:
 
 
 def detectable_text(detectable: pd.DataFrame | None, answers: Sequence[AnswerMeasureInfo] = ()) -> str:
-    """A line of the smallest differences that the sweep's tests could see; empty without a pair."""
+    """A line of the smallest differences that the sweep's tests could see; empty without a pair.
+
+    Of the answer measures those in `answers` are told.
+    """
     if detectable is None or detectable.empty:
         return ""
     names = {"ir_score": "IR score", "correct": "right", "hallucination": "hallucination"}
     names |= {info.name: info.name for info in answers}
     parts = []
-    for row in detectable.to_dict("records"):
+    for row in detectable[detectable["measure"].isin(list(names))].to_dict("records"):
         points = row["unit"] == "share" and row["measure"] != "ir_score"
         worst, median = (
             "none" if value != value else f"{100 * value:.1f} points" if points else f"{value:.3f}"
