@@ -69,6 +69,7 @@ def test_every_alternative_of_a_slot_stands_in_a_reference(tmp_path: Path) -> No
     topics = write(tmp_path, ROWS).load().topics
     assert topics["answers"].tolist() == [["January 2 2022, Graz", "Jan 2, 2022, Graz"], ["Linz"]]
     assert topics["slots"].tolist() == [2.0, 1.0]
+    assert topics["answer_slots"].tolist() == ['[["January 2 2022", "Jan 2, 2022"], ["Graz"]]', '[["Linz"]]']
 
 
 def test_integration_needs_a_snippet_for_each_part_of_the_answer(tmp_path: Path) -> None:

@@ -8,10 +8,11 @@ from pathlib import Path
 import pytest
 
 from ragauge.answering import NoLLM
+from ragauge.answering.judges import NoJudge
 from ragauge.contract.errors import ConfigError
 from ragauge.contract.protocols import AnswerMeasureInfo, Embedder
 from ragauge.experiment.measure_checks import check_measures
-from ragauge.measures.answers import ExactMatch
+from ragauge.measures.answers import ExactMatch, Usual
 from ragauge.retrieval.retrievers import NoRetrieval
 from small_pipeline import TOPICS, SmallPipelines
 
@@ -50,3 +51,21 @@ def test_a_job_without_contexts_is_an_error_alone_and_a_baseline_in_a_sweep(smal
     with pytest.raises(ConfigError, match=r"^answers.c measures contexts, and this job gives the LLM none"):
         check_measures(job)
     check_measures(job, alone=False)
+
+
+def test_usual_measures_are_left_out_where_a_named_one_is_an_error(
+    small: SmallPipelines, caplog: pytest.LogCaptureFixture
+) -> None:
+    bare = tuple({"qid": row["qid"], "query": row["query"]} for row in TOPICS)
+    caplog.set_level("INFO")
+    job = small(topics=bare, answers={"usual": Usual()}, judge=NoJudge())
+    assert [info.name for info in job.answer_measures] == ["em", "f1", "contains", "rouge_l"]
+    check_measures(job)
+    assert job.answer_measures == []
+    assert "answer_values" not in [stage.name for stage in job.stages]
+    assert [r.getMessage() for r in caplog.records] == [
+        "left out: answers.usual compares with reference answers, and no topic of this dataset has one"
+    ]
+    whole = small(answers={"usual": Usual()})
+    check_measures(whole)
+    assert "usual" in whole.components.answers

@@ -39,7 +39,7 @@ _COLUMNS = {
     "context", "context_chars", "chunks", "system", "n_tokens", "n_topics", "n_judged", "run", "run_id",
     "compared", "correct", "sampled", "topics", "topics_skipped", "llm_calls", "llm_calls_cached",
     "prompt_tokens", "completion_tokens", "cost_usd", "stages_made", "jobs", "jobs_failed", "rr",
-    "p1", "p2", "p3", "p4", "p5", "evidence_in_context", "evidence_place",
+    "p1", "p2", "p3", "p4", "p5", "evidence_in_context", "evidence_place", "truthfulness", "bleu_corpus",
 }  # fmt: skip
 # Beginnings of ragauge's own metrics and columns.
 _OWN = re.compile(
@@ -87,7 +87,7 @@ def checked(
     return [info for _, info in shown]
 
 
-def as_record(infos: Iterable[AnswerMeasureInfo]) -> list[dict[str, str]]:
+def as_record(infos: Iterable[AnswerMeasureInfo]) -> list[dict[str, Any]]:
     """The infos in plain values, for a job's record; what is as usual is left out."""
     usual = {field.name: field.default for field in fields(AnswerMeasureInfo)}
     return [{key: value for key, value in asdict(info).items() if value != usual[key]} for info in infos]
@@ -98,10 +98,10 @@ def as_tag(infos: Sequence[AnswerMeasureInfo]) -> dict[str, str]:
     return {ANSWER_MEASURES_TAG: json.dumps(as_record(infos), ensure_ascii=False)} if infos else {}
 
 
-def from_tags(tags: Mapping[str, str]) -> list[dict[str, str]]:
+def from_tags(tags: Mapping[str, str]) -> list[dict[str, Any]]:
     """The record in the tags of a run; [] where there is none, DataError where it cannot be read."""
     try:
-        found: list[dict[str, str]] = json.loads(tags.get(ANSWER_MEASURES_TAG, "[]"))
+        found: list[dict[str, Any]] = json.loads(tags.get(ANSWER_MEASURES_TAG, "[]"))
         in_order([found])
     except (ValueError, TypeError) as error:
         raise DataError(f"the tag {ANSWER_MEASURES_TAG} of a run cannot be read: {error}") from None

@@ -280,23 +280,25 @@ class AnswerMeasureInfo:
 
     name: in metrics, tables and frames (letters, digits, _); label: in the report and on the terminal.
     direction: which values are better. unit: "share" in [0, 1], shown in per cent, "ratio" in [0, 1], shown
-        as a number, or "score", of any size.
+        as a number, "signed" in [-1, 1], or "score", of any size.
     section: the section of the report that it stands in.
     of: what it is a property of: the "answer", the "context" that the LLM is given, or the "ranking" that
         this is taken from. What is of a context or a ranking is known before an LLM is asked for the answer.
+    on_terminal: whether the leaderboard on the terminal shows it, too.
     """
 
     name: str
     label: str
     direction: Literal["higher", "lower"] = "higher"
-    unit: Literal["share", "ratio", "score"] = "score"
+    unit: Literal["share", "ratio", "signed", "score"] = "score"
     section: str = "Answers"
     of: Literal["answer", "context", "ranking"] = "answer"
+    on_terminal: bool = True
 
     @property
     def bounded(self) -> bool:
         """Whether all values lie in [0, 1]."""
-        return self.unit != "score"
+        return self.unit in ("share", "ratio")
 
 
 Needed = Literal["references", "evidence", "contexts", "answers", "citations", "chat", "changed"]
@@ -306,7 +308,8 @@ class AnswerMeasure(Protocol):
     """One of the list `answers`: what an answer is worth beside its judge class.
 
     A measure that gives several values has `infos`, a tuple, in the place of `info`. `needs`, a frozenset of
-    `Needed` where it is there, says what a job has to have: without it the job ends before any work.
+    `Needed` where it is there, says what a job has to have: without it the job ends before any work, or, of a
+    measure with `optional` = True, has not this measure.
     """
 
     uses: ClassVar[frozenset[str]]
@@ -328,6 +331,14 @@ class AnswerMeasure(Protocol):
         `value` is missing where there is no answer or it could not be measured; `status` says why. `detail`,
         where it is there, is JSON that shows what the value rests on.
         """
+
+
+@runtime_checkable
+class MeasuresJob(Protocol):
+    """An answer measure that says something of all answers of a job together, too."""
+
+    def of_job(self, topics: pd.DataFrame, answers: pd.DataFrame) -> dict[str, float]:
+        """Metrics of the job by name, without intervals; {} where there is nothing to measure."""
 
 
 @runtime_checkable

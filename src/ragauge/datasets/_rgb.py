@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar
@@ -83,7 +84,8 @@ class RGB(OneFile):
             with gather.row(where) as at:
                 at.qid = qid
                 slots = _slots(row)
-                attributes: dict[str, Attribute] = {"slots": len(slots)}
+                listed_slots = json.dumps(slots, ensure_ascii=False)
+                attributes: dict[str, Attribute] = {"slots": len(slots), "answer_slots": listed_slots}
                 wrong = [string(row, "fakeanswer").strip()] if row.get("fakeanswer") is not None else []
                 gather.add_topic(
                     qid, string(row, "query"), _references(slots), parts, attributes, wrong_answers=wrong

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 import pandas as pd
 
@@ -130,12 +131,17 @@ def mean_of(
 ) -> Estimate:
     """The mean of an answer measure over the topics that have a value, with its interval.
 
-    Values in [0, 1] have that of `bounded_mean`, scores of any size a bootstrap over topics.
+    Values in [0, 1], and signed ones as shares of their range, have that of `bounded_mean`, scores of any
+    size a bootstrap over topics.
     """
     known = values.astype(float).notna()
     at, of = values.astype(float)[known], topics[known]
     if info.bounded:
         return bounded_mean(at, of, level)
+    if info.unit == "signed":
+        found = bounded_mean((at + 1) / 2, of, level)
+        value, lo, hi = (2 * limit - 1 for limit in (found.value, found.lo, found.hi))
+        return replace(found, value=value, lo=lo, hi=hi)
     return bootstrap_mean(at, of, n_boot, seed, level)
 
 

@@ -23,7 +23,7 @@ from ragauge.estimate.outcomes import asked
 from ragauge.estimate.pairs import _SIGN_FLIPS, OF_CLASSES, topic_tables
 
 POWER, ALPHA, CONFIDENCE = 0.8, 0.05, 0.8
-Unit = Literal["share", "ratio", "score"]
+Unit = Literal["share", "ratio", "signed", "score"]
 _MOST = 10_000_000  # topics that are looked for
 
 
@@ -36,7 +36,7 @@ def check_power(power: object, alpha: object) -> None:
 
 def check_difference(difference: object, unit: Unit = "share") -> None:
     """ConfigError unless the difference is above 0, and for shares and the IR score at most 1."""
-    require_number("difference", difference, 0, math.inf if unit == "score" else 1, above=True)
+    require_number("difference", difference, 0, {"score": math.inf, "signed": 2}.get(unit, 1), above=True)
 
 
 def check_confidence(confidence: object) -> None:
@@ -283,7 +283,7 @@ def detectable_differences(
                 for at in (order[-1], order[len(order) // 2])
             )
         unit = units.get(measure, "share")
-        seen = [value if unit == "score" or value <= 1 else math.nan for value in (worst, median)]
+        seen = [value if unit != "share" or value <= 1 else math.nan for value in (worst, median)]
         rows.append((measure, unit, *seen, len(part)))
     columns = ["measure", "unit", "difference", "difference_median", "comparisons"]
     return pd.DataFrame(rows, columns=columns)

@@ -50,6 +50,8 @@ def instantiate_components(cfg: DictConfig, budget: str | None = None) -> Compon
         found[group] = _built(group, spec, budget)
     listed: Any = OmegaConf.to_container(cfg.answers, resolve=True, throw_on_missing=True)
     answers = {name: _built(f"answers.{name}", spec, budget) for name, spec in listed.items()}
+    if found["llm"].kind == "none":  # known without the dataset; what else is lacking is told later
+        answers = {name: one for name, one in answers.items() if not getattr(one, "optional", False)}
     return Components(**found, answers=answers)
 
 

@@ -194,6 +194,7 @@ def _run(cfg: DictConfig, folder: JobFolder, record: dict[str, Any]) -> None:
         pipeline.frame("answer_values")  # made here, and not where the verdicts are waited for
         values |= repeats(pipeline, int(cfg.bootstrap), int(cfg.seed)) | of_parts.without_claims(pipeline)
         values |= of_parts.costs_of_parts(pipeline) | of_parts.per_topic(pipeline)
+        values |= of_parts.of_all_answers(pipeline)
         if pipeline.components.llm.kind == metrics.RECORDED:
             values |= metrics.recorded(pipeline.answers)
             laid_out = (pipeline.frame(name) for name in ("run", "layouts", "prefixes"))

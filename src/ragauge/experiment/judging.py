@@ -27,6 +27,7 @@ from ragauge.experiment import metrics
 from ragauge.experiment.components import make_pipeline
 from ragauge.experiment.folder import JobFolder, write_json
 from ragauge.experiment.gate import enforce
+from ragauge.experiment.measure_checks import check_measures
 from ragauge.experiment.needs import before_judging, gathered, of_judge, to_ask
 from ragauge.experiment.pipeline import Pipeline
 from ragauge.experiment.stability import judged_again
@@ -180,7 +181,9 @@ def _job(record: dict[str, Any]) -> _Job:
     folder = JobFolder(
         path, path.parent, int(record["number"]), record["choices"], tuple(record["overrides"])
     )
-    return _Job(record, make_pipeline(cfg, folder), cfg, folder)
+    pipeline = make_pipeline(cfg, folder)
+    check_measures(pipeline, alone=False)
+    return _Job(record, pipeline, cfg, folder)
 
 
 def _judged(pipelines: Mapping[int, Pipeline], n_boot: int, seed: int) -> _Judged:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
@@ -14,6 +15,8 @@ from ragauge.experiment.measuring_stages import cites
 if TYPE_CHECKING:
     from ragauge.experiment.pipeline import Pipeline
 
+log = logging.getLogger(__name__)
+
 
 _ASKS = (
     "asks an LLM, and the llm of this job is no chat model: choose an evaluator ("
@@ -24,11 +27,10 @@ _ASKS = (
 def check_measures(pipeline: Pipeline, target: str | None = None, alone: bool = True) -> None:
     """ConfigError for a measure that `needs` an LLM, answers, contexts, references or evidence, and has none.
 
-    And for a `foresight.target` that is no measure of the job.
-
-    A measure with a method `check_topics` is given the topics, and raises what is wrong with its own files.
-    Reads these and the dataset alone; nobody is asked. A job of a sweep (not `alone`) may have no contexts:
-    it is what the others are compared with.
+    And for a `foresight.target` that is no measure of the job. A measure that is `optional` is left out of
+    the job instead; one with a method `check_topics` is given the topics, and raises what is wrong with its
+    own files. Reads these and the dataset alone; nobody is asked. A job of a sweep (not `alone`) may have no
+    contexts: it is what the others are compared with.
     """
     check_target(target, pipeline.answer_measures)
     of_evidence = pipeline.components.measure
@@ -37,13 +39,19 @@ def check_measures(pipeline: Pipeline, target: str | None = None, alone: bool = 
     measures = pipeline.components.answers
     if not measures:
         return
+    without: dict[str, str] = {}
     for lacking, told in _lacking(pipeline, alone):
         for name, measure in measures.items():
             if lacking in {*getattr(measure, "needs", ()), *({"chat"} & measure.uses)}:
-                raise ConfigError(f"{ANSWERS}.{name} {told}")
-    for measure in measures.values():
-        if callable(check := getattr(measure, "check_topics", None)):
+                if not getattr(measure, "optional", False):
+                    raise ConfigError(f"{ANSWERS}.{name} {told}")
+                without.setdefault(name, told)
+    for name, measure in measures.items():
+        if name not in without and callable(check := getattr(measure, "check_topics", None)):
             check(pipeline.frame("topics"))
+    for name, told in without.items():
+        log.info("left out: %s.%s %s", ANSWERS, name, told)
+    pipeline.leave_out(without)
 
 
 def _lacking(pipeline: Pipeline, alone: bool) -> Iterator[tuple[str, str]]:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from ragauge.contract.answer_measures import NO_CLAIMS
 from ragauge.contract.errors import RagaugeError
 from ragauge.contract.groups import ANSWERS, GROUPS
-from ragauge.contract.protocols import Describes
+from ragauge.contract.protocols import Describes, MeasuresJob
 from ragauge.experiment import metrics
 from ragauge.experiment.latency import latency
 from ragauge.experiment.stages import question_stages
@@ -83,6 +83,15 @@ def per_topic(pipeline: Pipeline) -> dict[str, float]:
         "seconds_per_topic": sum(made.seconds for made in making) / len(contexts),
         "cost_usd_per_topic": sum(made.cost_usd for made in making) / len(contexts),
     }
+
+
+def of_all_answers(pipeline: Pipeline) -> dict[str, float]:
+    """What answer measures say of all answers together, such as the corpus BLEU."""
+    found: dict[str, float] = {}
+    for measure in pipeline.components.answers.values():
+        if isinstance(measure, MeasuresJob):
+            found |= measure.of_job(pipeline.frame("topics"), pipeline.answers)
+    return found
 
 
 def latencies(pipeline: Pipeline, cfg: DictConfig) -> dict[str, float]:

@@ -5,8 +5,8 @@ Knows neither Hydra nor MLflow: components in, frames out.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Collection, Iterator, Mapping
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 import pandas as pd
@@ -17,7 +17,7 @@ from ragauge.contract.protocols import ASKED, AnswerMeasureInfo, BringsChat
 from ragauge.contract.topics import without_reference
 from ragauge.estimate import choose_topics
 from ragauge.estimate.slicing import SliceBy
-from ragauge.experiment.measuring_stages import cites
+from ragauge.experiment.measuring_stages import MeasureAnswers, cites
 from ragauge.experiment.outcomes import outcomes, retrieved
 from ragauge.experiment.running import StageRunner
 from ragauge.experiment.sample import Sample
@@ -25,6 +25,7 @@ from ragauge.experiment.slicing import slices_of_topics
 from ragauge.experiment.stage import Budget, Stage
 from ragauge.experiment.stages import is_rewritten, stages
 from ragauge.measures.questions import DERIVED
+from ragauge.measures.truthfulness import TRUTHFULNESS, truthfulness
 from ragauge.store import Key
 
 
@@ -68,6 +69,18 @@ class Pipeline(StageRunner):
         """The job's stages in order."""
         derived = tuple(name for name in DERIVED if name in {by.name for by in self.slices})
         return stages(self.components, Budget(self.n_tokens, tuple(self.grid), self.measures, derived))
+
+    def leave_out(self, answers: Collection[str]) -> None:
+        """Takes answer measures out of the job, by the names that they have in the config."""
+        if answers:
+            kept = {name: one for name, one in self.components.answers.items() if name not in answers}
+            self.components = replace(self.components, answers=kept)
+            self.__dict__["stages"] = [
+                stage
+                for stage in self.stages
+                if not isinstance(stage, MeasureAnswers) or stage.component in kept.values()
+            ]
+            self.__dict__.pop("answer_measures", None)
 
     @property
     def rewritten(self) -> bool:
@@ -115,7 +128,10 @@ class Pipeline(StageRunner):
     def answer_measures(self) -> list[AnswerMeasureInfo]:
         """How the measures of every topic beside the IR score are shown, in the order of the stages."""
         makers = [stage for stage in self.stages if "answer_values" in stage.makes]
-        return [info for stage in makers for info in stage.shown(self.frame)]
+        # Of a sample the classes alone are estimated: the topics without a verdict have no score to average.
+        judged = self.components.judge.kind != "none" and self.sample is None
+        measured = [info for stage in makers for info in stage.shown(self.frame)]
+        return [*measured, *([TRUTHFULNESS] if judged else [])]
 
     @cached_property
     def retrieved(self) -> pd.DataFrame:
@@ -134,7 +150,10 @@ class Pipeline(StageRunner):
         """`retrieved` with answer, answer measures, label and statuses; and which topics were sampled."""
         values = self.frame("answer_values")
         found = (self.retrieved, self.answers, self.verdicts, values)
-        return outcomes(*found, self.sampled, self.unjudged)
+        rows = outcomes(*found, self.sampled, self.unjudged)
+        if TRUTHFULNESS in self.answer_measures:
+            rows[TRUTHFULNESS.name] = truthfulness(rows["label"], rows.get("unanswerable"))
+        return rows
 
     @cached_property
     def sliced(self) -> pd.DataFrame | None:

@@ -141,9 +141,10 @@ def _track_group(
         tracker.colour(_colours(sweep))
     if sweep.group:
         print(f"\n== {sweep.group} ==")
-    print(report.leaderboard_text(board, sweep.n_tokens, judged, content.answers))
+    shown = [info for info in content.answers if info.on_terminal]
+    print(report.leaderboard_text(board, sweep.n_tokens, judged, shown))
     for line in (
-        report.detectable_text(content.detectable, content.answers),
+        report.detectable_text(content.detectable, shown),
         content.best and report.best_text(content.best),
         report.budgets_text(content.budgets),
         report.foresight_text(content.foresight),

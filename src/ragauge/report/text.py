@@ -104,7 +104,10 @@ def lacking_text(records: Sequence[Mapping[str, Any]]) -> list[str]:
 
 
 def detectable_text(detectable: pd.DataFrame | None, answers: Sequence[AnswerMeasureInfo] = ()) -> str:
-    """A line of the smallest differences that the sweep's tests could see; empty without a pair."""
+    """A line of the smallest differences that the sweep's tests could see; empty without a pair.
+
+    Of the answer measures those in `answers` are told.
+    """
     if detectable is None or detectable.empty:
         return ""
     names = {"ir_score": "IR score", "correct": "right", "hallucination": "hallucination"}

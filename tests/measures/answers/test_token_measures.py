@@ -16,6 +16,7 @@ from ragauge.contract import frames
 from ragauge.contract.errors import DataError
 from ragauge.contract.protocols import Tools
 from ragauge.measures.answers import Contains, ExactMatch, TokenF1, normalised, references
+from ragauge.measures.answers._tokens import plain
 
 MEASURES: list[Any] = [ExactMatch(), TokenF1(), Contains()]
 
@@ -106,3 +107,52 @@ def test_random_texts_agree_with_precision_and_recall_counted_by_removal() -> No
         assert values(ExactMatch(), one, other) == float(" ".join(tokens[0]) == " ".join(tokens[1]))
         joined = f" {' '.join(tokens[0])} "
         assert values(Contains(), one, other) == float(f" {' '.join(tokens[1])} " in joined)
+
+
+@pytest.mark.parametrize(
+    ("answer", "reference", "em", "f1"),
+    [
+        ("北京市。", "北京 市", 1, 1),  # MLQA and CMRC 2018: characters
+        ("在北京", "北京市", 0, 2 / 3),
+        ("東京タワー", "タワー", 0, 0.75),  # 3 of 5 and 3 of 3
+        ("กรุงเทพ", "กรุง", 0, 2 / 3),  # ก รุ ง เ ท พ: 3 of 6 and 3 of 3; a vowel sign stays on its letter
+        ("서울 시", "서울시", 0, 0),  # Korean has spaces
+        ("القاهرة؟", "القاهرة", 1, 1),
+        ("दिल्ली।", "दिल्ली", 1, 1),
+        ("İstanbul", "istanbul", 1, 1),
+        ("cafe\u0301", "caf\u00e9", 1, 1),
+    ],
+    ids=["zh", "zh part", "ja", "th", "ko", "ar", "hi", "tr", "composed"],
+)
+def test_other_scripts(answer: str, reference: str, em: float, f1: float) -> None:
+    found = [values(measure, answer, reference) for measure in (ExactMatch(), TokenF1())]
+    assert found == pytest.approx([em, f1])
+
+
+def test_plain_tokens_keep_what_stands_inside_of_a_word() -> None:
+    assert plain("«The 4.6 x-rays,» (he said) — 3,000!") == ["the", "4.6", "x-rays", "he", "said", "3,000"]
+    assert values(ExactMatch(tokens="plain"), "46 years.", "4.6 years") == 0
+    assert values(ExactMatch(), "46 years.", "4.6 years") == 1
+
+
+def test_the_articles_of_another_language_are_left_out_and_english_ones_stay() -> None:
+    german = ExactMatch(articles=["der", "die", "das", "ein", "eine"])
+    assert values(german, "Der Rhein", "rhein") == 1
+    assert values(german, "the Rhine", "Rhine") == 0
+    assert values(ExactMatch(articles=[]), "the Rhine", "Rhine") == 0
+
+
+@pytest.mark.parametrize(
+    ("answer", "reference", "em", "f1"),
+    [
+        # The answers on the first page of SQuAD's paper, and partly right ones beside them.
+        ("gravity", "gravity", 1, 1),
+        ("under gravity", "gravity", 0, 2 / 3),
+        ("within a cloud", "within the cloud", 1, 1),
+        ("in a cloud", "within a cloud", 0, 0.5),
+        ("graupel and hail", "graupel", 0, 0.5),
+    ],
+)
+def test_the_examples_of_squad(answer: str, reference: str, em: float, f1: float) -> None:
+    found = [values(measure, answer, reference) for measure in (ExactMatch(), TokenF1())]
+    assert found == pytest.approx([em, f1])

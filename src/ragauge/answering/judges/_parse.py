@@ -45,3 +45,23 @@ def parse_verdict(reply: str) -> tuple[int, str] | None:
 
 class _Pairs(list[tuple[str, object]]):
     """The pairs of a JSON object, in which a repeated key is still seen."""
+
+
+def parse_accuracy(reply: str) -> bool | None:
+    """What a reply like `{"accuracy": true}` says; None if it is anything else.
+
+    One JSON object with this one key, once: true or false, also as a text in any case, as CRAG's judge writes
+    it. A code fence around the whole is allowed, prose is not.
+    """
+    reply = reply.strip()
+    fenced = _FENCE.fullmatch(reply)
+    try:
+        pairs = json.loads(fenced.group(1) if fenced else reply, object_pairs_hook=_Pairs)
+    except (ValueError, RecursionError):
+        return None
+    if not isinstance(pairs, _Pairs) or [key for key, _ in pairs] != ["accuracy"]:
+        return None
+    value = pairs[0][1]
+    if isinstance(value, str):
+        return {"true": True, "false": False}.get(value.strip().lower())
+    return value if isinstance(value, bool) else None

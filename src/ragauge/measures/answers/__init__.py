@@ -1,17 +1,31 @@
 """Config group `answers`: what an answer is worth beside its judge class."""
 
 from ragauge.contract.topics import references
+from ragauge.measures.answers._bleu import Bleu
+from ragauge.measures.answers._chrf import ChrF
 from ragauge.measures.answers._counterfactual import Counterfactual, says_documents_err
 from ragauge.measures.answers._evidence import EvidenceMeasure
+from ragauge.measures.answers._exact import Contains, ExactMatch, TokenF1
 from ragauge.measures.answers._frame import measured
-from ragauge.measures.answers._tokens import Contains, ExactMatch, TokenF1, normalised
+from ragauge.measures.answers._rouge import RougeL, RougeN
+from ragauge.measures.answers._similarity import Similarity
+from ragauge.measures.answers._slots import Slots
+from ragauge.measures.answers._tokens import normalised
+from ragauge.measures.answers._usual import Usual
 
 __all__ = [
+    "Bleu",
+    "ChrF",
     "Contains",
     "Counterfactual",
     "EvidenceMeasure",
     "ExactMatch",
+    "RougeL",
+    "RougeN",
+    "Similarity",
+    "Slots",
     "TokenF1",
+    "Usual",
     "measured",
     "normalised",
     "references",

@@ -7,6 +7,7 @@ from collections.abc import Callable, Container
 import pandas as pd
 
 from ragauge.contract.answer_measures import NO_ANSWER, NO_REFERENCE
+from ragauge.contract.errors import DataError
 
 
 def measured(
@@ -20,16 +21,24 @@ def measured(
     without: qids of topics that have nothing to compare with; theirs are missing, too.
     """
     pairs = list(zip(answers["qid"], answers["answer"], strict=True))
+    status = [status_of(qid, answer, qid not in without) for qid, answer in pairs]
     found = [
-        value(qid, answer) if isinstance(answer, str) and qid not in without else None
-        for qid, answer in pairs
-    ]
-    status = [
-        NO_REFERENCE if qid in without else "ok" if isinstance(answer, str) else NO_ANSWER
-        for qid, answer in pairs
+        value(qid, answer) if known == "ok" else None
+        for (qid, answer), known in zip(pairs, status, strict=True)
     ]
     return answers[["qid", "n_tokens"]].assign(
         measure=name,
         value=pd.Series(found, index=answers.index, dtype="float64"),
         status=status,
     )
+
+
+def status_of(qid: str, answer: object, has_reference: bool) -> str:
+    """Why an answer has no value, or "ok"; DataError for an answer that is no text."""
+    if not has_reference:
+        return NO_REFERENCE
+    if isinstance(answer, str):
+        return "ok"
+    if pd.isna(answer):  # type: ignore[call-overload]
+        return NO_ANSWER
+    raise DataError(f"answers frame: the answer to qid {qid!r} is no text: {answer!r:.80}")

@@ -1,108 +1,134 @@
-"""Exact match, token F1 and containment, after SQuAD's normalisation.
-
-Source: Rajpurkar et al., SQuAD: 100,000+ Questions for Machine Comprehension of Text, EMNLP 2016, and its
-evaluation script; of version 2.0 where a text has no token.
-"""
+"""What the tokens of an answer are, by name: SQuAD's, plain words, and those of ROUGE and BLEU."""
 
 from __future__ import annotations
 
 import re
 import string
 import unicodedata
-from collections import Counter
-from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import ClassVar
+from collections.abc import Callable, Iterator, Sequence
 
-import pandas as pd
+from ragauge.contract.checks import require_choice
+from ragauge.contract.errors import ConfigError
+from ragauge.texts.function_words import ARTICLES
+from ragauge.texts.words import WITHOUT_SPACES
 
-from ragauge.contract.protocols import AnswerMeasureInfo, Tools
-from ragauge.contract.topics import references
-from ragauge.measures.answers._frame import measured
+Tokens = Callable[[str], list[str]]
 
-_ARTICLE = re.compile(r"\b(a|an|the)\b")
-_ASCII = frozenset(string.punctuation)  # the script's own, symbols such as $ and + among them
+# sacrebleu's tokenizers that read no model and no dictionary.
+OF_SACREBLEU = ("13a", "intl", "zh", "char", "none")
+
+_ENGLISH = tuple(sorted(ARTICLES))
+_HAS_UNSPACED = re.compile(f"[{WITHOUT_SPACES}]")
+_WORDS = re.compile(r"[^\W_]+")
+_ASCII_WORDS = re.compile(r"[a-z0-9]+")
 
 
-def normalised(text: str) -> list[str]:
-    """The tokens of a text: lower case, without punctuation and the articles a, an, the.
+def _is_punctuation(character: str) -> bool:
+    """Unicode's P categories, and the signs of ASCII, $ and + among them, as SQuAD's script has them."""
+    return character in string.punctuation or unicodedata.category(character).startswith("P")
 
-    Punctuation is what Unicode has in its P categories, and the signs of ASCII, $ and + among them.
+
+class _Bare(dict[int, int | None]):
+    """A table for str.translate that removes punctuation; characters are looked up once."""
+
+    def __missing__(self, code: int) -> int | None:
+        self[code] = found = None if _is_punctuation(chr(code)) else code
+        return found
+
+
+_BARE = _Bare()
+
+
+def normalised(text: str, articles: Sequence[str] = _ENGLISH) -> list[str]:
+    """The tokens of a text as SQuAD's script has them: lower case, without punctuation and the articles.
+
+    Punctuation is what Unicode has in its P categories, and the signs of ASCII. Beyond that script, each
+    character of a script without spaces is a token of its own, as for Chinese in the scripts of MLQA and CMRC
+    2018; letters with marks are composed (NFC); and the lower case of the Turkish İ is i.
     """
-    kept = (c for c in text.lower() if c not in _ASCII and not unicodedata.category(c).startswith("P"))
-    return _ARTICLE.sub(" ", "".join(kept)).split()
+    bare = _lower(text).translate(_BARE)
+    if articles:
+        bare = re.sub(rf"\b({'|'.join(map(re.escape, articles))})\b", " ", bare)
+    return _spaced(bare).split()
 
 
-class _Reference:
-    """The best value over a topic's reference answers."""
-
-    uses: ClassVar[frozenset[str]] = frozenset()
-    needs: ClassVar[frozenset[str]] = frozenset({"references", "answers"})
-    info: ClassVar[AnswerMeasureInfo]
-
-    @staticmethod
-    def compared(answer: Sequence[str], reference: Sequence[str]) -> float:
-        """The value of an answer beside one reference, both as tokens."""
-        raise NotImplementedError
-
-    def measure(
-        self,
-        topics: pd.DataFrame,
-        evidence: pd.DataFrame,
-        contexts: pd.DataFrame,
-        answers: pd.DataFrame,
-        tools: Tools,
-    ) -> pd.DataFrame:
-        """Frame `answer_values`."""
-        known = {qid: [normalised(one) for one in texts] for qid, texts in references(topics).items()}
-
-        def best(qid: str, answer: str) -> float:
-            tokens = normalised(answer)
-            return max(self.compared(tokens, reference) for reference in known[qid])
-
-        return measured(answers, self.info.name, best, {qid for qid, texts in known.items() if not texts})
+def plain(text: str) -> list[str]:
+    """The lower-case words between white space, without the punctuation at their ends; 4.6 is not 46."""
+    found = (_trimmed(word) for word in _spaced(_lower(text)).split())
+    return [word for word in found if word]
 
 
-@dataclass(frozen=True)
-class ExactMatch(_Reference):
-    """1 where the tokens of the answer are those of a reference answer, else 0."""
+def unicode_words(text: str) -> list[str]:
+    """Lower-case runs of letters and digits of any script; of scripts without spaces, the characters.
 
-    component: ClassVar[str] = "exact_match"
-    info: ClassVar[AnswerMeasureInfo] = AnswerMeasureInfo("em", "exact match", unit="share")
-
-    @staticmethod
-    def compared(answer: Sequence[str], reference: Sequence[str]) -> float:
-        """1 or 0."""
-        return float(answer == reference)
+    Of ASCII these are the tokens of the package rouge-score.
+    """
+    return [word for run in _spaced(_lower(text)).split() for word in _WORDS.findall(run)]
 
 
-@dataclass(frozen=True)
-class TokenF1(_Reference):
-    """The harmonic mean of precision and recall of the answer's tokens, each counted as often as in both."""
-
-    component: ClassVar[str] = "token_f1"
-    info: ClassVar[AnswerMeasureInfo] = AnswerMeasureInfo("f1", "token F1", unit="share")
-
-    @staticmethod
-    def compared(answer: Sequence[str], reference: Sequence[str]) -> float:
-        """In [0, 1]; where one of the two has no token, whether neither has."""
-        if not answer or not reference:
-            return float(answer == reference)
-        common = (Counter(answer) & Counter(reference)).total()
-        return 2 * common / (len(answer) + len(reference))
+def ascii_words(text: str) -> list[str]:
+    """The tokens of the package rouge-score: lower-case runs of the ASCII letters and digits."""
+    return _ASCII_WORDS.findall(text.lower())
 
 
-@dataclass(frozen=True)
-class Contains(_Reference):
-    """1 where the tokens of a reference answer stand in the answer next to each other, else 0."""
+def tokens_of(key: str, name: str, articles: Sequence[str] = _ENGLISH, lowercase: bool = False) -> Tokens:
+    """The tokens called `name`; ConfigError, which names the config key, if there are none.
 
-    component: ClassVar[str] = "contains"
-    info: ClassVar[AnswerMeasureInfo] = AnswerMeasureInfo("contains", "contains the reference", unit="share")
+    lowercase: of sacrebleu's, whether the text is put in lower case first; the others always do.
+    """
+    own: dict[str, Tokens] = {
+        "squad": lambda text: normalised(text, articles),
+        "plain": plain,
+        "words": unicode_words,
+        "rouge_score": ascii_words,
+    }
+    if name in own:
+        return own[name]
+    require_choice(key, name, (*own, *OF_SACREBLEU))
+    from sacrebleu.metrics.bleu import BLEU
 
-    @staticmethod
-    def compared(answer: Sequence[str], reference: Sequence[str]) -> float:
-        """1 or 0; a reference without tokens stands in an answer without tokens alone."""
-        size = len(reference)
-        if not size:
-            return float(not answer)
-        return float(any(answer[i : i + size] == reference for i in range(len(answer) - size + 1)))
+    tokenize = BLEU(tokenize=name, lowercase=lowercase)._preprocess_segment
+    return lambda text: tokenize(text).split()
+
+
+def check_articles(key: str, articles: object) -> tuple[str, ...]:
+    """The articles in lower case; ConfigError unless they are a list of words."""
+    if not isinstance(articles, (list, tuple)) or not all(isinstance(a, str) and a.strip() for a in articles):
+        raise ConfigError(f"{key}={articles!r}: allowed are lists of words, such as [a, an, the], and []")
+    return tuple(_lower(word.strip()) for word in articles)
+
+
+def _lower(text: str) -> str:
+    if text.isascii():
+        return text.lower()
+    return unicodedata.normalize("NFC", text).lower().replace("i\u0307", "i")
+
+
+def _trimmed(word: str) -> str:
+    first, last = 0, len(word)
+    while first < last and _is_punctuation(word[first]):
+        first += 1
+    while last > first and _is_punctuation(word[last - 1]):
+        last -= 1
+    return word[first:last]
+
+
+def _spaced(text: str) -> str:
+    """The text with white space around the characters of scripts that are written without."""
+    if text.isascii() or not _HAS_UNSPACED.search(text):
+        return text
+    return "".join(_apart(text))
+
+
+def _apart(text: str) -> Iterator[str]:
+    inside = False  # a mark on such a character (a vowel sign of Thai) is no token of its own
+    for character in text:
+        mark = unicodedata.category(character).startswith("M")
+        if mark and inside:
+            yield character
+        elif _HAS_UNSPACED.match(character):
+            yield f" {character}"
+            inside = True
+        else:
+            yield f" {character}" if inside else character
+            inside = False

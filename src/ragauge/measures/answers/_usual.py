@@ -1,0 +1,38 @@
+"""The answer measures of a job that names none: free, and left out where there is nothing to measure."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import ClassVar
+
+import numpy as np
+
+from ragauge.contract.protocols import AnswerMeasureInfo, Tools
+from ragauge.measures.answers._exact import Contains, ExactMatch, TokenF1
+from ragauge.measures.answers._references import AgainstReferences
+from ragauge.measures.answers._rouge import RougeL
+
+_PARTS = (ExactMatch(), TokenF1(), Contains(), RougeL())
+
+
+@dataclass(frozen=True)
+class Usual(AgainstReferences):
+    """Exact match, token F1, containment and ROUGE-L, each as it is by itself.
+
+    They are in MLflow, tables and report, and not on the terminal. A job without answers or references has
+    none of them, where a measure that was named would be an error.
+    """
+
+    component: ClassVar[str] = "usual"
+    optional: ClassVar[bool] = True
+    infos: ClassVar[tuple[AnswerMeasureInfo, ...]] = tuple(replace(p.info, on_terminal=False) for p in _PARTS)
+
+    def compared(
+        self, answers: Sequence[str], references: Sequence[str], tools: Tools
+    ) -> Mapping[str, np.ndarray]:
+        """The values of all parts."""
+        found: dict[str, np.ndarray] = {}
+        for part in _PARTS:
+            found |= part.compared(answers, references, tools)
+        return found
