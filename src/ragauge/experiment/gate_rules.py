@@ -117,7 +117,7 @@ def metrics_of_job(pipeline: Pipeline) -> list[str]:
         *OF_JOBS,
         *measure_metrics(measures),
         *metrics_of_slices(pipeline.sliced, measures),
-        *(metric_of(full_name(name)) for name in pipeline.rankings),
+        *(metric_of(full_name(name)) for name in pipeline.measures),
         *(name for part in parts for key in ("counts", "topic_counts") for name in getattr(part, key, ())),
     ]
 

@@ -88,8 +88,8 @@ def _best(found: Foresight) -> dict[str, Any] | None:
     if rows.empty:
         return None
     best = rows.sort_values("value", ascending=False, kind="stable").iloc[0]
-    found = {str(column): value for column, value in best.items()}
-    return {**found, "shown": not found["lo"] <= 0.5}
+    told = {str(column): value for column, value in best.items()}
+    return {**told, "shown": not told["lo"] <= 0.5}
 
 
 def _number(value: float) -> float:
