@@ -283,7 +283,7 @@ class AnswerMeasureInfo:
         as a number, "signed" in [-1, 1], or "score", of any size.
     section: the section of the report that it stands in.
     of: what it is a property of: the "answer", the "context" that the LLM is given, or the "ranking" that
-        this is taken from. What is of a context or a ranking is known before an LLM is asked for the answer.
+        this is taken from, which are known before an LLM is asked for the answer; or the judge's "verdict".
     on_terminal: whether the leaderboard on the terminal shows it, too.
     """
 
@@ -292,7 +292,7 @@ class AnswerMeasureInfo:
     direction: Literal["higher", "lower"] = "higher"
     unit: Literal["share", "ratio", "signed", "score"] = "score"
     section: str = "Answers"
-    of: Literal["answer", "context", "ranking"] = "answer"
+    of: Literal["answer", "context", "ranking", "verdict"] = "answer"
     on_terminal: bool = True
 
     @property

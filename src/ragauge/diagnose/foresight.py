@@ -138,7 +138,8 @@ def _target(frame: pd.DataFrame, infos: Sequence[AnswerMeasureInfo], target: str
 def _measures(infos: Sequence[AnswerMeasureInfo], target: str) -> list[_Measure]:
     own = [_Measure(name, _FEATURE_LABELS[name], "context", 1) for name in FEATURES]
     given = [_Measure(i.name, i.label, i.of, 1 if i.direction == "higher" else -1) for i in infos]
-    return [m for m in (*own, *given) if m.name != target]
+    # What is made of the verdict foresees nothing: it is what is foreseen.
+    return [m for m in (*own, *given) if m.name != target and m.of != "verdict"]
 
 
 def _rows(frame: pd.DataFrame, target: str, group: str) -> pd.DataFrame:

@@ -13,7 +13,12 @@ import pandas as pd
 from ragauge.contract.protocols import AnswerMeasureInfo
 
 TRUTHFULNESS = AnswerMeasureInfo(
-    "truthfulness", "truthfulness", unit="signed", section="Truthfulness (CRAG)", on_terminal=False
+    "truthfulness",
+    "truthfulness",
+    unit="signed",
+    section="Truthfulness (CRAG)",
+    of="verdict",
+    on_terminal=False,
 )
 # Perfect: correct and without made-up content (5). Acceptable: useful, with minor errors at most (3: right as
 # far as it goes). Missing (1). Incorrect: wrong or irrelevant (4), and what is made up beside something right
