@@ -98,6 +98,8 @@ def before_judging(pipeline: Pipeline) -> tuple[list[pd.DataFrame], pd.DataFrame
 
 def _of_measures(pipeline: Pipeline, answers: pd.DataFrame | None, seed: int) -> list[pd.DataFrame]:
     """The needs of the answer measures; `answers` are missing where they are not known yet."""
+    if not any("chat" in measure.uses for measure in pipeline.components.answers.values()):
+        return []
     try:
         contexts = pipeline.contexts_from_ledger()
     except Unasked:

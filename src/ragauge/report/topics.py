@@ -171,9 +171,9 @@ def read_topics(chosen: pd.DataFrame, records: Mapping[tuple[str, int], Mapping[
             except DataError as error:
                 note = str(error)
         details = details_of(records[job], [row["qid"] for row in of_job]) if job in records else {}
-        for row in of_job:
-            topic = _topic(row, texts.get(row["qid"]), note)
-            topics[row["qid"]] = replace(topic, details=details.get(row["qid"], ()))
+        for one in of_job:
+            topic = _topic(one, texts.get(one["qid"]), note)
+            topics[one["qid"]] = replace(topic, details=details.get(one["qid"], ()))
     return [topics[qid] for qid in chosen["qid"]]
 
 

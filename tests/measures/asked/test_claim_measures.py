@@ -213,6 +213,18 @@ def test_all_measures_together_ask_for_each_thing_once() -> None:
     assert {kind: distinct.count(kind) for kind in distinct} == {"claims": 4, "verdicts": 4, "match": 2}
 
 
+def test_the_order_of_the_passages_moves_no_verdict_and_asks_no_second_time() -> None:
+    chat, given = ScriptedChat(), answers(("q1", "Anna built it. It is blue."))
+    texts = ("Anna built it.", "It is blue.", "It is tall.")
+    told = []
+    for order in (texts, texts[::-1], (texts[1], texts[2], texts[0])):
+        found = measured(Faithfulness(), TOPICS, used(*(("q1", text) for text in order)), given, chat)
+        (detail,) = details(found)
+        told.append([order[int(one["passages"][0][1])] for one in detail["claims"]])
+    assert told == [["Anna built it.", "It is blue."]] * 3
+    assert len({text for text, _ in chat.asked}) == 2
+
+
 # --- by words --------------------------------------------------------------------------------------------
 
 
@@ -343,7 +355,7 @@ def test_text_that_holds_instructions_json_or_entries_stays_one_entry() -> None:
         assert not [line for line in text.splitlines() if line.startswith(begun)]
         if kind_of(text) == "verdicts":
             assert "Below are 2 numbered passages" in text
-            assert "\n[2] Anna.\n" in text
+            assert "\n[1] Anna.\n" in text
 
 
 def test_half_characters_in_a_reply_are_replaced() -> None:

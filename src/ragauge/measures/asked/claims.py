@@ -6,7 +6,7 @@ A measure that asks for the same thing sends the same prompt, which the ledger p
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache, partial
 from typing import Any, Literal, get_args
 
@@ -103,25 +103,29 @@ def supports(
 ) -> list[Found[tuple[Verdict, ...]]]:
     """What the passages of a context say of each claim: a verdict per claim, in order.
 
-    One request for every distinct (claims, context); where there are more than 20 claims one for every 20 of
-    them, and a single one that cannot be read makes the verdicts of all missing. Without passages every claim
-    is absent, and nobody is asked.
+    One request for every distinct (claims, set of passages): they are shown in an order of their own, so that
+    neither ranks nor `order` move a verdict, and systems that found the same share it. Where there are more
+    than 20 claims there is one request for every 20 of them, and a single one that cannot be read makes the
+    verdicts of all missing. Without passages every claim is absent, and nobody is asked.
     """
     asked: list[list[str]] = []
+    orders: list[list[int]] = []
     readers: dict[str, Callable[[str], tuple[Verdict, ...] | None]] = {}
     guesses: dict[str, tuple[Verdict, ...]] = {}
     for claims, passages in rows:
+        order = sorted(range(len(passages)), key=lambda i, of=passages: of[i].text)  # type: ignore[misc]
         parts = [claims[i : i + _AT_ONCE] for i in range(0, len(claims), _AT_ONCE)] if passages else []
-        asked.append([_in_passages(part, passages) for part in parts])
+        orders.append(order)
+        asked.append([_in_passages(part, [passages[i] for i in order]) for part in parts])
         for part, request in zip(parts, asked[-1], strict=True):
             readers[request] = partial(_read_verdicts, n_claims=len(part), n_passages=len(passages))
             guesses[request] = (Verdict("absent"),) * len(part)
     found = ask_each(tools.chat, readers, tools.store, "verdicts on claims", guesses=guesses)
     return [
-        _joined([found[request] for request in requests])
+        _joined([found[request] for request in requests], order)
         if passages
         else Found((Verdict("absent"),) * len(claims), OK)
-        for (claims, passages), requests in zip(rows, asked, strict=True)
+        for (claims, passages), requests, order in zip(rows, asked, orders, strict=True)
     ]
 
 
@@ -180,12 +184,18 @@ def _no_match(claims: Claims, statements: Claims) -> Match:
     return Match((False,) * len(claims), (False,) * len(statements))
 
 
-def _joined(found: Sequence[Found[tuple[Verdict, ...]]]) -> Found[tuple[Verdict, ...]]:
-    """The verdicts of the parts of a list of claims, one after the other; the first part that has none."""
+def _joined(found: Sequence[Found[tuple[Verdict, ...]]], order: Sequence[int]) -> Found[tuple[Verdict, ...]]:
+    """The verdicts of the parts of a list of claims, one after the other; the first part that has none.
+
+    order: which passage stood at each place of the request; verdicts name passages by it.
+    """
     lost = first_lost(*found)
     if lost is not None:
         return Found(None, lost.status, lost.raw)
-    return Found(tuple(verdict for part in found for verdict in part.value or ()), OK)
+    verdicts = [verdict for part in found for verdict in part.value or ()]
+    return Found(
+        tuple(replace(v, passages=tuple(sorted(order[i] for i in v.passages))) for v in verdicts), OK
+    )
 
 
 def first_lost(*found: Found[Any] | None) -> Found[Any] | None:

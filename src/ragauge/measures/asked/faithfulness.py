@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from functools import partial
+from functools import lru_cache, partial
 from typing import Any, ClassVar, Literal
 
 import pandas as pd
@@ -159,10 +159,15 @@ def _by_sentence(texts: Sequence[tuple[str, str]]) -> list[Found[Claims]]:
     ]
 
 
+@lru_cache(maxsize=1 << 14)  # contexts share passages
+def _word_set(text: str) -> frozenset[str]:
+    return frozenset(words(text))
+
+
 def _by_words(claims: Claims, passages: Sequence[Passage]) -> Found[tuple[Verdict, ...]]:
     """Supported where every content word stands in the context, by the passages that have any of them."""
-    held = [set(words(passage.text)) for passage in passages]
-    every = set().union(*held)
+    held = [_word_set(passage.text) for passage in passages]
+    every = frozenset().union(*held)
     verdicts = []
     for claim in claims:
         content = set(words(claim)) - FUNCTION_WORDS
