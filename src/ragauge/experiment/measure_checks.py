@@ -63,7 +63,7 @@ def _lacking(pipeline: Pipeline, alone: bool) -> Iterator[tuple[str, str]]:
     if of.llm.kind in ("chat", "embedded") and not cites(of):
         yield (
             "citations",
-            "measures citations, and this llm gives none: a chat model with llm.cite=true",
+            "measures citations, and this llm gives none: set llm.cite=true of a chat model",
         )
     if alone and (pipeline.n_tokens == 0 or getattr(of.retriever, "top_k", 1) == 0):
         yield "contexts", "measures contexts, and this job gives the LLM none"

@@ -118,6 +118,14 @@ def test_a_sentence_and_its_passages_are_asked_about_once(tools: Tools) -> None:
     assert set(chat.asked.values()) == {1}
 
 
+def test_the_same_passages_in_another_order_are_one_request(tools: Tools) -> None:
+    chat = always('{"supported": true}')
+    for passages, answer in ((("p1", "p2"), "Yes [1][2]."), (("p2", "p0", "p1"), "Yes [1][3].")):
+        rows = used(*(("q1", text, None) for text in passages))
+        Citations().measure_passages(TOPICS, evidence(), rows, answers(("q1", answer)), chat.tools(tools))
+    assert sorted(asked_of(prompt)[0] for prompt in chat.asked) == [["p1"], ["p1", "p2"], ["p2"]]
+
+
 @pytest.mark.parametrize(
     ("reply", "status"),
     [(None, "failed"), ("It is supported.", "unreadable"), ('{"supported": 1}', "unreadable"),

@@ -190,7 +190,9 @@ class _Sentence:
         return len(self.statement.cited) - len(self.cited)
 
     def about(self, numbers: Iterable[int]) -> Request:
-        return Request(self.query, self.statement.text, tuple(self.passages[number] for number in numbers))
+        # In an order of their own: systems that rank the same passages otherwise share the request.
+        texts = sorted(self.passages[number] for number in numbers)
+        return Request(self.query, self.statement.text, tuple(texts))
 
     def without(self, number: int) -> Request:
         return self.about(other for other in self.cited if other != number)

@@ -8,6 +8,7 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, ClassVar, Generic, Literal, NamedTuple, TypeVar
 
 import pandas as pd
@@ -47,12 +48,8 @@ class _OfPassages(Generic[T]):
         """What passages are judged by, for every topic that can be measured."""
 
     @abstractmethod
-    def _prompt(self, query: str, truth: Sequence[str], text: str) -> str:
-        """What is asked about a passage."""
-
-    @abstractmethod
-    def _reader(self, text: str) -> Callable[[str], T | None]:
-        """How a reply about the passage is read."""
+    def _request(self, query: str, truth: Sequence[str], text: str) -> tuple[str, Callable[[str], T | None]]:
+        """What is asked about a passage, and how the reply is read."""
 
     @abstractmethod
     def _value(self, passages: Sequence[Passage], verdicts: Sequence[T]) -> float | None:
@@ -60,8 +57,8 @@ class _OfPassages(Generic[T]):
 
     @staticmethod
     @abstractmethod
-    def _shown(text: str, verdict: T) -> dict[str, Any]:
-        """A verdict on a passage as JSON values."""
+    def _shown(verdict: T) -> dict[str, Any]:
+        """A verdict as JSON values."""
 
     def measure_passages(
         self,
@@ -78,13 +75,14 @@ class _OfPassages(Generic[T]):
         pairs = dict.fromkeys(
             (qid, one.text) for qid in answers["qid"] if qid in truth for one in found.get(qid, ())
         )
-        asked = [(qid, text) for qid, text in pairs if text.strip()]
-        prompts = {pair: self._prompt(queries[pair[0]], truth[pair[0]], pair[1]) for pair in asked}
-        readers = {prompts[pair]: self._reader(pair[1]) for pair in asked}
+        requests = {
+            (qid, text): self._request(queries[qid], truth[qid], text) for qid, text in pairs if text.strip()
+        }
+        readers = dict(requests.values())
         guesses = dict.fromkeys(readers, self.blank)
         replies = ask_each(tools.chat, readers, tools.store, self.infos[0].label, guesses=guesses)
         verdicts: dict[tuple[str, str], Found[T]] = dict.fromkeys(pairs, Found(self.blank, OK))
-        verdicts |= {pair: replies[prompt] for pair, prompt in prompts.items()}
+        verdicts |= {pair: replies[prompt] for pair, (prompt, _) in requests.items()}
 
         def measured(qid: str) -> Measured:
             if qid not in truth:
@@ -100,7 +98,7 @@ class _OfPassages(Generic[T]):
             if value is None:
                 return Measured(None, NO_CONTEXT)
             shown = [
-                {"docno": one.docno, "rank": one.rank, **self._shown(one.text, verdict)}
+                {"docno": one.docno, "rank": one.rank, **self._shown(verdict)}
                 for one, verdict in zip(own, known, strict=True)
             ]
             return Measured((value,), OK, {"passages": shown})
@@ -163,18 +161,17 @@ class ContextPrecision(_OfPassages[Useful]):
         marked = set(topics["qid"][is_unanswerable(topics)])
         return {qid: texts for qid, texts in references(topics).items() if texts and qid not in marked}
 
-    def _prompt(self, query: str, truth: Sequence[str], text: str) -> str:
+    def _request(
+        self, query: str, truth: Sequence[str], text: str
+    ) -> tuple[str, Callable[[str], Useful | None]]:
         listed = "\n".join(map(quoted, truth))
-        return fill(str(self.prompt), question=query, references=listed, passage=quoted(text))
-
-    def _reader(self, text: str) -> Callable[[str], Useful | None]:
-        return read_useful
+        return fill(str(self.prompt), question=query, references=listed, passage=quoted(text)), read_useful
 
     def _value(self, passages: Sequence[Passage], verdicts: Sequence[Useful]) -> float:
         return average_precision([verdict.useful for verdict in verdicts])
 
     @staticmethod
-    def _shown(text: str, verdict: Useful) -> dict[str, Any]:
+    def _shown(verdict: Useful) -> dict[str, Any]:
         return {"useful": verdict.useful, "reason": verdict.reason}
 
 
@@ -197,8 +194,15 @@ def read_useful(reply: str) -> Useful | None:
     return Useful(found["useful"], one_line(reason) if isinstance(reason, str) else None)
 
 
+class Needed(NamedTuple):
+    """Where the sentences of a passage begin and end, and the numbers (from 1) of those that are needed."""
+
+    spans: tuple[tuple[int, int], ...]
+    needed: frozenset[int]
+
+
 @dataclass(frozen=True)
-class ContextRelevance(_OfPassages[frozenset[int]]):
+class ContextRelevance(_OfPassages[Needed]):
     """Share of a context's sentences that are needed to answer the question, in [0, 1].
 
     by: `sentences` counts sentences, `chars` their characters. A sentence that the budget cut counts with the
@@ -219,7 +223,7 @@ class ContextRelevance(_OfPassages[frozenset[int]]):
         ),
     )
     without_truth: ClassVar[str] = NO_EVIDENCE
-    blank: ClassVar[frozenset[int]] = frozenset()
+    blank: ClassVar[Needed] = Needed((), frozenset())
 
     by: Literal["sentences", "chars"] = "sentences"
     prompt: str | None = None
@@ -240,19 +244,17 @@ class ContextRelevance(_OfPassages[frozenset[int]]):
         # No sentence is needed for a question that the documents do not answer.
         return dict.fromkeys(topics["qid"][~is_unanswerable(topics)], ())
 
-    def _prompt(self, query: str, truth: Sequence[str], text: str) -> str:
-        spans = enumerate(sentence_spans(text), start=1)
-        listed = "\n".join(f"{number}: {quoted(text[start:end])}" for number, (start, end) in spans)
-        return fill(str(self.prompt), question=query, sentences=listed)
+    def _request(
+        self, query: str, truth: Sequence[str], text: str
+    ) -> tuple[str, Callable[[str], Needed | None]]:
+        spans = tuple(sentence_spans(text))
+        listed = "\n".join(f"{i}: {quoted(text[start:end])}" for i, (start, end) in enumerate(spans, start=1))
+        return fill(str(self.prompt), question=query, sentences=listed), partial(read_needed, spans=spans)
 
-    def _reader(self, text: str) -> Callable[[str], frozenset[int] | None]:
-        n_sentences = len(sentence_spans(text))
-        return lambda reply: read_needed(reply, n_sentences)
-
-    def _value(self, passages: Sequence[Passage], verdicts: Sequence[frozenset[int]]) -> float | None:
+    def _value(self, passages: Sequence[Passage], verdicts: Sequence[Needed]) -> float | None:
         of_needed = of_all = 0.0
-        for passage, needed in zip(passages, verdicts, strict=True):
-            for number, (start, end) in enumerate(sentence_spans(passage.text), start=1):
+        for passage, (spans, needed) in zip(passages, verdicts, strict=True):
+            for number, (start, end) in enumerate(spans, start=1):
                 there = max(0, min(end, passage.chars) - start)
                 weight = float(there) if self.by == "chars" else there / (end - start)
                 of_all += weight
@@ -260,14 +262,14 @@ class ContextRelevance(_OfPassages[frozenset[int]]):
         return of_needed / of_all if of_all else None
 
     @staticmethod
-    def _shown(text: str, verdict: frozenset[int]) -> dict[str, Any]:
-        return {"sentences": len(sentence_spans(text)), "needed": sorted(verdict)}
+    def _shown(verdict: Needed) -> dict[str, Any]:
+        return {"sentences": len(verdict.spans), "needed": sorted(verdict.needed)}
 
 
-def read_needed(reply: str, n_sentences: int) -> frozenset[int] | None:
-    """The numbers of a reply {"needed": [...]}, from 1 to n_sentences; None if it is anything else."""
+def read_needed(reply: str, spans: tuple[tuple[int, int], ...]) -> Needed | None:
+    """The sentences of a reply {"needed": [<numbers from 1>]}; None if it is anything else."""
     found = json_of(reply)
     numbers = found.get("needed") if isinstance(found, dict) else None
-    if not isinstance(numbers, list) or not all(type(n) is int and 1 <= n <= n_sentences for n in numbers):
+    if not isinstance(numbers, list) or not all(type(n) is int and 1 <= n <= len(spans) for n in numbers):
         return None
-    return frozenset(numbers)
+    return Needed(spans, frozenset(numbers))
