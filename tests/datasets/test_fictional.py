@@ -469,3 +469,24 @@ def test_the_page_shows_what_is_generated() -> None:
         re.findall(rf"^\| {row} \| (.+) \|$", page, flags=re.M) for row in ("as it stands", "changed")
     )
     assert ((twins["sentence"] == before) & (twins["changed"] == after)).sum() == 1
+
+
+def test_twins_are_documents_that_differ_in_the_sentence_that_leads_to_the_other_answer() -> None:
+    plain = FictionalWorld(questions=6).load()
+    assert "wrong_answers" not in plain.topics
+    data = FictionalWorld(questions=6, twins=True).load()
+    assert data.docs.iloc[: len(plain.docs)].equals(plain.docs)
+    text_of_doc = dict(zip(data.docs["docno"], data.docs["text"], strict=True))
+    twins = FictionalWorld(questions=6).counterfactuals().set_index("qid")
+    having = data.topics[data.topics["wrong_answers"].map(len) > 0]
+    assert len(having) == len(data.docs) - len(plain.docs) >= 20
+    for topic in having.to_dict("records"):
+        twin = twins.loc[topic["qid"]]
+        copy = text_of_doc[f"{topic['qid']}~changed~{twin['docno']}"]
+        assert copy == text_of_doc[twin["docno"]].replace(twin["sentence"], twin["changed"])
+        assert copy != text_of_doc[twin["docno"]]
+        assert topic["wrong_answers"] == twin["changed_answers"]
+    # A negation has no single other answer, and what has no answer cannot have a wrong one.
+    assert set(having["type"]) == {"chain", "comparison", "aggregation"}
+    with pytest.raises(ConfigError, match=r"dataset\.twins"):
+        FictionalWorld(twins="yes")  # type: ignore[arg-type]

@@ -16,6 +16,7 @@ from ragauge.contract.topics import (
     references,
     scorable,
     without_reference,
+    wrong_answers,
 )
 from ragauge.datasets import JsonlDataset
 from ragauge.measures import qrels_of
@@ -225,3 +226,20 @@ def test_number_that_no_float_holds_is_a_bad_row(tmp_path: Path) -> None:
     source = write(tmp_path, DOCS, [{**TOPIC, "hops": 10**309}])
     with pytest.raises(DataError, match=r"line 1.*attribute 'hops': 1000.* is no finite number"):
         source.load()
+
+
+def test_wrong_answers_are_what_a_changed_document_leads_to(tmp_path: Path) -> None:
+    topic = {**TOPIC, "wrong_answers": ["Austria", "Austria", "Tyrol"]}
+    found = write(tmp_path, DOCS, [topic, {**TOPIC, "qid": "q2"}]).load().topics
+    frames.check("topics", found)
+    assert found["wrong_answers"].tolist() == [["Austria", "Tyrol"], []]
+    assert wrong_answers(found) == {"q1": ("Austria", "Tyrol")}
+    assert "wrong_answers" not in attributes_of(found)
+    assert wrong_answers(write(tmp_path, DOCS, [TOPIC]).load().topics) == {}
+    for given, told in (
+        ([" "], "a wrong answer is empty"),
+        (["Switzerland"], "'Switzerland' is both a reference answer and a wrong one"),
+        ([3], "an answer in 'wrong_answers' is not a string"),
+    ):
+        with pytest.raises(DataError, match=told):
+            write(tmp_path, DOCS, [{**TOPIC, "wrong_answers": given}]).load()
