@@ -44,6 +44,7 @@ MODULES = (
     "slices",
     "robustness",
     "funnel",
+    "gating",
 )
 _HEAD = (
     "# Numbers against known truth\n\nWritten by `python benchmarks/validity.py`; seed "

@@ -88,7 +88,9 @@ def check_bounds(
         alone = rule.minimum is None and rule.maximum is None  # such a slice needs no metric of its own
         name = bound.measure if alone else bound.metric
         if not is_known(name, known):
-            raise ConfigError(f"{rule.where}: no such metric ({name}).{closest(name, known)}".rstrip("."))
+            own = ", ".join(info.name for info in answers) or "none"
+            hint = closest(name, known) or f" docs/method.md lists them; answer measures here: {own}"
+            raise ConfigError(f"{rule.where}: no such metric ({name}).{hint}")
         measure = bound.measure.rpartition("/")[2].removesuffix("_lo").removesuffix("_hi")
         if not verdicts and measure in OF_VERDICTS:
             raise ConfigError(f"{rule.where}: this job has no verdicts: llm=none, or judge=none")

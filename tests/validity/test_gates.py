@@ -1,0 +1,31 @@
+"""A gate finds no regression where there is none, and one that is there as often as was planned."""
+
+from __future__ import annotations
+
+import pytest
+
+from simulations.gating import few_topics_regressed, gates, power, wrongly_passed
+
+pytestmark = pytest.mark.slow
+
+
+def test_a_gate_rarely_has_a_regression_where_there_is_no_difference() -> None:
+    regressed, _ = gates(60, 0.0, 80, seed=0)
+    assert regressed <= 0.1  # 5 % and three standard errors of 80 gates are 12 %
+    for n in (5, 20):
+        assert few_topics_regressed(n, 0.3, 500, seed=0) <= 0.07
+
+
+def test_a_gate_finds_a_drop_that_is_there() -> None:
+    assert gates(80, 0.02, 10, seed=0, worse=0.2)[0] == 1
+
+
+@pytest.mark.parametrize("shares", [False, True])
+def test_verdicts_come_as_often_as_was_planned(shares: bool) -> None:
+    for difference, tolerance, verdict in ((-0.08, 0.02, "regressed"), (0.0, 0.05, "pass")):
+        assert 0.7 <= power(shares, difference, tolerance, verdict, 200, seed=0)[1] <= 0.9
+
+
+def test_few_topics_that_differ_rarely_pass_what_is_worse() -> None:
+    for n in (40, 80):
+        assert wrongly_passed(n, 0.02, 0.02, 300, seed=0) <= 0.05
