@@ -139,7 +139,7 @@ def measured_by(pipeline: Pipeline) -> dict[str, str]:
     Of a chat model what its server says that it serves is part: known once there are verdicts.
     """
     of = pipeline.components
-    means = {"measure": of.measure, "tokenizer": of.tokenizer, "judge": of.judge}
+    means: dict[str, Any] = {"measure": of.measure, "tokenizer": of.tokenizer, "judge": of.judge}
     means |= {f"{ANSWERS}.{name}": measure for name, measure in of.answers.items()}
     asking = (*of.answers.values(), of.measure)
     if any("embedder" in getattr(m, "uses", ()) for m in asking):
