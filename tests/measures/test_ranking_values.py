@@ -19,6 +19,7 @@ from ragauge.measures.rankings import (
     full_name,
     metric_of,
     ranking_infos,
+    unjudged,
 )
 
 RUN = pd.DataFrame(
@@ -58,6 +59,14 @@ def test_documents_judged_not_relevant_are_judged() -> None:
     assert by_topic("Judged@10", more) == [1, 0.5, 0]
     assert by_topic("P@2", more) == [0.5, 0.5, 0]
     assert by_topic("Bpref", more)[0] == 0  # one judged document that is not relevant stands before both
+
+
+def test_measures_of_what_was_judged_are_told_where_only_the_relevant_is_known() -> None:
+    told = unjudged(["AP", "Judged@10", "P(judged_only=True)@5", "chunk:Bpref"], QRELS)
+    assert told is not None
+    assert told.startswith("measures: Judged@10, P(judged_only=True)@5, chunk:Bpref tell documents that were")
+    assert unjudged(["Judged@10"], QRELS.assign(relevance=[0, 1, 1, 1])) is None
+    assert unjudged(["AP"], QRELS) is None
 
 
 def test_a_long_run_in_its_files_has_the_same_values_by_ir_measures(tmp_path: Path) -> None:

@@ -44,7 +44,7 @@ from ragauge.experiment.verdicts import (
     score_settings,
 )
 from ragauge.llms.chat_use import Unasked
-from ragauge.measures.rankings import cut_short, full_name, metric_of, ranking_means
+from ragauge.measures.rankings import cut_short, full_name, metric_of, ranking_means, unjudged
 from ragauge.report.text import lacking_text
 from ragauge.track import views
 
@@ -294,7 +294,7 @@ def _log_retrieval(
     pipeline: Pipeline, cfg: DictConfig, folder: JobFolder, run: track.Run, record: dict[str, Any]
 ) -> dict[str, float]:
     """Runs the stages up to the scores, logs what needs no LLM, and returns those metrics."""
-    from ragauge.measures import write_qrels, write_trec_run
+    from ragauge.measures import qrels_of, write_qrels, write_trec_run
     from ragauge.measures.floor import short_of_text
 
     curve = metrics.curve(pipeline.frame("scores"))
@@ -310,6 +310,8 @@ def _log_retrieval(
     if told := cut_short(
         pipeline.measures, pipeline.frame("run"), (pipeline.components.retriever.top_k, kept)
     ):
+        log.info("%s", told)
+    if told := unjudged(pipeline.measures, qrels_of(pipeline.frame("evidence"))):
         log.info("%s", told)
     compressed = pipeline.components.compressor.kind != "none"
     out = run.folder

@@ -136,6 +136,24 @@ def cut_short(names: Iterable[str], run: pd.DataFrame, limits: Iterable[int | No
     )
 
 
+def unjudged(names: Iterable[str], qrels: pd.DataFrame) -> str | None:
+    """A sentence where measures tell judged documents from others, and none was judged not relevant."""
+    told = [
+        name
+        for name in names
+        if any(
+            part.NAME in ("Judged", "Bpref", "infAP") or part.params.get("judged_only")
+            for part in _parts(name)
+        )
+    ]
+    if not told or qrels.empty or (qrels["relevance"] < 1).any():
+        return None
+    return (
+        f"measures: {', '.join(told)} tell documents that were judged from others, and this dataset holds "
+        "the relevant ones alone: what is judged is what is relevant"
+    )
+
+
 def check_rankings(names: Sequence[str]) -> None:
     """ConfigError for a name in the config's `measures` that is not known, or two of one metric."""
     metrics = [metric_of(full_name(name)) for name in names]
