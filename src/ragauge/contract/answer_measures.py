@@ -21,7 +21,8 @@ ANSWER_MEASURES_TAG = "ragauge.answer_measures"  # of an MLflow run: the record 
 NO_ANSWER, NO_REFERENCE, NO_EVIDENCE, NO_CONTEXT, NO_CLAIMS = (
     "no answer", "no reference", "no evidence", "no context", "no claims",
 )  # fmt: skip
-SETTLED = ("none", NO_ANSWER, NO_REFERENCE, NO_EVIDENCE, NO_CONTEXT, NO_CLAIMS)
+NOTHING_USED = "nothing used"  # the answer rests on no passage, so that there is none to look at
+SETTLED = ("none", NO_ANSWER, NO_REFERENCE, NO_EVIDENCE, NO_CONTEXT, NO_CLAIMS, NOTHING_USED)
 ENDS = ("", "_lo", "_hi", "_missing", "_in_best_set")  # of a measure's metrics and columns
 
 _NAME = re.compile(r"[A-Za-z][A-Za-z0-9_]*")

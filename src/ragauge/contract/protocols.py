@@ -259,7 +259,7 @@ class AnswerMeasureInfo:
     of: Literal["answer", "context", "ranking"] = "answer"
 
 
-Needed = Literal["references", "evidence", "contexts", "answers", "chat"]
+Needed = Literal["references", "evidence", "contexts", "answers", "chat", "generator", "judge"]
 
 
 class AnswerMeasure(Protocol):
@@ -305,6 +305,44 @@ class MeasuresPassages(Protocol):
         """Frame `answer_values`, as `AnswerMeasure.measure` gives it.
 
         passages: frame `used_passages`, what stands in the topic's context.
+        """
+
+
+@runtime_checkable
+class VariesContexts(Protocol):
+    """An answer measure for which the llm answers from other contexts than the job's: one text alone, say.
+
+    It is asked in place of `measure`. varies: whether these are made of the texts of the "ranking" or of the
+    passages of the "context". judged: whether the judge says what the answers from them are worth. calls:
+    what the metrics of these calls begin with, such as erag_.
+    """
+
+    varies: ClassVar[Literal["ranking", "context"]]
+    calls: ClassVar[str]
+
+    @property
+    def judged(self) -> bool:
+        """Whether `measure_varied` gets verdicts."""
+
+    def vary(self, topics: pd.DataFrame, passages: pd.DataFrame, n_tokens: int, tools: Tools) -> pd.DataFrame:
+        """What is to be answered from: [qid, n_tokens, variant, text], each variant once a topic.
+
+        passages: frame `used_passages`, or of a ranking [qid, rank, docno, text]. `tools` has the tokenizer
+        alone.
+        """
+
+    def measure_varied(
+        self,
+        topics: pd.DataFrame,
+        evidence: pd.DataFrame,
+        passages: pd.DataFrame,
+        varied: pd.DataFrame,
+        answers: pd.DataFrame,
+        tools: Tools,
+    ) -> pd.DataFrame:
+        """Frame `answer_values`, as `AnswerMeasure.measure` gives it.
+
+        varied: [qid, n_tokens, variant, answer, status], and with `judged` the judge's `label`.
         """
 
 

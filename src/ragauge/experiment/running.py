@@ -121,7 +121,7 @@ class StageRunner:
 
     def key(self, stage: str, **given: pd.DataFrame) -> Key:
         """What the output of a stage is known by; `given` frames stand for those that the job would make."""
-        return self._key(next(s for s in self.stages if s.name == stage), given)
+        return self._key(next(s for s in self.stages if stage in (s.name, s.label)), given)
 
     def identity_of(self, component: Any) -> dict[str, Any]:
         """What can change the component's output; of a chat model also what its server says it serves."""

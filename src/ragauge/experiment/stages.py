@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from ragauge.contract.context_parts import Approximates, BringsTexts, SeesEvidence
-from ragauge.contract.protocols import MeasuresPassages
+from ragauge.contract.protocols import AnswerMeasure, MeasuresPassages, VariesContexts
 from ragauge.experiment.measuring_stages import (
     Answer,
     CheckQueries,
@@ -41,6 +41,7 @@ from ragauge.experiment.retrieval_stages import (
     retrievers_within,
 )
 from ragauge.experiment.stage import Budget, Components, Stage
+from ragauge.experiment.varied_stages import varied_stages
 from ragauge.measures.floor import is_corrected
 
 
@@ -70,13 +71,22 @@ def stages(components: Components, budget: Budget) -> list[Stage]:
             yield Derive(components, budget)
         yield Cut(components, budget)
         yield Answer(components, budget)
-        if any(isinstance(measure, MeasuresPassages) for measure in components.answers.values()):
+        if any(map(_sees_passages, components.answers.values())):
             yield UsedPassages(components, budget)
-        for measure in components.answers.values():
-            yield MeasureAnswers(components, budget, measure)
+        for key, measure in components.answers.items():
+            if isinstance(measure, VariesContexts):
+                yield from varied_stages(components, budget, key, measure)
+            else:
+                yield MeasureAnswers(components, budget, measure)
         yield Judging(components, budget)
 
     return list(chosen())
+
+
+def _sees_passages(measure: AnswerMeasure) -> bool:
+    """Whether a measure looks at the single passages of contexts."""
+    varies = isinstance(measure, VariesContexts) and measure.varies == "context"
+    return varies or isinstance(measure, MeasuresPassages)
 
 
 def _ranking(components: Components, budget: Budget) -> Iterator[Stage]:
