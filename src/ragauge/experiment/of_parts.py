@@ -5,12 +5,16 @@ from __future__ import annotations
 import logging
 from typing import TYPE_CHECKING
 
+import pandas as pd
+
 from ragauge.contract.errors import RagaugeError
 from ragauge.contract.groups import GROUPS
 from ragauge.contract.protocols import Describes
 from ragauge.experiment import metrics
 from ragauge.experiment.latency import latency
 from ragauge.experiment.stages import question_stages
+from ragauge.experiment.varied_stages import AnswerVaried, JudgeVaried
+from ragauge.measures.documents import IGNORED, ignored_warning
 
 if TYPE_CHECKING:
     from omegaconf import DictConfig
@@ -37,10 +41,26 @@ def costs_of_parts(pipeline: Pipeline) -> dict[str, float]:
     for group, chat in chats.items():
         if chat is not None:
             found |= metrics.costs(chat.replies(group), f"{group}_")
+    for stage in pipeline.stages:
+        if isinstance(stage, AnswerVaried | JudgeVaried):
+            found |= _costs_of_varied(pipeline, stage)
     parts = (getattr(pipeline.components, group) for group in GROUPS)
     found |= {name: 0 for part in parts for name in getattr(part, "counts", ())}
     of_topics = getattr(pipeline.components.reranker, "topic_counts", ())
     return {**found, **pipeline.tools.counted, **metrics.topic_sums(pipeline.frame("run"), of_topics)}
+
+
+def _costs_of_varied(pipeline: Pipeline, stage: AnswerVaried | JudgeVaried) -> dict[str, float]:
+    """What the answers from other contexts took, or the verdicts on them; of the store, nothing."""
+    entry = pipeline.entry(stage.label)
+    replies = entry.frame(stage.makes[0])
+    if not entry.made:
+        replies = replies.assign(cached=True, cost_usd=0.0)
+    # A topic has several, each a request of its own.
+    replies = replies.assign(
+        qid=[f"{qid} {v}" for qid, v in zip(replies["qid"], replies["variant"], strict=True)]
+    )
+    return metrics.costs(replies, stage.measure.calls + ("judge_" if isinstance(stage, JudgeVaried) else ""))
 
 
 def per_topic(pipeline: Pipeline) -> dict[str, float]:
@@ -57,6 +77,12 @@ def per_topic(pipeline: Pipeline) -> dict[str, float]:
         "seconds_per_topic": sum(made.seconds for made in making) / len(contexts),
         "cost_usd_per_topic": sum(made.cost_usd for made in making) / len(contexts),
     }
+
+
+def ignored(values: pd.DataFrame) -> str | None:
+    """A sentence where answers leave too much of what is ranked first aside, else None."""
+    own = values.loc[values["measure"] == IGNORED, "value"]
+    return ignored_warning(float(own.mean())) if own.notna().any() else None
 
 
 def latencies(pipeline: Pipeline, cfg: DictConfig) -> dict[str, float]:
