@@ -16,7 +16,8 @@ CALLS = {
     "rewriter_": "Queries", "retriever_": "Queries of the retriever", "reranker_": "Reranking",
     "expander_": "Passages", "compressor_": "Compression",
     "measure_": "Measure of evidence", "": "Answers", "answers_": "Answer measures",
-    "judge_": "Verdicts", "latency_": "Latency",
+    "judge_": "Verdicts", "erag_": "Answers from one text alone", "erag_judge_": "Verdicts on these",
+    "alignment_": "Answers without a passage", "latency_": "Latency",
 }  # fmt: skip
 
 FEATURES = ("ir_score", "evidence_best", "evidence_worst", "answer_in_context", "n_used", "score_gap")

@@ -301,7 +301,9 @@ class AnswerMeasureInfo:
         return self.unit in ("share", "ratio")
 
 
-Needed = Literal["references", "evidence", "contexts", "answers", "citations", "chat", "changed"]
+Needed = Literal[
+    "references", "evidence", "contexts", "answers", "citations", "chat", "changed", "generator", "judge"
+]
 
 
 class AnswerMeasure(Protocol):
@@ -375,6 +377,44 @@ class MeasuresLayouts(Protocol):
 
         evidence: the parts that contexts are scored by; layouts and prefixes: the frames of these names, the
         latter at the job's budget.
+        """
+
+
+@runtime_checkable
+class VariesContexts(Protocol):
+    """An answer measure for which the llm answers from other contexts than the job's: one text alone, say.
+
+    It is asked in place of `measure`. varies: whether these are made of the texts of the "ranking" or of the
+    passages of the "context". judged: whether the judge says what the answers from them are worth. calls:
+    what the metrics of these calls begin with, such as erag_.
+    """
+
+    varies: ClassVar[Literal["ranking", "context"]]
+    calls: ClassVar[str]
+
+    @property
+    def judged(self) -> bool:
+        """Whether `measure_varied` gets verdicts."""
+
+    def vary(self, topics: pd.DataFrame, passages: pd.DataFrame, n_tokens: int, tools: Tools) -> pd.DataFrame:
+        """What is to be answered from: [qid, n_tokens, variant, text], each variant once a topic.
+
+        passages: frame `used_passages`, or of a ranking [qid, rank, docno, text]. `tools` has the tokenizer
+        alone.
+        """
+
+    def measure_varied(
+        self,
+        topics: pd.DataFrame,
+        evidence: pd.DataFrame,
+        passages: pd.DataFrame,
+        varied: pd.DataFrame,
+        answers: pd.DataFrame,
+        tools: Tools,
+    ) -> pd.DataFrame:
+        """Frame `answer_values`, as `AnswerMeasure.measure` gives it.
+
+        varied: [qid, n_tokens, variant, answer, status], and with `judged` the judge's `label`.
         """
 
 

@@ -191,8 +191,10 @@ def _run(cfg: DictConfig, folder: JobFolder, record: dict[str, Any]) -> None:
         if pipeline.components.llm.kind in ASKED or pipeline.components.judge.kind == "chat":
             run.flush()  # an LLM may take hours
         values = metrics.costs(pipeline.answers)
-        pipeline.frame("answer_values")  # made here, and not where the verdicts are waited for
+        measured = pipeline.frame("answer_values")  # made here, and not where the verdicts are waited for
         values |= repeats(pipeline, int(cfg.bootstrap), int(cfg.seed)) | of_parts.without_claims(pipeline)
+        if told := of_parts.ignored(measured):
+            log.warning("%s", told)
         values |= of_parts.costs_of_parts(pipeline) | of_parts.per_topic(pipeline)
         values |= of_parts.of_all_answers(pipeline)
         if pipeline.components.llm.kind == metrics.RECORDED:

@@ -58,6 +58,17 @@ def _lacking(pipeline: Pipeline, alone: bool) -> Iterator[tuple[str, str]]:
     of = pipeline.components
     if pipeline.evaluator_chat is None:
         yield "chat", _ASKS
+    if of.llm.kind in ("none", "recorded") or not getattr(of.llm, "takes_context", True):
+        why = {"none": "gives no answers", "recorded": "was asked before: there is nobody to ask"}
+        yield (
+            "generator",
+            (
+                "has the llm answer from other contexts, and this job's llm "
+                f"{why.get(of.llm.kind, 'answers from what it retrieves by itself')}"
+            ),
+        )
+    if of.judge.kind in ("none", "recorded"):
+        yield "judge", "has the judge label answers, and this job's judge labels none that are new"
     if of.llm.kind == "none":
         yield "answers", "measures answers, and llm=none gives none"
     if of.llm.kind in ("chat", "embedded") and not cites(of):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import pandas as pd
@@ -51,6 +51,12 @@ from ragauge.retrieval.contexts import numbered_contexts, used_passages
 from ragauge.retrieval.passages import passages_of
 from ragauge.retrieval.query_checks import query_checks
 from ragauge.retrieval.searching import searched_by, space_of
+
+
+def texts_of_ranking(components: Components) -> tuple[str, ...]:
+    """The frames that hold the texts which are laid out: those of chunks, unless a part has changed them."""
+    parts = (components.expander, components.compressor)
+    return ("passages",) if any(part.kind != "none" for part in parts) else ("run", "chunks")
 
 
 class Scorable(Stage):
@@ -328,9 +334,7 @@ class UsedPassages(Stage):
 
     @property
     def reads(self) -> tuple[str, ...]:  # type: ignore[override]
-        parts = (self.components.expander, self.components.compressor)
-        texts = ("passages",) if any(part.kind != "none" for part in parts) else ("run", "chunks")
-        return ("layouts", "prefixes", *texts)
+        return ("layouts", "prefixes", *texts_of_ranking(self.components))
 
     def make(self, reads: Reads, tools: Tools) -> Frames:
         if "passages" in self.reads:
@@ -398,13 +402,18 @@ class MeasureAnswers(Stage):
             found = measure.measure_passages(*of_topics, answers, tools)
         else:
             found = measure.measure(reads["topics"], reads["evidence"], reads["contexts"], answers, tools)
-        who, names = type(measure).__name__, {info.name for info in self.infos}
-        frames.check("answer_values", found, who)
-        others = sorted(set(found["measure"]) - names)
-        if others:
-            told = ", ".join(repr(name) for name in sorted(names))
-            raise DataError(f"answer_values frame from {who}: measure {others[0]!r}, its name is {told}")
-        return {"answer_values": found}
+        return {"answer_values": checked_values(found, type(measure).__name__, self.infos)}
+
+
+def checked_values(found: pd.DataFrame, who: str, infos: Sequence[AnswerMeasureInfo]) -> pd.DataFrame:
+    """The frame `answer_values` itself; DataError where it is none, or holds a measure without an info."""
+    names = {info.name for info in infos}
+    frames.check("answer_values", found, who)
+    others = sorted(set(found["measure"]) - names)
+    if others:
+        told = ", ".join(repr(name) for name in sorted(names))
+        raise DataError(f"answer_values frame from {who}: measure {others[0]!r}, its name is {told}")
+    return found
 
 
 class Judging(Stage):

@@ -13,10 +13,12 @@ from typing import TYPE_CHECKING
 
 import pandas as pd
 
+from ragauge.contract.context_parts import BringsTexts
 from ragauge.contract.protocols import ASKED, AsksForAnswers, TellsJudging, judges_together
 from ragauge.experiment.latency import stored
 from ragauge.experiment.measure_needs import of_measures, untold
 from ragauge.experiment.stages import question_stages
+from ragauge.experiment.varied_stages import AnswerVaried
 from ragauge.llms.chat_use import Unasked
 
 if TYPE_CHECKING:
@@ -73,6 +75,7 @@ def before_judging(pipeline: Pipeline) -> tuple[list[pd.DataFrame], pd.DataFrame
                 found.append(_stand_ins(needs_of(unasked.later, store)).assign(who=unasked.who))
         else:
             found.append(untold(unasked.who, len(unasked.prompts) + len(unasked.later)))
+    found += _of_varied(pipeline, contexts is not None)
     if llm.kind == "none":
         return found, None
     if llm.kind not in ASKED:
@@ -111,6 +114,53 @@ def _of_measures(pipeline: Pipeline, answers: pd.DataFrame | None, seed: int) ->
         answers = _unanswered(pipeline.frame("topics"), pipeline.n_tokens).assign(status="none")
     asked_for = kind in ASKED or "status" not in answers
     return of_measures(pipeline, answers, contexts, asked_for, seed)
+
+
+def _of_varied(pipeline: Pipeline, found: bool) -> list[pd.DataFrame]:
+    """The needs of measures for which the llm answers from other contexts, as far as it was `found` which."""
+    llm, judge, topics, store = (
+        pipeline.components.llm, pipeline.components.judge, pipeline.frame("topics"), pipeline.store
+    )  # fmt: skip
+    asked = []
+    for stage in pipeline.stages:
+        if not isinstance(stage, AnswerVaried):
+            continue
+        who = f"answers.{stage.key}"
+        judged = stage.measure.judged and judge.kind == "chat"
+        if not found or (llm.kind in ASKED and not isinstance(llm, AsksForAnswers)):
+            asked += _guessed_of_varied(pipeline, stage.measure, who)
+            asked += [untold(f"{who}, judge", len(topics))] if judged else []
+            continue
+        contexts = pipeline.frame(stage.contexts)
+        stored = store.find(pipeline.key(stage.label)) is not None
+        for _, rows in contexts.groupby("variant"):
+            own = rows.reset_index(drop=True)
+            answers = own.assign(answer=pd.array([None] * len(own), dtype="str"))
+            if isinstance(llm, AsksForAnswers):
+                told = llm.needs_of(llm.prompts(topics, own), store)
+                asked.append(told.assign(who=who, known=told["known"] | stored))
+                answers = llm.known_answers(topics, own, store)
+            if not judged:
+                continue
+            if not isinstance(judge, TellsJudging):
+                asked.append(untold(f"{who}, judge", len(own)))
+                continue
+            candidates = answers[["qid", "answer"]].assign(candidate=uuid.uuid4().hex)
+            told = judge.needs(topics, pipeline.frame("evidence"), candidates, pipeline.tools)
+            asked.append(told.assign(who=f"{who}, judge"))
+    return asked
+
+
+def _guessed_of_varied(pipeline: Pipeline, measure: object, who: str) -> list[pd.DataFrame]:
+    """Stand-ins for the answers from one text alone, whichever texts will be found; else untold."""
+    llm, retriever, topics = pipeline.components.llm, pipeline.components.retriever, pipeline.frame("topics")
+    depth = getattr(measure, "depth", None)
+    # Who brings the texts would be asked for them.
+    if depth is None or not isinstance(llm, AsksForAnswers) or isinstance(retriever, BringsTexts):
+        return [untold(who, len(topics))]
+    alone = _unknown_contexts(pipeline).assign(text=pipeline.frame("chunks")["text"].iloc[0])
+    told = llm.needs_of(llm.prompts(topics, alone), pipeline.store)
+    return [_stand_ins(told).assign(who=who) for _ in range(min(depth, getattr(retriever, "top_k", depth)))]
 
 
 def _of_latency(

@@ -5,6 +5,8 @@ from __future__ import annotations
 import logging
 from typing import TYPE_CHECKING
 
+import pandas as pd
+
 from ragauge.contract.answer_measures import NO_CLAIMS
 from ragauge.contract.errors import RagaugeError
 from ragauge.contract.groups import ANSWERS, GROUPS
@@ -12,6 +14,8 @@ from ragauge.contract.protocols import Describes, MeasuresJob
 from ragauge.experiment import metrics
 from ragauge.experiment.latency import latency
 from ragauge.experiment.stages import question_stages
+from ragauge.experiment.varied_stages import AnswerVaried, JudgeVaried
+from ragauge.measures.documents import IGNORED, ignored_warning
 
 if TYPE_CHECKING:
     from omegaconf import DictConfig
@@ -46,6 +50,8 @@ def costs_of_parts(pipeline: Pipeline) -> dict[str, float]:
         if chat is not None and stage.asks_as != stage.group:
             own = metrics.costs(chat.replies(stage.asks_as), f"{stage.asks_as.replace('.', '_')}_")
             found |= {name: value for name, value in own.items() if "_llm_calls" in name}
+        if isinstance(stage, AnswerVaried | JudgeVaried):
+            found |= _costs_of_varied(pipeline, stage)
     parts = (getattr(pipeline.components, group) for group in GROUPS)
     found |= {name: 0 for part in parts for name in getattr(part, "counts", ())}
     of_topics = getattr(pipeline.components.reranker, "topic_counts", ())
@@ -67,6 +73,19 @@ def without_claims(pipeline: Pipeline) -> dict[str, float]:
     ]
     counts = values.loc[values["status"].eq(NO_CLAIMS), "measure"].value_counts()
     return {f"{info.name}_no_claims": float(counts.get(info.name, 0)) / n for info in infos}
+
+
+def _costs_of_varied(pipeline: Pipeline, stage: AnswerVaried | JudgeVaried) -> dict[str, float]:
+    """What the answers from other contexts took, or the verdicts on them; of the store, nothing."""
+    entry = pipeline.entry(stage.label)
+    replies = entry.frame(stage.makes[0])
+    if not entry.made:
+        replies = replies.assign(cached=True, cost_usd=0.0)
+    # A topic has several, each a request of its own.
+    replies = replies.assign(
+        qid=[f"{qid} {v}" for qid, v in zip(replies["qid"], replies["variant"], strict=True)]
+    )
+    return metrics.costs(replies, stage.measure.calls + ("judge_" if isinstance(stage, JudgeVaried) else ""))
 
 
 def per_topic(pipeline: Pipeline) -> dict[str, float]:
@@ -92,6 +111,12 @@ def of_all_answers(pipeline: Pipeline) -> dict[str, float]:
         if isinstance(measure, MeasuresJob):
             found |= measure.of_job(pipeline.frame("topics"), pipeline.answers)
     return found
+
+
+def ignored(values: pd.DataFrame) -> str | None:
+    """A sentence where answers leave too much of what is ranked first aside, else None."""
+    own = values.loc[values["measure"] == IGNORED, "value"]
+    return ignored_warning(float(own.mean())) if own.notna().any() else None
 
 
 def latencies(pipeline: Pipeline, cfg: DictConfig) -> dict[str, float]:

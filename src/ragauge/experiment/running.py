@@ -122,7 +122,7 @@ class StageRunner:
 
     def key(self, stage: str, **given: pd.DataFrame) -> Key:
         """What the output of a stage is known by; `given` frames stand for those that the job would make."""
-        return self.key_of(next(s for s in self.stages if s.name == stage), **given)
+        return self.key_of(next(s for s in self.stages if stage in (s.name, s.label)), **given)
 
     def key_of(self, stage: Stage, **given: pd.DataFrame) -> Key:
         """`key` of one of several stages of a name."""

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from ragauge.contract.context_parts import Approximates, BringsTexts, SeesEvidence
-from ragauge.contract.protocols import MeasuresPassages
+from ragauge.contract.protocols import AnswerMeasure, MeasuresPassages, VariesContexts
 from ragauge.experiment.funnel_stages import FindInCorpus, FollowEvidence, ScoreUnreranked, has_funnel
 from ragauge.experiment.measuring_stages import (
     Answer,
@@ -46,6 +46,7 @@ from ragauge.experiment.retrieval_stages import (
     retrievers_within,
 )
 from ragauge.experiment.stage import Budget, Components, Stage
+from ragauge.experiment.varied_stages import varied_stages
 from ragauge.measures.floor import is_corrected
 from ragauge.measures.rankings import of_chunks
 
@@ -82,18 +83,26 @@ def stages(components: Components, budget: Budget) -> list[Stage]:
         if budget.derived:
             yield Derive(components, budget)
         yield Cut(components, budget)
-        by_passage = any(isinstance(measure, MeasuresPassages) for measure in components.answers.values())
-        if by_passage or cites(components):
+        if any(map(_sees_passages, components.answers.values())) or cites(components):
             yield UsedPassages(components, budget)
         if cites(components):
             yield NumberPassages(components, budget)
         yield Answer(components, budget)
         for name, measure in components.answers.items():
-            yield MeasureAnswers(components, budget, measure, name)
+            if isinstance(measure, VariesContexts):
+                yield from varied_stages(components, budget, name, measure)
+            else:
+                yield MeasureAnswers(components, budget, measure, name)
         yield RankingColumns(components, budget)
         yield Judging(components, budget)
 
     return list(chosen())
+
+
+def _sees_passages(measure: AnswerMeasure) -> bool:
+    """Whether a measure looks at the single passages of contexts."""
+    varies = isinstance(measure, VariesContexts) and measure.varies == "context"
+    return varies or isinstance(measure, MeasuresPassages)
 
 
 def _ranking(components: Components, budget: Budget) -> Iterator[Stage]:

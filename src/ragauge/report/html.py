@@ -22,6 +22,7 @@ from ragauge.contract.protocols import AnswerMeasureInfo
 from ragauge.contract.redact import redact
 from ragauge.contract.visible import visible
 from ragauge.estimate import HEADLINE_SHARES
+from ragauge.measures.documents import IGNORED, ignored_warning
 from ragauge.measures.rankings import CLASSIC_NAMES
 from ragauge.report import formats
 from ragauge.report.contrasts import contrasts
@@ -177,6 +178,7 @@ def _body(content: ReportContent, mark: str) -> str:
         lacking=lacking_text(content.records),
         sections=_sections(content),
         answer_sections=_answer_sections(content),
+        ignored=_ignored(content, board),
         names={info.name: info for info in content.answers},
         direction=column_label,
         images={name: _data_uri(figure) for name, figure in content.figures.items()},
@@ -261,6 +263,14 @@ def _answer_sections(content: ReportContent) -> dict[str, list[AnswerMeasureInfo
     for info in besides_rankings(content.answers):
         by_section.setdefault(info.section, []).append(info)
     return {f"answers-{number}": found for number, found in enumerate(by_section.values(), 1)}
+
+
+def _ignored(content: ReportContent, board: Sequence[Mapping[Any, Any]]) -> list[str]:
+    """A sentence for every system whose answers leave too much of what is ranked first aside."""
+    if not any(info.name == IGNORED for info in content.answers):
+        return []
+    known = [(row["system"], row[IGNORED]) for row in board if row[IGNORED] is not None]
+    return [told for system, share in known if (told := ignored_warning(share, system))]
 
 
 def _rankings(content: ReportContent) -> dict[str, str]:
