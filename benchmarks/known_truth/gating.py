@@ -22,9 +22,9 @@ SECTIONS: dict[str, list[Row]] = {
                 "at most 5 %",
                 _NONE,
                 lambda trials, tolerance=tolerance: percent(sim.gates(80, tolerance, trials, SEED)[0]),  # type: ignore[misc]
-                trials=1000,
+                trials=trials,
             )
-            for tolerance in (0.0, 0.02)
+            for tolerance, trials in ((0.0, 1000), (0.02, 200))
         ),
         *(
             Row(
@@ -56,7 +56,7 @@ SECTIONS: dict[str, list[Row]] = {
             "80 %",
             _NONE,
             lambda trials, given=(shares, difference, tolerance, verdict): _planned(*given, trials),  # type: ignore[misc]
-            trials=1000,
+            trials=400,
         )
         for what, shares in (("score", False), ("share", True))
         for difference, tolerance, verdict in (
