@@ -103,9 +103,7 @@ class Scripted:
 
     def answer(self, topics: pd.DataFrame, contexts: pd.DataFrame, tools: Tools) -> pd.DataFrame:
         of = {row["qid"]: row for row in topics.to_dict("records")}
-        said = [
-            self.says(of[qid], text) for qid, text in zip(contexts["qid"], contexts["text"], strict=True)
-        ]
+        said = [self.says(of[qid], text) for qid, text in zip(contexts["qid"], contexts["text"], strict=True)]
         return answer_frame(contexts, [Reply(text, None if text else "HTTP 500") for text in said])
 
 

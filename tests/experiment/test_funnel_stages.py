@@ -17,7 +17,7 @@ from ragauge.diagnose.rules import check_rules
 from ragauge.experiment.failures import evidence_parts, funnel_of_job, with_failures
 from ragauge.measures import Substring
 from ragauge.retrieval.compressors import SentenceCompressor
-from ragauge.retrieval.expanders import DocumentExpander, NeighbourExpander
+from ragauge.retrieval.expanders import NeighbourExpander
 from ragauge.retrieval.retrievers import NoRetrieval, Oracle, Sim
 from small_pipeline import DOCS, SmallPipelines, replaced
 
