@@ -72,11 +72,18 @@ def test_a_part_that_a_step_brought_back_was_lost_later() -> None:
     assert cause(topic(), parts((1, 0.5, 1, 1, 1, 1, 0.2))) == "beyond the budget"
 
 
-def test_of_several_parts_the_one_that_was_lost_first_decides() -> None:
-    lost = parts((1, 1, 1, 1, 1, 1, 0), (1, 1, 0, 0, 0, 0, 0), (1, 1, 1, 1, 1, 1, 1))
+def test_of_several_parts_the_one_of_which_least_is_left_decides() -> None:
+    lost = parts((1, 1, 1, 1, 1, 1, 0.2), (1, 1, 0.1, 0.1, 0.1, 0.1, 0.1), (1, 1, 1, 1, 1, 1, 1))
     found = causes(topic(), lost).iloc[0]
     assert found["cause"] == "not retrieved"
-    assert found["decided_by"] == "evidence 2: 1.00 in the best chunk, 0.00 among all candidates"
+    assert found["decided_by"] == "evidence 2: 1.00 in the best chunk, 0.10 among all candidates"
+
+
+def test_a_part_that_was_cut_a_little_and_then_missed_was_not_retrieved() -> None:
+    """Seven tenths of it stand in one chunk, and that one was not found."""
+    assert cause(topic(), parts((1, 0.7, 0.1, 0.1, 0.1, 0.1, 0.1))) == "not retrieved"
+    assert cause(topic(), parts((1, 0.7, 0.7, 0.7, 0.7, 0.7, 0.6))) == "cut by the chunker"
+    assert cause(topic(), parts((0.8, 0.8, 0.2, 0.2, 0.2, 0.2, 0.2))) == "not retrieved"
 
 
 def test_nine_tenths_of_a_part_are_enough() -> None:

@@ -16,5 +16,5 @@ def test_the_interval_of_a_change_holds_the_true_one(name: str, n: int) -> None:
 
 
 def test_a_bootstrap_would_miss_rare_losses() -> None:
-    """With one topic of a hundred losing, a sample of 30 mostly shows none, and resamples show none either."""
+    """With one topic of a hundred losing, 30 topics mostly show none, and resamples show none either."""
     assert change_coverage("1 % lose", 30, 200, seed=0, bootstrap=True) < 0.5

@@ -1,7 +1,7 @@
 """Why a topic failed: one cause for each, by a fixed order of rules.
 
 Order: the verdict is missing; there is no answer; a part of the evidence does not stand in the context, and
-the first step that lost one decides; all of it stands there, in the middle third; the LLM erred although all
+the step that lost most of it decides; all of it stands there, in the middle third; the LLM erred although all
 of it stands there; it said what the context does not.
 """
 
@@ -101,9 +101,9 @@ def causes(outcomes: pd.DataFrame, parts: pd.DataFrame, judged: bool = True) -> 
     2. there is no answer: generation error;
     3. unanswerable, and answered: hallucination;
     4. no evidence is known: no evidence known;
-    5. a part of the evidence (measure below 0.9) does not stand in the context: the step after the last one
-       that had it. Lost within the budget, but within it before reranking: lost by the reranker. Of several
-       parts the one that was lost first;
+    5. a part of the evidence (measure below 0.9) does not stand in the context: of the steps after the last
+       one that had it the one that lost most of it. Lost within the budget, but within it before reranking:
+       lost by the reranker. Of several parts the one of which least stands in the context;
     6. all stands in the middle third of the context: lost in the middle, which is a suspicion;
     7. class 1 or 3: generation error. Class 2 or 4: generation error where the answer is made of what stands
        there (faithfulness of at least 0.5 where it was measured, else every content word of the answer stands
@@ -192,24 +192,34 @@ def _first_lost(parts: pd.DataFrame) -> pd.DataFrame:
     values = missing[steps].to_numpy(dtype=float)
     if not len(values):
         return nothing
-    stands = values >= STANDS
-    last = np.where(stands.any(axis=1), stands.shape[1] - 1 - stands[:, ::-1].argmax(axis=1), -1)
-    at = last + 1
+    at = _lost_at(values)
     slugs = np.array([_LOST_AT[step] for step in steps], dtype=object)[at]
     decided = [_told(row, steps, number, part) for row, number, part in
                zip(values, at.tolist(), missing["part"].tolist(), strict=True)]  # fmt: skip
     if "unreranked" in missing:
         by_order = (slugs == "budget") & (missing["unreranked"].to_numpy(dtype=float) >= STANDS)
         slugs[by_order] = "reranker"
-        # Before what was done to the passages after it.
-        at = np.where(by_order, steps.index("reranked"), at)
         for i in np.flatnonzero(by_order).tolist():
             decided[i] += ", where the order before reranking had it"
     found = pd.DataFrame({
-        "qid": missing["qid"].to_numpy(), "at": at, "decided_by": decided,
+        "qid": missing["qid"].to_numpy(), "left": values[:, -1], "decided_by": decided,
         "cause": [_BY_SLUG[slug] for slug in slugs],
     })  # fmt: skip
-    return found.sort_values("at", kind="stable").drop_duplicates("qid").set_index("qid")
+    return found.sort_values("left", kind="stable").drop_duplicates("qid").set_index("qid")
+
+
+def _lost_at(values: np.ndarray) -> np.ndarray:
+    """int64 [parts]: of the steps after the last one that had the part the one that lost most of it.
+
+    `values` [parts, steps] are those of parts that the last step does not have.
+    """
+    n = values.shape[1]
+    stands = values >= STANDS
+    last = np.where(stands.any(axis=1), n - 1 - stands[:, ::-1].argmax(axis=1), -1)
+    losses = -np.diff(values, axis=1, prepend=1.0)
+    losses[np.arange(n) <= last[:, None]] = -np.inf
+    found: np.ndarray = losses.argmax(axis=1)
+    return found
 
 
 def _told(values: np.ndarray, steps: list[str], at: int, part: int) -> str:

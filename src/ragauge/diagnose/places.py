@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping, Sequence
 
 import pandas as pd
 
 from ragauge.texts.function_words import FUNCTION_WORDS
-from ragauge.texts.words import words
+from ragauge.texts.words import UNSPACED, words
 
 BEGINNING, MIDDLE, END, SPREAD = "beginning", "middle", "end", "spread"
 PLACES = (BEGINNING, MIDDLE, END, SPREAD)
@@ -64,12 +65,21 @@ def from_context(answer: str, query: str, context: str) -> bool:
 
     Words without function words, case folded; an answer without content words is made of nothing else.
     """
-    said = _content(answer)
-    return said <= _content(query) | _content(context)
+    said = set(words(answer)) - FUNCTION_WORDS
+    there = f"{query}\n{context}".casefold()
+    return all(_stands(word, there) for word in said)
 
 
-def _content(text: str) -> set[str]:
-    return set(words(text)) - FUNCTION_WORDS
+def _stands(word: str, text: str) -> bool:
+    """Whether the word stands in the text, touched by no letter or digit (where a script has spaces)."""
+    inside = re.search(f"[{UNSPACED}]", word) is not None
+    at = text.find(word)
+    while at >= 0:
+        before, after = text[at - 1 : at], text[at + len(word) : at + len(word) + 1]
+        if inside or not (before.isalnum() or after.isalnum()):
+            return True
+        at = text.find(word, at + 1)
+    return False
 
 
 def all_from_context(

@@ -119,7 +119,8 @@ def log_failures(
     failed = outcomes[outcomes[CAUSE].notna()]
     columns = {
         "query": "query", CAUSE: "cause", DECIDED_BY: "decided_by", "evidence_place": "evidence_place",
-        "evidence_in_context": "evidence_in_context", "label": "label", "answer": "answer",
+        "evidence_in_context": "evidence_in_context", "label": "label",
+        "answer_in_context": "answer_in_context", "answer": "answer",
         "answer_reference": "answer_reference", "ir_score": "ir_score", "qid": "qid",
     }  # fmt: skip
     there = {name: shown for name, shown in columns.items() if name in failed}

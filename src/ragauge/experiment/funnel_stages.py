@@ -33,7 +33,7 @@ class _FollowsEvidence(Stage):
 
 
 class FindInCorpus(_FollowsEvidence):
-    """evidence_in_corpus: every evidence part in whole documents and in single chunks (`in_corpus`).
+    """evidence_in_corpus: every part of the evidence in whole documents and in single chunks (`in_corpus`).
 
     Neither retriever nor budget is in its key: the jobs of a sweep share one.
     """
@@ -52,7 +52,7 @@ class FindInCorpus(_FollowsEvidence):
     def make(self, reads: Reads, tools: Tools) -> Frames:
         evidence = reads["scored_evidence"]
         if evidence.empty:
-            columns = ["qid", "part", "corpus", "best_chunk", "holders"]
+            columns = ["qid", "part", "text", "corpus", "best_chunk", "holders"]
             return {"evidence_in_corpus": pd.DataFrame(columns=columns)}
         chunks = reads["chunks"] if self._chunked else None
         return {"evidence_in_corpus": in_corpus(self.component, evidence, reads["docs"], chunks)}
@@ -89,18 +89,18 @@ class FollowEvidence(_FollowsEvidence):
     @property
     def reads(self) -> tuple[str, ...]:  # type: ignore[override]
         texts = (*self._runs.values(), *self._passages.values())
-        return ("scored_evidence", "evidence_in_corpus", "chunks", *texts)
+        return ("evidence_in_corpus", "chunks", *texts)
 
     def params(self) -> dict[str, Any]:
         return {**super().params(), "steps": [*self._runs, *self._passages]}
 
     def make(self, reads: Reads, tools: Tools) -> Frames:
-        evidence, known = reads["scored_evidence"], reads["evidence_in_corpus"]
-        trail = known.drop(columns="holders")
+        evidence = reads["evidence_in_corpus"]
+        trail = evidence.drop(columns=["text", "holders"])
         if evidence.empty:
             return {"evidence_trail": trail.assign(**dict.fromkeys((*self._runs, *self._passages), 0.0))}
         for step, name in self._runs.items():
-            trail[step] = joined(self.component, evidence, reads[name], reads["chunks"], known["holders"])
+            trail[step] = joined(self.component, evidence, reads[name], reads["chunks"], evidence["holders"])
         for step, name in self._passages.items():
             trail[step] = joined(self.component, evidence, reads[name])
         return {"evidence_trail": trail}

@@ -28,17 +28,17 @@ _WORD = re.compile(r"\w+")
 def in_corpus(
     measure: Measure, evidence: pd.DataFrame, docs: pd.DataFrame, chunks: pd.DataFrame | None
 ) -> pd.DataFrame:
-    """Every evidence part in the documents and in their chunks: qid, part, corpus, best_chunk, holders.
+    """Every evidence part in the documents and in their chunks: qid, part, text, corpus, best_chunk, holders.
 
     corpus: the measure's highest value in one whole document, in [0, 1]; missing without documents.
     best_chunk: its highest value in one chunk; missing without `chunks`. holders: docnos of the chunks that
-    have all of the part.
+    have all of the part, with spaces between.
 
     Looked at are the document that the evidence names, and, where that does not have all of the part or none
     is named, the five documents that share most of its eight rarest words; and the chunks of these. A part
     that stands in others alone, in other words, is not found.
     """
-    found = evidence[["qid", "part"]].reset_index(drop=True)
+    found = evidence[["qid", "part", "text"]].reset_index(drop=True)
     parts = evidence["text"].tolist()
     names = pd.Index(docs["docno"])
     own = names.get_indexer(pd.Index(evidence["docno"])) if len(names) else np.full(len(parts), -1)
@@ -59,8 +59,8 @@ def in_corpus(
     if len(docs):
         corpus = np.nan_to_num(corpus)
     found["corpus"] = corpus
-    found["best_chunk"], found["holders"] = _in_chunks(measure, parts, names, chunks, part_of, doc_of)
-    return found
+    best, holders = _in_chunks(measure, parts, names, chunks, part_of, doc_of)
+    return found.assign(best_chunk=best, holders=pd.Series(map(" ".join, holders), dtype="str"))
 
 
 def joined(
@@ -126,9 +126,9 @@ def _stands(measure: Measure, part: str, text: str, values: np.ndarray, row: int
 
 def _held(qids: np.ndarray, holders: pd.Series, hits: pd.DataFrame) -> np.ndarray:
     """bool by evidence row: whether a hit of its topic is among its holders."""
-    counts = np.array([len(of_part) for of_part in holders], dtype=int)
-    rows = np.repeat(np.arange(len(qids)), counts)
-    names = [docno for of_part in holders for docno in of_part]
+    of_parts = [text.split() for text in holders]  # no docno holds white space
+    rows = np.repeat(np.arange(len(qids)), [len(of_part) for of_part in of_parts])
+    names = [docno for of_part in of_parts for docno in of_part]
     pairs = pd.DataFrame(
         {"row": rows, "qid": pd.Series(qids[rows], dtype="str"), "docno": pd.Series(names, dtype="str")}
     )
