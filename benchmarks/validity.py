@@ -41,6 +41,7 @@ MODULES = (
     "sampling",
     "ablation",
     "slices",
+    "truthfulness",
 )
 _HEAD = (
     "# Numbers against known truth\n\nWritten by `python benchmarks/validity.py`; seed "
