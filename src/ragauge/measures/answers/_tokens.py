@@ -109,18 +109,14 @@ def _squad(articles: Sequence[str]) -> Tokens:
 
 def _word_by_word(tokens: Tokens) -> Tokens:
     """The same tokens, of which none depends on what stands beyond white space: each word is read once."""
-    known: dict[str, list[str]] = {}
 
-    def of_words(text: str) -> list[str]:
-        found: list[str] = []
-        for word in text.split():
-            own = known.get(word)
-            if own is None:
-                own = known[word] = tokens(word)
-            found += own
-        return found
+    class Known(dict[str, list[str]]):
+        def __missing__(self, word: str) -> list[str]:
+            self[word] = found = tokens(word)
+            return found
 
-    return of_words
+    known = Known()
+    return lambda text: [token for word in text.split() for token in known[word]]
 
 
 def check_articles(key: str, articles: object) -> tuple[str, ...]:
