@@ -47,7 +47,7 @@ from ragauge.texts.tokenizers import WordTokenizer
 DATA = Path(__file__).resolve().parents[1] / "../shared/data/wiki_passages_6119.json"
 TOPICS, BUDGETS, WORDS = 7_404, tuple(range(100, 1001, 100)), 4
 RETRIEVERS = [BM25(top_k=30, b=b) for b in (0.4, 0.1, 0.6, 0.75, 0.9)]
-GOAL = 0.2  # of the scores and their floor
+GOAL = 0.2  # of the scores
 
 
 @dataclass(frozen=True)

@@ -45,6 +45,7 @@ MODULES = (
     "robustness",
     "funnel",
     "gating",
+    "truthfulness",
 )
 _HEAD = (
     "# Numbers against known truth\n\nWritten by `python benchmarks/validity.py`; seed "

@@ -44,7 +44,7 @@ def references(topics: pd.DataFrame) -> dict[str, tuple[str, ...]]:
     """
     found: dict[str, tuple[str, ...]] = {
         qid: (answer,) if isinstance(answer, str) else ()
-        for qid, answer in zip(topics["qid"], topics["answer"], strict=True)
+        for qid, answer in zip(topics["qid"].tolist(), topics["answer"].tolist(), strict=True)
     }
     if "answers" not in topics:
         return found

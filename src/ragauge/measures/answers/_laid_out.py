@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Sequence, Sized
 from dataclasses import dataclass
 
 import numpy as np
@@ -26,10 +26,14 @@ class LaidOut:
 def by_tokens(tokens: Tokens, *groups: Sequence[str]) -> list[LaidOut]:
     """The texts of each group as tokens, numbered alike in all groups; every distinct text is read once."""
     numbers: dict[str, int] = {}
-    read: dict[str, np.ndarray] = {}
-    for text in dict.fromkeys(text for group in groups for text in group):
-        read[text] = np.array([numbers.setdefault(t, len(numbers)) for t in tokens(text)], dtype=np.int64)
-    return [_joined([read[text] for text in group]) for group in groups]
+    read: dict[str, list[str]] = {}
+    laid_out = []
+    for group in groups:
+        read |= {text: tokens(text) for text in group if text not in read}
+        texts = [read[text] for text in group]
+        flat = [numbers.setdefault(token, len(numbers)) for text in texts for token in text]
+        laid_out.append(LaidOut(np.array(flat, dtype=np.int64), _at(texts)))
+    return laid_out
 
 
 def by_characters(*groups: Sequence[str]) -> list[LaidOut]:
@@ -42,5 +46,9 @@ def _code_points(text: str) -> np.ndarray:
 
 
 def _joined(texts: Sequence[np.ndarray]) -> LaidOut:
-    at = np.concatenate([[0], np.cumsum([len(text) for text in texts])]).astype(np.int64)
-    return LaidOut(np.concatenate(texts) if texts else np.zeros(0, np.int64), at)
+    return LaidOut(np.concatenate(texts) if texts else np.zeros(0, np.int64), _at(texts))
+
+
+def _at(texts: Sequence[Sized]) -> np.ndarray:
+    """Where each text begins, and where the last one ends."""
+    return np.concatenate([[0], np.cumsum([len(text) for text in texts])]).astype(np.int64)

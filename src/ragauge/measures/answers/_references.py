@@ -40,7 +40,7 @@ class AgainstReferences:
         status: list[str] = []
         wanted: list[int] = []  # the pairs of every answer, one answer after the other
         first: list[int] = []
-        for qid, answer in zip(answers["qid"], answers["answer"], strict=True):
+        for qid, answer in zip(answers["qid"].tolist(), answers["answer"].tolist(), strict=True):
             status.append(status_of(qid, answer, bool(known[qid])))
             if status[-1] == "ok":
                 first.append(len(wanted))

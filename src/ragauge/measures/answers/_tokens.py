@@ -39,17 +39,14 @@ class _Bare(dict[int, int | None]):
 _BARE = _Bare()
 
 
-def normalised(text: str, articles: Sequence[str] = _ENGLISH) -> list[str]:
-    """The tokens of a text as SQuAD's script has them: lower case, without punctuation and the articles.
+def normalised(text: str) -> list[str]:
+    """The tokens of a text as SQuAD's script has them: lower case, without punctuation and a, an, the.
 
     Punctuation is what Unicode has in its P categories, and the signs of ASCII. Beyond that script, each
     character of a script without spaces is a token of its own, as for Chinese in the scripts of MLQA and CMRC
     2018; letters with marks are composed (NFC); and the lower case of the Turkish İ is i.
     """
-    bare = _lower(text).translate(_BARE)
-    if articles:
-        bare = re.sub(rf"\b({'|'.join(map(re.escape, articles))})\b", " ", bare)
-    return _spaced(bare).split()
+    return _squad(_ENGLISH)(text)
 
 
 def plain(text: str) -> list[str]:
@@ -74,21 +71,52 @@ def ascii_words(text: str) -> list[str]:
 def tokens_of(key: str, name: str, articles: Sequence[str] = _ENGLISH, lowercase: bool = False) -> Tokens:
     """The tokens called `name`; ConfigError, which names the config key, if there are none.
 
-    lowercase: of sacrebleu's, whether the text is put in lower case first; the others always do.
+    lowercase: of sacrebleu's, whether the text is put in lower case first; the others always do. What is
+    returned remembers the words that it has read: use it for the texts of one measurement.
     """
     own: dict[str, Tokens] = {
-        "squad": lambda text: normalised(text, articles),
+        "squad": _squad(articles),
         "plain": plain,
         "words": unicode_words,
         "rouge_score": ascii_words,
     }
     if name in own:
-        return own[name]
+        return _word_by_word(own[name])
     require_choice(key, name, (*own, *OF_SACREBLEU))
     from sacrebleu.metrics.bleu import BLEU
 
     tokenize = BLEU(tokenize=name, lowercase=lowercase)._preprocess_segment
-    return lambda text: tokenize(text).split()
+
+    def whole(text: str) -> list[str]:
+        return tokenize(text).split()
+
+    if name != "13a":
+        return whole
+    each = _word_by_word(whole)
+    # It joins words that a hyphen divides at the end of a line.
+    return lambda text: whole(text) if "\n" in text else each(text)
+
+
+def _squad(articles: Sequence[str]) -> Tokens:
+    left_out = re.compile(rf"\b({'|'.join(map(re.escape, articles))})\b") if articles else None
+
+    def tokens(text: str) -> list[str]:
+        bare = _lower(text).translate(_BARE)
+        return _spaced(left_out.sub(" ", bare) if left_out else bare).split()
+
+    return tokens
+
+
+def _word_by_word(tokens: Tokens) -> Tokens:
+    """The same tokens, of which none depends on what stands beyond white space: each word is read once."""
+
+    class Known(dict[str, list[str]]):
+        def __missing__(self, word: str) -> list[str]:
+            self[word] = found = tokens(word)
+            return found
+
+    known = Known()
+    return lambda text: [token for word in text.split() for token in known[word]]
 
 
 def check_articles(key: str, articles: object) -> tuple[str, ...]:
