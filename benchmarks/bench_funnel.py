@@ -145,9 +145,9 @@ def main() -> None:
     print_row(f"candidates, {n} retrievers", f"{seconds['evidence_trail']:.2f} s", "", "")
     tables = seconds["parts"] + seconds["table"]
     print_row(f"tables with intervals, {n} jobs", f"{tables:.2f} s", "", "")
-    share = own / (scores + floor)
+    share = own / scores
     told = f"{share:.2f}{against(GOAL, share, at_most=True)}"
-    print_row(f"the funnel: {steps}", f"{own:.2f} s", f"{own / scores:.2f}", told)
+    print_row(f"the funnel: {steps}", f"{own:.2f} s", told, f"{own / (scores + floor):.2f}")
     print_row(f"causes and their shares, {n} jobs", f"{seconds['causes']:.2f} s", "", "")
 
 

@@ -15,7 +15,10 @@ from fnmatch import fnmatchcase
 
 from ragauge.contract.groups import CALLS
 
-MEASURE_ENDS = ("", "_lo", "_hi", "_missing")
+MEASURE_ENDS = (
+    "", "_lo", "_hi", "_missing", "_no_claims", "_repeat_difference", "_repeat_difference_lo",
+    "_repeat_difference_hi", "_repeat_topics", "_repeat_missing",
+)  # fmt: skip
 # Of what follows from verdicts: without a verdict the metrics of these are no values.
 OF_VERDICTS = (
     "correct_share", "hallucination_share", "rejection_share", *(f"judge_share_{c}" for c in range(1, 6)),
@@ -61,11 +64,12 @@ OF_JOBS = (
         "judge_repeat_{pairs,topics}",
         "judge_{repeat,reorder}_{agreement,kappa}{,_lo,_hi}",
         "judge_position_effect{,_lo,_hi}",
+        "judge_position_flip_share",
         "predicted_{share_1,share_2,share_3,share_4,share_5,correct_share,hallucination_share}{,_lo,_hi}",
         "predicted_outside_share",
         "unjudged_{right,lack}_mae_{predictor,thresholds,unchanged}",
         "topics{,_skipped,_without_evidence,_without_reference,_unanswerable}",
-        "traces_{failed,without_retriever,rounds}",
+        "traces_{failed,without_retriever,rounds,prompt_tokens,completion_tokens,seconds_p50,seconds_p95}",
         "rewriter_{failed,similarity,new_hits}",
         "retriever_failed",
         "compressor_{ratio,failed}",
@@ -79,6 +83,11 @@ OF_JOBS = (
         "n_chunks",
         "stages_made",
         "seconds_{total,per_topic,*}",
+        "funnel_{corpus,best_chunk,candidates,reranked,expanded,compressed,context}{,_change}{,_lo,_hi}",
+        "failure_*_share{,_lo,_hi}",
+        "measure_failed",
+        "bleu_corpus",
+        "answers_*_llm_calls{,_cached}",
     ),
     *_ESTIMATES,
     *_COSTS,
@@ -89,6 +98,8 @@ OF_SWEEPS = (
     *_spelled(
         "transfer{,_*}_{mae,mae_lo,mae_hi,mae_base,mae_perfect,kendall_tau}",
         "best_set_size_*",
+        "foresight_{auc_right,auc_lack,spearman,kendall}/*",
+        "robustness_*",
         "top_optimism_*",
         "detectable_difference_*",
         "jobs{,_failed}",

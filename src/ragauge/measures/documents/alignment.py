@@ -301,7 +301,7 @@ class ByLeavingOut(Alignment):
         )
         distance = np.array(
             [
-                1 - TokenF1.compared(normalised(asked[qid][1]), normalised(without))
+                1 - TokenF1.of_tokens(normalised(asked[qid][1]), normalised(without))
                 if isinstance(without, str)
                 else np.nan
                 for qid, without in zip(found["qid"], found["answer"], strict=True)
