@@ -31,7 +31,9 @@ NASTY = f'{SCRIPT}<img src="https://example.org/x.png" onerror="alert(2)"></styl
 FACT, OTHER = "The tower is 330 metres tall.", "It was finished in 1889."
 TOPICS = [f"q{i:02}" for i in range(24)]
 SYSTEMS, BUDGETS = ("bm25", "sim"), (100, 300)
-FIGURES = {"ir_score_by_n", "judge_shares", "sorted_scores", "reliability", "transfer_retriever"}
+FIGURES = {
+    "ir_score_by_n", "judge_shares", "sorted_scores", "reliability", "transfer_retriever", "foresight",
+}  # fmt: skip
 
 
 def outcomes(system: str, n: int, judged: bool) -> pd.DataFrame:
@@ -522,7 +524,7 @@ def test_a_browser_shows_all_of_it_and_has_no_complaint(page: Path, browser: Bro
     # Tables scroll inside themselves: the page is no wider than the screen.
     assert browser.evaluate("document.documentElement.scrollWidth") <= width
     tables = "[...document.querySelectorAll('table')]"
-    assert browser.evaluate(f"{tables}.length") == 19
+    assert browser.evaluate(f"{tables}.length") == 20
     assert browser.evaluate(f"{tables}.every(t => t.closest('.scroll') && t.tBodies[0].rows.length > 0)")
 
 
