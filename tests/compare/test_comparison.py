@@ -174,7 +174,7 @@ def test_slices_that_all_runs_have_are_compared_where_they_are_asked_for(jobs: J
         assert "By slice of the topics, differences from" in text
         assert not set(text) & {"\x1b", "\x07", "\u202e"}
     table = comparing.markdown(found, ["ir_score"], 0).split("By slice of")[1].split("\n\n")[1]
-    assert {len(re.findall(r"(?<!\\)\|", line)) for line in table.splitlines()} == {11}
+    assert {len(re.findall(r"(?<!\\)\|", line)) for line in table.splitlines()} == {13}
 
 
 # --- differences, by hand -----------------------------------------------------------------------------------
@@ -185,7 +185,7 @@ def test_differences_are_those_of_the_tables_topic_by_topic(jobs: Jobs) -> None:
     pairs = found.pairs.set_index(["run_id", "measure"])
     base = jobs.table("one")
     assert found.baseline == jobs.ids["one"]
-    assert len(pairs) == found.n_tests == 6
+    assert len(pairs) == found.n_tests == 8
     for name in ("two", "none"):
         own = jobs.table(name).loc[base.index]
         score = own["ir_score"] - base["ir_score"]
@@ -210,7 +210,7 @@ def test_differences_are_those_of_the_tables_topic_by_topic(jobs: Jobs) -> None:
 def test_holm_counts_every_comparison_that_is_shown(jobs: Jobs) -> None:
     found = jobs.compare("one", "two", "none")
     p = np.sort(found.pairs["p"].to_numpy())
-    by_hand = np.minimum(np.maximum.accumulate(p * np.arange(6, 0, -1)), 1)
+    by_hand = np.minimum(np.maximum.accumulate(p * np.arange(8, 0, -1)), 1)
     assert np.sort(found.pairs["p_holm"].to_numpy()) == pytest.approx(by_hand)
 
 
@@ -278,13 +278,13 @@ def test_a_sweep_s_folder_is_the_same_sweep(jobs: Jobs) -> None:
 
 
 def test_a_chosen_baseline_has_every_pair_counted(jobs: Jobs) -> None:
-    # Three runs of one budget make three pairs of three measures; two pairs are shown.
+    # Three runs of one budget make three pairs of four measures; two pairs are shown.
     found = jobs.compare("sweep", "wide")
-    assert found.n_tests == 9
+    assert found.n_tests == 12
     sizes = found.pairs.groupby("measure").size().to_dict()
-    assert sizes == {"correct": 2, "hallucination": 2, "ir_score": 2}
+    assert sizes == {"correct": 2, "hallucination": 2, "ir_score": 2, "truthfulness": 2}
     named = jobs.compare("sweep", "wide", baseline="none")
-    assert named.n_tests == 6
+    assert named.n_tests == 8
     assert not named.baseline_chosen
 
 
@@ -319,7 +319,7 @@ def test_what_cannot_be_compared_is_refused(jobs: Jobs, names: tuple[str, ...], 
 
 def test_topics_that_one_run_lacks_are_counted_and_the_shared_ones_paired(jobs: Jobs) -> None:
     found = jobs.compare("one", "fewer", across_datasets=True)
-    assert found.pairs["n"].tolist() == [9, 9, 9]
+    assert found.pairs["n"].tolist() == [9, 9, 9, 9]
     assert any("The datasets differ" in note for note in found.notes)
     own, base = jobs.table("fewer")["ir_score"], jobs.table("one")["ir_score"]
     expected = (own - base.loc[own.index]).mean()
@@ -336,7 +336,7 @@ def test_a_run_without_verdicts_is_compared_by_its_score_alone(jobs: Jobs) -> No
     found = jobs.compare("one", "unjudged", "two")
     measures = found.pairs.groupby("run_id")["measure"].agg(list)
     assert measures[jobs.ids["unjudged"]] == ["ir_score"]
-    assert measures[jobs.ids["two"]] == ["ir_score", "correct", "hallucination"]
+    assert measures[jobs.ids["two"]] == ["ir_score", "correct", "hallucination", "truthfulness"]
     shares = found.runs.set_index("run_id").loc[jobs.ids["unjudged"]]
     assert np.isnan(shares["correct_share"])
     assert np.isnan(shares["hallucination_share"])
@@ -452,7 +452,7 @@ def test_the_csv_of_topics_has_a_row_per_run_and_topic(jobs: Jobs) -> None:
         assert table.loc[jobs.ids[name], "ir_score"].tolist() == own["ir_score"].tolist()
         assert table.loc[jobs.ids[name], "label"].tolist() == own["label"].tolist()
     assert "\x1b" not in text
-    assert {len(row) for row in csv.reader(io.StringIO(text))} == {9}
+    assert {len(row) for row in csv.reader(io.StringIO(text))} == {10}
     assert "| 50% & a_b #1 {x} <b> \\ ~ ^ $" in table["query"].iloc[0]
 
 
@@ -487,7 +487,7 @@ def test_latex_tables_are_escaped_and_whole(jobs: Jobs) -> None:
     assert body.count("{") == body.count("}")
     assert r"\textbf{" in body
     assert r"$^{\dagger}$" in body
-    assert r"$\dagger$ differs from none after Holm's correction over 9 comparisons" in body
+    assert r"$\dagger$ differs from none after Holm's correction over 12 comparisons" in body
     assert "95 \\%" in body
     assert f"% none: MLflow run {jobs.ids['none']}" in text
 

@@ -114,7 +114,7 @@ def pair_frame(
 
     every = compare_pairs(outcomes, "run_id", n_boot, seed, answers=answers)
     judged = outcomes.loc[outcomes["label"].notna(), "run_id"].unique()
-    of_verdicts = every["measure"].isin(["correct", "hallucination"])
+    of_verdicts = every["measure"].isin(["correct", "hallucination", "truthfulness"])
     every = every[~of_verdicts | (every["a"].isin(judged) & every["b"].isin(judged))]
     with_base = every["a"].eq(base) | every["b"].eq(base)
     counted = (every if best_of_all else every[with_base]).dropna(subset=["p"])

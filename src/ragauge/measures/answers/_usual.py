@@ -1,9 +1,9 @@
-"""The answer measures of a job that names none: free, and left out where there is nothing to measure."""
+"""The usual answer measures in one: free, and left out where there is nothing to measure."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
@@ -20,13 +20,13 @@ _PARTS = (ExactMatch(), TokenF1(), Contains(), RougeL())
 class Usual(AgainstReferences):
     """Exact match, token F1, containment and ROUGE-L, each as it is by itself.
 
-    They are in MLflow, tables and report, and not on the terminal. A job without answers or references has
-    none of them, where a measure that was named would be an error.
+    A job without answers or references has none of them, where a measure that was named by itself would be an
+    error.
     """
 
     component: ClassVar[str] = "usual"
     optional: ClassVar[bool] = True
-    infos: ClassVar[tuple[AnswerMeasureInfo, ...]] = tuple(replace(p.info, on_terminal=False) for p in _PARTS)
+    infos: ClassVar[tuple[AnswerMeasureInfo, ...]] = tuple(part.info for part in _PARTS)
 
     def compared(
         self, answers: Sequence[str], references: Sequence[str], tools: Tools
