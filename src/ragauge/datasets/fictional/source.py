@@ -40,7 +40,7 @@ class FictionalWorld:
     documents: int = 150
     seed: int = 1
     look_alikes: int = 0
-    pronouns: float = 0.0
+    pronouns: float = 1.0
     max_hops: int = 2
     questions: int = 20
     types: Sequence[str] = ()
