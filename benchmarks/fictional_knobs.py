@@ -1,6 +1,7 @@
-"""Which knobs of the fictional world spread the IR scores most: documents, look-alikes, hops; seeds 1 to 5.
+"""Which knobs of the fictional world spread the IR scores most, of seeds 1 to 5.
 
     python benchmarks/fictional_knobs.py --store .knobs [--retrievers bm25,sim] [--seeds 1,2]
+        [--documents 150] [--look-alikes 0] [--pronouns 0,1] [--hops 2]
 
 The spread of a setting is the standard deviation of the topics' IR scores, averaged over retrievers,
 budgets and seeds. Nothing is answered and nobody judges: classes cannot be looked at. Prints a Markdown row
@@ -30,19 +31,21 @@ RETRIEVERS = ("bm25", "sim", "mmr", "mlq", "reo")
 BUDGETS = tuple(range(100, 1001, 100))
 QUESTIONS = 12  # of each kind
 SEEDS = (1, 2, 3, 4, 5)
-DOCUMENTS, LOOK_ALIKES, HOPS = (100, 150), (0, 3, 6), (2, 3, 4)
+DOCUMENTS, LOOK_ALIKES, PRONOUNS, HOPS = (100, 150), (0, 3, 6), (0.0, 0.5, 1.0), (2, 3, 4)
+Setting = tuple[int, int, float, int]
 
 
 def scores(
-    store: Path, retriever: str, documents: int, look_alikes: int, hops: int, seed: int
+    store: Path, retriever: str, documents: int, look_alikes: int, pronouns: float, hops: int, seed: int
 ) -> pd.DataFrame:
     """The IR scores of one world by one retriever: a row per topic and budget."""
     world = {
         "documents": documents,
         "look_alikes": look_alikes,
+        "pronouns": pronouns,
         "max_hops": hops,
         "seed": seed,
-        "questions": 12,
+        "questions": QUESTIONS,
     }
     overrides = ["dataset=fictional", f"retriever={retriever}", "llm=none", "judge=none"]
     cfg = compose(
@@ -63,13 +66,15 @@ def spread(frame: pd.DataFrame) -> dict[str, float]:
     }
 
 
-def main(store: Path, retrievers: Sequence[str], seeds: Sequence[int], documents: Sequence[int]) -> None:
+def main(store: Path, retrievers: Sequence[str], seeds: Sequence[int], settings: Sequence[Setting]) -> None:
     """Prints the table and the widest setting."""
-    print_header("documents", "look-alikes", "hops", "spread", "mean", "at 1", "below 0.1", "seconds")
-    found: dict[tuple[int, int, int], float] = {}
+    print_header(
+        "documents", "look-alikes", "pronouns", "hops", "spread", "mean", "at 1", "below 0.1", "seconds"
+    )
+    found: dict[Setting, float] = {}
     register()
     with initialize_config_dir(str(CONF), version_base="1.3"):
-        for setting in itertools.product(documents, LOOK_ALIKES, HOPS):
+        for setting in settings:
             start = time.perf_counter()
             worlds = [spread(scores(store, r, *setting, seed)) for seed in seeds for r in retrievers]
             means = {name: float(np.mean([world[name] for world in worlds])) for name in worlds[0]}
@@ -77,11 +82,15 @@ def main(store: Path, retrievers: Sequence[str], seeds: Sequence[int], documents
             cells = (f"{means[name]:.3f}" for name in ("spread", "mean", "at 1", "below 0.1"))
             print_row(*map(str, setting), *cells, f"{time.perf_counter() - start:.0f}")
     widest = max(found, key=lambda setting: found[setting])
-    print("widest: documents={}, look_alikes={}, max_hops={}".format(*widest))
+    print("widest: documents={}, look_alikes={}, pronouns={:g}, max_hops={}".format(*widest))
 
 
 def _numbers(text: str) -> tuple[int, ...]:
     return tuple(int(number) for number in text.split(","))
+
+
+def _shares(text: str) -> tuple[float, ...]:
+    return tuple(float(number) for number in text.split(","))
 
 
 if __name__ == "__main__":
@@ -90,5 +99,9 @@ if __name__ == "__main__":
     parser.add_argument("--retrievers", type=lambda text: tuple(text.split(",")), default=RETRIEVERS)
     parser.add_argument("--seeds", type=_numbers, default=SEEDS)
     parser.add_argument("--documents", type=_numbers, default=DOCUMENTS)
+    parser.add_argument("--look-alikes", type=_numbers, default=LOOK_ALIKES)
+    parser.add_argument("--pronouns", type=_shares, default=PRONOUNS)
+    parser.add_argument("--hops", type=_numbers, default=HOPS)
     given = parser.parse_args()
-    main(given.store, given.retrievers, given.seeds, given.documents)
+    grid = itertools.product(given.documents, given.look_alikes, given.pronouns, given.hops)
+    main(given.store, given.retrievers, given.seeds, list(grid))

@@ -17,7 +17,8 @@ _F = r"([A-Z][a-z]+ (?:& )?[A-Z][a-z]+(?: [A-Z][a-z]+)?)"  # a firm
 _W = r"([A-Z][a-z]+)"
 _Y = r"(\d{4})"
 _N = r"(\d[\d,]*)"
-_SHE = r"(?:s?he|[Tt]he [a-z -]+|[A-Z][a-z]+)"
+_SHE = r"(?:s?he|[Tt]he [a-z -]+|[A-Z][a-z]+(?: [A-Z][a-z]+)?)"
+_NAME = r"[A-Z][\w' &-]+"  # of anybody or anything
 
 # What a sentence says: relation, and patterns whose group is the value.
 SAYS: dict[str, tuple[str, ...]] = {
@@ -30,16 +31,16 @@ SAYS: dict[str, tuple[str, ...]] = {
         rf"[Bb]orn (?:in \d{{4}} )?in {_T}",
         rf"moved to {_T}, and there, in",
         rf"born to .* in {_T}, where, in",
-        rf"^{_T}, in \d{{4}} .* (?:where s?he was born|(?:his|her) birthplace)\.$",
+        rf"^{_T}, in \d{{4}} .* (?:where {_SHE} was born|(?:his|her) birthplace)\.$",
         rf"[Nn]ative of {_T}",
         rf"birthplace was {_T},",
-        rf"^It was in {_T}, .* that s?he was born",
+        rf"^It was in {_T}, .* that {_SHE} was born",
     ),
     "birth_year": (
         rf"[Bb]orn in {_Y}",
         rf"[Bb]orn in {_T[:-1]}) in {_Y}",
-        rf"^In {_Y} s?he was born",
-        rf"and there, in {_Y}, s?he was born",
+        rf"^In {_Y} {_SHE} was born",
+        rf"and there, in {_Y}, {_SHE} was born",
         rf"born to .*, where, in {_Y},",
         rf"was born in .*, and that .* in {_Y}\.$",
         rf"^{_T}, in {_Y} .* (?:born|birthplace)\.$",
@@ -85,7 +86,7 @@ SAYS: dict[str, tuple[str, ...]] = {
         rf"died in {_Y}",
         rf"death in {_Y}",
         rf"died, in {_Y}",
-        rf"^In {_Y}, .* s?he died of",
+        rf"^In {_Y}, .* {_SHE} died of",
         rf"lived until {_Y}",
     ),
     "river": (

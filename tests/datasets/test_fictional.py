@@ -31,8 +31,8 @@ from ragauge.datasets.fictional.relations import OF_KIND, RELATIONS
 
 
 def world_of(**knobs: Any) -> FictionalWorld:
-    """A world with look-alikes and long chains, unless the knobs say otherwise."""
-    return FictionalWorld(**{"look_alikes": 3, "max_hops": 4, **knobs})
+    """A world with look-alikes, pronouns and long chains, unless the knobs say otherwise."""
+    return FictionalWorld(**{"look_alikes": 3, "pronouns": 1.0, "max_hops": 4, **knobs})
 
 
 WORLD = world_of(documents=300, questions=30, seed=3)
@@ -98,6 +98,34 @@ def test_a_reader_that_knows_nothing_of_the_generator_confirms_the_answers(data:
         assert found in list(topic.answers), (topic.query, found, topic.answers)
         confirmed += 1
     assert confirmed == 240
+
+
+@pytest.mark.parametrize("pronouns", [0, 0.5])
+def test_where_sentences_name_their_subject_the_reader_confirms_as_many(pronouns: float) -> None:
+    named = world_of(documents=300, questions=30, seed=3, pronouns=pronouns).load()
+    answerable = named.topics[~named.topics["unanswerable"]]
+    for topic in answerable.itertuples():
+        assert Reader(_sentences(named, topic.qid)).solve(topic.query) in list(topic.answers), topic.query
+    assert len(answerable) == 240
+
+
+def test_pronouns_say_how_many_sentences_with_a_fact_need_not_name_their_subject() -> None:
+    shares = {}
+    for pronouns in (0.0, 0.5, 1.0):
+        region = make_region(Names(3), 3, 0, 500, 0, pronouns)
+        told = [
+            entity.name in sentence.text
+            for entity in region.entities
+            for sentence in write_article(region, entity)[1:]
+            if sentence.tells
+        ]
+        shares[pronouns] = sum(told) / len(told)
+    assert shares[0.0] > 0.9
+    assert shares[0.0] > shares[0.5] + 0.2 > shares[1.0] + 0.4
+    # Some words have no place for a name, and a name that is there stands there once.
+    region = make_region(Names(3), 3, 0, 500, 0, 0.0)
+    texts = [s.text for e in region.entities for s in write_article(region, e)]
+    assert not any("\x00" in text for text in texts)
 
 
 def test_every_sentence_of_the_evidence_is_needed(data: object) -> None:
@@ -423,6 +451,7 @@ def test_a_million_documents_have_names_enough() -> None:
         ({"documents": 500.0}, "dataset.documents=500.0: allowed are"),
         ({"seed": -1}, "dataset.seed=-1: allowed are"),
         ({"look_alikes": 13}, "dataset.look_alikes=13: allowed are integers from 0 to 12"),
+        ({"pronouns": 1.5}, "dataset.pronouns=1.5: allowed are numbers from 0 to 1"),
         ({"max_hops": 5}, "dataset.max_hops=5: allowed are integers from 1 to 4"),
         ({"questions": 0}, "dataset.questions=0: allowed are integers from 1"),
         ({"types": ["chains"]}, "dataset.types=['chains']: allowed are lists of chain, comparison"),

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from ragauge.datasets.fictional.dice import Dice
 from ragauge.datasets.fictional.entities import Entity, Facts, Region
-from ragauge.datasets.fictional.grammar import Template, Writer
+from ragauge.datasets.fictional.grammar import Template, Writer, slots_of
 from ragauge.datasets.fictional.names import street
 from ragauge.datasets.fictional.prose import PROSE, RULES
 
@@ -20,6 +20,8 @@ _TOGETHER = {
     "event": (("place", "held", 0.5),),
 }
 _ALWAYS = (("prize", "prize_year"),)
+_SUBJECT = "\x00"
+_MARKED = {"S": _SUBJECT, "s": _SUBJECT}
 _SELF = {"town": "town", "firm": "firm", "event": "event"}
 
 
@@ -47,15 +49,40 @@ def write_article(region: Region, entity: Entity, facts: Facts | None = None) ->
     values = {relation: region.shown(relation, value) for relation, value in known.items()}
     names = _Names(entity, dice)
     out = [_lead(entity, writer, dice, names)]
-    plan = [(group, dice.pick(prose.facts[group])) for group in _groups(entity.kind, set(known), dice)]
+    groups = _groups(entity.kind, set(known), dice)
+    plan = [_told(region, prose.facts[group], group, dice) for group in groups]
     fillers = dice.sample(prose.fillers, dice.between(2, 5))
-    body: list[tuple[tuple[str, ...], Template]] = [*plan, *(((), filler) for filler in fillers)]
-    for tells, template in _ordered(dice, body):
+    for told in _ordered(dice, [*plan, *(_Told((), filler) for filler in fillers)]):
+        tells = told.tells
         given = {**names.slots(), **{r: values[r] for r in tells}}
         given |= {f"{r}_up": values[r] for r in tells}
         given |= {f"{r}_s": f"{values[r]}'s" for r in tells}
-        out.append(Sentence(writer.write(template, given), tells))
+        text = writer.write(told.template, given | (_MARKED if told.by_name else {}))
+        out.append(Sentence(_named(text, entity.name, given["s"]) if told.by_name else text, tells))
     return out
+
+
+@dataclass(frozen=True)
+class _Told:
+    """What a sentence tells, in which words, and whether it names its subject in full."""
+
+    tells: tuple[str, ...]
+    template: Template
+    by_name: bool = False
+
+
+def _told(region: Region, templates: Sequence[Template], group: tuple[str, ...], dice: Dice) -> _Told:
+    """The words for some facts: where pronouns are few, mostly such as name the subject."""
+    if region.pronouns == 1 or dice.chance(region.pronouns):
+        return _Told(group, dice.pick(templates))
+    naming = [template for template in templates if slots_of(template) & _MARKED.keys()]
+    return _Told(group, dice.pick(naming or templates), bool(naming))
+
+
+def _named(text: str, name: str, pronoun: str) -> str:
+    """The text with the subject's name where it first stands, and the pronoun after that."""
+    text = text.replace(_SUBJECT, name, 1).replace(_SUBJECT, pronoun)
+    return text[:1].upper() + text[1:]
 
 
 def _lead(entity: Entity, writer: Writer, dice: Dice, names: _Names) -> Sentence:
@@ -90,9 +117,7 @@ def _groups(kind: str, known: set[str], dice: Dice) -> list[tuple[str, ...]]:
     return [*groups, *((relation,) for relation in left)]
 
 
-def _ordered(
-    dice: Dice, body: Sequence[tuple[tuple[str, ...], Template]]
-) -> list[tuple[tuple[str, ...], Template]]:
+def _ordered(dice: Dice, body: Sequence[_Told]) -> list[_Told]:
     """Birth first more often than not, death last, all else as it falls."""
 
     def place(tells: tuple[str, ...]) -> float:
@@ -101,7 +126,7 @@ def _ordered(
             return at - 0.6
         return at + 1.0 if "death_year" in tells else at
 
-    return [entry for _, entry in sorted(((place(e[0]), e) for e in body), key=lambda pair: pair[0])]
+    return [entry for _, entry in sorted(((place(e.tells), e) for e in body), key=lambda pair: pair[0])]
 
 
 class _Names:

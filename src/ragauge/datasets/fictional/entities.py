@@ -82,12 +82,16 @@ class Facts:
 
 @dataclass(frozen=True)
 class Region:
-    """A part of the world that is closed: no fact leads out of it, and no name in it is used elsewhere."""
+    """A part of the world that is closed: no fact leads out of it, and no name in it is used elsewhere.
+
+    pronouns: the share of its sentences with a fact that need not name their subject in full.
+    """
 
     seed: int
     number: int
     entities: tuple[Entity, ...]
     facts: Facts
+    pronouns: float = 1.0
 
     def of_kind(self, kind: str) -> list[Entity]:
         return [entity for entity in self.entities if entity.kind == kind]

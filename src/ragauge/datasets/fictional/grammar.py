@@ -55,6 +55,17 @@ def compile_rules(rules: Mapping[str, Sequence[str]]) -> dict[str, tuple[Templat
     return {name: tuple(map(compile_template, options)) for name, options in rules.items()}
 
 
+def slots_of(template: Template) -> set[str]:
+    """The names of its slots, those in choices included."""
+    found: set[str] = set()
+    for piece in template:
+        if isinstance(piece, tuple):
+            found.add(piece[0])
+        elif isinstance(piece, list):
+            found = found.union(*map(slots_of, piece))
+    return found
+
+
 class Writer:
     """Writes templates out with one stream of dice; `rules` serves the slots that `values` has not."""
 

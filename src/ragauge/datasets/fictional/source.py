@@ -11,7 +11,7 @@ from typing import Any, ClassVar
 import pandas as pd
 
 from ragauge.contract.changed import changed_docno
-from ragauge.contract.checks import require, require_count, require_flag, require_text
+from ragauge.contract.checks import require, require_count, require_flag, require_number, require_text
 from ragauge.contract.identity import later, runtime
 from ragauge.contract.protocols import Dataset
 from ragauge.datasets.fictional.questions import MOST_HOPS, TYPES
@@ -30,7 +30,8 @@ class FictionalWorld:
     No model can have read them. The same parameters give the same bytes on every machine.
 
     documents: 100 to 1,000,000 articles. look_alikes: how many others share a surname, the stem of a town's
-    or a firm's name, or nearly a title. questions: of each kind (a type, or a number of hops of `chain`).
+    or a firm's name, or nearly a title. pronouns: the share of sentences with a fact that need not name
+    their subject in full, in [0, 1]. questions: of each kind (a type, or a number of hops of `chain`).
     types: which types of question; () is all. limit: the first so many topics, in which the kinds take turns.
     twins: whether copies of articles with one fact changed (`ragauge.contract.changed`) are documents, too,
         for the topics that have such a twin.
@@ -43,6 +44,7 @@ class FictionalWorld:
     documents: int = 150
     seed: int = 1
     look_alikes: int = 0
+    pronouns: float = later(1.0)
     max_hops: int = 2
     questions: int = 20
     types: Sequence[str] = ()
@@ -54,6 +56,7 @@ class FictionalWorld:
         require_count("dataset.documents", self.documents, LEAST, most=MOST_DOCUMENTS)
         require_count("dataset.seed", self.seed, 0)
         require_count("dataset.look_alikes", self.look_alikes, 0, most=MOST_ALIKE)
+        require_number("dataset.pronouns", self.pronouns, 0, 1)
         require_count("dataset.max_hops", self.max_hops, 1, most=MOST_HOPS)
         require_count("dataset.questions", self.questions, 1, note="of each kind")
         allowed = f"lists of {', '.join(TYPES)}; [] is all of them"
@@ -101,7 +104,8 @@ class FictionalWorld:
 
     def _plan(self) -> Plan:
         types = tuple(type_ for type_ in TYPES if not self.types or type_ in self.types)
-        return Plan(self.documents, self.seed, self.look_alikes, self.max_hops, self.questions, types)
+        alike, pronouns = self.look_alikes, float(self.pronouns)
+        return Plan(self.documents, self.seed, alike, pronouns, self.max_hops, self.questions, types)
 
 
 def _changed_articles(

@@ -54,6 +54,7 @@ class Plan:
     documents: int
     seed: int
     look_alikes: int
+    pronouns: float
     max_hops: int
     questions: int
     types: tuple[str, ...]
@@ -62,14 +63,14 @@ class Plan:
 def shards(plan: Plan, twins: bool = True) -> Iterator[Shard]:
     """The world's regions in order, one in memory at a time; `twins` makes the counterfactuals, too.
 
-    A region's documents follow from the seed, its number, its size and the look-alikes alone: a larger world
-    of a seed has those of a smaller one but for the last region. Questions are spread over all regions.
+    A region's documents follow from the seed, its number, its size, look-alikes and pronouns alone: a larger
+    world of a seed has those of a smaller one but for the last region. Questions are spread over all regions.
     Raises ConfigError where the world has too few questions of a kind.
     """
     names, layout = Names(plan.seed), sizes(plan.documents)
     asked = dict.fromkeys(kinds(plan.types, plan.max_hops), 0)
     for number, size in enumerate(layout):
-        region = make_region(names, plan.seed, number, size, plan.look_alikes)
+        region = make_region(names, plan.seed, number, size, plan.look_alikes, plan.pronouns)
         articles = [write_article(region, entity) for entity in region.entities]
         topics: list[Topic] = []
         for kind, already in asked.items():
