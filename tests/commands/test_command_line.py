@@ -188,6 +188,9 @@ def swept(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return of_sweep
 
 
+_COMMANDS = ("compare", "export", "gate", "help", "plan", "pool", "report", "stages", "store")
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("spelling", ["run.py", "-m ragauge", "ragauge"])
 @pytest.mark.parametrize(
@@ -197,6 +200,7 @@ def swept(tmp_path_factory: pytest.TempPathFactory) -> Path:
         ("report", "report.html\n"),
         ("plan", "topics"),
         ("pool", "2 job(s) done, 0 failed"),
+        ("gate", "ir_score"),
         ("store", "sample(limit=6"),
         ("export", "samples.jsonl"),
     ],
@@ -204,10 +208,10 @@ def swept(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_each_command_works_from_another_folder(
     command: str, expected: str, spelling: str, swept: Path, spellings, tmp_path: Path
 ) -> None:
-    assert {"compare", "report", "plan", "pool", "export", "stages", "store", "help"} == set(COMMANDS)
+    assert {*_COMMANDS} == set(COMMANDS)
     home = swept.parents[2]
     arguments = ["ls", "--store", str(home / ".ragauge")] if command == "store" else [str(swept)]
-    arguments += ["--difference", "0.1"] if command == "plan" else []
+    arguments += {"plan": ["--difference", "0.1"], "gate": ["ir_score=0"]}.get(command, [])
     arguments = [str(swept / "0")] if command == "export" else arguments
     program = {"run.py": RUN, "-m ragauge": MODULE, "ragauge": spellings["ragauge"][0]}[spelling]
     environment = clean_environment(MLFLOW_TRACKING_URI=f"sqlite:///{home}/mlruns/mlflow.db")
