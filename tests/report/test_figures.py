@@ -15,7 +15,7 @@ from matplotlib.text import Text
 
 from ragauge import report
 from ragauge.estimate import fit_thresholds, reliability_curve
-from ragauge.report.figures import CLASS_COLOURS, MISSING_COLOUR, svg
+from ragauge.report.drawing import CLASS_COLOURS, MISSING_COLOUR, svg
 
 RNG = np.random.default_rng(0)
 CURVES = {f"retriever {i}": {n: 0.1 * i + n / 2000 for n in range(100, 1100, 100)} for i in range(5)}

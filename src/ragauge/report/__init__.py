@@ -1,11 +1,10 @@
 """Figures and the one-file report of a sweep."""
 
+from ragauge.report.drawing import LINE_COLOURS, save
 from ragauge.report.figures import (
-    LINE_COLOURS,
     ir_score_by_n,
     judge_shares,
     reliability,
-    save,
     sorted_scores,
     transfer,
 )

@@ -5,17 +5,25 @@ Narrow, with the legend under the axes, so that they stay legible on a phone.
 
 from __future__ import annotations
 
-import io
-import math
 import textwrap
 from collections.abc import Mapping
-from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pandas as pd
 
 from ragauge.contract.frames import JUDGE_CLASSES
+from ragauge.report.drawing import (
+    CLASS_COLOURS,
+    LINE_COLOURS,
+    MARKERS,
+    MISSING_COLOUR,
+    NAME_CHARS,
+    legend,
+    legend_rows,
+    new_figure,
+    plain,
+)
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -23,36 +31,9 @@ if TYPE_CHECKING:
 
     from ragauge.estimate import Thresholds, Zone, Zones
 
-# Okabe and Ito's colours, which readers with any colour vision tell apart: blue is right, the warm ones
-# are hallucinations, grey holds no answer.
-CLASS_COLOURS = {1: "#999999", 2: "#E69F00", 3: "#56B4E9", 4: "#D55E00", 5: "#0072B2"}
-MISSING_COLOUR = "#DDDDDD"
 _FLOOR_COLOUR = "#777777"
-LINE_COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")
-_MARKERS = "osD^vPX"
-_WIDTH = 5.0  # inches
-_NAME_CHARS = 20  # of a system's name on one line beside its bar
 _STRIP_BINS, _STRIP_ROWS = 200, 60
 _MANY_POINTS = 1000  # from here on points are drawn as pixels, also in SVG
-
-
-def save(figure: Figure, path: Path) -> None:
-    """Writes a figure as PNG with enough pixels for a screen of double resolution."""
-    from matplotlib.backends.backend_agg import FigureCanvasAgg
-
-    path.parent.mkdir(parents=True, exist_ok=True)
-    figure.set_dpi(180)
-    FigureCanvasAgg(figure).print_png(path)  # savefig would lay everything out twice
-
-
-def svg(figure: Figure) -> bytes:
-    """The figure as SVG with real text, the same bytes for the same figure."""
-    from matplotlib import rc_context
-
-    buffer = io.BytesIO()
-    with rc_context({"svg.fonttype": "none", "svg.hashsalt": "ragauge"}):
-        figure.savefig(buffer, format="svg", dpi=160, metadata={"Date": None, "Creator": None})
-    return buffer.getvalue()
 
 
 def ir_score_by_n(
@@ -68,7 +49,7 @@ def ir_score_by_n(
     """
     published = [name for name in curves if study and name in study]
     floors = floors or {}
-    figure, axes = _figure(3.4, _legend_rows(len(curves) + len(published) + len(floors), 3))
+    figure, axes = new_figure(3.4, legend_rows(len(curves) + len(published) + len(floors), 3))
     for i, (name, curve) in enumerate(curves.items()):
         ns = sorted(curve)
         colour = LINE_COLOURS[i % len(LINE_COLOURS)]
@@ -79,9 +60,9 @@ def ir_score_by_n(
             [curve[n] for n in ns],
             color=colour,
             lw=width,
-            marker=_MARKERS[i % len(_MARKERS)],
+            marker=MARKERS[i % len(MARKERS)],
             markersize=4 + width,
-            label=_plain(name),
+            label=plain(name),
         )
         if bands and name in bands:
             at = sorted(bands[name])
@@ -90,10 +71,10 @@ def ir_score_by_n(
         if study and name in study:
             ns = sorted(study[name])
             points = [study[name][n] for n in ns]
-            axes.plot(ns, points, "--", color=colour, lw=1, label=_plain(f"{name}, study"))
+            axes.plot(ns, points, "--", color=colour, lw=1, label=plain(f"{name}, study"))
     for i, (name, floor) in enumerate(floors.items()):
         ns = sorted(floor)
-        marker = "" if len(ns) > 1 else _MARKERS[i % len(_MARKERS)]
+        marker = "" if len(ns) > 1 else MARKERS[i % len(MARKERS)]
         axes.plot(
             ns,
             [floor[n] for n in ns],
@@ -103,14 +84,14 @@ def ir_score_by_n(
             marker=marker,
             markersize=4,
             zorder=1.5,
-            label=_plain(name),
+            label=plain(name),
         )
     axes.set_xlabel("N, tokens of what was retrieved")
     axes.set_ylabel("IR score, mean over topics")
     axes.set_ylim(0, 1.02)
     axes.set_xlim(left=0)
     axes.grid(alpha=0.25)
-    _legend(figure, axes, 3)
+    legend(figure, axes, 3)
     return figure
 
 
@@ -119,9 +100,9 @@ def judge_shares(shares: pd.DataFrame, title: str) -> Figure:
 
     `shares` has an index of names and columns judge_share_1..5 and judge_share_missing, in [0, 1].
     """
-    names = ["\n".join(textwrap.wrap(_plain(name), _NAME_CHARS)) for name in shares.index]
+    names = ["\n".join(textwrap.wrap(plain(name), NAME_CHARS)) for name in shares.index]
     lines = sum(max(1.0, 0.62 * (name.count("\n") + 1)) for name in names)
-    figure, axes = _figure(0.8 + 0.4 * lines, _legend_rows(6, 2))
+    figure, axes = new_figure(0.8 + 0.4 * lines, legend_rows(6, 2))
     at = np.arange(len(names))
     left = np.zeros(len(shares))
     series = [
@@ -147,7 +128,7 @@ def judge_shares(shares: pd.DataFrame, title: str) -> Figure:
     axes.xaxis.set_major_formatter(lambda value, _: f"{value:.0%}")
     axes.set_xlabel("share of topics")
     axes.set_title(title, fontsize=10, loc="left")
-    _legend(figure, axes, 2)
+    legend(figure, axes, 2)
     return figure
 
 
@@ -166,7 +147,7 @@ def sorted_scores(
     of one budget.
     """
     extra = len(_zones_found(zones)) + (floor is not None)
-    figure, axes = _figure(3.4, _legend_rows(8 + extra, 2))
+    figure, axes = new_figure(3.4, legend_rows(8 + extra, 2))
     scores = outcomes["ir_score"].to_numpy(dtype=float)
     labels = outcomes["label"].astype("Int64").fillna(0).to_numpy(dtype=int)
     order = np.lexsort((labels, scores))
@@ -208,7 +189,7 @@ def sorted_scores(
     else:
         axes.set_xlabel("topics, by rising IR score")
     axes.set_xlim(0.5 - 0.01 * len(scores), 0.5 + 1.01 * len(scores))
-    _legend(figure, axes, 2)
+    legend(figure, axes, 2)
     return figure
 
 
@@ -250,7 +231,7 @@ def reliability(curves: Mapping[str, pd.DataFrame], title: str) -> Figure:
 
     The area of a point grows with the rows in its bin.
     """
-    figure, axes = _figure(3.6, _legend_rows(len(curves) + 1, 3))
+    figure, axes = new_figure(3.6, legend_rows(len(curves) + 1, 3))
     axes.plot([0, 1], [0, 1], color="#999999", lw=1, ls="--", label="perfect")
     for i, (name, curve) in enumerate(curves.items()):
         colour = LINE_COLOURS[i % len(LINE_COLOURS)]
@@ -258,7 +239,7 @@ def reliability(curves: Mapping[str, pd.DataFrame], title: str) -> Figure:
         largest = max(float(curve["n"].max()), 1.0)
         sizes = 14 + 110 * curve["n"] / largest
         axes.scatter(curve["predicted"], curve["observed"], s=sizes, color=colour, alpha=0.85)
-        axes.plot([], [], "o", color=colour, label=_plain(name))
+        axes.plot([], [], "o", color=colour, label=plain(name))
     axes.set_xlim(-0.02, 1.02)
     axes.set_ylim(-0.02, 1.02)
     axes.set_box_aspect(1)
@@ -266,7 +247,7 @@ def reliability(curves: Mapping[str, pd.DataFrame], title: str) -> Figure:
     axes.set_xlabel("predicted probability")
     axes.set_ylabel("observed share")
     axes.set_title(title, fontsize=10, loc="left")
-    _legend(figure, axes, 3)
+    legend(figure, axes, 3)
     return figure
 
 
@@ -276,12 +257,12 @@ def transfer(table: pd.DataFrame) -> Figure:
     `table` has group, class, predicted and judged.
     """
     groups = list(dict.fromkeys(table["group"]))
-    figure, axes = _figure(3.6, _legend_rows(len(groups) + len(CLASS_COLOURS), 2))
+    figure, axes = new_figure(3.6, legend_rows(len(groups) + len(CLASS_COLOURS), 2))
     top = float(max(table["predicted"].max(), table["judged"].max(), 0.1)) * 1.08
     axes.plot([0, top], [0, top], color="#999999", lw=1, ls="--", zorder=1)
     for i, group in enumerate(groups):
         rows = table[table["group"] == group]
-        marker = _MARKERS[i % len(_MARKERS)]
+        marker = MARKERS[i % len(MARKERS)]
         axes.scatter(
             rows["judged"],
             rows["predicted"],
@@ -296,47 +277,12 @@ def transfer(table: pd.DataFrame) -> Figure:
     for c, colour in CLASS_COLOURS.items():
         axes.plot([], [], "s", color=colour, label=f"{c} {JUDGE_CLASSES[c]}")
     for i, group in enumerate(groups):
-        axes.plot([], [], _MARKERS[i % len(_MARKERS)], color="#444444", label=_plain(group))
+        axes.plot([], [], MARKERS[i % len(MARKERS)], color="#444444", label=plain(group))
     axes.set_xlim(0, top)
     axes.set_ylim(0, top)
     axes.set_box_aspect(1)
     axes.grid(alpha=0.25)
     axes.set_xlabel("share that the judge found")
     axes.set_ylabel("share predicted from the other groups")
-    _legend(figure, axes, 2)
+    legend(figure, axes, 2)
     return figure
-
-
-def _figure(height: float, legend_rows: int) -> tuple[Figure, Axes]:
-    """A figure of the common width with room for a legend of so many rows below axes of this height."""
-    from matplotlib.figure import Figure
-
-    figure = Figure(figsize=(_WIDTH, height + 0.2 * legend_rows), layout="constrained")
-    axes: Any = figure.subplots()
-    axes.spines[["top", "right"]].set_visible(False)
-    return figure, axes
-
-
-def _legend_rows(entries: int, columns: int) -> int:
-    return math.ceil(entries / columns)
-
-
-def _legend(figure: Figure, axes: Axes, columns: int) -> None:
-    handles, labels = axes.get_legend_handles_labels()
-    figure.legend(
-        handles,
-        labels,
-        loc="outside lower left",
-        ncols=columns,
-        frameon=False,
-        fontsize=8.5,
-        columnspacing=1.2,
-        borderaxespad=0.1,
-        handletextpad=0.5,
-    )
-
-
-def _plain(name: object) -> str:
-    """A name as a label: a dollar sign would start a formula, and a leading underscore hides the entry."""
-    text = str(name).replace("$", r"\$")
-    return f" {text}" if text.startswith("_") else text

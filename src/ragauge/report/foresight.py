@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ragauge.diagnose.foresight import IR_SCORE, JUDGE, Foresight
-from ragauge.report.figures import LINE_COLOURS, _figure, _legend, _legend_rows, _plain
+from ragauge.report.drawing import LINE_COLOURS, legend, legend_rows, new_figure, plain
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -29,7 +29,7 @@ def foresight_figure(found: Foresight) -> Figure | None:
         return None
     drawn = [(title, of, table["of"].isin(of)) for title, of in _GROUPS.values()]
     drawn = [(title, of, rows) for title, of, rows in drawn if rows.any()]
-    figure, axes = _figure(0.7 + _HEIGHT * len(table), _legend_rows(len(drawn), 1))
+    figure, axes = new_figure(0.7 + _HEIGHT * len(table), legend_rows(len(drawn), 1))
     at = np.arange(len(table))[::-1]
     for number, (title, _, rows) in enumerate(drawn):
         values = table.loc[rows, "value"].to_numpy(dtype=float)
@@ -41,11 +41,11 @@ def foresight_figure(found: Foresight) -> Figure | None:
     ir_score = table.loc[table["measure"] == IR_SCORE, "value"]
     if len(ir_score):
         axes.axvline(float(ir_score.iloc[0]), color=LINE_COLOURS[0], lw=0.8, alpha=0.5)
-    axes.set_yticks(at, [_plain(label) for label in table["label"]], fontsize=8.5)
+    axes.set_yticks(at, [plain(label) for label in table["label"]], fontsize=8.5)
     axes.set_ylim(-0.6, len(table) - 0.4)
     axes.set_xlabel("AUC for right answers; 0.5 is chance")
     axes.grid(axis="x", alpha=0.25)
-    _legend(figure, axes, 1)
+    legend(figure, axes, 1)
     return figure
 
 

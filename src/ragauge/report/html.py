@@ -27,7 +27,7 @@ from ragauge.measures.rankings import CLASSIC_NAMES
 from ragauge.report import formats
 from ragauge.report.contrasts import contrasts
 from ragauge.report.costs import COUNTED, costs, costs_of_jobs, latencies, stage_seconds
-from ragauge.report.figures import svg
+from ragauge.report.drawing import svg
 from ragauge.report.foresight import foresight_rows
 from ragauge.report.hyde_fusion import published_rankings
 from ragauge.report.losses import Losses, losses

@@ -12,7 +12,7 @@ import pandas as pd
 
 from ragauge.diagnose.failures import EVERY_CAUSE
 from ragauge.diagnose.funnel import CLASSES
-from ragauge.report.figures import _NAME_CHARS, _WIDTH, CLASS_COLOURS, _figure, _legend, _legend_rows, _plain
+from ragauge.report.drawing import CLASS_COLOURS, NAME_CHARS, WIDTH, legend, legend_rows, new_figure, plain
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -131,15 +131,15 @@ def funnel_figure(funnels: pd.DataFrame, systems: Sequence[str]) -> Figure | Non
         return None
     tables = [funnels[funnels["system"] == name].reset_index(drop=True) for name in shown]
     heights = [0.32 * len(table) + 0.45 for table in tables]
-    figure = Figure(figsize=(_WIDTH, sum(heights) + 0.9), layout="constrained")
+    figure = Figure(figsize=(WIDTH, sum(heights) + 0.9), layout="constrained")
     panels: Any = figure.subplots(len(tables), 1, squeeze=False, sharex=True, height_ratios=heights)[:, 0]
     for axes, name, table in zip(panels, shown, tables, strict=True):
         _waterfall(axes, table)
-        axes.set_title(_plain(name), fontsize=10, loc="left")
+        axes.set_title(plain(name), fontsize=10, loc="left")
     for colour, label in ((_KEPT, "kept"), (_LOST, "lost"), (_GAINED, "gained")):
         panels[0].plot([], [], "s", ms=8, color=colour, label=label)
     panels[-1].set_xlabel("share of the evidence, mean over topics")
-    _legend(figure, panels[0], 3)
+    legend(figure, panels[0], 3)
     return figure
 
 
@@ -174,9 +174,9 @@ def causes_figure(causes: pd.DataFrame, systems: Sequence[str]) -> Figure | None
     shown = [name for name in systems if (causes["system"] == name).any()]
     if not names or not shown:
         return None
-    labels = ["\n".join(textwrap.wrap(_plain(name), _NAME_CHARS)) for name in shown]
+    labels = ["\n".join(textwrap.wrap(plain(name), NAME_CHARS)) for name in shown]
     lines = sum(max(1.0, 0.62 * (label.count("\n") + 1)) for label in labels)
-    figure, axes = _figure(0.8 + 0.4 * lines, _legend_rows(len(names), 2))
+    figure, axes = new_figure(0.8 + 0.4 * lines, legend_rows(len(names), 2))
     share = causes.pivot_table(index="system", columns="cause", values="share", aggfunc="first")
     share = share.reindex(index=shown, columns=names).fillna(0)
     at, left = np.arange(len(shown)), np.zeros(len(shown))
@@ -191,7 +191,7 @@ def causes_figure(causes: pd.DataFrame, systems: Sequence[str]) -> Figure | None
     axes.set_xlim(0, min(1.0, 1.05 * float(left.max())))
     axes.xaxis.set_major_formatter(lambda value, _: f"{value:.0%}")
     axes.set_xlabel("share of topics that fail")
-    _legend(figure, axes, 2)
+    legend(figure, axes, 2)
     return figure
 
 

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import pandas as pd
 
-from ragauge.report.figures import _MARKERS, _WIDTH, LINE_COLOURS, _legend, _legend_rows, _plain
+from ragauge.report.drawing import LINE_COLOURS, MARKERS, WIDTH, legend, legend_rows, plain
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -33,23 +33,23 @@ def frontiers(table: pd.DataFrame) -> Figure | None:
     if not panels or table["score"].isna().all():
         return None
     systems = list(dict.fromkeys(table["system"]))
-    rows = _legend_rows(len(systems) + 1, 2)
-    figure = Figure(figsize=(_WIDTH, _HEIGHT * len(panels) + 0.2 * rows), layout="constrained")
+    rows = legend_rows(len(systems) + 1, 2)
+    figure = Figure(figsize=(WIDTH, _HEIGHT * len(panels) + 0.2 * rows), layout="constrained")
     axes: Any = figure.subplots(len(panels), 1, squeeze=False)[:, 0]
     for ax, name in zip(axes, panels, strict=True):
         _panel(ax, table.dropna(subset=[name]), name, systems)
         latency = name == "seconds" and bool(table["latency"].all())
         ax.set_xlabel(_LATENCY if latency else _AXES[name])
         ax.set_ylabel(_SCORES[str(table["measure"].iloc[0])])
-    _legend(figure, axes[0], 2)
+    legend(figure, axes[0], 2)
     return figure
 
 
 def _panel(ax: Any, table: pd.DataFrame, name: str, systems: list[str]) -> None:
     for i, system in enumerate(systems):
         own = table[table["system"] == system]
-        colour, marker = LINE_COLOURS[i % len(LINE_COLOURS)], _MARKERS[i % len(_MARKERS)]
-        ax.plot([], [], marker, color=colour, label=_plain(system))
+        colour, marker = LINE_COLOURS[i % len(LINE_COLOURS)], MARKERS[i % len(MARKERS)]
+        ax.plot([], [], marker, color=colour, label=plain(system))
         ax.scatter(own[name], own["score"], s=34, color=colour, marker=marker, alpha=0.9, zorder=3)
     best = table[table[f"on_{name}"]].sort_values([name, "score"])
     ax.step(best[name], best["score"], where="post", color="#444444", lw=1, zorder=1)

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pandas as pd
 
-from ragauge.report.figures import LINE_COLOURS, _figure, _legend, _legend_rows, _plain
+from ragauge.report.drawing import LINE_COLOURS, legend, legend_rows, new_figure, plain
 from ragauge.report.html import _data_uri, _template, versions, write_page
 
 if TYPE_CHECKING:
@@ -44,7 +44,7 @@ class RecordedContent:
 def foreseen(table: pd.DataFrame) -> Figure:
     """Shares of right answers of systems that were not judged: foreseen in three ways, and as known."""
     rows = table[table["share"] == "right"]
-    figure, axes = _figure(2.6, _legend_rows(4, 2))
+    figure, axes = new_figure(2.6, legend_rows(4, 2))
     at = np.arange(len(rows))
     drawn = (
         ("judged", "what the judge found", "_", 900, "black"),
@@ -55,12 +55,12 @@ def foreseen(table: pd.DataFrame) -> Figure:
     for column, label, marker, size, colour in drawn:
         axes.scatter(at, 100 * rows[column], marker=marker, s=size, color=colour, zorder=2)
         axes.plot([], [], marker, ms=7, color=colour, label=label)
-    axes.set_xticks(at, [_plain(str(system)) for system in rows["system"]])
+    axes.set_xticks(at, [plain(str(system)) for system in rows["system"]])
     axes.set_xlim(-0.5, len(rows) - 0.5)
     axes.set_ylim(0, None)
     axes.set_ylabel("right answers, %")
     axes.grid(axis="y", alpha=0.25)
-    _legend(figure, axes, 2)
+    legend(figure, axes, 2)
     return figure
 
 

@@ -21,7 +21,7 @@ from ragauge.estimate.robustness import (
 )
 from ragauge.estimate.slicing import in_order
 from ragauge.report import formats
-from ragauge.report.figures import _MARKERS, _WIDTH, LINE_COLOURS, _legend, _legend_rows, _plain
+from ragauge.report.drawing import LINE_COLOURS, MARKERS, WIDTH, legend, legend_rows, plain
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -47,8 +47,8 @@ def abilities_figure(found: Abilities) -> Figure:
     systems = found.systems
     several = len(systems) > 1
     entries = (len(systems) if several else 0) + len(FACTS)
-    rows = _legend_rows(entries, 2)
-    figure = Figure(figsize=(_WIDTH, _HEIGHT + 0.2 * rows), layout="constrained")
+    rows = legend_rows(entries, 2)
+    figure = Figure(figsize=(WIDTH, _HEIGHT + 0.2 * rows), layout="constrained")
     axes: Any = figure.subplots(2, 2)
     noise, rejection, integration, facts = axes.flat
     for ax, title, x, y in (
@@ -67,9 +67,9 @@ def abilities_figure(found: Abilities) -> Figure:
         ax.spines[["top", "right"]].set_visible(False)
     labels = _documents(found)
     for i, system in enumerate(systems):
-        colour, marker = LINE_COLOURS[i % len(LINE_COLOURS)], _MARKERS[i % len(_MARKERS)]
+        colour, marker = LINE_COLOURS[i % len(LINE_COLOURS)], MARKERS[i % len(MARKERS)]
         if several:
-            noise.plot([], [], marker + "-", color=colour, label=_plain(system))
+            noise.plot([], [], marker + "-", color=colour, label=plain(system))
         for ax, ability, measure in ((noise, NOISE, "right"), (rejection, REJECTION, "lack")):
             curve = found.curve(system, ability, measure)
             rate = curve["condition"].astype(float)
@@ -106,7 +106,7 @@ def abilities_figure(found: Abilities) -> Figure:
             ax.text(
                 0.5, 0.5, "not measured", transform=ax.transAxes, ha="center", color="#777777", fontsize=9
             )
-    _legend(figure, noise, 2)
+    legend(figure, noise, 2)
     return figure
 
 
