@@ -22,9 +22,9 @@ from ragauge.contract.identity import runtime
 from ragauge.contract.protocols import Reply, Role, Tools
 from ragauge.experiment import job as job_module
 from ragauge.experiment import latency as module
-from ragauge.experiment.job import _costs_of_parts as costs_of_parts
 from ragauge.experiment.latency import latency
 from ragauge.experiment.needs import added_up, needs
+from ragauge.experiment.of_parts import costs_of_parts
 from ragauge.experiment.stages import question_stages
 from ragauge.llms.ledger import open_ledger
 from ragauge.retrieval.retrievers import Sim

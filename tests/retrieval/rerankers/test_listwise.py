@@ -16,7 +16,7 @@ from ragauge.answering.judges import LexicalJudge
 from ragauge.contract.errors import ConfigError, MissingError
 from ragauge.contract.protocols import Reply, Tools
 from ragauge.experiment import needs as needs_of_jobs
-from ragauge.experiment.job import _costs_of_parts
+from ragauge.experiment.of_parts import costs_of_parts
 from ragauge.retrieval.ranking import check_reranked
 from ragauge.retrieval.rerankers import ListwiseReranker
 from ragauge.retrieval.rerankers.llm import _windows, permutation
@@ -219,16 +219,16 @@ def test_a_job_pays_once_and_a_stored_run_tells_what_was_repaired(small: SmallPi
         calls = sum(server.calls.values())
         windows = int((made.groupby("qid").size() - 1).sum())
         assert calls == windows > 0
-        assert _costs_of_parts(first)["reranker_llm_calls"] == windows
+        assert costs_of_parts(first)["reranker_llm_calls"] == windows
         repaired = job(small, server, depth=3, window=3, step=1)
         found = repaired.frame("run").groupby("qid").size()
-        assert _costs_of_parts(repaired)["reranker_repaired"] == (found == 3).sum() > 0
+        assert costs_of_parts(repaired)["reranker_repaired"] == (found == 3).sum() > 0
         calls = sum(server.calls.values())
         again = job(small, server, depth=3, window=3, step=1)
         again.frame("run")
         assert again.made == []
-        assert _costs_of_parts(again)["reranker_repaired"] == (found == 3).sum()
-        assert _costs_of_parts(again)["reranker_failed"] == 0
+        assert costs_of_parts(again)["reranker_repaired"] == (found == 3).sum()
+        assert costs_of_parts(again)["reranker_failed"] == 0
         assert sum(server.calls.values()) == calls
 
 
@@ -239,12 +239,12 @@ def test_a_failed_request_keeps_the_order_and_is_asked_again_by_a_rerun(small: S
     with ChatServer(reply=reply, faults=failing) as server:
         first = job(small, server, depth=2)
         first.frame("run")
-        assert _costs_of_parts(first)["reranker_failed"] == 1
+        assert costs_of_parts(first)["reranker_failed"] == 1
         before = sum(server.calls.values())
         server.faults = lambda prompt, n: None
         second = job(small, server, depth=2)
         second.frame("run")
-        assert _costs_of_parts(second)["reranker_failed"] == 0
+        assert costs_of_parts(second)["reranker_failed"] == 0
         assert sum(server.calls.values()) - before == 1
 
 
