@@ -20,8 +20,8 @@ from ragauge.answering.judges import LexicalJudge
 from ragauge.contract.errors import GateError
 from ragauge.contract.identity import runtime
 from ragauge.contract.protocols import Reply, Role, Tools
-from ragauge.experiment import job as job_module
 from ragauge.experiment import latency as module
+from ragauge.experiment import of_parts
 from ragauge.experiment.latency import latency
 from ragauge.experiment.needs import added_up, needs
 from ragauge.experiment.of_parts import costs_of_parts
@@ -258,9 +258,9 @@ def test_a_measurement_that_cannot_be_made_leaves_the_job_its_results(
     def refused(*given: Any) -> dict[str, float]:
         raise GateError("max_cost_usd: nothing is left")
 
-    monkeypatch.setattr(job_module, "latency", refused)
+    monkeypatch.setattr(of_parts, "latency", refused)
     config = SimpleNamespace(latency_topics=5, seed=0)
-    assert job_module._latency(small(), config) == {}
+    assert of_parts.latencies(small(), config) == {}
     assert "latency was not measured: max_cost_usd" in caplog.text
 
 
