@@ -9,8 +9,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import pandas as pd
+
 from ragauge.answering import Extractive
 from ragauge.answering.judges import LexicalJudge
+from ragauge.contract.answer_measures import infos_of
 from ragauge.contract.protocols import Embedder
 from ragauge.datasets import JsonlDataset
 from ragauge.experiment.pipeline import Pipeline
@@ -111,3 +114,10 @@ class SmallPipelines:
         """A pipeline of these components; `docs` and `topics` replace the rows."""
         store = Store(self.folder / "store")
         return Pipeline(self.components(**others), store, n_tokens, n_grid, max_missing_share)
+
+
+def own_values(job: Pipeline) -> pd.DataFrame:
+    """Frame `answer_values` of the measures that the job chose, without those of its ranking."""
+    own = {info.name for measure in job.components.answers.values() for info in infos_of(measure)}
+    values = job.frame("answer_values")
+    return values[values["measure"].isin(own)].reset_index(drop=True)

@@ -77,7 +77,10 @@ def test_hydras_help_names_the_commands_and_still_shows_every_key(spellings, tmp
 @pytest.mark.parametrize(
     ("word", "message"),
     [
-        ("comapre", "unknown command 'comapre'. Did you mean compare? Commands: compare, report, plan, "),
+        (
+            "comapre",
+            "unknown command 'comapre'. Did you mean compare? Commands: compare, gate, report, plan, ",
+        ),
         ("bm25", "unknown command 'bm25'. Commands: compare"),
         ("../store", "unknown command '../store'. "),
         ("_gc", "unknown command '_gc'. "),

@@ -46,6 +46,8 @@ CHEAP = [
 ESCAPE, OSC = "\x1b[31mred\x1b[0m", "\x1b]8;;https://example.org\x07link\x1b]8;;\x07"
 NASTY = f"{ESCAPE} | 50% & a_b #1 {{x}} <b> \\ ~ ^ $ {OSC} \u202eback\u202c"
 TOWNS = ("Graz", "Linz", "Wels", "Steyr", "Melk", "Krems", "Lienz", "Bruck", "Enns", "Hall", "Imst", "Perg")
+RANKINGS = ["ndcg_at_10", "rr", "p_at_1", "p_at_5", "r_at_1", "r_at_5", "r_at_10"]
+JUDGED = ["ir_score", "correct", "hallucination", "truthfulness"]
 
 
 def documents() -> list[dict[str, str]]:
@@ -185,33 +187,52 @@ def test_differences_are_those_of_the_tables_topic_by_topic(jobs: Jobs) -> None:
     pairs = found.pairs.set_index(["run_id", "measure"])
     base = jobs.table("one")
     assert found.baseline == jobs.ids["one"]
-    assert len(pairs) == found.n_tests == 8
+    assert found.n_tests == 8
+    assert len(pairs) == 8 + 14
+    # All sign patterns of twelve differences, and those as extreme as the one that came out.
+    signs = np.array(list(product([1, -1], repeat=12)))
     for name in ("two", "none"):
         own = jobs.table(name).loc[base.index]
         score = own["ir_score"] - base["ir_score"]
         right = own["label"].eq(5).astype(int) - base["label"].eq(5).astype(int)
         wrong = own["label"].isin([2, 4]).astype(int) - base["label"].isin([2, 4]).astype(int)
-        for measure, difference in (("ir_score", score), ("correct", right), ("hallucination", wrong)):
+        differences = {"ir_score": score, "correct": right, "hallucination": wrong}
+        differences["truthfulness"] = right - wrong  # no answer is 0
+        differences |= {measure: own[measure] - base[measure] for measure in RANKINGS}
+        assert set(pairs.loc[jobs.ids[name]].index) == set(differences)
+        for measure, difference in differences.items():
             row = pairs.loc[(jobs.ids[name], measure)]
             assert row["difference"] == pytest.approx(difference.mean(), abs=1e-12)
             assert row["lo"] <= row["difference"] <= row["hi"]
             assert row["n"] == 12
-        # All sign patterns of twelve differences, and those as extreme as the one that came out.
-        signs = np.array(list(product([1, -1], repeat=12)))
-        sums = np.abs(signs @ score.to_numpy())
-        assert pairs.loc[(jobs.ids[name], "ir_score"), "p"] == pytest.approx(
-            (sums >= abs(score.sum()) - 1e-9).mean(), abs=1e-12
-        )
+            if measure not in ("correct", "hallucination"):
+                sums = np.abs(signs @ difference.to_numpy())
+                extreme = (sums >= abs(difference.sum()) - 1e-9).mean()
+                assert row["p"] == pytest.approx(extreme, abs=1e-12)
+    # The tower's document is first on 4 topics and second on the other 8, which only the second run asks for.
+    two = pairs.loc[jobs.ids["two"], "difference"]
+    assert two["rr"] == pytest.approx(8 / 12 / 2)
+    assert two["ndcg_at_10"] == pytest.approx(8 / 12 / np.log2(3))
+    assert two["p_at_5"] == pytest.approx(8 / 12 / 5)
+    assert two[["p_at_1", "r_at_1", "r_at_5", "r_at_10"]].tolist() == pytest.approx([0, 0, 8 / 12, 8 / 12])
     rows = found.outcomes.set_index(["run_id", "qid"])
     assert rows.loc[(jobs.ids["none"], "q05"), "ir_score_difference"] == -base.loc["q05", "ir_score"]
     assert rows.loc[jobs.ids["one"], "ir_score_difference"].isna().all()
 
 
-def test_holm_counts_every_comparison_that_is_shown(jobs: Jobs) -> None:
+def test_holm_counts_every_comparison_of_a_family(jobs: Jobs) -> None:
     found = jobs.compare("one", "two", "none")
-    p = np.sort(found.pairs["p"].to_numpy())
-    by_hand = np.minimum(np.maximum.accumulate(p * np.arange(8, 0, -1)), 1)
-    assert np.sort(found.pairs["p_holm"].to_numpy()) == pytest.approx(by_hand)
+    for family, count in ((JUDGED, 8), (RANKINGS, 14)):
+        pairs = found.pairs[found.pairs["measure"].isin(family)].sort_values("p")
+        by_hand = np.minimum(np.maximum.accumulate(pairs["p"].to_numpy() * np.arange(count, 0, -1)), 1)
+        assert pairs["p_holm"].tolist() == pytest.approx(by_hand.tolist())
+    # Eight topics of one sign are 2 of 256 patterns, twelve 2 of 4096: the least p of either family.
+    p_holm = found.pairs.set_index(["run_id", "measure"])["p_holm"]
+    assert p_holm[(jobs.ids["two"], "rr")] == pytest.approx(14 * 2 / 2**8)
+    assert p_holm[(jobs.ids["none"], "ir_score")] == pytest.approx(8 * 2 / 2**12)
+    said = comparing.text(found, metrics_of(found), 0, 1000)
+    assert "Holm's correction over 8 comparisons" in said
+    assert "Measures of rankings are tested as the IR score is, and corrected by themselves." in said
 
 
 def test_the_baseline_turns_the_difference_and_its_interval(jobs: Jobs) -> None:
@@ -278,13 +299,20 @@ def test_a_sweep_s_folder_is_the_same_sweep(jobs: Jobs) -> None:
 
 
 def test_a_chosen_baseline_has_every_pair_counted(jobs: Jobs) -> None:
-    # Three runs of one budget make three pairs of four measures; two pairs are shown.
+    # Three runs of one budget make three pairs of four measures, and of seven of rankings by themselves; two
+    # pairs are shown.
     found = jobs.compare("sweep", "wide")
     assert found.n_tests == 12
     sizes = found.pairs.groupby("measure").size().to_dict()
-    assert sizes == {"correct": 2, "hallucination": 2, "ir_score": 2, "truthfulness": 2}
+    assert sizes == dict.fromkeys([*JUDGED, *RANKINGS], 2)
+    # All twelve reciprocal ranks fall to 0: of twelve signs, 2 of 4096 patterns, the least p there is.
+    p_holm = found.pairs.set_index(["run_id", "measure"])["p_holm"]
+    assert p_holm[(jobs.ids["none-24"], "rr")] == pytest.approx(21 * 2 / 2**12)
+    assert p_holm[(jobs.ids["none-24"], "ir_score")] == pytest.approx(12 * 2 / 2**12)
     named = jobs.compare("sweep", "wide", baseline="none")
     assert named.n_tests == 8
+    p_holm = named.pairs.set_index(["run_id", "measure"])["p_holm"]
+    assert p_holm[(jobs.ids["bm25-24"], "rr")] == pytest.approx(14 * 2 / 2**12)
     assert not named.baseline_chosen
 
 
@@ -319,7 +347,8 @@ def test_what_cannot_be_compared_is_refused(jobs: Jobs, names: tuple[str, ...], 
 
 def test_topics_that_one_run_lacks_are_counted_and_the_shared_ones_paired(jobs: Jobs) -> None:
     found = jobs.compare("one", "fewer", across_datasets=True)
-    assert found.pairs["n"].tolist() == [9, 9, 9, 9]
+    assert found.pairs.set_index("measure")["n"].to_dict() == dict.fromkeys([*JUDGED, *RANKINGS], 9)
+    assert (len(found.pairs), found.n_tests) == (11, 4)
     assert any("The datasets differ" in note for note in found.notes)
     own, base = jobs.table("fewer")["ir_score"], jobs.table("one")["ir_score"]
     expected = (own - base.loc[own.index]).mean()
@@ -332,11 +361,12 @@ def test_a_qid_of_another_question_is_refused(jobs: Jobs) -> None:
         jobs.compare("one", "other", across_datasets=True)
 
 
-def test_a_run_without_verdicts_is_compared_by_its_score_alone(jobs: Jobs) -> None:
+def test_a_run_without_verdicts_is_compared_by_what_takes_none(jobs: Jobs) -> None:
     found = jobs.compare("one", "unjudged", "two")
     measures = found.pairs.groupby("run_id")["measure"].agg(list)
-    assert measures[jobs.ids["unjudged"]] == ["ir_score"]
-    assert measures[jobs.ids["two"]] == ["ir_score", "correct", "hallucination", "truthfulness"]
+    assert measures[jobs.ids["unjudged"]] == ["ir_score", *RANKINGS]
+    assert measures[jobs.ids["two"]] == ["ir_score", "correct", "hallucination", *RANKINGS, "truthfulness"]
+    assert found.n_tests == 5
     shares = found.runs.set_index("run_id").loc[jobs.ids["unjudged"]]
     assert np.isnan(shares["correct_share"])
     assert np.isnan(shares["hallucination_share"])
@@ -344,7 +374,8 @@ def test_a_run_without_verdicts_is_compared_by_its_score_alone(jobs: Jobs) -> No
     assert any("Without verdicts" in note for note in found.notes)
     assert any("judges differ" in note for note in found.notes)
     silent = comparing.compare([jobs.ids["unjudged"], jobs.ids["unjudged"], jobs.ids["none"]], jobs.uri)
-    assert set(silent.pairs["measure"]) == {"ir_score"}
+    assert silent.pairs["measure"].tolist() == ["ir_score", *RANKINGS]
+    assert silent.n_tests == 1
 
 
 def twin(jobs: Jobs, of: str, name: str, params: dict[str, str], measured_by: dict[str, str]) -> str:
@@ -452,7 +483,11 @@ def test_the_csv_of_topics_has_a_row_per_run_and_topic(jobs: Jobs) -> None:
         assert table.loc[jobs.ids[name], "ir_score"].tolist() == own["ir_score"].tolist()
         assert table.loc[jobs.ids[name], "label"].tolist() == own["label"].tolist()
     assert "\x1b" not in text
-    assert {len(row) for row in csv.reader(io.StringIO(text))} == {10}
+    assert list(pd.read_csv(io.StringIO(text))) == [
+        "run_id", "run", "qid", "query", "answer_reference", "ir_score", "label", "answer", *RANKINGS,
+        "truthfulness", "ir_score_difference",
+    ]  # fmt: skip
+    assert {len(row) for row in csv.reader(io.StringIO(text))} == {17}
     assert "| 50% & a_b #1 {x} <b> \\ ~ ^ $" in table["query"].iloc[0]
 
 
@@ -460,7 +495,18 @@ def test_every_row_of_a_markdown_table_has_its_columns(jobs: Jobs) -> None:
     found = jobs.compare("one", "two", "none")
     text = comparing.markdown(found, metrics_of(found), 3)
     blocks = [block.splitlines() for block in text.split("\n\n") if block.startswith("|")]
-    assert len(blocks) == 5
+    first_columns = [re.split(r"(?<!\\)\|", block[0])[1:3] for block in blocks]
+    assert [[cell.strip() for cell in cells] for cells in first_columns] == [
+        ["system", "retriever"],
+        ["run", "id"],
+        ["run", "topics"],
+        ["run", "measure of the ranking"],
+        ["run", "cause"],
+        ["qid", "question"],
+        ["qid", "question"],
+    ]
+    # The four measures of rankings that the metrics show, of two runs.
+    assert len(blocks[3]) == 2 + 2 * 4
     for block in blocks:
         # A bar that is not escaped ends a cell.
         assert len({len(re.split(r"(?<!\\)\|", line)) for line in block}) == 1

@@ -25,7 +25,7 @@ from ragauge.measures.asked.faithfulness import Faithfulness
 from ragauge.measures.asked.noise_sensitivity import NoiseSensitivity
 from ragauge.report.details import detail_lines, details_of, write_details
 from scripted_evaluator import kind_of, reply
-from small_pipeline import SmallPipelines
+from small_pipeline import SmallPipelines, own_values
 
 SENTENCES = ("Anna built the tower.", "The bridge stands in Linz.", "Snow covers them.")
 
@@ -67,7 +67,7 @@ def test_a_dry_run_of_measures_tells_every_request_and_of_a_finished_job_none(sm
             "answers.context_recall": 3, "answers.noise_sensitivity": 0,
         }  # fmt: skip
         job = small(**parts)
-        assert job.frame("answer_values")["status"].eq("ok").all()
+        assert own_values(job)["status"].eq("ok").all()
         asked = sum(server.calls.values())
         assert asked == len(server.calls) == 18  # the stand-ins were as many as the real requests
         assert sum(calls(small(**parts)).values()) == 0
@@ -91,7 +91,7 @@ def test_a_dry_run_counts_measures_of_answers_that_are_not_there_yet(small: Smal
         }  # fmt: skip
         assert found["answers.answer_correctness"]["calls"] == 3 + 6
         for job in [small(n_tokens=n, **parts) for n in (4, 8)]:
-            job.frame("answer_values")
+            own_values(job)
         measures = sum(n["calls"] for who, n in found.items() if who.startswith("answers."))
         asked = sum(kind_of(prompt) != "other" for prompt in server.calls)
         assert 0 < asked <= measures
@@ -104,12 +104,12 @@ def test_a_half_finished_measurement_needs_what_the_rerun_then_asks(small: Small
 
     with ChatServer(answering, failing) as server:
         parts = {"evaluator": asking(server), "answers": five()}
-        values = small(**parts).frame("answer_values")
+        values = own_values(small(**parts))
         assert values["status"].eq("failed").any()
         before = sum(server.whole.values())
         needed = sum(calls(small(**parts)).values())
         server.faults = lambda prompt, n: None
-        again = small(**parts).frame("answer_values")
+        again = own_values(small(**parts))
         assert again["status"].eq("ok").all()
         assert 0 < needed == sum(server.whole.values()) - before
         assert set(server.whole.values()) <= {0, 1}
@@ -131,7 +131,7 @@ def test_repeats_are_requests_of_their_own_and_measure_how_far_values_move(small
         needed = calls(small(**parts))["answers.faithfulness"]
         assert needed == 6 + 4
         job = small(**parts)
-        values = job.frame("answer_values")
+        values = own_values(job)
         first = values[values["measure"] == "faithfulness"].set_index("qid")["value"]
         found = repeats(job, 50, 0)
         assert sum(server.calls.values()) == needed
@@ -153,7 +153,7 @@ def test_each_measure_counts_its_requests_and_what_another_had_paid_for_is_cache
 ) -> None:
     with ChatServer(answering) as server:
         job = small(evaluator=asking(server), answers=five())
-        job.frame("answer_values")
+        own_values(job)
         found = of_parts.costs_of_parts(job)
     own = {
         name: (found[f"answers_{name}_llm_calls"], found[f"answers_{name}_llm_calls_cached"])
@@ -177,9 +177,9 @@ def test_more_missing_values_than_allowed_fail_the_job_and_no_claims_are_not_mis
         with pytest.raises(
             MissingError, match=r"3 of 3 values of answers.faithfulness are missing, more than"
         ):
-            small(max_missing_share=0.5, **parts).frame("answer_values")
+            own_values(small(max_missing_share=0.5, **parts))
         job = small(max_missing_share=1.0, **parts)
-        assert set(job.frame("answer_values")["status"]) == {"unreadable"}
+        assert set(own_values(job)["status"]) == {"unreadable"}
         assert of_parts.without_claims(job) == {
             "faithfulness_no_claims": 0,
             "contradicted_share_no_claims": 0,
@@ -190,7 +190,7 @@ def test_more_missing_values_than_allowed_fail_the_job_and_no_claims_are_not_mis
             evaluator=asking(server, model="mute"),
             answers={"faithfulness": Faithfulness()},
         )
-        assert set(job.frame("answer_values")["status"]) == {"no claims"}
+        assert set(own_values(job)["status"]) == {"no claims"}
         assert of_parts.without_claims(job)["faithfulness_no_claims"] == 1
 
 
@@ -204,7 +204,7 @@ def test_claims_and_verdicts_stand_in_the_table_of_questions_and_in_the_report(
     assert set(detail["claims"][0]) == {"claim", "verdict", "passages"}
     assert {f"{name}_detail" for name in five() if name != "noise_sensitivity"} <= set(table.columns)
     assert "contradicted_share_detail" not in table
-    write_details(job.frame("answer_values"), tmp_path)
+    write_details(own_values(job), tmp_path)
     found = details_of({"folder": str(tmp_path)}, ["q1", "q2"])
     assert set(found) == {"q1", "q2"}
     assert found["q1"][0].measure == "faithfulness"
@@ -223,7 +223,7 @@ def test_a_detail_that_is_no_object_has_no_lines_and_a_long_one_is_cut() -> None
 
 def test_support_by_words_needs_no_chat_model(small: SmallPipelines) -> None:
     job = small(llm=Extractive(threshold=-1.0), answers={"faithfulness": Faithfulness(by="words")})
-    values = job.frame("answer_values")
+    values = own_values(job)
     # Extracted sentences stand in the context word for word.
     assert values["value"].dropna().eq(1).all()
     assert calls(job) == {}

@@ -17,6 +17,7 @@ from ragauge.contract.errors import DataError
 from ragauge.contract.frames import JUDGE_CLASSES
 from ragauge.experiment import pooling
 from ragauge.experiment import sweeps as sweep
+from ragauge.store._listing import list_items
 
 SMALL = ["dataset.limit=12", "chunker=none", "bootstrap=50"]
 # One dataset and one set of chunks; an index and a run for each retriever; answers for each budget.
@@ -42,9 +43,10 @@ def job_records(sweep_folder: Path) -> list[dict]:
     return [json.loads(file.read_text()) for file in sorted(sweep_folder.glob("*/job.json"))]
 
 
-def stage_outputs(folder: Path) -> set[str]:
-    """The digests of finished stages; figures are kept beside them."""
-    return {file.parent.name for file in (folder / ".ragauge").glob("[!f]*/*/key.json")}
+def stage_outputs(folder: Path) -> set[tuple[str, str]]:
+    """(stage, digest) of what stages have finished; figures are kept beside them as findings."""
+    items = list_items(folder / ".ragauge")
+    return {(item.stage, item.digest) for item in items if item.stage != "findings"}
 
 
 def mlflow_runs(folder: Path, role: str, experiment_name: str = "sample"):
@@ -256,7 +258,7 @@ def test_a_killed_sweep_goes_on_where_it_was_and_makes_no_finished_stage_again(
     assert done.returncode == 0, done.stderr
     rerun = job_records(sweep_folders(tmp_path)[-1])
     made = [stage for record in rerun for stage in record["stages_made"]]
-    assert len(made) == len(stage_outputs(tmp_path) - finished)
+    assert sorted(made) == sorted(stage for stage, _ in stage_outputs(tmp_path) - finished)
     assert rerun[0]["stages_made"] == []
     _, jobs = mlflow_runs(tmp_path, "job")
     assert "RUNNING" not in {r.info.status for r in jobs}

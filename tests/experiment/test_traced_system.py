@@ -128,7 +128,7 @@ def test_answers_stand_on_the_page_of_evaluation_runs_and_people_s_labels_come_b
     assert classes[measured[0]][1].startswith("right")
     right = {trace: json.loads(value) for trace, name, value, *_ in said if name == "correct"}
     assert [right[trace] for trace in measured[:4]] == [True, True, False, False]
-    assert {name for _, name, *_ in said} == {"judge_class", "correct", "ir_score", "f1"}
+    assert {name for _, name, *_ in said} == {"judge_class", "correct", "ir_score", "f1", "truthfulness"}
     of_run = dict(query(folder, f"select key, value from latest_metrics where run_uuid = '{evaluation}'"))
     assert of_run["correct_share"] == 0.5
     # MLflow's page shows runs with a model, such as a job with a predictor, among training runs alone.

@@ -24,7 +24,7 @@ from ragauge.experiment.pipeline import Pipeline
 from ragauge.measures.documents import ERag, alignment
 from ragauge.retrieval.expanders import DocumentExpander
 from ragauge.retrieval.retrievers import BM25, MLQ, MMR, NoRetrieval, Reo, Sim
-from small_pipeline import DOCS, TOPICS, SmallPipelines
+from small_pipeline import DOCS, TOPICS, SmallPipelines, own_values
 
 PRICE = {"prompt": 1.0, "completion": 2.0}
 BUDGETS = (2, 5, 8, 16)
@@ -57,7 +57,7 @@ def pairs_of(job: Pipeline, depth: int) -> set[tuple[str, str]]:
 
 
 def erag_values(job: Pipeline) -> pd.DataFrame:
-    return job.frame("answer_values").pivot(index="qid", columns="measure", values="value")
+    return own_values(job).pivot(index="qid", columns="measure", values="value")
 
 
 def test_erag_equals_a_brute_force_twin_over_three_topics(small: SmallPipelines) -> None:
@@ -103,7 +103,7 @@ def test_one_answer_a_question_and_text_serves_all_retrievers_and_budgets(small:
                 )
                 quoted = added_up(needs(job))
                 assert len(server.calls) == before  # a dry run asks nobody
-                job.frame("answer_values")
+                own_values(job)
                 pairs = pairs_of(job, 3)
                 contexts = pd.DataFrame(sorted(pairs), columns=["qid", "text"]).assign(n_tokens=n_tokens)
                 prompts = set(job.components.llm.prompts(job.frame("topics"), contexts))
@@ -120,7 +120,7 @@ def test_one_answer_a_question_and_text_serves_all_retrievers_and_budgets(small:
         again = small(
             answers={"erag": erag}, llm=chat(server), retriever=retrievers[0], n_tokens=8, n_grid=BUDGETS
         )
-        again.frame("answer_values")
+        own_values(again)
         assert again.made == []
         assert costs_of_parts(again)["erag_llm_calls"] == 0
         assert costs_of_parts(again)["erag_cost_usd"] == 0
@@ -143,10 +143,10 @@ def test_a_dry_run_counts_stand_ins_where_the_llm_decides_what_is_found(small: S
 def test_without_a_model_one_stage_serves_budgets_that_cut_no_text(small: SmallPipelines) -> None:
     answers = {"erag": ERag(depth=2, measures=("P@1",))}
     first = small(answers=answers, n_tokens=8)
-    first.frame("answer_values")
+    own_values(first)
     assert "varied_answers" in first.made
     second = small(answers=answers, n_tokens=16)
-    second.frame("answer_values")
+    own_values(second)
     assert "varied_answers" not in second.made
 
 
@@ -158,20 +158,20 @@ def test_a_failed_answer_from_one_text_is_missing_and_alone_asked_for_again(smal
         alone = first.frame("erag_contexts")
         (lost,) = first.components.llm.prompts(first.frame("topics"), alone[alone["qid"] == "q2"].head(1))
         server.faults = lambda prompt, n: "500" if prompt == lost else None
-        values = first.frame("answer_values").set_index("qid")
+        values = own_values(first).set_index("qid")
         assert values["status"].to_dict() == {"q1": "ok", "q2": "failed", "q3": "ok"}
         assert np.isnan(values.loc["q2", "value"])
         assert [prompt for prompt, n in server.whole.items() if n == 0] == [lost]
         before = dict(server.whole)
         server.faults = lambda prompt, n: None
         second = small(**parts)
-        assert second.frame("answer_values")["value"].notna().all()
+        assert own_values(second)["value"].notna().all()
         assert dict(server.whole) == before | {lost: 1}
 
 
 def test_the_judge_labels_what_is_answered_from_one_text(small: SmallPipelines) -> None:
     job = small(answers={"erag": ERag(depth=3, by="judge", measures=("P@3",))}, judge=LexicalJudge())
-    values = job.frame("answer_values")
+    values = own_values(job)
     assert values["value"].between(0, 1).all()
     labels = job.entry("varied_verdicts_erag").frame("varied_verdicts")
     topics = labels.groupby("qid")["label"].apply(lambda own: own.eq(5).sum() / 3)
@@ -204,7 +204,7 @@ def test_leaving_one_out_finds_the_two_passages_that_an_answer_takes(small: Smal
         quoted = added_up(needs(small(**parts)))
         assert not server.calls
         job = small(**parts)
-        values = job.frame("answer_values")
+        values = own_values(job)
         passages = job.frame("used_passages")
         # An answer with all of a topic's k passages, and k without one of them.
         assert (
@@ -222,15 +222,15 @@ def test_leaving_one_out_finds_the_two_passages_that_an_answer_takes(small: Smal
             places = own.sort_values("rank")["docno"].tolist()
             at = values[(values["qid"] == qid) & (values["measure"] == "used_rank")]["value"].item()
             assert at == np.mean([places.index(docno) + 1 for docno in needed])
-        small(**parts).frame("answer_values")
+        own_values(small(**parts))
         assert set(server.calls.values()) == {1}
 
 
 def test_all_three_ways_stand_in_whole_jobs_and_say_what_is_ignored(small: SmallPipelines) -> None:
     for by in ("words", "leave_one_out"):
         job = small(answers={"alignment": alignment(by=by)}, n_tokens=16)
-        values = job.frame("answer_values")
-        assert set(values["measure"]) == {info.name for info in job.answer_measures}
+        values = own_values(job)
+        assert set(values["measure"]) == {info.name for info in alignment(by=by).infos}
         assert values.loc[values["status"] == "ok", "value"].notna().all()
     ranked_badly = values.assign(value=1.0)
     assert "100.0%" in str(ignored(ranked_badly))
@@ -238,16 +238,16 @@ def test_all_three_ways_stand_in_whole_jobs_and_say_what_is_ignored(small: Small
     assert ignored(ranked_badly.assign(measure="em")) is None
     with ChatServer(reply=lambda p: '{"used": [1]}' if "material to compare" in p else "Anna") as server:
         job = small(answers={"alignment": alignment(by="llm")}, llm=chat(server), n_tokens=16)
-        values = job.frame("answer_values").pivot(index="qid", columns="measure", values="value")
+        values = own_values(job).pivot(index="qid", columns="measure", values="value")
         assert (values["used_rank"] == 1).all()
         assert (values["top_ranked_ignored_share"] == 0).all()
 
 
 def test_both_measures_of_one_job_get_their_own_answers(small: SmallPipelines) -> None:
     both = {"erag": ERag(depth=2, measures=("P@2",)), "alignment": alignment(by="leave_one_out")}
-    together = small(answers=both, n_tokens=16).frame("answer_values")
+    together = own_values(small(answers=both, n_tokens=16))
     for key, measure in both.items():
-        alone = small(answers={key: measure}, n_tokens=16).frame("answer_values")
+        alone = own_values(small(answers={key: measure}, n_tokens=16))
         own = together[together["measure"].isin(alone["measure"])].reset_index(drop=True)
         pd.testing.assert_frame_equal(own, alone)
 
@@ -340,6 +340,6 @@ def test_what_cannot_be_asked_is_told_before_any_work(small: SmallPipelines, tmp
 
 def test_a_baseline_without_contexts_in_a_sweep_scores_zero_or_has_no_context(small: SmallPipelines) -> None:
     both = {"erag": ERag(depth=2, measures=("P@2",)), "alignment": alignment(by="leave_one_out")}
-    values = small(answers=both, retriever=NoRetrieval()).frame("answer_values")
+    values = own_values(small(answers=both, retriever=NoRetrieval()))
     assert (values.loc[values["measure"] == "erag_p_at_2", "value"] == 0).all()
     assert (values.loc[values["measure"] != "erag_p_at_2", "status"] == "no context").all()

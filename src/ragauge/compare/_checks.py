@@ -76,9 +76,9 @@ def notes_on(
     verdicts = outcomes["label"].notna().groupby(outcomes["run_id"], sort=False).any()
     silent = [names[str(run_id)] for run_id, judged in verdicts.items() if not judged]
     if silent and len(silent) < len(verdicts):
-        notes.append(f"Without verdicts, so compared by their IR score alone: {some(silent)}.")
+        notes.append(f"Without verdicts, so not compared by these: {some(silent)}.")
     elif silent:
-        notes.append("No compared run has verdicts: the IR scores alone are compared.")
+        notes.append("No compared run has verdicts, so none are compared.")
     found = measured_by(runs)
     if len({job["judge"] for job in found}) > 1:
         notes.append("The runs' judges differ, so a difference of verdicts may be one of the judges.")

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 
 import pandas as pd
 
+from ragauge.contract.answer_measures import is_ranking
 from ragauge.contract.errors import ConfigError, DataError
 from ragauge.contract.progress import progress
 from ragauge.contract.protocols import AnswerMeasureInfo
@@ -118,7 +119,7 @@ def pair_frame(
     every = every[~of_verdicts | (every["a"].isin(judged) & every["b"].isin(judged))]
     with_base = every["a"].eq(base) | every["b"].eq(base)
     counted = (every if best_of_all else every[with_base]).dropna(subset=["p"])
-    of_rankings = counted["measure"].isin([info.name for info in answers if info.of == "ranking"])
+    of_rankings = counted["measure"].isin([info.name for info in answers if is_ranking(info)])
     families = [family for family in (counted[~of_rankings], counted[of_rankings]) if len(family)]
     corrected = [
         pd.Series(multipletests(family["p"], method="holm")[1], index=family.index) for family in families

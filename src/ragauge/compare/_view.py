@@ -14,7 +14,7 @@ from ragauge.compare._cells import NOTHING, Format, Table, clean, fit
 from ragauge.compare._metrics import HIGHER, LOWER, NAMES, chosen_measures
 from ragauge.compare._slices import slice_table
 from ragauge.compare.comparison import Comparison, most_different
-from ragauge.contract.answer_measures import besides_rankings, column_label
+from ragauge.contract.answer_measures import besides_rankings, column_label, is_ranking
 from ragauge.contract.groups import GROUPS
 from ragauge.contract.protocols import AnswerMeasureInfo
 
@@ -134,7 +134,7 @@ class View:
         """The differences of the measures of rankings that are shown, a row per run and measure; None where
         there are none.
         """
-        rankings = [m for m in self.metrics if m in self.answers and self.answers[m].of == "ranking"]
+        rankings = [m for m in self.metrics if m in self.answers and is_ranking(self.answers[m])]
         by_run = {(row["run_id"], row["measure"]): row for row in self.c.pairs.to_dict("records")}
         rows = [
             [self.format.text(self.c.names[run_id]), self._name(measure), *self._difference(row)]
@@ -192,7 +192,9 @@ class View:
         ]
         if self.ranking_table() is not None:
             said.append(
-                f.text("Measures of rankings are tested as the IR score is, and corrected by themselves.")
+                f.text(
+                    "Measures of rankings are tested as the IR score is, and corrected over all of their own comparisons."
+                )
             )
         if c.baseline_chosen:
             said.append(

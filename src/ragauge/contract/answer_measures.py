@@ -16,6 +16,7 @@ from ragauge.contract.groups import ANSWERS, FEATURES, GROUPS
 from ragauge.contract.protocols import AnswerMeasure, AnswerMeasureInfo
 
 ANSWER_MEASURES_TAG = "ragauge.answer_measures"  # of an MLflow run: the record as JSON
+RANKINGS_SECTION = "Rankings"  # of the measures of the ranking that every job has
 # Why a value is missing on purpose: nobody was asked, or there is nothing to measure. Other missing values
 # are failures, and a rerun measures them again.
 NO_ANSWER, NO_REFERENCE, NO_EVIDENCE, NO_CONTEXT, NO_CLAIMS = (
@@ -120,11 +121,16 @@ def in_order(records: Iterable[Sequence[Mapping[str, Any]]]) -> list[AnswerMeasu
     return list(found.values())
 
 
+def is_ranking(info: AnswerMeasureInfo) -> bool:
+    """Whether it is one of the measures of the ranking that every job has (`measures`)."""
+    return info.section == RANKINGS_SECTION
+
+
 def besides_rankings(infos: Iterable[AnswerMeasureInfo]) -> list[AnswerMeasureInfo]:
     """The measures of answers and contexts: those of rankings, of which every job has several, are tables of
     their own.
     """
-    return [info for info in infos if info.of != "ranking"]
+    return [info for info in infos if not is_ranking(info)]
 
 
 def column_label(info: AnswerMeasureInfo) -> str:

@@ -310,7 +310,9 @@ def _log_retrieval(
     reranker = pipeline.components.reranker
     kept = getattr(reranker, "top_k", None) or getattr(reranker, "depth", None)
     if told := cut_short(
-        pipeline.measures, pipeline.frame("run"), (pipeline.components.retriever.top_k, kept)
+        pipeline.measures,
+        pipeline.frame("run"),
+        (getattr(pipeline.components.retriever, "top_k", None), kept),
     ):
         log.info("%s", told)
     if told := unjudged(pipeline.measures, qrels_of(pipeline.frame("evidence"))):

@@ -10,13 +10,13 @@ from typing import Any, Literal
 import numpy as np
 import pandas as pd
 
+from ragauge.contract.answer_measures import RANKINGS_SECTION
 from ragauge.contract.errors import ConfigError, DataError
 from ragauge.contract.groups import RANKINGS
 from ragauge.contract.protocols import AnswerMeasureInfo
 from ragauge.measures.trec import document_run
 
 OF_CHUNKS = "chunk:"  # before the name of a measure that is taken over chunks and not over documents
-SECTION = "Rankings"
 _F1 = re.compile(r"F1@([1-9][0-9]*)")
 # Measures of ir-measures whose values lie in [0, 1]; others count, or weigh by gains of any size.
 _RATIOS = frozenset(
@@ -61,7 +61,7 @@ def ranking_infos(names: Sequence[str]) -> tuple[AnswerMeasureInfo, ...]:
     for name in map(full_name, names):
         label = f"{name.removeprefix(OF_CHUNKS)}, chunks" if of_chunks(name) else name
         unit: Literal["ratio", "score"] = "ratio" if _is_ratio(name) else "score"
-        found.append(AnswerMeasureInfo(metric_of(name), label, "higher", unit, SECTION, "ranking"))
+        found.append(AnswerMeasureInfo(metric_of(name), label, "higher", unit, RANKINGS_SECTION, "ranking"))
     return tuple(found)
 
 

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 import pandas as pd
 
 from ragauge import __version__
-from ragauge.contract.answer_measures import besides_rankings, column_label
+from ragauge.contract.answer_measures import besides_rankings, column_label, is_ranking
 from ragauge.contract.groups import GROUPS
 from ragauge.contract.protocols import AnswerMeasureInfo
 from ragauge.contract.redact import redact
@@ -276,7 +276,7 @@ def _ignored(content: ReportContent, board: Sequence[Mapping[Any, Any]]) -> list
 def _rankings(content: ReportContent) -> dict[str, str]:
     """{metric: name} of the measures of rankings that some job has, in the order of the config."""
     records = content.records
-    names = {info.name: info.label for info in content.answers if info.of == "ranking"}
+    names = {info.name: info.label for info in content.answers if is_ranking(info)}
     for record in records:  # of jobs of before, which have means alone
         names = {**record.get("rankings", CLASSIC_NAMES), **names}
     return {metric: name for metric, name in names.items() if any(metric in r["metrics"] for r in records)}
