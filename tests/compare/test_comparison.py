@@ -232,7 +232,7 @@ def test_holm_counts_every_comparison_of_a_family(jobs: Jobs) -> None:
     assert p_holm[(jobs.ids["none"], "ir_score")] == pytest.approx(8 * 2 / 2**12)
     said = comparing.text(found, metrics_of(found), 0, 1000)
     assert "Holm's correction over 8 comparisons" in said
-    assert "Measures of rankings are tested as the IR score is, and corrected by themselves." in said
+    assert "tested as the IR score is, and corrected over all of their own comparisons." in said
 
 
 def test_the_baseline_turns_the_difference_and_its_interval(jobs: Jobs) -> None:

@@ -193,7 +193,8 @@ class View:
         if self.ranking_table() is not None:
             said.append(
                 f.text(
-                    "Measures of rankings are tested as the IR score is, and corrected over all of their own comparisons."
+                    "Measures of rankings are tested as the IR score is, and corrected over all of "
+                    "their own comparisons."
                 )
             )
         if c.baseline_chosen:

@@ -10,7 +10,7 @@ from ragauge.contract.errors import ConfigError
 from ragauge.contract.groups import ANSWERS
 from ragauge.contract.topics import references, scorable, wrong_answers
 from ragauge.diagnose.foresight import check_target
-from ragauge.experiment.measuring_stages import cites
+from ragauge.experiment.answering_stages import cites
 
 if TYPE_CHECKING:
     from ragauge.experiment.pipeline import Pipeline

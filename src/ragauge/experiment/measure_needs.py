@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 
+from ragauge.experiment.answering_stages import MeasureAnswers
 from ragauge.experiment.measure_repeats import SALT, drawn, measured, repeating
-from ragauge.experiment.measuring_stages import MeasureAnswers
 from ragauge.experiment.stage import Reads
 from ragauge.llms.chat_use import RepeatingChat, TellingChat
 

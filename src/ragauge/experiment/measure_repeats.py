@@ -11,7 +11,7 @@ import pandas as pd
 
 from ragauge.contract.protocols import AnswerMeasureInfo, Tools
 from ragauge.estimate.board import mean_of
-from ragauge.experiment.measuring_stages import MeasureAnswers
+from ragauge.experiment.answering_stages import MeasureAnswers
 from ragauge.experiment.stage import Reads
 from ragauge.llms.chat_use import RepeatingChat
 

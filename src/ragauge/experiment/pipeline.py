@@ -17,7 +17,7 @@ from ragauge.contract.protocols import ASKED, AnswerMeasureInfo, BringsChat
 from ragauge.contract.topics import without_reference
 from ragauge.estimate import choose_topics
 from ragauge.estimate.slicing import SliceBy
-from ragauge.experiment.measuring_stages import MeasureAnswers, cites
+from ragauge.experiment.answering_stages import MeasureAnswers, cites
 from ragauge.experiment.outcomes import outcomes, retrieved
 from ragauge.experiment.running import StageRunner
 from ragauge.experiment.sample import Sample

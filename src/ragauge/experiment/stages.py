@@ -10,23 +10,25 @@ from collections.abc import Iterator, Sequence
 
 from ragauge.contract.context_parts import Approximates, BringsTexts, SeesEvidence
 from ragauge.contract.protocols import AnswerMeasure, MeasuresPassages, VariesContexts
+from ragauge.experiment.answering_stages import (
+    Answer,
+    Judging,
+    MeasureAnswers,
+    NumberPassages,
+    UsedPassages,
+    cites,
+)
 from ragauge.experiment.funnel_stages import FindInCorpus, FollowEvidence, ScoreUnreranked, has_funnel
 from ragauge.experiment.measuring_stages import (
-    Answer,
     CheckQueries,
     ChunkTruth,
     CorrectScores,
     Derive,
     Floor,
-    Judging,
-    MeasureAnswers,
-    NumberPassages,
     RankingColumns,
     Scorable,
     Score,
     ScoreRanking,
-    UsedPassages,
-    cites,
 )
 from ragauge.experiment.retrieval_stages import (
     Bring,
