@@ -18,16 +18,10 @@ from ragauge.contract.protocols import (
     MeasuresPassages,
     Tools,
 )
-from ragauge.experiment.retrieval_stages import digests_of_files
+from ragauge.experiment.retrieval_stages import digests_of_files, texts_of_ranking
 from ragauge.experiment.stage import Budget, Components, Frames, Reads, Stage
 from ragauge.retrieval.contexts import numbered_contexts, used_passages
 from ragauge.retrieval.passages import passages_of
-
-
-def texts_of_ranking(components: Components) -> tuple[str, ...]:
-    """The frames that hold the texts which are laid out: those of chunks, unless a part has changed them."""
-    parts = (components.expander, components.compressor)
-    return ("passages",) if any(part.kind != "none" for part in parts) else ("run", "chunks")
 
 
 class Answer(Stage):

@@ -350,6 +350,12 @@ class Compress(Stage):
         return found
 
 
+def texts_of_ranking(components: Components) -> tuple[str, ...]:
+    """The frames that hold the texts which are laid out: those of chunks, unless a part has changed them."""
+    parts = (components.expander, components.compressor)
+    return ("passages",) if any(part.kind != "none" for part in parts) else ("run", "chunks")
+
+
 class LayOut(Stage):
     """C, and the ends of every C_N of the grid."""
 
@@ -358,7 +364,7 @@ class LayOut(Stage):
 
     @property
     def reads(self) -> tuple[str, ...]:  # type: ignore[override]
-        return (*(("passages",) if self._of_passages else ("run", "chunks")), "topics[qid]")
+        return (*texts_of_ranking(self.components), "topics[qid]")
 
     @property
     def component(self) -> Tokenizer:
@@ -367,10 +373,6 @@ class LayOut(Stage):
     @property
     def uses(self) -> frozenset[str]:
         return frozenset({"tokenizer"})
-
-    @property
-    def _of_passages(self) -> bool:
-        return any(part.kind != "none" for part in (self.components.expander, self.components.compressor))
 
     @property
     def _order(self) -> ContextOrder:
@@ -385,8 +387,8 @@ class LayOut(Stage):
         return {"n_grid": list(self.budget.grid), "reorder_after_cut": after, **own}
 
     def make(self, reads: Reads, tools: Tools) -> Frames:
-        hits = reads["passages" if self._of_passages else "run"]
-        chunks = None if self._of_passages else reads["chunks"]
+        hits = reads[texts_of_ranking(self.components)[0]]
+        chunks = reads["chunks"] if "chunks" in self.reads else None
         qids = reads["topics"]["qid"].tolist()
         layouts, prefixes = build_contexts(hits, chunks, tools.tokenizer, self.budget.grid, qids, self._order)
         return {"layouts": layouts, "prefixes": prefixes}

@@ -11,8 +11,8 @@ from ragauge.contract import frames
 from ragauge.contract.answer_measures import infos_of
 from ragauge.contract.errors import DataError
 from ragauge.contract.protocols import AnswerMeasure, Generator, Judge, Tools, VariesContexts
-from ragauge.experiment.answering_stages import checked_values, texts_of_ranking
-from ragauge.experiment.retrieval_stages import digests_of_files
+from ragauge.experiment.answering_stages import checked_values
+from ragauge.experiment.retrieval_stages import digests_of_files, texts_of_ranking
 from ragauge.experiment.stage import Budget, Components, Frames, Incomplete, Reads, Stage
 from ragauge.retrieval.passages import passages_of
 

@@ -7,8 +7,9 @@ from pathlib import Path
 from types import SimpleNamespace
 
 from ragauge.contract.protocols import Reply
+from ragauge.llms.json_replies import json_of
 from ragauge.llms.replies import CUT
-from ragauge.measures.asked.asking import Found, ask_all, json_of
+from ragauge.measures.asked.asking import Found, ask_all
 
 
 class Scripted:

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import json
 import re
 
+from ragauge.llms.json_replies import json_of
+
 _SCORES = re.compile(r"[1-5](?:[ \t]*,[ \t]*[1-5])*")
-# Some models wrap JSON in a code fence whatever they are told; the whole reply must be that fence.
-_FENCE = re.compile(r"```(?:json)?[ \t]*\n(.*?)\n?```", re.S)
 
 
 def parse_scores(reply: str, n: int) -> list[int] | None:
@@ -28,23 +27,13 @@ def parse_verdict(reply: str) -> tuple[int, str] | None:
     One JSON object with these two keys, each once: an integer from 1 to 5 and a string. A code fence
     around the whole is allowed, prose is not.
     """
-    reply = reply.strip()
-    fenced = _FENCE.fullmatch(reply)
-    try:
-        pairs = json.loads(fenced.group(1) if fenced else reply, object_pairs_hook=_Pairs)
-    except (ValueError, RecursionError):
+    verdict = json_of(reply)
+    if not isinstance(verdict, dict) or set(verdict) != {"label", "reason"}:
         return None
-    if not isinstance(pairs, _Pairs) or sorted(key for key, _ in pairs) != ["label", "reason"]:
-        return None
-    verdict = dict(pairs)
     label, reason = verdict["label"], verdict["reason"]
     if type(label) is not int or not 1 <= label <= 5 or not isinstance(reason, str):
         return None
     return label, " ".join(reason.split())
-
-
-class _Pairs(list[tuple[str, object]]):
-    """The pairs of a JSON object, in which a repeated key is still seen."""
 
 
 def parse_accuracy(reply: str) -> bool | None:
@@ -53,15 +42,10 @@ def parse_accuracy(reply: str) -> bool | None:
     One JSON object with this one key, once: true or false, also as a text in any case, as CRAG's judge writes
     it. A code fence around the whole is allowed, prose is not.
     """
-    reply = reply.strip()
-    fenced = _FENCE.fullmatch(reply)
-    try:
-        pairs = json.loads(fenced.group(1) if fenced else reply, object_pairs_hook=_Pairs)
-    except (ValueError, RecursionError):
+    found = json_of(reply)
+    if not isinstance(found, dict) or set(found) != {"accuracy"}:
         return None
-    if not isinstance(pairs, _Pairs) or [key for key, _ in pairs] != ["accuracy"]:
-        return None
-    value = pairs[0][1]
+    value = found["accuracy"]
     if isinstance(value, str):
         return {"true": True, "false": False}.get(value.strip().lower())
     return value if isinstance(value, bool) else None

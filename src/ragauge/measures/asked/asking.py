@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
@@ -13,8 +12,6 @@ from ragauge.llms.chat_use import NOT_ASKED
 from ragauge.llms.replies import CUT
 
 OK, UNREADABLE, FAILED = "ok", "unreadable", "failed"
-# Some models wrap JSON in a code fence whatever they are told; the whole reply must be that fence.
-_FENCE = re.compile(r"```(?:json)?[ \t]*\n(.*?)\n?```", re.S)
 
 T = TypeVar("T")
 
@@ -91,25 +88,6 @@ def _found(reply: Reply, read: Callable[[str], T | None]) -> Found[T]:
     return Found(None, UNREADABLE, reply.text) if value is None else Found(value, OK)
 
 
-def json_of(reply: str) -> Any:
-    """The JSON value that the whole reply is, a code fence around it allowed; None if it is anything else.
-
-    An object that repeats a key is not one.
-    """
-    reply = reply.strip()
-    fenced = _FENCE.fullmatch(reply)
-    try:
-        return json.loads(fenced.group(1) if fenced else reply, object_pairs_hook=_distinct)
-    except (ValueError, RecursionError):
-        return None
-
-
 def quoted(text: str) -> str:
     """The text as a JSON string: nothing in it can end what marks it as material in a prompt."""
     return json.dumps(text, ensure_ascii=False)
-
-
-def _distinct(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    if len({key for key, _ in pairs}) < len(pairs):
-        raise ValueError("a key is there twice")
-    return dict(pairs)

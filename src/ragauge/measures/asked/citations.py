@@ -15,8 +15,9 @@ from ragauge.contract.answer_measures import NO_ANSWER, NO_CITATIONS, NO_CLAIMS,
 from ragauge.contract.checks import require_choice, require_count
 from ragauge.contract.identity import runtime
 from ragauge.contract.protocols import AnswerMeasureInfo, Tools
+from ragauge.llms.json_replies import json_of
 from ragauge.llms.prompts import fill, load_prompt
-from ragauge.measures.asked.asking import OK, Found, ask_each, json_of, quoted
+from ragauge.measures.asked.asking import OK, Found, ask_each, quoted
 from ragauge.measures.asked.values import Measured, lost, value_frame
 from ragauge.texts.citation_marks import Statement, statements_of
 from ragauge.texts.function_words import FUNCTION_WORDS

@@ -13,8 +13,9 @@ from typing import Any, Literal, get_args
 import pandas as pd
 
 from ragauge.contract.protocols import Tools
+from ragauge.llms.json_replies import json_of
 from ragauge.llms.prompts import fill, load_prompt
-from ragauge.measures.asked.asking import OK, Found, ask_each, json_of
+from ragauge.measures.asked.asking import OK, Found, ask_each
 from ragauge.texts.sentences import sentence_spans
 
 Stance = Literal["supported", "contradicted", "absent"]

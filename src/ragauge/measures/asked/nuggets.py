@@ -28,8 +28,9 @@ from ragauge.datasets.nugget_file import (
     nugget_path,
     read_nuggets,
 )
+from ragauge.llms.json_replies import json_of
 from ragauge.llms.prompts import fill, load_prompt
-from ragauge.measures.asked.asking import OK, Found, ask_each, json_of, quoted
+from ragauge.measures.asked.asking import OK, Found, ask_each, quoted
 from ragauge.measures.asked.values import Measured, lost, value_frame
 
 SUPPORT: Mapping[str, float] = {"support": 1.0, "partial_support": 0.5, "not_support": 0.0}

@@ -18,8 +18,9 @@ from ragauge.contract.checks import require_choice, require_count
 from ragauge.contract.identity import runtime
 from ragauge.contract.protocols import AnswerMeasureInfo, Tools
 from ragauge.contract.topics import is_unanswerable, references
+from ragauge.llms.json_replies import json_of
 from ragauge.llms.prompts import fill, load_prompt
-from ragauge.measures.asked.asking import OK, Found, ask_each, json_of, quoted
+from ragauge.measures.asked.asking import OK, Found, ask_each, quoted
 from ragauge.measures.asked.claims import one_line
 from ragauge.measures.asked.values import Measured, lost, value_frame
 from ragauge.texts.sentences import sentence_spans

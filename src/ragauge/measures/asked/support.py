@@ -13,9 +13,10 @@ from ragauge.contract.checks import require_choice
 from ragauge.contract.errors import ConfigError
 from ragauge.contract.identity import later
 from ragauge.contract.protocols import Pieces, Tools
+from ragauge.llms.json_replies import json_of
 from ragauge.llms.prompts import fill, load_prompt
 from ragauge.measures._batches import CORRECTIONS
-from ragauge.measures.asked.asking import ask_all, json_of
+from ragauge.measures.asked.asking import ask_all
 
 log = logging.getLogger(__name__)
 
