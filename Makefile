@@ -8,13 +8,14 @@ comma  := ,
 # One stamp per choice of extras, so that a further one is installed into an environment that is there.
 READY  := $(VENV)/.ready-$(subst $(comma),-,$(EXTRAS))
 
-.PHONY: sweep test lint ui screenshots bench clean setup
+.PHONY: sweep test test-slow lint ui screenshots bench clean setup
 .DEFAULT_GOAL := help
 
 .PHONY: help
 help:
 	@echo "make sweep   set up, then 5 retrievers x 10 budgets on the shipped sample"
-	@echo "make test    set up, then all tests, ruff, mypy and the layers of the rooms"
+	@echo "make test    set up, then ruff, mypy, the layers of the rooms and all tests but the slow ones"
+	@echo "make test-slow   set up, then the slow tests: simulations, kills, many jobs, trainings"
 	@echo "make ui      MLflow's UI on what was measured, on port $(PORT)"
 	@echo "make screenshots   the README's pictures of MLflow's UI, from what make sweep measured (needs chromium)"
 	@echo "make bench   the speed tables of benchmarks/ (installs the extras onnx and bench)"
@@ -34,7 +35,10 @@ sweep: setup
 	$(BIN)/python run.py -m retriever=bm25,sim,mmr,mlq,reo 'n_tokens=range(100,1100,100)'
 
 test: lint
-	$(BIN)/python -m pytest -n 2
+	$(BIN)/python -m pytest -n 2 -m "not slow"
+
+test-slow: setup
+	$(BIN)/python -m pytest -n 2 -m slow
 
 lint: setup
 	$(BIN)/ruff check .
