@@ -79,7 +79,7 @@ def test_hydras_help_names_the_commands_and_still_shows_every_key(spellings, tmp
     [
         (
             "comapre",
-            "unknown command 'comapre'. Did you mean compare? Commands: compare, gate, report, plan, ",
+            "unknown command 'comapre'. Did you mean compare? Commands: compare, gate, report, train, plan, ",
         ),
         ("bm25", "unknown command 'bm25'. Commands: compare"),
         ("../store", "unknown command '../store'. "),
@@ -191,7 +191,7 @@ def swept(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return of_sweep
 
 
-_COMMANDS = ("compare", "export", "gate", "help", "plan", "pool", "report", "stages", "store")
+_COMMANDS = ("compare", "export", "gate", "help", "plan", "pool", "report", "stages", "store", "train")
 
 
 @pytest.mark.slow

@@ -40,8 +40,8 @@ class KeyGuard:
         return config
 
 
-class SweepCallback(Callback):
-    """Checks a run or a sweep before its first job, and pools a sweep after the last."""
+class KeysCallback(Callback):
+    """Checks a run or a sweep before its first job."""
 
     def on_run_start(self, config: DictConfig, **kwargs: Any) -> None:
         """Ends the process where the config holds a key, before Hydra writes it."""
@@ -54,6 +54,10 @@ class SweepCallback(Callback):
         if hydra is not None:
             hydra.config_loader = KeyGuard(hydra.config_loader)  # type: ignore[assignment]
         cli.sweep_begins(config.tracking.uri)
+
+
+class SweepCallback(KeysCallback):
+    """Pools a sweep after its last job, too."""
 
     def on_multirun_end(self, config: DictConfig, **kwargs: Any) -> None:
         """Pools what the jobs left behind; its exit code is the process's."""

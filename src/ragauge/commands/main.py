@@ -12,8 +12,8 @@ import multiprocessing
 import os
 import re
 import sys
-from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, ExitStack, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -62,7 +62,12 @@ def set_exit_code(code: int) -> None:
 
 
 def main() -> int:
-    """Runs the job or the sweep of the command line; its exit code, config errors told in a line or two."""
+    """Runs the job or the sweep of the command line; its exit code."""
+    return run_hydra("config", run_job, sys.argv[1:])
+
+
+def run_hydra(config_name: str, task: Callable[[DictConfig], None], arguments: Sequence[str]) -> int:
+    """Has Hydra compose a configuration for the task; the exit code, config errors told in a line or two."""
     import hydra
     from hydra.errors import HydraException
     from omegaconf.errors import OmegaConfBaseException
@@ -77,10 +82,10 @@ def main() -> int:
     full_error = os.environ.setdefault("HYDRA_FULL_ERROR", "1")
     stack = ExitStack()
     try:
+        stack.enter_context(_command_line(config_name, arguments))
         refuse_shadowed(conf_folder(), config_dir())
-        stack.enter_context(_command_line())
         stack.enter_context(interruption.terminable())
-        hydra.main(version_base="1.3", config_path=str(conf_folder()), config_name="config")(run_job)()
+        hydra.main(version_base="1.3", config_path=str(conf_folder()), config_name=config_name)(task)()
     except RagaugeError as error:
         print(f"error: {visible(error)}", file=sys.stderr)
         return error.exit_code
@@ -107,19 +112,17 @@ def main() -> int:
 
 
 @contextmanager
-def _command_line() -> Iterator[None]:
-    """Sets sys.argv to what Hydra is to read while the block lasts.
+def _command_line(config_name: str, arguments: Sequence[str]) -> Iterator[None]:
+    """Sets sys.argv to what Hydra is to read of the arguments while the block lasts.
 
     `rerun=<run id>` becomes the arguments that run it again, a relative `--config-path` an absolute one, and
     measures with parameters get quotes.
     """
     before = sys.argv
-    sys.argv = given = quoted(before)
+    sys.argv = given = [before[0], *quoted(arguments)]
     with ExitStack() as stack:
         if any(argument.startswith("rerun=") for argument in given[1:]):
-            from ragauge.experiment.rerun import prepare
-
-            sys.argv = [given[0], *stack.enter_context(prepare.prepared(given[1:], conf_folder()))]
+            sys.argv = [given[0], *stack.enter_context(_again(config_name, given[1:]))]
         elif has_config_path():
             # Of several the last counts. Hydra would look for a relative one beside this module.
             sys.argv = [*given, "--config-path", str(conf_folder())]
@@ -127,6 +130,17 @@ def _command_line() -> Iterator[None]:
             yield
         finally:
             sys.argv = before
+
+
+def _again(config_name: str, arguments: Sequence[str]) -> AbstractContextManager[list[str]]:
+    """The arguments that run what `rerun=` names: a job or a sweep, or a training."""
+    if config_name == "train":
+        from ragauge.experiment.training import again
+
+        return again.prepared(arguments, conf_folder())
+    from ragauge.experiment.rerun import prepare
+
+    return prepare.prepared(arguments, conf_folder())
 
 
 def run_job(cfg: DictConfig) -> None:

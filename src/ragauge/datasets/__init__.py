@@ -16,6 +16,7 @@ from ragauge.datasets._recorded import RecordedOutcomes, StudyOutcomes
 from ragauge.datasets._rgb import RGB
 from ragauge.datasets._rows import Rows, stream_documents
 from ragauge.datasets._samples import SamplesDataset
+from ragauge.datasets._split import SplitDataset, TopicsLeftOut
 from ragauge.datasets._squad import SQuAD
 from ragauge.datasets._trec import Trec
 from ragauge.datasets._twowiki import TwoWikiMultihopQA
@@ -43,7 +44,9 @@ __all__ = [
     "SQuAD",
     "SampleDataset",
     "SamplesDataset",
+    "SplitDataset",
     "StudyOutcomes",
+    "TopicsLeftOut",
     "Trec",
     "TwoWikiMultihopQA",
     "existing_file",

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
+_NETWORKS = ("embedder", "reranker")  # whose model may be one of MLflow
 _SAMPLE_KEYS = ("sample", "sample_design")
 
 
@@ -44,8 +45,9 @@ def instantiate_components(cfg: DictConfig, budget: str | None = None) -> Compon
         if group == "judge":
             # Which topics are judged is no part of the judge: what it said of a topic serves any sample.
             spec = {key: value for key, value in spec.items() if key not in _SAMPLE_KEYS}
-        if group == "reranker" and track.is_model_uri(spec.get("model")):
-            folder = track.model_folder(track.tracking_uri(cfg.tracking.uri), spec["model"], "reranker.model")
+        if group in _NETWORKS and track.is_model_uri(spec.get("model")):
+            key = f"{group}.model"
+            folder = track.model_folder(track.tracking_uri(cfg.tracking.uri), spec["model"], key)
             spec = {**spec, "folder": str(folder)}
         found[group] = _built(group, spec, budget)
     listed: Any = OmegaConf.to_container(cfg.answers, resolve=True, throw_on_missing=True)

@@ -13,11 +13,8 @@ from typing import TYPE_CHECKING, Any
 
 from ragauge import track
 from ragauge.contract import answer_measures as shown
-from ragauge.contract import interruption
-from ragauge.contract.errors import ConfigError, RagaugeError, full_disk
 from ragauge.contract.groups import AROUND_RETRIEVER, GROUPS
 from ragauge.contract.protocols import ASKED, judges_together
-from ragauge.contract.records import RECORD_FILE
 from ragauge.contract.redact import redact, redact_tree, remember
 from ragauge.diagnose.rules import check_rules
 from ragauge.estimate.prediction import predict
@@ -25,8 +22,9 @@ from ragauge.experiment import metrics, of_parts
 from ragauge.experiment.components import make_pipeline
 from ragauge.experiment.config import settle
 from ragauge.experiment.failures import funnel_of_job
-from ragauge.experiment.folder import JobFolder, write_json
+from ragauge.experiment.folder import JobFolder
 from ragauge.experiment.gate import check_gate, enforce
+from ragauge.experiment.guard import guarded
 from ragauge.experiment.measure_checks import check_measures
 from ragauge.experiment.measure_repeats import repeats
 from ragauge.experiment.monitoring import pin_window, told_of_window, window_metrics
@@ -61,8 +59,6 @@ _RECORDED = ("docs", "run", "layouts", "part_scores")  # frames
 
 def execute(cfg: DictConfig, folder: JobFolder) -> int:
     """Runs the job and returns its exit code; a failure is told, and recorded in MLflow and in `job.json`."""
-    from omegaconf.errors import OmegaConfBaseException
-
     settle(cfg)
     name = run_name(cfg, folder.choices)
     record: dict[str, Any] = {
@@ -88,28 +84,12 @@ def execute(cfg: DictConfig, folder: JobFolder) -> int:
         "exit_code": 0,
         **({"rerun": {"run_id": origin.run_id, "sweep": origin.sweep}} if (origin := folder.origin) else {}),
     }
-    try:
-        record |= _used(cfg)
+
+    def work() -> None:
+        record.update(_used(cfg))
         _run(cfg, folder, record)
-    except RagaugeError as error:
-        record |= {"error": str(error), "exit_code": error.exit_code}
-        log.error("%s: %s", name, error)
-    except OmegaConfBaseException as error:
-        record |= {"error": str(error), "exit_code": ConfigError.exit_code}
-        log.error("%s: %s", name, error)
-    except KeyboardInterrupt as error:
-        record |= {"error": interruption.reason(error), "exit_code": interruption.exit_code(error)}
-        raise
-    except Exception as error:
-        full = full_disk(error, cfg.store, folder.path, *_database_folder(record))
-        record |= {"error": full or f"{type(error).__name__}: {error}", "exit_code": 1}
-        if full:
-            log.error("%s: %s", name, full)
-        else:
-            log.exception("%s failed", name)
-    finally:
-        write_json(folder.path / RECORD_FILE, record)
-    return int(record["exit_code"])
+
+    return guarded(folder, record, work, lambda: [cfg.store, folder.path, *_database_folder(record)])
 
 
 def _used(cfg: DictConfig) -> dict[str, Any]:
@@ -154,7 +134,7 @@ def _run(cfg: DictConfig, folder: JobFolder, record: dict[str, Any]) -> None:
     record |= pin_window(cfg, folder)
     plain: dict[str, Any] = OmegaConf.to_container(cfg, resolve=True)  # type: ignore[assignment]
     if is_recorded(cfg):
-        run_recorded(cfg, folder, record, _tags(cfg, folder), _write_config)
+        run_recorded(cfg, folder, record, _tags(cfg, folder), write_config)
         return
     if cfg.dry_run:
         _dry_run(cfg, folder, record)
@@ -320,7 +300,7 @@ def _log_retrieval(
     compressed = pipeline.components.compressor.kind != "none"
     out = run.folder
     (out / "config").mkdir()
-    _write_config(cfg, folder, out / "config")
+    write_config(cfg, folder, out / "config")
     write_trec_run(pipeline.frame("run"), out / "run.trec", folder.choices.get("retriever", "ragauge"))
     write_qrels(pipeline.frame("evidence"), out / "qrels.trec")
     record |= {
@@ -365,7 +345,7 @@ def _log_prediction(model: Any, pipeline: Pipeline, cfg: DictConfig, run: track.
     return prediction.metrics
 
 
-def _write_config(cfg: DictConfig, folder: JobFolder, out: Path) -> None:
+def write_config(cfg: DictConfig, folder: JobFolder, out: Path) -> None:
     from omegaconf import OmegaConf
 
     # Unresolved, so that what stands in an environment variable stays there.

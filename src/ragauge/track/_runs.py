@@ -30,6 +30,7 @@ from ragauge.track._feedback import (
     log_feedback,
 )
 from ragauge.track._models import log_predictor
+from ragauge.track._networks import log_network
 from ragauge.track._orphans import close_orphans_once
 from ragauge.track.views import OWN
 
@@ -204,6 +205,14 @@ class Run:
     def predictor(self, saved: Path, registered_name: str | None = None) -> None:
         """Logs the folder that `save_predictor` wrote as the run's model."""
         log_predictor(self.client, self.experiment_id, self.run_id, saved, registered_name)
+
+    def network(
+        self, folder: Path, card: str, facts: Mapping[str, Any], registered_name: str | None = None
+    ) -> str:
+        """Logs the folder of a network as the run's model, and returns its URI; `log_network` says how."""
+        self.flush()
+        given = (self.client, self.experiment_id, self.run_id, folder, card, facts, registered_name)
+        return log_network(*given)
 
 
 class Tracker:

@@ -35,7 +35,7 @@ _SIDE_BY_SIDE = 16  # batches that ONNX Runtime is handed at once, work for as m
 
 @dataclass(frozen=True)
 class SentenceTransformerEmbedder:
-    """A sentence-transformers model, by name or by the path of its folder; all vectors have length 1.
+    """A sentence-transformers model by name, path of its folder or MLflow URI; all vectors have length 1.
 
     `model` all-MiniLM-L6-v2 is carried by an installed package; other names are looked up on the hub.
     `backend` onnx is faster on a CPU and gives torch's vectors up to float noise; since equal identities
@@ -44,6 +44,7 @@ class SentenceTransformerEmbedder:
     device is the CPU, else torch.
     `query_prefix` and `passage_prefix` stand before texts that are searched with and that are to be found,
     as E5 and BGE want them.
+    `folder`: where the files of `model` lie, where that is no path; found by ragauge.
     """
 
     component: ClassVar[str] = "sentence_transformers"
@@ -56,13 +57,20 @@ class SentenceTransformerEmbedder:
     passage_prefix: str = ""
     batch_size: int | None = runtime(None)
     threads: int | None = runtime(None)
+    folder: str | None = runtime(None)
 
     def __post_init__(self) -> None:
-        require_text("embedder.model", self.model, "a model's name and the path of its folder")
+        require_text(
+            "embedder.model", self.model, "a model's name, the path of its folder, and an MLflow model's URI"
+        )
         for key in ("batch_size", "threads"):
             require_count(f"embedder.{key}", getattr(self, key), null="")
         require_text("embedder.device", self.device, "devices of torch: cpu, cuda, cuda:1, mps")
         object.__setattr__(self, "backend", settle_backend(self.backend, self.device))
+
+    @property
+    def _folder(self) -> Path:
+        return _model_folder(self.folder or self.model)
 
     @property
     def symmetric(self) -> bool:
@@ -73,8 +81,8 @@ class SentenceTransformerEmbedder:
         """Name and digest of the model, the same wherever its folder lies, and what runs it."""
         return {
             **named(self),
-            "model": Path(self.model).name,
-            "digest": model_digest(_model_folder(self.model)),
+            "model": self.model if ":/" in self.model else Path(self.model).name,
+            "digest": model_digest(self._folder),
             "backend": self.backend,
             "device": self.device.partition(":")[0],
             "query_prefix": self.query_prefix,
@@ -97,7 +105,7 @@ class SentenceTransformerEmbedder:
 
     def _encode(self, texts: Sequence[str], scratch: Path | None) -> np.ndarray:
         """The model's own vectors, at unit length."""
-        folder = _model_folder(self.model)
+        folder = self._folder
         model = _load_onnx(folder, scratch) if self.backend == "onnx" else _load(folder, self.device)
         if not texts:
             return np.empty((0, model.get_embedding_dimension() or 0), dtype=np.float32)

@@ -1,0 +1,89 @@
+"""What a trainer is given and gives back."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, ClassVar, Protocol
+
+import pandas as pd
+
+from ragauge.contract.protocols import Tools
+
+MODEL = "model"  # the folder, below the one that a trainer fills, that holds the network
+
+
+@dataclass(frozen=True)
+class TrainingData:
+    """One side of a split: topics, the evidence they need, the texts there are, and what was found for them.
+
+    The frames are those of a job (`topics`, `evidence`, `chunks`, `run`). `run` holds the hits of the
+    configured retriever for these topics, from which hard negatives are mined; `texts` are all chunks of the
+    collection.
+    """
+
+    topics: pd.DataFrame
+    evidence: pd.DataFrame
+    chunks: pd.DataFrame
+    run: pd.DataFrame
+
+
+@dataclass(frozen=True)
+class TrainingTools:
+    """What a trainer may use beside its data.
+
+    checkpoints: a folder that stays when the process is killed and is gone when the training has ended.
+    seed: of everything random. max_seconds: how long the training may take, None for as long as it needs; one
+    that is cut ends at its best checkpoint. report(step, values): writes values of a step, such as
+    {"loss": 0.3}, into the training's MLflow run; finite numbers, steps from 1.
+    """
+
+    tools: Tools
+    checkpoints: Path
+    seed: int
+    max_seconds: float | None
+    report: Callable[[int, Mapping[str, float]], None]
+
+
+@dataclass(frozen=True)
+class Trained:
+    """What a training left beside the model's files.
+
+    tables: frames that become artifacts, such as mined negatives. values: metrics. facts: lines of the
+    model's card by their headings, such as {"loss": "..."}.
+    """
+
+    tables: Mapping[str, pd.DataFrame] = field(default_factory=dict)
+    values: Mapping[str, float] = field(default_factory=dict)
+    facts: Mapping[str, str] = field(default_factory=dict)
+
+
+class Trainer(Protocol):
+    """Config group `trainer`: makes a network from topics and their evidence.
+
+    A trainer is a frozen dataclass whose fields are its config keys, as every component; its `version` is
+    raised where the same data would give another model. `kind` is encoder, reranker or judge. `uses` names
+    the shared models that it takes from the tools.
+    """
+
+    kind: ClassVar[str]
+    uses: ClassVar[frozenset[str]]
+
+    def base(self) -> Mapping[str, Any]:
+        """The identity of the model that the training starts from; ConfigError where it is not there."""
+
+    def train(
+        self, data: TrainingData, held_out: TrainingData, folder: Path, tools: TrainingTools
+    ) -> Trained:
+        """Fills `folder / MODEL` with the network, as safetensors; continues from a checkpoint that is there.
+
+        `held_out` is what early stopping looks at. DataError where the data cannot be learnt from.
+        """
+
+    def systems(self, components: Any, model: Path | None) -> Mapping[str, Mapping[str, Any]]:
+        """By which systems the model is measured: a name, and components by group in place of the config's.
+
+        model: the folder of the trained network; None is before the training. The names are the same before
+        and after, so that the two are paired topic by topic. {}: it is not measured by what is retrieved.
+        """

@@ -1,0 +1,51 @@
+"""How a job ends, whatever ends it: an exit code, a line for the user, and a record in its folder."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+from ragauge.contract import interruption
+from ragauge.contract.errors import ConfigError, RagaugeError, full_disk
+from ragauge.contract.records import RECORD_FILE
+from ragauge.experiment.folder import JobFolder, write_json
+
+log = logging.getLogger(__name__)
+
+
+def guarded(
+    folder: JobFolder,
+    record: dict[str, Any],
+    work: Callable[[], None],
+    places: Callable[[], Sequence[str | Path]],
+) -> int:
+    """Runs `work`, which fills the record, and returns the exit code; a failure is told and recorded.
+
+    `record` has the job's name. places: where a disk may be full, to be named. KeyboardInterrupt passes.
+    """
+    from omegaconf.errors import OmegaConfBaseException
+
+    name = record["name"]
+    try:
+        work()
+    except RagaugeError as error:
+        record |= {"error": str(error), "exit_code": error.exit_code}
+        log.error("%s: %s", name, error)
+    except OmegaConfBaseException as error:
+        record |= {"error": str(error), "exit_code": ConfigError.exit_code}
+        log.error("%s: %s", name, error)
+    except KeyboardInterrupt as error:
+        record |= {"error": interruption.reason(error), "exit_code": interruption.exit_code(error)}
+        raise
+    except Exception as error:
+        full = full_disk(error, *places())
+        record |= {"error": full or f"{type(error).__name__}: {error}", "exit_code": 1}
+        if full:
+            log.error("%s: %s", name, full)
+        else:
+            log.exception("%s failed", name)
+    finally:
+        write_json(folder.path / RECORD_FILE, record)
+    return int(record["exit_code"])
