@@ -7,6 +7,7 @@ wherever the sentence stands.
 from __future__ import annotations
 
 from collections.abc import Iterable
+from functools import lru_cache
 from itertools import groupby
 from typing import NamedTuple
 
@@ -52,13 +53,18 @@ def parts_by_topic(passages: pd.DataFrame) -> dict[str, list[Part]]:
     rows = passages.sort_values(["qid", "rank"], kind="stable")
     columns = (rows[name] for name in ("qid", "docno", "text", "chars", "longest"))
     for qid, docno, text, chars, longest in zip(*columns, strict=True):
-        for number, (start, end) in enumerate(sentence_spans(text[: max(longest, 0)]), 1):
+        for number, (start, end) in enumerate(_spans(text[: max(longest, 0)]), 1):
             parts = found.setdefault(qid, [])
             if taken.get(qid, 0) >= len(parts) * _AT_ONCE:
                 parts.append([])
             parts[-1].append(Sentence(docno, number, text[start:end], max(0, min(end, chars) - start)))
             taken[qid] = taken.get(qid, 0) + end - start
     return {qid: [_sorted(part) for part in parts] for qid, parts in found.items()}
+
+
+@lru_cache(maxsize=1 << 16)  # the jobs of a sweep lay out the same passages
+def _spans(text: str) -> tuple[tuple[int, int], ...]:
+    return tuple(sentence_spans(text))
 
 
 def listed(part: Part) -> str:
