@@ -7,6 +7,7 @@ POST /api/show, if it is told what to say.
 
 from __future__ import annotations
 
+import hashlib
 import json
 import random
 import socket
@@ -16,7 +17,7 @@ import time
 from collections import Counter
 from collections.abc import Callable
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from typing import Any
+from typing import Any, NamedTuple
 
 QUICK_FAULTS = ("429", "500", "reset", "cut", "empty")  # those that no time-out need end
 FAULTS = (*QUICK_FAULTS, "hang")
@@ -27,6 +28,19 @@ Schedule = Callable[[str, int], str | None]
 UNTOLD = object()  # a reply without any usage
 # The usage of the n-th call of a prompt (from 0), from the honest one {prompt_tokens, completion_tokens}.
 Usage = Callable[[str, int, dict[str, Any]], Any]
+
+
+class Logged(NamedTuple):
+    """One line of the server's log: a request was `received`, or `answered` whole."""
+
+    number: int
+    event: str
+    digest: str
+
+
+def digest_of(prompt: str) -> str:
+    """What a request is known by in the log: SHA-256 of the prompt, all that differs between requests."""
+    return hashlib.sha256(prompt.encode("utf-8", "surrogatepass")).hexdigest()
 
 
 def faults_at(share: float, seed: int, faults: tuple[str, ...] = FAULTS) -> Schedule:
@@ -69,6 +83,7 @@ class ChatServer:
         self.bodies: list[dict[str, Any]] = []
         self.headers: list[dict[str, str]] = []
         self.times: list[float] = []
+        self.log: list[Logged] = []
         self.in_flight = 0
         self._lock = threading.Lock()
         self._server = _Server(("127.0.0.1", 0), _handler(self))
@@ -91,6 +106,7 @@ class ChatServer:
             self.bodies.append(body)
             self.headers.append(headers)
             self.times.append(time.monotonic())
+            self.log.append(Logged(len(self.log), "received", digest_of(prompt)))
             self.in_flight += 1
         return prompt, fault
 
@@ -103,6 +119,8 @@ class ChatServer:
         with self._lock:
             self.in_flight -= 1
             self.whole[prompt] += whole
+            if whole:
+                self.log.append(Logged(len(self.log), "answered", digest_of(prompt)))
 
 
 class _Server(ThreadingHTTPServer):

@@ -59,13 +59,17 @@ def answers(*rows: tuple[str, Any], n_tokens: int = 100) -> pd.DataFrame:
 
 
 def used(*rows: tuple[str, str, int | None], n_tokens: int = 100) -> pd.DataFrame:
-    """Frame `used_passages` of (qid, text, chars), in the order of the context and of the ranking."""
+    """Frame `longest_passages` of (qid, text, chars), in the order of the context and of the ranking.
+
+    Whole passages stand in the longest context; `used_passages` has the same columns but `longest`.
+    """
     frame = pd.DataFrame(rows, columns=["qid", "text", "chars"])
     position = frame.groupby("qid").cumcount()
     chars = [len(text) if c is None or pd.isna(c) else int(c) for _, text, c in rows]
     docno = [f"d{i}" for i in range(len(rows))]
     frame = frame.assign(n_tokens=n_tokens, position=position, rank=position, docno=docno, chars=chars)
-    return frame[["qid", "n_tokens", "position", "rank", "docno", "text", "chars"]].astype(
+    frame["longest"] = [len(text) for _, text, _ in rows]
+    return frame[["qid", "n_tokens", "position", "rank", "docno", "text", "chars", "longest"]].astype(
         {"qid": "str", "text": "str", "docno": "str"}
     )
 

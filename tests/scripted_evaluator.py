@@ -1,7 +1,8 @@
 """What a language model might say to the requests of the answer measures, by rules and from the prompt alone.
 
 Claims are sentences. A claim is supported by the passages that hold all of its words; one with a "not" is
-contradicted by those that hold all of its other words. It says a statement if it holds all of its words.
+contradicted by those that hold all of its other words. It says a statement if it holds all of its words, and
+each sentence that does is a way to support the statement.
 """
 
 from __future__ import annotations
@@ -26,19 +27,20 @@ def _entries(block: str) -> list[str]:
 
 
 def kind_of(prompt: str) -> str:
-    """What a prompt asks for: claims, verdicts, match, questions, or other."""
+    """What a prompt asks for: claims, verdicts, ways, match, questions, or other."""
     starts = {
-        "Break the answer": "claims", "Below are": "verdicts", "Compare the claims": "match",
-        "Write ": "questions",
+        "Break the answer": "claims", "Below are numbered sentences": "ways", "Below are": "verdicts",
+        "Compare the claims": "match", "Write ": "questions",
     }  # fmt: skip
     return next((kind for start, kind in starts.items() if prompt.startswith(start)), "other")
 
 
 def reply(prompt: str) -> str:
     """The reply to a request of a measure; "?" to any other."""
-    return {"claims": _claims, "verdicts": _verdicts, "match": _match, "questions": _questions}.get(
-        kind_of(prompt), lambda _: "?"
-    )(prompt)
+    found = {
+        "claims": _claims, "verdicts": _verdicts, "ways": _ways, "match": _match, "questions": _questions,
+    }  # fmt: skip
+    return found.get(kind_of(prompt), lambda _: "?")(prompt)
 
 
 def _claims(prompt: str) -> str:
@@ -59,6 +61,17 @@ def _verdicts(prompt: str) -> str:
         stance = "supported" if by else "contradicted" if against else "absent"
         found[str(number)] = {"verdict": stance, "passages": by or against}
     return json.dumps(found)
+
+
+def _ways(prompt: str) -> str:
+    shown, rest = prompt.split("\n\nStatements:\n", 1)
+    sentences = {n: json.loads(text) for n, text in re.findall(r'^(\d+): (".*")$', shown, re.M)}
+    statements = _entries(rest.split("\n\n", 1)[0])
+    ways = [
+        [[int(n)] for n, text in sentences.items() if _words(statement) <= _words(text)]
+        for statement in statements
+    ]
+    return json.dumps({str(i): of_statement for i, of_statement in enumerate(ways, 1)})
 
 
 def _match(prompt: str) -> str:

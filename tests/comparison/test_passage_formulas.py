@@ -12,8 +12,8 @@ import numpy as np
 import pytest
 
 from ragauge.measures.asked.citations import Cited, citation_scores
+from ragauge.measures.asked.context_precision import average_precision
 from ragauge.measures.asked.nuggets import nugget_scores
-from ragauge.measures.asked.passages import average_precision
 
 DICE = random.Random(16)
 

@@ -21,6 +21,7 @@ from ragauge.llms.evaluator import Evaluator
 from ragauge.measures.asked.answer_correctness import AnswerCorrectness
 from ragauge.measures.asked.answer_relevancy import AnswerRelevancy
 from ragauge.measures.asked.context_recall import ContextRecall
+from ragauge.measures.asked.context_relevance import ContextRelevance
 from ragauge.measures.asked.faithfulness import Faithfulness
 from ragauge.measures.asked.noise_sensitivity import NoiseSensitivity
 from ragauge.report.details import detail_lines, details_of, write_details
@@ -164,6 +165,35 @@ def test_each_measure_counts_its_requests_and_what_another_had_paid_for_is_cache
         "context_recall": (3, 3), "noise_sensitivity": (0, 15),
     }  # fmt: skip
     assert found["answers_llm_calls"] == 18
+
+
+def test_the_budgets_of_a_ranking_were_asked_about_one_by_one_and_share_a_request(
+    small: SmallPipelines,
+) -> None:
+    def replies(prompt: str) -> str:
+        return '{"needed": [1]}' if "Choose those" in prompt else answering(prompt)
+
+    parts: dict[str, Any] = {
+        "answers": {"context_recall": ContextRecall(), "context_relevance": ContextRelevance()}
+    }
+    with ChatServer(replies) as server:
+        parts["evaluator"] = asking(server)
+        told = sum(calls(small(n_tokens=16, **parts)).values())
+        found = {n: own_values(small(n_tokens=n, **parts)) for n in (4, 8, 16)}
+        assert all(set(values["status"]) == {"ok"} for values in found.values())
+        # Statements of three references, what supports them, and what is needed of the longest contexts.
+        assert len(server.calls) == sum(server.calls.values()) == told == 9
+        means = [values[values["measure"] == "context_recall"]["value"].mean() for values in found.values()]
+        assert means == sorted(means)
+        # A job that lays out less has another longest context, and values of its own.
+        stages = [
+            (job, stage)
+            for job in (small(n_tokens=4, **parts), small(n_tokens=4, n_grid=(4, 8), **parts))
+            for stage in job.stages
+            if stage.asks_as == "answers.context_recall"
+        ]
+        assert len({job.key_of(stage).digest for job, stage in stages}) == 2
+        assert calls(stages[1][0])["answers.context_relevance"] == 3
 
 
 def test_more_missing_values_than_allowed_fail_the_job_and_no_claims_are_not_missing(

@@ -20,8 +20,8 @@ from ragauge.experiment.needs import needs
 from ragauge.experiment.tables import per_question
 from ragauge.measures.answers import ExactMatch
 from ragauge.measures.asked.citations import Citations
+from ragauge.measures.asked.context_precision import ContextPrecision
 from ragauge.measures.asked.nuggets import NuggetRecall
-from ragauge.measures.asked.passages import ContextPrecision
 from ragauge.retrieval.contexts import numbered_contexts
 from ragauge.retrieval.order import LongContextOrder
 from ragauge.retrieval.retrievers import NoRetrieval

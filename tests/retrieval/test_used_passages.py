@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pandas as pd
 
-from ragauge.retrieval.contexts import build_contexts, used_passages
+from ragauge.retrieval.contexts import build_contexts, longest_passages, used_passages
 from ragauge.retrieval.order import LongContextOrder
 from ragauge.retrieval.passages import passages_of
 from ragauge.texts.tokenizers import WordTokenizer
@@ -42,3 +42,14 @@ def test_an_order_that_cuts_first_keeps_the_ranks_and_the_whole_texts() -> None:
         "y%p0": ("four five", 4),
     }
     assert [row[1] for row in found] == [0, 1]
+
+
+def test_a_longest_context_says_of_each_passage_how_much_a_budget_has() -> None:
+    for order in (None, LongContextOrder("first")):
+        layouts, prefixes = build_contexts(RUN, CHUNKS, WordTokenizer(), [2, 4, 9], ["q", "no hits"], order)
+        for n, chars in ((2, (7, 0, 0)), (4, (13, 4, 0)), (9, (13, 9, 3))):
+            found = longest_passages(layouts, prefixes, passages_of(RUN, CHUNKS), n).sort_values("rank")
+            assert found["docno"].tolist() == ["x%p0", "y%p0", "z%p0"]
+            assert tuple(found["chars"]) == chars
+            assert found["longest"].tolist() == [13, 9, 3]
+            assert set(found["n_tokens"]) == {n}

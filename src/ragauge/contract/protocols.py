@@ -357,7 +357,9 @@ class MeasuresPassages(Protocol):
     ) -> pd.DataFrame:
         """Frame `answer_values`, as `AnswerMeasure.measure` gives it.
 
-        passages: frame `used_passages`, what stands in the topic's context.
+        passages: frame `used_passages`, what stands in the topic's context. A measure with
+        `sees_longest = True` is given `longest_passages`: all that stands in the longest context that the job
+        lays out; of each passage `chars` characters stand in this job's context, or 0, `longest` in that one.
         """
 
 

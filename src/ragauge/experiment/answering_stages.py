@@ -20,7 +20,7 @@ from ragauge.contract.protocols import (
 )
 from ragauge.experiment.retrieval_stages import digests_of_files, texts_of_ranking
 from ragauge.experiment.stage import Budget, Components, Frames, Reads, Stage
-from ragauge.retrieval.contexts import numbered_contexts, used_passages
+from ragauge.retrieval.contexts import longest_passages, numbered_contexts, used_passages
 from ragauge.retrieval.passages import passages_of
 
 
@@ -48,6 +48,11 @@ class Answer(Stage):
         return {"answers": self.component.answer(reads["topics"], contexts, tools)}
 
 
+def sees_longest(measure: AnswerMeasure) -> bool:
+    """Whether a measure looks at the passages of the longest context that the job lays out."""
+    return bool(getattr(measure, "sees_longest", False))
+
+
 class NumberPassages(Stage):
     """numbered_contexts: the contexts as an LLM sees them that is to cite their passages by number."""
 
@@ -71,6 +76,7 @@ class UsedPassages(Stage):
     name = "used_passages"
     makes = ("used_passages",)
     stored = False
+    _stand_in = staticmethod(used_passages)
 
     @property
     def reads(self) -> tuple[str, ...]:  # type: ignore[override]
@@ -81,11 +87,16 @@ class UsedPassages(Stage):
             passages = reads["passages"]
         else:
             passages = passages_of(reads["run"], reads["chunks"])
-        return {
-            "used_passages": used_passages(
-                reads["layouts"], reads["prefixes"], passages, self.budget.n_tokens
-            )
-        }
+        laid_out = reads["layouts"], reads["prefixes"]
+        return {self.makes[0]: self._stand_in(*laid_out, passages, self.budget.n_tokens)}
+
+
+class LongestPassages(UsedPassages):
+    """longest_passages: what stands in the longest context of the grid, and how much of it in this job's."""
+
+    name = "longest_passages"
+    makes = ("longest_passages",)
+    _stand_in = staticmethod(longest_passages)
 
 
 class MeasureAnswers(Stage):
@@ -112,8 +123,12 @@ class MeasureAnswers(Stage):
         if isinstance(self._measure, MeasuresLayouts):
             return ("layouts", "prefixes", "scored_evidence", "answers[qid,n_tokens,answer,status]")
         by_passage = isinstance(self._measure, MeasuresPassages)
-        context = "used_passages" if by_passage else "contexts[qid,n_tokens,text]"
+        context = self._passages if by_passage else "contexts[qid,n_tokens,text]"
         return ("topics", "evidence", context, f"answers[{','.join(self._of_answers)}]")
+
+    @property
+    def _passages(self) -> str:
+        return "longest_passages" if sees_longest(self._measure) else "used_passages"
 
     @property
     def _of_answers(self) -> list[str]:
@@ -138,7 +153,7 @@ class MeasureAnswers(Stage):
             here = prefixes[prefixes["n_tokens"] == self.budget.n_tokens]
             found = measure.measure_layouts(reads["scored_evidence"], reads["layouts"], here, answers, tools)
         elif isinstance(measure, MeasuresPassages):
-            of_topics = reads["topics"], reads["evidence"], reads["used_passages"]
+            of_topics = reads["topics"], reads["evidence"], reads[self._passages]
             found = measure.measure_passages(*of_topics, answers, tools)
         else:
             found = measure.measure(reads["topics"], reads["evidence"], reads["contexts"], answers, tools)

@@ -97,7 +97,8 @@ def _unknown_contexts(pipeline: Pipeline, token: str) -> dict[str, pd.DataFrame]
         }
     )  # fmt: skip
     contexts = pd.DataFrame({"qid": qids, "n_tokens": n, "text": text if n else ""})
-    return {"used_passages": passages, "contexts": contexts}
+    longest = passages.assign(longest=passages["chars"])
+    return {"used_passages": passages, "longest_passages": longest, "contexts": contexts}
 
 
 class _NoVectors:

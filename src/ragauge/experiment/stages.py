@@ -13,10 +13,12 @@ from ragauge.contract.protocols import AnswerMeasure, MeasuresPassages, VariesCo
 from ragauge.experiment.answering_stages import (
     Answer,
     Judging,
+    LongestPassages,
     MeasureAnswers,
     NumberPassages,
     UsedPassages,
     cites,
+    sees_longest,
 )
 from ragauge.experiment.funnel_stages import FindInCorpus, FollowEvidence, ScoreUnreranked, has_funnel
 from ragauge.experiment.measuring_stages import (
@@ -87,6 +89,8 @@ def stages(components: Components, budget: Budget) -> list[Stage]:
         yield Cut(components, budget)
         if any(map(_sees_passages, components.answers.values())) or cites(components):
             yield UsedPassages(components, budget)
+        if any(map(sees_longest, components.answers.values())):
+            yield LongestPassages(components, budget)
         if cites(components):
             yield NumberPassages(components, budget)
         yield Answer(components, budget)
@@ -104,7 +108,7 @@ def stages(components: Components, budget: Budget) -> list[Stage]:
 def _sees_passages(measure: AnswerMeasure) -> bool:
     """Whether a measure looks at the single passages of contexts."""
     varies = isinstance(measure, VariesContexts) and measure.varies == "context"
-    return varies or isinstance(measure, MeasuresPassages)
+    return varies or (isinstance(measure, MeasuresPassages) and not sees_longest(measure))
 
 
 def _ranking(components: Components, budget: Budget) -> Iterator[Stage]:

@@ -109,6 +109,22 @@ def used_passages(
     return frames.check("used_passages", found[list(frames.SCHEMAS["used_passages"].columns)])
 
 
+def longest_passages(
+    layouts: pd.DataFrame, prefixes: pd.DataFrame, passages: pd.DataFrame, n: int
+) -> pd.DataFrame:
+    """Frame `used_passages` of the largest budget that was laid out, with `longest`, its `chars` there.
+
+    `chars` are those of the budget n, 0 of a passage that does not stand in its context. Whatever the order,
+    a context holds beginnings of the passages of the longest one.
+    """
+    longest = used_passages(layouts, prefixes, passages, int(prefixes["n_tokens"].max()))
+    here = used_passages(layouts, prefixes, passages, n)[["qid", "docno", "chars"]]
+    found = longest.rename(columns={"chars": "longest"}).merge(
+        here, on=["qid", "docno"], how="left", validate="one_to_one"
+    )
+    return found.assign(n_tokens=n, chars=found["chars"].fillna(0).astype(int))
+
+
 def numbered_contexts(contexts: pd.DataFrame, used: pd.DataFrame) -> pd.DataFrame:
     """Frame `contexts` whose texts show every passage with its number, from [1] in the order of the context.
 

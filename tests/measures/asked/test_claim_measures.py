@@ -43,7 +43,7 @@ def used(*rows: tuple[str, str]) -> pd.DataFrame:
     position = frame.groupby("qid").cumcount()
     return frame.assign(
         n_tokens=9, position=position, rank=position, docno=[f"d{i}" for i in range(len(rows))],
-        chars=frame["text"].str.len(),
+        chars=frame["text"].str.len(), longest=frame["text"].str.len(),
     )  # fmt: skip
 
 
@@ -209,8 +209,10 @@ def test_all_measures_together_ask_for_each_thing_once() -> None:
     for measure in (Faithfulness(), AnswerCorrectness(), ContextRecall(), NoiseSensitivity()):
         measured(measure, TOPICS, shown, given, chat)
     distinct = [kind_of(text) for text in dict.fromkeys(text for text, _ in chat.asked)]
-    # Per topic: claims of the answer and of the reference, verdicts on each in the context, one match.
-    assert {kind: distinct.count(kind) for kind in distinct} == {"claims": 4, "verdicts": 4, "match": 2}
+    # Per topic: claims of the answer and of the reference, what the context says of each, one match.
+    assert {kind: distinct.count(kind) for kind in distinct} == {
+        "claims": 4, "verdicts": 2, "ways": 2, "match": 2,
+    }  # fmt: skip
 
 
 def test_the_order_of_the_passages_moves_no_verdict_and_asks_no_second_time() -> None:
@@ -293,7 +295,8 @@ def test_a_request_that_fails_is_missing_in_every_measure_that_takes_it() -> Non
     given = answers(("q1", "Anna built it."))
     for kind, measures in (
         ("claims", (Faithfulness(), ContextRecall(), AnswerCorrectness(), NoiseSensitivity())),
-        ("verdicts", (Faithfulness(), ContextRecall(), NoiseSensitivity())),
+        ("verdicts", (Faithfulness(), NoiseSensitivity())),
+        ("ways", (ContextRecall(), NoiseSensitivity())),
         ("match", (AnswerCorrectness(), NoiseSensitivity())),
         ("questions", (AnswerRelevancy(),)),
     ):

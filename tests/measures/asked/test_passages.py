@@ -12,13 +12,8 @@ from hypothesis import strategies as st
 from ragauge.contract import frames
 from ragauge.contract.errors import ConfigError
 from ragauge.contract.protocols import MeasuresPassages, Tools
-from ragauge.measures.asked.passages import (
-    ContextPrecision,
-    ContextRelevance,
-    average_precision,
-    read_needed,
-    read_useful,
-)
+from ragauge.measures.asked.context_precision import ContextPrecision, average_precision, read_useful
+from ragauge.measures.asked.context_relevance import ContextRelevance, read_needed
 from scripted_chat import ScriptedChat, always, answers, evidence, topics, used, values
 
 TOPICS = topics(("q1", "Who built the tower?", "Anna"), ("q2", "Where is the bridge?", "Linz"))
@@ -191,7 +186,7 @@ def test_context_relevance_is_over_all_sentences_of_the_context(tools: Tools) ->
     ['{"needed": [3]}', '{"needed": [0]}', '{"needed": [true]}', '{"needed": "1"}', '{"needed": [1.0]}'],
 )
 def test_a_number_that_is_no_sentence_makes_a_reply_unreadable(tools: Tools, reply: str) -> None:
-    assert read_needed(reply, ((0, 14), (15, 26))) is None
+    assert read_needed(reply, 2) is None
     found = ContextRelevance().measure_passages(
         TOPICS, NO_EVIDENCE, used(("q1", TWO, None)), answers(("q1", "x")), always(reply).tools(tools)
     )
@@ -199,9 +194,8 @@ def test_a_number_that_is_no_sentence_makes_a_reply_unreadable(tools: Tools, rep
 
 
 def test_no_sentence_needed_is_a_value() -> None:
-    spans = ((0, 14), (15, 26))
-    assert read_needed('```json\n{"needed": []}\n```', spans) == (spans, frozenset())
-    assert read_needed('{"needed": [2, 2, 1]}', spans) == (spans, {1, 2})
+    assert read_needed('```json\n{"needed": []}\n```', 2) == frozenset()
+    assert read_needed('{"needed": [2, 2, 1]}', 2) == {0, 1}
 
 
 def test_a_wrong_option_is_named() -> None:

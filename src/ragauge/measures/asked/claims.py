@@ -19,10 +19,12 @@ from ragauge.measures.asked.asking import OK, Found, ask_each
 from ragauge.texts.sentences import sentence_spans
 
 Stance = Literal["supported", "contradicted", "absent"]
-CLAIMS, IN_PASSAGES, MATCH, QUESTIONS = "claims", "claims_in_passages", "claims_match", "questions_of_answer"
+CLAIMS, MATCH, QUESTIONS = "claims", "claims_match", "questions_of_answer"
+IN_PASSAGES, IN_SENTENCES = "claims_in_passages", "statements_in_sentences"
 _PLACEHOLDERS = {
     CLAIMS: ("question", "text"),
     IN_PASSAGES: ("n_passages", "n_claims", "passages", "claims"),
+    IN_SENTENCES: ("n_statements", "sentences", "statements"),
     MATCH: ("question", "statements", "accepted", "claims", "n_claims", "n_statements"),
     QUESTIONS: ("n", "text"),
 }
@@ -115,7 +117,7 @@ def supports(
     guesses: dict[str, tuple[Verdict, ...]] = {}
     for claims, passages in rows:
         order = sorted(range(len(passages)), key=lambda i, of=passages: of[i].text)  # type: ignore[misc]
-        parts = [claims[i : i + _AT_ONCE] for i in range(0, len(claims), _AT_ONCE)] if passages else []
+        parts = at_once(claims) if passages else []
         orders.append(order)
         asked.append([_in_passages(part, [passages[i] for i in order]) for part in parts])
         for part, request in zip(parts, asked[-1], strict=True):
@@ -128,6 +130,11 @@ def supports(
         else Found((Verdict("absent"),) * len(claims), OK)
         for (claims, passages), requests, order in zip(rows, asked, orders, strict=True)
     ]
+
+
+def at_once(claims: Claims) -> list[Claims]:
+    """The claims in as many parts as there are requests about them: 20 each, and the rest."""
+    return [claims[i : i + _AT_ONCE] for i in range(0, len(claims), _AT_ONCE)]
 
 
 def matches(rows: Sequence[tuple[str, Claims, Claims, Sequence[str]]], tools: Tools) -> list[Found[Match]]:
@@ -218,7 +225,7 @@ def _read_claims(reply: str) -> Claims | None:
     return texts_of(found, "claims") if isinstance(found, dict) and len(found) == 1 else None
 
 
-def _by_number(value: object, n: int) -> list[Any] | None:
+def by_number(value: object, n: int) -> list[Any] | None:
     """The entries of an object with exactly the keys "1" to "n", in their order."""
     if not isinstance(value, dict) or set(value) != {str(i) for i in range(1, n + 1)}:
         return None
@@ -226,7 +233,7 @@ def _by_number(value: object, n: int) -> list[Any] | None:
 
 
 def _read_verdicts(reply: str, n_claims: int, n_passages: int) -> tuple[Verdict, ...] | None:
-    entries = _by_number(json_of(reply), n_claims)
+    entries = by_number(json_of(reply), n_claims)
     verdicts = [_verdict(entry, n_passages) for entry in entries or ()]
     return None if entries is None or None in verdicts else tuple(v for v in verdicts if v is not None)
 
@@ -249,7 +256,7 @@ def _read_match(reply: str, n_claims: int, n_statements: int) -> Match | None:
     found = json_of(reply)
     if not isinstance(found, dict) or set(found) != {"claims", "statements"}:
         return None
-    claims, statements = _by_number(found["claims"], n_claims), _by_number(found["statements"], n_statements)
+    claims, statements = by_number(found["claims"], n_claims), by_number(found["statements"], n_statements)
     if claims is None or statements is None or not all(type(v) is bool for v in (*claims, *statements)):
         return None
     return Match(tuple(claims), tuple(statements))

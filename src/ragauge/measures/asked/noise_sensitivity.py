@@ -18,6 +18,7 @@ from ragauge.measures.asked.asking import OK
 from ragauge.measures.asked.claims import (
     CLAIMS,
     IN_PASSAGES,
+    IN_SENTENCES,
     MATCH,
     Verdict,
     claims_of,
@@ -82,13 +83,17 @@ class NoiseSensitivity:
     """
 
     component: ClassVar[str] = "noise_sensitivity"
+    version: ClassVar[int] = 2
     uses: ClassVar[frozenset[str]] = frozenset({"chat"})
     needs: ClassVar[frozenset[str]] = frozenset({"references", "answers", "contexts"})
     infos: ClassVar[tuple[AnswerMeasureInfo, ...]] = _INFOS
     may_lack_claims: ClassVar[bool] = True
+    sees_longest: ClassVar[bool] = True
 
     repeat: int = runtime(0)
-    prompts: Any = field(init=False, repr=False, default_factory=partial(prompts, CLAIMS, IN_PASSAGES, MATCH))
+    prompts: Any = field(
+        init=False, repr=False, default_factory=partial(prompts, CLAIMS, IN_PASSAGES, IN_SENTENCES, MATCH)
+    )
 
     def __post_init__(self) -> None:
         require_count("answers.noise_sensitivity.repeat", self.repeat, 0)
@@ -123,7 +128,7 @@ class NoiseSensitivity:
                 measured[i] = Measured(None, NO_CLAIMS)
         ready = [i for i in asked if i not in measured]
         here = {rows[i][0] for i in ready}
-        of_statements = of_reference({q: f for q, f in statements.items() if q in here}, shown, tools)
+        of_statements = of_reference({q: f for q, f in statements.items() if q in here}, passages, tools)
         texts = {i: claims[i].value or () for i in ready}
         of_claims = supports([(texts[i], shown[rows[i][0]]) for i in ready], tools)
         agree = matches(
