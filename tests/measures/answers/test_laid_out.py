@@ -11,8 +11,8 @@ from ragauge.measures.answers._laid_out import by_tokens, places
 from ragauge.measures.answers._tokens import OF_SACREBLEU, tokens_of
 
 PIECES = [
-    "", "a", "the", "The cat's", "4.6", "é", "İi", "中文 你好", "ไทย", "$5", "U.S.", "well-", "well-\nknown", "end-\n of",
-    "x\u00a0y", "\u202f", "!", "&amp;", "<skipped>",
+    "", "a", "the", "The cat's", "4.6", "é", "İi", "中文 你好", "ไทย", "$5", "U.S.", "well-", "well-\nknown",
+    "end-\n of", "x\u00a0y", "\u202f", "!", "&amp;", "<skipped>",
 ]  # fmt: skip
 
 

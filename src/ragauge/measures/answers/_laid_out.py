@@ -78,7 +78,7 @@ def _by_words(tokens: WordByWord, groups: Sequence[Sequence[str]]) -> list[LaidO
 
 @lru_cache(maxsize=1)  # several measures read the same texts one after the other
 def _words_of(texts: tuple[str, ...]) -> tuple[list[str], np.ndarray, np.ndarray]:
-    """The distinct words between white space, their numbers in text after text, and where each text begins."""
+    """The distinct words, their numbers in text after text, and where each text begins."""
     words = _Numbers()
     distinct = {text: number for number, text in enumerate(dict.fromkeys(texts))}
     read = [[words[word] for word in text.split()] for text in distinct]
