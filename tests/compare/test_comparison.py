@@ -41,13 +41,14 @@ CHEAP = [
     "llm.threshold=-1",
     "judge=lexical",
     "bootstrap=50",
+    "answers=[]",
     "slices=[side]",
 ]
 ESCAPE, OSC = "\x1b[31mred\x1b[0m", "\x1b]8;;https://example.org\x07link\x1b]8;;\x07"
 NASTY = f"{ESCAPE} | 50% & a_b #1 {{x}} <b> \\ ~ ^ $ {OSC} \u202eback\u202c"
 TOWNS = ("Graz", "Linz", "Wels", "Steyr", "Melk", "Krems", "Lienz", "Bruck", "Enns", "Hall", "Imst", "Perg")
 RANKINGS = ["ndcg_at_10", "rr", "p_at_1", "p_at_5", "r_at_1", "r_at_5", "r_at_10"]
-JUDGED = ["ir_score", "correct", "hallucination", "truthfulness"]
+HEADLINE = ["ir_score", "correct", "hallucination"]
 
 
 def documents() -> list[dict[str, str]]:
@@ -187,8 +188,8 @@ def test_differences_are_those_of_the_tables_topic_by_topic(jobs: Jobs) -> None:
     pairs = found.pairs.set_index(["run_id", "measure"])
     base = jobs.table("one")
     assert found.baseline == jobs.ids["one"]
-    assert found.n_tests == 8
-    assert len(pairs) == 8 + 14
+    assert found.n_tests == {"headline": 6, "Rankings": 14, "Truthfulness (CRAG)": 2}
+    assert len(pairs) == 6 + 14 + 2
     # All sign patterns of twelve differences, and those as extreme as the one that came out.
     signs = np.array(list(product([1, -1], repeat=12)))
     for name in ("two", "none"):
@@ -222,17 +223,17 @@ def test_differences_are_those_of_the_tables_topic_by_topic(jobs: Jobs) -> None:
 
 def test_holm_counts_every_comparison_of_a_family(jobs: Jobs) -> None:
     found = jobs.compare("one", "two", "none")
-    for family, count in ((JUDGED, 8), (RANKINGS, 14)):
+    for family, count in ((HEADLINE, 6), (RANKINGS, 14), (["truthfulness"], 2)):
         pairs = found.pairs[found.pairs["measure"].isin(family)].sort_values("p")
         by_hand = np.minimum(np.maximum.accumulate(pairs["p"].to_numpy() * np.arange(count, 0, -1)), 1)
         assert pairs["p_holm"].tolist() == pytest.approx(by_hand.tolist())
-    # Eight topics of one sign are 2 of 256 patterns, twelve 2 of 4096: the least p of either family.
+    # Eight topics of one sign are 2 of 256 patterns, twelve 2 of 4096: the least p of any family.
     p_holm = found.pairs.set_index(["run_id", "measure"])["p_holm"]
     assert p_holm[(jobs.ids["two"], "rr")] == pytest.approx(14 * 2 / 2**8)
-    assert p_holm[(jobs.ids["none"], "ir_score")] == pytest.approx(8 * 2 / 2**12)
+    assert p_holm[(jobs.ids["none"], "ir_score")] == pytest.approx(6 * 2 / 2**12)
     said = comparing.text(found, metrics_of(found), 0, 1000)
-    assert "Holm's correction over 8 comparisons" in said
-    assert "tested as the IR score is, and corrected over all of their own comparisons." in said
+    apart = "(each section by itself: Rankings 14, Truthfulness (CRAG) 2)"
+    assert f"Holm's correction over 6 comparisons {apart}, p < 0.05" in said
 
 
 def test_the_baseline_turns_the_difference_and_its_interval(jobs: Jobs) -> None:
@@ -302,15 +303,15 @@ def test_a_chosen_baseline_has_every_pair_counted(jobs: Jobs) -> None:
     # Three runs of one budget make three pairs of four measures, and of seven of rankings by themselves; two
     # pairs are shown.
     found = jobs.compare("sweep", "wide")
-    assert found.n_tests == 12
+    assert found.n_tests == {"headline": 9, "Rankings": 21, "Truthfulness (CRAG)": 3}
     sizes = found.pairs.groupby("measure").size().to_dict()
-    assert sizes == dict.fromkeys([*JUDGED, *RANKINGS], 2)
+    assert sizes == dict.fromkeys([*HEADLINE, *RANKINGS, "truthfulness"], 2)
     # All twelve reciprocal ranks fall to 0: of twelve signs, 2 of 4096 patterns, the least p there is.
     p_holm = found.pairs.set_index(["run_id", "measure"])["p_holm"]
     assert p_holm[(jobs.ids["none-24"], "rr")] == pytest.approx(21 * 2 / 2**12)
-    assert p_holm[(jobs.ids["none-24"], "ir_score")] == pytest.approx(12 * 2 / 2**12)
+    assert p_holm[(jobs.ids["none-24"], "ir_score")] == pytest.approx(9 * 2 / 2**12)
     named = jobs.compare("sweep", "wide", baseline="none")
-    assert named.n_tests == 8
+    assert named.n_tests == {"headline": 6, "Rankings": 14, "Truthfulness (CRAG)": 2}
     p_holm = named.pairs.set_index(["run_id", "measure"])["p_holm"]
     assert p_holm[(jobs.ids["bm25-24"], "rr")] == pytest.approx(14 * 2 / 2**12)
     assert not named.baseline_chosen
@@ -347,8 +348,10 @@ def test_what_cannot_be_compared_is_refused(jobs: Jobs, names: tuple[str, ...], 
 
 def test_topics_that_one_run_lacks_are_counted_and_the_shared_ones_paired(jobs: Jobs) -> None:
     found = jobs.compare("one", "fewer", across_datasets=True)
-    assert found.pairs.set_index("measure")["n"].to_dict() == dict.fromkeys([*JUDGED, *RANKINGS], 9)
-    assert (len(found.pairs), found.n_tests) == (11, 4)
+    assert found.pairs.set_index("measure")["n"].to_dict() == dict.fromkeys(
+        [*HEADLINE, *RANKINGS, "truthfulness"], 9
+    )
+    assert found.n_tests == {"headline": 3, "Rankings": 7, "Truthfulness (CRAG)": 1}
     assert any("The datasets differ" in note for note in found.notes)
     own, base = jobs.table("fewer")["ir_score"], jobs.table("one")["ir_score"]
     expected = (own - base.loc[own.index]).mean()
@@ -366,7 +369,7 @@ def test_a_run_without_verdicts_is_compared_by_what_takes_none(jobs: Jobs) -> No
     measures = found.pairs.groupby("run_id")["measure"].agg(list)
     assert measures[jobs.ids["unjudged"]] == ["ir_score", *RANKINGS]
     assert measures[jobs.ids["two"]] == ["ir_score", "correct", "hallucination", *RANKINGS, "truthfulness"]
-    assert found.n_tests == 5
+    assert found.n_tests["headline"] == 4
     shares = found.runs.set_index("run_id").loc[jobs.ids["unjudged"]]
     assert np.isnan(shares["correct_share"])
     assert np.isnan(shares["hallucination_share"])
@@ -375,7 +378,7 @@ def test_a_run_without_verdicts_is_compared_by_what_takes_none(jobs: Jobs) -> No
     assert any("judges differ" in note for note in found.notes)
     silent = comparing.compare([jobs.ids["unjudged"], jobs.ids["unjudged"], jobs.ids["none"]], jobs.uri)
     assert silent.pairs["measure"].tolist() == ["ir_score", *RANKINGS]
-    assert silent.n_tests == 1
+    assert silent.n_tests == {"headline": 1, "Rankings": 7}
 
 
 def twin(jobs: Jobs, of: str, name: str, params: dict[str, str], measured_by: dict[str, str]) -> str:
@@ -499,14 +502,16 @@ def test_every_row_of_a_markdown_table_has_its_columns(jobs: Jobs) -> None:
     assert [[cell.strip() for cell in cells] for cells in first_columns] == [
         ["system", "retriever"],
         ["run", "id"],
+        ["run", "id"],
         ["run", "topics"],
-        ["run", "measure of the ranking"],
+        ["measure", "run"],
+        ["measure", "run"],
         ["run", "cause"],
         ["qid", "question"],
         ["qid", "question"],
     ]
     # The four measures of rankings that the metrics show, of two runs.
-    assert len(blocks[3]) == 2 + 2 * 4
+    assert len(blocks[4]) == 2 + 2 * 4
     for block in blocks:
         # A bar that is not escaped ends a cell.
         assert len({len(re.split(r"(?<!\\)\|", line)) for line in block}) == 1
@@ -520,7 +525,7 @@ def test_latex_tables_are_escaped_and_whole(jobs: Jobs) -> None:
     text = comparing.latex(found, ["ir_score", "correct_share", "ndcg_at_10"])
     body = "\n".join(line for line in text.splitlines() if not line.startswith("%"))
     for command in ("begin", "end"):
-        assert re.findall(rf"\\{command}{{(\w+)}}", body).count("tabular") == 2
+        assert re.findall(rf"\\{command}{{(\w+)}}", body).count("tabular") == 3
     for tabular in re.findall(r"\\begin{tabular}{([lr]+)}(.*?)\\end{tabular}", body, re.S):
         columns, content = tabular
         rows = [line for line in content.splitlines() if line.endswith("\\\\")]
@@ -533,7 +538,7 @@ def test_latex_tables_are_escaped_and_whole(jobs: Jobs) -> None:
     assert body.count("{") == body.count("}")
     assert r"\textbf{" in body
     assert r"$^{\dagger}$" in body
-    assert r"$\dagger$ differs from none after Holm's correction over 12 comparisons" in body
+    assert r"$\dagger$ differs from none after Holm's correction over 9 comparisons " in body
     assert "95 \\%" in body
     assert f"% none: MLflow run {jobs.ids['none']}" in text
 
@@ -557,7 +562,7 @@ def test_the_command_prints_and_writes(
     assert err.count("wrote ") == 4
     assert pd.read_csv(files["csv"])["run"].tolist() == ["bm25", "none"]
     assert len(pd.read_csv(files["topics-csv"])) == 24
-    assert files["latex"].read_text(encoding="utf-8").count("\\bottomrule") == 2
+    assert files["latex"].read_text(encoding="utf-8").count("\\bottomrule") == 4
     assert files["md"].read_text(encoding="utf-8").startswith("2 runs of experiment jsonl, 12 topics.")
 
 

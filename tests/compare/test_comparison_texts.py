@@ -20,7 +20,7 @@ def comparison_of(rows: list[tuple[str, str, float, int | None]]) -> comparing.C
     names = frame["run_id"].unique()
     return comparing.Comparison(
         runs=pd.DataFrame({"run_id": names, "run": names}), params=pd.DataFrame(), common={},
-        pairs=pd.DataFrame(), n_tests=0, outcomes=frame.assign(query="?", answer="!"), baseline="a",
+        pairs=pd.DataFrame(), n_tests={}, outcomes=frame.assign(query="?", answer="!"), baseline="a",
         baseline_chosen=False, n_tokens=1, n_boot=0, seed=0, notes=[],
     )  # fmt: skip
 

@@ -72,6 +72,16 @@ def wrongly_passed(n: int, rate: float, tolerance: float, trials: int, seed: int
     return hits / trials
 
 
+def skewed_passed(n: int, tolerance: float, trials: int, seed: int, worse: bool = True) -> float:
+    """How often a score passes whose losses have a long tail: worse by the tolerance on average, or equal."""
+    rng = np.random.default_rng(seed)
+    hits = 0
+    for _ in range(trials):
+        loss = np.minimum(rng.exponential(0.15, n), 1) - 0.15 * (1 - np.exp(-1 / 0.15))
+        hits += decide([paired_test(-loss - tolerance * worse, np.zeros(n), tolerance)]) == ["pass"]
+    return hits / trials
+
+
 def power(
     shares: bool, difference: float, tolerance: float, verdict: str, trials: int, seed: int
 ) -> tuple[int, float]:

@@ -43,7 +43,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--slices", action="store_true", help="also by slice of the topics")
     for name, what in (
         ("csv", "a row per run"), ("topics-csv", "a row per run and topic"),
-        ("md", "everything, as Markdown"), ("latex", "two tables that need booktabs"),
+        ("md", "everything, as Markdown"), ("latex", "tables that need booktabs"),
     ):  # fmt: skip
         parser.add_argument(f"--{name}", metavar="FILE", help=f"{what}; - is standard output")
     parser.add_argument("--tracking-uri", help="where MLflow keeps the runs; else as in a run of ragauge")

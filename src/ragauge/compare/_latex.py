@@ -32,7 +32,9 @@ _LATEX_FORMAT = Format(
 
 
 def latex(comparison: Comparison, metrics: Sequence[str]) -> str:
-    """Two booktabs tables of the compared runs: their metrics, and their differences from the baseline."""
+    """Booktabs tables of the compared runs: their metrics, then their differences from the baseline, a table
+    per section.
+    """
     compared = comparison.runs[comparison.runs["compared"]]
     if compared["n_tokens"].nunique() == 1 and compared["system"].is_unique:
         compared = compared.assign(run=compared["system"])  # the caption names the budget
@@ -50,11 +52,13 @@ def latex(comparison: Comparison, metrics: Sequence[str]) -> str:
             _latex_table(
                 view.metric_table(view.c.runs, ids=False), " ".join(metrics_caption), "tab:ragauge-metrics"
             ),
-            _latex_table(
-                view.pair_table(),
-                f"{f.text(view.pairs_heading())}. Marks, tests and intervals as in "
-                r"Table~\ref{tab:ragauge-metrics}.",
-                "tab:ragauge-differences",
+            *(
+                _latex_table(
+                    table,
+                    rf"{heading}. Marks, tests and intervals as in Table~\ref{{tab:ragauge-metrics}}.",
+                    f"tab:ragauge-differences{f'-{number}' if number else ''}",
+                )
+                for number, (heading, table) in enumerate(view.pair_tables())
             ),
         ]
     )

@@ -28,10 +28,8 @@ def markdown(comparison: Comparison, metrics: Sequence[str], n_topics: int) -> s
     blocks = [f.text(view.heading())]
     if parameters is not None:
         blocks += ["### What differs", _markdown_table(parameters)]
-    blocks += ["### Metrics", _markdown_table(view.metric_table(comparison.runs, ids=True))]
-    blocks += [f"### {f.text(view.pairs_heading())}", _markdown_table(view.pair_table())]
-    if (rankings := view.ranking_table()) is not None:
-        blocks.append(_markdown_table(rankings))
+    for heading, table in (*view.metric_tables(comparison.runs, ids=True), *view.pair_tables()):
+        blocks += [f"### {heading}", _markdown_table(table)]
     if (human := view.human_table()) is not None:
         blocks += [f"### {f.text(view.human_heading())}", _markdown_table(human)]
     if (slices := view.slice_table()) is not None:

@@ -6,7 +6,6 @@ from collections.abc import Mapping, Sequence
 
 import pandas as pd
 
-from ragauge.contract.answer_measures import is_ranking
 from ragauge.contract.errors import ConfigError, DataError
 from ragauge.contract.progress import progress
 from ragauge.contract.protocols import AnswerMeasureInfo
@@ -18,6 +17,7 @@ from ragauge.estimate.slicing import PREFIX
 from ragauge.track import LoggedRun, Reader
 
 _TABLE = "per_question.json"
+HEADLINE = "headline"  # the section of IR score, right answers and hallucinations
 
 
 def choose_compared(table: pd.DataFrame, swept: bool, n_tokens: int | None) -> tuple[int | None, list[str]]:
@@ -104,12 +104,13 @@ def pair_frame(
     seed: int,
     answers: Sequence[AnswerMeasureInfo],
     best_of_all: bool,
-) -> tuple[pd.DataFrame, int]:
-    """The frame `Comparison.pairs`, and how many p values Holm's correction counted.
+) -> tuple[pd.DataFrame, dict[str, int]]:
+    """The frame `Comparison.pairs`, and how many p values Holm's correction counted in each section.
 
-    These are all that are in the frame but those of measures of rankings, which are a family of their own:
-    every job has several, and they would hide what the others show. A baseline that was chosen for its score
-    has every pair counted, since each might have come out as the one to be shown.
+    A section is a family of its own: HEADLINE (IR score, right answers, hallucinations), and each of the
+    sections of the measures beside it, of which every job has some that nobody asked for: in one family they
+    would hide what the headline shows. A baseline that was chosen for its score has every pair counted, since
+    each might have come out as the one to be shown.
     """
     from statsmodels.stats.multitest import multipletests
 
@@ -119,16 +120,17 @@ def pair_frame(
     every = every[~of_verdicts | (every["a"].isin(judged) & every["b"].isin(judged))]
     with_base = every["a"].eq(base) | every["b"].eq(base)
     counted = (every if best_of_all else every[with_base]).dropna(subset=["p"])
-    of_rankings = counted["measure"].isin([info.name for info in answers if is_ranking(info)])
-    families = [family for family in (counted[~of_rankings], counted[of_rankings]) if len(family)]
+    section = counted["measure"].map({info.name: info.section for info in answers}).fillna(HEADLINE)
+    families = dict(iter(counted.groupby(section, sort=False)))
     corrected = [
-        pd.Series(multipletests(family["p"], method="holm")[1], index=family.index) for family in families
+        pd.Series(multipletests(family["p"], method="holm")[1], index=family.index)
+        for family in families.values()
     ]
     p_holm = pd.concat(corrected) if corrected else pd.Series(dtype=float)
     shown = every[with_base].assign(p_holm=p_holm)
     shown = _less_base(shown, base, outcomes)
     columns = ["run_id", "measure", "difference", "lo", "hi", "p", "p_holm", "n"]
-    return shown[columns], int((~of_rankings).sum())
+    return shown[columns], {name: len(family) for name, family in families.items()}
 
 
 def _less_base(pairs: pd.DataFrame, base: str, outcomes: pd.DataFrame) -> pd.DataFrame:

@@ -24,11 +24,10 @@ def text(comparison: Comparison, metrics: Sequence[str], n_topics: int, width: i
         blocks.append("What differs\n" + _text_table(parameters, width))
     n_tokens = comparison.runs["n_tokens"].tolist()
     starts = [i for i in range(1, len(n_tokens)) if view.several_budgets and n_tokens[i] != n_tokens[i - 1]]
-    table = view.metric_table(comparison.runs, ids=True)
-    blocks.append("Metrics\n" + _text_table(table, width, starts))
-    blocks.append(_wrap(view.pairs_heading(), width) + "\n" + _text_table(view.pair_table(), width))
-    if (rankings := view.ranking_table()) is not None:
-        blocks.append(_text_table(rankings, width))
+    for heading, table in view.metric_tables(comparison.runs, ids=True):
+        blocks.append(heading + "\n" + _text_table(table, width, starts))
+    for heading, table in view.pair_tables():
+        blocks.append(_wrap(heading, width) + "\n" + _text_table(table, width))
     if (human := view.human_table()) is not None:
         blocks.append(_wrap(view.human_heading(), width) + "\n" + _text_table(human, width))
     if (slices := view.slice_table()) is not None:

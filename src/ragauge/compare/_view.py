@@ -12,9 +12,10 @@ import pandas as pd
 from ragauge.compare._causes import causes_table
 from ragauge.compare._cells import NOTHING, Format, Table, clean, fit
 from ragauge.compare._metrics import HIGHER, LOWER, NAMES, chosen_measures
+from ragauge.compare._pairs import HEADLINE
 from ragauge.compare._slices import slice_table
 from ragauge.compare.comparison import Comparison, most_different
-from ragauge.contract.answer_measures import besides_rankings, column_label, is_ranking
+from ragauge.contract.answer_measures import column_label
 from ragauge.contract.groups import GROUPS
 from ragauge.contract.protocols import AnswerMeasureInfo
 
@@ -83,10 +84,23 @@ class View:
         """What stands where there is no value."""
         return self.format.escape(NOTHING)
 
-    def metric_table(self, runs: pd.DataFrame, ids: bool) -> Table:
-        """The metrics of the runs, a row per run, the best marked."""
+    def metric_tables(self, runs: pd.DataFrame, ids: bool) -> list[tuple[str, Table]]:
+        """The metrics of the runs, those of the measures beside the headline in a table of their own; with
+        headings, escaped.
+        """
+        beside = [name for name in self.metrics if name in self.answers and name not in NAMES]
+        parts = {"Metrics": [name for name in self.metrics if name not in beside], "Measures": beside}
+        return [
+            (self.format.text(heading), self.metric_table(runs, ids, names))
+            for heading, names in parts.items()
+            if names
+        ]
+
+    def metric_table(self, runs: pd.DataFrame, ids: bool, names: Sequence[str] | None = None) -> Table:
+        """Metrics of the runs (all that are shown, or `names`), a row per run, the best marked."""
         groups = runs["n_tokens"] if self.several_budgets else pd.Series(0, index=runs.index)
-        columns = {name: self._metric(runs, name, groups) for name in self.metrics}
+        shown = self.metrics if names is None else names
+        columns = {name: self._metric(runs, name, groups) for name in shown}
         keys = {"run": [self.format.text(run) for run in runs["run"]]}
         if ids:
             keys["id"] = [run_id[:8] for run_id in runs["run_id"]]
@@ -112,12 +126,36 @@ class View:
         rows = zip(values, best, p, lows, highs, strict=True)
         return [self.format.marked(v, spec, b, q < ALPHA, lo, hi) for v, b, q, lo, hi in rows]
 
-    def pair_table(self) -> Table:
-        """The differences from the baseline, a row per run."""
+    def pair_tables(self) -> list[tuple[str, Table]]:
+        """The differences from the baseline with their headings, escaped: the headline's, a row per run, then
+        those of each section of the measures that are shown, a row per measure and run.
+        """
+        tables = []
+        if (headline := self._headline()) is not None:
+            tables.append((self.format.text(self.pairs_heading()), headline))
+        by_section: dict[str, list[str]] = {}
+        for name in self.metrics:
+            if name in self.answers:
+                by_section.setdefault(self.answers[name].section, []).append(name)
+        for section, names in by_section.items():
+            rows = [
+                [self._name(name), self.format.text(self.c.names[row["run_id"]]), *self._difference(row)]
+                for name in names
+                for row in self.c.pairs[self.c.pairs["measure"] == name].to_dict("records")
+            ]
+            if rows:
+                header = ["measure", "run", "topics", "difference", "p", "p, Holm"]
+                table = Table([self.format.text(name) for name in header], rows, 2)
+                tables.append((self.format.text(f"{self.pairs_heading()}: {section}"), table))
+        return tables
+
+    def _headline(self) -> Table | None:
+        """The differences in IR score, right answers and hallucinations; None where there are none."""
         measures = {"ir_score": "IR score", "correct": "right", "hallucination": "hallucination"}
-        measures |= {info.name: column_label(info) for info in besides_rankings(self.c.answers)}
         by_run = {(row["run_id"], row["measure"]): row for row in self.c.pairs.to_dict("records")}
         shown = [m for m in measures if (self.c.pairs["measure"] == m).any()]
+        if not shown:
+            return None
         header = ["run"]
         for measure in shown:
             header += ["topics", f"{measures[measure]}, difference", "p", "p, Holm"]
@@ -129,21 +167,6 @@ class View:
                 cells += [self.missing] * 4 if row is None else self._difference(row)
             rows.append(cells)
         return Table([self.format.text(name) for name in header], rows, 1)
-
-    def ranking_table(self) -> Table | None:
-        """The differences of the measures of rankings that are shown, a row per run and measure; None where
-        there are none.
-        """
-        rankings = [m for m in self.metrics if m in self.answers and is_ranking(self.answers[m])]
-        by_run = {(row["run_id"], row["measure"]): row for row in self.c.pairs.to_dict("records")}
-        rows = [
-            [self.format.text(self.c.names[run_id]), self._name(measure), *self._difference(row)]
-            for run_id in dict.fromkeys(self.c.pairs["run_id"])
-            for measure in rankings
-            if (row := by_run.get((run_id, measure))) is not None
-        ]
-        header = ["run", "measure of the ranking", "topics", "difference", "p", "p, Holm"]
-        return Table([self.format.text(name) for name in header], rows, 2) if rows else None
 
     def human_table(self) -> Table | None:
         """The differences from the baseline as people would judge them; None without labels."""
@@ -176,27 +199,24 @@ class View:
         c, f = self.c, self.format
         base = c.names[c.baseline]
         tests = "a sign-flip permutation test of the IR score"
-        if besides_rankings(self.c.answers):
-            tests += " and of answer measures (↑ higher, ↓ lower is better)"
+        if c.answers:
+            tests += " and of measures (↑ higher, ↓ lower is better)"
         if (c.pairs["measure"] == "correct").any():
             tests += " and McNemar's exact test of right answers and hallucinations"
             if c.sampled:
                 tests += " (of a sample of judged topics the t test of the prediction-powered difference)"
+        shown = {self.answers[name].section for name in self.metrics if name in self.answers}
+        apart = ", ".join(f"{name} {n}" for name, n in c.n_tests.items() if name in shown)
+        counted = [f"over {c.n_tests[HEADLINE]} comparisons"] if HEADLINE in c.n_tests else []
+        counted += [f"(each section by itself: {apart})"] if apart else []
         said = [
             f.about_best
             + (" among the runs of its N; only those of one N make pairs." if self.several_budgets else "."),
             f.text(
-                f"† differs from {base} after Holm's correction over {c.n_tests} comparisons (p < {ALPHA}), "
+                f"† differs from {base} after Holm's correction {' '.join(counted)}, p < {ALPHA}, "
                 f"by {tests}, paired by topic."
             ),
         ]
-        if self.ranking_table() is not None:
-            said.append(
-                f.text(
-                    "Measures of rankings are tested as the IR score is, and corrected over all of "
-                    "their own comparisons."
-                )
-            )
         if c.baseline_chosen:
             said.append(
                 f.text(f"{base} was taken for its IR score, the best of them, so Holm counts all pairs.")

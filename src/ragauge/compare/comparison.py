@@ -41,7 +41,8 @@ class Comparison:
 
     `pairs` has a row per compared run but the baseline, and measure (`ir_score`, `correct`,
     `hallucination`): [run_id, measure, difference, lo, hi, p, p_holm, n]; differences are the run less the
-    baseline, on the n topics that both have. `n_tests` is how many p values Holm's correction counted.
+    baseline, on the n topics that both have. `n_tests` is how many p values Holm's correction counted, by
+    section: HEADLINE of these three, and the sections of the answer measures, each a family of its own.
     `outcomes` has a row per compared run and topic: [run_id, qid, query, answer_reference, ir_score, label,
     answer, ir_score_difference], the difference to the baseline NaN where that lacks the topic.
 
@@ -65,7 +66,7 @@ class Comparison:
     params: pd.DataFrame
     common: Mapping[str, str]
     pairs: pd.DataFrame
-    n_tests: int
+    n_tests: Mapping[str, int]
     outcomes: pd.DataFrame
     baseline: str
     baseline_chosen: bool

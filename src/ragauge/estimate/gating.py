@@ -19,6 +19,7 @@ from ragauge.contract.checks import is_number, require, require_number
 from ragauge.contract.errors import ConfigError, DataError
 from ragauge.contract.gate import ALPHA
 from ragauge.contract.protocols import AnswerMeasureInfo
+from ragauge.estimate._lower_bounds import bounded_mean_of_few, skewed_mean
 from ragauge.estimate._powered import difference_statistics, powered_means
 from ragauge.estimate.board import REJECTION
 from ragauge.estimate.outcomes import LACK, asked, labels_of, with_classes
@@ -37,7 +38,6 @@ _CLASSES = {
 MISSING_SHARE = "judge_share_missing"
 _LOWER = {"hallucination_share", MISSING_SHARE, *(f"judge_share_{c}" for c in range(1, 5))}
 _EXACT = int(math.log2(_SIGN_FLIPS))  # differences that are flipped in every way
-_ADDED = 0.5  # of a topic, at each end of what a difference can be
 
 
 @dataclass(frozen=True)
@@ -102,11 +102,11 @@ def paired_difference(
     """How one metric of the group `new` differs from that of `base`, over the topics of both.
 
     `frame` is one of outcomes with a row per topic and group; `metric` is one of `comparable_metrics`.
-    Yes-or-no values are tested by Tango's score test, other ones by a t test; what is called a regression has
-    also to be rejected by the exact test of no difference at all (McNemar's, the sign-flip test). Where a
-    sample of topics was judged, class shares are compared by the prediction-powered difference. ConfigError
-    for a tolerance or alpha out of range and for a metric without values per topic; DataError where fewer
-    than two topics have a value in both.
+    Yes-or-no values are tested by Tango's score test, other ones by t tests and bounds of means; what is
+    called a regression has also to be rejected by the exact test of no difference at all (McNemar's, the
+    sign-flip test). Where a sample of topics was judged, class shares are compared by the prediction-powered
+    difference. ConfigError for a tolerance or alpha out of range and for a metric without values per topic;
+    DataError where fewer than two topics have a value in both.
     """
     require("alpha", alpha, is_number(alpha) and 0 < alpha < 1, "numbers above 0 and below 1")
     check_tolerance(metric, tolerance, answers)
@@ -237,28 +237,32 @@ def _turned(found: Paired) -> Paired:
 
 
 def _of_scores(d: np.ndarray, tolerance: float, alpha: float, reach: float, seed: int) -> Paired:
-    """Mean differences by t, and a regression by the sign-flip test, too.
+    """Mean differences: a regression by t and the sign-flip test, a pass by bounds that rare losses keep.
 
-    Few topics that differ, or none, do not say that none could: where fewer than ten do, half a topic at each
-    end of what differences can be (-reach and reach) is added before it is asked whether the mean is above
-    -tolerance.
+    Few topics that differ, or none, do not say that no other could: where fewer than ten do, the bound is one
+    for any distribution from -reach on.
     """
     from scipy.special import stdtrit
 
-    n, mean = len(d), float(d.mean())
-    added = 2 * _ADDED if (d != 0).sum() < FEW_TOPICS else 0.0
-    middle = float(d.sum()) / (n + added)
-    squares = float(((d - middle) ** 2).sum()) + added * (reach**2 + middle**2)
-    plain, careful = float(d.std(ddof=1)), math.sqrt(squares / (n - 1))
-    down, up = careful / math.sqrt(n + added), plain / math.sqrt(n)
-    p_pass = _by_t(middle + tolerance, down, n - 1)[0]
-    p_regressed = _by_t(mean + tolerance, up, n - 1)[1]
+    n, mean, spread = len(d), float(d.mean()), float(d.std(ddof=1))
+    few = int((d != 0).sum()) < FEW_TOPICS
+    low = bounded_mean_of_few(d, -tolerance, reach, alpha) if few else skewed_mean(d, -tolerance, alpha)
+    error = spread / math.sqrt(n)
+    p_regressed = _by_t(mean + tolerance, error, n - 1)[1]
     if p_regressed < alpha:  # else the flips cannot make it one
         p_regressed = max(p_regressed, less_than_exchangeable(d, seed))
-    limit = -float(stdtrit(n - 1, alpha))
-    ends = min(middle - limit * down, mean), mean + limit * up
-    spread = careful if mean > -tolerance else plain
-    return Paired(mean, *ends, p_pass, p_regressed, n, 0.0, mean + tolerance, spread)
+    high = mean - float(stdtrit(n - 1, alpha)) * error
+    return Paired(
+        mean,
+        min(low.limit, mean),
+        high,
+        low.p,
+        p_regressed,
+        n,
+        0.0,
+        mean + tolerance,
+        low.spread if mean > -tolerance else spread,
+    )
 
 
 def _by_t(distance: float, error: float, df: float) -> tuple[float, float]:

@@ -126,7 +126,7 @@ def _stands(measure: Measure, part: str, text: str, values: np.ndarray, row: int
 
 def _held(qids: np.ndarray, holders: pd.Series, hits: pd.DataFrame) -> np.ndarray:
     """bool by evidence row: whether a hit of its topic is among its holders."""
-    of_parts = [text.split() for text in holders]  # no docno holds white space
+    of_parts = [text.split() for text in holders.tolist()]  # no docno holds white space
     rows = np.repeat(np.arange(len(qids)), [len(of_part) for of_part in of_parts])
     names = [docno for of_part in of_parts for docno in of_part]
     pairs = pd.DataFrame(

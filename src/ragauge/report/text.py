@@ -19,6 +19,8 @@ if TYPE_CHECKING:
 
 
 _RANKINGS = 3  # columns of measures of rankings on the terminal
+_SYSTEM = "system"
+_WIDTH = 100  # characters of the table of answer measures
 
 
 def groups_text(names: Sequence[str]) -> str:
@@ -33,17 +35,19 @@ def groups_text(names: Sequence[str]) -> str:
 def leaderboard_text(
     board: pd.DataFrame, n_tokens: int, judged: bool, answers: Sequence[AnswerMeasureInfo] = ()
 ) -> str:
-    """The leaderboard as a table of characters; `judged` adds the verdicts' columns, `answers` their own.
+    """The leaderboard as tables of characters; `judged` adds the verdicts' columns.
 
     Without IR scores there is no column of them; of unanswerable topics there is the share of rejections.
-    Measures of rankings have columns, three of them, where there is nothing else to rank by.
+    `answers` stand below in a table of their own, or several, of 100 characters at most unless one system's
+    name and one measure need more. Measures of rankings have columns, three of them, where there is nothing
+    else to rank by.
     """
     scored = board["ir_score"].notna().any()
     shown = besides_rankings(answers)
     answers = shown if scored or judged or shown else answers[:_RANKINGS]
-    rows = []
+    rows, measured = [], []
     for row in board.to_dict("records"):
-        cells = {"system": visible(row["system"], one_line=True)}
+        cells = {_SYSTEM: visible(row["system"], one_line=True)}
         if scored:
             best = row["ir_score_in_best_set"] is True
             cells |= {
@@ -65,21 +69,35 @@ def leaderboard_text(
                 "rejected": _percent(row["rejection_share"]),
                 "95 %   ": _interval(row, "rejection_share"),
             }
-        for info in answers:
-            cells[column_label(info)] = _measured(row, info)
         rows.append(cells)
-    # The names and their values; a mark follows a value, so that these columns stand to the left.
-    lines = [list(rows[0]), *(list(cells.values()) for cells in rows)]
+        measured.append([cells[_SYSTEM], *(_measured(row, info) for info in answers)])
+    # A mark follows a value, so that these columns stand to the left.
     right = [at for at, name in enumerate(rows[0]) if name not in ("IR score", "right", "hallucination")]
-    listed = table(lines, right, gap=1)
+    lines = [list(rows[0]), *(list(cells.values()) for cells in rows)]
+    listed = [table(lines, right, gap=1)] if len(rows[0]) > 1 or not answers else []
+    if answers:
+        listed += _in_blocks([[_SYSTEM, *map(column_label, answers)], *measured])
     topics, seen = int(board["n_topics"].max()), int(board["n_judged"].min())
     sampled = seen < int(board["n_classed"].max())
     told = f", {seen} of them judged (shares of all: prediction-powered)" if sampled else ""
     return (
-        f"\nLeaderboard at N = {n_tokens} tokens, {topics} topics{told}\n{listed}\n"
+        f"\nLeaderboard at N = {n_tokens} tokens, {topics} topics{told}\n"
+        + "\n\n".join(listed)
+        + "\n"
         + ("↑ higher is better, ↓ lower is better; " if answers else "")
         + "* may be the best: with 95 % confidence the best system is among these (max-t over topics)"
     )
+
+
+def _in_blocks(lines: Sequence[Sequence[str]]) -> list[str]:
+    """Tables of these columns, as many in each as _WIDTH has room for, behind the first one."""
+    sizes = [max(map(len, column)) + 2 for column in zip(*lines, strict=True)]
+    blocks: list[list[int]] = [[]]
+    for at, size in enumerate(sizes[1:], 1):
+        if blocks[-1] and sizes[0] + sum(sizes[other] for other in blocks[-1]) + size > _WIDTH:
+            blocks.append([])
+        blocks[-1].append(at)
+    return [table([[line[at] for at in (0, *block)] for line in lines], [0]) for block in blocks]
 
 
 _LACKING = {
@@ -106,13 +124,13 @@ def lacking_text(records: Sequence[Mapping[str, Any]]) -> list[str]:
 def detectable_text(detectable: pd.DataFrame | None, answers: Sequence[AnswerMeasureInfo] = ()) -> str:
     """A line of the smallest differences that the sweep's tests could see; empty without a pair.
 
-    Of the answer measures those in `answers` are told.
+    Those in IR score, right answers and hallucinations; where there are none of these, in `answers`.
     """
     if detectable is None or detectable.empty:
         return ""
     names = {"ir_score": "IR score", "correct": "right", "hallucination": "hallucination"}
-    shown = besides_rankings(answers)
-    names |= {info.name: info.name for info in shown or (answers if len(detectable) == len(answers) else ())}
+    if not detectable["measure"].isin(list(names)).any():
+        names = {info.name: info.label for info in besides_rankings(answers) or answers}
     parts = []
     for row in detectable[detectable["measure"].isin(list(names))].to_dict("records"):
         points = row["unit"] == "share" and row["measure"] != "ir_score"

@@ -6,7 +6,6 @@ evaluation script; of version 2.0 where a text has no token.
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import ClassVar
@@ -15,6 +14,7 @@ import numpy as np
 
 from ragauge.contract.checks import require_choice
 from ragauge.contract.protocols import AnswerMeasureInfo, Tools
+from ragauge.measures.answers._laid_out import LaidOut, by_tokens, places
 from ragauge.measures.answers._references import AgainstReferences
 from ragauge.measures.answers._tokens import check_articles, tokens_of
 
@@ -39,8 +39,8 @@ class ByTokens(AgainstReferences):
         object.__setattr__(self, "articles", check_articles(f"{key}.articles", self.articles))
 
     @staticmethod
-    def of_tokens(answer: Sequence[str], reference: Sequence[str]) -> float:
-        """The value of an answer beside one reference, both as tokens."""
+    def of_tokens(answers: LaidOut, references: LaidOut) -> np.ndarray:
+        """float64 [pairs]: the values of answers beside references, as tokens."""
         raise NotImplementedError
 
     def compared(
@@ -48,10 +48,7 @@ class ByTokens(AgainstReferences):
     ) -> Mapping[str, np.ndarray]:
         """The value of every pair."""
         tokens = tokens_of("tokens", self.tokens, self.articles)
-        known = {text: tokens(text) for text in {*answers, *references}}
-        pairs = zip(answers, references, strict=True)
-        found = [self.of_tokens(known[answer], known[reference]) for answer, reference in pairs]
-        return {self.info.name: np.array(found)}
+        return {self.info.name: self.of_tokens(*by_tokens(tokens, answers, references))}
 
 
 @dataclass(frozen=True)
@@ -62,9 +59,9 @@ class ExactMatch(ByTokens):
     info: ClassVar[AnswerMeasureInfo] = AnswerMeasureInfo("em", "exact match", unit="share")
 
     @staticmethod
-    def of_tokens(answer: Sequence[str], reference: Sequence[str]) -> float:
+    def of_tokens(answers: LaidOut, references: LaidOut) -> np.ndarray:
         """1 or 0."""
-        return float(answer == reference)
+        return ((answers.sizes == references.sizes) & (places(answers, references) == 0)).astype(float)
 
 
 @dataclass(frozen=True)
@@ -75,12 +72,14 @@ class TokenF1(ByTokens):
     info: ClassVar[AnswerMeasureInfo] = AnswerMeasureInfo("f1", "token F1", unit="share")
 
     @staticmethod
-    def of_tokens(answer: Sequence[str], reference: Sequence[str]) -> float:
+    def of_tokens(answers: LaidOut, references: LaidOut) -> np.ndarray:
         """In [0, 1]; where one of the two has no token, whether neither has."""
-        if not answer or not reference:
-            return float(answer == reference)
-        common = (Counter(answer) & Counter(reference)).total()
-        return 2 * common / (len(answer) + len(reference))
+        from ragauge.measures.answers._kernels import ngram_matches  # here, since numba takes its time
+
+        pairs = np.arange(len(answers.sizes) + 1)
+        common = ngram_matches(answers.symbols, answers.at, references.symbols, references.at, pairs, 1)[:, 0]
+        sizes = answers.sizes + references.sizes
+        return np.where(sizes == 0, 1.0, 2 * common / np.maximum(sizes, 1))
 
 
 @dataclass(frozen=True)
@@ -91,9 +90,7 @@ class Contains(ByTokens):
     info: ClassVar[AnswerMeasureInfo] = AnswerMeasureInfo("contains", "contains the reference", unit="share")
 
     @staticmethod
-    def of_tokens(answer: Sequence[str], reference: Sequence[str]) -> float:
+    def of_tokens(answers: LaidOut, references: LaidOut) -> np.ndarray:
         """1 or 0; a reference without tokens stands in an answer without tokens alone."""
-        size = len(reference)
-        if not size:
-            return float(not answer)
-        return float(any(answer[i : i + size] == reference for i in range(len(answer) - size + 1)))
+        found = places(answers, references) >= 0
+        return np.where(references.sizes == 0, answers.sizes == 0, found).astype(float)

@@ -71,8 +71,7 @@ def ascii_words(text: str) -> list[str]:
 def tokens_of(key: str, name: str, articles: Sequence[str] = _ENGLISH, lowercase: bool = False) -> Tokens:
     """The tokens called `name`; ConfigError, which names the config key, if there are none.
 
-    lowercase: of sacrebleu's, whether the text is put in lower case first; the others always do. What is
-    returned remembers the words that it has read: use it for the texts of one measurement.
+    lowercase: of sacrebleu's, whether the text is put in lower case first; the others always do.
     """
     own: dict[str, Tokens] = {
         "squad": _squad(articles),
@@ -81,7 +80,7 @@ def tokens_of(key: str, name: str, articles: Sequence[str] = _ENGLISH, lowercase
         "rouge_score": ascii_words,
     }
     if name in own:
-        return _word_by_word(own[name])
+        return WordByWord(own[name])
     require_choice(key, name, (*own, *OF_SACREBLEU))
     from sacrebleu.metrics.bleu import BLEU
 
@@ -90,11 +89,8 @@ def tokens_of(key: str, name: str, articles: Sequence[str] = _ENGLISH, lowercase
     def whole(text: str) -> list[str]:
         return tokenize(text).split()
 
-    if name != "13a":
-        return whole
-    each = _word_by_word(whole)
-    # It joins words that a hyphen divides at the end of a line.
-    return lambda text: whole(text) if "\n" in text else each(text)
+    # 13a joins words that a hyphen divides at the end of a line.
+    return WordByWord(whole, across="\n") if name == "13a" else whole
 
 
 def _squad(articles: Sequence[str]) -> Tokens:
@@ -107,16 +103,18 @@ def _squad(articles: Sequence[str]) -> Tokens:
     return tokens
 
 
-def _word_by_word(tokens: Tokens) -> Tokens:
-    """The same tokens, of which none depends on what stands beyond white space: each word is read once."""
+class WordByWord:
+    """Tokens of which none depends on what stands beyond white space, but in a text that holds `across`."""
 
-    class Known(dict[str, list[str]]):
-        def __missing__(self, word: str) -> list[str]:
-            self[word] = found = tokens(word)
-            return found
+    def __init__(self, tokens: Tokens, across: str | None = None) -> None:
+        self._tokens, self._across = tokens, across
 
-    known = Known()
-    return lambda text: [token for word in text.split() for token in known[word]]
+    def __call__(self, text: str) -> list[str]:
+        return self._tokens(text)
+
+    def as_a_whole(self, text: str) -> bool:
+        """Whether the text's tokens are not those of its words, one after the other."""
+        return self._across is not None and self._across in text
 
 
 def check_articles(key: str, articles: object) -> tuple[str, ...]:

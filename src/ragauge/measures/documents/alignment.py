@@ -15,7 +15,7 @@ from ragauge.contract.checks import require_choice, require_count, require_numbe
 from ragauge.contract.protocols import AnswerMeasureInfo, Tools
 from ragauge.llms.json_replies import json_of
 from ragauge.llms.prompts import fill, load_prompt
-from ragauge.measures.answers import TokenF1, normalised
+from ragauge.measures.answers import TokenF1
 from ragauge.measures.asked.asking import Found, ask_all
 from ragauge.measures.documents.attribution import credits, rests_on
 from ragauge.measures.documents.use import holds_evidence, standing, use_values
@@ -300,14 +300,11 @@ class ByLeavingOut(Alignment):
         found = rows.rename(columns={"position": "variant"})[keys].merge(
             varied[[*keys, "answer"]], on=keys, how="left", validate="one_to_one"
         )
-        distance = np.array(
-            [
-                1 - TokenF1.of_tokens(normalised(asked[qid][1]), normalised(without))
-                if isinstance(without, str)
-                else np.nan
-                for qid, without in zip(found["qid"], found["answer"], strict=True)
-            ]
-        )
+        distance = np.full(len(found), np.nan)
+        known = np.flatnonzero([isinstance(without, str) for without in found["answer"]])
+        if len(known):
+            pairs = [asked[qid][1] for qid in found["qid"].iloc[known]], found["answer"].iloc[known].tolist()
+            distance[known] = 1 - TokenF1().compared(*pairs, tools)["f1"]
         failed = dict.fromkeys(found["qid"][np.isnan(distance)], "failed")
         used = np.nan_to_num(distance) >= self.changed
         return self.values(topics, evidence, rows, answers, used, failed, distance)
