@@ -13,7 +13,7 @@ READY  := $(VENV)/.ready-$(subst $(comma),-,$(EXTRAS))
 
 .PHONY: help
 help:
-	@echo "make sweep   set up, then 5 retrievers x 10 budgets on the shipped sample"
+	@echo "make sweep   set up, then 5 retrievers x 10 budgets on a generated world that nobody has read"
 	@echo "make test    set up, then ruff, mypy, the layers of the rooms and all tests but the slow ones"
 	@echo "make test-slow   set up, then the slow tests: simulations, kills, many jobs, trainings"
 	@echo "make ui      MLflow's UI on what was measured, on port $(PORT)"

@@ -35,7 +35,7 @@ DISMISS = "document.querySelector('[aria-label=\"Hide banner\"]')?.click()"
 def main() -> None:
     """Writes the pictures."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--experiment", default="sample")
+    parser.add_argument("--experiment", default="fictional")
     name = parser.parse_args().experiment
     uri = track.tracking_uri()
     if not uri.startswith("sqlite:"):

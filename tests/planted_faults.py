@@ -37,7 +37,15 @@ class World:
         return {}
 
     def load(self) -> Dataset:
-        data = FictionalWorld(documents=150, questions=60, types=("chain",), limit=self.limit).load()
+        data = FictionalWorld(
+            documents=150,
+            questions=60,
+            types=("chain",),
+            look_alikes=0,
+            pronouns=1.0,
+            max_hops=2,
+            limit=self.limit,
+        ).load()
         if not self.without_evidence:
             return data
         docs = data.docs if isinstance(data.docs, pd.DataFrame) else data.docs.frame()

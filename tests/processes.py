@@ -15,7 +15,7 @@ import sys
 import tempfile
 import threading
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from functools import cache
 from multiprocessing import forkserver
 from pathlib import Path
@@ -29,6 +29,21 @@ RUN = str(ROOT / "run.py")
 TWO_BY_TWO = [
     "-m", "dataset.limit=12", "chunker=none", "bootstrap=50", "retriever=bm25,sim", "n_tokens=100,300",
 ]  # fmt: skip
+
+
+# What chooses a dataset, or takes that of a logged job.
+_CHOOSES = ("dataset=", "+dataset=", "experiment=", "+experiment=", "rerun=")
+
+
+def on_the_sample(program: str, arguments: Sequence[str]) -> list[str]:
+    """The arguments; those of a run.py that start jobs and choose no dataset are over the shipped sample."""
+    starts = Path(program).name == "run.py" and (
+        not arguments or arguments[0].startswith("-") or "=" in arguments[0]
+    )
+    asks = any(argument in ("-h", "--help", "--version", "--info") for argument in arguments)
+    if not starts or asks or any(argument.startswith(_CHOOSES) for argument in arguments):
+        return list(arguments)
+    return [*arguments, "dataset=sample"]
 
 
 def clean_environment(**more: str) -> dict[str, str]:
@@ -48,7 +63,7 @@ class Command:
         self._said = [Path(self._folder.name) / name for name in ("out", "err")]
         for file in self._said:
             file.touch()
-        self.args = [program, *arguments]
+        self.args = [program, *on_the_sample(program, arguments)]
         given = clean_environment() if environment is None else dict(environment)
         context = multiprocessing.get_context("forkserver")
         self._process = context.Process(target=_run, args=(str(folder), self.args, given, *self._said))
@@ -98,8 +113,9 @@ def run_fresh(
     folder: Path, *arguments: str, program: str = RUN, **environment: str
 ) -> subprocess.CompletedProcess[str]:
     """`python run.py` in a folder, in an interpreter of its own, whose strings have hashes of their own."""
+    given = on_the_sample(program, arguments)
     return subprocess.run(
-        [sys.executable, program, *arguments], cwd=folder, env=clean_environment(**environment),
+        [sys.executable, program, *given], cwd=folder, env=clean_environment(**environment),
         capture_output=True, text=True, timeout=3000, check=False,
     )  # fmt: skip
 

@@ -39,7 +39,15 @@ def configure(tmp_path: Path) -> Iterator[Configure]:
     """Composes the shipped configuration, with a store of the test's own."""
     config.register()
     with initialize_config_dir(str(CONF), version_base="1.3"):
-        yield lambda *overrides: compose("config", overrides=[*CHEAP, f"store={tmp_path / 's'}", *overrides])
+        yield lambda *overrides: compose(
+            "config",
+            overrides=[
+                *CHEAP,
+                *([] if any(o.startswith("dataset=") for o in overrides) else ["dataset=sample"]),
+                f"store={tmp_path / 's'}",
+                *overrides,
+            ],
+        )
 
 
 def folder_of(path: Path, sweep: Path | None = None, number: int = 0) -> JobFolder:

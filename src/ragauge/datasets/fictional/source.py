@@ -43,9 +43,9 @@ class FictionalWorld:
     name: str = runtime("fictional")
     documents: int = 150
     seed: int = 1
-    look_alikes: int = 0
-    pronouns: float = later(1.0)
-    max_hops: int = 2
+    look_alikes: int = 3
+    pronouns: float = 0.0
+    max_hops: int = 4
     questions: int = 20
     types: Sequence[str] = ()
     limit: int | None = None
