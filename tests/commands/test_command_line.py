@@ -191,7 +191,7 @@ def swept(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return of_sweep
 
 
-_COMMANDS = ("compare", "export", "gate", "help", "plan", "pool", "report", "stages", "store")
+_COMMANDS = ("compare", "export", "gate", "help", "plan", "pool", "report", "stages", "store", "synthesize")
 
 
 @pytest.mark.slow
