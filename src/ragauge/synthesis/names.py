@@ -60,7 +60,7 @@ def _runs(text: str, start: int, end: int) -> list[tuple[bool, list[re.Match[str
 def shared_names(texts: Mapping[str, str]) -> dict[str, list[tuple[str, str]]]:
     """{docno: [(docno of another document, a name that both hold)]}, those that share the rarest name first.
 
-    Rare: held by at most _MOST_SHARED of the documents, and by at most a tenth of them where they are many.
+    Rare: held by at most _MOST_SHARED of the documents, and by at most a quarter of them.
     Of documents without a name (of scripts that have no capitals, say) the rare terms count, of at least
     _RARE_WORD letters.
     """
@@ -68,7 +68,7 @@ def shared_names(texts: Mapping[str, str]) -> dict[str, list[tuple[str, str]]]:
     for docno, text in texts.items():
         for name in _terms(text):
             holders[name].append(docno)
-    most = max(2, min(_MOST_SHARED, len(texts) // 10))
+    most = max(2, min(_MOST_SHARED, len(texts) // 4))
     rare = {name: docnos for name, docnos in holders.items() if 2 <= len(docnos) <= most}
     best: dict[str, dict[str, tuple[int, int, str]]] = defaultdict(dict)
     for name, docnos in rare.items():

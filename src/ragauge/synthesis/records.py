@@ -160,7 +160,16 @@ def write_text(file: Path, text: str) -> None:
 
 
 def _lines(records: Sequence[Mapping[str, Any]]) -> str:
-    return "".join(f"{json.dumps(row, ensure_ascii=False)}\n" for row in records)
+    return "".join(f"{_json(row)}\n" for row in records)
+
+
+def _json(row: Mapping[str, Any]) -> str:
+    text = json.dumps(row, ensure_ascii=False)
+    try:
+        text.encode()
+    except UnicodeEncodeError:  # half a character in a reply
+        return json.dumps(row)
+    return text
 
 
 def _sha256(text: str) -> str:

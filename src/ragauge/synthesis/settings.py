@@ -6,7 +6,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from ragauge.contract.checks import require_choice, require_count, require_flag, require_number
+from ragauge.contract.checks import (
+    require_choice,
+    require_count,
+    require_flag,
+    require_number,
+    require_text,
+)
 from ragauge.contract.errors import ConfigError
 
 ONE_HOP, TWO_HOP, COMPARISON, UNANSWERABLE = KINDS = ("one_hop", "two_hop", "comparison", "unanswerable")
