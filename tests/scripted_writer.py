@@ -83,9 +83,9 @@ def reply(prompt: str) -> str:
     assert asked is not None
     question = next(word for word in re.findall(r"\w+", asked[1]) if word in TOWNS)
     if kind == "follows":
-        if TOWNS[question] == "unreadable check" and "two markets" not in prompt:
+        if TOWNS[question] == "unreadable check" and "Who built" in asked[1]:
             return "It follows, I should say."
-        return json.dumps({"follows": TOWNS[question] != "does not follow" or "compare" in prompt})
+        return json.dumps({"follows": TOWNS[question] != "does not follow" or "Who built" not in asked[1]})
     if kind == "answerable":
         return json.dumps({"answered": question == ANSWERED})
     if kind == "closed book":

@@ -107,7 +107,7 @@ def test_every_filter_strikes_what_it_is_for_and_each_record_says_which(
     for reason, found in Counter(row["rejected_by"] for row in rejected).items():
         assert metrics[f"synthesis_rejected_{reason}"] == found
     assert metrics["llm_calls"] == sum(sent.values())
-    assert {file.name for file in Path(artifacts).iterdir()} == {
+    assert {file.name for file in Path(artifacts.removeprefix("file:")).iterdir()} == {
         "config", "questions.jsonl", "questions.rejected.jsonl", "questions.sheet.csv",
     }  # fmt: skip
     said = capsys.readouterr().out
@@ -142,6 +142,7 @@ def test_every_document_is_used_once_for_a_kind_before_any_is_used_twice(corpus:
     assert 3 <= north <= 5
 
 
+@pytest.mark.slow
 def test_killed_twice_nothing_that_the_ledger_held_is_received_again(corpus: Path) -> None:
     more = ["n_questions=24", "max_drafts=80", SHARES, "filters.closed_book=llm"]
     environment = clean_environment(RAGAUGE_API_KEY="k")
@@ -176,6 +177,7 @@ def test_killed_twice_nothing_that_the_ledger_held_is_received_again(corpus: Pat
     assert (other / "questions.jsonl").read_bytes() == (corpus / "questions.jsonl").read_bytes()
 
 
+@pytest.mark.slow
 def test_what_is_written_is_a_dataset_that_a_job_runs_on(corpus: Path) -> None:
     with ChatServer(reply) as server:
         assert main(arguments(corpus, server, "n_questions=8")) == 0
@@ -215,7 +217,7 @@ def test_money_is_limited_as_in_a_job_and_a_higher_limit_goes_on(
 ) -> None:
     price = ["n_questions=8", "llm.price={prompt:100,completion:100}", "llm.budget=b"]
     with ChatServer(reply) as server:
-        assert main(arguments(corpus, server, *price, "llm.max_cost_usd=1.0")) == 3
+        assert main(arguments(corpus, server, *price, "llm.max_cost_usd=0.5")) == 3
         paid = set(server.whole)
         assert "every reply that was paid for is kept" in capsys.readouterr().err
         assert run_of(corpus)[2] == "FAILED"
@@ -288,3 +290,73 @@ def test_rules_stand_in_for_a_model_and_say_so_everywhere(
     assert "cloze questions (stand-in by rules) accepted" in capsys.readouterr().out
     assert run_of(corpus)[1]["stand_in"] == "True"
     assert pd.read_csv(corpus / "questions.sheet.csv")["stand_in"].eq("yes").all()
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        (["llm=none"], "llm=none is no chat model, and writer=llm has one write one_hop, two_hop"),
+        (["shares={one_hop:0.5,two_hop:0.2}"], "sum to 0.7: the shares of the kinds that are named sum to 1"),
+        (["shares={three_hop:1}"], "unknown key 'shares.three_hop'"),
+        (["shares={one_hop:2}"], "shares.one_hop=2.0: allowed are numbers from 0 to 1"),
+        (["writer=cloze", "shares={one_hop:0.5,two_hop:0.5}"], "writer=cloze, a stand-in by rules, writes one_hop"),
+        (["writer=poet"], "writer='poet': allowed are llm, cloze"),
+        (["n_questions=0"], "n_questions=0: allowed are integers from 1"),
+        (["max_drafts=3"], "max_drafts=3: allowed are integers from 100"),
+        (["out=questions.csv"], "out=questions.csv: allowed are names that end in .jsonl"),
+        (["out=null"], "out is not set"),
+        (["out=docs/south/Aldor.md/q.jsonl", "writer=cloze", "n_questions=1"], "q.jsonl"),
+        (["dataset.path=empty"], "dataset.path=empty: the folder holds no file"),
+        (["dataset.path=blank"], "none of the 1 documents has a sentence of 5 words"),
+        (["dataset.path=one"], "shares.two_hop: no two of the 1 documents share a rare name"),
+        (["retriever=none"], "filters.round_trip searches the documents, which retriever=none does not"),
+        (["retriever=mlq"], "filters.round_trip: retriever=mlq asks an LLM for every search"),
+        (["stratify=author"], "stratify='author': allowed are auto, folder, length, none"),
+        (["against=[docs]"], "against: docs is no file of .parquet"),
+        (["against=[plain.csv]"], "plain.csv, row 1: no text under 'query' or 'question'; it has a, b"),
+        (["filters.round_trip=maybe"], "filters.round_trip='maybe': allowed are record, filter, skip"),
+        (["n_question=5"], "unknown key 'n_question'. Did you mean n_questions?"),
+        (["sheet=x.csv"], "sheet=x.csv: give questions="),
+    ],
+    ids=range(22),
+)  # fmt: skip
+def test_bad_input_gets_one_line_before_anybody_is_asked(
+    given: list[str], message: str, corpus: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for name, text in (
+        ("empty/x.bin", ""),
+        ("blank/x.md", " \n"),
+        ("one/x.md", "One mill stands by the river."),
+    ):
+        (corpus / name).parent.mkdir()
+        (corpus / name).write_text(text, "utf-8")
+    (corpus / "plain.csv").write_text("a,b\n1,2\n", "utf-8")
+    with ChatServer(reply) as server:
+        assert main(arguments(corpus, server, *given)) == 2
+        assert server.whole == {}
+    [line] = capsys.readouterr().err.splitlines()
+    assert message in line
+
+
+def test_files_that_are_there_are_not_written_over_unless_told(
+    corpus: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    sheet = corpus / "questions.sheet.csv"
+    sheet.write_text("filled in by people", "utf-8")
+    with ChatServer(reply) as server:
+        more = ["writer=cloze", "n_questions=2"]
+        assert main(arguments(corpus, server, *more)) == 2
+        assert "questions.sheet.csv is there; overwrite=true writes it anew" in capsys.readouterr().err
+        assert sheet.read_text("utf-8") == "filled in by people"
+        assert main(arguments(corpus, server, *more, "overwrite=true")) == 0
+
+
+def test_questions_of_given_files_are_not_written_again(corpus: Path) -> None:
+    (corpus / "known.csv").write_text("id,question\n1,Who built the stone bridge of Hesper?\n", "utf-8")
+    with ChatServer(reply) as server:
+        more = ["n_questions=12", "shares={one_hop:1}", "max_drafts=40", "against=[known.csv]"]
+        assert main(arguments(corpus, server, *more)) == 0
+    assert not any("bridge of Hesper" in row["query"] for row in rows(corpus / "questions.jsonl"))
+    [row] = [row for row in rows(corpus / "questions.rejected.jsonl") if "Hesper" in row.get("query", "")]
+    assert row["rejected_by"] == "duplicate"
+    assert row["provenance"]["filters"]["duplicate_of"] == "known.csv, question 1"

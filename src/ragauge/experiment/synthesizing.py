@@ -293,6 +293,11 @@ def _tell_outcome(result: Result, files: Any, written: list[Path], tell: Tell, d
         told = ", ".join(f"{n} {kind}" for kind, n in lacking.items())
         why = "max_drafts are written" if len(result.drafts) >= settings.most_drafts else "no pair is left"
         tell(f"lacking: {told} ({why})")
+    if counts["unreadable"]:
+        tell(
+            f"unreadable replies stand in {files.rejected}; one that breaks off was cut: raise "
+            "llm.chat.max_tokens (Ollama: num_predict)"
+        )
     numbers = [draft.results["round_trip"] for draft in result.accepted if "round_trip_rank" in draft.results]
     searched = [number for number in numbers if number != "not applicable"]
     if searched:

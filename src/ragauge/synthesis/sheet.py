@@ -87,9 +87,8 @@ def _decisions(file: Path, rows: Mapping[str, Mapping[str, Any]]) -> dict[str, t
     reader = csv.DictReader(io.StringIO(text, newline=""), delimiter=delimiter)
     for name in ("qid", DECISION):
         if name not in (reader.fieldnames or ()):
-            raise DataError(
-                f"{file}: column {name!r} is missing; it has {', '.join(reader.fieldnames or ())}"
-            )
+            there = ", ".join(reader.fieldnames or ()) or "none"
+            raise DataError(f"{file}: column {name!r} is missing; it has {there}")
     found: dict[str, tuple[str, str]] = {}
     changed = 0
     for number, row in enumerate(reader, start=1):
