@@ -299,7 +299,7 @@ def test_rules_stand_in_for_a_model_and_say_so_everywhere(
         (["shares={one_hop:0.5,two_hop:0.2}"], "sum to 0.7: the shares of the kinds that are named sum to 1"),
         (["shares={three_hop:1}"], "unknown key 'shares.three_hop'"),
         (["shares={one_hop:2}"], "shares.one_hop=2.0: allowed are numbers from 0 to 1"),
-        (["writer=cloze", "shares={one_hop:0.5,two_hop:0.5}"], "writer=cloze, a stand-in by rules, writes one_hop"),
+        (["writer=cloze", "shares={one_hop:0.5,two_hop:0.5}"], "a stand-in by rules, writes one_hop alone"),
         (["writer=poet"], "writer='poet': allowed are llm, cloze"),
         (["n_questions=0"], "n_questions=0: allowed are integers from 1"),
         (["max_drafts=3"], "max_drafts=3: allowed are integers from 100"),

@@ -116,8 +116,6 @@ def execute(cfg: DictConfig, choices: Mapping[str, str], tell: Tell) -> None:
     except OSError as error:
         if (told := full_disk(error, cfg.store, files.questions)) is not None:
             raise RagaugeError(told) from error
-        if getattr(error, "filename", None) is not None:
-            raise ConfigError(f"{error.filename} cannot be written: {error.strerror}") from error
         raise
 
 

@@ -12,7 +12,7 @@ from typing import Any
 
 import pandas as pd
 
-from ragauge.contract.errors import ConfigError
+from ragauge.contract.errors import ConfigError, full_disk
 from ragauge.contract.visible import csv_text
 from ragauge.synthesis.documents import Documents
 from ragauge.synthesis.drafts import Draft
@@ -54,6 +54,7 @@ def checked_files(out: str | None, overwrite: bool) -> Files:
         raise ConfigError(f"out={out}: allowed are names that end in .jsonl")
     files = Files(path)
     files.refuse_existing(overwrite)
+    _make_folder(path)
     return files
 
 
@@ -149,14 +150,27 @@ def sheet_text(records: Sequence[Mapping[str, Any]]) -> str:
 
 
 def write_text(file: Path, text: str) -> None:
-    """Writes a file, whole or not at all."""
-    file.parent.mkdir(parents=True, exist_ok=True)
+    """Writes a file, whole or not at all; ConfigError where it cannot be, OSError where the disk is full."""
+    _make_folder(file)
     draft = file.with_name(f".{file.name}.{os.getpid()}.tmp")
     try:
         draft.write_text(text, encoding="utf-8")
         os.replace(draft, file)
+    except OSError as error:
+        if full_disk(error):
+            raise
+        raise ConfigError(f"{file} cannot be written: {error.strerror}") from error
     finally:
         draft.unlink(missing_ok=True)
+
+
+def _make_folder(file: Path) -> None:
+    try:
+        file.parent.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise ConfigError(f"{file} cannot be written: {error.filename}: {error.strerror}") from error
+    if not os.access(file.parent, os.W_OK):
+        raise ConfigError(f"{file} cannot be written: no right to write into its folder")
 
 
 def _lines(records: Sequence[Mapping[str, Any]]) -> str:
