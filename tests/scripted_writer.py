@@ -81,7 +81,7 @@ def reply(prompt: str) -> str:
         return _written(kind, towns_in(prompt), prompt)
     asked = re.search(r"^Question(?:, as a JSON string:\n|: )(.*)$", prompt, re.M)
     assert asked is not None
-    question = next(word for word in re.findall(r"\w+", asked[1]) if word in TOWNS)
+    question = next((word for word in re.findall(r"\w+", asked[1]) if word in TOWNS), "Pellam")
     if kind == "follows":
         if TOWNS[question] == "unreadable check" and "Who built" in asked[1]:
             return "It follows, I should say."

@@ -295,7 +295,7 @@ def test_rules_stand_in_for_a_model_and_say_so_everywhere(
 @pytest.mark.parametrize(
     ("given", "message"),
     [
-        (["llm=none"], "llm=none is no chat model, and writer=llm has one write one_hop, two_hop"),
+        (["llm=extractive"], "llm=extractive is no chat model, and writer=llm has one write one_hop, two"),
         (["shares={one_hop:0.5,two_hop:0.2}"], "sum to 0.7: the shares of the kinds that are named sum to 1"),
         (["shares={three_hop:1}"], "unknown key 'shares.three_hop'"),
         (["shares={one_hop:2}"], "shares.one_hop=2.0: allowed are numbers from 0 to 1"),
@@ -313,7 +313,7 @@ def test_rules_stand_in_for_a_model_and_say_so_everywhere(
         (["retriever=mlq"], "filters.round_trip: retriever=mlq asks an LLM for every search"),
         (["stratify=author"], "stratify='author': allowed are auto, folder, length, none"),
         (["against=[docs]"], "against: docs is no file of .parquet"),
-        (["against=[plain.csv]"], "plain.csv, row 1: no text under 'query' or 'question'; it has a, b"),
+        (["against=[plain.csv]"], "plain.csv, row 1: neither 'query' nor 'question' holds a text"),
         (["filters.round_trip=maybe"], "filters.round_trip='maybe': allowed are record, filter, skip"),
         (["n_question=5"], "unknown key 'n_question'. Did you mean n_questions?"),
         (["sheet=x.csv"], "sheet=x.csv: give questions="),
@@ -325,17 +325,21 @@ def test_bad_input_gets_one_line_before_anybody_is_asked(
 ) -> None:
     for name, text in (
         ("empty/x.bin", ""),
-        ("blank/x.md", " \n"),
+        ("blank/x.md", "Hm.\n"),
         ("one/x.md", "One mill stands by the river."),
     ):
         (corpus / name).parent.mkdir()
         (corpus / name).write_text(text, "utf-8")
     (corpus / "plain.csv").write_text("a,b\n1,2\n", "utf-8")
     with ChatServer(reply) as server:
-        assert main(arguments(corpus, server, *given)) == 2
+        usual = arguments(corpus, server)
+        if given[0] == "llm=extractive":
+            usual = [argument for argument in usual if not argument.startswith("llm")]
+        assert main([*usual, *given]) == 2
         assert server.whole == {}
     [line] = capsys.readouterr().err.splitlines()
     assert message in line
+    assert not (corpus / "mlflow.db").exists()
 
 
 def test_files_that_are_there_are_not_written_over_unless_told(

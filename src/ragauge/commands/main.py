@@ -171,6 +171,8 @@ def explain(error: BaseException, config_name: str = "config") -> str:
     if unknown is None:
         return f"{text}\n{cause}".strip() if cause and cause not in text else text
     key = unknown.group(1)
+    within = re.search(r"full_key: (\S+)", cause)  # of a key inside of a mapping that was given
+    key = within.group(1) if within and within.group(1).startswith(f"{key}.") else key
     if key in RENAMED:
         return f"the key {key!r} is called {RENAMED[key]!r} now: {RENAMED[key]}=[…] takes the same names"
     if "not in" not in cause and "Error merging" not in text and cause:

@@ -48,7 +48,7 @@ class Result:
 
 @dataclass
 class Synthesis:
-    """What a synthesis works with.
+    """What a synthesis works with, for one run; ConfigError for a kind that the documents do not give.
 
     search: the retriever of the round trip; None: nothing is searched.   known: questions that are not to be
     written again, with the names that they are told by.   tell: is told of every round in a line.
@@ -62,16 +62,18 @@ class Synthesis:
     known: Sequence[tuple[str, str]] = ()
     tell: Callable[[str], None] = lambda line: None
 
+    def __post_init__(self) -> None:
+        self._drawer = Drawer(self.documents, list(self.settings.wanted()), self.embedder)
+
     def run(self) -> Result:
         """Writes and filters until enough have passed, or `max_drafts` are written, or no pair is left."""
         result = Result(self.settings)
-        drawer = Drawer(self.documents, list(self.settings.wanted()), self.embedder)
         known = Known(self.embedder, self.settings.filters.duplicate_cosine)
         known.add(self.known)
         before: dict[str, list[str]] = {}
         number = 0
         while lacking := result.lacking():
-            drafts = self._drawn(drawer, lacking, len(result.drafts))
+            drafts = self._drawn(lacking, len(result.drafts))
             if not drafts:
                 break
             number += 1
@@ -88,10 +90,9 @@ class Synthesis:
 
     def tell_needs(self) -> None:
         """Asks, of an Asking that is dry, all that the first round would ask if every draft passed."""
-        drawer = Drawer(self.documents, list(self.settings.wanted()), self.embedder)
         drafts: list[Draft] = []
         for kind, n in self.settings.wanted().items():
-            while n and (units := drawer.draw(kind, n)):
+            while n and (units := self._drawer.draw(kind, n)):
                 n -= len(units)
                 drafts += [self._draft(unit, len(drafts) + i) for i, unit in enumerate(units)]
         self._write(drafts, {})
@@ -100,11 +101,11 @@ class Synthesis:
         found = [draft for draft in found if draft.rejected_by is None]
         self._ask_about(found, {})
 
-    def _drawn(self, drawer: Drawer, lacking: Mapping[str, int], written: int) -> list[Draft]:
+    def _drawn(self, lacking: Mapping[str, int], written: int) -> list[Draft]:
         left = self.settings.most_drafts - written
         units: list[Unit] = []
         for kind, n in lacking.items():
-            units += drawer.draw(kind, min(n, left - len(units)))
+            units += self._drawer.draw(kind, min(n, left - len(units)))
         return [self._draft(unit, written + i) for i, unit in enumerate(units)]
 
     def _draft(self, unit: Unit, number: int) -> Draft:
