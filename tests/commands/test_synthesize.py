@@ -317,8 +317,9 @@ def test_rules_stand_in_for_a_model_and_say_so_everywhere(
         (["filters.round_trip=maybe"], "filters.round_trip='maybe': allowed are record, filter, skip"),
         (["n_question=5"], "unknown key 'n_question'. Did you mean n_questions?"),
         (["sheet=x.csv"], "sheet=x.csv: give questions="),
+        (["llm.chat.model=???"], "llm.chat.model"),
     ],
-    ids=range(22),
+    ids=range(23),
 )  # fmt: skip
 def test_bad_input_gets_one_line_before_anybody_is_asked(
     given: list[str], message: str, corpus: Path, capsys: pytest.CaptureFixture[str]

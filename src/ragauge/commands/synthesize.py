@@ -8,6 +8,7 @@ from typing import Any
 
 from ragauge.commands._errors import told
 from ragauge.commands.conf import conf_folder, quoted
+from ragauge.contract.errors import ConfigError
 from ragauge.contract.visible import visible
 
 _CONFIG = "synthesize"  # conf/synthesize.yaml
@@ -42,10 +43,16 @@ def _own_keys() -> str:
 def main(arguments: Sequence[str] | None = None) -> int:
     """The command; its exit code."""
     given = _parser().parse_args(arguments)
+    from omegaconf.errors import OmegaConfBaseException
+
+    from ragauge.commands.main import explain
     from ragauge.experiment import synthesizing  # after the arguments: it imports for seconds
 
     cfg, choices = _composed(given.overrides)
-    synthesizing.execute(cfg, choices, lambda line: print(visible(line), flush=True))
+    try:
+        synthesizing.execute(cfg, choices, lambda line: print(visible(line), flush=True))
+    except OmegaConfBaseException as error:  # a value that has to be given, or an unset variable
+        raise ConfigError(" ".join(explain(error, _CONFIG).split())) from None
     return 0
 
 
@@ -57,7 +64,6 @@ def _composed(overrides: Sequence[str]) -> tuple[Any, dict[str, str]]:
     from omegaconf.errors import OmegaConfBaseException
 
     from ragauge.commands.main import explain
-    from ragauge.contract.errors import ConfigError
     from ragauge.experiment import config, synthesizing
 
     synthesizing.register()
