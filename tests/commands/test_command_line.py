@@ -191,7 +191,9 @@ def swept(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return of_sweep
 
 
-_COMMANDS = ("compare", "export", "gate", "help", "plan", "pool", "report", "stages", "store", "train")
+_COMMANDS = (
+    "compare", "export", "gate", "help", "plan", "pool", "report", "stages", "store", "synthesize", "train",
+)  # fmt: skip
 
 
 @pytest.mark.slow

@@ -18,6 +18,7 @@ COMMANDS = {
     "report": "writes a sweep's report, one HTML file, from its folder or an MLflow run",
     "train": "tunes an encoder, a reranker or a judge on a dataset, and registers it",
     "plan": "says how many topics and labels a study takes, from a pilot sweep",
+    "synthesize": "writes questions with answers and evidence from documents, and filters them",
     "pool": "pools the jobs in a sweep's folder again, for example of an interrupted sweep",
     "export": "writes a job's questions, contexts, answers and labels as one file of samples",
     "stages": "lists a job's stages with their digests, and which are stored",
@@ -34,6 +35,7 @@ Commands (ragauge <command> --help has the arguments of each):
 One job:    ragauge retriever=bm25 n_tokens=1000
 A sweep:    ragauge -m retriever=bm25,sim,mmr,mlq,reo 'n_tokens=range(100,1100,100)'
 Once more:  ragauge rerun=<MLflow run id of a job or a sweep>
+Questions:  ragauge synthesize dataset=folder dataset.path=docs/ llm=ollama out=questions.jsonl
 Every key:  ragauge --help
 The config: ragauge --cfg job
 

@@ -174,19 +174,24 @@ def run_job(cfg: DictConfig) -> None:
         set_exit_code(execute(cfg, folder))
 
 
-def explain(error: BaseException) -> str:
-    """The message of a Hydra or OmegaConf error, with the keys that are allowed where a key is unknown."""
+def explain(error: BaseException, config_name: str = "config") -> str:
+    """The message of a Hydra or OmegaConf error, with the keys that are allowed where a key is unknown.
+
+    config_name: of the file of conf/ that was composed.
+    """
     text = str(error).strip()
     cause = str(error.__cause__ or "").strip()
     unknown = re.search(r"Could not override '([^']+)'", text)
     if unknown is None:
         return f"{text}\n{cause}".strip() if cause and cause not in text else text
     key = unknown.group(1)
+    within = re.search(r"full_key: (\S+)", cause)  # of a key inside of a mapping that was given
+    key = within.group(1) if within and within.group(1).startswith(f"{key}.") else key
     if key in RENAMED:
         return f"the key {key!r} is called {RENAMED[key]!r} now: {RENAMED[key]}=[…] takes the same names"
     if "not in" not in cause and "Error merging" not in text and cause:
         return f"{key}: {cause.splitlines()[0]}"
-    allowed = _allowed_keys(key)
+    allowed = _allowed_keys(key, config_name)
     if not allowed:
         return f"{text}\n{cause}".strip()
     parent, _, name = key.rpartition(".")
@@ -196,7 +201,7 @@ def explain(error: BaseException) -> str:
     return f"unknown key {key!r}.{hint} {where[0].upper() + where[1:]}: {', '.join(allowed)}"
 
 
-def _allowed_keys(key: str) -> list[str]:
+def _allowed_keys(key: str, config_name: str) -> list[str]:
     """The keys beside an unknown one, for the components that the command line chose."""
     from hydra import compose, initialize_config_dir
     from hydra.core.global_hydra import GlobalHydra
@@ -212,7 +217,7 @@ def _allowed_keys(key: str) -> list[str]:
             groups = [a for a in choices if a.split("=")[0] in (*GROUPS, "experiment", "rerun")]
             if added is not None:
                 groups.append(f"hydra.searchpath=['file://{added}']")
-            cfg = compose("config", overrides=groups)
+            cfg = compose(config_name, overrides=groups)
         parent = key.rpartition(".")[0]
         node = OmegaConf.select(cfg, parent) if parent else cfg
     except Exception:  # the error at hand is told; this look-up is only a courtesy

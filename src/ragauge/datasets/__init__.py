@@ -3,6 +3,7 @@
 from ragauge.datasets._beir import Beir
 from ragauge.datasets._crag import CRAG
 from ragauge.datasets._csv import CsvDataset
+from ragauge.datasets._documents_alone import DocumentsAlone, documents_of
 from ragauge.datasets._dpr import DPR
 from ragauge.datasets._folder import Folder
 from ragauge.datasets._gather import BadRow, FileSource, Gatherer, existing_file
@@ -11,6 +12,7 @@ from ragauge.datasets._huggingface import HuggingFace
 from ragauge.datasets._ir_datasets import IrDatasets
 from ragauge.datasets._jsonl import JsonlDataset, SampleDataset
 from ragauge.datasets._musique import MuSiQue
+from ragauge.datasets._questions import questions_of
 from ragauge.datasets._ragbench import RAGBench
 from ragauge.datasets._recorded import RecordedOutcomes, StudyOutcomes
 from ragauge.datasets._rgb import RGB
@@ -29,6 +31,7 @@ __all__ = [
     "BadRow",
     "Beir",
     "CsvDataset",
+    "DocumentsAlone",
     "FictionalWorld",
     "FileSource",
     "Folder",
@@ -49,6 +52,8 @@ __all__ = [
     "TopicsLeftOut",
     "Trec",
     "TwoWikiMultihopQA",
+    "documents_of",
     "existing_file",
+    "questions_of",
     "stream_documents",
 ]

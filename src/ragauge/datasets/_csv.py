@@ -10,6 +10,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import ClassVar
 
+import pandas as pd
+
 from ragauge.contract.checks import require_text
 from ragauge.contract.errors import DataError
 from ragauge.contract.identity import runtime
@@ -56,21 +58,17 @@ class CsvDataset(FileSource):
 
     def files(self) -> Mapping[str, Path]:
         """The files `docs` and `topics`; ConfigError if one is not there."""
-        return {"docs": existing_file("docs", self.docs), "topics": existing_file("topics", self.topics)}
+        return {**self.document_files(), "topics": existing_file("topics", self.topics)}
+
+    def document_files(self) -> Mapping[str, Path]:
+        """The file `docs`; ConfigError if it is not there."""
+        return {"docs": existing_file("docs", self.docs)}
 
     def load(self) -> Dataset:
         """The collection; DataError names file, row (from 1, without the header), qid and what is wrong."""
         files = self.files()
         gather = Gatherer(self)
-        needed = ["docno_column", "text_column"]
-        if self.title_column != _OPTIONAL_TITLE:
-            needed.append("title_column")
-        for number, row in self._rows(files["docs"], needed):
-            with gather.row(f"{files['docs']}, row {number}"):
-                cells = _cells(row)
-                title = string(cells, self.title_column) if self.title_column in cells else ""
-                docno = string(cells, self.docno_column).strip()
-                gather.add_document(docno, title, string(cells, self.text_column))
+        self._add_documents(gather, files["docs"])
         needed = ["query_column", *(key for key in _OPTIONAL if getattr(self, key) is not None)]
         for number, row in self._rows(files["topics"], needed):
             if gather.full:
@@ -85,6 +83,24 @@ class CsvDataset(FileSource):
                 given = answer if answer.strip() else None
                 gather.add_topic(qid, string(cells, self.query_column), given, parts, attributes)
         return gather.dataset(files["docs"], files["topics"])
+
+    def documents(self) -> tuple[pd.DataFrame, tuple[str, ...]]:
+        """Frame `docs` without a file of topics, and which rows were dropped."""
+        file = self.document_files()["docs"]
+        gather = Gatherer(self)
+        self._add_documents(gather, file)
+        return gather.documents(file)
+
+    def _add_documents(self, gather: Gatherer, file: Path) -> None:
+        needed = ["docno_column", "text_column"]
+        if self.title_column != _OPTIONAL_TITLE:
+            needed.append("title_column")
+        for number, row in self._rows(file, needed):
+            with gather.row(f"{file}, row {number}"):
+                cells = _cells(row)
+                title = string(cells, self.title_column) if self.title_column in cells else ""
+                docno = string(cells, self.docno_column).strip()
+                gather.add_document(docno, title, string(cells, self.text_column))
 
     def _docnos(self, cells: Mapping[str, str]) -> list[str]:
         """The ids of the relevant documents; [] without the column, and of an empty cell."""

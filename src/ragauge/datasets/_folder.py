@@ -10,6 +10,8 @@ from pathlib import Path
 from typing import Any, ClassVar
 from urllib.parse import quote
 
+import pandas as pd
+
 from ragauge.contract.build import build
 from ragauge.contract.checks import require, require_flag, require_number
 from ragauge.contract.errors import ConfigError
@@ -61,24 +63,38 @@ class Folder(FileSource):
                 "dataset.topics is not set: a folder holds documents alone; give a file of questions (JSON "
                 "Lines, as of dataset=jsonl)"
             )
+        return {**self.document_files(), "topics": existing_file("topics", self.topics)}
+
+    def document_files(self) -> Mapping[str, Path]:
+        """Every file of documents by its path in the folder; ConfigError if there is none."""
         found = {f"docs/{file.relative_to(folder).as_posix()}": file for folder, file in self._there()}
         if not found:
             known = ", ".join(self._readers())
             raise ConfigError(f"dataset.path={self.path}: the folder holds no file of {known}")
-        return {**found, "topics": existing_file("topics", self.topics)}
+        return found
 
     def load(self) -> Dataset:
         """The collection; DataError names the file, or line and qid of the questions, and what is wrong."""
         topics = self.files()["topics"]
-        readers = self._readers()
         gather = Gatherer(self)
+        self._add_documents(gather)
+        add_topics(gather, topics)
+        return gather.dataset(str(self.path), topics)
+
+    def documents(self) -> tuple[pd.DataFrame, tuple[str, ...]]:
+        """Frame `docs` without a file of topics, and which files were dropped."""
+        self.document_files()
+        gather = Gatherer(self)
+        self._add_documents(gather)
+        return gather.documents(str(self.path))
+
+    def _add_documents(self, gather: Gatherer) -> None:
+        readers = self._readers()
         for folder, file in self._there():
             with gather.row(str(file)):
                 path = file.relative_to(folder).as_posix()
                 for docno, title, text in self._documents(folder, file, path, readers[file.suffix.lower()]):
                     gather.add_document(docno, title, text)
-        add_topics(gather, topics)
-        return gather.dataset(str(self.path), topics)
 
     def _readers(self) -> dict[str, Reader]:
         own = {f".{suffix.lower().lstrip('.')}": spec for suffix, spec in (self.readers or {}).items()}

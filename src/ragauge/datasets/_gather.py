@@ -229,6 +229,14 @@ class Gatherer:
             return Dataset(document_frame(kept), *self._frames())
         return Dataset(docs, *self._frames())
 
+    def documents(self, file: Path | str) -> tuple[pd.DataFrame, tuple[str, ...]]:
+        """Frame `docs`, and what was left out, of documents alone; DataError where none is left."""
+        if not self._docs:
+            dropped = f"; left out: {self._skipped[0]}" if self._skipped else ""
+            raise DataError(f"{file}: no document in it{dropped}")
+        kept = [(docno, *document) for docno, document in self._docs.items() if document is not None]
+        return document_frame(kept), tuple(self._skipped)
+
     def _frames(self) -> tuple[pd.DataFrame, pd.DataFrame, tuple[str, ...]]:
         return self._topic_frame(), self._evidence_frame(), tuple(self._skipped)
 

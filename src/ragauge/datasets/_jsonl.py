@@ -7,6 +7,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar
 
+import pandas as pd
+
 from ragauge.contract.identity import runtime
 from ragauge.contract.protocols import Dataset
 from ragauge.datasets._fields import flag, listed_or_none
@@ -38,11 +40,22 @@ class JsonlDataset(FileSource):
 
     def files(self) -> Mapping[str, Path]:
         """The files `docs` and `topics`; ConfigError if one is not there."""
-        return {"docs": existing_file("docs", self.docs), "topics": existing_file("topics", self.topics)}
+        return {**self.document_files(), "topics": existing_file("topics", self.topics)}
+
+    def document_files(self) -> Mapping[str, Path]:
+        """The file `docs`; ConfigError if it is not there."""
+        return {"docs": existing_file("docs", self.docs)}
 
     def load(self) -> Dataset:
         """The collection; DataError names file, line, qid and what is wrong."""
         return _read(self, self.files())
+
+    def documents(self) -> tuple[pd.DataFrame, tuple[str, ...]]:
+        """Frame `docs` without a file of topics, and which rows were dropped."""
+        file = self.document_files()["docs"]
+        gather = Gatherer(self)
+        _add_documents(gather, file)
+        return gather.documents(file)
 
 
 @dataclass(frozen=True)
@@ -65,12 +78,16 @@ class SampleDataset(FileSource):
 
 def _read(source: FileSource, files: Mapping[str, Path]) -> Dataset:
     gather = Gatherer(source)
-    for where, line in lines(files["docs"]):
+    _add_documents(gather, files["docs"])
+    add_topics(gather, files["topics"])
+    return gather.dataset(files["docs"], files["topics"])
+
+
+def _add_documents(gather: Gatherer, file: Path) -> None:
+    for where, line in lines(file):
         with gather.row(where):
             row = parse_json(line)
             gather.add_document(string(row, "docno"), string(row, "title"), string(row, "text"))
-    add_topics(gather, files["topics"])
-    return gather.dataset(files["docs"], files["topics"])
 
 
 def add_topics(gather: Gatherer, file: Path) -> None:

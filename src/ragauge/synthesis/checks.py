@@ -1,0 +1,194 @@
+"""The filters that ask a chat model, and the one that searches."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import pandas as pd
+
+from ragauge.llms.json_replies import json_of
+from ragauge.llms.prompts import fill, load_prompt
+from ragauge.measures.answers import normalised
+from ragauge.measures.asked.asking import OK, quoted
+from ragauge.synthesis.asking import CLOSED_BOOK, Asker
+from ragauge.synthesis.drafts import FAILED, NOT_APPLICABLE, NOT_ASKED, PASSED, UNREADABLE, Draft
+from ragauge.synthesis.settings import Filters
+
+# Frame [qid, query] in, the chunks found out: [qid, docno (the document's), rank (from 0), text].
+Search = Callable[[pd.DataFrame], pd.DataFrame]
+PASSAGES = 3  # of the retriever, in which what is to be unanswerable is looked for
+_PASSAGE_CHARS = 2000
+_UNKNOWN = ("unknown", "i dont know", "do not know", "not known")
+
+
+def round_trip(drafts: Sequence[Draft], search: Search | None, filters: Filters) -> dict[str, list[str]]:
+    """Writes down at which rank the retriever finds each draft's documents, and rejects if that is asked for.
+
+    The rank, from 1, is that of the last of them among the documents found; missing where one is not found.
+    Returns the best passages of what is to be unanswerable, by qid, which a filter looks through.
+    """
+    if search is None or not drafts:
+        for draft in drafts:
+            draft.results["round_trip"] = NOT_ASKED
+        return {}
+    asked = pd.DataFrame({"qid": [str(i) for i in range(len(drafts))], "query": [d.question for d in drafts]})
+    hits = {str(qid): rows.sort_values("rank") for qid, rows in search(asked.astype("str")).groupby("qid")}
+    passages = {}
+    for i, draft in enumerate(drafts):
+        found = hits.get(str(i))
+        in_order = [] if found is None else list(dict.fromkeys(found["docno"]))
+        ranks = [in_order.index(docno) + 1 if docno in in_order else None for docno in draft.unit.docnos]
+        known = [rank for rank in ranks if rank is not None]
+        rank = max(known) if len(known) == len(ranks) else None
+        draft.results["round_trip_rank"] = rank
+        if draft.unanswerable:
+            draft.results["round_trip"] = NOT_APPLICABLE
+            passages[draft.qid] = [] if found is None else found["text"].head(PASSAGES).tolist()
+        elif rank is not None and rank <= filters.round_trip_top_k:
+            draft.results["round_trip"] = PASSED
+        elif filters.round_trip == "filter":
+            draft.reject("round_trip")
+        else:
+            draft.results["round_trip"] = "not found, recorded"
+    return passages
+
+
+def follows(drafts: Sequence[Draft], ask: Asker) -> None:
+    """Rejects drafts whose answer does not follow from their evidence, by one request each."""
+    prompt = load_prompt(None, "synthesize_follows.txt", ("question", "answer", "evidence"))
+
+    def prompt_of(draft: Draft) -> str:
+        evidence = json.dumps([span.text for span in draft.spans], ensure_ascii=False)
+        assert draft.written is not None
+        answer = quoted(str(draft.written.answer))
+        return fill(prompt, question=quoted(draft.question), answer=answer, evidence=evidence)
+
+    _verdicts(drafts, "follows", "follows", prompt_of, True, ask)
+
+
+def not_answered(drafts: Sequence[Draft], passages: dict[str, list[str]], ask: Asker) -> None:
+    """Rejects what is to be unanswerable and is answered by its document or what the retriever finds."""
+    prompt = load_prompt(None, "synthesize_answered.txt", ("question", "passages"))
+
+    def prompt_of(draft: Draft) -> str:
+        texts = [*draft.shown, *(text[:_PASSAGE_CHARS] for text in passages.get(draft.qid, ()))]
+        listed = json.dumps(list(dict.fromkeys(texts)), ensure_ascii=False)
+        return fill(prompt, question=quoted(draft.question), passages=listed)
+
+    _verdicts(drafts, "answerable", "answered", prompt_of, False, ask)
+
+
+def _verdicts(
+    drafts: Sequence[Draft],
+    reason: str,
+    key: str,
+    prompt_of: Callable[[Draft], str],
+    wanted: bool,
+    ask: Asker,
+) -> None:
+    """Asks for {key: true or false}, and rejects as `reason` the drafts of which it is not as wanted."""
+    prompts = {draft.number: prompt_of(draft) for draft in drafts}
+    found = ask(reason, dict.fromkeys(prompts.values(), _flag(key)), dict.fromkeys(prompts.values(), wanted))
+    for draft in drafts:
+        reply = found[prompts[draft.number]]
+        if reply.status != OK:
+            _not_known(draft, reason, reply.status, reply.raw)
+        elif reply.value is wanted:
+            draft.results[reason] = PASSED
+        else:
+            draft.reject(reason)
+
+
+def closed_book(drafts: Sequence[Draft], ask: Asker, filters: Filters) -> None:
+    """Rejects drafts whose answer the llm gives without documents; what is unanswerable is passed over."""
+    asked = [draft for draft in drafts if not draft.unanswerable]
+    for draft in drafts:
+        if draft.unanswerable:
+            draft.results["closed_book"] = NOT_APPLICABLE
+    prompt = load_prompt(None, "synthesize_closed_book.txt", ("question",))
+    prompts = {draft.number: fill(prompt, question=draft.question) for draft in asked}
+    found = ask(
+        CLOSED_BOOK, dict.fromkeys(prompts.values(), str.strip), dict.fromkeys(prompts.values(), "word")
+    )
+    open_ones = []
+    for draft in asked:
+        reply = found[prompts[draft.number]]
+        said = reply.value if reply.value is not None else reply.raw  # a reply that was cut is one, too
+        if reply.status == FAILED or said is None:
+            _not_known(draft, "closed_book", reply.status, reply.raw)
+            continue
+        assert draft.written is not None
+        assert draft.written.answer is not None
+        draft.results["closed_book_reply"] = said
+        f1 = _token_f1(said, draft.written.answer)
+        draft.results["closed_book_f1"] = round(f1, 4)
+        if f1 == 1 or (filters.closed_book == "tokens" and _known(said, draft.written.answer, f1, filters)):
+            draft.reject("closed_book")
+        elif filters.closed_book == "tokens" or _says_unknown(said):
+            draft.results["closed_book"] = PASSED
+        else:
+            open_ones.append(draft)
+    _compare(open_ones, ask)
+
+
+def _compare(drafts: Sequence[Draft], ask: Asker) -> None:
+    """Rejects drafts whose answer without documents is the same by the evaluator."""
+    prompt = load_prompt(None, "synthesize_same_answer.txt", ("question", "first", "second"))
+    prompts = {}
+    for draft in drafts:
+        assert draft.written is not None
+        first, second = quoted(str(draft.written.answer)), quoted(draft.results["closed_book_reply"])
+        prompts[draft.number] = fill(prompt, question=quoted(draft.question), first=first, second=second)
+    found = ask(
+        "same answer", dict.fromkeys(prompts.values(), _flag("same")), dict.fromkeys(prompts.values(), False)
+    )
+    for draft in drafts:
+        reply = found[prompts[draft.number]]
+        if reply.status != OK:
+            _not_known(draft, "closed_book", reply.status, reply.raw)
+        elif reply.value:
+            draft.reject("closed_book")
+        else:
+            draft.results["closed_book"] = PASSED
+
+
+def _not_known(draft: Draft, reason: str, status: str, raw: Any) -> None:
+    """Rejects a draft without a verdict: as failed where a rerun asks again, else by the filter."""
+    draft.reject(reason, UNREADABLE if status == UNREADABLE else FAILED)
+    draft.rejected_by = reason if status == UNREADABLE else FAILED
+    draft.raw = raw
+
+
+def _flag(key: str) -> Callable[[str], bool | None]:
+    def read(reply: str) -> bool | None:
+        said = json_of(reply)
+        value = said.get(key) if isinstance(said, dict) else None
+        return value if isinstance(value, bool) else None
+
+    return read
+
+
+def _known(said: str, answer: str, f1: float, filters: Filters) -> bool:
+    """Whether a reply gives the answer: by token F1, or because the answer's tokens stand in it in a row."""
+    if _says_unknown(said):
+        return False
+    tokens, wanted = normalised(said), normalised(answer)
+    inside = any(tokens[i : i + len(wanted)] == wanted for i in range(len(tokens) - len(wanted) + 1))
+    return f1 >= filters.closed_book_f1 or (bool(wanted) and inside)
+
+
+def _says_unknown(said: str) -> bool:
+    text = " ".join(normalised(said))
+    return not text or any(text == one or text.startswith(f"{one} ") for one in _UNKNOWN)
+
+
+def _token_f1(said: str, answer: str) -> float:
+    """Token F1 as in SQuAD's script; 1 for two texts without a token."""
+    first, second = Counter(normalised(said)), Counter(normalised(answer))
+    if not first or not second:
+        return float(first == second)
+    common = (first & second).total()
+    return 2 * common / (first.total() + second.total())

@@ -1,0 +1,47 @@
+"""A stand-in for a chat model, which shows the flow: a sentence with a name or a number left out."""
+
+from __future__ import annotations
+
+import random
+import re
+from collections.abc import Mapping, Sequence
+
+from ragauge.synthesis.drafts import NO_SENTENCE, Draft, Written
+from ragauge.synthesis.names import names
+from ragauge.texts.sentences import sentence_spans
+from ragauge.texts.words import words
+
+BLANK = "____"
+MODEL = "stand-in by rules (cloze)"
+_NUMBER = re.compile(r"(?<![\w.,])\d[\d.,]*(?<![.,])(?!\w)")
+_LEAST, _MOST = 6, 60  # words of a sentence
+
+
+def write(drafts: Sequence[Draft], before: Mapping[str, list[str]], seed: int) -> None:
+    """Fills in a cloze question for every draft; rejects those of documents that have no further one."""
+    for draft in drafts:
+        docno = draft.unit.docnos[0]
+        known = set(before.get(f"{draft.unit.kind}/{docno}", ()))
+        found = [one for one in _possible(draft.shown[0]) if one.question not in known]
+        if found:
+            draft.written = random.Random(f"{seed}/cloze/{docno}/{draft.unit.use}").choice(found)
+        else:
+            draft.rejected_by = NO_SENTENCE
+            draft.raw = "no sentence with a name or number to leave out"
+
+
+def _possible(text: str) -> list[Written]:
+    """The cloze questions of a text: every sentence with every name and number that stands in it once."""
+    found = []
+    for start, end in sentence_spans(text):
+        sentence = text[start:end]
+        if not _LEAST <= len(words(sentence)) <= _MOST:
+            continue
+        spans = [*names(sentence), *(match.group() for match in _NUMBER.finditer(sentence))]
+        for answer in dict.fromkeys(spans):
+            if len(re.findall(rf"(?<!\w){re.escape(answer)}(?!\w)", sentence)) != 1:
+                continue
+            blanked = re.sub(rf"(?<!\w){re.escape(answer)}(?!\w)", BLANK, sentence)
+            question = f"What stands in the blank? {' '.join(blanked.split())}"
+            found.append(Written(question, answer, ((0, sentence),)))
+    return found

@@ -1,0 +1,125 @@
+"""A draft: a question with what it was written from, what each filter found, and which one struck."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+from ragauge.synthesis.settings import UNANSWERABLE
+from ragauge.synthesis.units import Unit
+from ragauge.texts.words import words
+
+PASSED, FAILED_FILTER, NOT_ASKED, NOT_APPLICABLE = "passed", "rejected", "not asked", "not applicable"
+UNREADABLE, FAILED, NO_SENTENCE = "unreadable", "failed", "no_sentence"
+# What a draft can be rejected by, in the order in which it is looked at: `failed` is a request without a
+# reply, `unreadable` a reply that is not the JSON that was asked for, `no_sentence` a document without a
+# further sentence that rules can make a question of.
+REASONS = (
+    FAILED, UNREADABLE, NO_SENTENCE,
+    "evidence", "duplicate", "round_trip", "follows", "answerable", "closed_book",
+)  # fmt: skip
+_MIN_EVIDENCE = 3  # words of a sentence that is to be evidence
+
+
+@dataclass(frozen=True)
+class Written:
+    """What a writer gives: the answer is None where there is none to give.
+
+    evidence: (which document of the unit, sentence).
+    """
+
+    question: str
+    answer: str | None = None
+    evidence: tuple[tuple[int, str], ...] = ()
+
+
+@dataclass(frozen=True)
+class Span:
+    """Where a sentence of evidence stands: text is the document's [start:end]."""
+
+    docno: str
+    start: int
+    end: int
+    text: str
+
+
+@dataclass
+class Draft:
+    """A question on its way through the filters.
+
+    shown: what of each document the writer was shown.   prompt: what the writer was asked; None of rules.
+    results: by filter what came out, and further numbers.
+    rejected_by: one of REASONS; None: nothing struck.   raw: a reply that could not be read, or the error.
+    """
+
+    number: int
+    unit: Unit
+    shown: tuple[str, ...]
+    prompt: str | None = None
+    written: Written | None = None
+    spans: tuple[Span, ...] = ()
+    results: dict[str, Any] = field(default_factory=dict)
+    rejected_by: str | None = None
+    raw: str | None = None
+
+    @property
+    def unanswerable(self) -> bool:
+        return self.unit.kind == UNANSWERABLE
+
+    @property
+    def question(self) -> str:
+        """The question; only of drafts that were written."""
+        assert self.written is not None
+        return self.written.question
+
+    @property
+    def qid(self) -> str:
+        """The kind, and what tells the question from others of other runs, too."""
+        text = "\n".join((*self.unit.docnos, self.written.question if self.written else str(self.number)))
+        return f"{self.unit.kind}-{hashlib.sha256(text.encode()).hexdigest()[:10]}"
+
+    def reject(self, reason: str, result: str = FAILED_FILTER) -> None:
+        """Marks the draft as rejected; `result` says how the filter of that name ended."""
+        self.rejected_by = reason
+        self.results[reason] = result
+
+
+def locate_evidence(draft: Draft, text_of: Callable[[str], str]) -> None:
+    """Fills in the spans; rejects a draft whose evidence does not stand in its documents, or is lacking.
+
+    White space aside, every sentence has to stand in its document as it is, and every document of the unit
+    has to hold one. What is unanswerable has no evidence.
+    """
+    assert draft.written is not None
+    if draft.unanswerable:
+        draft.results["evidence"] = NOT_APPLICABLE
+        return
+    spans: list[Span] = []
+    for which, sentence in draft.written.evidence:
+        docno = draft.unit.docnos[which]
+        text = text_of(docno)
+        found = _find(sentence, text)
+        if found is None:
+            draft.reject("evidence")
+            draft.results["evidence_not_found"] = sentence
+            return
+        start, end = found
+        span = Span(docno, start, end, text[start:end])
+        if span not in spans:
+            spans.append(span)
+    if {span.docno for span in spans} != set(draft.unit.docnos):
+        draft.reject("evidence")
+        return
+    draft.spans = tuple(spans)
+    draft.results["evidence"] = PASSED
+
+
+def _find(sentence: str, text: str) -> tuple[int, int] | None:
+    """Where a sentence stands in a text, any white space for any; None for one of too few words."""
+    if len(words(sentence)) < _MIN_EVIDENCE:
+        return None
+    match = re.search(r"\s+".join(map(re.escape, sentence.split())), text)
+    return None if match is None else match.span()

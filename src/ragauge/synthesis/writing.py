@@ -1,0 +1,115 @@
+"""The writer that is a chat model: what it is asked for each kind, and how its replies are read."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from ragauge.llms.json_replies import json_of
+from ragauge.llms.prompts import fill, load_prompt
+from ragauge.measures.asked.asking import quoted
+from ragauge.synthesis.asking import Asker
+from ragauge.synthesis.documents import Documents, window
+from ragauge.synthesis.drafts import Draft, Written
+from ragauge.synthesis.settings import COMPARISON, ONE_HOP, TWO_HOP, UNANSWERABLE, Settings
+from ragauge.synthesis.units import Unit
+from ragauge.texts.sentences import sentence_spans
+
+_OF_ONE = ("title", "document", "before")
+_OF_TWO = ("first_title", "first", "second_title", "second")
+_PLACEHOLDERS = {
+    ONE_HOP: _OF_ONE, TWO_HOP: ("shared", *_OF_TWO), COMPARISON: _OF_TWO, UNANSWERABLE: _OF_ONE,
+}  # fmt: skip
+_MOST_CHARS = 2000  # of a question, an answer or a sentence
+_GUESSED_WORDS = 15  # of a question that a dry run stands in for
+
+
+def shown_of(unit: Unit, documents: Documents, settings: Settings) -> tuple[str, ...]:
+    """What of each document of a unit is shown to the writer."""
+    of = documents.in_order
+    return tuple(window(of[docno], settings.max_chars, settings.seed, unit.use) for docno in unit.docnos)
+
+
+def write(drafts: Sequence[Draft], documents: Documents, before: Mapping[str, list[str]], ask: Asker) -> None:
+    """Fills in what the chat model writes for every draft; rejects those without a reply that can be read.
+
+    before: the questions that were written from a document for the draft's kind, by `<kind>/<docno>`.
+    """
+    prompts = {
+        kind: load_prompt(None, f"synthesize_{kind}.txt", _PLACEHOLDERS[kind]) for kind in _PLACEHOLDERS
+    }
+    readers: dict[str, Callable[[str], Written | None]] = {}
+    guesses: dict[str, Written] = {}
+    for draft in drafts:
+        unit = draft.unit
+        prompt = fill(prompts[unit.kind], **_values(draft, documents, before))
+        draft.prompt = prompt
+        readers[prompt] = _reader(unit.kind)
+        guesses[prompt] = guess_of(draft)
+    found = ask("questions", readers, guesses)
+    for draft in drafts:
+        reply = found[str(draft.prompt)]
+        draft.written, draft.raw = reply.value, reply.raw
+        if reply.value is None:
+            draft.rejected_by = reply.status
+
+
+def _values(draft: Draft, documents: Documents, before: Mapping[str, list[str]]) -> dict[str, str]:
+    unit, of = draft.unit, documents.in_order
+    if len(unit.docnos) == 1:
+        asked = before.get(f"{unit.kind}/{unit.docnos[0]}", [])
+        return {
+            "title": quoted(of[unit.docnos[0]].title),
+            "document": quoted(draft.shown[0]),
+            "before": json.dumps(asked, ensure_ascii=False),
+        }
+    first, second = (of[docno] for docno in unit.docnos)
+    values = {
+        "first_title": quoted(first.title), "first": quoted(draft.shown[0]),
+        "second_title": quoted(second.title), "second": quoted(draft.shown[1]),
+    }  # fmt: skip
+    return {**values, "shared": quoted(unit.about)} if unit.kind == TWO_HOP else values
+
+
+def _reader(kind: str) -> Callable[[str], Written | None]:
+    def read(reply: str) -> Written | None:
+        said = json_of(reply)
+        question = _text(said.get("question")) if isinstance(said, dict) else None
+        if question is None:
+            return None
+        if kind == UNANSWERABLE:
+            return Written(question)
+        answer = _text(said.get("answer"))
+        keys = ("evidence",) if kind == ONE_HOP else ("evidence_first", "evidence_second")
+        lists = [said.get(key) for key in keys]
+        if answer is None or not all(isinstance(one, list) for one in lists):
+            return None
+        parts = [(which, _text(sentence)) for which, one in enumerate(lists) for sentence in one]
+        sentences = tuple((which, sentence) for which, sentence in parts if sentence is not None)
+        return Written(question, answer, sentences) if len(sentences) == len(parts) else None
+
+    return read
+
+
+def _text(value: Any) -> str | None:
+    """A text or number as one line of text; None of what is neither, empty, endless or no Unicode."""
+    if isinstance(value, (int, float)) and not isinstance(value, bool):
+        value = json.dumps(value)
+    if not isinstance(value, str) or not value.strip() or len(value) > _MOST_CHARS:
+        return None
+    try:
+        value.encode()
+    except UnicodeEncodeError:
+        return None
+    return " ".join(value.split()).replace("\0", "") or None
+
+
+def guess_of(draft: Draft) -> Written:
+    """What stands in for a question that is not written yet, in a dry run."""
+    sentences = []
+    for which, text in enumerate(draft.shown):
+        start, end = sentence_spans(text)[0]
+        sentences.append((which, text[start:end]))
+    question = f"{'word ' * (_GUESSED_WORDS - 1)}{draft.number}"
+    return Written(question) if draft.unanswerable else Written(question, "word word", tuple(sentences))
