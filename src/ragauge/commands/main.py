@@ -92,7 +92,7 @@ def run_hydra(config_name: str, task: Callable[[DictConfig], None], arguments: S
     except (HydraException, OmegaConfBaseException) as error:
         if full_error not in ("", "0", "1"):
             raise
-        print(visible(redact(f"error: {explain(error)}")), file=sys.stderr)
+        print(visible(redact(f"error: {explain(error, config_name)}")), file=sys.stderr)
         return ConfigError.exit_code
     except BrokenPipeError:  # of --help and the like: a job records its errors
         drop_output()
