@@ -228,6 +228,9 @@ def empty(name: str) -> pd.DataFrame:
     return pd.DataFrame({c: pd.Series(dtype=dtypes[k]) for c, k in SCHEMAS[name].columns.items()})
 
 
+_AT_ONCE = 10_000  # values of a column that are hashed together
+
+
 def content_digest(frame: pd.DataFrame) -> str:
     """SHA-256 (hex) of the frame's columns and values in row order, the same on every machine."""
     return digest_of((str(column), len(frame), [frame[column]]) for column in frame.columns)
@@ -242,6 +245,8 @@ def digest_of(columns: Iterable[tuple[str, int, Iterable[pd.Series]]]) -> str:
             if isinstance(values.dtype, np.dtype) and values.dtype.kind in "biuf":
                 sha.update(values.to_numpy().tobytes())
             else:
-                for value in values:
-                    sha.update(f"{value}\x1f".encode("utf-8", "surrogatepass"))
+                listed = values.tolist()
+                for first in range(0, len(listed), _AT_ONCE):
+                    text = "\x1f".join([f"{value}" for value in listed[first : first + _AT_ONCE]])
+                    sha.update(f"{text}\x1f".encode("utf-8", "surrogatepass"))
     return sha.hexdigest()
