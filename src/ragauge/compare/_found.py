@@ -28,7 +28,7 @@ class Found:
 
     @classmethod
     def of(cls, sources: Sequence[str], uri: str | None) -> Found:
-        """Looks the sources up in MLflow; ConfigError where they give fewer than two jobs."""
+        """Looks the sources up in MLflow; DataError where one has no finished job."""
         stores: dict[str, Reader] = {}
         jobs: dict[str, tuple[LoggedRun, Reader]] = {}
         notes: list[str] = []
@@ -45,10 +45,6 @@ class Found:
                 named = some([run.name for run in failed])
                 notes.append(f"{len(failed)} job(s) of {source} did not finish and are left out: {named}.")
             jobs |= {run.run_id: (run, reader) for run in finished if run.run_id not in jobs}
-        if len(jobs) < 2:
-            raise ConfigError(
-                f"a comparison takes two runs or more, or a sweep; {', '.join(sources)} gives {len(jobs)}"
-            )
         runs = [run for run, _ in jobs.values()]
         return cls(runs, {run.run_id: reader for run, reader in jobs.values()}, swept, notes)
 
@@ -83,6 +79,8 @@ def members(source: str, uri: str | None, stores: dict[str, Reader]) -> tuple[bo
     role = run.tags.get("role")
     if role == "job":
         return False, [run], reader
+    if role == "training":
+        raise DataError(f"run {run.run_id} ({run.name}) is a training: give jobs and sweeps")
     if role != "sweep":
         raise DataError(f"run {run.run_id} has no tag role=job or role=sweep, so it is not one of ragauge's")
     members = reader.jobs(run)

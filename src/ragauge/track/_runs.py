@@ -202,9 +202,9 @@ class Run:
         self._tags["evaluation_run"] = run_id
         return run_id
 
-    def predictor(self, saved: Path, registered_name: str | None = None) -> None:
-        """Logs the folder that `save_predictor` wrote as the run's model."""
-        log_predictor(self.client, self.experiment_id, self.run_id, saved, registered_name)
+    def predictor(self, saved: Path, registered_name: str | None = None) -> str:
+        """Logs the folder that `save_predictor` wrote as the run's model, and returns its URI."""
+        return log_predictor(self.client, self.experiment_id, self.run_id, saved, registered_name)
 
     def network(
         self, folder: Path, card: str, facts: Mapping[str, Any], registered_name: str | None = None
