@@ -9,7 +9,7 @@ from pathlib import Path
 
 from ragauge.compare._words import MAX_NAMED, some
 from ragauge.contract.errors import ConfigError, DataError
-from ragauge.contract.records import RECORD_FILE
+from ragauge.contract.records import RECORD_FILE, refuse_trainings
 from ragauge.track import LoggedRun, Reader, recorded_uri, tracking_uri
 
 
@@ -62,6 +62,7 @@ def members(source: str, uri: str | None, stores: dict[str, Reader]) -> tuple[bo
         single = folder / RECORD_FILE
         files = [single] if single.is_file() else list(folder.glob(f"*/{RECORD_FILE}"))
         records = [json.loads(file.read_text(encoding="utf-8")) for file in files]
+        refuse_trainings(records, folder)
         records = sorted((r for r in records if "run_id" in r), key=lambda record: record["number"])
         if not records:
             raise DataError(

@@ -139,6 +139,19 @@ class Run:
             tags = []
         self._tags, self._metrics = {}, []
 
+    def flushed(self) -> bool:
+        """As `flush`; False, and all is kept for the next one, where MLflow does not answer."""
+        try:
+            self.flush()
+        except Exception as error:
+            if not is_silence(error):
+                raise
+            log.warning(
+                "MLflow does not answer (%s); the work goes on, and is logged at its end", reason(error)
+            )
+            return False
+        return True
+
     def traces(self, topics: Iterable[TopicTrace]) -> dict[str, str]:
         """Logs a trace per topic with retrieval, generation and judge spans; returns their ids by qid.
 

@@ -34,6 +34,7 @@ def execute(cfg: DictConfig, folder: JobFolder) -> int:
         "status": "FAILED",
         "name": f"train {_trainer_name(cfg, folder)}",
         "role": "training",
+        "number": folder.number,
         "choices": dict(folder.choices),
         "overrides": list(folder.overrides),
         "exit_code": 0,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import logging
 import math
 import shutil
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
+_CURVES = "curves.json"
 _FLUSH = 5.0  # seconds between two writings of step metrics
 
 
@@ -103,16 +105,19 @@ def _train(
 ) -> tuple[Entry, Trained]:
     """The stored outcome of the training, made now unless it is there."""
     store = splits.training.store
-    checkpoints = store.root / "checkpoints" / key.digest
+    checkpoints = store.checkpoints(key)
+    curves: dict[str, dict[int, float]] = {}
     written = time.monotonic()
 
     def report(step: int, values: Mapping[str, float]) -> None:
         nonlocal written
-        curves = {name: {step: float(v)} for name, v in values.items() if math.isfinite(v)}
-        run.metrics({}, curves)
+        now = {name: float(v) for name, v in values.items() if math.isfinite(v)}
+        for name, value in now.items():
+            curves.setdefault(name, {})[step] = value
+        run.metrics({}, {name: {step: value} for name, value in now.items()})
         if time.monotonic() - written >= _FLUSH:
-            run.flush()
-            written = time.monotonic()
+            # A training of hours does not end because of its charts.
+            written = time.monotonic() if run.flushed() else math.inf
 
     def make(folder: Path) -> None:
         checkpoints.mkdir(parents=True, exist_ok=True)
@@ -125,12 +130,14 @@ def _train(
         )
         data, held_out = training_data(splits.training), training_data(splits.validation)
         write_trained(trainer.train(data, held_out, folder, tools), folder)
+        (folder / _CURVES).write_text(json.dumps(curves), encoding="utf-8")
 
     entry = store.get(key, make)
     if entry.made:
         shutil.rmtree(checkpoints, ignore_errors=True)
     else:
         log.info("this training was done before; its model is %s", entry.path / MODEL)
+        run.metrics({}, json.loads((entry.path / _CURVES).read_text(encoding="utf-8")))
     return entry, read_trained(entry.path)
 
 
