@@ -206,7 +206,7 @@ _COMMANDS = ("compare", "export", "gate", "help", "plan", "pool", "report", "sta
         ("gate", "ir_score"),
         ("store", "sample(limit=6"),
         ("export", "samples.jsonl"),
-        ("train", "kind: predictor_trainer"),
+        ("train", "ragauge.trainers.predictor.PredictorTrainer"),
     ],
 )
 def test_each_command_works_from_another_folder(
@@ -217,6 +217,7 @@ def test_each_command_works_from_another_folder(
     arguments = ["ls", "--store", str(home / ".ragauge")] if command == "store" else [str(swept)]
     arguments += {"plan": ["--difference", "0.1"], "gate": ["ir_score=0"]}.get(command, [])
     arguments = [str(swept / "0")] if command == "export" else arguments
+    arguments = ["--cfg", "job", "trainer=predictor"] if command == "train" else arguments
     program = {"run.py": RUN, "-m ragauge": MODULE, "ragauge": spellings["ragauge"][0]}[spelling]
     environment = clean_environment(MLFLOW_TRACKING_URI=f"sqlite:///{home}/mlruns/mlflow.db")
     done = Command(tmp_path, command, *arguments, program=program, environment=environment).wait()

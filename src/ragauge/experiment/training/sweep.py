@@ -21,7 +21,7 @@ def finish(folder: Path) -> int:
     print(f"{len(records) - len(failed)} training(s) done, {len(failed)} failed; folder {folder}")
     for record in failed:
         asked = " ".join(record["overrides"])
-        told = f"FAILED  {record['name']} {asked}: {record.get('error', 'no error was recorded')}"
+        told = f"FAILED {record['name']} {asked}: {record.get('error', 'no error was recorded')}"
         print(visible(told, one_line=True), file=sys.stderr)
     codes = {int(record["exit_code"]) for record in failed}
     return 0 if not codes else codes.pop() if len(codes) == 1 else 1
