@@ -271,11 +271,10 @@ def test_two_processes_that_train_the_same_at_a_time_train_once(tmp_path: Path) 
 
 @pytest.mark.slow
 def test_a_sweep_over_seeds_trains_each_and_a_key_in_clear_leaves_nothing(tmp_path: Path) -> None:
-    seeds = [*COPY, "-m", "seed=1,2", "dataset.limit=30"]
-    refused = Command(
-        tmp_path, *seeds, "tracking.note=sk-proj-abcdefghijklmnopqrstuvwxyz0123456789ABCD"
-    ).wait()
-    assert refused.returncode == 2, refused.stderr
+    seeds = ["train", "-m", *COPY[1:], "seed=1,2", "dataset.limit=30"]
+    refused = Command(tmp_path, *seeds, "tracking.note='sk-planted-value-0123456789'").wait()
+    assert refused.returncode == 2
+    assert refused.stderr.startswith("error: tracking.note"), refused.stderr
     assert list(tmp_path.iterdir()) == []
     done = Command(tmp_path, *seeds).wait()
     assert done.returncode == 0, done.stderr
