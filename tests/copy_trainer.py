@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+import time
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -27,6 +28,7 @@ class CopyTrainer:
     uses: ClassVar[frozenset[str]] = frozenset()
 
     steps: int = 3
+    seconds: float = 0
     fails: bool = False
 
     def base(self) -> Mapping[str, Any]:
@@ -38,6 +40,7 @@ class CopyTrainer:
         for step in range(1, self.steps + 1):
             tools.report(step, {"loss": 1 / step})
             (tools.checkpoints / "last").write_text(str(step), encoding="utf-8")
+        time.sleep(self.seconds)
         if self.fails:
             raise DataError("trainer: one topic is too few to learn from")
         source = model_path("all-MiniLM-L6-v2")

@@ -208,6 +208,7 @@ _COMMANDS = (
         ("gate", "ir_score"),
         ("store", "sample(limit=6"),
         ("export", "samples.jsonl"),
+        ("train", "ragauge.trainers.predictor.PredictorTrainer"),
     ],
 )
 def test_each_command_works_from_another_folder(
@@ -218,6 +219,7 @@ def test_each_command_works_from_another_folder(
     arguments = ["ls", "--store", str(home / ".ragauge")] if command == "store" else [str(swept)]
     arguments += {"plan": ["--difference", "0.1"], "gate": ["ir_score=0"]}.get(command, [])
     arguments = [str(swept / "0")] if command == "export" else arguments
+    arguments = ["--cfg", "job", "trainer=predictor"] if command == "train" else arguments
     program = {"run.py": RUN, "-m ragauge": MODULE, "ragauge": spellings["ragauge"][0]}[spelling]
     environment = clean_environment(MLFLOW_TRACKING_URI=f"sqlite:///{home}/mlruns/mlflow.db")
     done = Command(tmp_path, command, *arguments, program=program, environment=environment).wait()
@@ -225,7 +227,7 @@ def test_each_command_works_from_another_folder(
     assert expected in done.stdout
     assert list(tmp_path.iterdir()) == []
     usage = call(spellings[spelling], command, "--help", cwd=tmp_path).stdout if spelling == "ragauge" else ""
-    assert not usage or usage.startswith(f"usage: ragauge {command} ")
+    assert not usage or usage.startswith((f"usage: ragauge {command} ", f"ragauge {command} "))
 
 
 @pytest.mark.slow

@@ -383,6 +383,29 @@ def test_drafts_of_killed_processes_go_after_a_day(place: Place) -> None:
     assert [path.name for path in (place.store / ".drafts").iterdir()] == ["index-busy"]
 
 
+def test_checkpoints_are_no_entries_and_go_when_no_training_goes_on_from_them(place: Place, capsys) -> None:
+    names = place.names()
+    folders = [place.store / "checkpoints" / (letter * 64) for letter in "abc"]
+    for folder, days in zip(folders, (40, 40, 1), strict=True):
+        folder.mkdir(parents=True)
+        (folder / "state.safetensors").write_bytes(b"x" * 1000)
+        for path in (folder / "state.safetensors", folder):
+            os.utime(path, (time.time() - days * DAY,) * 2)
+    assert place.names() == names
+    assert place.command("verify") == 0
+    assert place.command("ls") == 0
+    assert "checkpoints: 3.0 kB" in capsys.readouterr().out
+    (place.store / ".locks").mkdir(exist_ok=True)
+    with FileLock(place.store / ".locks" / f"{folders[1].name}.lock"):  # a training that goes on
+        assert place.command("gc", "--keep-days", "30", "--dry-run") == 0
+        assert all(folder.is_dir() for folder in folders)
+        assert place.command("gc", "--keep-days", "30") == 0
+    out = capsys.readouterr().out
+    assert f"removed: checkpoints/{folders[0].name}, of a training that did not end" in out
+    assert f"kept, as a training goes on there: checkpoints/{folders[1].name}" in out
+    assert [folder.is_dir() for folder in folders] == [False, True, True]
+
+
 @pytest.mark.parametrize("days", ["-1", "many", "nan"])
 def test_days_that_are_none_are_refused(place: Place, capsys, days: str) -> None:
     with pytest.raises(SystemExit) as caught:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from pathlib import Path
 
@@ -11,15 +12,24 @@ import pytest
 from hydra import compose, initialize_config_dir
 
 from copy_trainer import CopyTrainer
+from processes import Command
 from ragauge import track
+from ragauge.compare import members
+from ragauge.contract.errors import ConfigError, DataError
 from ragauge.contract.training import Trainer
 from ragauge.datasets import SampleDataset, SplitDataset, TopicsLeftOut
 from ragauge.experiment import config
-from ragauge.experiment.folder import JobFolder
+from ragauge.experiment.folder import JobFolder, write_json
+from ragauge.experiment.logged import find
+from ragauge.experiment.rerun.jobs import logged_jobs
+from ragauge.experiment.sweeps import records_in
+from ragauge.experiment.training import of_dataset
 from ragauge.experiment.training.comparison import as_metrics, gains
 from ragauge.experiment.training.job import execute
 from ragauge.experiment.training.leaks import leaked, sharing_documents
+from ragauge.experiment.training.sweep import finish
 
+COPY_TRAINER = ("~trainer", "+trainer._target_=copy_trainer.CopyTrainer")  # no option of conf/trainer
 CONF = Path(__file__).resolve().parents[2] / "conf"
 Train = Callable[..., tuple[int, dict[str, object]]]
 
@@ -35,9 +45,7 @@ def train(tmp_path: Path) -> Train:
         given = ["dataset=sample", "dataset.limit=30", "retriever=bm25", f"store={tmp_path / 's'}"]
         given += [f"tracking.uri=sqlite:///{tmp_path / 'mlruns' / 'mlflow.db'}", "measures=[P@1,R@5]"]
         with initialize_config_dir(str(CONF), version_base="1.3"):
-            cfg = compose(
-                "train", overrides=[*given, "trainer._target_=copy_trainer.CopyTrainer", *overrides]
-            )
+            cfg = compose("train", overrides=[*given, *COPY_TRAINER, *overrides])
         code = execute(cfg, folder)
         return code, json.loads((tmp_path / "out" / "job.json").read_text(encoding="utf-8"))
 
@@ -127,6 +135,154 @@ def test_validation_questions_in_the_training_are_an_error_that_names_them(train
     metrics = record["metrics"]
     assert isinstance(metrics, dict)
     assert (metrics["training_topics"], metrics["training_topics_left_out"]) == (28, 2)
+
+
+def test_a_validation_that_is_the_training_leaves_nothing_to_train_on(train: Train) -> None:
+    code, record = train("++validation.limit=30", "leaks=drop")
+    assert code == 2
+    assert str(record["error"]).startswith("all 30 training questions stand in the validation")
+
+
+def test_one_topic_makes_no_two_sides(train: Train) -> None:
+    code, record = train("dataset.limit=1")
+    assert (code, record["error"]) == (2, "dataset sample: no topic is left to evaluate")
+
+
+def test_runs_are_for_another_trainer(train: Train) -> None:
+    code, record = train("runs=[0123]")
+    assert code == 2
+    assert str(record["error"]).startswith("runs: a trainer of kind encoder learns from a dataset")
+
+
+def test_an_elsewhere_that_is_the_dataset_itself_is_told(
+    train: Train, caplog: pytest.LogCaptureFixture
+) -> None:
+    assert train("leaks=drop", "dataset@elsewhere=sample", "elsewhere.limit=30")[0] == 0
+    assert re.search(r"elsewhere: \d\d of 30 topics have a question of the training", caplog.text)
+
+
+def test_a_training_goes_on_while_mlflow_is_silent_and_logs_its_charts_at_the_end(
+    train: Train, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    from mlflow.exceptions import MlflowException
+    from requests.exceptions import ConnectionError as Silence
+
+    asked = []
+    flush = track.Run.flush
+
+    def silent_once(run: track.Run) -> None:
+        asked.append(run)
+        if len(asked) == 2:  # the first is of what is known before the training
+            raise MlflowException("no answer") from Silence()
+        flush(run)
+
+    monkeypatch.setattr(of_dataset, "_FLUSH", 0.0)
+    monkeypatch.setattr(track.Run, "flush", silent_once)
+    code, record = train("leaks=drop")
+    assert code == 0, record
+    assert "MLflow does not answer (ConnectionError); the work goes on" in caplog.text
+    reader = track.Reader(f"sqlite:///{tmp_path / 'mlruns' / 'mlflow.db'}")
+    assert set(reader.history(str(record["run_id"]), "loss")) == {1, 2, 3}
+    assert len(asked) == 4  # once silent, MLflow is asked again for the model and at the end
+
+
+def test_the_charts_of_a_training_that_was_done_before_are_in_the_new_run_too(
+    train: Train, tmp_path: Path
+) -> None:
+    train("leaks=drop")
+    again = train("leaks=drop")[1]
+    reader = track.Reader(f"sqlite:///{tmp_path / 'mlruns' / 'mlflow.db'}")
+    assert reader.history(str(again["run_id"]), "loss") == {1: 1.0, 2: 0.5, 3: pytest.approx(1 / 3)}
+
+
+def test_a_training_that_is_stopped_at_its_registration_registers_when_it_is_started_again(
+    train: Train, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    import mlflow
+
+    def stopped(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(mlflow, "register_model", stopped)
+        with pytest.raises(KeyboardInterrupt):
+            train("leaks=drop", "register=kept")
+    client = mlflow.MlflowClient(f"sqlite:///{tmp_path / 'mlruns' / 'mlflow.db'}")
+    assert client.search_registered_models() == []
+    for version in (1, 2):  # a name that exists gets another version
+        code, record = train("leaks=drop", "register=kept")
+        assert code == 0, record
+        assert client.get_latest_versions("kept")[0].version == version
+    assert len(list((tmp_path / "s" / "trained").iterdir())) == 1
+
+
+def test_a_folder_or_a_run_of_trainings_is_no_sweep_of_jobs(train: Train, tmp_path: Path) -> None:
+    _, record = train("leaks=drop")
+    uri = f"sqlite:///{tmp_path / 'mlruns' / 'mlflow.db'}"
+    moved = tmp_path / "sweep" / "0"
+    moved.parent.mkdir()
+    (tmp_path / "out").rename(moved)
+    for found in (lambda: records_in(moved.parent), lambda: members(str(moved.parent), uri, {})):
+        with pytest.raises(DataError, match="holds trainings, which have no outcomes"):
+            found()
+    run_id = str(record["run_id"])
+    for found in (lambda: find(run_id, uri), lambda: members(run_id, uri, {})):
+        with pytest.raises(DataError, match="is a training: give"):
+            found()
+    with pytest.raises(ConfigError, match=f"ragauge train rerun={run_id}"):
+        logged_jobs(track.Reader(uri), track.Reader(uri).run(run_id), [], [])
+
+
+def test_a_sweep_of_trainings_ends_with_the_code_of_those_that_failed(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def ended(*codes: int) -> int:
+        for number, code in enumerate(codes):
+            record = {
+                "name": "train copy",
+                "number": number,
+                "exit_code": code,
+                "overrides": [f"seed={number}"],
+            }
+            record |= {"status": "FAILED", "error": "no"} if code else {"status": "FINISHED"}
+            write_json(tmp_path / "_".join(map(str, codes)) / str(number) / "job.json", record)
+        return finish(tmp_path / "_".join(map(str, codes)))
+
+    assert ended(0, 0, 0) == 0
+    assert ended(2, 0, 0) == 2
+    said = capsys.readouterr()
+    assert "2 training(s) done, 1 failed" in said.out
+    assert said.err == "FAILED train copy seed=0: no\n"
+    assert ended(2, 1, 0) == 1
+
+
+COPY = ["train", *COPY_TRAINER, "leaks=drop", "measures=[P@1]"]
+
+
+@pytest.mark.slow
+def test_two_processes_that_train_the_same_at_a_time_train_once(tmp_path: Path) -> None:
+    arguments = [*COPY, "dataset.limit=30", "+trainer.seconds=5", "register=twice"]
+    both = [Command(tmp_path, *arguments) for _ in range(2)]
+    for done in (process.wait() for process in both):
+        assert done.returncode == 0, done.stderr
+    assert len(list((tmp_path / ".ragauge" / "trained").iterdir())) == 1
+    assert not list((tmp_path / ".ragauge" / "checkpoints").iterdir())
+
+
+@pytest.mark.slow
+def test_a_sweep_over_seeds_trains_each_and_a_key_in_clear_leaves_nothing(tmp_path: Path) -> None:
+    seeds = ["train", "-m", *COPY[1:], "seed=1,2", "dataset.limit=30"]
+    refused = Command(tmp_path, *seeds, "tracking.note='sk-planted-value-0123456789'").wait()
+    assert refused.returncode == 2
+    assert refused.stderr.startswith("error: tracking.note"), refused.stderr
+    assert list(tmp_path.iterdir()) == []
+    done = Command(tmp_path, *seeds).wait()
+    assert done.returncode == 0, done.stderr
+    assert "2 training(s) done, 0 failed" in done.stdout
+    assert len(list((tmp_path / ".ragauge" / "trained").iterdir())) == 2
+    failed = Command(tmp_path, *seeds[:-2], "seed=3,4", "dataset.limit=1").wait()
+    assert failed.returncode == 2
+    assert failed.stderr.count("no topic is left to evaluate") >= 2
 
 
 def topics(*rows: tuple[str, str]) -> pd.DataFrame:

@@ -49,9 +49,9 @@ def gc(
 ) -> int:
     """Removes entries not used for `keep_days` that no kept run needs; prints what went, what stays and why.
 
-    Nothing is removed where MLflow cannot be asked. Removed, too: what killed processes left half-made, and
-    with `vectors` those of models that no kept entry was made with. DataError, at the end, if something could
-    not be removed.
+    Nothing is removed where MLflow cannot be asked. Removed, too: what killed processes left half-made,
+    checkpoints of trainings that wrote nothing for `keep_days`, and with `vectors` those of models that no
+    kept entry was made with. DataError, at the end, if something could not be removed.
     """
     now = time.time()
     since = now - keep_days * _removal.DAY
@@ -64,6 +64,7 @@ def gc(
     kept = [*choice.recent, *choice.in_use, *choice.needed]
     old, wanted = _removal.choose_vectors(_listing.list_vectors(root), kept, since)
     drafts = _removal.abandoned_drafts(root, now)
+    checkpoints = _removal.old_checkpoints(root, since)
 
     removed = _Removed(dry_run)
     with progress(len(choice.gone) + len(drafts), "remove", "entry") as bar:
@@ -74,6 +75,12 @@ def gc(
             size = _listing.folder_size(draft)
             removed.remove(str(draft), size, partial(_removal.remove_draft, draft))
             bar.update()
+    for path in checkpoints:
+        removed.remove(
+            str(path),
+            _listing.folder_size(path),
+            partial(_removal.remove_checkpoints, root, path, since),
+        )
     for folder in old if vectors else ():
         removed.remove(folder.name, folder.size, partial(_removal.remove_vectors, root, folder))
 
@@ -89,6 +96,9 @@ def gc(
     _print_items(gone, [item for item in choice.gone if item.name in removed.names], length)
     if drafts:
         print(f"{gone}: {len(removed.names & set(map(str, drafts)))} draft(s) that killed processes left")
+    for path in checkpoints:
+        fate = gone if str(path) in removed.names else "kept, as a training goes on there"
+        print(f"{fate}: {path.relative_to(root).as_posix()}, of a training that did not end")
     models = models_of(items)
     for folder in (*wanted, *old):
         print(f"{_fate(folder, wanted, removed, gone)}: {folder.name}, {words_on(folder, models)}")

@@ -1,8 +1,9 @@
-"""Thin Hydra triggers: keys are refused before anything is written, and a sweep is pooled after its jobs."""
+"""Thin Hydra triggers: keys are refused before anything is written; after a sweep its jobs are added up."""
 
 from __future__ import annotations
 
 import sys
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from hydra.core.global_hydra import GlobalHydra
@@ -64,6 +65,16 @@ class SweepCallback(KeysCallback):
         from ragauge.experiment import pooling
 
         cli.set_exit_code(pooling.finish(config))
+
+
+class TrainingsCallback(KeysCallback):
+    """Tells how the trainings of a sweep ended, too."""
+
+    def on_multirun_end(self, config: DictConfig, **kwargs: Any) -> None:
+        """The process's exit code is 0 if all finished, theirs if all failures share one, else 1."""
+        from ragauge.experiment.training import sweep
+
+        cli.set_exit_code(sweep.finish(Path(config.hydra.sweep.dir).absolute()))
 
 
 def _refuse_keys(config: DictConfig) -> None:

@@ -16,7 +16,7 @@ COMMANDS = {
     "compare": "sets runs side by side, topic by topic; also as CSV, Markdown and LaTeX",
     "gate": "holds a job or a sweep to quality rules; exit code 3 where one is not met",
     "report": "writes a sweep's report, one HTML file, from its folder or an MLflow run",
-    "train": "tunes an encoder, a reranker or a judge on a dataset, and registers it",
+    "train": "trains an encoder, a reranker, a judge or a predictor of judge classes, and registers it",
     "plan": "says how many topics and labels a study takes, from a pilot sweep",
     "synthesize": "writes questions with answers and evidence from documents, and filters them",
     "pool": "pools the jobs in a sweep's folder again, for example of an interrupted sweep",

@@ -2,7 +2,7 @@
 
 from ragauge.compare._checks import check_same_topics, measured_by
 from ragauge.compare._csv import runs_csv, topics_csv
-from ragauge.compare._found import members
+from ragauge.compare._found import Found, members
 from ragauge.compare._gates import gate_annotations, gate_junit, gate_markdown, gate_text
 from ragauge.compare._latex import latex
 from ragauge.compare._markdown import markdown
@@ -13,7 +13,7 @@ from ragauge.compare._text import text
 from ragauge.compare.comparison import Comparison, compare, most_different
 
 __all__ = [
-    "Comparison", "check_same_topics", "choose_metrics", "compare", "differing", "gate_annotations",
+    "Comparison", "Found", "check_same_topics", "choose_metrics", "compare", "differing", "gate_annotations",
     "gate_junit", "gate_markdown", "gate_text", "latex", "markdown", "measured_by", "members",
     "most_different", "read_outcomes", "run_table", "runs_csv", "text", "topics_csv",
 ]  # fmt: skip

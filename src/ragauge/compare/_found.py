@@ -9,7 +9,7 @@ from pathlib import Path
 
 from ragauge.compare._words import MAX_NAMED, some
 from ragauge.contract.errors import ConfigError, DataError
-from ragauge.contract.records import RECORD_FILE
+from ragauge.contract.records import RECORD_FILE, refuse_trainings
 from ragauge.track import LoggedRun, Reader, recorded_uri, tracking_uri
 
 
@@ -28,7 +28,7 @@ class Found:
 
     @classmethod
     def of(cls, sources: Sequence[str], uri: str | None) -> Found:
-        """Looks the sources up in MLflow; ConfigError where they give fewer than two jobs."""
+        """Looks the sources up in MLflow; DataError where one has no finished job."""
         stores: dict[str, Reader] = {}
         jobs: dict[str, tuple[LoggedRun, Reader]] = {}
         notes: list[str] = []
@@ -45,10 +45,6 @@ class Found:
                 named = some([run.name for run in failed])
                 notes.append(f"{len(failed)} job(s) of {source} did not finish and are left out: {named}.")
             jobs |= {run.run_id: (run, reader) for run in finished if run.run_id not in jobs}
-        if len(jobs) < 2:
-            raise ConfigError(
-                f"a comparison takes two runs or more, or a sweep; {', '.join(sources)} gives {len(jobs)}"
-            )
         runs = [run for run, _ in jobs.values()]
         return cls(runs, {run.run_id: reader for run, reader in jobs.values()}, swept, notes)
 
@@ -66,6 +62,7 @@ def members(source: str, uri: str | None, stores: dict[str, Reader]) -> tuple[bo
         single = folder / RECORD_FILE
         files = [single] if single.is_file() else list(folder.glob(f"*/{RECORD_FILE}"))
         records = [json.loads(file.read_text(encoding="utf-8")) for file in files]
+        refuse_trainings(records, folder)
         records = sorted((r for r in records if "run_id" in r), key=lambda record: record["number"])
         if not records:
             raise DataError(
@@ -83,6 +80,8 @@ def members(source: str, uri: str | None, stores: dict[str, Reader]) -> tuple[bo
     role = run.tags.get("role")
     if role == "job":
         return False, [run], reader
+    if role == "training":
+        raise DataError(f"run {run.run_id} ({run.name}) is a training: give jobs and sweeps")
     if role != "sweep":
         raise DataError(f"run {run.run_id} has no tag role=job or role=sweep, so it is not one of ragauge's")
     members = reader.jobs(run)

@@ -21,6 +21,7 @@ from ragauge.compare._pairs import (
 from ragauge.compare._settings import common_settings, differing, run_table
 from ragauge.compare._slices import slice_tables
 from ragauge.contract.answer_measures import from_tags, in_order
+from ragauge.contract.errors import ConfigError
 from ragauge.contract.frames import HALLUCINATIONS
 from ragauge.contract.protocols import AnswerMeasureInfo
 from ragauge.estimate.slices import SliceTables
@@ -112,6 +113,10 @@ def compare(
     """
     found = Found.of(sources, uri)
     runs = found.runs
+    if len(runs) < 2:
+        raise ConfigError(
+            f"a comparison takes two runs or more, or a sweep; {', '.join(sources)} gives {len(runs)}"
+        )
     check_alike(runs, across_datasets)
     notes = list(found.notes)
     params = differing(runs)

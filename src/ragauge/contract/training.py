@@ -12,6 +12,7 @@ import pandas as pd
 from ragauge.contract.protocols import Tools
 
 MODEL = "model"  # the folder, below the one that a trainer fills, that holds the network
+DATASET, RUNS = "dataset", "runs"  # what a trainer reads; a trainer that does not say reads a dataset
 
 
 @dataclass(frozen=True)
@@ -86,4 +87,28 @@ class Trainer(Protocol):
 
         model: the folder of the trained network; None is before the training. The names are the same before
         and after, so that the two are paired topic by topic. {}: it is not measured by what is retrieved.
+        """
+
+
+@dataclass(frozen=True)
+class Fitted:
+    """A predictor of judge classes, a few rows of its features, and what its training left beside it."""
+
+    model: Any
+    example: pd.DataFrame
+    trained: Trained
+
+
+class RunsTrainer(Protocol):
+    """Config group `trainer`, too: makes a predictor from the judged outcomes of MLflow runs.
+
+    `reads` is RUNS. It is a frozen dataclass with a `version`, as a `Trainer` is; `kind` is predictor.
+    """
+
+    kind: ClassVar[str]
+    reads: ClassVar[str]
+
+    def fit(self, outcomes: pd.DataFrame, n_boot: int, seed: int) -> Fitted:
+        """Fits judged rows [qid, label, the features, weight where they stand for several, sweep, dataset,
+        retriever, llm]; equal qids are one topic. DataError where they cannot be learnt from.
         """

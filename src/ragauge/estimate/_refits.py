@@ -63,9 +63,8 @@ def predict_left_out(
     holds rows of one group only. Where the other groups have no other topic, theirs of the fold stay in.
     """
     n_topics, n_cells, k = topics.max() + 1, cells.max() + 1, len(CLASSES)
-    fold_of_topic = np.random.default_rng(options.seed).permutation(n_topics) % min(FOLDS, n_topics)
-    fold = fold_of_topic[topics]
-    samples = _Samples(rows, weights, fold, options)
+    fold = folds_of(topics, options.seed)
+    samples = Samples(rows, weights, fold, options)
     cell_size = np.bincount(cells, weights, minlength=n_cells)
     predicted, base = np.empty_like(truth), np.empty_like(truth)
     moved, moved_base = np.zeros((n_topics, n_cells, k)), np.zeros((n_topics, n_cells, k))
@@ -95,7 +94,14 @@ def predict_left_out(
     return LeftOut(predicted, base, moved - moved.mean(axis=0), moved_base - moved_base.mean(axis=0))
 
 
-class _Samples:
+def folds_of(topics: np.ndarray, seed: int) -> np.ndarray:
+    """int64 [rows]: the fold of every row, from 0, by its topic [rows]."""
+    n_topics = topics.max() + 1
+    fold_of_topic = np.random.default_rng(seed).permutation(n_topics) % min(FOLDS, n_topics)
+    return np.asarray(fold_of_topic[topics])
+
+
+class Samples:
     """The rows of a fit. Of many rows with the IR score alone: the counts of its bins, by fold and class."""
 
     def __init__(self, rows: pd.DataFrame, weights: np.ndarray, fold: np.ndarray, options: Options) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -120,6 +120,26 @@ def leave_one_out(
         n_missing,
         float(_folded_mean(np.zeros(1), np.sqrt(np.maximum(same[0], other[0]))).mean()),
     )
+
+
+def transfer_metrics(transfers: Mapping[str, Transfer]) -> dict[str, float]:
+    """How far predicted class shares of what was left out are from the judged ones, as metrics.
+
+    Keys of `transfers` are what was left out; names begin with transfer_<it>, those of retrievers with
+    transfer alone.
+    """
+    values: dict[str, float] = {}
+    for by, moved in transfers.items():
+        name = "transfer" if by == "retriever" else f"transfer_{by}"
+        values |= {
+            f"{name}_mae": moved.mean_absolute_error.value,
+            f"{name}_mae_lo": moved.mean_absolute_error.lo,
+            f"{name}_mae_hi": moved.mean_absolute_error.hi,
+            f"{name}_mae_base": moved.mean_absolute_error_base.value,
+            f"{name}_mae_perfect": moved.mean_absolute_error_perfect,
+            f"{name}_kendall_tau": moved.kendall_tau.value,
+        }
+    return values
 
 
 class _Shares:

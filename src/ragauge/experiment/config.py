@@ -124,6 +124,7 @@ class TrainConfig(Config):
     """The keys of conf/train.yaml, beside those of a job."""
 
     trainer: Any = MISSING
+    runs: list[str] = field(default_factory=list)
     elsewhere: Any = None
     validation: dict[str, Any] = field(default_factory=dict)
     validation_share: float = 0.2

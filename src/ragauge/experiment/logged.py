@@ -32,6 +32,8 @@ def find(run_id: str, uri: str) -> Path | list[Sweep]:
     reader = Reader(uri)
     run = reader.run(run_id)
     sweep_id = run.tags.get("sweep_id")
+    if run.tags.get("role") == "training":
+        raise DataError(f"run {run_id} ({run.name}) is a training: give a job or a sweep")
     if "role" not in run.tags:
         raise DataError(f"run {run_id} has no tag role=job or role=sweep, so it is not one of ragauge's")
     if sweep_id is None:

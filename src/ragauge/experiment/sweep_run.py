@@ -17,7 +17,7 @@ from ragauge.contract.visible import csv_text, visible
 from ragauge.estimate import fit_thresholds, summary
 from ragauge.estimate.outcomes import fit_rows
 from ragauge.estimate.prediction import settings_of
-from ragauge.estimate.transfer import Transfer
+from ragauge.estimate.transfer import transfer_metrics
 from ragauge.experiment.pooled import contents, floor_curves, score_curves
 from ragauge.experiment.rerun import comparison
 from ragauge.experiment.robustness import metrics_of
@@ -118,7 +118,7 @@ def _track_group(
                 run.predictor(saved)
         values = {
             **estimates.metrics,
-            **_transfer_metrics(content.transfers),
+            **transfer_metrics(content.transfers),
             **summary.agreement(content.agreement),
             **summary.detectable(content.detectable),
             **(content.best.metrics() if content.best is not None else {}),
@@ -166,22 +166,6 @@ def _summed(records: Sequence[Mapping[str, Any]]) -> dict[str, float]:
     names = [f"{prefix}{name}" for name in _SUMMED for prefix in CALLS]
     told = {name for record in records for name in record["metrics"]}
     return {name: sum(record["metrics"].get(name, 0) for record in records) for name in names if name in told}
-
-
-def _transfer_metrics(transfers: Mapping[str, Transfer]) -> dict[str, float]:
-    """How far predicted class shares of what was left out are from the judged ones."""
-    values: dict[str, float] = {}
-    for by, moved in transfers.items():
-        name = "transfer" if by == "retriever" else f"transfer_{by}"
-        values |= {
-            f"{name}_mae": moved.mean_absolute_error.value,
-            f"{name}_mae_lo": moved.mean_absolute_error.lo,
-            f"{name}_mae_hi": moved.mean_absolute_error.hi,
-            f"{name}_mae_base": moved.mean_absolute_error_base.value,
-            f"{name}_mae_perfect": moved.mean_absolute_error_perfect,
-            f"{name}_kendall_tau": moved.kendall_tau.value,
-        }
-    return values
 
 
 def _step_charts(sweep: Sweep, seed: int) -> dict[str, dict[int, float]]:

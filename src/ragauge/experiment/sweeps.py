@@ -13,7 +13,7 @@ import pandas as pd
 from ragauge.contract.answer_measures import in_order
 from ragauge.contract.errors import DataError
 from ragauge.contract.protocols import AnswerMeasureInfo
-from ragauge.contract.records import OUTCOMES_FILE, RECORD_FILE
+from ragauge.contract.records import OUTCOMES_FILE, RECORD_FILE, refuse_trainings
 from ragauge.experiment.grouping import closest, divide
 
 _SETTINGS = ("seed", "bootstrap", "estimate")  # of the pooled estimates
@@ -116,6 +116,7 @@ def records_in(folder: Path) -> list[dict[str, Any]]:
     if not files:
         raise DataError(f"{folder} holds no finished job (no */{RECORD_FILE})")
     records = [{**json.loads(f.read_text(encoding="utf-8")), "folder": str(f.parent)} for f in files]
+    refuse_trainings(records, folder)
     return sorted(records, key=lambda record: record["number"])
 
 

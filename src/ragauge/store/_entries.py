@@ -36,6 +36,7 @@ from ragauge.store._parquet import frame_digest, write_frame
 log = logging.getLogger(__name__)
 
 KEY_FILE = "key.json"
+CHECKPOINTS = "checkpoints"  # <root>/checkpoints/<digest>: what makers keep that may be killed
 _DECODED_FRAMES = 32  # how many read frames one process keeps at hand
 
 
@@ -121,6 +122,13 @@ class Store:
     def folder(self, key: Key) -> Path:
         """The folder of the key's entry, whether it exists or not."""
         return self.root / key.stage / key.digest
+
+    def checkpoints(self, key: Key) -> Path:
+        """Where the key's maker keeps its state, so that the next one goes on if it is killed.
+
+        The folder is no part of the entry; whoever made that removes it.
+        """
+        return self.root / CHECKPOINTS / key.digest
 
     def find(self, key: Key) -> Entry | None:
         """The entry of the key; None if it is absent or damaged."""

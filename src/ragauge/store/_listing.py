@@ -12,7 +12,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
-from ragauge.store._entries import KEY_FILE
+from ragauge.store._entries import CHECKPOINTS, KEY_FILE
 from ragauge.store.vectors import KINDS, vectors_name
 
 MIN_PREFIX = 12  # characters of a digest that are shown at least
@@ -84,6 +84,8 @@ def list_items(root: Path) -> list[Item]:
     """The entries of a store, by stage and digest; those that vanish meanwhile are left out."""
     found = []
     for path in sorted(root.glob("[!.]*/*")):
+        if path.parent.name == CHECKPOINTS:
+            continue
         if _DIGEST.fullmatch(path.name) and path.is_dir():
             try:
                 found.append(_item(path))

@@ -18,6 +18,7 @@ from pathlib import Path
 
 from filelock import FileLock, Timeout
 
+from ragauge.store._entries import CHECKPOINTS
 from ragauge.store._listing import Item, Vectors, model_of, models_of, state_of
 from ragauge.store.vectors import KINDS, lock_name
 
@@ -115,6 +116,17 @@ def _remove(root: Path, path: Path, lock: str, unchanged: Callable[[Path], bool]
         return False
     shutil.rmtree(trash)
     return True
+
+
+def old_checkpoints(root: Path, used_since: float) -> list[Path]:
+    """Checkpoints of trainings in which nothing was written since a time."""
+    folders = sorted(path for path in root.glob(f"{CHECKPOINTS}/*") if path.is_dir())
+    return [folder for folder in folders if _newest(folder) < used_since]
+
+
+def remove_checkpoints(root: Path, folder: Path, used_since: float) -> bool:
+    """Removes the checkpoints of a training; False, and they stay, where it runs or wrote more meanwhile."""
+    return _remove(root, folder, f"{folder.name}.lock", lambda path: _newest(path) < used_since)
 
 
 def abandoned_drafts(root: Path, now: float) -> list[Path]:

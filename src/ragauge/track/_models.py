@@ -53,8 +53,10 @@ def save_predictor(folder: Path, model: Any, example: pd.DataFrame, settings: Ma
 
 def log_predictor(
     client: MlflowClient, experiment_id: str, run_id: str, saved: Path, registered_name: str | None
-) -> None:
-    """Logs the files of `save_predictor` as a run's model, and registers it where there is a name."""
+) -> str:
+    """Logs the files of `save_predictor` as a run's model, registers it where there is a name, and returns
+    its URI models:/m-<id>.
+    """
     import mlflow
     from mlflow.entities import LoggedModelOutput
     from mlflow.models import Model
@@ -72,10 +74,12 @@ def log_predictor(
         client.log_model_artifacts(logged.model_id, str(files))
     client.finalize_logged_model(logged.model_id, "READY")
     client.log_outputs(run_id, [LoggedModelOutput(logged.model_id, step=0)])
+    uri = f"models:/{logged.model_id}"
     if registered_name is not None:
         mlflow.set_tracking_uri(client.tracking_uri)
         with quiet():
-            mlflow.register_model(f"models:/{logged.model_id}", registered_name)
+            mlflow.register_model(uri, registered_name)
+    return uri
 
 
 def load_predictor(uri: str, model_uri: str, trust: bool = False) -> tuple[Any, dict[str, Any]]:

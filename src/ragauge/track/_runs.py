@@ -139,6 +139,19 @@ class Run:
             tags = []
         self._tags, self._metrics = {}, []
 
+    def flushed(self) -> bool:
+        """As `flush`; False, and all is kept for the next one, where MLflow does not answer."""
+        try:
+            self.flush()
+        except Exception as error:
+            if not is_silence(error):
+                raise
+            log.warning(
+                "MLflow does not answer (%s); the work goes on, and is logged at its end", reason(error)
+            )
+            return False
+        return True
+
     def traces(self, topics: Iterable[TopicTrace]) -> dict[str, str]:
         """Logs a trace per topic with retrieval, generation and judge spans; returns their ids by qid.
 
@@ -202,9 +215,9 @@ class Run:
         self._tags["evaluation_run"] = run_id
         return run_id
 
-    def predictor(self, saved: Path, registered_name: str | None = None) -> None:
-        """Logs the folder that `save_predictor` wrote as the run's model."""
-        log_predictor(self.client, self.experiment_id, self.run_id, saved, registered_name)
+    def predictor(self, saved: Path, registered_name: str | None = None) -> str:
+        """Logs the folder that `save_predictor` wrote as the run's model, and returns its URI."""
+        return log_predictor(self.client, self.experiment_id, self.run_id, saved, registered_name)
 
     def network(
         self, folder: Path, card: str, facts: Mapping[str, Any], registered_name: str | None = None

@@ -41,6 +41,10 @@ def logged_jobs(
 ) -> list[LoggedJob]:
     """The logged jobs of a run, in their order; what is to be known of their state is added to `told`."""
     role = source.tags.get("role")
+    if role == "training":
+        raise ConfigError(
+            f"rerun={source.run_id}: this run is a training: ragauge train rerun={source.run_id}"
+        )
     if role not in ("job", "sweep"):
         raise ConfigError(f"rerun={source.run_id}: this run was not made by ragauge (it has no tag role)")
     runs = [source] if role == "job" else reader.jobs(source)

@@ -2,36 +2,41 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import pandas as pd
 
-from ragauge.contract.training import Trained, Trainer
-
 _HEAD = "| dataset | topics | system | measure | before | after | difference | 95 % interval | n |"
+_COUNTED = ("topics", "rows", "jobs", "sweeps")  # what numbers of the card are of
 
 
 def model_card(
-    trainer: Trainer,
-    name: str | None,
-    trained: Trained,
+    title: str,
+    base: str,
     facts: Mapping[str, Any],
     values: Mapping[str, float],
-    table: pd.DataFrame,
+    told: Mapping[str, str],
+    parts: Sequence[str],
 ) -> str:
-    """Markdown: base, data, settings, and the rows of `comparison.gains`."""
-    base = trainer.base()
-    lines = [f"# {name or f'A tuned {trainer.kind}'}", "", f"Base: {base.get('model', '?')}.", ""]
+    """Markdown: base, facts, how much it was trained on, what the trainer told, and further parts."""
+    lines = [f"# {title}", "", f"Base: {base}.", ""]
     lines += [f"- {key}: {value}" for key, value in facts.items()]
-    lines += [f"- {key}: {value:,.0f}" for key, value in values.items() if "topics" in key]
-    lines += [f"- {heading}: {text}" for heading, text in trained.facts.items()]
-    if len(table):
-        lines += ["", "## Before and after", "", _HEAD, "|---|---|---|---|---|---|---|---|---|"]
-        lines += [
-            f"| {r.dataset} | {r.topics} | {r.system} | {r.measure} | {r.before:.3f} | {r.after:.3f} | "
-            f"{r.difference:+.3f} | {r.lo:+.3f} to {r.hi:+.3f} | {r.n} |"
-            for r in table.itertuples()
-        ]
-        lines += ["", "apart: the topics that share no relevant document with the training."]
-    return "\n".join(lines) + "\n"
+    counts = {key: value for key, value in values.items() if set(key.split("_")) & set(_COUNTED)}
+    lines += [f"- {key}: {value:,.0f}" for key, value in counts.items()]
+    lines += [f"- {heading}: {text}" for heading, text in told.items()]
+    return "\n".join([*lines, *(f"\n{part}" for part in parts)]) + "\n"
+
+
+def before_and_after(table: pd.DataFrame) -> list[str]:
+    """The part of the card with the rows of `comparison.gains`; [] where there are none."""
+    if table.empty:
+        return []
+    lines = ["## Before and after", "", _HEAD, "|---|---|---|---|---|---|---|---|---|"]
+    lines += [
+        f"| {r.dataset} | {r.topics} | {r.system} | {r.measure} | {r.before:.3f} | {r.after:.3f} | "
+        f"{r.difference:+.3f} | {r.lo:+.3f} to {r.hi:+.3f} | {r.n} |"
+        for r in table.itertuples()
+    ]
+    lines += ["", "apart: the topics that share no relevant document with the training."]
+    return ["\n".join(lines)]

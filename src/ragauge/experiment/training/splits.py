@@ -92,6 +92,11 @@ def load_splits(cfg: DictConfig) -> Splits:
                 "leaves them out of the training"
             )
         left_out = tuple(sorted(set(found["training_qid"])))
+        if len(left_out) == len(training.frame("topics")):
+            raise DataError(
+                f"all {len(left_out)} training questions stand in the validation, so that leaks=drop leaves "
+                "none: validation.<key> must name other topics"
+            )
         training = _pipeline(cfg, components, TopicsLeftOut(sources[0], left_out), store)
         log.info("%d training questions stand in the validation, and are left out of the training",
                  len(left_out))  # fmt: skip
@@ -107,7 +112,10 @@ def load_splits(cfg: DictConfig) -> Splits:
         elsewhere = _pipeline(cfg, components, _source("elsewhere", far), store)
         known = leaked(training.frame("topics"), elsewhere.frame("topics"))["validation_qid"].nunique()
         if known:
-            log.warning("%d topics of elsewhere have a question of the training", known)
+            log.warning(
+                "elsewhere: %d of %d topics have a question of the training, so that this is no other domain",
+                known, len(elsewhere.frame("topics")),
+            )  # fmt: skip
     return Splits(training, validation, elsewhere, shared, left_out)
 
 

@@ -1,0 +1,27 @@
+"""How the trainings of one command ended."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+
+from ragauge.contract.records import RECORD_FILE
+from ragauge.contract.visible import visible
+
+
+def finish(folder: Path) -> int:
+    """Prints how many trainings in a sweep's folder are done, and which failed; the exit code.
+
+    0 if all finished, the code of the failures where they share one, else 1.
+    """
+    records = [json.loads(file.read_text(encoding="utf-8")) for file in folder.glob(f"*/{RECORD_FILE}")]
+    records.sort(key=lambda record: record["number"])
+    failed = [record for record in records if record["status"] != "FINISHED"]
+    print(f"{len(records) - len(failed)} training(s) done, {len(failed)} failed; folder {folder}")
+    for record in failed:
+        asked = " ".join(record["overrides"])
+        told = f"FAILED {record['name']} {asked}: {record.get('error', 'no error was recorded')}"
+        print(visible(told, one_line=True), file=sys.stderr)
+    codes = {int(record["exit_code"]) for record in failed}
+    return 0 if not codes else codes.pop() if len(codes) == 1 else 1
