@@ -35,7 +35,9 @@ def collection(n: int = 12, first: int = 0) -> TrainingData:
     evidence = pd.DataFrame(
         {"qid": topics["qid"], "part": 0, "docno": [f"d{i}" for i in numbers], "text": sentences}
     )
-    hits = [(f"q{i}", f"d{j}#0", 1.0 / (1 + r), r + 1) for i in numbers for r, j in enumerate(list(numbers)[:5])]
+    hits = [
+        (f"q{i}", f"d{j}#0", 1.0 / (1 + r), r + 1) for i in numbers for r, j in enumerate(list(numbers)[:5])
+    ]
     run = pd.DataFrame(hits, columns=["qid", "docno", "score", "rank"])
     strings = {"docno": "str", "text": "str", "parent": "str"}
     return TrainingData(
