@@ -66,13 +66,14 @@ def simulated(judge: Judge, n_labels: int, n_topics: int, trials: int, seed: int
     for _ in range(trials):
         truths = [(rng.random(n_topics) < share).astype(float) for share in SHARES]
         seen = [judge.probabilities(truth, i, rng) for i, truth in enumerate(truths)]
-        rows.append(_trial(truths, seen, n_labels, rng))
+        rows.append(trial(truths, seen, n_labels, rng))
     return Found(*np.mean(rows, axis=0))
 
 
-def _trial(
+def trial(
     truths: Sequence[np.ndarray], seen: Sequence[np.ndarray], n_labels: int, rng: np.random.Generator
 ) -> list[float]:
+    """The values of `Found` for systems of these truths and probabilities, in the order of SHARES."""
     estimates, alone, judged, held, held_alone, held_judge, held_shared, widths = ([] for _ in range(8))
     middle = len(SHARES) // 2
     drawn = rng.permutation(len(truths[0]))[:n_labels]

@@ -1,4 +1,4 @@
-"""Trainings of a judge on a small collection: what it learns, the same twice, on from a checkpoint, errors."""
+"""Trainings of a judge on a small collection: what it learns, twice the same, on from a checkpoint."""
 
 from __future__ import annotations
 
