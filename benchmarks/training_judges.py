@@ -5,9 +5,9 @@
     python benchmarks/training_judges.py --tune false     # heads alone on an untouched encoder
 
 Trained on worlds of some seeds and some types of question; tried on worlds of other seeds, all types, fewer
-pronouns, look-alike names, and questions and answers in other words (`reworded`). Accuracy by kind of example;
-then nine mock systems, 70 to 90 % right, 2.5 points apart, of the tried world's triples: Kendall's tau of their
-order and coverage of 95 % intervals by PPI++, by the labels alone, and the judge alone.
+pronouns, look-alike names, and questions and answers in other words (`reworded`). Accuracy by kind of
+example; then nine mock systems, 70 to 90 % right, 2.5 points apart, of the tried world's triples: Kendall's
+tau of their order and coverage of 95 % intervals by PPI++, by the labels alone, and the judge alone.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ import tempfile
 import time
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -38,11 +39,11 @@ _SENTENCES = 4  # of a chunk
 _SEEN = ("chain", "comparison", "negation", "false_premise")
 
 
-def world(seed: int, documents: int, questions: int, **knobs: object) -> TrainingData:
+def world(seed: int, documents: int, questions: int, **knobs: Any) -> TrainingData:
     """A world in chunks of four sentences, with the hits of TF-IDF."""
     from sklearn.feature_extraction.text import TfidfVectorizer
 
-    found = FictionalWorld(documents=documents, seed=seed, questions=questions, **knobs).load()  # type: ignore[arg-type]
+    found = FictionalWorld(documents=documents, seed=seed, questions=questions, **knobs).load()
     assert isinstance(found.docs, pd.DataFrame)
     rows = []
     for docno, text in zip(found.docs["docno"], found.docs["text"], strict=True):
@@ -80,7 +81,7 @@ def reworded(found: Sequence[Example], seed: int) -> list[Example]:
 
 
 def systems(label: np.ndarray, p: np.ndarray, n_labels: int, trials: int, seed: int) -> np.ndarray:
-    """Means over trials of `simulations.ares.trial`, mock systems being drawn from right and wrong triples."""
+    """Means over trials of `simulations.ares.trial`; mock systems are drawn from right and wrong triples."""
     rng = np.random.default_rng(seed)
     right, wrong = p[label == 1], p[label == 0]
     n = 1000
@@ -106,7 +107,7 @@ def main() -> None:
     held_out = world(12, max(200, documents // 4), questions // 3, types=_SEEN)
     tried = world(13, max(200, documents // 2), questions // 2, pronouns=0.5, look_alikes=2)
     print(
-        "| judge | seed | examples | question | kind | n | accuracy | AUC |\n|---|---|---|---|---|---|---|---|"
+        "| judge | seed | words | question | kind | n | accuracy | AUC |\n|---|---|---|---|---|---|---|---|"
     )
     ordered = []
     for tune in (True, False):
@@ -117,7 +118,9 @@ def main() -> None:
             name = "tuned" if tune else "heads alone"
             with tempfile.TemporaryDirectory() as scratch:
                 start, folder = time.perf_counter(), Path(scratch)
-                tools = TrainingTools(None, folder, seed, arguments.max_seconds, lambda step, values: None)  # type: ignore[arg-type]
+                nothing: Any = None
+                limit = arguments.max_seconds
+                tools = TrainingTools(nothing, folder, seed, limit, lambda step, values: None)
                 trainer.train(learnt, held_out, folder, tools)
                 seconds = time.perf_counter() - start
                 judge = load_judge(folder / MODEL, "cpu", "model")
@@ -132,7 +135,8 @@ def main() -> None:
                             rows = np.ones(len(own), bool) if kind == "all" else kinds == kind
                             of = measures_of(label[rows], p[rows])
                             print(
-                                f"| {name}, {seconds:.0f} s | {seed} | {words} | {question} | {kind} | {rows.sum()} | "
+                                f"| {name}, {seconds:.0f} s | {seed} | {words} | {question} | {kind} "
+                                f"| {rows.sum()} | "
                                 f"{of['accuracy']:.3f} | {of['auc']:.3f} |",
                                 flush=True,
                             )

@@ -67,7 +67,7 @@ def test_a_registered_judge_measures_a_job_and_labels_correct_it(
         done = run("config", *given)
     assert done["status"] == "FINISHED", done
     values = done["metrics"]
-    assert {info["name"] for info in done["answer_measures"]} == {
+    assert {info["name"] for info in done["answer_measures"]} >= {
         "ares_context_relevance", "ares_answer_faithfulness", "ares_answer_relevance",
     }  # fmt: skip
     for name in ("ares_context_relevance", "ares_answer_faithfulness"):
