@@ -46,6 +46,7 @@ MODULES = (
     "funnel",
     "gating",
     "truthfulness",
+    "ares",
 )
 _HEAD = (
     "# Numbers against known truth\n\nWritten by `python benchmarks/validity.py`; seed "

@@ -13,6 +13,8 @@ from ragauge.datasets.human_labels import read_human_labels, with_human_labels
 from ragauge.estimate import summary
 from ragauge.estimate.human import human_agreement, human_pairs, human_shares, strata_of_labels
 
+NAN = float("nan")
+
 
 def outcomes(labels: list[int | None], **columns: object) -> pd.DataFrame:
     frame = pd.DataFrame({"qid": [f"q{i}" for i in range(len(labels))], "ir_score": 0.5})
@@ -47,6 +49,9 @@ def test_a_file_without_retriever_holds_for_every_job(tmp_path: Path) -> None:
         ("qid,label,colour\nq0,1,red\n", r"column 'colour' is unknown"),
         ("qid,answer\nq0,1\n", r"column 'answer' is unknown"),
         ("qid\nq0\n", r"column 'label' is missing"),
+        ("qid,answer_relevance\nq0,2\n", r"answer_relevance is '2', not 1, 0 or empty"),
+        ("qid,answer_relevance\nq0,1\nq0,0\n", r"line 3: a second label for qid='q0'"),
+        ("qid,label,context_relevance\nq0,6,1\n", r"label is '6', not a judge class"),
         ("qid,label\nq0,1\nq0,2\n", r"line 3: a second label for qid='q0'"),
         ("", r"no readable CSV"),
     ],
@@ -54,6 +59,17 @@ def test_a_file_without_retriever_holds_for_every_job(tmp_path: Path) -> None:
 def test_a_bad_file_is_told_with_line_and_column(tmp_path: Path, text: str, message: str) -> None:
     with pytest.raises(DataError, match=message):
         read_human_labels(written(tmp_path, text))
+
+
+def test_answers_to_the_questions_of_a_trained_judge_stand_beside_classes_or_alone(tmp_path: Path) -> None:
+    path = written(tmp_path, "qid,label,context_relevance,answer_relevance\nq0,5,1,\nq1,,0,1\n")
+    found = with_human_labels(outcomes([5, 5, 5]), path)
+    assert found["human_label"].astype("float").tolist() == pytest.approx([5, NAN, NAN], nan_ok=True)
+    assert found["human_context_relevance"].tolist() == pytest.approx([1, 0, NAN], nan_ok=True)
+    assert found["human_answer_relevance"].tolist() == pytest.approx([NAN, 1, NAN], nan_ok=True)
+    alone = with_human_labels(outcomes([5]), written(tmp_path, "qid,answer_faithfulness\nq0,0\n"))
+    assert "human_label" not in alone
+    assert alone["human_answer_faithfulness"].tolist() == [0]
 
 
 def test_a_file_that_is_not_there_and_a_topic_that_is_not_there(tmp_path: Path) -> None:

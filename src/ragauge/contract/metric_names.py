@@ -61,6 +61,8 @@ OF_JOBS = (
         "judged_topics",
         "{correct,hallucination}_share_{effective_n,classical,classical_lo,classical_hi}",
         "human_{correct,hallucination}_share{,_lo,_hi,_effective_n,_classical}",
+        "ares_{context_relevance,answer_faithfulness,answer_relevance}_{ppi,labels_only}{,_lo,_hi}",
+        "ares_{context_relevance,answer_faithfulness,answer_relevance}_{labels,ppi_effective_n,ppi_lambda}",
         "judge_repeat_{pairs,topics}",
         "judge_{repeat,reorder}_{agreement,kappa}{,_lo,_hi}",
         "judge_position_effect{,_lo,_hi}",

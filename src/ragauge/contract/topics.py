@@ -7,6 +7,7 @@ import pandas as pd
 from ragauge.contract.errors import DataError
 from ragauge.contract.frames import SCHEMAS
 from ragauge.contract.groups import ANSWERS, FEATURES, GROUPS
+from ragauge.contract.judge_questions import QUESTIONS, labelled_as
 
 _OF_MODEL = (*SCHEMAS["topics"].columns, *SCHEMAS["topics"].optional)
 
@@ -16,7 +17,8 @@ RESERVED = frozenset(
         *_OF_MODEL, *FEATURES, *GROUPS, ANSWERS, "n_tokens", "system", "answer_reference", "answer_status",
         "answer_error", "label", "status", "judge_status", "judge_raw", "raw", "reason", "sampled", "judged",
         "stratum", "weight", "human_label", "p1", "p2", "p3", "p4", "p5", "part", "docno", "text", "context",
-        "evidence", "outcome", "chunks", "queries", "failure_cause", "failure_decided_by",
+        "evidence", "outcome", "chunks", "queries",
+        *map(labelled_as, QUESTIONS), "failure_cause", "failure_decided_by",
         "evidence_in_context", "evidence_place",
     }
 )  # fmt: skip

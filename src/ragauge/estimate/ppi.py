@@ -100,8 +100,8 @@ def ppi_shares(frame: pd.DataFrame, level: float = LEVEL, unseen: float = 0.0) -
     estimate, corrected = _add_up(found.estimate, found.classical, found.variance)
     widened = found.variance + unseen / found.n**2
     variance = np.where(corrected, widened, found.classical_variance)
-    lo, hi = _interval(estimate, variance, found.n, found.df, level)
-    classical_lo, classical_hi = _interval(
+    lo, hi = share_limits(estimate, variance, found.n, found.df, level)
+    classical_lo, classical_hi = share_limits(
         found.classical, found.classical_variance, found.n, found.df, level
     )
     known = variance > 0
@@ -171,7 +171,7 @@ def _of_topic(frame: pd.DataFrame, column: str, topics: np.ndarray, n_topics: in
     return of_topic
 
 
-def _interval(
+def share_limits(
     estimate: np.ndarray, variance: np.ndarray, n: float, df: int, level: float
 ) -> tuple[np.ndarray, np.ndarray]:
     """Limits on the logit scale (delta method, t of df degrees of freedom); exact ones of n draws where a

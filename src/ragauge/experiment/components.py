@@ -40,17 +40,19 @@ def instantiate_components(cfg: DictConfig, budget: str | None = None) -> Compon
     from ragauge.experiment.stage import Components
 
     found = {}
+    uri = track.tracking_uri(cfg.tracking.uri)
     for group in GROUPS:
         spec: Any = OmegaConf.to_container(cfg[group], resolve=True, throw_on_missing=True)
         if group == "judge":
             # Which topics are judged is no part of the judge: what it said of a topic serves any sample.
             spec = {key: value for key, value in spec.items() if key not in _SAMPLE_KEYS}
         if group in _NETWORKS and track.is_model_uri(spec.get("model")):
-            key = f"{group}.model"
-            folder = track.model_folder(track.tracking_uri(cfg.tracking.uri), spec["model"], key)
-            spec = {**spec, "folder": str(folder)}
+            spec = {**spec, "folder": str(track.model_folder(uri, spec["model"], f"{group}.model"))}
         found[group] = _built(group, spec, budget)
     listed: Any = OmegaConf.to_container(cfg.answers, resolve=True, throw_on_missing=True)
+    for name, spec in listed.items():
+        if track.is_model_uri(spec.get("model")) and "folder" in spec:
+            spec["folder"] = str(track.model_folder(uri, spec["model"], f"answers.{name}.model"))
     answers = {name: _built(f"answers.{name}", spec, budget) for name, spec in listed.items()}
     if found["llm"].kind == "none":  # known without the dataset; what else is lacking is told later
         answers = {name: one for name, one in answers.items() if not getattr(one, "optional", False)}

@@ -29,6 +29,7 @@ from ragauge.experiment.evaluation import (
 from ragauge.experiment.failures import log_failures, with_failures
 from ragauge.experiment.folder import JobFolder
 from ragauge.experiment.monitoring import by_day
+from ragauge.experiment.people import powered_by_people
 from ragauge.experiment.slicing import log_slices, with_slices
 from ragauge.experiment.tables import per_question, traces
 from ragauge.report.details import write_details
@@ -72,9 +73,11 @@ def log_verdicts(
         else:
             outcomes = with_human_labels(outcomes, Path(cfg.human_labels))
         try:
-            human_shares(outcomes)
+            if "human_label" in outcomes:
+                human_shares(outcomes)
         except DataError as error:  # told here, as findings may come from the store
             log.warning("no shares as people would judge: %s", error)
+    of_people = powered_by_people(outcomes)
     if pipeline.sampled is not None and outcomes["label"].notna().any():
         outcomes = cross_fit(outcomes, **record["estimate"], seed=cfg.seed)
     else:
@@ -121,7 +124,7 @@ def log_verdicts(
         run.predictor(found.predictor, registered_name=cfg.register_predictor)
     costs = metrics.costs(pipeline.verdicts, "judge_")
     costs = {name: value + again.pop(name, 0) for name, value in costs.items()}
-    return {**found.metrics, **costs, **again, **by_slice, **by_cause}
+    return {**found.metrics, **costs, **again, **by_slice, **by_cause, **of_people}
 
 
 def score_settings(pipeline: Pipeline) -> dict[str, Any]:
