@@ -1,4 +1,4 @@
-"""What trainings bring, on data of one's own: `python benchmarks/trainings.py encoder --docs ... --topics ...`.
+"""What trainings bring, on data of one's own: `python benchmarks/trainings.py encoder --docs ...`.
 
 Every sub-command trains once per seed by `ragauge train`, and prints the paired differences before and after
 as a Markdown table. Nothing is done twice: a second call prints what the store and MLflow hold.
@@ -51,8 +51,8 @@ def print_gains(tables: Sequence[tuple[int, pd.DataFrame]]) -> None:
     for (dataset, topics, system, measure), of in rows.groupby(keys, sort=False):
         for row in of.itertuples():
             print(
-                f"| {dataset} | {topics} | {system} | {measure} | {row.seed} | {row.before:.3f} | {row.after:.3f} "
-                f"| {row.difference:+.3f} | {row.lo:+.3f} to {row.hi:+.3f} | {row.n} |"
+                f"| {dataset} | {topics} | {system} | {measure} | {row.seed} | {row.before:.3f} | "
+                f"{row.after:.3f} | {row.difference:+.3f} | {row.lo:+.3f} to {row.hi:+.3f} | {row.n} |"
             )
 
 
