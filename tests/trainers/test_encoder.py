@@ -17,6 +17,7 @@ import pandas as pd
 import pytest
 
 from ragauge.contract.errors import ConfigError
+from ragauge.contract.identity import identity
 from ragauge.contract.protocols import Tools
 from ragauge.contract.training import MODEL, Trained, Trainer, TrainingData, TrainingTools
 from ragauge.retrieval.embedders import SentenceTransformerEmbedder
@@ -84,7 +85,7 @@ def test_it_is_a_trainer_and_its_options_are_those_of_the_config() -> None:
     conf = Path(__file__).resolve().parents[2] / "conf" / "trainer" / "encoder.yaml"
     config: Any = OmegaConf.to_container(OmegaConf.load(conf))
     assert config.pop("_target_") == "ragauge.trainers.Encoder"
-    assert Encoder(**config).base() == Encoder().base()
+    assert identity(Encoder(**config)) == identity(Encoder())
 
 
 def test_an_encoder_learns_and_the_same_command_gives_the_same_weights(base: Path, tmp_path: Path) -> None:

@@ -331,7 +331,7 @@ def _steering(
                 )
             self.bar.set_postfix_str(f"loss {loss:.3f}", refresh=False)
             state.log_history.clear()  # would grow with every step; the curve is kept here
-            if step == 1 or step % max(1, self.planned // _POINTS) == 0 or step == rate.total:
+            if step == 1 or step % max(1, rate.total // _POINTS) == 0 or step == rate.total:
                 self.losses[step] = loss
                 tools.report(step, {"loss": loss, "learning_rate": float(logs.get("learning_rate", 0.0))})
 

@@ -38,6 +38,7 @@ from ragauge.trainers.mining import Mined, Window, mine
 LOSSES = ("dpr", "dpr_cached", "triplet")
 SCORES = ("encoder", "run")
 
+_NEGATIVES = {**asdict(Window(count=0, margin=0.05)), "score": "encoder"}  # none: see docs/training.md
 _HYBRID_DEPTH = 100  # hits of both arms that are fused
 
 
@@ -109,13 +110,12 @@ class Encoder:
         object.__setattr__(self, "device", device)
         object.__setattr__(self, "precision", settle_precision("trainer", self.precision, device))
         given = dict(self.negatives)
-        known = [*asdict(Window()), "score"]
+        known = [*_NEGATIVES]
         unknown = sorted(set(given) - set(known))
         if unknown:
             raise ConfigError(f"trainer.negatives.{unknown[0]}: allowed are {', '.join(known)}")
         require_choice("trainer.negatives.score", given.get("score", "encoder"), SCORES)
-        settled = {"score": "encoder", **asdict(Window()), **given}
-        object.__setattr__(self, "negatives", settled)
+        object.__setattr__(self, "negatives", {**_NEGATIVES, **given})
         self._window.check("trainer.negatives")
         self._steps.check("trainer")
         if self.loss == "triplet" and not self._window.count:
