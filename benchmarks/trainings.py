@@ -61,16 +61,16 @@ def encoder(args: argparse.Namespace) -> None:
     overrides = [
         "trainer=encoder",
         "dataset=csv",
-        f"dataset.docs={args.docs}",
-        f"dataset.topics={args.topics}",
-        f"++validation.topics={args.validation}",
+        f"dataset.docs={args.docs.absolute()}",
+        f"dataset.topics={args.topics.absolute()}",
+        f"++validation.topics={args.validation.absolute()}",
         "leaks=drop",
         f"measures=[{','.join(MEASURES)}]",
     ]
     if args.limit is not None:
         overrides += [f"dataset.limit={args.limit}", f"++validation.limit={args.limit}"]
     if args.elsewhere is not None:
-        overrides += ["+dataset@elsewhere=hotpotqa", f"elsewhere.path={args.elsewhere}"]
+        overrides += ["dataset@elsewhere=hotpotqa", f"elsewhere.path={args.elsewhere.absolute()}"]
     if args.max_seconds is not None:
         overrides.append(f"max_seconds={args.max_seconds}")
     overrides += args.override

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -31,8 +32,7 @@ class RelevanceBatches(DefaultBatchSampler):  # type: ignore[misc]
     def __init__(self, dataset: Any, rows: Sequence[Row], **given: Any) -> None:
         super().__init__(dataset, **given)
         self.rows = rows
-        questions = [row.question for row in rows]
-        most = max((questions.count(question) for question in set(questions)), default=0)
+        most = max(Counter(row.question for row in rows).values(), default=0)
         self.n = max(most, -(-len(rows) // self.batch_size))
 
     def __len__(self) -> int:

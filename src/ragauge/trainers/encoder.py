@@ -74,8 +74,8 @@ class Encoder:
     average: float = 0.5
     batch_size: int = 32
     mini_batch_size: int = 16
-    epochs: float = 1.0
-    learning_rate: float = 2e-5
+    epochs: float = 2.0
+    learning_rate: float = 3e-5
     warm_up: float = 0.1
     weight_decay: float = 0.01
     max_length: int | None = None
