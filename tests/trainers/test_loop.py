@@ -11,7 +11,7 @@ import pytest
 
 from ragauge.contract.errors import ConfigError, DataError, full_disk
 from ragauge.contract.training import TrainingTools
-from ragauge.trainers import _loop
+from ragauge.trainers import _checkpoints, _loop
 from ragauge.trainers._loop import Outcome, Steps, train_network
 from tiny_encoder import write_encoder
 
@@ -192,8 +192,8 @@ def test_a_full_disk_at_a_checkpoint_is_told_as_one(
         training(base, tmp_path, Steps(batch_size=4))
     assert "no space is left on the disk" in str(full_disk(raised.value, tmp_path))
 
-    monkeypatch.setattr(_loop, "_FULL", 1 << 60)
-    with pytest.raises(OSError, match="No space left") as of_torch, _loop._told_as_full(tmp_path):
+    monkeypatch.setattr(_checkpoints, "_FULL", 1 << 60)
+    with pytest.raises(OSError, match="No space left") as of_torch, _checkpoints.told_as_full(tmp_path):
         raise RuntimeError("[enforce fail at inline_container.cc:858] . PytorchStreamWriter failed writing")
     assert "no space is left on the disk" in str(full_disk(of_torch.value, tmp_path))
 

@@ -6,14 +6,11 @@ stop is left aside, since it knows neither a deadline nor our validation.
 
 from __future__ import annotations
 
-import errno
 import json
 import math
 import os
-import shutil
 import time
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -22,17 +19,15 @@ from ragauge.contract.checks import require_choice, require_count, require_numbe
 from ragauge.contract.errors import ConfigError, DataError
 from ragauge.contract.progress import progress
 from ragauge.contract.training import TrainingTools
+from ragauge.trainers._checkpoints import BEST, STATE, last_checkpoint, quiet, told_as_full
 
 DEVICES = ("auto", "cpu", "cuda")
 PRECISIONS = ("auto", "bf16", "f32")
 
-_BEST = "best.safetensors"  # below the checkpoints: the weights of the best step so far
-_STATE = "trainer_state.json"  # the last file of a checkpoint that transformers writes
 _PILOT = 5  # steps between two looks at the speed
 _SHARE_PLANNED = 0.95  # of the time that is left, since a step may take longer than those before
 _SAVE_EVERY = 60.0  # seconds between checkpoints, besides those of evaluations
 _POINTS = 200  # of a curve of the loss
-_FULL = 16 << 20  # bytes of free space, below which a failed write of torch is one of a full disk
 
 
 @dataclass(frozen=True)
@@ -156,10 +151,10 @@ def train_network(
     from transformers import TrainingArguments, set_seed
     from transformers.trainer_callback import PrinterCallback
 
-    checkpoint = _last_checkpoint(tools.checkpoints)
+    checkpoint = last_checkpoint(tools.checkpoints)
     set_seed(tools.seed)
     own = getattr(trainer_class, "training_args_class", TrainingArguments)
-    with _quiet():
+    with quiet():
         args = own(
             output_dir=str(tools.checkpoints),
             per_device_train_batch_size=steps.batch_size,
@@ -187,7 +182,7 @@ def train_network(
         trainer.add_callback(steering)
         if checkpoint is not None:
             steering.resume(checkpoint)
-        with _told_as_full(tools.checkpoints), steering:
+        with told_as_full(tools.checkpoints), steering:
             trainer.train(resume_from_checkpoint=None if checkpoint is None else str(checkpoint))
             return steering.finish()
 
@@ -268,7 +263,7 @@ def _steering(
 
         def resume(self, checkpoint: Path) -> None:
             """Takes up what a checkpoint knows, and reports its curves again."""
-            known = json.loads((checkpoint / _STATE).read_text(encoding="utf-8"))
+            known = json.loads((checkpoint / STATE).read_text(encoding="utf-8"))
             kept = known["stateful_callbacks"]["Steering"]["attributes"]
             self.before, self.spent, rate.total = kept["before"], kept["spent"], kept["total"]
             self.history = {int(step): values for step, values in kept["history"].items()}
@@ -354,9 +349,9 @@ def _steering(
             tools.report(step, values)
             if values[measure] > best or len(self.history) == 1:
                 kept = {name: t.detach().cpu().clone() for name, t in trainer.model.state_dict().items()}
-                fresh = tools.checkpoints / f"{_BEST}.new"
+                fresh = tools.checkpoints / f"{BEST}.new"
                 save_file(kept, str(fresh))
-                os.replace(fresh, tools.checkpoints / _BEST)
+                os.replace(fresh, tools.checkpoints / BEST)
 
         def since_best(self) -> int:
             """Evaluations after the best one."""
@@ -380,7 +375,7 @@ def _steering(
             if self.step not in self.history and self.ended == "epochs":  # fewer batches than expected
                 self.evaluate(self.step)
             best = max(self.history, key=lambda step: (self.history[step][measure], -step))
-            trainer.model.load_state_dict(load_file(str(tools.checkpoints / _BEST)))
+            trainer.model.load_state_dict(load_file(str(tools.checkpoints / BEST)))
             trainer.model.eval()
             return Outcome(self.step, best, self.before, self.history, self.ended, self.elapsed())
 
@@ -391,41 +386,3 @@ def _steering(
             self.bar.close()
 
     return Steering()
-
-
-def _last_checkpoint(folder: Path) -> Path | None:
-    """The latest whole checkpoint; what a killed process left half written is removed."""
-    whole = []
-    for found in sorted(folder.glob("checkpoint-*"), key=lambda p: int(p.name.rpartition("-")[2])):
-        try:
-            json.loads((found / _STATE).read_text(encoding="utf-8"))
-            whole.append(found)
-        except (OSError, ValueError):
-            shutil.rmtree(found, ignore_errors=True)
-    (folder / f"{_BEST}.new").unlink(missing_ok=True)
-    return whole[-1] if whole else None
-
-
-@contextmanager
-def _told_as_full(folder: Path) -> Iterator[None]:
-    """A write of torch that failed on a full disk as the OSError that it is."""
-    try:
-        yield
-    except RuntimeError as error:
-        writes = "inline_container" in str(error) or "PytorchStreamWriter" in str(error)
-        if writes and shutil.disk_usage(folder).free < _FULL:
-            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(folder)) from error
-        raise
-
-
-@contextmanager
-def _quiet() -> Iterator[None]:
-    """No bars and notes of transformers and datasets."""
-    import datasets.utils.logging as of_datasets
-
-    from ragauge.retrieval.pretrained import quiet
-
-    of_datasets.set_verbosity_error()
-    of_datasets.disable_progress_bar()
-    with quiet():
-        yield

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from functools import partial
 from pathlib import Path
 from typing import Any, ClassVar
@@ -196,13 +196,9 @@ class Encoder:
 
     def systems(self, components: Any, model: Path | None) -> Mapping[str, Mapping[str, Any]]:
         """The encoder alone, and in a hybrid with BM25: the config's, where it is one, else min-max sums."""
-        embedder = SentenceTransformerEmbedder(
-            self.model if model is None else str(model),
-            device=self.device,
-            query_prefix=self.query_prefix,
-            passage_prefix=self.passage_prefix,
-            folder=self.folder if model is None else None,
-        )
+        embedder = self._embedder()
+        if model is not None:
+            embedder = replace(embedder, model=str(model), folder=None)
         own = components.retriever
         arms = {"bm25": BM25(), "sim": Sim()}
         hybrid = Hybrid(options=arms, fusion="weighted", depth=_HYBRID_DEPTH)
@@ -223,8 +219,13 @@ class Encoder:
         return mine(data, window, tools.seed, self.positives_per_topic, scorer)
 
     def _embedder(self) -> SentenceTransformerEmbedder:
-        prefixes = {"query_prefix": self.query_prefix, "passage_prefix": self.passage_prefix}
-        return SentenceTransformerEmbedder(self.model, device=self.device, folder=self.folder, **prefixes)
+        return SentenceTransformerEmbedder(
+            self.model,
+            device=self.device,
+            query_prefix=self.query_prefix,
+            passage_prefix=self.passage_prefix,
+            folder=self.folder,
+        )
 
     def _examples(self, mined: Mined, chunks: pd.DataFrame) -> tuple[Any, list[Any]]:
         """The dataset of anchors, positives and negatives, and the rows that batches are made of."""
