@@ -23,7 +23,7 @@ from ragauge.retrieval.embedders import (
     encoder_folder,
     read_encoder,
 )
-from ragauge.retrieval.pretrained import model_digest
+from ragauge.retrieval.pretrained import model_digest, quiet
 from ragauge.retrieval.retrievers import BM25, Hybrid, Sim
 from ragauge.trainers._encoder_validation import Validation
 from ragauge.trainers._loop import (
@@ -181,7 +181,8 @@ class Encoder:
         )
         model.load_state_dict(averaged(base, model.state_dict(), self.average))
         model.max_seq_length = own_length
-        model.save_pretrained(str(folder / MODEL), create_model_card=False)
+        with quiet():
+            model.save_pretrained(str(folder / MODEL), create_model_card=False)
         values = {"training_examples": len(rows), **{f"mined_{k}": v for k, v in mined.counts.items()}}
         facts = {
             "loss": self._described(),
