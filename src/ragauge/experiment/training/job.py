@@ -96,6 +96,9 @@ def _trainer(cfg: DictConfig) -> Any:
     from omegaconf import OmegaConf
 
     spec: Any = OmegaConf.to_container(cfg.trainer, resolve=True, throw_on_missing=True)
+    if track.is_model_uri(spec.get("model")):
+        uri = track.tracking_uri(cfg.tracking.uri)
+        spec = {**spec, "folder": str(track.model_folder(uri, spec["model"], "trainer.model"))}
     try:
         return build("trainer", spec, {})
     except RagaugeError:
