@@ -20,7 +20,7 @@ from ragauge.retrieval import onnx as onnx_backend
 from ragauge.retrieval.fusion import fuse
 from ragauge.retrieval.ranking import check_reranked
 from ragauge.retrieval.rerankers import CrossEncoderReranker, _model_folder, _pair_model, cross_encoder
-from ragauge.retrieval.rerankers._fused import fused
+from ragauge.retrieval.rerankers._fused import fused_scores
 from ragauge.store import Store
 from small_pipeline import SmallPipelines
 from tiny_cross_encoder import write_cross_encoder
@@ -122,7 +122,7 @@ def test_fused_scores_are_those_of_the_hybrid_s_weighted_fusion() -> None:
     generator = np.random.default_rng(5)
     run = pd.DataFrame({"qid": np.repeat(np.arange(30), 9).astype(str), "docno": np.tile(np.arange(9), 30)})
     first, second = generator.integers(0, 5, len(run)).astype(float), generator.normal(size=len(run))
-    score = fused(run["qid"], pd.Series(first), second.astype(np.float32), 0.3)
+    score = fused_scores(run["qid"], pd.Series(first), second.astype(np.float32), 0.3)
     topic = np.repeat(np.arange(30), 9)
     lists = [
         (topic[by], run["docno"].to_numpy()[by], values[by])

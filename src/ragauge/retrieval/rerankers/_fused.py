@@ -6,12 +6,12 @@ import numpy as np
 import pandas as pd
 
 
-def fused(qids: pd.Series, first: pd.Series, second: np.ndarray, weight: float) -> np.ndarray:
-    """float64 [hits]: weight x the first stage's score + (1 - weight) x the reranker's, both as a topic's own.
+def fused_scores(qids: pd.Series, first: pd.Series, second: np.ndarray, weight: float) -> np.ndarray:
+    """float64 [hits]: weight x the first stage's score + (1 - weight) x the reranker's, normalised.
 
-    A score counts by its distance to the topic's lowest over the topic's range, 1 where all of a topic are
-    equal (CombSUM with min-max, as `fusion=weighted` of retriever=hybrid). Rounded to 12 places: equal sums are
-    ties.
+    Both are normalised within each topic: a score's distance to the topic's lowest over the topic's range, 1
+    where all of a topic are equal (CombSUM with min-max, as `fusion=weighted` of retriever=hybrid). Rounded
+    to 12 places, so that equal sums are ties.
     """
     parts = [_min_max(qids, first.to_numpy(dtype=float)), _min_max(qids, second.astype(float))]
     return np.asarray(np.round(weight * parts[0] + (1 - weight) * parts[1], 12))

@@ -16,7 +16,7 @@ from ragauge.contract.protocols import Tools
 from ragauge.retrieval.pretrained import model_digest, settle_backend
 from ragauge.retrieval.ranking import ranked
 from ragauge.retrieval.rerankers._candidates import candidates, check_depth
-from ragauge.retrieval.rerankers._fused import fused
+from ragauge.retrieval.rerankers._fused import fused_scores
 from ragauge.retrieval.rerankers._model_folder import pair_model_folder
 from ragauge.retrieval.rerankers._pair_model import load_pair_model
 from ragauge.store.vectors import PAIR_SCORES, VectorCache, vectors_name
@@ -31,7 +31,7 @@ class CrossEncoderReranker:
     max_length: tokens of question and chunk together, beyond which the longer one is cut; None is the
     model's own.
     fuse: weight of the first stage's score in the one that hits are ordered by, in [0, 1): both normalised
-    within each topic's candidates (`rerankers._fused`); 0 is the cross-encoder's score alone.
+    within each topic's candidates (`fused_scores`); 0 is the cross-encoder's score alone.
     backend, device: as of the embedder; both are part of the identity.
     batch_size: pairs at once; None is as many as fit a number of tokens.
     folder: where the files of `model` lie, where that is no path; found by ragauge.
@@ -109,7 +109,7 @@ class CrossEncoderReranker:
         row = {pair: i for i, pair in enumerate(distinct)}
         score = scores[[row[pair] for pair in pairs]]
         if self.fuse:
-            score = fused(found["qid"], found["score"], score, self.fuse)
+            score = fused_scores(found["qid"], found["score"], score, self.fuse)
         scored = found.drop(columns=["query", "text"]).assign(score=score)
         return ranked(scored, self.top_k or self.depth)
 
