@@ -93,7 +93,7 @@ def test_pairs_follow_from_the_seed_alone() -> None:
 
 
 def test_one_positive_of_a_topic_has_as_many_negatives_as_asked() -> None:
-    made = training_pairs(data(), PairSource(neg_ratio=2, per_topic=1), seed=0)
+    made = training_pairs(data(), PairSource(neg_ratio=2, positives_per_topic=1), seed=0)
     assert made.table.groupby(["qid", "label"]).size().to_dict() == {
         ("q1", 0): 2, ("q1", 1): 1, ("q2", 0): 2, ("q2", 1): 1,
     }  # fmt: skip
@@ -135,7 +135,7 @@ def test_one_topic_and_none_are_an_error(topics: int) -> None:
         ({"negatives": "soft"}, r"trainer\.negatives='soft': allowed are hard, random"),
         ({"first": 5, "last": 4}, r"trainer\.last=4: allowed are ranks from trainer\.first=5"),
         ({"margin": 2}, r"trainer\.margin=2: allowed are numbers from 0 to 1"),
-        ({"per_topic": 0}, r"trainer\.per_topic=0"),
+        ({"positives_per_topic": 0}, r"trainer\.positives_per_topic=0"),
     ],
 )
 def test_values_out_of_range_are_one_line(given: dict[str, Any], told: str) -> None:
@@ -144,7 +144,7 @@ def test_values_out_of_range_are_one_line(given: dict[str, Any], told: str) -> N
 
 
 def test_batches_hold_every_pair_once_and_pairs_of_about_one_length() -> None:
-    from ragauge.trainers._batches import batches
+    from ragauge.trainers._pair_batches import batches
 
     lengths = np.random.default_rng(0).integers(1, 500, 333)
     made = batches(lengths, 8, (0, 0))

@@ -24,7 +24,7 @@ from tiny_cross_encoder import write_cross_encoder
 NAMES = ["anna", "ben", "carl", "dora", "emil", "fred", "gina", "hugo"]
 FAST: dict[str, Any] = {
     "neg_ratio": 1, "max_length": 48, "batch_size": 8, "epochs": 1, "learning_rate": 5e-3, "evaluations": 2,
-    "stop_topics": None, "precision": "f32", "device": "cpu", "depth": 4,
+    "validation_topics": None, "precision": "f32", "device": "cpu", "depth": 4,
 }  # fmt: skip
 Train = Callable[..., tuple[Trained, Path, dict[int, dict[str, float]]]]
 
@@ -132,6 +132,35 @@ def test_the_same_command_gives_the_same_weights_and_another_seed_others(tiny: P
     assert digests[0] == digests[1] != digests[2]
 
 
+class Killed(Exception):
+    """Stands where a signal ends the process."""
+
+
+def test_a_training_that_was_killed_ends_as_an_uninterrupted_one(
+    plain: Path, tools: Tools, tmp_path: Path, train: Train
+) -> None:
+    trainer = Reranker(str(plain), **{**FAST, "epochs": 3, "evaluations": 9, "patience": None})
+    whole = train(trainer)[1]
+    checkpoints, resumed = tmp_path / "checkpoints", False
+    checkpoints.mkdir()
+
+    def report(step: int, values: Mapping[str, float]) -> None:
+        if step == 6 and not resumed:
+            raise Killed
+
+    for resumed in (False, True):
+        folder = tmp_path / f"out{resumed}"
+        folder.mkdir()
+        training = TrainingTools(tools, checkpoints, 0, None, report)
+        if resumed:
+            assert list(checkpoints.glob("checkpoint-*"))
+            trainer.train(data("t"), data("v", 6), folder, training)
+        else:
+            with pytest.raises(Killed):
+                trainer.train(data("t"), data("v", 6), folder, training)
+    assert model_digest(folder / MODEL) == model_digest(whole)
+
+
 @pytest.mark.slow
 def test_a_reranker_learns_which_passage_holds_the_name(plain: Path, train: Train) -> None:
     """Chance is .25 of four hits; letters in common tell, which a network of two layers can learn."""
@@ -139,7 +168,7 @@ def test_a_reranker_learns_which_passage_holds_the_name(plain: Path, train: Trai
         str(plain),
         **{**FAST, "neg_ratio": 3, "epochs": 40, "learning_rate": 2e-3, "fuse": 0.0, "patience": None},
     )
-    trained, _, curve = train(replace(trainer, stop_measure="P@1", evaluations=10), data=data("t", 60))
+    trained, _, curve = train(replace(trainer, validation_measure="P@1", evaluations=10), data=data("t", 60))
     assert trained.values["validation_p_at_1_best"] >= 0.5
     losses = [values["loss"] for _, values in sorted(curve.items()) if "loss" in values]
     assert np.mean(losses[-5:]) < 0.5 * np.mean(losses[:5])
@@ -277,8 +306,8 @@ def test_nothing_of_a_base_is_executed(tmp_path: Path, plain: Path, attack: str)
         ({"fuse": 1}, r"trainer\.fuse=1: allowed are numbers from 0 \(the reranker alone\) to below 1"),
         ({"depth": 1}, r"trainer\.depth=1"),
         ({"max_length": 4}, r"trainer\.max_length=4"),
-        ({"stop_measure": "nDCC@10"}, r".*nDCC@10"),
-        ({"stop_topics": 0}, r"trainer\.stop_topics=0"),
+        ({"validation_measure": "nDCC@10"}, r".*nDCC@10"),
+        ({"validation_topics": 0}, r"trainer\.validation_topics=0"),
         ({"learning_rate": 0}, r"trainer\.learning_rate=0"),
         ({"neg_ratio": 0}, r"trainer\.neg_ratio=0"),
         ({"model": ""}, r"trainer\.model=''"),

@@ -51,6 +51,10 @@ class TrackingError(RagaugeError):
     """MLflow stopped answering while a run was open; what was computed is in the store."""
 
 
+# What SQLite says, and errno 28 and 122 as safetensors tells them, by an error that is no OSError.
+_FULL = ("database or disk is full", "(os error 28)", "(os error 122)")
+
+
 def full_disk(error: BaseException, *places: str | os.PathLike[str]) -> str | None:
     """What to tell of an error that came from a full disk or quota; None for any other error.
 
@@ -58,7 +62,7 @@ def full_disk(error: BaseException, *places: str | os.PathLike[str]) -> str | No
     """
     for link in causes(error):
         no_space = isinstance(link, OSError) and link.errno in (errno.ENOSPC, errno.EDQUOT)
-        if no_space or "database or disk is full" in str(link):  # SQLite's words
+        if no_space or any(words in str(link) for words in _FULL):
             file = getattr(link, "filename", None) or min(places, key=_free_bytes, default=None)
             return (
                 f"no space is left on the disk{f' of {file}' if file else ''}; what is finished is kept, and "

@@ -24,8 +24,9 @@ def is_model_uri(model: Any) -> bool:
 def model_folder(uri: str, model_uri: str, key: str) -> Path:
     """The one folder of a logged model that has config.json and safetensors, copied here for this process.
 
-    Nothing of it is loaded. ConfigError, which names the config key, where MLflow has no such model, and
-    where no folder of it, or more than one, holds a network.
+    A folder with modules.json is one network with all below it, such as the module of a dense layer. Nothing
+    is loaded. ConfigError, which names the config key, where MLflow has no such model, and where no folder of
+    it, or more than one, holds a network.
     """
     import mlflow
     from mlflow.exceptions import MlflowException
@@ -42,6 +43,8 @@ def model_folder(uri: str, model_uri: str, key: str) -> Path:
     found = sorted(
         {f.parent for f in Path(scratch).rglob("*.safetensors") if (f.parent / "config.json").is_file()}
     )
+    whole = {file.parent for file in Path(scratch).rglob("modules.json")}
+    found = sorted({next((at for at in (*reversed(f.parents), f) if at in whole), f) for f in found})
     if len(found) != 1:
         raise ConfigError(
             f"{key}={model_uri}: config.json and *.safetensors are needed in one folder of it, and "

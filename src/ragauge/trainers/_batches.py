@@ -1,43 +1,69 @@
-"""Batches of pairs of about one length; imported only where a training runs, since it loads torch."""
+"""Batches in which no passage that one question learns to tell off is relevant to it."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from sentence_transformers.base.sampler import DefaultBatchSampler
 
-_BLOCK = 20  # batches whose pairs are sorted by length together
+
+@dataclass(frozen=True)
+class Row:
+    """One example: its question, the passages that come with it, and all that are relevant to it."""
+
+    question: str
+    passages: frozenset[str]
+    relevant: frozenset[str]
 
 
-class ByLength(DefaultBatchSampler):  # type: ignore[misc]
-    """Pairs of about one length together, so that little is padded, and the batches in random order.
+class RelevanceBatches(DefaultBatchSampler):  # type: ignore[misc]
+    """Rows by batch, another order every epoch.
 
-    An epoch's batches follow from seed and number of the epoch alone, so that a training which is continued
-    sees those that it would have seen.
+    In-batch losses take every passage of a batch for irrelevant to every question but its own. So no two rows
+    of a batch have the same question, and none brings a passage that is relevant to the other's. A row goes
+    into the first batch with room where this holds; one that fits nowhere waits for another epoch, which is
+    rare. There are as many batches in every epoch.
     """
 
-    def __init__(self, dataset: Any, batch_size: int, drop_last: bool, **given: Any) -> None:
-        super().__init__(dataset, batch_size, drop_last, **given)
-        self.lengths = np.array(
-            [len(query) + len(text) for query, text in zip(dataset["query"], dataset["text"], strict=True)]
-        )
+    def __init__(self, dataset: Any, rows: Sequence[Row], **given: Any) -> None:
+        super().__init__(dataset, **given)
+        self.rows = rows
+        questions = [row.question for row in rows]
+        most = max((questions.count(question) for question in set(questions)), default=0)
+        self.n = max(most, -(-len(rows) // self.batch_size))
 
     def __len__(self) -> int:
-        return -(-len(self.lengths) // self.batch_size)
+        return self.n
 
     def __iter__(self) -> Iterator[list[int]]:
-        yield from batches(self.lengths, self.batch_size, (self.seed, self.epoch))
+        generator = np.random.default_rng([self.seed, self.epoch])
+        yield from batches(self.rows, self.batch_size, self.n, generator)
 
 
-def batches(lengths: np.ndarray, size: int, seed: tuple[int, int]) -> list[list[int]]:
-    """Every row once, in batches of `size`, the last that is formed being smaller."""
-    generator = np.random.default_rng(seed)
-    order = generator.permutation(len(lengths))
-    found = []
-    for first in range(0, len(order), size * _BLOCK):
-        block = order[first : first + size * _BLOCK]
-        block = block[np.argsort(lengths[block], kind="stable")]
-        found += [block[at : at + size].tolist() for at in range(0, len(block), size)]
-    return [found[at] for at in generator.permutation(len(found))]
+def batches(rows: Sequence[Row], size: int, n: int, generator: np.random.Generator) -> list[list[int]]:
+    """n batches of at most `size` row numbers, none of them empty, as `RelevanceBatches` says."""
+    members: list[list[int]] = [[] for _ in range(n)]
+    questions: list[set[str]] = [set() for _ in range(n)]
+    passages: list[set[str]] = [set() for _ in range(n)]
+    relevant: list[set[str]] = [set() for _ in range(n)]
+    first = 0  # batches before it are full
+    for at in generator.permutation(len(rows)).tolist():
+        row = rows[at]
+        while first < n and len(members[first]) == size:
+            first += 1
+        for batch in range(first, n):
+            if (
+                len(members[batch]) < size
+                and row.question not in questions[batch]
+                and relevant[batch].isdisjoint(row.passages)
+                and passages[batch].isdisjoint(row.relevant)
+            ):
+                members[batch].append(at)
+                questions[batch].add(row.question)
+                passages[batch] |= row.passages
+                relevant[batch] |= row.relevant
+                break
+    return [batch or [int(generator.integers(len(rows)))] for batch in members]

@@ -29,12 +29,12 @@ KEY = "trainer.model"
 _GIVE = "Give the path of the folder of an encoder or a cross-encoder (with config.json and *.safetensors)"
 
 
-def base_folder(model: str) -> tuple[Path, bool]:
+def base_folder(model: str, folder: str | None = None) -> tuple[Path, bool]:
     """The folder of the base, and whether it scores pairs already; a hub model is downloaded.
 
     ConfigError where there is none, where loading it might execute something, and for several scores.
     """
-    path = Path(model).expanduser()
+    path = Path(folder or model).expanduser()
     if not path.is_dir():
         path = model_path(model) or hub_folder(KEY, model, "cross-encoder", MODEL_FILES, _GIVE)
     config, own = checked_config(KEY, model, path, _GIVE)

@@ -21,15 +21,15 @@ class PairSource:
     """Which pairs there are.
 
     neg_ratio: negatives for every positive of a topic. negatives: hard are hits of the topic, of the ranks
-    first to last (from 1), that are not relevant to it; random are any passages that are not. per_topic: at
-    most so many positives of a topic; None is all. margin, ceiling: of scores, as of `mining.Window`.
+    first to last (from 1), that are not relevant to it; random are any passages that are not. positives_per_topic:
+    at most so many; None is all. margin, ceiling: of scores, as of `mining.Window`.
     """
 
     neg_ratio: int = 3
     negatives: str = "hard"
     first: int = 1
     last: int = 20
-    per_topic: int | None = None
+    positives_per_topic: int | None = None
     margin: float | None = None
     ceiling: float | None = None
 
@@ -40,7 +40,7 @@ class PairSource:
         require_count(f"{key}.first", self.first, note="a rank")
         require_count(f"{key}.last", self.last, note="a rank")
         require(f"{key}.last", self.last, self.last >= self.first, f"ranks from {key}.first={self.first}")
-        require_count(f"{key}.per_topic", self.per_topic, null="all")
+        require_count(f"{key}.positives_per_topic", self.positives_per_topic, null="all")
         require_number(f"{key}.margin", self.margin, 0, 1, null="any score")
         require_number(f"{key}.ceiling", self.ceiling, -1e9, null="any score")
 
@@ -69,7 +69,7 @@ def training_pairs(data: TrainingData, source: PairSource, seed: int) -> Pairs:
     hard = source.negatives == "hard"
     width = source.last - source.first + 1 if hard else 0
     window = Window(width, source.first, source.last, source.margin, source.ceiling, "top")
-    mined = mine(data, window, seed, source.per_topic)
+    mined = mine(data, window, seed, source.positives_per_topic)
     wanted = mined.positives.groupby("qid", sort=False).size() * source.neg_ratio
     drawn = _drawn(mined.negatives[mined.negatives["rank"].notna()], wanted, generator)
     missing = wanted.sub(drawn.groupby("qid").size(), fill_value=0).astype(int)
@@ -108,7 +108,7 @@ def _drawn(hits: pd.DataFrame, wanted: pd.Series, generator: np.random.Generator
 def _others(
     docnos: np.ndarray, mined: Mined, drawn: pd.DataFrame, missing: pd.Series, generator: np.random.Generator
 ) -> pd.DataFrame:
-    """[qid, docno]: as many random chunks as a topic lacks, none relevant to it and none of its drawn ones."""
+    """[qid, docno]: as many random chunks as a topic lacks, none relevant to it and none it has."""
     barred = pd.concat([mined.relevant[["qid", "docno"]], drawn], ignore_index=True)
     own = barred.groupby("qid")["docno"].agg(set).to_dict()
     rows = []

@@ -38,13 +38,14 @@ class Reranker:
     """Tunes a cross-encoder on the relevant chunks of every topic and on others that are not.
 
     model: the base, an encoder (which gets a head upon its first token) or a cross-encoder of one score: a
-        name on the hub, a carried model's name, or the path of a folder.
-    loss: bce, -y log s(z) - (1 - y) log(1 - s(z)) of logit z, label y and logistic function s; mse, (z - y)**2.
-    neg_ratio, negatives, first, last, per_topic, margin, ceiling: which pairs (`pairs.PairSource`).
+        name on the hub, a carried model's name, the path of a folder, or an MLflow URI.
+    loss: bce, -y log s(z) - (1 - y) log(1 - s(z)) of the logit z; mse, (z - y)**2.
+    neg_ratio, negatives, first, last, positives_per_topic, margin, ceiling: which pairs (`pairs.PairSource`).
     depth: hits of a topic that are reranked when the model is measured. fuse: weight of the retriever's score
         in the system "fused" (reranker=cross_encoder has the formula); 0 leaves that system out.
-    stop_measure: what early stopping looks at: this measure, over chunks, of the held-out topics' reranked
-        hits, fused ones unless fuse is 0. stop_topics: of so many of these topics; None is all.
+    validation_measure: what early stopping looks at: this measure, over chunks, of the held-out topics' reranked
+        hits, fused ones unless fuse is 0. validation_topics: of so many of these topics; None is all.
+    folder: where the files of `model` lie, where that is no path; found by ragauge.
     The other keys are those of `_loop.Steps`.
 
     Sources: Nogueira and Cho 2019, arXiv:1901.04085 (bce); mse on 1 and 0 as in the HyDE / RAG-Fusion study.
@@ -55,13 +56,13 @@ class Reranker:
     kind: ClassVar[str] = "reranker"
     uses: ClassVar[frozenset[str]] = frozenset()
 
-    model: str = "all-MiniLM-L6-v2"
+    model: str = runtime("all-MiniLM-L6-v2")  # its digest is in the key by `base`
     loss: str = "bce"
     neg_ratio: int = 3
     negatives: str = "hard"
     first: int = 1
     last: int = 20
-    per_topic: int | None = None
+    positives_per_topic: int | None = None
     margin: float | None = None
     ceiling: float | None = None
     max_length: int | None = 256
@@ -74,23 +75,27 @@ class Reranker:
     fuse: float = 0.5
     evaluations: int = 8
     patience: int | None = 3
-    stop_measure: str = "nDCG@10"
-    stop_topics: int | None = 100
+    validation_measure: str = "nDCG@10"
+    validation_topics: int | None = 100
     precision: str = "auto"
     device: str = "auto"
     threads: int | None = runtime(None)
+    folder: str | None = runtime(None)
 
     def __post_init__(self) -> None:
-        require_text("trainer.model", self.model, "a model's name, and the path of its folder")
+        what = "a model's name, the path of its folder, and an MLflow model's URI"
+        require_text("trainer.model", self.model, what)
         require_choice("trainer.loss", self.loss, ACTIVATIONS)
         self._source.check("trainer")
         require_count("trainer.max_length", self.max_length, 8, "tokens", null="the model's own")
         require_count("trainer.depth", self.depth, 2, "hits of a topic that are reranked")
         weight = is_number(self.fuse) and 0 <= self.fuse < 1
         require("trainer.fuse", self.fuse, weight, "numbers from 0 (the reranker alone) to below 1")
-        require_count("trainer.stop_topics", self.stop_topics, null="all held-out topics")
-        require_text("trainer.stop_measure", self.stop_measure, "names of ir-measures, such as nDCG@10")
-        full_name(self.stop_measure)
+        require_count("trainer.validation_topics", self.validation_topics, null="all held-out topics")
+        require_text(
+            "trainer.validation_measure", self.validation_measure, "names of ir-measures, such as nDCG@10"
+        )
+        full_name(self.validation_measure)
         require_count("trainer.threads", self.threads, null="torch's own choice")
         object.__setattr__(self, "device", settle_device("trainer", self.device))
         object.__setattr__(self, "precision", settle_precision("trainer", self.precision, self.device))
@@ -100,7 +105,13 @@ class Reranker:
     @property
     def _source(self) -> PairSource:
         return PairSource(
-            self.neg_ratio, self.negatives, self.first, self.last, self.per_topic, self.margin, self.ceiling
+            self.neg_ratio,
+            self.negatives,
+            self.first,
+            self.last,
+            self.positives_per_topic,
+            self.margin,
+            self.ceiling,
         )
 
     @property
@@ -112,7 +123,7 @@ class Reranker:
 
     def base(self) -> Mapping[str, Any]:
         """Name and digest of the base, and whether it scores pairs already."""
-        folder, scores_pairs = base_folder(self.model)
+        folder, scores_pairs = base_folder(self.model, self.folder)
         return {
             "model": self.model if not Path(self.model).expanduser().is_dir() else folder.name,
             "digest": model_digest(folder),
@@ -128,17 +139,23 @@ class Reranker:
         """
         started = time.monotonic()
         pairs = training_pairs(data, self._source, tools.seed)
-        watch = Watch(held_out, self.stop_measure, self.depth, self.fuse, self.stop_topics, tools.seed)
+        watch = Watch(
+            held_out, self.validation_measure, self.depth, self.fuse, self.validation_topics, tools.seed
+        )
         import torch
         from sentence_transformers.cross_encoder import CrossEncoderTrainer, losses
 
         from datasets import Dataset
-        from ragauge.trainers._batches import ByLength
+        from ragauge.trainers._pair_batches import ByLength
 
         if self.threads is not None:
             torch.set_num_threads(self.threads)
         model = load_base(
-            base_folder(self.model)[0], self.device, self.max_length, ACTIVATIONS[self.loss], tools.seed
+            base_folder(self.model, self.folder)[0],
+            self.device,
+            self.max_length,
+            ACTIVATIONS[self.loss],
+            tools.seed,
         )
         loss = losses.BinaryCrossEntropyLoss(model) if self.loss == "bce" else losses.MSELoss(model)
         texts = data.chunks.set_index("docno")["text"]
@@ -171,7 +188,7 @@ class Reranker:
 
         Before the training the base stands there if it scores pairs, and else the retriever's own order.
         """
-        folder, scores_pairs = base_folder(self.model)
+        folder, scores_pairs = base_folder(self.model, self.folder)
         names = {"reranked": 0.0, **({"fused": self.fuse} if self.fuse else {})}
         if model is None and not scores_pairs:
             return {name: {"reranker": NoReranker()} for name in names}

@@ -1,6 +1,7 @@
 """Config group `embedder`: texts to unit vectors."""
 
 from ragauge.retrieval.embedders._cached import CachedEmbedder
-from ragauge.retrieval.embedders.sentence_transformers import SentenceTransformerEmbedder
+from ragauge.retrieval.embedders._model_folder import encoder_folder
+from ragauge.retrieval.embedders.sentence_transformers import SentenceTransformerEmbedder, read_encoder
 
-__all__ = ["CachedEmbedder", "SentenceTransformerEmbedder"]
+__all__ = ["CachedEmbedder", "SentenceTransformerEmbedder", "encoder_folder", "read_encoder"]

@@ -16,9 +16,9 @@ from ragauge.contract.errors import ConfigError
 from ragauge.contract.identity import named, runtime
 from ragauge.contract.protocols import Role
 from ragauge.retrieval import onnx as onnx_backend
-from ragauge.retrieval.pretrained import first_line, hub_folder, model_digest, quiet, settle_backend
+from ragauge.retrieval.embedders._model_folder import GIVE_A_FOLDER, encoder_folder
+from ragauge.retrieval.pretrained import first_line, model_digest, quiet, settle_backend
 from ragauge.store import Store
-from ragauge.texts.model_files import model_path
 
 if TYPE_CHECKING:
     from sentence_transformers import SentenceTransformer
@@ -28,8 +28,7 @@ log = logging.getLogger(__name__)
 
 BATCH_SIZES = {"torch": 16, "onnx": 8}  # what is fast on a CPU: benchmarks/bench_embedding.py
 
-_GIVE_A_FOLDER = "Give the path of a sentence-transformers model's folder (the one with modules.json)"
-_FILES = ("*.json", "*.txt", "*.model", "*.safetensors", "*.bin")
+_NO_HUB = ", or embedder=minilm, which needs no hub"
 _SIDE_BY_SIDE = 16  # batches that ONNX Runtime is handed at once, work for as many threads
 
 
@@ -70,7 +69,7 @@ class SentenceTransformerEmbedder:
 
     @property
     def _folder(self) -> Path:
-        return _model_folder(self.folder or self.model)
+        return encoder_folder("embedder.model", self.model, _NO_HUB, self.folder)
 
     @property
     def symmetric(self) -> bool:
@@ -137,30 +136,16 @@ class SentenceTransformerEmbedder:
 # --- the model --------------------------------------------------------------------------------------
 
 
-def _model_folder(model: str) -> Path:
-    """The folder that holds the model's files; a hub model is downloaded if it is not at hand."""
-    carried = model_path(model)
-    if carried is not None:
-        return carried
-    path = Path(model).expanduser()
-    if not path.is_dir():
-        remedy = f"{_GIVE_A_FOLDER}, or embedder=minilm, which needs no hub"
-        return hub_folder("embedder.model", model, "sentence-transformers", _FILES, remedy)
-    if not any((path / name).is_file() for name in ("modules.json", "config.json")):
-        raise ConfigError(f"embedder.model={model}: the folder holds no model. {_GIVE_A_FOLDER}")
-    return path.resolve()
-
-
 @lru_cache(maxsize=2)
 def _load(folder: Path, device: str) -> SentenceTransformer:
     """The model run by torch, kept for the process: the jobs of a sweep share it."""
-    return _read_model(folder, device)
+    return read_encoder("embedder.model", folder, device)
 
 
 @lru_cache(maxsize=2)
 def _load_onnx(folder: Path, root: Path | None) -> SentenceTransformer:
     """The model run by ONNX Runtime, kept for the process, its exported file in the store at `root`."""
-    model = _read_model(folder, "cpu")
+    model = read_encoder("embedder.model", folder, "cpu")
     import torch
 
     if torch.cuda.is_available():
@@ -170,7 +155,8 @@ def _load_onnx(folder: Path, root: Path | None) -> SentenceTransformer:
     return model
 
 
-def _read_model(folder: Path, device: str) -> SentenceTransformer:
+def read_encoder(key: str, folder: Path, device: str) -> SentenceTransformer:
+    """The model of a folder that `encoder_folder` let pass; ConfigError, naming the key, if it is none."""
     with quiet():
         from sentence_transformers import SentenceTransformer
 
@@ -178,6 +164,6 @@ def _read_model(folder: Path, device: str) -> SentenceTransformer:
             return SentenceTransformer(str(folder), device=device, local_files_only=True)
         except Exception as error:
             raise ConfigError(
-                f"embedder.model: {folder} cannot be loaded by sentence-transformers with "
-                f"device={device}: {first_line(error)}. {_GIVE_A_FOLDER}"
+                f"{key}: {folder} cannot be loaded by sentence-transformers with "
+                f"device={device}: {first_line(error)}. {GIVE_A_FOLDER}"
             ) from error

@@ -1,0 +1,172 @@
+"""Hard negatives by hand: what the window, the margin, the ceiling and the evidence leave."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from ragauge.contract.errors import ConfigError, DataError
+from ragauge.contract.training import TrainingData
+from ragauge.trainers.mining import Window, mine, relevant_chunks, similar
+
+TEXTS = {
+    "d1": "the rhine rises in the swiss alps and flows to the north sea through several countries of europe",
+    "d2": "the danube rises in the black forest",
+    "d3": "the rhine rises in the swiss alps and flows to the north sea through several countries of asia",
+    "d4": "huygens wrote a treatise on light in the hague",
+    "d5": "newton wrote opticks about colours",
+    "d6": "cheese is made of milk",
+    "d7": "bread is made of flour",
+}
+
+
+def data(run: list[tuple[str, str, float]], evidence: list[tuple[str, str, str | None]]) -> TrainingData:
+    docnos = list(TEXTS)
+    chunks = pd.DataFrame({"docno": docnos, "text": list(TEXTS.values()), "parent": docnos})
+    chunks = chunks.assign(start=0, end=chunks["text"].str.len())
+    topics = pd.DataFrame({"qid": ["a", "b"], "query": ["where does the rhine rise", "who wrote on light"]})
+    of = pd.DataFrame(evidence, columns=["qid", "docno", "text"])
+    of.insert(1, "part", of.groupby("qid").cumcount())
+    hits = pd.DataFrame(run, columns=["qid", "docno", "score"])
+    hits["rank"] = hits.groupby("qid").cumcount()
+    return TrainingData(topics, of, chunks, hits)
+
+
+EVIDENCE = [("a", "d1", TEXTS["d1"]), ("b", "d4", None)]
+RUN = [
+    ("a", "d1", 10.0), ("a", "d3", 9.9), ("a", "d2", 9.6), ("a", "d5", 8.0), ("a", "d6", 1.0),
+    ("b", "d5", 6.0), ("b", "d4", 5.0), ("b", "d2", 4.9), ("b", "d7", 4.0),
+]  # fmt: skip
+
+
+def negatives(found: Any) -> dict[str, list[str]]:
+    return {qid: rows["negative"].tolist() for qid, rows in found.negatives.groupby("qid")}
+
+
+def test_evidence_and_its_copies_are_no_negatives_and_the_first_are_taken_by_rank() -> None:
+    found = mine(data(RUN, EVIDENCE), Window(count=2, last=4, sampling="top"), 0)
+    assert found.positives.to_numpy().tolist() == [
+        ["a", "where does the rhine rise", "d1"],
+        ["b", "who wrote on light", "d4"],
+    ]
+    assert negatives(found) == {"a": ["d2", "d5"], "b": ["d5", "d2"]}
+    assert found.negatives["rank"].tolist() == [3, 4, 1, 3]
+    assert found.negatives["score"].tolist() == [9.6, 8.0, 6.0, 4.9]
+    assert list(found.negatives) == ["qid", "query", "positive", "negative", "rank", "score"]
+    assert found.counts == {
+        "topics_learnt_from": 2,
+        "positives": 2,
+        "candidates": 8,
+        "excluded_as_evidence": 2,
+        "excluded_as_copies": 1,
+        "excluded_by_margin": 0,
+        "excluded_by_ceiling": 0,
+        "filled_from_other_topics": 0,
+    }
+    assert found.relevant[found.relevant["copy"]].to_numpy().tolist() == [["a", "d3", True]]
+
+
+def test_the_window_counts_ranks_from_one_and_gaps_are_filled_from_other_topics() -> None:
+    found = mine(data(RUN, EVIDENCE), Window(count=1, first=5, last=5), 0)
+    assert negatives(found) == {"a": ["d6"], "b": ["d1"]} or negatives(found) == {"a": ["d6"], "b": ["d3"]}
+    assert found.counts["filled_from_other_topics"] == 1
+    assert found.negatives["rank"].isna().tolist() == [False, True]
+    assert found.negatives["score"].isna().tolist() == [False, True]
+
+
+def test_a_margin_is_relative_to_the_positive_and_a_ceiling_is_not() -> None:
+    window = Window(count=2, last=5, margin=0.05, sampling="top")
+    found = mine(data(RUN, EVIDENCE), window, 0)
+    # a: at most 9.5; b: at most 4.75, so that of its hits d7 is left, and a relevant chunk of a fills the gap
+    assert negatives(found)["a"] == ["d5", "d6"]
+    assert negatives(found)["b"][0] == "d7"
+    assert found.counts["excluded_by_margin"] == 3
+    assert found.counts["filled_from_other_topics"] == 1
+    found = mine(data(RUN, EVIDENCE), Window(count=1, last=5, ceiling=4.5, sampling="top"), 0)
+    assert negatives(found) == {"a": ["d6"], "b": ["d7"]}
+    assert found.counts["excluded_by_ceiling"] == 4
+
+
+def test_a_scorer_of_its_own_is_asked_once_per_chunk_and_its_margin_holds_below_zero() -> None:
+    asked: list[tuple[str, str]] = []
+    scores = {"d1": -0.2, "d2": -0.205, "d5": -0.3, "d6": -0.9, "d4": 0.5, "d7": 0.47}
+
+    def scorer(rows: pd.DataFrame) -> np.ndarray:
+        asked.extend(rows[["qid", "docno"]].itertuples(index=False, name=None))
+        return rows["docno"].map(scores).to_numpy()
+
+    found = mine(data(RUN, EVIDENCE), Window(count=1, last=5, margin=0.1, sampling="top"), 0, None, scorer)
+    assert negatives(found) == {"a": ["d5"], "b": ["d5"]}
+    assert sorted(asked) == sorted(set(asked))
+
+
+def test_a_positive_that_the_run_does_not_hold_has_no_hit_below_it() -> None:
+    run = [row for row in RUN if row[1] != "d4"]
+    found = mine(data(run, EVIDENCE), Window(count=1, last=5, margin=0.0), 0)
+    assert found.negatives["rank"].isna().tolist() == [False, True]
+    assert mine(data(run, EVIDENCE), Window(count=1, last=5), 0).counts["filled_from_other_topics"] == 0
+
+
+def test_positives_are_drawn_and_no_negatives_are_mined_where_none_are_wanted() -> None:
+    evidence = [*EVIDENCE, ("a", "d2", TEXTS["d2"])]
+    found = mine(data(RUN, evidence), Window(count=0), 0, per_topic=1)
+    assert found.positives["qid"].tolist() == ["a", "b"]
+    assert found.negatives.empty
+    assert list(found.negatives) == ["qid", "query", "positive", "negative", "rank", "score"]
+    assert set(found.relevant["docno"]) == {"d1", "d2", "d4"}
+    drawn = {mine(data(RUN, evidence), Window(count=0), seed, 1).positives["docno"][0] for seed in range(20)}
+    assert drawn == {"d1", "d2"}
+
+
+def test_the_same_seed_mines_the_same() -> None:
+    tables = [mine(data(RUN, EVIDENCE), Window(count=1, last=5), seed).negatives for seed in (1, 1)]
+    pd.testing.assert_frame_equal(*tables)
+    assert len({mine(data(RUN, EVIDENCE), Window(count=1, last=5), s).negatives["negative"][0]
+                for s in range(20)}) > 1  # fmt: skip
+
+
+def test_what_was_judged_not_relevant_is_no_positive() -> None:
+    graded = data(RUN, [*EVIDENCE, ("a", "d6", TEXTS["d6"])])
+    evidence = graded.evidence.assign(relevance=[1, 2, 0])
+    assert relevant_chunks(evidence, graded.chunks).to_numpy().tolist() == [["a", "d1"], ["b", "d4"]]
+
+
+@pytest.mark.parametrize("evidence", [[], EVIDENCE[:1], [("a", "d1", None), ("b", "gone", None)]])
+def test_fewer_than_two_topics_with_evidence_are_an_error(evidence: list[Any]) -> None:
+    with pytest.raises(DataError, match=r"of 2 topics have evidence .* two are the least to learn from"):
+        mine(data(RUN, evidence), Window(), 0)
+
+
+@pytest.mark.parametrize(
+    ("given", "told"),
+    [
+        ({"last": 3, "first": 4}, "trainer.e.last=3: allowed are ranks from trainer.e.first=4"),
+        ({"margin": 1.2}, "trainer.e.margin=1.2: allowed are numbers from 0 to 1, and null (any score)"),
+        ({"sampling": "all"}, "trainer.e.sampling='all': allowed are top, random"),
+        ({"count": -1}, "trainer.e.count=-1: allowed are integers from 0"),
+    ],
+)
+def test_values_that_are_not_allowed_are_named(given: dict[str, Any], told: str) -> None:
+    with pytest.raises(ConfigError) as raised:
+        Window(**given).check("trainer.e")
+    assert told in str(raised.value)
+
+
+def test_similar_texts_agree_with_a_look_at_every_pair() -> None:
+    generator = np.random.default_rng(5)
+    words = [f"w{i}" for i in range(12)]
+    texts = [" ".join(generator.choice(words, generator.integers(0, 9))) for _ in range(150)]
+    sets = [set(text.split()) for text in texts]
+    expected = {
+        (i, j)
+        for i, a in enumerate(sets)
+        for j, b in enumerate(sets)
+        if i != j and a and b and len(a & b) >= 0.8 * len(a | b) - 1e-9
+    }
+    first, second = similar(texts)
+    assert set(zip(first.tolist(), second.tolist(), strict=True)) == expected
+    assert len(expected) > 50
+    assert [len(side) for side in similar(["", "?!"])] == [0, 0]
