@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -53,6 +54,8 @@ def load_base(folder: Path, device: str, max_length: int | None, activation: str
     import torch
 
     torch.manual_seed(seed)
+    # It would tell that a plain encoder gets another form, which is what is asked for.
+    logging.getLogger("sentence_transformers.base.model").setLevel(logging.ERROR)
     with quiet():
         from sentence_transformers import CrossEncoder
 

@@ -21,8 +21,8 @@ class PairSource:
     """Which pairs there are.
 
     neg_ratio: negatives for every positive of a topic. negatives: hard are hits of the topic, of the ranks
-    first to last (from 1), that are not relevant to it; random are any passages that are not. positives_per_topic:
-    at most so many; None is all. margin, ceiling: of scores, as of `mining.Window`.
+    first to last (from 1), that are not relevant to it; random are any passages that are not.
+    positives_per_topic: at most so many; None is all. margin, ceiling: of scores, as of `mining.Window`.
     """
 
     neg_ratio: int = 3

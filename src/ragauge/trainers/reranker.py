@@ -43,7 +43,7 @@ class Reranker:
     neg_ratio, negatives, first, last, positives_per_topic, margin, ceiling: which pairs (`pairs.PairSource`).
     depth: hits of a topic that are reranked when the model is measured. fuse: weight of the retriever's score
         in the system "fused" (reranker=cross_encoder has the formula); 0 leaves that system out.
-    validation_measure: what early stopping looks at: this measure, over chunks, of the held-out topics' reranked
+    validation_measure: what early stopping looks at: this measure, over chunks, of held-out topics' reranked
         hits, fused ones unless fuse is 0. validation_topics: of so many of these topics; None is all.
     folder: where the files of `model` lie, where that is no path; found by ragauge.
     The other keys are those of `_loop.Steps`.
