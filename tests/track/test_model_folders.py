@@ -68,6 +68,18 @@ def test_what_is_no_network_is_one_line(uri: str, tmp_path: Path) -> None:
     assert "\n" not in str(caught.value)
 
 
+def test_a_network_of_several_modules_with_weights_is_one(uri: str, tmp_path: Path) -> None:
+    """A dense layer after the pooling has a folder of its own with config.json and safetensors."""
+    whole = network(tmp_path / "files" / "model")
+    network(whole / "2_Dense")
+    (whole / "modules.json").write_text("[]")
+    folder = model_folder(uri, logged(uri, tmp_path / "files"), "embedder.model")
+    assert (folder / "modules.json").is_file()
+    network(tmp_path / "files" / "other")
+    with pytest.raises(ConfigError, match="needed in one folder of it, and 2 have"):
+        model_folder(uri, logged(uri, tmp_path / "files"), "embedder.model")
+
+
 def test_which_names_are_models_of_mlflow() -> None:
     assert is_model_uri("models:/a/1")
     assert is_model_uri("runs:/0af/reranker")

@@ -28,7 +28,8 @@ PRECISIONS = ("auto", "bf16", "f32")
 
 _BEST = "best.safetensors"  # below the checkpoints: the weights of the best step so far
 _STATE = "trainer_state.json"  # the last file of a checkpoint that transformers writes
-_PILOT = 5  # steps after which the speed is known
+_PILOT = 5  # steps between two looks at the speed
+_SHARE_PLANNED = 0.95  # of the time that is left, since a step may take longer than those before
 _SAVE_EVERY = 60.0  # seconds between checkpoints, besides those of evaluations
 _POINTS = 200  # of a curve of the loss
 _FULL = 16 << 20  # bytes of free space, below which a failed write of torch is one of a full disk
@@ -240,14 +241,16 @@ def _steering(
 
         def __init__(self) -> None:
             self.before: dict[str, float] = {}
+            self.look_before = 0.0  # seconds of the evaluation before the first step
             self.history: dict[int, dict[str, float]] = {}
             self.losses: dict[int, float] = {}
             self.spent = 0.0  # seconds, of earlier processes
             self.planned = 0
             self.ended = "epochs"
-            self.paces: list[float] = []  # seconds of a step
-            self.looks: list[float] = []  # seconds of an evaluation
-            self.step_began = self.saved = time.monotonic()
+            self.first = 0  # the step that this process began with
+            self.looks: list[float] = []  # seconds of the evaluations since then
+            self.saves: list[float] = []  # and of the checkpoints
+            self.began = self.saved = self.saving = time.monotonic()
             self.step = 0
             self.bar: Any = None
 
@@ -284,16 +287,14 @@ def _steering(
             self.planned, self.step = int(state.max_steps), int(state.global_step)
             if not self.before:
                 self.before = self.look()
+                self.look_before = self.looks[-1]
             self.bar.total, self.bar.n = rate.total, self.step
-            self.saved = time.monotonic()
-
-        def on_step_begin(self, args: Any, state: Any, control: Any, **_: Any) -> None:
-            self.step_began = time.monotonic()
+            self.first, self.looks = self.step, []
+            self.began = self.saved = time.monotonic()
 
         def on_step_end(self, args: Any, state: Any, control: Any, **_: Any) -> None:
             self.step = step = int(state.global_step)
-            self.paces.append(time.monotonic() - self.step_began)
-            if len(self.paces) == _PILOT:
+            if (step - self.first) % _PILOT == 0:
                 self.plan()
             late = tools.max_seconds is not None and self.elapsed() >= tools.max_seconds
             done = step >= rate.total
@@ -301,8 +302,6 @@ def _steering(
             if done or math.floor(step * share) > math.floor((step - 1) * share):
                 if not (late and self.history):
                     self.evaluate(step)
-                self.plan()
-                done = step >= rate.total
             elif late and not self.history:
                 self.evaluate(step)
             tired = steps.patience is not None and self.since_best() >= steps.patience
@@ -314,10 +313,12 @@ def _steering(
                 control.should_training_stop = True
             elif step in self.history or time.monotonic() - self.saved >= _SAVE_EVERY:
                 control.should_save = True
+                self.saving = time.monotonic()
             self.bar.update(1)
 
         def on_save(self, args: Any, state: Any, control: Any, **_: Any) -> None:
             self.saved = time.monotonic()
+            self.saves.append(self.saved - self.saving)
 
         def on_log(self, args: Any, state: Any, control: Any, logs: Any = None, **_: Any) -> None:
             if not logs or "loss" not in logs:
@@ -330,7 +331,7 @@ def _steering(
                 )
             self.bar.set_postfix_str(f"loss {loss:.3f}", refresh=False)
             state.log_history.clear()  # would grow with every step; the curve is kept here
-            if step == 1 or step % max(1, self.planned // _POINTS) == 0 or step == rate.total:
+            if step == 1 or step % max(1, rate.total // _POINTS) == 0 or step == rate.total:
                 self.losses[step] = loss
                 tools.report(step, {"loss": loss, "learning_rate": float(logs.get("learning_rate", 0.0))})
 
@@ -366,13 +367,18 @@ def _steering(
             """Sets the number of steps to what the time left is enough for, by the speed so far."""
             if tools.max_seconds is None:
                 return
-            pace = sorted(self.paces[-50:])[len(self.paces[-50:]) // 2]
-            looks = max(1, steps.evaluations * (rate.total - self.step) // max(1, rate.total))
-            left = tools.max_seconds - self.elapsed() - 1.1 * looks * max(self.looks, default=0.0)
-            rate.total = max(self.step, min(self.planned, self.step + int(0.95 * left / max(pace, 1e-6))))
+            aside = sum(self.looks) + sum(self.saves)
+            pace = (time.monotonic() - self.began - aside) / (self.step - self.first)
+            looks = max(1, math.ceil(steps.evaluations * (1 - self.step / rate.total)))
+            each = max(self.looks, default=self.look_before) + max(self.saves, default=0.0)
+            left = tools.max_seconds - self.elapsed() - looks * each
+            more = max(0, int(_SHARE_PLANNED * left / max(pace, 1e-6)))
+            rate.total = min(self.planned, self.step + more)
             self.bar.total = rate.total
 
         def finish(self) -> Outcome:
+            if self.step not in self.history and self.ended == "epochs":  # fewer batches than expected
+                self.evaluate(self.step)
             best = max(self.history, key=lambda step: (self.history[step][measure], -step))
             trainer.model.load_state_dict(load_file(str(tools.checkpoints / _BEST)))
             trainer.model.eval()

@@ -38,6 +38,7 @@ from ragauge.trainers.mining import Mined, Window, mine
 LOSSES = ("dpr", "dpr_cached", "triplet")
 SCORES = ("encoder", "run")
 
+_NEGATIVES = {**asdict(Window(count=0, margin=0.05)), "score": "encoder"}  # none: see docs/training.md
 _HYBRID_DEPTH = 100  # hits of both arms that are fused
 
 
@@ -96,10 +97,7 @@ class Encoder:
         require_choice("trainer.loss", self.loss, LOSSES)
         require_number("trainer.scale", self.scale, 0, above=True)
         require_number("trainer.triplet_margin", self.triplet_margin, 0, 2)
-        require_number("trainer.average", self.average, 0, 1)
-        require(
-            "trainer.average", self.average, self.average < 1, "numbers from 0 to below 1 (1 is the base)"
-        )
+        require_number("trainer.average", self.average, 0, 0.95)
         require_count("trainer.positives_per_topic", self.positives_per_topic, null="all")
         require_count("trainer.mini_batch_size", self.mini_batch_size)
         require_count("trainer.max_length", self.max_length, 8, "tokens", null="the base's own")
@@ -112,13 +110,12 @@ class Encoder:
         object.__setattr__(self, "device", device)
         object.__setattr__(self, "precision", settle_precision("trainer", self.precision, device))
         given = dict(self.negatives)
-        known = [*asdict(Window()), "score"]
+        known = [*_NEGATIVES]
         unknown = sorted(set(given) - set(known))
         if unknown:
             raise ConfigError(f"trainer.negatives.{unknown[0]}: allowed are {', '.join(known)}")
         require_choice("trainer.negatives.score", given.get("score", "encoder"), SCORES)
-        settled = {"score": "encoder", **asdict(Window()), **given}
-        object.__setattr__(self, "negatives", settled)
+        object.__setattr__(self, "negatives", {**_NEGATIVES, **given})
         self._window.check("trainer.negatives")
         self._steps.check("trainer")
         if self.loss == "triplet" and not self._window.count:
@@ -146,7 +143,7 @@ class Encoder:
     def train(
         self, data: TrainingData, held_out: TrainingData, folder: Path, tools: TrainingTools
     ) -> Trained:
-        """Fills `folder / MODEL` with the encoder; values, curves and negatives are those of docs/training.md."""
+        """Fills `folder / MODEL` with the encoder of the best checkpoint, averaged with its base."""
         import torch
         from sentence_transformers import SentenceTransformerTrainer
 
@@ -303,8 +300,9 @@ class Encoder:
     def _told(self, mined: Mined) -> str:
         if not self._window.count:
             return "those of the batch alone"
-        counts = ", ".join(f"{k.replace('_', ' ')} {v:,}" for k, v in mined.counts.items())
-        return f"{self._window.count} per positive, of ranks {self._window.first} to {self._window.last}: {counts}"
+        window, told = self._window, mined.counts.items()
+        counts = ", ".join(f"{name.replace('_', ' ')} {n:,}" for name, n in told)
+        return f"{window.count} per positive, of ranks {window.first} to {window.last}: {counts}"
 
 
 def averaged(base: Mapping[str, Any], tuned: Mapping[str, Any], share: float) -> dict[str, Any]:

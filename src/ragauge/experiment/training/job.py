@@ -110,6 +110,9 @@ def _trainer(cfg: DictConfig) -> Trainer:
     from omegaconf import OmegaConf
 
     spec: Any = OmegaConf.to_container(cfg.trainer, resolve=True, throw_on_missing=True)
+    if track.is_model_uri(spec.get("model")):
+        uri = track.tracking_uri(cfg.tracking.uri)
+        spec = {**spec, "folder": str(track.model_folder(uri, spec["model"], "trainer.model"))}
     try:
         made: Trainer = build("trainer", spec, {})
     except RagaugeError:
