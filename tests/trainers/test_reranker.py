@@ -120,7 +120,7 @@ def test_a_trained_model_is_read_by_the_cross_encoder_as_it_was_saved(
     assert theirs.max_seq_length == 48
     if loss == "bce":
         assert made["score"].between(0, 1).all()
-    assert trained.values["pairs"] == len(trained.tables["pairs"]) == 24
+    assert trained.values["training_pairs"] == len(trained.tables["pairs"]) == 24
     assert {"loss", "validation_ndcg_at_10", "validation_ndcg_at_10_fused"} <= {
         name for values in curve.values() for name in values
     }

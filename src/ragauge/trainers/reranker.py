@@ -180,7 +180,7 @@ class Reranker:
             "loss": self.loss,
             **outcome.facts(),
         }
-        counts: dict[str, float] = {"pairs": len(rows), **pairs.counts}
+        counts = {"training_pairs": len(rows), **{f"mined_{name}": n for name, n in pairs.counts.items()}}
         return Trained({"pairs": pairs.table}, {**counts, **outcome.values()}, facts)
 
     def systems(self, components: Any, model: Path | None) -> Mapping[str, Mapping[str, Any]]:
