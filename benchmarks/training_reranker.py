@@ -2,7 +2,7 @@
 
     python benchmarks/training_reranker.py --docs texts.csv --topics train.csv --validation val.csv
         [--study run.trec] [--elsewhere hotpotqa.json] [--store .trained] [--seeds 0,1,2] [--limit 300]
-        [--validation-limit 100] [--max-seconds 900] [--set loss=mse --set learning_rate=5e-5 ...]
+        [--validation-limit 100] [--max-seconds 900] [--weights 0.3,0.5,0.7] [--set loss=mse ...]
 
 Candidates are those of the hybrid of BM25 and the embedder (min-max sum). Training questions that stand in
 the validation are left out. Early stopping looks at topics that are taken from the training, so that the
@@ -146,6 +146,7 @@ def main() -> None:
     parser.add_argument("--elsewhere", type=Path)
     parser.add_argument("--store", type=Path, default=Path(".trained"))
     parser.add_argument("--seeds", default="0")
+    parser.add_argument("--weights", default="0.3,0.5,0.7", help="of the hybrid's score, above 0 and below 1")
     parser.add_argument("--limit", type=int)
     parser.add_argument("--validation-limit", type=int)
     parser.add_argument("--max-seconds", type=float)
@@ -167,8 +168,11 @@ def main() -> None:
         trainer, model, facts = trained(cfg, sides, seed, args.max_seconds)
         print(f"seed {seed}: {facts}", flush=True)
         for side, pipeline in pipelines.items():
-            systems = trainer.systems(pipeline.components, model)
-            named = {f"{name}, seed {seed}": parts for name, parts in systems.items()}
+            named = {}
+            for weight in map(float, args.weights.split(",")):
+                systems = replace(trainer, fuse=weight).systems(pipeline.components, model)
+                named[f"reranked, seed {seed}"] = systems["reranked"]
+                named[f"fused {weight:g}, seed {seed}"] = systems["fused"]
             tables[side].append(ranked_by(pipeline, named))
     for side in pipelines:
         after = pd.concat(tables[side], ignore_index=True)
