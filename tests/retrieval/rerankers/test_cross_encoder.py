@@ -17,8 +17,10 @@ from ragauge.contract.errors import ConfigError, DataError
 from ragauge.contract.identity import identity
 from ragauge.contract.protocols import Tools
 from ragauge.retrieval import onnx as onnx_backend
+from ragauge.retrieval.fusion import fuse
 from ragauge.retrieval.ranking import check_reranked
 from ragauge.retrieval.rerankers import CrossEncoderReranker, _model_folder, _pair_model, cross_encoder
+from ragauge.retrieval.rerankers._fused import fused_scores
 from ragauge.store import Store
 from small_pipeline import SmallPipelines
 from tiny_cross_encoder import write_cross_encoder
@@ -96,6 +98,48 @@ def test_what_lies_below_depth_is_dropped_even_if_it_would_be_best(
     run = RUN.assign(rank=[3, 2, 1, 0, 0, 1], score=[1.0, 2.0, 3.0, 4.0, 2.0, 1.0])
     made = CrossEncoderReranker(str(tiny), depth=2, backend="torch").rerank(run, TOPICS, CHUNKS, tools)
     assert made[made["qid"] == "q1"]["docno"].tolist() == ["c", "d"]
+
+
+def test_fused_scores_are_the_weighted_sum_of_both_within_each_topic(
+    tiny: Path, letters: Letters, tools: Tools
+) -> None:
+    part = CrossEncoderReranker(str(tiny), depth=4, backend="torch", fuse=0.25)
+    made = part.rerank(RUN, TOPICS, CHUNKS, tools)
+    # q1: the cross-encoder's 9, 5, 4, 4 are 1, .2, 0, 0 and the retriever's 4, 3, 2, 1 are 1, 2/3, 1/3, 0.
+    of_q1 = made[made["qid"] == "q1"].set_index("docno")["score"]
+    expected = {"a": 1.0, "b": 0.75 * 0.2 + 0.25 * 2 / 3, "c": 0.25 / 3, "d": 0.0}
+    assert of_q1.to_dict() == pytest.approx(expected, abs=1e-12)
+    check_reranked(RUN, made, "CrossEncoder")
+    n = len(letters.scored)
+    # What is cut off at depth counts in no topic's range, and equal scores of a stage are 1 each.
+    flat = RUN.assign(score=7.0)
+    cut = replace(part, depth=2, fuse=0.9).rerank(flat, TOPICS, CHUNKS, tools)
+    assert cut[cut["qid"] == "q1"]["score"].tolist() == pytest.approx([1.0, 0.9])
+    assert len(letters.scored) == n  # another weight scores nothing again
+
+
+def test_fused_scores_are_those_of_the_hybrid_s_weighted_fusion() -> None:
+    generator = np.random.default_rng(5)
+    run = pd.DataFrame({"qid": np.repeat(np.arange(30), 9).astype(str), "docno": np.tile(np.arange(9), 30)})
+    first, second = generator.integers(0, 5, len(run)).astype(float), generator.normal(size=len(run))
+    score = fused_scores(run["qid"], pd.Series(first), second.astype(np.float32), 0.3)
+    topic = np.repeat(np.arange(30), 9)
+    lists = [
+        (topic[by], run["docno"].to_numpy()[by], values[by])
+        for values in (first, second.astype(np.float32).astype(float))
+        for by in [np.lexsort((-values, topic))]
+    ]
+    at, item, expected = fuse(lists, np.arange(9), 30, 9, "weighted", "min_max", (0.3, 0.7))
+    made = pd.Series(score, index=pd.MultiIndex.from_arrays([topic, run["docno"]]))
+    np.testing.assert_allclose(made.loc[list(zip(at, item, strict=True))].to_numpy(), expected, atol=1e-12)
+
+
+def test_without_fusion_a_reranker_is_what_it_was(tiny: Path) -> None:
+    """What was stored before there was the key is found again."""
+    plain = identity(CrossEncoderReranker(str(tiny), backend="torch"))
+    assert "fuse" not in plain
+    assert identity(CrossEncoderReranker(str(tiny), backend="torch", fuse=0.0)) == plain
+    assert identity(CrossEncoderReranker(str(tiny), backend="torch", fuse=0.5)) == {**plain, "fuse": 0.5}
 
 
 def test_no_hits_need_no_model(tiny: Path, letters: Letters, tools: Tools) -> None:
@@ -234,6 +278,8 @@ def test_onnx_gives_torch_s_scores_and_is_exported_once(tiny: Path, tmp_path: Pa
         ({"depth": 5, "top_k": 6}, r"reranker\.top_k=6: allowed are 1 to reranker\.depth, which is 5"),
         ({"top_k": 0}, r"reranker\.top_k=0: allowed are integers from 1, and null \(depth\)"),
         ({"max_length": 2}, r"reranker\.max_length=2"),
+        ({"fuse": 1}, r"reranker\.fuse=1: allowed are numbers from 0 \(the reranker alone\) to below 1"),
+        ({"fuse": float("nan")}, r"reranker\.fuse=nan"),
         ({"batch_size": 0}, r"reranker\.batch_size=0"),
         ({"model": " "}, r"reranker\.model=' '"),
         ({"backend": "tf"}, r"reranker\.backend='tf': allowed are auto, torch, onnx"),

@@ -12,7 +12,7 @@ from ragauge.contract.errors import ConfigError
 from ragauge.retrieval.pretrained import hub_folder
 
 GIVE_A_FOLDER = "Give the path of a cross-encoder's folder (with config.json and *.safetensors)"
-_FILES = ("*.json", "*.txt", "*.model", "*.jinja", "*.safetensors")
+MODEL_FILES = ("*.json", "*.txt", "*.model", "*.jinja", "*.safetensors")
 # What follows a logit: a model's configuration names it, and sentence-transformers calls what is named.
 _ACTIVATION = re.compile(r"torch\.nn\.(modules\.(activation|linear)\.)?[A-Z]\w*")
 _HEADS = ("ForSequenceClassification", "ForCausalLM")  # architectures that score a pair
@@ -27,20 +27,41 @@ def pair_model_folder(model: str, folder: str | None = None) -> Path:
     path = Path(folder or model).expanduser()
     if not path.is_dir():
         remedy = f"{GIVE_A_FOLDER}, or the URI of an MLflow model"
-        path = hub_folder("reranker.model", model, "cross-encoder", _FILES, remedy)
+        path = hub_folder("reranker.model", model, "cross-encoder", MODEL_FILES, remedy)
     return _checked(path.resolve(), model)
 
 
 @lru_cache(maxsize=8)
 def _checked(path: Path, model: str) -> Path:
+    config, own = checked_config("reranker.model", model, path, GIVE_A_FOLDER)
+    if not is_pair_model(path, config, own):
+        # sentence-transformers would put a head of random numbers upon it.
+        raise ConfigError(
+            f"reranker.model={model}: is no cross-encoder (an embedding model gives vectors, and no score of "
+            "a pair)"
+        )
+    if any(name.endswith(_HEADS[0]) for name in _architectures(config)):
+        require_one_score(model, len(config.get("id2label") or ()) or int(config.get("num_labels", 2)))
+    return path
+
+
+def checked_config(key: str, model: str, path: Path, remedy: str) -> tuple[dict[str, Any], dict[str, Any]]:
+    """What config.json and config_sentence_transformers.json of a model's folder hold.
+
+    ConfigError, which names the key, where there is no model, and where loading it might execute something:
+    weights other than safetensors, or an activation that is none of torch.nn.
+    """
+
     def refused(why: str) -> ConfigError:
-        return ConfigError(f"reranker.model={model}: {why}")
+        return ConfigError(f"{key}={model}: {why}")
 
     if not (path / "config.json").is_file():
-        raise refused(f"the folder holds no model. {GIVE_A_FOLDER}")
+        raise refused(f"the folder holds no model. {remedy}")
     if not any(path.glob("*.safetensors")):
         raise refused("holds no *.safetensors; other weights are not loaded, since that may execute code")
-    config, own = _json(path / "config.json", model), _json(path / "config_sentence_transformers.json", model)
+    config, own = (
+        _json(path / file, key, model) for file in ("config.json", "config_sentence_transformers.json")
+    )
     for file, found in (("config.json", config), ("config_sentence_transformers.json", own)):
         nested = found.get("sentence_transformers")
         named = [found.get("activation_fn"), found.get("sbert_ce_default_activation_function")]
@@ -48,33 +69,37 @@ def _checked(path: Path, model: str) -> Path:
         for name in named:
             if name is not None and not _ACTIVATION.fullmatch(str(name)):
                 raise refused(f"{file} names the activation {name!r}; allowed are classes of torch.nn")
-    heads = [str(name) for name in config.get("architectures") or []]
-    alone = not (path / "modules.json").is_file() and any(name.endswith(_HEADS) for name in heads)
-    if own.get("model_type") != "CrossEncoder" and not alone:
-        # sentence-transformers would put a head of random numbers upon it.
-        raise refused("is no cross-encoder (an embedding model gives vectors, and no score of a pair)")
-    if any(name.endswith(_HEADS[0]) for name in heads):
-        require_one_score(model, len(config.get("id2label") or ()) or int(config.get("num_labels", 2)))
-    return path
+    return config, own
 
 
-def require_one_score(model: object, n: int) -> None:
+def is_pair_model(path: Path, config: dict[str, Any], own: dict[str, Any]) -> bool:
+    """Whether the folder, whose files `checked_config` read, holds a network that scores pairs."""
+    alone = not (path / "modules.json").is_file() and any(
+        name.endswith(_HEADS) for name in _architectures(config)
+    )
+    return own.get("model_type") == "CrossEncoder" or alone
+
+
+def _architectures(config: dict[str, Any]) -> list[str]:
+    return [str(name) for name in config.get("architectures") or []]
+
+
+def require_one_score(model: object, n: int, key: str = "reranker.model") -> None:
     """ConfigError for a model that gives a pair several scores."""
     if n != 1:
         raise ConfigError(
-            f"reranker.model={model}: gives a pair {n} scores; allowed are models with a single one "
-            "(num_labels=1)"
+            f"{key}={model}: gives a pair {n} scores; allowed are models with a single one (num_labels=1)"
         )
 
 
-def _json(file: Path, model: str) -> dict[str, Any]:
+def _json(file: Path, key: str, model: str) -> dict[str, Any]:
     """A configuration file; {} where there is none."""
     if not file.is_file():
         return {}
     try:
         found = json.loads(file.read_text(encoding="utf-8"))
     except (OSError, ValueError) as error:
-        raise ConfigError(f"reranker.model={model}: {file.name} cannot be read: {error}") from None
+        raise ConfigError(f"{key}={model}: {file.name} cannot be read: {error}") from None
     if not isinstance(found, dict):
-        raise ConfigError(f"reranker.model={model}: {file.name} holds no mapping")
+        raise ConfigError(f"{key}={model}: {file.name} holds no mapping")
     return found

@@ -10,12 +10,13 @@ from typing import Any, ClassVar
 import numpy as np
 import pandas as pd
 
-from ragauge.contract.checks import require_count, require_text
-from ragauge.contract.identity import named, runtime
+from ragauge.contract.checks import is_number, require, require_count, require_text
+from ragauge.contract.identity import later, named, runtime
 from ragauge.contract.protocols import Tools
 from ragauge.retrieval.pretrained import model_digest, settle_backend
 from ragauge.retrieval.ranking import ranked
 from ragauge.retrieval.rerankers._candidates import candidates, check_depth
+from ragauge.retrieval.rerankers._fused import fused_scores
 from ragauge.retrieval.rerankers._model_folder import pair_model_folder
 from ragauge.retrieval.rerankers._pair_model import load_pair_model
 from ragauge.store.vectors import PAIR_SCORES, VectorCache, vectors_name
@@ -29,11 +30,14 @@ class CrossEncoderReranker:
     top_k: None is depth. What lies below depth in the run is dropped.
     max_length: tokens of question and chunk together, beyond which the longer one is cut; None is the
     model's own.
+    fuse: weight of the first stage's score in the one that hits are ordered by, in [0, 1): both normalised
+    within each topic's candidates (`fused_scores`); 0 is the cross-encoder's score alone.
     backend, device: as of the embedder; both are part of the identity.
     batch_size: pairs at once; None is as many as fit a number of tokens.
     folder: where the files of `model` lie, where that is no path; found by ragauge.
 
-    `score` is what CrossEncoder.predict gives: the logit through the model's own activation. Every distinct
+    `score` is what CrossEncoder.predict gives: the logit through the model's own activation, or with `fuse`
+    the weighted sum, in [0, 1]. Every distinct
     pair of texts is scored once in the life of a store. Counted are `reranker_pairs`, scored now, and
     `reranker_pairs_cached`, which were scored before.
     Source: Nogueira and Cho 2019, arXiv:1901.04085.
@@ -54,6 +58,7 @@ class CrossEncoderReranker:
     batch_size: int | None = runtime(None)
     threads: int | None = runtime(None)
     folder: str | None = runtime(None)
+    fuse: float = later(0.0)
 
     def __post_init__(self) -> None:
         require_text(
@@ -63,6 +68,8 @@ class CrossEncoderReranker:
         require_count("reranker.max_length", self.max_length, 8, "tokens", null="the model's own")
         for key in ("batch_size", "threads"):
             require_count(f"reranker.{key}", getattr(self, key), null="")
+        weight = is_number(self.fuse) and 0 <= self.fuse < 1
+        require("reranker.fuse", self.fuse, weight, "numbers from 0 (the reranker alone) to below 1")
         require_text("reranker.device", self.device, "devices of torch: cpu, cuda, cuda:1, mps")
         object.__setattr__(self, "backend", settle_backend(self.backend, self.device, "reranker"))
 
@@ -74,6 +81,7 @@ class CrossEncoderReranker:
             "scorer": self._scorer(),
             "depth": self.depth,
             "top_k": self.top_k or self.depth,
+            **({"fuse": float(self.fuse)} if self.fuse else {}),
         }
 
     def _scorer(self) -> Mapping[str, Any]:
@@ -99,7 +107,10 @@ class CrossEncoderReranker:
         distinct = list(dict.fromkeys(pairs))
         scores = self._scores(distinct, tools).astype(float)
         row = {pair: i for i, pair in enumerate(distinct)}
-        scored = found.drop(columns=["query", "text"]).assign(score=scores[[row[pair] for pair in pairs]])
+        score = scores[[row[pair] for pair in pairs]]
+        if self.fuse:
+            score = fused_scores(found["qid"], found["score"], score, self.fuse)
+        scored = found.drop(columns=["query", "text"]).assign(score=score)
         return ranked(scored, self.top_k or self.depth)
 
     def _scores(self, pairs: list[tuple[str, str]], tools: Tools) -> np.ndarray:
