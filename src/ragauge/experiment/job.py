@@ -8,6 +8,7 @@ import os
 import time
 from collections.abc import Mapping
 from contextlib import suppress
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -162,7 +163,7 @@ def _run(cfg: DictConfig, folder: JobFolder, record: dict[str, Any]) -> None:
         for reason in pipeline.frame("skipped")["skipped"]:
             log.warning("skipped: %s", reason)
         for line in lacking_text([{"metrics": of_parts.lacking(pipeline)}]):
-            log.info("%s", line)
+            _tell_once(folder.sweep_id or run.run_id, line)
         for line in told_of_window(window_metrics(pipeline)):
             log.warning("%s", line)
         record["deferred"] = _judged_later(pipeline, folder)
@@ -213,6 +214,12 @@ def _run(cfg: DictConfig, folder: JobFolder, record: dict[str, Any]) -> None:
         print(summary(comparison))
     if not record["deferred"]:
         enforce(cfg, record, lambda: pipeline.sliced)
+
+
+@cache
+def _tell_once(sweep: str, line: str) -> None:
+    """Logs what is so of every job of a sweep, once in a process."""
+    log.info("%s", line)
 
 
 def _without_copies(plain: Mapping[str, Any], written: Any) -> dict[str, Any]:

@@ -46,7 +46,7 @@ class FictionalWorld:
     look_alikes: int = 3
     pronouns: float = 0.0
     max_hops: int = 4
-    questions: int = 20
+    questions: int = 13
     types: Sequence[str] = ()
     limit: int | None = None
     twins: bool = later(False)
