@@ -107,6 +107,8 @@ def test_every_job_is_a_flat_run_with_the_metrics_of_the_contract(swept: Path) -
         assert sum(shares) == pytest.approx(1)
         names = {a.path for a in client.list_artifacts(logged.info.run_id)}
         assert names >= {"config", "figures", "per_question.json", "run.trec", "qrels.trec"}
+        # MLflow opens the first.
+        assert json.loads(logged.data.tags["mlflow.loggedArtifacts"])[0]["path"] == "per_question.json"
 
 
 @pytest.mark.slow

@@ -93,11 +93,12 @@ def log_verdicts(
         pipeline.answer_measures,
         metrics.floor(pipeline.components.measure, pipeline.frame("floor_means")).get(pipeline.n_tokens),
     )
-    outcomes = with_slices(outcomes, pipeline.sliced)
+    sliced = with_slices(outcomes, pipeline.sliced)
+    outcomes = with_failures(sliced, pipeline, cfg.failures)
+    run.table(per_question(pipeline, outcomes), "per_question.json")  # the first is what MLflow shows
     by_slice = log_slices(
-        outcomes, pipeline.answer_measures, pipeline.slice_weights, int(cfg.bootstrap), int(cfg.seed), run
+        sliced, pipeline.answer_measures, pipeline.slice_weights, int(cfg.bootstrap), int(cfg.seed), run
     )
-    outcomes = with_failures(outcomes, pipeline, cfg.failures)
     by_cause = log_failures(outcomes, pipeline, cfg.failures, int(cfg.bootstrap), int(cfg.seed), run)
     outcomes.to_parquet(folder.path / OUTCOMES_FILE, index=False)
     write_details(pipeline.frame("answer_values"), folder.path)
@@ -115,7 +116,6 @@ def log_verdicts(
         shutil.copy(found.figure, run.folder / "figures")
     if found.sampled_shares is not None:
         run.table(found.sampled_shares, "sampled_shares.json")
-    run.table(per_question(pipeline, outcomes), "per_question.json")
     run.days(by_day(outcomes, [info.name for info in pipeline.answer_measures]))
     # Nothing is read from the store after this. A job that waited for its verdicts read more before.
     run.tag(track.entries_tag([*pipeline.store.used, *record.get("entries_used", ())]))
