@@ -32,7 +32,15 @@ from ragauge.store.vectors import _text_keys, _write_segment, vectors_name
 from ragauge.track import LoggedRun, Reader, Tracker
 
 CONF = Path(__file__).resolve().parents[2] / "conf"
-CHEAP = ["dataset.limit=5", "chunker=none", "tokenizer=words", "llm=none", "judge=none", "bootstrap=0"]
+CHEAP = [
+    "dataset=sample",
+    "dataset.limit=5",
+    "chunker=none",
+    "tokenizer=words",
+    "llm=none",
+    "judge=none",
+    "bootstrap=0",
+]
 DAY = 86_400
 KEY = Key("chunks", 1, {"size": 128}, {"docs": "abc"})
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from dataclasses import replace
 
+import pandas as pd
 import pytest
 
 from judge_inputs import collection
@@ -66,9 +67,9 @@ def test_a_hit_that_holds_the_answer_is_no_wrong_example() -> None:
     data = collection()
     at = data.chunks.index[data.chunks["docno"] == "d0#0"][0]
     twin = data.chunks.loc[[at]].assign(docno="twin#0", parent="twin")
-    chunks = data.chunks._append(twin, ignore_index=True).astype(data.chunks.dtypes)
+    chunks = pd.concat([data.chunks, twin], ignore_index=True).astype(data.chunks.dtypes)
     hit = data.run.iloc[[0]].assign(docno="twin#0", rank=1)
-    both = replace(data, chunks=chunks, run=data.run.assign(rank=data.run["rank"] + 1)._append(hit))
+    both = replace(data, chunks=chunks, run=pd.concat([data.run.assign(rank=data.run["rank"] + 1), hit]))
     for seed in range(10):
         for one in examples(both, (CONTEXT_RELEVANCE, ANSWER_FAITHFULNESS), seed=seed, strong=1.0):
             if one.qid == "q0" and not one.label and one.kind != CHANGED:
