@@ -363,3 +363,9 @@ def test_gains_are_paired_by_topic_and_stand_apart_from_shared_documents() -> No
     assert set(metrics) == {
         f"elsewhere_alone_r_at_5_{end}" for end in ("before", "after", "gain", "gain_lo", "gain_hi")
     }
+
+
+def test_a_training_is_composed_without_a_word_on_its_trainer() -> None:
+    config.register()
+    with initialize_config_dir(str(CONF), version_base="1.3"):
+        assert compose("train").trainer._target_.endswith(".Encoder")
