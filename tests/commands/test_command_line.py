@@ -19,7 +19,7 @@ from ragauge.commands.cli import COMMANDS, command_lines
 MODULE = str(ROOT / "src" / "ragauge" / "__main__.py")
 SMALL = [
     "-m", "retriever=bm25,none", "n_tokens=50", "n_grid=[50]", "chunker=none", "tokenizer=words",
-    "dataset.limit=6", "llm=none", "judge=none", "bootstrap=20",
+    "dataset=sample", "dataset.limit=6", "llm=none", "judge=none", "bootstrap=20",
 ]  # fmt: skip
 
 

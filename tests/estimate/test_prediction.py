@@ -99,7 +99,7 @@ def test_a_job_without_llm_and_judge_logs_what_a_job_s_predictor_foresees(
     tmp_path: Path, bring_models: Callable[..., None]
 ) -> None:
     bring_models(tmp_path / ".ragauge")
-    small = ["dataset.limit=30", "chunker=none", "bootstrap=50"]
+    small = ["dataset=sample", "dataset.limit=30", "chunker=none", "bootstrap=50"]
     judged = run(tmp_path, *small, "retriever=bm25", "n_tokens=300", "register_predictor=sample-predictor")
     assert judged.returncode == 0, judged.stderr
     alone = [*small, "retriever=sim", "llm=none", "judge=none", "predictor=models:/sample-predictor/1"]

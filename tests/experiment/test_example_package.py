@@ -21,7 +21,7 @@ from ragauge.retrieval.retrievers import PyTerrierPipeline
 ROOT = Path(__file__).resolve().parents[2]
 EXAMPLE = ROOT / "examples" / "team_config"
 SITE = Path(sysconfig.get_path("purelib"))
-SMALL = ["dataset.limit=12", "chunker=none", "llm=team_chat", "bootstrap=50"]
+SMALL = ["dataset=sample", "dataset.limit=12", "chunker=none", "llm=team_chat", "bootstrap=50"]
 
 
 def installed() -> dict[str, int]:

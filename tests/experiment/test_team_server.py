@@ -18,7 +18,7 @@ from servers import database, mlflow_server
 
 pytestmark = pytest.mark.slow
 
-SMALL = ["dataset.limit=12", "chunker=none", "bootstrap=20"]
+SMALL = ["dataset=sample", "dataset.limit=12", "chunker=none", "bootstrap=20"]
 TEN_JOBS = ["-m", *SMALL, "retriever=bm25,sim,mmr,mlq,reo", "n_tokens=100,300", "register_predictor=ours"]
 TWO_AT_A_TIME = ["hydra/launcher=joblib", "hydra.launcher.n_jobs=2"]
 
