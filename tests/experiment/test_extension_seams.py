@@ -45,7 +45,9 @@ CONFIGS = {
     "answers/length.yaml": "length:\n  _target_: toys.Length\n",
     "reranker/backwards.yaml": "_target_: toys.Reversed\n",
 }
-SMALL = ["dataset=sample", "dataset.limit=12", "chunker=none", "bootstrap=50", "retriever=bm25", "n_tokens=100"]
+SMALL = [
+    "dataset=sample", "dataset.limit=12", "chunker=none", "bootstrap=50", "retriever=bm25", "n_tokens=100",
+]  # fmt: skip
 LABEL = "words of the answer ↓"
 
 
