@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from itertools import pairwise
 
 import numpy as np
@@ -85,7 +85,7 @@ def joined(
     for row in open_rows.tolist():
         rows_of.setdefault(qids[row], []).append(row)
     contexts, of_context = [], []
-    for qid, text in _joined_texts(_of_topics(hits, rows_of), chunks):
+    for qid, text in _joined_texts(hits[hits["qid"].isin(list(rows_of))], chunks):
         rows = [row for row in rows_of[qid] if not _stands(measure, texts[row], text, values, row)]
         if rows:
             contexts.append(text)
@@ -99,13 +99,6 @@ def joined(
     for rows, of_rows in zip(of_context, found, strict=True):
         values[rows] = of_rows[:, 0]
     return values
-
-
-def _of_topics(hits: pd.DataFrame, qids: Collection[str]) -> pd.DataFrame:
-    """The hits of some topics."""
-    codes, names = pd.factorize(hits["qid"].to_numpy(dtype=object))
-    wanted = np.fromiter((name in qids for name in names), dtype=bool, count=len(names))
-    return hits[wanted[codes]] if len(names) else hits
 
 
 def _joined_texts(hits: pd.DataFrame, chunks: pd.DataFrame | None) -> Iterator[tuple[str, str]]:
@@ -135,21 +128,14 @@ def _held(qids: np.ndarray, holders: pd.Series, hits: pd.DataFrame) -> np.ndarra
     """bool by evidence row: whether a hit of its topic is among its holders."""
     of_parts = [text.split() for text in holders.tolist()]  # no docno holds white space
     rows = np.repeat(np.arange(len(qids)), [len(of_part) for of_part in of_parts])
-    docnos = np.array([docno for of_part in of_parts for docno in of_part], dtype=object)
-    # Numbers in place of names: topic and document of a pair, and of a hit, as one integer.
-    topics, _ = _numbered(qids[rows], hits["qid"])
-    documents, n_documents = _numbered(docnos, hits["docno"])
-    pairs, found = (t * n_documents + d for t, d in zip(topics, documents, strict=True))
+    names = [docno for of_part in of_parts for docno in of_part]
+    pairs = pd.DataFrame(
+        {"row": rows, "qid": pd.Series(qids[rows], dtype="str"), "docno": pd.Series(names, dtype="str")}
+    )
+    near = hits.loc[hits["docno"].isin(set(names)), ["qid", "docno"]]
     held = np.zeros(len(qids), dtype=bool)
-    held[rows[np.isin(pairs, found)]] = True
+    held[pairs.merge(near, on=["qid", "docno"])["row"].to_numpy(dtype=int)] = True
     return held
-
-
-def _numbered(ours: np.ndarray, theirs: pd.Series) -> tuple[tuple[np.ndarray, np.ndarray], int]:
-    """A number for every distinct name, of ours and of theirs; and how many there are."""
-    names = np.concatenate([ours, theirs.to_numpy(dtype=object)])
-    codes, distinct = pd.factorize(names)
-    return (codes[: len(ours)], codes[len(ours) :]), len(distinct)
 
 
 def _in_chunks(
