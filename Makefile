@@ -8,7 +8,7 @@ comma  := ,
 # One stamp per choice of extras, so that a further one is installed into an environment that is there.
 READY  := $(VENV)/.ready-$(subst $(comma),-,$(EXTRAS))
 
-.PHONY: sweep test test-slow lint ui screenshots bench clean setup
+.PHONY: sweep test test-slow lint ui screenshots bench mutants clean setup
 .DEFAULT_GOAL := help
 
 .PHONY: help
@@ -19,6 +19,7 @@ help:
 	@echo "make ui      MLflow's UI on what was measured, on port $(PORT)"
 	@echo "make screenshots   the README's pictures of MLflow's UI, from what make sweep measured (needs chromium)"
 	@echo "make bench   the speed tables of benchmarks/ (installs the extras onnx and bench)"
+	@echo "make mutants   plant small bugs in copies of the code, and list those that no test notices (hours)"
 	@echo "make clean   remove the environment and everything generated"
 
 setup: $(READY)
@@ -56,6 +57,9 @@ bench:
 	@echo "Installing the extras onnx and bench; embedder.backend=auto then means onnx in $(VENV)"
 	@$(MAKE) --no-print-directory setup EXTRAS=$(EXTRAS),onnx,bench
 	$(BIN)/python -m benchmarks
+
+mutants: setup
+	$(BIN)/python benchmarks/mutants.py $(ROOMS)
 
 clean:
 	rm -rf $(VENV) .ragauge mlruns multirun outputs build src/*.egg-info

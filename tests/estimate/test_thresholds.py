@@ -257,6 +257,18 @@ def test_one_topic_has_no_interval():
     assert t.k.value == pytest.approx(0.25)
 
 
+def test_rows_of_a_topic_are_resampled_together():
+    rng = np.random.default_rng(3)
+    scores = rng.random(40)
+    labels = np.where(rng.random(40) < scores, 5, 1)
+    qids = [f"q{i}" for i in range(40)]
+    once = fit_thresholds(outcomes(scores, labels, qids), n_boot=200)
+    thrice = fit_thresholds(outcomes(np.tile(scores, 3), np.tile(labels, 3), qids * 3), n_boot=200)
+    for one, three in ((once.h, thrice.h), (once.k, thrice.k)):
+        assert (three.value, three.lo, three.hi) == (one.value, one.lo, one.hi)
+        assert one.lo < one.hi
+
+
 def test_metrics_have_the_names_of_the_contract():
     metrics = fit_thresholds(outcomes([0.1, 0.4, 0.9], [1, 4, 5])).metrics()
     assert set(metrics) == {

@@ -190,6 +190,11 @@ def test_repetitive_texts_are_matched_by_the_automaton(name: str) -> None:
         assert value == low / len(evidence)
 
 
+def test_the_automaton_takes_over_before_the_match_that_the_end_cuts() -> None:
+    # The first look at the run of a's costs more than all that is allowed, and the prefix ends within the run.
+    assert score("a" * 200, "xxx" + "a" * 200, 103, 203) == [100 / 200, 1.0]
+
+
 def test_the_cost_of_repetitive_texts_does_not_multiply() -> None:
     """20,000 x 200,000 characters would be 4e9 steps, and the test would not seem to end."""
     evidence = "a" * 10_000 + "b" + "a" * 10_000

@@ -1,0 +1,411 @@
+"""`make mutants`: plants small bugs one at a time, and tells which of them the tests do not notice.
+
+    python benchmarks/mutants.py estimate store --count 60
+
+For every room a random sample (`--seed`) of all places where a bug can be planted is taken. A mutant lives in
+a copy of src/ and is held against the tests that mirror its file (`tests_of`), the slow ones left out.
+benchmarks/MUTANTS.md is the table, with every survivor; what benchmarks/mutants.yaml names as equivalent,
+with its reason, is not counted.
+"""
+
+from __future__ import annotations
+
+import argparse
+import ast
+import contextlib
+import multiprocessing
+import os
+import random
+import re
+import shutil
+import signal
+import sys
+import tempfile
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+
+import yaml
+
+ROOT = Path(__file__).resolve().parents[1]
+PACKAGE = ROOT / "src" / "ragauge"
+TESTS = ROOT / "tests"
+EQUIVALENT = ROOT / "benchmarks" / "mutants.yaml"
+TABLE = ROOT / "benchmarks" / "MUTANTS.md"
+ROOMS = (
+    "measures",
+    "retrieval",
+    "estimate",
+    "store",
+    "llms",
+    "experiment",
+    "diagnose",
+    "trainers",
+    "synthesis",
+)
+
+_COMPARED = {
+    ast.Lt: ast.LtE, ast.LtE: ast.Lt, ast.Gt: ast.GtE, ast.GtE: ast.Gt, ast.Eq: ast.NotEq, ast.NotEq: ast.Eq,
+    ast.Is: ast.IsNot, ast.IsNot: ast.Is, ast.In: ast.NotIn, ast.NotIn: ast.In,
+}  # fmt: skip
+_COMPUTED = {
+    ast.Add: ast.Sub, ast.Sub: ast.Add, ast.Mult: ast.Div, ast.Div: ast.Mult, ast.FloorDiv: ast.Div,
+    ast.Mod: ast.FloorDiv, ast.Pow: ast.Mult, ast.BitAnd: ast.BitOr, ast.BitOr: ast.BitAnd,
+}  # fmt: skip
+_CALLED = {
+    "min": "max", "max": "min", "any": "all", "all": "any", "minimum": "maximum", "maximum": "minimum",
+    "floor": "ceil", "ceil": "floor", "sum": "mean", "mean": "sum", "sqrt": "abs", "cumsum": "abs",
+}  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Mutant:
+    """One planted bug: the characters from `start` to `end` of a file are replaced by `text`."""
+
+    file: Path
+    where: str  # the function or class, dotted
+    line: int
+    before: str
+    after: str
+    start: int
+    end: int
+    text: str
+
+    @property
+    def name(self) -> str:
+        """What identifies it while lines move."""
+        return f"{self.file.relative_to(PACKAGE).as_posix()}:{self.where}: {self.before} -> {self.after}"
+
+    def source(self) -> str:
+        """The file with the bug."""
+        text = self.file.read_text(encoding="utf-8")
+        return text[: self.start] + self.text + text[self.end :]
+
+
+def _short(text: str) -> str:
+    return " ".join(text.split())[:90]
+
+
+class _Places(ast.NodeVisitor):
+    """Collects the mutants of a file."""
+
+    def __init__(self, file: Path) -> None:
+        self.file = file
+        self.text = file.read_text(encoding="utf-8")
+        self.starts = [0]
+        for line in self.text.splitlines(keepends=True):
+            self.starts.append(self.starts[-1] + len(line.encode()))
+        self.bytes = self.text.encode()
+        self.scope: list[str] = []
+        self.found: list[Mutant] = []
+        self.visit(ast.parse(self.text))
+
+    def _at(self, line: int, column: int) -> int:
+        return len(self.bytes[: self.starts[line - 1] + column].decode())
+
+    def _plant(self, node: ast.expr | ast.stmt, text: str, after: str | None = None) -> None:
+        assert node.end_lineno is not None
+        assert node.end_col_offset is not None
+        start, end = (
+            self._at(node.lineno, node.col_offset),
+            self._at(node.end_lineno, node.end_col_offset),
+        )
+        before = _short(ast.unparse(node))
+        self.found.append(
+            Mutant(
+                self.file,
+                ".".join(self.scope) or "module",
+                node.lineno,
+                before,
+                _short(after or text),
+                start,
+                end,
+                text,
+            )
+        )
+
+    def _changed(self, node: ast.expr, **changes: object) -> None:
+        fields = {name: getattr(node, name) for name in node._fields} | changes
+        self._plant(node, f"({ast.unparse(ast.fix_missing_locations(type(node)(**fields)))})")
+
+    def _inside(self, node: ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef) -> None:
+        self.scope.append(node.name)
+        body = node.body
+        if body and isinstance(body[0], ast.Expr) and isinstance(body[0].value, ast.Constant):
+            body = body[1:]  # the docstring
+        if not isinstance(node, ast.ClassDef):
+            for default in [*node.args.defaults, *[d for d in node.args.kw_defaults if d is not None]]:
+                self.visit(default)
+        for statement in body:
+            self.visit(statement)
+        self.scope.pop()
+
+    visit_FunctionDef = visit_AsyncFunctionDef = visit_ClassDef = _inside
+
+    def visit_AnnAssign(self, node: ast.AnnAssign) -> None:
+        if node.value is not None:
+            self.visit(node.value)
+
+    def visit_If(self, node: ast.If) -> None:
+        if ast.unparse(node.test) in ("TYPE_CHECKING", "__name__ == '__main__'"):
+            return
+        self._plant(node.test, "(False)")
+        if not isinstance(node.test, ast.Compare):  # a comparison is turned round below
+            self._plant(node.test, f"(not ({ast.unparse(node.test)}))")
+        self.generic_visit(node)
+
+    def visit_Compare(self, node: ast.Compare) -> None:
+        kind = type(node.ops[0])
+        if kind in _COMPARED:
+            self._changed(node, ops=[_COMPARED[kind](), *node.ops[1:]])
+        self.generic_visit(node)
+
+    def visit_BinOp(self, node: ast.BinOp) -> None:
+        kind = type(node.op)
+        words = (ast.JoinedStr, ast.List, ast.Tuple)
+        text = any(
+            isinstance(side, words) or (isinstance(side, ast.Constant) and isinstance(side.value, str))
+            for side in (node.left, node.right)
+        )
+        if kind in _COMPUTED and not text:
+            self._changed(node, op=_COMPUTED[kind]())
+            self._plant(node, f"({ast.unparse(node.left)})")
+        self.generic_visit(node)
+
+    def visit_BoolOp(self, node: ast.BoolOp) -> None:
+        self._changed(node, op=ast.And() if isinstance(node.op, ast.Or) else ast.Or())
+        self.generic_visit(node)
+
+    def visit_UnaryOp(self, node: ast.UnaryOp) -> None:
+        if isinstance(node.op, ast.Not | ast.USub | ast.Invert):
+            self._plant(node, f"({ast.unparse(node.operand)})")
+        self.generic_visit(node)
+
+    def visit_Constant(self, node: ast.Constant) -> None:
+        if isinstance(node.value, bool):
+            self._plant(node, str(not node.value))
+        elif isinstance(node.value, int | float):
+            self._plant(node, str(node.value + 1))
+
+    def visit_Call(self, node: ast.Call) -> None:
+        name = node.func.attr if isinstance(node.func, ast.Attribute) else getattr(node.func, "id", "")
+        if name in _CALLED:
+            other = (
+                ast.Attribute(node.func.value, _CALLED[name], ast.Load())
+                if isinstance(node.func, ast.Attribute)
+                else ast.Name(_CALLED[name], ast.Load())
+            )
+            self._changed(node, func=other)
+        if "Error" not in name:
+            for i, keyword in enumerate(node.keywords):
+                if keyword.arg is not None:
+                    self._changed(node, keywords=node.keywords[:i] + node.keywords[i + 1 :])
+        self.generic_visit(node)
+
+    def visit_JoinedStr(self, node: ast.JoinedStr) -> None:
+        """Messages are not mutated."""
+
+    def visit_Raise(self, node: ast.Raise) -> None:
+        """What guards are is seen where their condition is False."""
+
+    def visit_Expr(self, node: ast.Expr) -> None:
+        if isinstance(node.value, ast.Call | ast.Await):
+            self._plant(node, "pass")
+        self.generic_visit(node)
+
+    def visit_AugAssign(self, node: ast.AugAssign) -> None:
+        self._plant(node, "pass")
+        self.generic_visit(node)
+
+    def visit_Continue(self, node: ast.Continue) -> None:
+        self._plant(node, "pass")
+
+    def visit_Break(self, node: ast.Break) -> None:
+        self._plant(node, "pass")
+
+
+def mutants_of(file: Path) -> list[Mutant]:
+    """All mutants of a file that compile."""
+    found = []
+    for mutant in _Places(file).found:
+        try:
+            compile(mutant.source(), str(file), "exec")
+        except SyntaxError:
+            continue
+        found.append(mutant)
+    return found
+
+
+@cache
+def _test_files() -> dict[Path, str]:
+    return {path: path.read_text(encoding="utf-8") for path in sorted(TESTS.rglob("test_*.py"))}
+
+
+@cache
+def _names(file: Path) -> tuple[str, ...]:
+    """The public classes and functions of a file."""
+    kinds = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
+    body = ast.parse(file.read_text(encoding="utf-8")).body
+    return tuple(node.name for node in body if isinstance(node, kinds) and not node.name.startswith("_"))
+
+
+def _importers(file: Path) -> Iterator[Path]:
+    """Files of the same folder that import this one."""
+    pattern = re.compile(rf"\b{re.escape(file.stem)}\b")
+    for other in sorted(file.parent.glob("*.py")):
+        lines = other.read_text(encoding="utf-8").splitlines()
+        if other != file and any("import" in line and pattern.search(line) for line in lines):
+            yield other
+
+
+def tests_of(file: Path) -> list[Path]:
+    """The test files that mirror a file.
+
+    Those of its room with its name come first, then those that name one of its public classes and functions,
+    and for a private module those of the modules that import it; where there is none, all of its room.
+    """
+    room = file.relative_to(PACKAGE).parts[0]
+    near = [path for path in _test_files() if path.relative_to(TESTS).parts[0] in (room, "comparison")]
+
+    def direct(of: Path) -> list[Path]:
+        stem = of.stem.strip("_")
+        first = [path for path in near if path.stem.startswith(f"test_{stem}")]
+        words = [re.compile(rf"\b{name}\b") for name in _names(of)]
+        second = [path for path in near if any(word.search(_test_files()[path]) for word in words)]
+        return list(dict.fromkeys([*first, *second]))
+
+    found = direct(file)
+    if file.stem.startswith("_") or not found:
+        found += [path for other in _importers(file) for path in direct(other)]
+    return list(dict.fromkeys(found)) or [p for p in near if p.relative_to(TESTS).parts[0] == room]
+
+
+def _child(source: str, tests: Sequence[Path], folder: str) -> None:
+    """In a process of its own: the tests on the copy of src/, quietly; exit code 0 if all passed."""
+    os.setsid()  # what the tests start ends with it
+    null = os.open(os.devnull, os.O_WRONLY)
+    os.dup2(null, 1)
+    os.dup2(null, 2)
+    os.environ["PYTHONPATH"] = f"{source}{os.pathsep}{TESTS}"
+    os.environ["NUMBA_CACHE_DIR"] = f"{folder}/numba"
+    sys.path.insert(0, source)
+    import pytest
+
+    given = ["-x", "-q", "-m", "not slow", "-p", "no:cacheprovider", f"--basetemp={folder}/tmp"]
+    os._exit(int(pytest.main([*given, *map(str, tests)])))
+
+
+def run(source: Path, tests: Sequence[Path], limit: float) -> tuple[str, float]:
+    """Passed, failed or late, and the seconds that the tests took."""
+    with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder:
+        began = time.monotonic()
+        child = multiprocessing.get_context("fork").Process(target=_child, args=(str(source), tests, folder))
+        child.start()
+        child.join(limit)
+        late = child.exitcode is None
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(child.pid or 0, signal.SIGKILL)
+        child.join()
+        seconds = time.monotonic() - began
+    return ("late" if late else "passed" if child.exitcode in (0, 5) else "failed"), seconds
+
+
+def survivors(room: str, count: int, seed: int) -> tuple[int, list[Mutant]]:
+    """How many mutants of a room were tried, and which were not noticed."""
+    files = sorted(path for path in (PACKAGE / room).rglob("*.py") if path.name != "__init__.py")
+    places = [mutant for file in files for mutant in mutants_of(file)]
+    chosen = random.Random(seed).sample(places, min(count, len(places)))
+    chosen.sort(key=lambda mutant: (mutant.file, mutant.line))
+    alive: list[Mutant] = []
+    with tempfile.TemporaryDirectory() as folder:
+        source = Path(folder) / "src"
+        shutil.copytree(ROOT / "src", source, ignore=shutil.ignore_patterns("__pycache__", "*.egg-info"))
+        for shared in ("conf", "run.py", "pyproject.toml", "docs", "examples", "README.md", "benchmarks"):
+            (Path(folder) / shared).symlink_to(ROOT / shared)
+        unchanged: dict[Path, float] = {}
+        for i, mutant in enumerate(chosen, 1):
+            tests = tests_of(mutant.file)
+            if mutant.file not in unchanged:
+                found, unchanged[mutant.file] = run(source, tests, 900)
+                if found != "passed":
+                    sys.exit(f"{mutant.file}: its tests {found} without a bug: {', '.join(map(str, tests))}")
+            place = source / mutant.file.relative_to(ROOT / "src")
+            place.write_text(mutant.source(), encoding="utf-8")
+            found, seconds = run(source, tests, 30 + 4 * unchanged[mutant.file])
+            shutil.copyfile(mutant.file, place)
+            if found == "passed":
+                alive.append(mutant)
+            print(
+                f"{room} {i}/{len(chosen)} {found} in {seconds:.0f} s: line {mutant.line}, {mutant.name}",
+                flush=True,
+            )
+    return len(chosen), alive
+
+
+def equivalent() -> dict[str, str]:
+    """Mutants that change nothing that can be seen: their names and why."""
+    return yaml.safe_load(EQUIVALENT.read_text(encoding="utf-8")) or {} if EQUIVALENT.exists() else {}
+
+
+def row(room: str, tried: int, alive: Sequence[Mutant]) -> str:
+    """The room's row of the table, and its survivors."""
+    same = [mutant for mutant in alive if mutant.name in equivalent()]
+    left = [mutant for mutant in alive if mutant.name not in equivalent()]
+    counted = tried - len(same)
+    share = f"{(counted - len(left)) / counted:.0%}" if counted else "-"
+    lines = [f"| {room} | {tried} | {tried - len(alive)} | {len(same)} | {len(left)} | {share} |"]
+    return "\n".join([*lines, *[f"<!-- {room} survives: {mutant.name} -->" for mutant in left]])
+
+
+def write(rows: dict[str, str]) -> None:
+    """Puts the rows of these rooms into the table; the others' stay."""
+    old: dict[str, list[str]] = {}
+    if TABLE.exists():
+        for line in TABLE.read_text(encoding="utf-8").splitlines():
+            found = re.match(r"\| (\w+) \| \d|<!-- (\w+) survives", line)
+            if found:
+                old.setdefault(found[1] or found[2], []).append(line)
+    all_rows = {room: "\n".join(lines) for room, lines in old.items()} | rows
+    parts = [all_rows[room] for room in ROOMS if room in all_rows]
+    table = [line for part in parts for line in part.splitlines() if line.startswith("|")]
+    left = [line[5:-4] for part in parts for line in part.splitlines() if line.startswith("<!--")]
+    TABLE.write_text(
+        "# Planted bugs that the tests notice\n\n"
+        "A random sample of small bugs per room, each against the tests that mirror its file\n"
+        "(`make mutants`). "
+        "Equivalent ones and why: mutants.yaml. The share is of those that are not equivalent.\n\n"
+        "| room | mutants | killed | equivalent | survived | killed of the others |\n"
+        "|---|---|---|---|---|---|\n"
+        + "\n".join(table)
+        + "\n\n"
+        + ("## Survivors\n\n" + "\n".join(f"- {line}" for line in left) + "\n\n" if left else "")
+        + "\n".join(f"<!-- {line} -->" for line in left)
+        + "\n",
+        encoding="utf-8",
+    )
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("rooms", nargs="*", default=list(ROOMS), help=f"of {', '.join(ROOMS)}")
+    parser.add_argument("--count", type=int, default=60, help="mutants of a room")
+    parser.add_argument("--seed", type=int, default=0)
+    args = parser.parse_args()
+    unknown = set(args.rooms) - {path.name for path in PACKAGE.iterdir() if path.is_dir()}
+    if unknown:
+        parser.error(f"no room {', '.join(sorted(unknown))}; there are {', '.join(ROOMS)}")
+    for module in ("pytest", "pandas", "scipy.stats", "sklearn.linear_model", "numba", "hydra", "pyarrow"):
+        __import__(module)  # once, for all children
+    for room in args.rooms:
+        tried, alive = survivors(room, args.count, args.seed)
+        text = row(room, tried, alive)
+        print(text, flush=True)
+        write({room: text})
+
+
+if __name__ == "__main__":
+    main()
