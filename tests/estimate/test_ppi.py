@@ -237,6 +237,25 @@ def test_cross_fitting_predicts_no_topic_from_itself():
     assert (again.loc[other, PROBABILITIES] != fitted.loc[other, PROBABILITIES]).any()
 
 
+def test_a_topic_that_is_not_judged_is_predicted_by_the_mean_of_the_models_of_all_folds():
+    rng = np.random.default_rng(5)
+    scores = np.tile([0.2, 0.5, 0.8], 30)
+    labels = np.where(rng.random(90) < scores, 5, 1)
+    frame = pd.DataFrame(
+        {
+            "qid": [f"q{i}" for i in range(90)],
+            "ir_score": scores,
+            "label": pd.array(labels, dtype="Int8"),
+            "judged": [True] * 87 + [False] * 3,
+        }
+    )
+    p5 = cross_fit(frame, n_splits=5)["p5"]
+    for score in (0.2, 0.5, 0.8):
+        of_models = p5[frame["judged"] & (scores == score)].drop_duplicates()  # a model per fold
+        assert len(of_models) == 5
+        assert p5[~frame["judged"] & (scores == score)].tolist() == pytest.approx([of_models.mean()])
+
+
 def test_cross_fitting_takes_labels_of_judged_topics_only():
     frame = few_judged(n_topics=120, n=60).drop(columns=PROBABILITIES)
     leaking = frame.copy()

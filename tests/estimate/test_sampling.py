@@ -29,6 +29,13 @@ def test_the_design_gives_each_stratum_its_number():
     assert chosen["qid"].is_monotonic_increasing
 
 
+def test_a_stratum_gets_its_number_by_the_standard_deviation():
+    # 100 topics of P(5) = 0.5 and 100 of 0.01: sd 0.5 and 0.0995, so 60 are divided as 50.04 to 9.96.
+    p = pd.Series([0.01] * 100 + [0.5] * 100, index=[f"q{i:04d}" for i in range(200)])
+    chosen = choose_topics(p, n=60, design="neyman", strata=2, min_per_stratum=2)
+    assert chosen.groupby("stratum")["judged"].sum().tolist() == [10, 50]
+
+
 def test_the_same_topics_for_every_order_of_rows_and_for_several_retrievers():
     p = p5_of(300)
     for design in ("uniform", "neyman"):

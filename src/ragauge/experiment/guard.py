@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -49,3 +49,9 @@ def guarded(
     finally:
         write_json(folder.path / RECORD_FILE, record)
     return int(record["exit_code"])
+
+
+def exit_code_of(records: Sequence[Mapping[str, Any]]) -> int:
+    """The exit code of several jobs: 0 if all finished, the failures' code where they share one, else 1."""
+    codes = {int(record["exit_code"]) for record in records} - {0}
+    return 0 if not codes else codes.pop() if len(codes) == 1 else 1

@@ -18,6 +18,7 @@ from ragauge import track
 from ragauge.contract.errors import ConfigError, RagaugeError, full_disk
 from ragauge.contract.redact import redact
 from ragauge.contract.visible import visible
+from ragauge.experiment.guard import exit_code_of
 from ragauge.experiment.judging import judge_deferred, needs_together
 from ragauge.experiment.needs import NEEDS_FILE, added_up, describe_needs, gathered
 from ragauge.experiment.sweep_run import is_own, track_sweep
@@ -99,8 +100,7 @@ def pool(folder: Path, tracking_uri: str | None = None) -> int:
                 visible(f"FAILED  {record['name']}: {record.get('error', 'no error was recorded')}"),
                 file=sys.stderr,
             )
-    codes = {int(r["exit_code"]) for r in records} - {0}
-    return 0 if not codes else codes.pop() if len(codes) == 1 else 1
+    return exit_code_of(records)
 
 
 def _written_in(record: Mapping[str, Any]) -> Path:

@@ -8,6 +8,7 @@ from pathlib import Path
 
 from ragauge.contract.records import RECORD_FILE
 from ragauge.contract.visible import visible
+from ragauge.experiment.guard import exit_code_of
 
 
 def finish(folder: Path) -> int:
@@ -23,5 +24,4 @@ def finish(folder: Path) -> int:
         asked = " ".join(record["overrides"])
         told = f"FAILED {record['name']} {asked}: {record.get('error', 'no error was recorded')}"
         print(visible(told, one_line=True), file=sys.stderr)
-    codes = {int(record["exit_code"]) for record in failed}
-    return 0 if not codes else codes.pop() if len(codes) == 1 else 1
+    return exit_code_of(failed)
