@@ -192,6 +192,16 @@ def test_the_mean_of_a_folded_normal():
     assert _folded_mean(mean, sd) == pytest.approx(np.array(expected))
 
 
+def test_an_interval_of_a_mean_absolute_error_does_not_go_below_0():
+    from ragauge.estimate.transfer import _error
+
+    nothing = np.zeros((1, 2, 5))
+    resampled = np.random.default_rng(0).normal(0, 0.1, (200, 2, 5))
+    error = _error(nothing, resampled, np.zeros((2, 5)), np.zeros((2, 5)), 50, 0.95)
+    assert (error.value, error.lo) == (0, 0)  # moved to have its middle at 0, it would begin at about -0.04
+    assert 0.01 < error.hi < 0.1
+
+
 def test_perfect_transfer_errs_by_sampling_alone():
     """Labels that follow from the score, and topics that have nothing in common: about sqrt(2 / pi) se."""
     transfer = leave_one_out(sweep(0.15, n_topics=400), n_boot=0)
