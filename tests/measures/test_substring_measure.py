@@ -191,7 +191,7 @@ def test_repetitive_texts_are_matched_by_the_automaton(name: str) -> None:
 
 
 def test_the_automaton_takes_over_before_the_match_that_the_end_cuts() -> None:
-    # The first look at the run of a's costs more than all that is allowed, and the prefix ends within the run.
+    # The first look at the run of a's costs more than is allowed, and the prefix ends within the run.
     assert score("a" * 200, "xxx" + "a" * 200, 103, 203) == [100 / 200, 1.0]
 
 
