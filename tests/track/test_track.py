@@ -358,16 +358,20 @@ def test_the_charts_of_groups_that_the_latest_sweep_does_not_have_are_gone(track
 
 def test_the_jobs_of_a_group_are_those_that_carry_its_name(tracker: Tracker) -> None:
     ids = []
-    for number in range(3):
+    for number in range(11):  # job 10 comes after job 2
         with tracker.run(f"job {number}", {}, {"role": "job", "sweep_id": "s", "job": str(number)}) as run:
             ids.append(run.run_id)
-    tracker.group({ids[0]: "judge=a", ids[1]: "judge=b", ids[2]: "judge=a"})
+    tracker.group({ids[0]: "judge=a", ids[1]: "judge=b", ids[2]: "judge=a", ids[10]: "judge=a"})
     found = {}
     for name, tags in (("a", {"group": "judge=a"}), ("all", {})):
         with tracker.run("sweep", {}, {"role": "sweep", "sweep_id": "s", **tags}) as run:
             found[name] = run.run_id
     reader = Reader(tracker.uri)
-    assert [job.run_id for job in reader.jobs(reader.run(found["a"]))] == [ids[0], ids[2]]
+    assert [job.run_id for job in reader.jobs(reader.run(found["a"]))] == [
+        ids[0],
+        ids[2],
+        ids[10],
+    ]
     assert [job.run_id for job in reader.jobs(reader.run(found["all"]))] == ids
 
 
