@@ -21,7 +21,8 @@ from ragauge.contract.errors import (
 from ragauge.contract.version import __version__
 
 if TYPE_CHECKING:
-    from ragauge.experiment.results import JobResult, SweepResult
+    from ragauge.experiment.results import JobResult
+    from ragauge.experiment.sweep_results import SweepResult
 
 __all__ = [
     "ConfigError",
@@ -75,7 +76,7 @@ def load(run_id: str, tracking_uri: str | None = None) -> JobResult | SweepResul
     Raises ConfigError where MLflow or the run is not there, DataError where the run is of something else.
     """
     from ragauge import track
-    from ragauge.experiment import results
+    from ragauge.experiment import sweep_results
 
     with track.aside():
-        return results.load(run_id, tracking_uri)
+        return sweep_results.load(run_id, tracking_uri)

@@ -22,7 +22,8 @@ import ragauge
 from processes import ROOT, clean_environment
 from processes import run as run_py
 from ragauge.experiment import whereabouts
-from ragauge.experiment.results import JobResult, Logged, SweepResult
+from ragauge.experiment.results import JobResult, Logged
+from ragauge.experiment.sweep_results import SweepResult
 from ragauge.report import notebook
 from ragauge.track import LoggedRun
 

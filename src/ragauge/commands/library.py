@@ -15,19 +15,20 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from tqdm import tqdm
+
 from ragauge import track
 from ragauge.commands import main as cli
 from ragauge.contract import errors
 from ragauge.contract.errors import ConfigError, RagaugeError
-from ragauge.contract.progress import progress
 from ragauge.contract.records import RECORD_FILE
 from ragauge.contract.visible import Formatter
-from ragauge.experiment import results
+from ragauge.experiment import sweep_results
+from ragauge.experiment.results import JobResult
 from ragauge.experiment.sweeps import records_in
 
 if TYPE_CHECKING:
     from omegaconf import DictConfig
-    from tqdm import tqdm
 
 # What Hydra would do to the logging of the whole process: `_job` writes the job's log instead.
 _OWN_LOGGING = ("hydra.job_logging.root=null", "hydra.hydra_logging.root=null")
@@ -36,21 +37,21 @@ _alone = threading.RLock()  # Hydra, sys.argv and standard output are the proces
 _bar: tqdm | None = None  # counts the jobs of the sweep that this process runs
 
 
-def run(overrides: Sequence[str], config_dir: str | Path | None) -> results.JobResult:
+def run(overrides: Sequence[str], config_dir: str | Path | None) -> JobResult:
     """`ragauge.run`."""
     folder = _started(overrides, config_dir, sweep=False)
     record = json.loads((folder / RECORD_FILE).read_text(encoding="utf-8"))
     _raise_failure(record, folder)
     with track.aside():
-        return results.load_job(record)
+        return sweep_results.load_job(record)
 
 
-def sweep(overrides: Sequence[str], config_dir: str | Path | None) -> results.SweepResult:
+def sweep(overrides: Sequence[str], config_dir: str | Path | None) -> sweep_results.SweepResult:
     """`ragauge.sweep`."""
     folder = _started(overrides, config_dir, sweep=True)
     records = records_in(folder)
     with track.aside():
-        found = results.load_sweep(folder, records)
+        found = sweep_results.load_sweep(folder, records)
     if not found.groups:
         _raise_failure(next((r for r in records if r["exit_code"]), records[0]), folder)
         raise RagaugeError(f"the sweep could not be pooled, its jobs are kept: ragauge pool {folder}")
@@ -67,7 +68,11 @@ def _started(overrides: Sequence[str], config_dir: str | Path | None, sweep: boo
             _check_rerun(given, sweep)
         mode = ["--multirun"] if sweep else []
         with _counted(_number_of_jobs(given) if sweep and not rerun else None, sweep):
-            ended = cli.run_composed("config", _job, [*mode, *options, *given, *_OWN_LOGGING])
+            try:
+                ended = cli.run_composed("config", _job, [*mode, *options, *given, *_OWN_LOGGING])
+            except KeyboardInterrupt:
+                cli.close_runs_of_workers()
+                raise
     if ended.folder is None:  # what sweeps by other means than -m says so
         raise RagaugeError("no job was run")
     return ended.folder
@@ -105,7 +110,8 @@ def _raise_failure(record: dict[str, Any], folder: Path) -> None:
     """Raises the error of a job that ended with one, as the class that it was."""
     if not record["exit_code"]:
         return
-    kind = getattr(errors, str(record.get("error_type")), RagaugeError)
+    other = ConfigError if record["exit_code"] == ConfigError.exit_code else RagaugeError
+    kind = getattr(errors, str(record.get("error_type")), other)
     told = record["error"]
     if kind is RagaugeError:
         told = f"{told}; its traceback is in {folder}"
@@ -169,16 +175,25 @@ def _job(cfg: DictConfig) -> None:
 
 @contextlib.contextmanager
 def _counted(total: int | None, sweep: bool) -> Iterator[None]:
-    """A progress bar of a sweep's jobs while the block lasts."""
+    """A bar of a sweep's jobs while the block lasts, on a terminal and below a notebook's cell."""
     global _bar
     if not sweep:
         yield
         return
-    with progress(total, "jobs", "job") as _bar:
+    shown = sys.stderr.isatty() or _in_notebook()
+    with tqdm(
+        total=total, desc="jobs", unit="job", delay=1.0, leave=False, dynamic_ncols=True, disable=not shown
+    ) as _bar:
         try:
             yield
         finally:
             _bar = None
+
+
+def _in_notebook() -> bool:
+    """Whether this process is the kernel of a notebook."""
+    ipython = sys.modules.get("IPython")
+    return ipython is not None and hasattr(ipython.get_ipython(), "kernel")
 
 
 def _number_of_jobs(overrides: Sequence[str]) -> int | None:
