@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import math
 from collections.abc import Mapping, Sequence
 from html import escape
 from pathlib import Path
@@ -99,16 +100,15 @@ def _table(columns: Sequence[str], rows: Sequence[Sequence[object]]) -> str:
 def _interval(values: Mapping[Any, float], name: str) -> str:
     """A value with its 95 % interval where there is one, to three decimals."""
     value, lo, hi = (values.get(key, float("nan")) for key in (name, f"{name}_lo", f"{name}_hi"))
-    if pd.isna(value):
+    if math.isnan(value):
         return "–"
-    return f"{value:.3f}" if pd.isna(lo) or pd.isna(hi) else f"{value:.3f} ({lo:.3f} to {hi:.3f})"
+    return f"{value:.3f}" if math.isnan(lo + hi) else f"{value:.3f} ({lo:.3f} to {hi:.3f})"
 
 
 def _text(value: Any) -> str:
     """A cell as text, shortened and escaped; control characters are shown."""
-    if isinstance(value, float):
-        return "–" if pd.isna(value) else f"{value:.3f}"
-    if pd.isna(value):
-        return "–"
+    missing = bool(pd.isna(value))
+    if missing or isinstance(value, float):
+        return "–" if missing else f"{value:.3f}"
     text = visible(value, one_line=True)
     return escape(text if len(text) <= _CHARS else f"{text[:_CHARS]}…", quote=True)
