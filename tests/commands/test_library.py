@@ -284,9 +284,7 @@ def test_errors_are_those_of_ragauge_and_no_exit(home: Path, job: JobResult) -> 
     (home / "questions.csv").write_text("qid,query\n1,a\n", "utf-8")
     (home / "docs.csv").write_text("docno,text\n1,a\n", "utf-8")
     csv = ["dataset=csv", "dataset.docs=docs.csv", "dataset.topics=questions.csv", *JOB[2:]]
-    with pytest.raises(
-        ragauge.DataError, match=r"docs\.csv: column 'id' \(dataset\.docno_column\) is missing"
-    ):
+    with pytest.raises(ragauge.DataError, match=r"docs\.csv: column 'id'"):
         ragauge.run(csv)
     with pytest.raises(ragauge.GateError, match=r"its results: ragauge.load"):
         ragauge.run([*JOB, "+gate.ir_score=0.999"])
