@@ -1,3 +1,82 @@
-"""ragauge: what was retrieved, what was generated, and how the first predicts the second."""
+"""ragauge: what was retrieved, what was generated, and how the first predicts the second.
 
-__version__ = "0.2.0"
+`run`, `sweep` and `load` are the command line for Python (docs/library.md). Importing this loads
+nothing heavy.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from ragauge.contract.errors import (
+    ConfigError,
+    DataError,
+    GateError,
+    MissingError,
+    RagaugeError,
+    TrackingError,
+)
+from ragauge.contract.version import __version__
+
+if TYPE_CHECKING:
+    from ragauge.experiment.results import JobResult
+    from ragauge.experiment.sweep_results import SweepResult
+
+__all__ = [
+    "ConfigError",
+    "DataError",
+    "GateError",
+    "MissingError",
+    "RagaugeError",
+    "TrackingError",
+    "__version__",
+    "load",
+    "run",
+    "sweep",
+]
+
+
+def run(overrides: Sequence[str] = (), *, config_dir: str | Path | None = None) -> JobResult:
+    """Runs one job as `ragauge <overrides>` does, and returns its frames, metrics and MLflow run.
+
+    overrides: as on the command line, each a text: ["retriever=bm25", "n_tokens=300"]. config_dir: a folder
+    with further config groups, as `--config-dir`. Relative paths mean the working directory; the job's folder
+    is outputs/<date>/<time> there. Prints nothing but warnings, on stderr; the log is run.log in the folder.
+
+    Raises ConfigError for what the configuration does not allow, DataError for data that are not as they must
+    be, GateError where a gate is not met, MissingError where more answers or verdicts are missing than
+    `max_missing_share`, TrackingError where MLflow stops answering, and RagaugeError for what nobody foresaw.
+    """
+    from ragauge.commands import library
+
+    return library.run(overrides, config_dir)
+
+
+def sweep(overrides: Sequence[str] = (), *, config_dir: str | Path | None = None) -> SweepResult:
+    """Runs a sweep as `ragauge -m <overrides>` does, and returns its jobs and what was pooled over them.
+
+    overrides: as on the command line, ["retriever=bm25,sim", "n_tokens=range(100,400,100)"]. A job that fails
+    is in `failed` of what is returned, and the others are pooled; the errors of `run` are raised where
+    nothing could be.
+    """
+    from ragauge.commands import library
+
+    return library.sweep(overrides, config_dir)
+
+
+def load(run_id: str, tracking_uri: str | None = None) -> JobResult | SweepResult:
+    """The job or the sweep of an MLflow run, as `run` and `sweep` return it.
+
+    run_id: of the run of a job or of a sweep, or its first characters. tracking_uri: of MLflow; without it
+    MLFLOW_TRACKING_URI, else mlruns/ in the working directory. Frames come from the store where it is on this
+    machine, else from MLflow, which holds less (docs/library.md).
+
+    Raises ConfigError where MLflow or the run is not there, DataError where the run is of something else.
+    """
+    from ragauge import track
+    from ragauge.experiment import sweep_results
+
+    with track.aside():
+        return sweep_results.load(run_id, tracking_uri)

@@ -7,7 +7,6 @@ import shutil
 import subprocess
 import sys
 import tomllib
-import zipfile
 from pathlib import Path
 
 import pytest
@@ -146,35 +145,93 @@ def test_a_relative_config_path_means_the_working_directory(spellings, tmp_path)
     assert missing.stderr == "error: --config-path nowhere: is no folder\n"
 
 
-@pytest.mark.slow
-def test_an_installed_wheel_has_its_configuration_with_it(tmp_path) -> None:
+@pytest.fixture(scope="module")
+def installed(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with what pip installs of the wheel, which was built from the sdist; no checkout is near."""
     setuptools = pytest.importorskip("setuptools", minversion="77")
-    source, site = tmp_path / "source", tmp_path / "site"
+    folder = tmp_path_factory.mktemp("wheel")
+    source, site = folder / "source", folder / "site"
     source.mkdir()
-    for name in ("pyproject.toml", "setup.py", "MANIFEST.in", "README.md"):
+    for name in ("pyproject.toml", "setup.py", "MANIFEST.in", "README.md", "LICENSE"):
         shutil.copy(ROOT / name, source)
     for name in ("conf", "src"):
         shutil.copytree(
             ROOT / name, source / name, ignore=shutil.ignore_patterns("__pycache__", "*.egg-info")
         )
-    built = call(
-        ["-m", "pip", "wheel", "--no-deps", "--no-build-isolation", "--no-index", "-w", str(tmp_path), "."],
-        cwd=source,
-    )
-    assert built.returncode == 0, (setuptools.__version__, built.stderr)
-    [wheel] = tmp_path.glob("*.whl")
-    with zipfile.ZipFile(wheel) as archive:
-        archive.extractall(site)
+    alone = ["--quiet", "--no-deps", "--no-index"]
+    for command in (
+        ["-c", f"from setuptools import build_meta; build_meta.build_sdist({str(folder)!r})"],
+        ["-m", "pip", "wheel", *alone, "--no-build-isolation", "-w", str(folder), str(folder / "*.tar.gz")],
+        ["-m", "pip", "install", *alone, "--target", str(site), str(folder / "*.whl")],
+    ):
+        given = [str(next(folder.glob(a.rpartition("/")[2]))) if "/*" in a else a for a in command]
+        done = call(given, cwd=source)
+        assert done.returncode == 0, (setuptools.__version__, done.stderr)
     shutil.rmtree(source)
+    return site
+
+
+@pytest.mark.slow
+def test_an_installed_wheel_has_its_configuration_and_its_data_with_it(installed: Path, tmp_path) -> None:
     options = {path.relative_to(ROOT / "conf") for path in (ROOT / "conf").rglob("*.yaml")}
-    assert {
-        path.relative_to(site / "ragauge/conf") for path in site.rglob("ragauge/conf/**/*.yaml")
-    } == options
+    conf = installed / "ragauge" / "conf"
+    assert {path.relative_to(conf) for path in conf.rglob("*.yaml")} == options
+    package = ROOT / "src" / "ragauge"
+    files = {path.relative_to(package) for path in package.rglob("*") if path.is_file()}
+    files = {path for path in files if "__pycache__" not in path.parts}
+    assert files <= {path.relative_to(installed / "ragauge") for path in installed.rglob("ragauge/**/*")}
+    [metadata] = installed.glob("ragauge-*.dist-info/METADATA")
+    assert "License-Expression: Apache-2.0" in metadata.read_text("utf-8")
+    assert (metadata.parent / "licenses" / "LICENSE").is_file()
     done = subprocess.run(
         [sys.executable, "-m", "ragauge", "--info", "searchpath"], cwd=tmp_path,
-        env=clean_environment(PYTHONPATH=str(site)), capture_output=True, text=True, timeout=300, check=False,
+        env=clean_environment(PYTHONPATH=str(installed)), capture_output=True, text=True, timeout=300,
+        check=False,
     )  # fmt: skip
-    assert re.search(rf"main\s*\|\s*file://{re.escape(str(site / 'ragauge' / 'conf'))}\s", done.stdout), done
+    assert re.search(rf"main\s*\|\s*file://{re.escape(str(conf))}\s", done.stdout), done
+
+
+@pytest.mark.slow
+def test_an_installed_wheel_sweeps_and_has_every_command_in_an_empty_folder(installed, tmp_path) -> None:
+    environment = clean_environment(PYTHONPATH=str(installed))
+    every = (
+        "import sys\n"
+        "from importlib import import_module\n"
+        "import ragauge\n"
+        "from ragauge.commands.cli import COMMANDS\n"
+        "print(ragauge.__file__, file=sys.stderr)\n"
+        "for name in COMMANDS.keys() - {'help', 'train', 'synthesize'}:\n"
+        "    try:\n"
+        "        import_module(f'ragauge.commands.{name}').main(['--help'])\n"
+        "    except SystemExit as end:\n"
+        "        print('HELP', name, end.code)\n"
+    )
+    for given, told in (
+        ([str(installed / "bin" / "ragauge"), *SMALL], "2 job(s) done, 0 failed"),
+        (["-c", every], "HELP compare 0"),
+        (["-m", "ragauge", "train", "--cfg", "job", "trainer=predictor"], "PredictorTrainer"),
+        (["-m", "ragauge", "synthesize", "--help"], "ragauge synthesize"),
+    ):
+        done = subprocess.run(
+            [sys.executable, *given], cwd=tmp_path, env=environment, capture_output=True, text=True,
+            timeout=900, check=False,
+        )  # fmt: skip
+        assert done.returncode == 0, done.stderr
+        assert told in done.stdout
+        if given[0] == "-c":
+            assert len(re.findall(r"^HELP \w+ 0$", done.stdout, re.M)) == len(COMMANDS) - 3
+            assert str(installed) in done.stderr
+    assert {path.name for path in tmp_path.iterdir()} == {".ragauge", "mlruns", "multirun"}
+
+
+def test_run_py_says_what_to_activate_where_ragauge_is_not_installed(tmp_path) -> None:
+    done = subprocess.run(
+        [sys.executable, "-S", "-E", RUN, "help"], cwd=tmp_path, capture_output=True, text=True, timeout=300,
+        check=False,
+    )  # fmt: skip
+    assert (done.returncode, done.stdout) == (2, "")
+    [line] = done.stderr.splitlines()
+    assert line.endswith("has no ragauge; in a clone: make setup, then . .venv/bin/activate")
 
 
 # --- each command, on each command line, from another folder ----------------------------------------------

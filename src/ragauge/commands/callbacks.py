@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -12,7 +11,6 @@ from omegaconf import DictConfig
 
 from ragauge.commands import main as cli
 from ragauge.contract.errors import ConfigError
-from ragauge.contract.visible import visible
 from ragauge.experiment.config import refuse_keys
 
 if TYPE_CHECKING:
@@ -45,11 +43,11 @@ class KeysCallback(Callback):
     """Checks a run or a sweep before its first job."""
 
     def on_run_start(self, config: DictConfig, **kwargs: Any) -> None:
-        """Ends the process where the config holds a key, before Hydra writes it."""
+        """Ends the run where the config holds a key, before Hydra writes it."""
         _refuse_keys(config)
 
     def on_multirun_start(self, config: DictConfig, **kwargs: Any) -> None:
-        """Ends the process where the config holds a key; remembers where the sweep is tracked."""
+        """Ends the run where the config holds a key; remembers where the sweep is tracked."""
         _refuse_keys(config)
         hydra = GlobalHydra.instance().hydra
         if hydra is not None:
@@ -64,7 +62,7 @@ class SweepCallback(KeysCallback):
         """Pools what the jobs left behind; its exit code is the process's."""
         from ragauge.experiment import pooling
 
-        cli.set_exit_code(pooling.finish(config))
+        cli.set_exit_code(pooling.finish(config), Path(config.hydra.sweep.dir).absolute())
 
 
 class TrainingsCallback(KeysCallback):
@@ -81,6 +79,4 @@ def _refuse_keys(config: DictConfig) -> None:
     try:
         refuse_keys(config)
     except ConfigError as error:
-        print(f"error: {visible(error)}", file=sys.stderr)
-        # Hydra makes a warning of every Exception in a callback, and goes on.
-        raise SystemExit(error.exit_code) from None
+        raise cli.Refused(error) from None

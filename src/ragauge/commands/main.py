@@ -14,6 +14,7 @@ import re
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -22,7 +23,7 @@ from ragauge.commands.conf import conf_folder, config_dir, has_config_path, quot
 from ragauge.contract import interruption
 from ragauge.contract.errors import ConfigError, RagaugeError, full_disk
 from ragauge.contract.groups import RENAMED
-from ragauge.contract.redact import guard_output, redact
+from ragauge.contract.redact import guard_output
 from ragauge.contract.visible import visible
 
 if TYPE_CHECKING:
@@ -30,8 +31,17 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
-# What the process ends with: set by the job of a single run, or by the pooled step of a sweep.
-_exit_code = 0
+
+@dataclass(frozen=True)
+class Ended:
+    """How the last job or sweep of this process ended, and the folder that it wrote (None: none)."""
+
+    exit_code: int = 0
+    folder: Path | None = None
+
+
+# Set by the job of a single run, or by the pooled step of a sweep.
+_ended = Ended()
 
 
 # Where a sweep is tracked, for the runs of its workers if it is interrupted.
@@ -43,7 +53,7 @@ def sweep_begins(tracking: str | None) -> None:
     _sweep_tracking.append(tracking)
 
 
-def _close_runs_of_workers() -> None:
+def close_runs_of_workers() -> None:
     """Marks as KILLED the runs of a sweep's worker processes, which an interrupted sweep has ended."""
     if not _sweep_tracking:
         return
@@ -55,10 +65,18 @@ def _close_runs_of_workers() -> None:
         track.close_orphans_quietly(track.tracking_uri(configured))
 
 
-def set_exit_code(code: int) -> None:
-    """Remembers what the process ends with; Hydra passes no return value through."""
-    global _exit_code
-    _exit_code = code
+def set_exit_code(code: int, folder: Path | None = None) -> None:
+    """Remembers what a job or a sweep ended with, and its folder; Hydra passes no return value through."""
+    global _ended
+    _ended = Ended(code, folder)
+
+
+class Refused(SystemExit):
+    """Carries an error out of a callback, where Hydra makes a warning of every Exception and goes on."""
+
+    def __init__(self, error: ConfigError) -> None:
+        super().__init__(error.exit_code)
+        self.error = error
 
 
 def main() -> int:
@@ -67,33 +85,12 @@ def main() -> int:
 
 
 def run_hydra(config_name: str, task: Callable[[DictConfig], None], arguments: Sequence[str]) -> int:
-    """Has Hydra compose a configuration for the task; the exit code, config errors told in a line or two."""
-    import hydra
-    from hydra.errors import HydraException
-    from omegaconf.errors import OmegaConfBaseException
-
-    from ragauge.experiment import config
-    from ragauge.experiment.packages import refuse_shadowed
-
-    guard_output()
-    config.register()
-
-    # Hydra then raises instead of printing a trace and leaving with 1.
-    full_error = os.environ.setdefault("HYDRA_FULL_ERROR", "1")
-    stack = ExitStack()
+    """`run_composed` for a terminal: the exit code, with expected errors told in a line or two on stderr."""
     try:
-        stack.enter_context(_command_line(config_name, arguments))
-        refuse_shadowed(conf_folder(), config_dir())
-        stack.enter_context(interruption.terminable())
-        hydra.main(version_base="1.3", config_path=str(conf_folder()), config_name=config_name)(task)()
+        return run_composed(config_name, task, arguments).exit_code
     except RagaugeError as error:
         print(f"error: {visible(error)}", file=sys.stderr)
         return error.exit_code
-    except (HydraException, OmegaConfBaseException) as error:
-        if full_error not in ("", "0", "1"):
-            raise
-        print(visible(redact(f"error: {explain(error, config_name)}")), file=sys.stderr)
-        return ConfigError.exit_code
     except BrokenPipeError:  # of --help and the like: a job records its errors
         drop_output()
         return 0
@@ -104,11 +101,44 @@ def run_hydra(config_name: str, task: Callable[[DictConfig], None], arguments: S
         return 1
     except KeyboardInterrupt as error:
         code = interruption.tell(error)
-        _close_runs_of_workers()
+        close_runs_of_workers()
         return code
+
+
+def run_composed(config_name: str, task: Callable[[DictConfig], None], arguments: Sequence[str]) -> Ended:
+    """Has Hydra compose a configuration for the task; how the job or the sweep ended.
+
+    A job that fails is in its record and in the exit code. Raises ConfigError for what Hydra refuses, any
+    RagaugeError of before the first job, and KeyboardInterrupt.
+    """
+    import hydra
+    from hydra.errors import HydraException
+    from omegaconf.errors import OmegaConfBaseException
+
+    from ragauge.experiment import config
+    from ragauge.experiment.packages import refuse_shadowed
+
+    guard_output()
+    config.register()
+    set_exit_code(0)
+
+    # Hydra then raises instead of printing a trace and leaving with 1.
+    full_error = os.environ.setdefault("HYDRA_FULL_ERROR", "1")
+    stack = ExitStack()
+    try:
+        stack.enter_context(_command_line(config_name, arguments))
+        refuse_shadowed(conf_folder(), config_dir())
+        stack.enter_context(interruption.terminable())
+        hydra.main(version_base="1.3", config_path=str(conf_folder()), config_name=config_name)(task)()
+    except Refused as refused:
+        raise refused.error from None
+    except (HydraException, OmegaConfBaseException) as error:
+        if full_error not in ("", "0", "1"):
+            raise
+        raise ConfigError(explain(error, config_name)) from error
     finally:
-        stack.close()  # not before an error is told: that takes the command line which caused it
-    return _exit_code
+        stack.close()  # not before an error is explained: that takes the command line which caused it
+    return _ended
 
 
 @contextmanager
@@ -171,7 +201,7 @@ def run_job(cfg: DictConfig) -> None:
         origin=origin,
     )
     with interruption.working():
-        set_exit_code(execute(cfg, folder))
+        set_exit_code(execute(cfg, folder), folder.path)
 
 
 def explain(error: BaseException, config_name: str = "config") -> str:

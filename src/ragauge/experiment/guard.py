@@ -31,10 +31,12 @@ def guarded(
     try:
         work()
     except RagaugeError as error:
-        record |= {"error": str(error), "exit_code": error.exit_code}
+        kind = type(error).__name__
+        record |= {"error": str(error), "error_type": kind, "exit_code": error.exit_code}
         log.error("%s: %s", name, error)
     except OmegaConfBaseException as error:
-        record |= {"error": str(error), "exit_code": ConfigError.exit_code}
+        kind = ConfigError.__name__
+        record |= {"error": str(error), "error_type": kind, "exit_code": ConfigError.exit_code}
         log.error("%s: %s", name, error)
     except KeyboardInterrupt as error:
         record |= {"error": interruption.reason(error), "exit_code": interruption.exit_code(error)}

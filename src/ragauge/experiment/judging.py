@@ -246,7 +246,8 @@ def _failed(record: dict[str, Any], error: Exception) -> dict[str, Any]:
     """The record of a job with its error, on disk, too; the job goes on waiting for its verdicts."""
     failed = {} if record["deferred"] is False else {"status": "FAILED"}
     if isinstance(error, RagaugeError):
-        told = {"error": str(error), "exit_code": error.exit_code}
+        kind = type(error).__name__
+        told = {"error": str(error), "error_type": kind, "exit_code": error.exit_code}
     else:
         log.error("%s failed", record["name"], exc_info=error)
         told = {"error": f"{type(error).__name__}: {error}", "exit_code": 1}

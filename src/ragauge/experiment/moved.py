@@ -6,10 +6,10 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from ragauge import __version__
 from ragauge.contract.build import locate
 from ragauge.contract.errors import ConfigError
 from ragauge.contract.groups import ANSWERS, GROUPS
+from ragauge.contract.version import __version__
 
 
 def name_as_today(config: Mapping[str, Any], tags: Mapping[str, str], conf: Path) -> list[str]:

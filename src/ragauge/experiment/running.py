@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import time
 import uuid
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -119,6 +119,12 @@ class StageRunner:
     def entry_of(self, frame: str) -> Entry:
         """The stored output that holds a frame, of the last stage that makes it."""
         return self._entry(self._maker(frame, len(self.stages))[-1])
+
+    def entries_of(self, names: Iterable[str]) -> dict[str, str]:
+        """<stage>/<digest> of the store entry by frame, of those frames that the job read or made there."""
+        makers = {name: self._maker(name, len(self.stages)) for name in names}
+        entries = {name: self._entries.get(found[-1]) for name, found in makers.items() if found}
+        return {name: f"{e.key.stage}/{e.digest}" for name, e in entries.items() if e is not None}
 
     def key(self, stage: str, **given: pd.DataFrame) -> Key:
         """What the output of a stage is known by; `given` frames stand for those that the job would make."""
@@ -278,7 +284,7 @@ class StageRunner:
                 return {name: frame}
 
             try:
-                entry = self.store.get_frames(key, checked, told)
+                self._entries[stage] = entry = self.store.get_frames(key, checked, told)
                 frame, made, seconds = entry.frame(name), entry.made, entry.seconds_made
             except Incomplete as incomplete:
                 frame, made, seconds = incomplete.frames[name], True, time.perf_counter() - start

@@ -19,7 +19,7 @@ from ragauge.contract.records import OUTCOMES_FILE
 from ragauge.datasets.human_labels import with_human_labels
 from ragauge.estimate.human import human_shares
 from ragauge.estimate.prediction import check_settings, predict_right, settings_of
-from ragauge.experiment import metrics, stability
+from ragauge.experiment import metrics, stability, whereabouts
 from ragauge.experiment.evaluation import (
     FROM_MLFLOW,
     evaluated,
@@ -119,7 +119,7 @@ def log_verdicts(
     run.days(by_day(outcomes, [info.name for info in pipeline.answer_measures]))
     # Nothing is read from the store after this. A job that waited for its verdicts read more before.
     run.tag(track.entries_tag([*pipeline.store.used, *record.get("entries_used", ())]))
-    run.tag(comparable.as_tag(measured_by(pipeline)))
+    run.tag(comparable.as_tag(measured_by(pipeline)) | whereabouts.as_tag(pipeline, folder.path))
     if found.predictor is not None:
         run.predictor(found.predictor, registered_name=cfg.register_predictor)
     costs = metrics.costs(pipeline.verdicts, "judge_")

@@ -15,11 +15,11 @@ from typing import TYPE_CHECKING, Any
 
 import pandas as pd
 
-from ragauge import __version__
 from ragauge.contract.answer_measures import besides_rankings, column_label, is_ranking
 from ragauge.contract.groups import GROUPS
 from ragauge.contract.protocols import AnswerMeasureInfo
 from ragauge.contract.redact import redact
+from ragauge.contract.version import __version__
 from ragauge.contract.visible import visible
 from ragauge.estimate import HEADLINE_SHARES
 from ragauge.measures.documents import IGNORED, ignored_warning

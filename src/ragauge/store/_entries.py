@@ -140,6 +140,16 @@ class Store:
         manifest, _ = self._read(path)
         return None if manifest is None else self._entry(key, False, 0.0, manifest)
 
+    def frame_at(self, entry: str, name: str) -> pd.DataFrame | None:
+        """A frame of the entry <stage>/<digest>; None where the entry is absent, damaged or without it."""
+        path = self.root / entry
+        with suppress(OSError):
+            os.utime(path / KEY_FILE)
+        manifest, _ = self._read(path)
+        if manifest is None or f"{name}.parquet" not in manifest["files"]:
+            return None
+        return pd.read_parquet(path / f"{name}.parquet")
+
     def get(self, key: Key, make: Callable[[Path], None], told: Mapping[str, Any] | None = None) -> Entry:
         """The entry of the key; `make(folder)` fills an empty folder if nobody has yet.
 

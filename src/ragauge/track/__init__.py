@@ -1,6 +1,6 @@
 """The only room that knows MLflow: connections, and writing and reading MLflow runs."""
 
-from ragauge.track._connection import absolute_uri, connect, local_database, recorded_uri, tracking_uri
+from ragauge.track._connection import absolute_uri, aside, connect, local_database, recorded_uri, tracking_uri
 from ragauge.track._feedback import CLASS, LABELS, Feedback, answer_digest, labels_of_people
 from ragauge.track._folders import is_model_uri, model_folder
 from ragauge.track._models import load_predictor, save_predictor
@@ -23,6 +23,7 @@ __all__ = [
     "Tracker",
     "absolute_uri",
     "answer_digest",
+    "aside",
     "close_orphans",
     "close_orphans_quietly",
     "connect",

@@ -132,6 +132,24 @@ def at(uri: str) -> Iterator[MlflowClient]:
             os.environ[_VARIABLE] = environment
 
 
+@contextmanager
+def aside() -> Iterator[None]:
+    """While it lasts ragauge connects anew; afterwards MLflow's own functions look where they did before."""
+    import mlflow
+
+    environment = os.environ.get(_VARIABLE)
+    before = mlflow.get_tracking_uri() if mlflow.tracking.is_tracking_uri_set() else None
+    connect.cache_clear()
+    client_of.cache_clear()
+    try:
+        yield
+    finally:
+        mlflow.set_tracking_uri(before)  # type: ignore[arg-type]
+        os.environ.pop(_VARIABLE, None)
+        if environment is not None:
+            os.environ[_VARIABLE] = environment
+
+
 def local_database(uri: str) -> Path | None:
     """The file of an SQLite database; None for a server."""
     local = re.fullmatch(r"sqlite:///(.+)", uri)

@@ -156,6 +156,10 @@ class Reader:
 
     def files(self, run_id: str, folder: str) -> dict[str, str]:
         """The texts of the files in an artifact folder of a run by name; {} where there is no such folder."""
+        return {name: content.decode() for name, content in self.contents(run_id, folder).items()}
+
+    def contents(self, run_id: str, folder: str) -> dict[str, bytes]:
+        """The files in an artifact folder of a run by name; {} where there is no such folder."""
         from mlflow.exceptions import MlflowException
 
         try:
@@ -163,7 +167,7 @@ class Reader:
                 return {}
             with tempfile.TemporaryDirectory() as scratch, quiet():
                 path = Path(self._mlflow.download_artifacts(run_id, folder, scratch))
-                return {file.name: file.read_text("utf-8") for file in path.iterdir() if file.is_file()}
+                return {file.name: file.read_bytes() for file in path.iterdir() if file.is_file()}
         except (MlflowException, OSError) as error:
             raise ConfigError(f"the artifacts of run {run_id} cannot be read: {error}") from error
 

@@ -1,0 +1,208 @@
+"""`ragauge.run` and `ragauge.sweep`: the command line for Python, quiet, and what came out as objects."""
+
+from __future__ import annotations
+
+import contextlib
+import copy
+import io
+import json
+import logging
+import math
+import os
+import sys
+import threading
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from tqdm import tqdm
+
+from ragauge import track
+from ragauge.commands import main as cli
+from ragauge.contract import errors
+from ragauge.contract.errors import ConfigError, RagaugeError
+from ragauge.contract.records import RECORD_FILE
+from ragauge.contract.visible import Formatter
+from ragauge.experiment import sweep_results
+from ragauge.experiment.results import JobResult
+from ragauge.experiment.sweeps import records_in
+
+if TYPE_CHECKING:
+    from omegaconf import DictConfig
+
+# What Hydra would do to the logging of the whole process: `_job` writes the job's log instead.
+_OWN_LOGGING = ("hydra.job_logging.root=null", "hydra.hydra_logging.root=null")
+_PROGRAM = str(Path(__file__).resolve().parents[1] / "__main__.py")
+_alone = threading.RLock()  # Hydra, sys.argv and standard output are the process's: one call at a time
+_bar: tqdm | None = None  # counts the jobs of the sweep that this process runs
+
+
+def run(overrides: Sequence[str], config_dir: str | Path | None) -> JobResult:
+    """`ragauge.run`."""
+    folder = _started(overrides, config_dir, sweep=False)
+    record = json.loads((folder / RECORD_FILE).read_text(encoding="utf-8"))
+    _raise_failure(record, folder)
+    with track.aside():
+        return sweep_results.load_job(record)
+
+
+def sweep(overrides: Sequence[str], config_dir: str | Path | None) -> sweep_results.SweepResult:
+    """`ragauge.sweep`."""
+    folder = _started(overrides, config_dir, sweep=True)
+    records = records_in(folder)
+    with track.aside():
+        found = sweep_results.load_sweep(folder, records)
+    if not found.groups:
+        _raise_failure(next((r for r in records if r["exit_code"]), records[0]), folder)
+        raise RagaugeError(f"the sweep could not be pooled, its jobs are kept: ragauge pool {folder}")
+    return found
+
+
+def _started(overrides: Sequence[str], config_dir: str | Path | None, sweep: bool) -> Path:
+    """Runs the command line that the overrides are; the folder that it wrote."""
+    given = _checked(overrides)
+    options = [] if config_dir is None else ["--config-dir", str(config_dir)]
+    rerun = any(override.startswith("rerun=") for override in given)
+    with _alone, _apart():
+        if rerun:
+            _check_rerun(given, sweep)
+        mode = ["--multirun"] if sweep else []
+        with _counted(_number_of_jobs(given) if sweep and not rerun else None, sweep):
+            try:
+                ended = cli.run_composed("config", _job, [*mode, *options, *given, *_OWN_LOGGING])
+            except KeyboardInterrupt:
+                cli.close_runs_of_workers()
+                raise
+    if ended.folder is None:  # what sweeps by other means than -m says so
+        raise RagaugeError("no job was run")
+    return ended.folder
+
+
+def _checked(overrides: Sequence[str]) -> list[str]:
+    """The overrides; ConfigError for what is none, and for what only a terminal can show."""
+    if isinstance(overrides, str) or not all(isinstance(one, str) for one in overrides):
+        raise ConfigError(
+            "overrides are a list of texts as on the command line: ['retriever=bm25', 'n_tokens=300']"
+        )
+    for one in overrides:
+        if one.startswith("-") or one.lstrip("+").startswith("hydra.mode="):
+            raise ConfigError(
+                f"{one}: options belong to the command line; run() is one job, sweep() is -m, config_dir= is "
+                "--config-dir"
+            )
+        if one.replace(" ", "").lower() in ("dry_run=true", "dry_run=yes", "dry_run=on"):
+            raise ConfigError(
+                f"{one}: what would be needed is printed by the command line: ragauge {one} ..."
+            )
+    return list(overrides)
+
+
+def _check_rerun(overrides: Sequence[str], sweep: bool) -> None:
+    """ConfigError where run() is given the run of a sweep."""
+    uri = next((o.partition("=")[2] for o in overrides if o.startswith("tracking.uri=")), None)
+    [run_id] = [o.partition("=")[2] for o in overrides if o.startswith("rerun=")] or [""]
+    found = track.Reader(track.tracking_uri(uri)).run(run_id)
+    if found.tags.get("role") == "sweep" and not sweep:
+        raise ConfigError(f"rerun={run_id} is a sweep: ragauge.sweep(['rerun={run_id}'])")
+
+
+def _raise_failure(record: dict[str, Any], folder: Path) -> None:
+    """Raises the error of a job that ended with one, as the class that it was."""
+    if not record["exit_code"]:
+        return
+    other = ConfigError if record["exit_code"] == ConfigError.exit_code else RagaugeError
+    kind = getattr(errors, str(record.get("error_type")), other)
+    told = record["error"]
+    if kind is RagaugeError:
+        told = f"{told}; its traceback is in {folder}"
+    elif kind is errors.GateError and "run_id" in record:
+        told = f"{told}; its results: ragauge.load('{record['run_id']}')"
+    raise kind(told)
+
+
+@contextlib.contextmanager
+def _apart() -> Iterator[None]:
+    """Leaves the process as it was, when the block ends: Hydra's state, MLflow's address, output, sys.argv.
+
+    The program is ragauge's own, so that no conf/ beside the caller's is taken for its configuration.
+    """
+    from hydra.core.global_hydra import GlobalHydra
+    from hydra.core.hydra_config import HydraConfig
+    from hydra.core.utils import JobRuntime
+
+    hydra, config = GlobalHydra.instance().hydra, HydraConfig.instance().cfg
+    runtime = copy.deepcopy(JobRuntime.instance().conf)
+    argv, hook, full_error = sys.argv, sys.excepthook, os.environ.get("HYDRA_FULL_ERROR")
+    try:
+        GlobalHydra.instance().clear()
+        sys.argv = [_PROGRAM]
+        with track.aside(), contextlib.redirect_stdout(io.StringIO()):
+            yield
+    finally:
+        sys.argv, sys.excepthook = argv, hook
+        GlobalHydra.instance().hydra, HydraConfig.instance().cfg = hydra, config
+        JobRuntime.instance().conf = runtime
+        if full_error is None:
+            os.environ.pop("HYDRA_FULL_ERROR", None)
+
+
+def _job(cfg: DictConfig) -> None:
+    """One job, its log in its folder as ever; warnings on stderr, errors are raised in the end."""
+    from hydra.core.hydra_config import HydraConfig
+
+    hydra: Any = HydraConfig.get()
+    file = logging.FileHandler(Path(hydra.runtime.output_dir) / f"{hydra.job.name}.log", encoding="utf-8")
+    file.setFormatter(logging.Formatter(hydra.job_logging.formatters.full.format))
+    console = logging.StreamHandler(sys.stderr)
+    console.addFilter(lambda record: record.levelno == logging.WARNING)
+    console.setFormatter(Formatter("%(message)s"))
+    own = logging.getLogger("ragauge")
+    before = own.level, own.propagate
+    own.setLevel(logging.INFO)
+    own.propagate = False
+    for handler in (file, console):
+        own.addHandler(handler)
+    try:
+        cli.run_job(cfg)
+    finally:
+        for handler in (file, console):
+            own.removeHandler(handler)
+        file.close()
+        own.level, own.propagate = before
+        if _bar is not None:
+            _bar.update()
+
+
+@contextlib.contextmanager
+def _counted(total: int | None, sweep: bool) -> Iterator[None]:
+    """A bar of a sweep's jobs while the block lasts, on a terminal and below a notebook's cell."""
+    global _bar
+    if not sweep:
+        yield
+        return
+    shown = sys.stderr.isatty() or _in_notebook()
+    with tqdm(
+        total=total, desc="jobs", unit="job", delay=1.0, leave=False, dynamic_ncols=True, disable=not shown
+    ) as _bar:
+        try:
+            yield
+        finally:
+            _bar = None
+
+
+def _in_notebook() -> bool:
+    """Whether this process is the kernel of a notebook."""
+    ipython = sys.modules.get("IPython")
+    return ipython is not None and hasattr(ipython.get_ipython(), "kernel")
+
+
+def _number_of_jobs(overrides: Sequence[str]) -> int | None:
+    """How many jobs the overrides make; None where they cannot be read, which is told later."""
+    from hydra.core.override_parser.overrides_parser import OverridesParser
+    from hydra.errors import HydraException
+
+    try:
+        parsed = OverridesParser.create().parse_overrides(list(overrides))
+        return math.prod(len(list(o.sweep_string_iterator())) for o in parsed if o.is_sweep_override())
+    except HydraException:
+        return None
