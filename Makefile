@@ -8,7 +8,7 @@ comma  := ,
 # One stamp per choice of extras, so that a further one is installed into an environment that is there.
 READY  := $(VENV)/.ready-$(subst $(comma),-,$(EXTRAS))
 
-.PHONY: sweep test test-slow lint ui screenshots bench clean setup
+.PHONY: sweep test test-slow lint ui screenshots docs bench clean setup
 .DEFAULT_GOAL := help
 
 .PHONY: help
@@ -18,6 +18,7 @@ help:
 	@echo "make test-slow   set up, then the slow tests: simulations, kills, many jobs, trainings"
 	@echo "make ui      MLflow's UI on what was measured, on port $(PORT)"
 	@echo "make screenshots   the README's pictures of MLflow's UI, from what make sweep measured (needs chromium)"
+	@echo "make docs    the documentation as a site that needs no network: site/index.html (installs the extra docs)"
 	@echo "make bench   the speed tables of benchmarks/ (installs the extras onnx and bench)"
 	@echo "make clean   remove the environment and everything generated"
 
@@ -52,10 +53,15 @@ ui: setup
 screenshots: setup
 	PYTHONPATH=tests $(BIN)/python docs/screenshots.py
 
+docs:
+	@$(MAKE) --no-print-directory setup EXTRAS=$(EXTRAS),docs
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict
+	@echo "Open site/index.html"
+
 bench:
 	@echo "Installing the extras onnx and bench; embedder.backend=auto then means onnx in $(VENV)"
 	@$(MAKE) --no-print-directory setup EXTRAS=$(EXTRAS),onnx,bench
 	$(BIN)/python -m benchmarks
 
 clean:
-	rm -rf $(VENV) .ragauge mlruns multirun outputs build src/*.egg-info
+	rm -rf $(VENV) .ragauge mlruns multirun outputs build site src/*.egg-info

@@ -1,0 +1,78 @@
+"""Pages of the API reference: which classes and functions are public, told by the configuration and the guides.
+
+What options build comes from the `_target_` keys in conf/; what components of one's own are written with comes
+from the imports in the guides' examples; the modules of the contract are listed. mkdocstrings fills the pages
+from the docstrings.
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Sequence
+from pathlib import Path
+
+from config_reference import Option
+
+# Modules of ragauge.contract that are documented in whole: page title and first line, by module.
+CONTRACT = {
+    "protocols": ("Protocols", "What each kind of component must do, and the tools that it is handed."),
+    "frames": ("Frames", "The tables that stages read and make: their columns, keys and checks."),
+    "topics": ("Topics", "What a topic may lack and have beside."),
+    "batches": ("Batches", "Documents that may be too many for memory."),
+    "identity": ("Identity", "What of a component enters the keys of what it makes, and what does not."),
+    "errors": ("Errors", "What is raised, and the exit codes that follow."),
+}
+
+
+def pages(options: Sequence[Option], docs: Path) -> dict[str, tuple[str, str]]:
+    """Title and Markdown of every page, by its path in the site."""
+    made = {"api/index.md": ("In Python", _front())}
+    for module, (title, about) in CONTRACT.items():
+        made[f"api/{module}.md"] = (title, f"# {title}\n\n{about}\n\n::: ragauge.contract.{module}\n{_WHOLE}")
+    built: dict[str, dict[str, list[Option]]] = {}
+    for option in options:
+        if option.target and option.folder:
+            group = option.folder.partition("/")[0]
+            built.setdefault(group, {}).setdefault(option.target, []).append(option)
+    for group, targets in sorted(built.items()):
+        made[f"api/{group}.md"] = (group, _components(group, targets))
+    known = {target for targets in built.values() for target in targets}
+    made["api/helpers.md"] = ("For components of one's own", _helpers(docs, known))
+    return made
+
+
+# Of a module every public name under a heading of its own.
+_WHOLE = "    options: {show_root_heading: false, show_root_toc_entry: false, heading_level: 1}\n"
+
+
+def _front() -> str:
+    return (
+        "# ragauge in Python\n\nWhat `import ragauge` has. Components are on the pages of their groups, what "
+        "they must do under [Protocols](protocols.md).\n\n::: ragauge\n" + _WHOLE
+    )
+
+
+def _components(group: str, targets: dict[str, list[Option]]) -> str:
+    parts = [f"# {group}\n\nWhat the options of [`{group}`](../config/{group}.md) build."]
+    for target, options in sorted(targets.items(), key=lambda pair: pair[0].rpartition(".")[2].lower()):
+        chosen = ", ".join(f"[`{o.name}`](../config/{group}.md#{_anchor(o)})" for o in options)
+        parts.append(f"::: {target}\n\nBuilt by {chosen}.")
+    return "\n\n".join(parts) + "\n"
+
+
+def _anchor(option: Option) -> str:
+    return option.name.lower()
+
+
+def _helpers(docs: Path, known: set[str]) -> str:
+    """What the Python examples of the guides import from ragauge, but the components and the contract."""
+    names: set[str] = set()
+    for guide in sorted(docs.glob("*.md")):
+        for example in re.findall(r"```python\n(.*?)```", guide.read_text(encoding="utf-8"), re.DOTALL):
+            for node in ast.walk(ast.parse(example)):
+                if isinstance(node, ast.ImportFrom) and node.module and node.module.startswith("ragauge."):
+                    names |= {f"{node.module}.{alias.name}" for alias in node.names}
+    wanted = sorted(n for n in names - known if not n.startswith("ragauge.contract."))
+    said = "# For components of one's own\n\nWhat the examples of [Extending ragauge](../extending.md) are written with."
+    return "\n\n".join([said, *(f"::: {name}" for name in wanted)]) + "\n"
