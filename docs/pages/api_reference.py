@@ -1,8 +1,8 @@
-"""Pages of the API reference: which classes and functions are public, told by the configuration and the guides.
+"""Pages of the API reference: the classes and functions that configuration and guides name.
 
-What options build comes from the `_target_` keys in conf/; what components of one's own are written with comes
-from the imports in the guides' examples; the modules of the contract are listed. mkdocstrings fills the pages
-from the docstrings.
+What options build comes from the `_target_` keys in conf/; what components of one's own are written with
+comes from the imports in the guides' examples; modules of the contract are listed. mkdocstrings fills the
+pages from the docstrings.
 """
 
 from __future__ import annotations
@@ -14,22 +14,22 @@ from pathlib import Path
 
 from config_reference import Option
 
-# Modules of ragauge.contract that are documented in whole: page title and first line, by module.
+# Modules of ragauge.contract that are documented in whole, and the titles of their pages.
 CONTRACT = {
-    "protocols": ("Protocols", "What each kind of component must do, and the tools that it is handed."),
-    "frames": ("Frames", "The tables that stages read and make: their columns, keys and checks."),
-    "topics": ("Topics", "What a topic may lack and have beside."),
-    "batches": ("Batches", "Documents that may be too many for memory."),
-    "identity": ("Identity", "What of a component enters the keys of what it makes, and what does not."),
-    "errors": ("Errors", "What is raised, and the exit codes that follow."),
+    "protocols": "Protocols",
+    "frames": "Frames",
+    "topics": "Topics",
+    "batches": "Batches",
+    "identity": "Identity",
+    "errors": "Errors",
 }
 
 
 def pages(options: Sequence[Option], docs: Path) -> dict[str, tuple[str, str]]:
     """Title and Markdown of every page, by its path in the site."""
     made = {"api/index.md": ("In Python", _front())}
-    for module, (title, about) in CONTRACT.items():
-        made[f"api/{module}.md"] = (title, f"# {title}\n\n{about}\n\n::: ragauge.contract.{module}\n{_WHOLE}")
+    for module, title in CONTRACT.items():
+        made[f"api/{module}.md"] = (title, f"# {title}\n\n::: ragauge.contract.{module}\n{_WHOLE}")
     built: dict[str, dict[str, list[Option]]] = {}
     for option in options:
         if option.target and option.folder:
@@ -43,7 +43,7 @@ def pages(options: Sequence[Option], docs: Path) -> dict[str, tuple[str, str]]:
 
 
 # Of a module every public name under a heading of its own.
-_WHOLE = "    options: {show_root_heading: false, show_root_toc_entry: false, heading_level: 1}\n"
+_WHOLE = "    options: {show_root_heading: false, show_root_toc_entry: false, heading_level: 2}\n"
 
 
 def _front() -> str:
@@ -54,15 +54,14 @@ def _front() -> str:
 
 
 def _components(group: str, targets: dict[str, list[Option]]) -> str:
-    parts = [f"# {group}\n\nWhat the options of [`{group}`](../config/{group}.md) build."]
-    for target, options in sorted(targets.items(), key=lambda pair: pair[0].rpartition(".")[2].lower()):
-        chosen = ", ".join(f"[`{o.name}`](../config/{group}.md#{_anchor(o)})" for o in options)
-        parts.append(f"::: {target}\n\nBuilt by {chosen}.")
-    return "\n\n".join(parts) + "\n"
-
-
-def _anchor(option: Option) -> str:
-    return option.name.lower()
+    ordered = sorted(targets.items(), key=lambda pair: pair[0].rpartition(".")[2].lower())
+    rows = []
+    for target, options in ordered:
+        chosen = ", ".join(f"[`{o.name}`](../config/{group}.md#{o.name.lower()})" for o in options)
+        rows.append(f"| [`{target.rpartition('.')[2]}`][{target}] | {chosen} |")
+    table = "| class or function | built by |\n|---|---|\n" + "\n".join(rows)
+    parts = [f"# {group}", f"What the options of [`{group}`](../config/{group}.md) build.", table]
+    return "\n\n".join([*parts, *(f"::: {target}" for target, _ in ordered)]) + "\n"
 
 
 def _helpers(docs: Path, known: set[str]) -> str:
@@ -74,5 +73,8 @@ def _helpers(docs: Path, known: set[str]) -> str:
                 if isinstance(node, ast.ImportFrom) and node.module and node.module.startswith("ragauge."):
                     names |= {f"{node.module}.{alias.name}" for alias in node.names}
     wanted = sorted(n for n in names - known if not n.startswith("ragauge.contract."))
-    said = "# For components of one's own\n\nWhat the examples of [Extending ragauge](../extending.md) are written with."
+    said = (
+        "# For components of one's own\n\n"
+        "What the examples of [Extending ragauge](../extending.md) are written with."
+    )
     return "\n\n".join([said, *(f"::: {name}" for name in wanted)]) + "\n"

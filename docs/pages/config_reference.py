@@ -1,4 +1,4 @@
-"""Reference pages of the configuration, made from the files in conf/: every group, option, key, default and comment.
+"""Reference pages of the configuration, made from conf/: every group, option, key, default and comment.
 
 A comment belongs to a key by its place: the lines above the key, and what stands behind its value. Comments
 at the top of a file say what the option is.
@@ -36,7 +36,7 @@ GUIDES = {
 
 @dataclass(frozen=True)
 class Key:
-    """One key of an option: its dotted path, its default as the file has it ("" for a mapping), its comment."""
+    """One key of an option: dotted path, default as the file has it ("" of a mapping), and comment."""
 
     path: str
     default: str
@@ -67,6 +67,8 @@ class Option:
 @dataclass(frozen=True)
 class _Comment:
     line: int
+    start: int  # its place in the file, in characters
+    end: int
     text: str
     alone: bool  # nothing else stands on the line
 
@@ -78,12 +80,16 @@ def read_options(conf: Path) -> list[Option]:
 
 
 def read_option(file: Path, conf: Path) -> Option:
-    """One option. No comment of the file is left out: one below the last key belongs to what the option is."""
+    """One option. No comment is left out: one below the last key belongs to what the option is."""
     text = file.read_text(encoding="utf-8")
     folder = file.parent.relative_to(conf).as_posix()
     root = yaml.compose(text, Loader=yaml.SafeLoader)
-    places = list(_places(root, text)) if isinstance(root, yaml.MappingNode) else []
-    about, of_key = _sorted_comments(_comments(text), places)
+    comments = _comments(text)
+    bare = text
+    for comment in comments:
+        bare = bare[: comment.start] + " " * (comment.end - comment.start) + bare[comment.end :]
+    places = _places(root, bare) if isinstance(root, yaml.MappingNode) else []
+    about, of_key = _sorted_comments(comments, places)
     keys = tuple(Key(p.path, p.default, " ".join(of_key.get(i, ()))) for i, p in enumerate(places))
     return Option("" if folder == "." else folder, file.stem, " ".join(about), keys)
 
@@ -96,21 +102,22 @@ class _Place:
     last: int  # line on which its value ends; of a mapping the line of the key
 
 
-def _places(node: yaml.MappingNode, text: str, above: str = "") -> Sequence[_Place]:
+def _places(node: yaml.MappingNode, bare: str, above: str = "") -> list[_Place]:
+    """The keys of a mapping and of those within it; `bare` is the file's text with blanks for comments."""
     places: list[_Place] = []
     for key, value in node.value:
         path = f"{above}.{key.value}" if above else str(key.value)
         line = key.start_mark.line
         if isinstance(value, yaml.MappingNode) and not value.flow_style:
             places.append(_Place(path, "", line, line))
-            places += _places(value, text, path)
+            places += _places(value, bare, path)
             continue
-        source = text[value.start_mark.index : value.end_mark.index]
-        # A list ends where the next key begins: what is said above that key is not the list's.
-        source = re.sub(r"(\n\s*(#.*)?)+$", "", source).rstrip()
-        lines = [re.sub(r"(^|\s)#.*$", "", part).strip() for part in source.splitlines()]
+        # A list ends where the next key begins: the comments in between are not the list's.
+        source = bare[value.start_mark.index : value.end_mark.index].rstrip()
         last = max(line, value.start_mark.line + source.count("\n"))
-        places.append(_Place(path, "\n".join(part for part in lines if part), line, last))
+        indent = re.compile(f"^ {{0,{value.start_mark.column}}}")
+        shown = "\n".join(indent.sub("", part).rstrip() for part in source.splitlines() if part.strip())
+        places.append(_Place(path, shown, line, last))
     return places
 
 
@@ -126,8 +133,8 @@ def _comments(text: str) -> list[_Comment]:
         for match in re.finditer(r"(?:^|(?<=\s))#\s?", line):
             at = start + match.start()
             if not any(first <= at < last for first, last in scalars):
-                alone = not line[: match.start()].strip()
-                found.append(_Comment(number, line[match.end() :].strip(), alone))
+                said, alone = line[match.end() :].strip(), not line[: match.start()].strip()
+                found.append(_Comment(number, at, start + len(line.rstrip("\n")), said, alone))
                 break
         start += len(line)
     return found
@@ -160,7 +167,7 @@ def _sorted_comments(
 
 
 def pages(conf: Path, docs: Path, defaults: Mapping[str, str]) -> dict[str, tuple[str, str]]:
-    """Title and Markdown of every page, by its path in the site; `defaults` has the chosen option of each group."""
+    """Title and Markdown of every page, by its path in the site; `defaults`: the option each group has."""
     options = read_options(conf)
     groups = sorted({option.folder.partition("/")[0] for option in options} - {""})
     made = {"config/index.md": ("All groups", _front([o for o in options if not o.folder], groups, defaults))}
@@ -219,7 +226,7 @@ def _title(page: Path) -> str:
 def _body(option: Option) -> list[str]:
     parts = [_prose(option.about)] if option.about else []
     if option.keys:
-        rows = "\n".join(f"| {_code(k.path)} | {_default(k)} | {_prose(k.comment)} |" for k in option.keys)
+        rows = "\n".join(f"| {_key(k.path)} | {_default(k)} | {_prose(k.comment)} |" for k in option.keys)
         parts.append("| key | default | |\n|---|---|---|\n" + rows)
     return parts
 
@@ -230,6 +237,11 @@ def _default(key: Key) -> str:
     if key.default.startswith("|"):
         return "a text of several lines"
     return "<br>".join(map(_code, key.default.splitlines()))
+
+
+def _key(path: str) -> str:
+    """A dotted path as code that may break behind a dot."""
+    return _code(path).replace(".", ".<wbr>")
 
 
 def _code(text: str) -> str:

@@ -1,13 +1,12 @@
 """Hooks of mkdocs: generated pages, links to files of the repository, and lists as other readers show them.
 
-Pages of the configuration and of the API are made when the site is built. The README and the changelog are pages,
-too, and so is every file of the repository that a page links: a link that works in the repository works on the site.
-A link whose file is not there stays as it is, and `mkdocs build --strict` refuses it.
+Pages of the configuration and of the API are made when the site is built. The README and the changelog are
+pages, too, and so is every file of the repository that a page links, so that a link which works in the
+repository works on the site. A link whose file is not there stays as it is, and a strict build refuses it.
 """
 
 from __future__ import annotations
 
-import os
 import posixpath
 import re
 import sys
@@ -19,11 +18,11 @@ sys.path.insert(0, str(Path(__file__).parent))
 
 import api_reference
 import config_reference
+from lists import FENCE, spaced
 from mkdocs.structure.files import File, Files
 
 ROOT = Path(__file__).resolve().parents[2]
 _LINK = re.compile(r"(?<=\]\()[^()\s]+(?=\))")
-_FENCE = re.compile(r"^\s*(```|~~~)")
 # Files outside of docs/ that are pages whether or not something links them, and where they stand in the site.
 ALWAYS = {
     "README.md": "overview.md",
@@ -92,7 +91,7 @@ def on_page_markdown(markdown: str, page: Any, config: Any, files: Files) -> str
         moved = posixpath.relpath(target, posixpath.dirname(here) or ".")
         return f"{moved}#{anchor}" if anchor else moved
 
-    return _outside_code(_spaced(markdown), lambda line: _LINK.sub(pointed, line))
+    return _outside_code(spaced(markdown), lambda line: _LINK.sub(pointed, line))
 
 
 def _generated(config: Any) -> dict[str, tuple[str, str]]:
@@ -113,7 +112,7 @@ def _links(text: str) -> list[str]:
 
 
 def _in_repository(source: str, link: str) -> str | None:
-    """The path in the repository of the file that a relative link of a file means; None where there is none."""
+    """The path in the repository of the file that a relative link means; None where there is none."""
     parts = urlsplit(link)
     if parts.scheme or parts.netloc or not parts.path or parts.path.startswith("/"):
         return None
@@ -141,28 +140,10 @@ def _outside_code(text: str, changed: Any) -> str:
     """The text, with a function applied to each line that is in no fenced or indented block of code."""
     lines, fenced = [], ""
     for line in text.split("\n"):
-        mark = _FENCE.match(line)
+        mark = FENCE.match(line)
         if mark and (not fenced or mark.group(1) == fenced):
             fenced = "" if fenced else mark.group(1)
             lines.append(line)
         else:
             lines.append(line if fenced or line.startswith("    ") else changed(line))
-    return "\n".join(lines)
-
-
-_ITEM = re.compile(r"(- |\d+\. )")
-
-
-def _spaced(text: str) -> str:
-    """The text with a blank line before each list that follows a line of prose, which Python-Markdown needs."""
-    lines: list[str] = []
-    fenced, listed = False, False
-    for line in text.split("\n"):
-        if _FENCE.match(line):
-            fenced = not fenced
-        item = not fenced and _ITEM.match(line)
-        if item and lines and lines[-1].strip() and not listed:
-            lines.append("")
-        listed = bool(item) or (listed and bool(line.strip()))
-        lines.append(line)
     return "\n".join(lines)
