@@ -27,7 +27,7 @@ CONTRACT = {
 
 def pages(options: Sequence[Option], docs: Path) -> dict[str, tuple[str, str]]:
     """Title and Markdown of every page, by its path in the site."""
-    made = {"api/index.md": ("In Python", _front())}
+    made = {"api/index.md": ("In Python", _front(docs.parent / "src" / "ragauge" / "__init__.py"))}
     for module, title in CONTRACT.items():
         made[f"api/{module}.md"] = (title, f"# {title}\n\n::: ragauge.contract.{module}\n{_WHOLE}")
     built: dict[str, dict[str, list[Option]]] = {}
@@ -46,11 +46,21 @@ def pages(options: Sequence[Option], docs: Path) -> dict[str, tuple[str, str]]:
 _WHOLE = "    options: {show_root_heading: false, show_root_toc_entry: false, heading_level: 2}\n"
 
 
-def _front() -> str:
-    return (
+def _front(package: Path) -> str:
+    """What the package itself has, and the classes of what its functions return."""
+    returned = [
+        f"{node.module}.{alias.name}"
+        for guard in ast.parse(package.read_text(encoding="utf-8")).body
+        if isinstance(guard, ast.If) and ast.unparse(guard.test) == "TYPE_CHECKING"
+        for node in guard.body
+        if isinstance(node, ast.ImportFrom)
+        for alias in node.names
+    ]
+    said = (
         "# ragauge in Python\n\nWhat `import ragauge` has. Components are on the pages of their groups, what "
-        "they must do under [Protocols](protocols.md).\n\n::: ragauge\n" + _WHOLE
+        "they must do under [Protocols](protocols.md)."
     )
+    return "\n\n".join([said, f"::: ragauge\n{_WHOLE}", *(f"::: {name}" for name in returned)]) + "\n"
 
 
 def _components(group: str, targets: dict[str, list[Option]]) -> str:

@@ -7,6 +7,7 @@ repository works on the site. A link whose file is not there stays as it is, and
 
 from __future__ import annotations
 
+import json
 import posixpath
 import re
 import sys
@@ -132,6 +133,10 @@ def _text(path: str) -> str:
 
 
 def _listing(path: str) -> str:
+    """A file as a page: its text as code, of a notebook its cells without what they print."""
+    if path.endswith(".ipynb"):
+        cells = [(cell["cell_type"], "".join(cell["source"])) for cell in json.loads(_text(path))["cells"]]
+        return "\n\n".join(f"```python\n{said}\n```" if kind == "code" else said for kind, said in cells)
     language = {".py": "python", ".yaml": "yaml", ".toml": "toml"}.get(PurePosixPath(path).suffix, "text")
     return f"# {path}\n\n`````{language}\n{_text(path)}\n`````\n"
 
