@@ -47,10 +47,12 @@ _WHOLE = "    options: {show_root_heading: false, show_root_toc_entry: false, he
 
 
 def _front(package: Path) -> str:
-    """What the package itself has, and the classes of what its functions return."""
+    """The functions of the package itself, and the classes of what they return."""
+    body = ast.parse(package.read_text(encoding="utf-8")).body
+    functions = [n.name for n in body if isinstance(n, ast.FunctionDef) and not n.name.startswith("_")]
     returned = [
         f"{node.module}.{alias.name}"
-        for guard in ast.parse(package.read_text(encoding="utf-8")).body
+        for guard in body
         if isinstance(guard, ast.If) and ast.unparse(guard.test) == "TYPE_CHECKING"
         for node in guard.body
         if isinstance(node, ast.ImportFrom)
@@ -58,9 +60,10 @@ def _front(package: Path) -> str:
     ]
     said = (
         "# ragauge in Python\n\nWhat `import ragauge` has. Components are on the pages of their groups, what "
-        "they must do under [Protocols](protocols.md)."
+        "they must do is under [Protocols](protocols.md), what is raised under [Errors](errors.md)."
     )
-    return "\n\n".join([said, f"::: ragauge\n{_WHOLE}", *(f"::: {name}" for name in returned)]) + "\n"
+    whole = _WHOLE.replace("}", f", members: [{', '.join(functions)}]}}")
+    return "\n\n".join([said, f"::: ragauge\n{whole}", *(f"::: {name}" for name in returned)]) + "\n"
 
 
 def _components(group: str, targets: dict[str, list[Option]]) -> str:

@@ -233,14 +233,14 @@ def _body(option: Option) -> list[str]:
 
 def _default(key: Key) -> str:
     if key.builds:
-        return f"[`{key.default}`][{key.default}]"
+        return f"[{_key(key.default)}][{key.default}]"
     if key.default.startswith("|"):
         return "a text of several lines"
     return "<br>".join(map(_code, key.default.splitlines()))
 
 
 def _key(path: str) -> str:
-    """A dotted path as code that may break behind a dot."""
+    """A dotted name as code that may break behind a dot."""
     return _code(path).replace(".", ".<wbr>")
 
 

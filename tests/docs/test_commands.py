@@ -49,6 +49,7 @@ def jobs(arguments: list[str]) -> list[list[str]]:
 
 def problem(arguments: list[str]) -> str:
     """What is wrong with a command; "" where all of its jobs compose."""
+    config.register()
     try:
         if arguments[0] == "train":
             # `validation.` and `elsewhere.` change the dataset's keys for other topics.
@@ -58,7 +59,6 @@ def problem(arguments: list[str]) -> str:
         elif arguments[0] == "synthesize":
             synthesize._composed(arguments[1:])
         else:
-            config.register()
             with initialize_config_dir(str(ROOT / "conf"), version_base="1.3"):
                 for job in jobs(arguments[1:] if arguments[0] == "stages" else arguments):
                     compose("config", overrides=job)
