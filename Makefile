@@ -8,7 +8,11 @@ comma  := ,
 # One stamp per choice of extras, so that a further one is installed into an environment that is there.
 READY  := $(VENV)/.ready-$(subst $(comma),-,$(EXTRAS))
 
+<<<<<<< HEAD
 .PHONY: sweep test test-slow lint ui screenshots bench mutants clean setup
+=======
+.PHONY: sweep test test-slow lint ui screenshots docs bench clean setup
+>>>>>>> h/site
 .DEFAULT_GOAL := help
 
 .PHONY: help
@@ -18,6 +22,7 @@ help:
 	@echo "make test-slow   set up, then the slow tests: simulations, kills, many jobs, trainings"
 	@echo "make ui      MLflow's UI on what was measured, on port $(PORT)"
 	@echo "make screenshots   the README's pictures of MLflow's UI, from what make sweep measured (needs chromium)"
+	@echo "make docs    the documentation as a site that needs no network: site/index.html (installs the extra docs)"
 	@echo "make bench   the speed tables of benchmarks/ (installs the extras onnx and bench)"
 	@echo "make mutants   plant small bugs in copies of the code, and list those that no test notices (hours)"
 	@echo "make clean   remove the environment and everything generated"
@@ -53,6 +58,11 @@ ui: setup
 screenshots: setup
 	PYTHONPATH=tests $(BIN)/python docs/screenshots.py
 
+docs:
+	@$(MAKE) --no-print-directory setup EXTRAS=$(EXTRAS),docs
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict
+	@echo "Open site/index.html"
+
 bench:
 	@echo "Installing the extras onnx and bench; embedder.backend=auto then means onnx in $(VENV)"
 	@$(MAKE) --no-print-directory setup EXTRAS=$(EXTRAS),onnx,bench
@@ -62,4 +72,4 @@ mutants: setup
 	$(BIN)/python benchmarks/mutants.py $(ROOMS)
 
 clean:
-	rm -rf $(VENV) .ragauge mlruns multirun outputs build src/*.egg-info
+	rm -rf $(VENV) .ragauge mlruns multirun outputs build site src/*.egg-info
