@@ -12,6 +12,7 @@ import time
 import urllib.error
 import urllib.request
 from collections.abc import Callable, Sequence
+from typing import TextIO
 
 from ragauge.contract.errors import ConfigError, TrackingError
 from ragauge.contract.progress import working
@@ -93,7 +94,7 @@ def _answers(url: str) -> bool:
         return False
 
 
-def _last(said: tempfile._TemporaryFileWrapper[str]) -> str:
+def _last(said: TextIO) -> str:
     """The last lines of what a server said, as one."""
     said.seek(0)
     lines = [line.strip() for line in said.read().splitlines() if line.strip()]
