@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from ragauge import report, track
+from ragauge.contract.console import coloured
 from ragauge.contract.groups import CALLS
 from ragauge.contract.redact import redact
 from ragauge.contract.visible import csv_text, visible
@@ -158,7 +159,7 @@ def _track_group(
     if sweep.group:
         print(f"\n== {sweep.group} ==")
     shown = [info for info in content.answers if info.on_terminal]
-    print(report.leaderboard_text(board, sweep.n_tokens, judged, shown))
+    print(coloured(report.leaderboard_text(board, sweep.n_tokens, judged, shown)))
     for line in (
         report.detectable_text(content.detectable, shown),
         content.best and report.best_text(content.best),
