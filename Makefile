@@ -53,7 +53,7 @@ lint: setup
 	$(BIN)/lint-imports
 
 ui: setup
-	$(BIN)/mlflow ui --backend-store-uri "$${MLFLOW_TRACKING_URI:-sqlite:///mlruns/mlflow.db}" --port $(PORT)
+	@$(BIN)/python run.py ui --port $(PORT)
 
 screenshots: setup
 	PYTHONPATH=tests $(BIN)/python docs/screenshots.py

@@ -250,6 +250,7 @@ def swept(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 _COMMANDS = (
     "compare", "export", "gate", "help", "plan", "pool", "report", "stages", "store", "synthesize", "train",
+    "ui",
 )  # fmt: skip
 
 

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import io
 import os
+import pty
+import sys
+import termios
 
 import pytest
 
@@ -50,3 +54,35 @@ def test_the_terminal_s_width_is_asked_for_only_where_there_is_one(monkeypatch: 
     with open(os.devnull, "w") as file:
         monkeypatch.setattr("sys.stdout", file)
         assert console._width() > 10_000
+
+
+BOARD = "\nLeaderboard at N = 100\nsystem score\nbm25   0.812* 0.77-0.85\nsim    0.7"
+
+
+def test_a_terminal_of_80_columns_gets_a_leaderboard_in_colour(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("NO_COLOR", raising=False)
+    monkeypatch.setenv("TERM", "xterm-256color")
+    reader, writer = pty.openpty()
+    termios.tcsetwinsize(writer, (24, 80))
+    with os.fdopen(writer, "w") as stream:
+        monkeypatch.setattr(sys, "stdout", stream)
+        text, width = console.coloured(BOARD), console._width()
+        monkeypatch.setenv("NO_COLOR", "1")
+        plain = console.coloured(BOARD)
+        monkeypatch.undo()
+    os.close(reader)
+    assert text.splitlines() == [
+        "",
+        "\x1b[1mLeaderboard at N = 100\x1b[0m",
+        "system score",
+        "bm25   \x1b[32m0.812*\x1b[0m 0.77-0.85",
+        "sim    0.7",
+    ]
+    assert (plain, width) == (BOARD, 80)
+
+
+def test_a_file_gets_no_colour(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("NO_COLOR", raising=False)
+    monkeypatch.setenv("FORCE_COLOR", "1")
+    monkeypatch.setattr(sys, "stdout", io.StringIO())
+    assert console.coloured(BOARD) == BOARD

@@ -67,7 +67,7 @@ def gc(
     checkpoints = _removal.old_checkpoints(root, since)
 
     removed = _Removed(dry_run)
-    with progress(len(choice.gone) + len(drafts), "remove", "entry") as bar:
+    with progress(len(choice.gone) + len(drafts), "removing", "entry") as bar:
         for item in choice.gone:
             removed.remove(item.name, item.size, partial(_removal.remove_item, root, item))
             bar.update()

@@ -21,6 +21,7 @@ COMMANDS = {
     "synthesize": "writes questions with answers and evidence from documents, and filters them",
     "pool": "pools the jobs in a sweep's folder again, for example of an interrupted sweep",
     "export": "writes a job's questions, contexts, answers and labels as one file of samples",
+    "ui": "starts MLflow's UI on what was measured, and prints its address",
     "stages": "lists a job's stages with their digests, and which are stored",
     "store": "lists, shows, checks and removes stored stage outputs",
     "help": "shows the commands, and how to run and sweep",
@@ -38,6 +39,7 @@ Once more:  ragauge rerun=<MLflow run id of a job or a sweep>
 Questions:  ragauge synthesize dataset=folder dataset.path=docs/ llm=ollama out=questions.jsonl
 Every key:  ragauge --help
 The config: ragauge --cfg job
+The UI:     ragauge ui
 
 python -m ragauge and, in a clone, python run.py are the same as ragauge.
 """

@@ -80,7 +80,7 @@ def verify(root: Path, delete: bool) -> int:
     length = _listing.prefix_length(items)
     segments = [segment for vectors in _listing.list_vectors(root) for segment in vectors.segments]
     damaged, removed = 0, 0
-    with progress(len(items) + len(segments), "read again", "entry") as bar:
+    with progress(len(items) + len(segments), "reading again", "entry") as bar:
         for item in items:
             reasons = _check.damage(item)
             bar.update()

@@ -70,7 +70,7 @@ def read_outcomes(
     ]
     columns += [info.name for info in answers]
     tables = []
-    with progress(len(runs), "read questions", "run") as bar:
+    with progress(len(runs), "reading questions", "run") as bar:
         for run in runs:
             try:
                 table = readers[run.run_id].table(run.run_id, _TABLE)

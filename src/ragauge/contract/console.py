@@ -1,9 +1,10 @@
-"""Tables on the console, laid out by rich: plain text, as wide as its content unless a terminal bounds it."""
+"""Tables on the console, laid out by rich: as wide as their content unless a terminal bounds it."""
 
 from __future__ import annotations
 
 import io
 import os
+import re
 import sys
 from collections.abc import Collection, Sequence
 from typing import Literal
@@ -38,6 +39,34 @@ def table(rows: Sequence[Sequence[str]], right: Collection[int] = (), indent: st
     console = Console(file=out, width=max(width, 20), color_system=None, force_terminal=False)
     console.print(grid, crop=False)
     return "\n".join(f"{indent}{line}".rstrip() for line in out.getvalue().splitlines())
+
+
+_BEST = re.compile(r"(?<!\S)\S+\*")  # a value with the mark of the best
+_BOLD, _GREEN, _PLAIN = "\x1b[1m", "\x1b[32m", "\x1b[0m"
+
+
+def coloured(text: str) -> str:
+    """The text with its first line bold and values that end in * green; as it is where there are no colours.
+
+    There are some on a terminal unless NO_COLOR (no-color.org) or TERM=dumb is set. The columns stay
+    where they are.
+    """
+    if os.environ.get("NO_COLOR") or os.environ.get("TERM") == "dumb" or not _is_terminal():
+        return text
+    lines = text.split("\n")
+    first = next((at for at, line in enumerate(lines) if line.strip()), None)
+    return "\n".join(
+        f"{_BOLD}{line}{_PLAIN}" if at == first else _BEST.sub(f"{_GREEN}\\g<0>{_PLAIN}", line)
+        for at, line in enumerate(lines)
+    )
+
+
+def _is_terminal() -> bool:
+    """Whether standard output is one."""
+    try:
+        return sys.stdout.isatty()
+    except (ValueError, AttributeError):  # closed, or a stand-in for it
+        return False
 
 
 def _width() -> int:

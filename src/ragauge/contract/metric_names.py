@@ -113,7 +113,11 @@ OF_SWEEPS = (
 
 # Step charts, which are no single value.
 CHARTS = _spelled(
-    "{ir_score,ir_score_floor}_at_n{,/*}", "correct_share_at_n/*", "threshold_{h,k}_at_n", "*_at_day"
+    "{ir_score,ir_score_floor}_at_n{,/*}",
+    "correct_share_at_n/*",
+    "threshold_{h,k}_at_n",
+    "*_at_day",
+    "tokens",
 )
 
 

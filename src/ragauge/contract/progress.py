@@ -1,10 +1,259 @@
-"""Progress bars that appear only where somebody watches and the work is long."""
+"""How far work has come: a bar on a terminal, lines of the log anywhere else.
+
+Nothing is told of work that takes less than a second. Where standard error is no terminal, the log gets a
+line with what is to be done, a line every 30 seconds with what is done and the time left, and one at the end
+of what took that long.
+"""
 
 from __future__ import annotations
 
+import logging
+import os
+import sys
+import threading
+import time
+from collections.abc import Callable
+from typing import Any, Protocol, Self
+
 from tqdm import tqdm
 
+log = logging.getLogger(__name__)
 
-def progress(total: int | None, what: str, unit: str = "it") -> tqdm:
-    """A tqdm bar that shows after one second of work, on a terminal only, and leaves no line behind."""
-    return tqdm(total=total, desc=what, unit=unit, delay=1.0, leave=False, disable=None, dynamic_ncols=True)
+_FIRST = 1.0  # seconds of work before anything is told
+_EVERY = 30.0  # seconds between two lines
+_LOOK = 1.0  # seconds between two looks at the clock
+
+
+class Progress(Protocol):
+    """Work that is being done; a context manager, which ends it. total: how many steps it has."""
+
+    total: Any
+
+    def update(self, n: int = 1) -> object:
+        """So many more are done."""
+
+    def restart(self, total: int | None, done: int = 0) -> None:
+        """So many are to be done, so many of them are done already; the time counts from here."""
+
+    def set_postfix_str(self, s: str = "", refresh: bool = True) -> None:
+        """What stands behind the count, such as the loss."""
+
+    def write(self, s: str) -> None:
+        """Prints a line on standard output; no bar is in its way."""
+
+    def __enter__(self) -> Self: ...
+
+    def __exit__(self, *ended: Any) -> None: ...
+
+
+def progress(total: int | None, what: str, unit: str = "step") -> Progress:
+    """What tells how far the work is that `what` names: a bar on a terminal, else lines of the log.
+
+    total: how many `unit`s (a singular) there are to do; None is not known. An empty unit is work that nobody
+    counts, of which `what` says all, such as "chunking 1,890 documents".
+    """
+    if not _watched():
+        return _TELLER.open(total, what, unit)
+    if unit:
+        return _Bar(total=total, desc=what, unit=unit, delay=_FIRST, leave=False, dynamic_ncols=True)
+    return _TELLER.keep_fresh(
+        _Bar(desc=what, delay=_FIRST, leave=False, dynamic_ncols=True, bar_format="{desc}, {elapsed}")
+    )
+
+
+def working(what: str) -> Progress:
+    """`progress` of work that nobody counts; what is told inside of it stands for it."""
+    return progress(None, what, "")
+
+
+def duration(seconds: float) -> str:
+    """A time as people say it: `42 s`, `3 min 20 s`, from ten minutes on `12 min`, `1 h 05 min`."""
+    whole = round(seconds)
+    if whole < 60:
+        return f"{whole} s"
+    if whole < 600:
+        return f"{whole // 60} min {whole % 60:02} s"
+    minutes = round(seconds / 60)
+    return f"{minutes} min" if minutes < 60 else f"{minutes // 60} h {minutes % 60:02} min"
+
+
+def _watched() -> bool:
+    """Whether standard error is a terminal."""
+    try:
+        return sys.stderr.isatty()
+    except (AttributeError, ValueError):  # a stand-in for it, or closed
+        return False
+
+
+class _Bar(tqdm):  # type: ignore[type-arg]
+    """A bar of tqdm that can begin anew."""
+
+    ended: Callable[[], None] | None = None
+
+    def restart(self, total: int | None, done: int = 0) -> None:
+        self.reset(total)
+        self.initial = self.n = self.last_print_n = done
+
+    def __exit__(self, *ended: Any) -> None:
+        self.close()
+
+    def close(self) -> None:
+        if self.ended is not None:
+            self.ended()
+        super().close()
+
+
+class _Lines:
+    """One piece of work whose lines a teller tells."""
+
+    def __init__(self, teller: Teller, total: int | None, what: str, unit: str, now: float) -> None:
+        self._teller = teller
+        self.total, self.what, self.unit = total, what, unit
+        self.n = self.first = 0
+        self.postfix = ""
+        self.began = now
+        self.told: float | None = None  # when the last line was
+        self.counted = False  # whether one of them said how far the work is
+
+    def update(self, n: int = 1) -> None:
+        self.n += n
+
+    def restart(self, total: int | None, done: int = 0) -> None:
+        self.total, self.n, self.first = total, done, done
+        self.began, self.told = self._teller.clock(), None
+
+    def set_postfix_str(self, s: str = "", refresh: bool = True) -> None:
+        self.postfix = s
+
+    def write(self, s: str) -> None:
+        print(s)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: object, *_: object) -> None:
+        self._teller.close(self, done=kind is None)
+
+    def beginning(self) -> str:
+        """What is to be done."""
+        left = None if self.total is None else self.total - self.first
+        return f"{self.what}: {self._units(left)}" if self.unit and left is not None else self.what
+
+    def so_far(self, now: float) -> str:
+        """What is done, in what time, and about how much longer it takes."""
+        spent = now - self.began
+        parts = [f"{duration(spent)} so far"]
+        if self.unit:
+            parts[:0] = [self._count(), *([self.postfix] if self.postfix else [])]
+        if self.total is not None and self.n > self.first:
+            left = spent * (self.total - self.n) / (self.n - self.first)
+            parts.append(f"about {duration(max(0.0, left))} left")
+        return f"{self.what}: {', '.join(parts)}"
+
+    def end(self, now: float) -> str:
+        """What was done, and what it took."""
+        done = f"{self._units(self.n - self.first)} in" if self.unit else "done in"
+        postfix = f", {self.postfix}" if self.postfix else ""
+        return f"{self.what}: {done} {duration(now - self.began)}{postfix}"
+
+    def _count(self) -> str:
+        if not self.total:
+            return self._units(self.n)
+        return f"{self.n:,} of {self._units(self.total)} ({self.n / self.total:.0%})"
+
+    def _units(self, n: int) -> str:
+        plural = f"{self.unit[:-1]}ies" if self.unit.endswith("y") else f"{self.unit}s"
+        return f"{n:,} {self.unit if n == 1 else plural}"
+
+
+class Teller:
+    """Tells the lines of all work that is being done in a process, the innermost of it last.
+
+    clock: seconds; tell: gets a line. threaded: a thread calls `tick` every second while there is work.
+    """
+
+    def __init__(
+        self,
+        clock: Callable[[], float] = time.monotonic,
+        tell: Callable[[str], None] | None = None,
+        threaded: bool = False,
+    ) -> None:
+        self.clock = clock
+        self._tell = tell or (lambda line: log.info("%s", line))
+        self._threaded = threaded
+        self.forget()
+
+    def forget(self) -> None:
+        """Begins anew, as a forked process does."""
+        self._lock = threading.RLock()
+        self._open: list[_Lines] = []
+        self._bars: list[_Bar] = []
+        self._thread: threading.Thread | None = None
+
+    def open(self, total: int | None, what: str, unit: str) -> _Lines:
+        """A piece of work that begins now."""
+        lines = _Lines(self, total, what, unit, self.clock())
+        with self._lock:
+            self._open.append(lines)
+            self._look()
+        return lines
+
+    def keep_fresh(self, bar: _Bar) -> _Bar:
+        """The bar, whose time goes on although nobody updates it."""
+
+        def ended() -> None:
+            with self._lock:
+                self._bars = [other for other in self._bars if other is not bar]
+
+        bar.ended = ended
+        with self._lock:
+            self._bars.append(bar)
+            self._look()
+        return bar
+
+    def close(self, lines: _Lines, done: bool) -> None:
+        """Ends a piece of work; what took long and is done gets a line."""
+        with self._lock:
+            if lines not in self._open:
+                return
+            self._open.remove(lines)
+            now = self.clock()
+            if done and lines.counted:
+                self._tell(lines.end(now))
+            if self._open and lines.told is not None and self._open[-1].told is not None:
+                self._open[-1].told = now
+
+    def tick(self) -> None:
+        """Tells what is due."""
+        with self._lock:
+            now = self.clock()
+            for bar in self._bars:
+                bar.update(0)
+            for lines in self._open:
+                if lines.told is None and now - lines.began >= _FIRST:
+                    lines.told = now
+                    self._tell(lines.beginning())
+            if self._open:
+                last = self._open[-1]
+                if last.told is not None and now - last.told >= _EVERY:
+                    last.told, last.counted = now, True
+                    self._tell(last.so_far(now))
+
+    def _look(self) -> None:
+        if self._threaded and (self._thread is None or not self._thread.is_alive()):
+            self._thread = threading.Thread(target=self._watch, name="ragauge-progress", daemon=True)
+            self._thread.start()
+
+    def _watch(self) -> None:
+        while True:
+            time.sleep(_LOOK)
+            with self._lock:
+                if not self._open and not self._bars:
+                    self._thread = None
+                    return
+                self.tick()
+
+
+_TELLER = Teller(threaded=True)
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_TELLER.forget)

@@ -29,6 +29,7 @@ class Answer(Stage):
 
     name = "answers"
     makes = ("answers",)
+    doing = "answering {topics:,} questions"
     asks = "answer"
 
     @property
@@ -119,6 +120,10 @@ class MeasureAnswers(Stage):
         return f"{self.group}.{self._name}"
 
     @property
+    def doing(self) -> str:  # type: ignore[override]
+        return f"measuring {{answers:,}} answers by {self._name}"
+
+    @property
     def reads(self) -> tuple[str, ...]:  # type: ignore[override]
         if isinstance(self._measure, MeasuresLayouts):
             return ("layouts", "prefixes", "scored_evidence", "answers[qid,n_tokens,answer,status]")
@@ -177,6 +182,7 @@ class Judging(Stage):
     name = "verdicts"
     reads = ("topics", "evidence", "asked_answers[qid,n_tokens,answer,status]")
     makes = ("verdicts",)
+    doing = "judging {asked_answers:,} answers"
     asks = "label"
 
     @property

@@ -40,6 +40,7 @@ class FindInCorpus(_FollowsEvidence):
 
     name = "funnel_corpus"
     makes = ("evidence_in_corpus",)
+    doing = "looking for {scored_evidence:,} pieces of evidence in {docs:,} documents"
 
     @property
     def _chunked(self) -> bool:
@@ -67,6 +68,7 @@ class FollowEvidence(_FollowsEvidence):
 
     name = "funnel"
     makes = ("evidence_trail",)
+    doing = "following {evidence_in_corpus:,} pieces of evidence"
 
     @property
     def _runs(self) -> dict[str, str]:
@@ -115,6 +117,7 @@ class ScoreUnreranked(_FollowsEvidence):
     name = "funnel_unreranked"
     reads = ("run@reranked", "chunks", "scored_evidence")
     makes = ("unreranked_scores",)
+    doing = "scoring {scored_evidence:,} pieces of evidence before reranking"
     uses = frozenset({"tokenizer"})
 
     def params(self) -> dict[str, Any]:

@@ -22,6 +22,7 @@ from ragauge.estimate.prediction import predict
 from ragauge.experiment import metrics, of_parts
 from ragauge.experiment.components import make_pipeline
 from ragauge.experiment.config import settle
+from ragauge.experiment.described import dataset_of, job_note, run_text
 from ragauge.experiment.failures import funnel_of_job
 from ragauge.experiment.folder import JobFolder
 from ragauge.experiment.gate import check_gate, enforce
@@ -118,13 +119,18 @@ def _database_folder(record: Mapping[str, Any]) -> list[Path]:
 
 def run_name(cfg: DictConfig, choices: Mapping[str, str]) -> str:
     """What a run is called in lists: retriever and the parts chosen around it, budget and model."""
-    from omegaconf import OmegaConf
-
-    model = OmegaConf.select(cfg, "llm.chat.model") or OmegaConf.select(cfg, "llm.system")
-    model = model or choices.get("llm", "?")
+    model = _model(cfg, choices)
     around = [choices.get(group) for group in AROUND_RETRIEVER]
     system = [choices.get("retriever", "?"), *(part for part in around if part not in (None, "none", "rank"))]
     return f"{' + '.join(map(str, system))} · N={cfg.n_tokens} · {model}"
+
+
+def _model(cfg: DictConfig, choices: Mapping[str, str]) -> str:
+    """What answers: the chat model, the recorded system, or the option of the llm."""
+    from omegaconf import OmegaConf
+
+    model = OmegaConf.select(cfg, "llm.chat.model") or OmegaConf.select(cfg, "llm.system")
+    return str(model or choices.get("llm", "?"))
 
 
 def _run(cfg: DictConfig, folder: JobFolder, record: dict[str, Any]) -> None:
@@ -145,10 +151,13 @@ def _run(cfg: DictConfig, folder: JobFolder, record: dict[str, Any]) -> None:
     tracker = track.Tracker(track.tracking_uri(cfg.tracking.uri), record["experiment"])
     tags = _tags(cfg, folder)
     params = track.flatten(_without_copies(plain, OmegaConf.to_container(cfg)))
-    with tracker.run(record["name"], params, tags, note=cfg.tracking.note) as run:
+    about = (str(cfg.dataset.name), int(cfg.n_tokens), _model(cfg, folder.choices), cfg.tracking.note)
+    with tracker.run(record["name"], params, tags, note=job_note(folder.choices, *about)) as run:
         record |= {"run_id": run.run_id, "experiment_id": run.experiment_id}
         pipeline, predictor = ready or _prepared(cfg, folder)
         known = {"dataset_digest": pipeline.entry("dataset").digest, **of_parts.descriptions(pipeline)}
+        record["dataset"] = dataset_of(pipeline)
+        run.dataset(**record["dataset"])
         run.tag({**known, **shown.as_tag(pipeline.answer_measures)})
         record["answer_measures"] = shown.as_record(pipeline.answer_measures)
         if (condition := getattr(pipeline.components.retriever, "condition", None)) is not None:
@@ -168,7 +177,8 @@ def _run(cfg: DictConfig, folder: JobFolder, record: dict[str, Any]) -> None:
             log.warning("%s", line)
         record["deferred"] = _judged_later(pipeline, folder)
         retrieval = _log_retrieval(pipeline, cfg, folder, run, record)
-        run.metrics(retrieval, {name: record[name] for name in metrics.CURVES})
+        curves = {name: record[name] for name in metrics.CURVES}
+        run.metrics(retrieval, {**curves, views.TOKENS: {n: n for n in record[metrics.CURVES[0]]}})
         if pipeline.components.llm.kind in ASKED or pipeline.components.judge.kind == "chat":
             run.flush()  # an LLM may take hours
         values = metrics.costs(pipeline.answers)
@@ -210,6 +220,13 @@ def _run(cfg: DictConfig, folder: JobFolder, record: dict[str, Any]) -> None:
         tracker.present([views.jobs_view()], views.description(record["experiment_id"]), replace=False)
     record["status"] = "FINISHED"
     log.info("%s", metrics.line(record["name"], values))
+    for line in metrics.judged_lines(values):
+        log.info("%s", line)
+    if folder.sweep is None:
+        uri = redact(track.tracking_uri(cfg.tracking.uri))
+        log.info("%s", run_text(run.run_id, folder.path.resolve(), uri, record["experiment_id"]))
+    else:
+        log.info("  MLflow run %s; folder %s", run.run_id, folder.path)
     if comparison is not None:
         print(summary(comparison))
     if not record["deferred"]:

@@ -234,7 +234,8 @@ def _finish(
         record = {**record, "status": "FINISHED", "exit_code": 0, "deferred": False}
         record = {k: v for k, v in record.items() if k != "error"} | {"metrics": record["metrics"] | values}
         record["measured_by"] = measured_by(pipeline)
-        print(metrics.line(record["name"], record["metrics"]), file=sys.stderr)
+        told = [metrics.line(record["name"], record["metrics"]), *metrics.judged_lines(record["metrics"])]
+        print(*told, sep="\n", file=sys.stderr)
         enforce(cfg, record, lambda: pipeline.sliced)
     except Exception as error:
         return _failed(record, error)

@@ -181,7 +181,7 @@ class _Runner:
                 for s, chat in self._chats.items()
             }
             outside = self._outside()
-            with progress(len(chosen), "latency", "topic") as bar:
+            with progress(len(chosen), "measuring latency", "topic") as bar:
                 for number, qid in enumerate(chosen):
                     seconds, whole = self._topic(qid, outside, limited)
                     failed += number > 0 and not whole

@@ -61,7 +61,7 @@ def _rebuilt(runs: Sequence[LoggedRun], reader: Reader) -> list[Sweep]:
         raise DataError(f"none of the {len(records)} job(s) of run {runs[0].run_id} finished")
     name = finished[0]["sweep_id"] or finished[0]["run_id"]
     failed = [record for record in records if record["status"] != "FINISHED"]
-    with progress(len(finished), "read runs", "run") as bar:
+    with progress(len(finished), "reading runs", "run") as bar:
 
         def read(record: dict[str, Any]) -> pd.DataFrame:
             bar.update()

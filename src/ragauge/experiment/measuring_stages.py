@@ -62,6 +62,7 @@ class Score(Stage):
     name = "scores"
     reads = ("layouts", "prefixes", "scored_evidence")
     makes = ("scores", "part_scores")
+    doing = "scoring the contexts of {layouts:,} topics"
     group = "measure"
     evaluates = True
 
@@ -96,6 +97,7 @@ class Floor(Stage):
     name = "floor"
     reads = ("chunks", "scored_evidence")
     makes = ("floors", "floor_means")
+    doing = "scoring {scored_evidence:,} pieces of evidence in unrelated text"
     group = "measure"
     evaluates = True
 
@@ -148,6 +150,7 @@ class ChunkTruth(Stage):
     name = "chunk_qrels"
     reads = ("chunks", "scored_evidence")
     makes = ("chunk_qrels",)
+    doing = "looking for {scored_evidence:,} pieces of evidence in {chunks:,} chunks"
 
     def make(self, reads: Reads, tools: Tools) -> Frames:
         return {"chunk_qrels": chunk_qrels(reads["scored_evidence"], reads["chunks"])}
@@ -162,6 +165,7 @@ class ScoreRanking(Stage):
     name = "classics"
     version = 2
     makes = ("ranking_values",)
+    doing = "measuring the ranking of {run:,} hits"
 
     @property
     def reads(self) -> tuple[str, ...]:  # type: ignore[override]
@@ -226,6 +230,7 @@ class Derive(Stage):
 
     name = "derived"
     makes = ("derived",)
+    doing = "describing {topics:,} questions"
 
     @property
     def reads(self) -> tuple[str, ...]:  # type: ignore[override]
@@ -258,6 +263,7 @@ class CheckQueries(Stage):
     name = "query_checks"
     reads = ("topics[qid,query]", "queries", "run", "found_by_question[qid,docno]")
     makes = ("query_checks",)
+    doing = "holding {queries:,} queries against their questions"
     uses = frozenset({"embedder"})
 
     def params(self) -> dict[str, Any]:

@@ -44,6 +44,7 @@ class ReadDataset(Stage):
 
     name = "dataset"
     makes = ("docs", "topics", "evidence", "skipped")
+    doing = "reading the dataset"
     uses = frozenset()
 
     @property
@@ -67,6 +68,7 @@ class Chunk(Stage):
     name = "chunks"
     reads = ("docs",)
     makes = ("chunks",)
+    doing = "chunking {docs:,} documents"
 
     @property
     def component(self) -> Chunker:
@@ -84,6 +86,7 @@ class Index(Stage):
     """
 
     name = "index"
+    doing = "indexing {chunks:,} chunks"
 
     def __init__(self, components: Components, budget: Budget, arm: str | None = None) -> None:
         super().__init__(components, budget)
@@ -123,6 +126,7 @@ class Retrieve(Stage):
 
     name = "run"
     makes = ("run",)
+    doing = "retrieving for {topics:,} topics"
     group = "retriever"
 
     @property
@@ -156,6 +160,7 @@ class Bring(Stage):
 
     name = "run"
     makes = ("run", "chunks")
+    doing = "retrieving for {topics:,} topics"
     group = "retriever"
     reads = ("chunks", "topics[qid,query]")
 
@@ -212,6 +217,7 @@ class Recall(Stage):
     name = "ann"
     reads = ("chunks", "index/", "topics[qid,query]")
     makes = ("ann",)
+    doing = "searching for {topics:,} topics exactly, too"
 
     @property
     def component(self) -> Retriever:
@@ -229,6 +235,7 @@ class Rewrite(Stage):
 
     name = "queries"
     makes = ("queries",)
+    doing = "rewriting {topics:,} questions"
     group = "rewriter"
 
     @property
@@ -259,6 +266,7 @@ class RetrieveRewritten(Stage):
     name = "rewritten"
     reads = ("chunks", "index/", "topics[qid,query]", "queries")
     makes = ("run",)
+    doing = "retrieving for {queries:,} queries"
     group = "retriever"
 
     @property
@@ -283,6 +291,7 @@ class Rerank(Stage):
     name = "reranked"
     reads = ("run", "chunks", "topics[qid,query]")
     makes = ("run",)
+    doing = "reranking {run:,} hits of {topics:,} topics"
     group = "reranker"
 
     @property
@@ -306,6 +315,7 @@ class Expand(Stage):
     name = "expanded"
     reads = ("run", "chunks", "docs")
     makes = ("passages",)
+    doing = "expanding {run:,} hits"
     group = "expander"
 
     @property
@@ -322,6 +332,7 @@ class Compress(Stage):
 
     name = "compressed"
     makes = ("passages", "compression")
+    doing = "compressing what was found for {topics:,} topics"
     group = "compressor"
 
     @property
@@ -361,6 +372,7 @@ class LayOut(Stage):
 
     name = "context"
     makes = ("layouts", "prefixes")
+    doing = "laying out the contexts of {topics:,} topics"
 
     @property
     def reads(self) -> tuple[str, ...]:  # type: ignore[override]

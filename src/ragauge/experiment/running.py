@@ -8,11 +8,17 @@ from __future__ import annotations
 
 import time
 import uuid
+<<<<<<< HEAD
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
+=======
+from collections.abc import Iterator, Mapping
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+>>>>>>> h/output
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
+from string import Formatter
 from types import MappingProxyType
 from typing import Any
 
@@ -23,6 +29,7 @@ from ragauge.contract.answer_measures import SETTLED
 from ragauge.contract.batches import as_frame
 from ragauge.contract.errors import DataError, MissingError
 from ragauge.contract.identity import identity
+from ragauge.contract.progress import working
 from ragauge.contract.protocols import SHARED, BringsChat, ChatModel, Serves, Tools
 from ragauge.experiment.metrics import RECORDED, full_cost, taken
 from ragauge.experiment.stage import Components, Incomplete, Made, Reads, Stage
@@ -232,15 +239,19 @@ class StageRunner:
         asks = "chat" in stage.uses and self.chat_of(stage) is not None
 
         def make() -> Made:
-            with self._told(stage, told):
+            with self._told(stage, told), self._working(stage):
                 return stage.make(reads, tools)
+
+        def fill(folder: Path) -> None:
+            with self._working(stage):
+                stage.fill(folder, reads, tools)
 
         with self._timed(stage.name):
             try:
                 if stage.makes:
                     entry = self.store.get_frames(key, make, told)
                 else:
-                    entry = self.store.get(key, lambda folder: stage.fill(folder, reads, tools), told)
+                    entry = self.store.get(key, fill, told)
             except Incomplete as incomplete:
                 # Under a key of its own, so that a rerun asks again.
                 alone = replace(key, params={**key.params, "incomplete": uuid.uuid4().hex})
@@ -271,7 +282,7 @@ class StageRunner:
             asked = reads[stage.reads[-1].partition("[")[0]]["qid"]
 
             def checked() -> Mapping[str, pd.DataFrame]:
-                with self._told(stage, told):
+                with self._told(stage, told), self._working(stage):
                     frame = frames.check(name, as_frame(stage.make(reads, tools)[name]))
                 lost = set(asked) ^ set(frame["qid"])
                 if lost:
@@ -318,6 +329,21 @@ class StageRunner:
         finally:
             if "chat" in stage.uses:
                 told["cost_usd"] = full_cost(chat.replies(stage.asks_as).iloc[before:], chat.chat)
+
+    def _working(self, stage: Stage) -> AbstractContextManager[object]:
+        """Tells what the stage does, with how much there is to do, while the block lasts."""
+        if not stage.doing:
+            return nullcontext()
+        before = self.stages.index(stage)
+        named = [name for _, name, _, _ in Formatter().parse(stage.doing) if name]
+        return working(stage.doing.format(**{name: self._rows(name, before) for name in named}))
+
+    def _rows(self, name: str, before: int) -> int:
+        """How many rows a frame has that a stage reads; one that is stored is not read for that."""
+        makers = self._maker(name, before) if self.frame_of_job(name) is None else []
+        if makers and all(stage.stored and stage.asks is None for stage in makers):
+            return self._entry(makers[-1]).rows(name)
+        return len(self._frame(name, before))
 
     @contextmanager
     def _timed(self, name: str) -> Iterator[None]:

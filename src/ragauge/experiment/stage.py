@@ -109,6 +109,8 @@ class Stage:
     stored: False for what is cheaper to make than to read.
     infos: how the values are shown, of a stage that makes `answer_values`.
     evaluates: whether the chat model that it asks is the evaluator, and not the llm.
+    doing: what is told while it works, with the names of frames that it reads for the numbers of their rows;
+        "" tells nothing.
     """
 
     name: ClassVar[str]
@@ -120,6 +122,7 @@ class Stage:
     stored: ClassVar[bool] = True
     infos: Sequence[AnswerMeasureInfo] = ()
     evaluates: ClassVar[bool] = False
+    doing: str = ""
 
     def __init__(self, components: Components, budget: Budget) -> None:
         self.components = components

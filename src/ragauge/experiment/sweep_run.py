@@ -7,10 +7,12 @@ import re
 import tempfile
 import time
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from ragauge import report, track
+from ragauge.contract.console import coloured
 from ragauge.contract.groups import CALLS
 from ragauge.contract.redact import redact
 from ragauge.contract.visible import csv_text, visible
@@ -18,6 +20,8 @@ from ragauge.estimate import fit_thresholds, summary
 from ragauge.estimate.outcomes import fit_rows
 from ragauge.estimate.prediction import settings_of
 from ragauge.estimate.transfer import transfer_metrics
+from ragauge.experiment import metrics
+from ragauge.experiment.described import where_text
 from ragauge.experiment.pooled import contents, floor_curves, score_curves
 from ragauge.experiment.rerun import comparison
 from ragauge.experiment.robustness import metrics_of
@@ -28,6 +32,14 @@ _SUMMED = (
     *("llm_calls", "llm_calls_cached", "llm_usage_unknown"),
     *("prompt_tokens", "completion_tokens", "cost_usd"),
 )
+
+
+@dataclass(frozen=True)
+class _Tracked:
+    """The run of a sweep, or of one of its groups, and where its report is."""
+
+    run_id: str
+    report: Path | str
 
 
 def is_own(record: Mapping[str, Any], tracking_uri: str | None) -> bool:
@@ -65,12 +77,14 @@ def track_sweep(groups: Sequence[Sweep], folder: Path, tracking_uri: str | None)
         for number, sweep in enumerate(groups, 1)
     ]
     experiment_id = tracker.experiment_id
-    tracker.present([views.jobs_view(), *charts], views.description(experiment_id, runs))
+    ids = {group: run.run_id for group, run in runs.items()}
+    tracker.present([views.jobs_view(), *charts], views.description(experiment_id, ids))
     done, failed = sum(len(s.records) for s in groups), sum(len(s.failed) for s in groups)
     print(f"\n{done} job(s) done, {failed} failed; folder {folder}")
-    for chart, group in zip(charts, runs, strict=True):
+    for chart, (group, run) in zip(charts, runs.items(), strict=True):
         print(f"{group}: " if group else "", end="")
-        print(_where(redact(tracker.uri), views.page(experiment_id, chart.key, "CHART")))
+        print(f"MLflow run {run.run_id}; report {run.report}")
+        print(where_text(redact(tracker.uri), views.page(experiment_id, chart.key, "CHART")))
 
 
 def _track_group(
@@ -80,8 +94,8 @@ def _track_group(
     folder: Path,
     own: bool,
     start: float,
-) -> str:
-    """Logs the run of comparable jobs and prints what they came to; the run's id.
+) -> _Tracked:
+    """Logs the run of comparable jobs and prints what they came to.
 
     `start` is when the pooling of all groups began.
     """
@@ -108,6 +122,9 @@ def _track_group(
             report.save(drawn, run.folder / "figures" / f"{figure}.png")
         _write_tables(sweep, content, run.folder / "tables")
         report.write_report(content, run.folder / "report.html")
+        tracked = _Tracked(run.run_id, run.file_of("report.html") or "report.html among its artifacts")
+        if "dataset" in first:
+            run.dataset(**first["dataset"])
         run.table(board, "leaderboard.json")
         if content.foresight is not None:
             run.table(content.foresight.table, "measures.json")
@@ -142,7 +159,7 @@ def _track_group(
     if sweep.group:
         print(f"\n== {sweep.group} ==")
     shown = [info for info in content.answers if info.on_terminal]
-    print(report.leaderboard_text(board, sweep.n_tokens, judged, shown))
+    print(coloured(report.leaderboard_text(board, sweep.n_tokens, judged, shown)))
     for line in (
         report.detectable_text(content.detectable, shown),
         content.best and report.best_text(content.best),
@@ -156,9 +173,11 @@ def _track_group(
     print(report.thresholds_text(estimates) if fitted else f"no {why}: no thresholds and no predictor")
     for told in content.notes:
         print(visible(told, one_line=True))
+    for line in metrics.judged_lines(summary.agreement(content.agreement)):
+        print(line.strip())
     if compared:
         print("\nagainst the runs that were repeated:", *compared, sep="\n")
-    return run.run_id
+    return tracked
 
 
 def _summed(records: Sequence[Mapping[str, Any]]) -> dict[str, float]:
@@ -249,13 +268,6 @@ def _colours(sweep: Sweep) -> dict[str, str]:
     systems = systems_of(sweep.records)
     of_system = dict(zip(dict.fromkeys(systems), itertools.cycle(report.LINE_COLOURS), strict=False))
     return {r["run_id"]: of_system[system] for r, system in zip(sweep.records, systems, strict=True)}
-
-
-def _where(uri: str, page: str) -> str:
-    if uri.startswith("sqlite:"):
-        start = f"make ui, or mlflow ui --backend-store-uri {uri}"
-        return f"MLflow UI: {start}; then http://127.0.0.1:5000/{page}"
-    return f"MLflow UI: {uri.rstrip('/')}/{page}"
 
 
 def _note(sweep: Sweep, content: report.ReportContent, page: str) -> str:

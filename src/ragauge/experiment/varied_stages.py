@@ -90,6 +90,10 @@ class AnswerVaried(_OfMeasure):
     makes = (ANSWERED,)
 
     @property
+    def doing(self) -> str:  # type: ignore[override]
+        return f"answering {{{self.contexts}:,}} questions for {self.key}"
+
+    @property
     def reads(self) -> tuple[str, ...]:  # type: ignore[override]
         return ("topics[qid,query]", self.contexts)
 
@@ -122,6 +126,7 @@ class JudgeVaried(_OfMeasure):
     name = JUDGED
     reads = ("topics", "evidence", f"{ANSWERED}[qid,n_tokens,variant,answer,status]")
     makes = (JUDGED,)
+    doing = f"judging {{{ANSWERED}:,}} answers"
 
     @property
     def component(self) -> Judge:

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 
 from ragauge.contract.errors import ConfigError, GateError, MissingError, RagaugeError
 from ragauge.contract.interruption import parent_gone
-from ragauge.contract.progress import progress
+from ragauge.contract.progress import Progress, progress
 from ragauge.contract.protocols import Reply
 from ragauge.contract.redact import redact
 from ragauge.llms.endpoints import _api_key, _endpoint, _Gate
@@ -36,8 +36,6 @@ from ragauge.llms.replies import (
 from ragauge.store import canonical_json
 
 if TYPE_CHECKING:
-    from tqdm import tqdm
-
     from ragauge.llms.settings import ChatSettings
 
 log = logging.getLogger(__name__)
@@ -109,7 +107,9 @@ class Batch:
             raise self.stop
         return self.replies
 
-    async def _work(self, queue: Iterator[tuple[str, str, str]], model: Any, gate: _Gate, bar: tqdm) -> None:
+    async def _work(
+        self, queue: Iterator[tuple[str, str, str]], model: Any, gate: _Gate, bar: Progress
+    ) -> None:
         for key, request, prompt in queue:
             if self.stop is not None:
                 return

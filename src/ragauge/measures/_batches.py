@@ -157,7 +157,7 @@ class BatchedMeasure:
             # A batch's texts are laid out under the interpreter's lock, its kernel runs without.
             alone = threads == 1 or len(bounds) < 2
             run = map if alone else stack.enter_context(ThreadPoolExecutor(threads)).map
-            bar = stack.enter_context(progress(len(contexts), f"score {self.name}", "context"))
+            bar = stack.enter_context(progress(len(contexts), f"scoring by {self.name}", "context"))
             for of_batch in run(score, bounds):
                 found += of_batch
                 bar.update(len(of_batch))

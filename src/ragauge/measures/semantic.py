@@ -49,7 +49,7 @@ class Semantic:
         """For every layout float64 [its evidence, its ends] in [0, 1]; all ends from one pass."""
         spans = _Spans()
         found: list[np.ndarray] = []
-        with progress(len(layouts), "score semantic", "context") as bar:
+        with progress(len(layouts), "scoring by semantic", "context") as bar:
             for block in _blocks(layouts, spans):
                 found += self._block(evidence[block], layouts[block], ends[block], spans, tools)
                 bar.update(block.stop - block.start)

@@ -103,6 +103,13 @@ class Entry:
         """The stored frame `name`; a private copy (its columns may be replaced, not written into)."""
         return self.store._read_frame(self, name)
 
+    def rows(self, name: str) -> int:
+        """How many rows a stored frame has; it is not read for that."""
+        import pyarrow.parquet
+
+        count: int = pyarrow.parquet.read_metadata(self.path / f"{name}.parquet").num_rows
+        return count
+
     def frame_digest(self, name: str) -> str:
         """The content digest of a stored frame, equal wherever the same rows were made."""
         digest: str = self.manifest["frames"][name]

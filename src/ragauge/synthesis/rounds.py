@@ -10,6 +10,7 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
+from ragauge.contract.progress import working
 from ragauge.contract.protocols import Embedder
 from ragauge.synthesis import checks, cloze, writing
 from ragauge.synthesis.asking import CLOSED_BOOK, Asking
@@ -77,12 +78,14 @@ class Synthesis:
             if not drafts:
                 break
             number += 1
-            self._write(drafts, before)
+            with working(f"round {number}: writing {len(drafts):,} questions"):
+                self._write(drafts, before)
             for draft in drafts:
                 if draft.written is not None:
                     for docno in draft.unit.docnos:
                         before.setdefault(f"{draft.unit.kind}/{docno}", []).append(draft.question)
-            self._filter(drafts, known)
+            with working(f"round {number}: filtering {len(drafts):,} questions"):
+                self._filter(drafts, known)
             result.drafts += drafts
             done, rest = len(result.accepted), sum(result.lacking().values())
             self.tell(f"round {number}: {len(drafts)} drafts, {done} questions accepted, {rest} to go")

@@ -100,7 +100,7 @@ class HuggingFaceTokenizer:
         """
         tokenizer = _load(self.model).tokenizer
         found: list[np.ndarray] = []
-        with progress(len(texts), "tokenise", "text") as bar:
+        with progress(len(texts), "tokenising", "text") as bar:
             for first in range(0, len(texts), _BATCH):
                 batch = [_encodable(text) for text in texts[first : first + _BATCH]]
                 encodings = tokenizer.encode_batch(batch, add_special_tokens=False)

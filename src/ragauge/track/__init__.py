@@ -7,6 +7,7 @@ from ragauge.track._models import load_predictor, save_predictor
 from ragauge.track._orphans import close_orphans, close_orphans_quietly
 from ragauge.track._reader import LoggedRun, Reader, entries_tag
 from ragauge.track._runs import Run, TopicTrace, Tracker, flatten, param_text
+from ragauge.track._server import serve
 from ragauge.track.traces.components import MlflowTraces, TracedAnswers, TracedContexts
 
 __all__ = [
@@ -37,5 +38,6 @@ __all__ = [
     "param_text",
     "recorded_uri",
     "save_predictor",
+    "serve",
     "tracking_uri",
 ]

@@ -56,7 +56,7 @@ def log_feedback(
         ids = [trace_id for trace_id, _ in rows]
         for first in range(0, len(ids), _LINKS):
             client.link_traces_to_run(ids[first : first + _LINKS], run_id)
-        with progress(len(rows), "log feedback", "trace") as bar:
+        with progress(len(rows), "logging feedback", "trace") as bar:
             for trace_id, values in rows:
                 for name, told in values.items():
                     mlflow.log_feedback(

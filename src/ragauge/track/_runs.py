@@ -15,11 +15,13 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+from urllib.parse import urlparse
+from urllib.request import url2pathname
 
 import pandas as pd
 
 from ragauge.contract import provenance
-from ragauge.contract.redact import redact, redact_config
+from ragauge.contract.redact import redact, redact_config, redact_tree
 from ragauge.track._connection import at, client_of, is_silence, quiet, reachable, reason, with_tags
 from ragauge.track._feedback import (
     ANSWER_TAG,
@@ -47,6 +49,7 @@ _BATCH = 1000  # MLflow's limits on one log_batch: metrics, params and tags toge
 _BATCH_PARAMS = 100
 _TABLES_TAG = "mlflow.loggedArtifacts"  # where MLflow's UI looks for tables
 _VIEW_TAG = "mlflow.sharedViewState."  # and the view's key: where MLflow's UI looks for it
+_DIGEST_CHARS = 36  # MLflow's limit on a dataset's digest
 _NOTE_TAG = "mlflow.note.content"
 _OWN_NOTE_TAG = "ragauge.note.sha256"  # of the description that ragauge wrote
 
@@ -109,6 +112,24 @@ class Run:
             for day, value in sorted(values.items()):
                 midnight = datetime.strptime(str(day), "%Y%m%d").replace(tzinfo=UTC)
                 self._metrics.append(Metric(name, float(value), int(midnight.timestamp() * 1000), int(day)))
+
+    def dataset(self, name: str, digest: str, source: Mapping[str, Any], profile: Mapping[str, int]) -> None:
+        """What is measured on, for MLflow's column *Dataset*; nothing of it is copied.
+
+        digest: MLflow keeps its first 36 characters. source: where it comes from; profile: its sizes.
+        """
+        from mlflow.entities import Dataset, DatasetInput, InputTag
+
+        said, sizes = (json.dumps(redact_tree(dict(part)), ensure_ascii=False) for part in (source, profile))
+        known = Dataset(redact(name), digest[:_DIGEST_CHARS], "ragauge", said, profile=sizes)
+        self.client.log_inputs(
+            self.run_id, [DatasetInput(known, [InputTag("mlflow.data.context", "evaluation")])]
+        )
+
+    def file_of(self, artifact: str) -> Path | None:
+        """The file of an artifact on this machine; None where a server keeps it."""
+        at = urlparse(str(self.client.get_run(self.run_id).info.artifact_uri))
+        return Path(url2pathname(at.path)) / artifact if at.scheme == "file" else None
 
     def table(self, frame: pd.DataFrame, name: str) -> None:
         """A frame as a table artifact that MLflow's UI pages through and sets side by side.

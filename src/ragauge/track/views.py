@@ -25,7 +25,16 @@ _COLUMNS = [
     )),
     *(f"tags.`{name}`" for name in ("judge", "chunker", "measure", "sweep_id")),
 ]  # fmt: skip
-_BARS = ("ir_score", "correct_share", "hallucination_share", "judge_share_1", "judge_share_3")
+TOKENS = "tokens"  # the step chart {N: N}, the x-axis of the others: MLflow calls their own one "Step"
+# The titles of the charts, short enough for three of them beside each other.
+_LINE = ("ir_score_at_n", "IR score against N")
+_BARS = {
+    "ir_score": "IR score",
+    "correct_share": "Right answers",
+    "hallucination_share": "Hallucinations",
+    "judge_share_1": "Lack of information",
+    "judge_share_3": "Incomplete answers",
+}
 
 
 @dataclass(frozen=True)
@@ -61,7 +70,10 @@ def charts_view(sweep_id: str, n_tokens: int, group: str = "", number: int = 1) 
     state = {
         **_table(search),
         "orderByKey": "metrics.`ir_score`",
-        "compareRunCharts": [_line("ir_score_at_n", section), *(_bar(metric, section) for metric in _BARS)],
+        "compareRunCharts": [
+            _line(*_LINE, section),
+            *(_bar(metric, title, section) for metric, title in _BARS.items()),
+        ],
         "compareRunSections": [
             {
                 "uuid": section,
@@ -91,6 +103,11 @@ def sweep_page(experiment_id: str, sweep_id: str, group: str = "") -> str:
     """The address of all runs of a sweep, or of one of its groups, within MLflow's UI."""
     search = f"tags.sweep_id = '{sweep_id}'" + (f" and tags.group = '{group}'" if group else "")
     return f"#/experiments/{experiment_id}/runs?searchFilter=" + quote(search)
+
+
+def run_page(experiment_id: str, run_id: str) -> str:
+    """The address of a run within MLflow's UI."""
+    return f"#/experiments/{experiment_id}/runs/{run_id}"
 
 
 def description(experiment_id: str, sweep_runs: Mapping[str, str] | None = None) -> str:
@@ -148,30 +165,31 @@ def _table(search: str) -> dict[str, Any]:
     }
 
 
-def _bar(metric: str, section: str) -> dict[str, Any]:
+def _bar(metric: str, title: str, section: str) -> dict[str, Any]:
     return {
         "type": "BAR",
         "uuid": f"ragauge-{metric}",
         "metricSectionId": section,
         "metricKey": metric,
+        "displayName": title,
         "runsCountToCompare": 20,
         "deleted": False,
         "isGenerated": False,
     }
 
 
-def _line(metric: str, section: str) -> dict[str, Any]:
+def _line(metric: str, title: str, section: str) -> dict[str, Any]:
     return {
-        **_bar(metric, section),
+        **_bar(metric, title, section),
         "type": "LINE",
-        "xAxisKey": "step",
+        "xAxisKey": "metric",
         "useGlobalXaxisKey": False,
         "useGlobalLineSmoothing": False,
         "lineSmoothness": 0,
         "xAxisScaleType": "linear",
         "scaleType": "linear",
         "range": {},
-        "selectedXAxisMetricKey": "",
+        "selectedXAxisMetricKey": TOKENS,
         "yAxisKey": "metric",
         "yAxisExpressions": [],
         "ignoreOutliers": False,

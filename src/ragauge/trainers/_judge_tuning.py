@@ -102,13 +102,15 @@ class _Run:
         self._resume()
         began = time.monotonic() - self.spent
         with progress(self.steps, "training the judge", "batch") as bar:
-            bar.update(self.step)
+            bar.restart(self.steps, self.step)
             losses: list[float] = []
             while (done := self._done(time.monotonic() - began)) < 1:
                 losses.append(self._one_step(done))
                 self.step += 1
+                if done > 0:  # fewer steps where the time ends before them
+                    bar.total = min(self.steps, math.ceil(self.step / done))
                 bar.update()
-                bar.set_postfix(loss=f"{losses[-1]:.3f}")
+                bar.set_postfix_str(f"loss {losses[-1]:.3f}", refresh=False)
                 if self.step % self.every == 0:
                     self.spent = time.monotonic() - began
                     self._look(float(np.mean(losses)))

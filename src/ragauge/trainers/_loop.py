@@ -17,7 +17,7 @@ from typing import Any
 
 from ragauge.contract.checks import require_choice, require_count, require_number
 from ragauge.contract.errors import ConfigError, DataError
-from ragauge.contract.progress import progress
+from ragauge.contract.progress import progress, working
 from ragauge.contract.training import TrainingTools
 from ragauge.trainers._checkpoints import BEST, STATE, last_checkpoint, quiet, told_as_full
 
@@ -281,9 +281,10 @@ def _steering(
         def on_train_begin(self, args: Any, state: Any, control: Any, **_: Any) -> None:
             self.planned, self.step = int(state.max_steps), int(state.global_step)
             if not self.before:
-                self.before = self.look()
+                with working("validating the network before its first step"):
+                    self.before = self.look()
                 self.look_before = self.looks[-1]
-            self.bar.total, self.bar.n = rate.total, self.step
+            self.bar.restart(rate.total, self.step)
             self.first, self.looks = self.step, []
             self.began = self.saved = time.monotonic()
 
@@ -324,7 +325,8 @@ def _steering(
                     f"training: the loss is {loss} at step {step:,}, it diverged: a smaller learning_rate "
                     f"than {steps.learning_rate:g} or a longer warm_up than {steps.warm_up:g} may help"
                 )
-            self.bar.set_postfix_str(f"loss {loss:.3f}", refresh=False)
+            best = f", best {measure} {self.best():.3f}" if self.history else ""
+            self.bar.set_postfix_str(f"loss {loss:.3f}{best}", refresh=False)
             state.log_history.clear()  # would grow with every step; the curve is kept here
             if step == 1 or step % max(1, rate.total // _POINTS) == 0 or step == rate.total:
                 self.losses[step] = loss
@@ -343,8 +345,9 @@ def _steering(
             return found
 
         def evaluate(self, step: int) -> None:
-            values = self.look()
-            best = max((known[measure] for known in self.history.values()), default=-math.inf)
+            with working(f"validating the network after {step:,} steps"):
+                values = self.look()
+            best = self.best()
             self.history[step] = values
             tools.report(step, values)
             if values[measure] > best or len(self.history) == 1:
@@ -352,6 +355,10 @@ def _steering(
                 fresh = tools.checkpoints / f"{BEST}.new"
                 save_file(kept, str(fresh))
                 os.replace(fresh, tools.checkpoints / BEST)
+
+        def best(self) -> float:
+            """The validation's measure at its best so far."""
+            return max((known[measure] for known in self.history.values()), default=-math.inf)
 
         def since_best(self) -> int:
             """Evaluations after the best one."""
@@ -382,7 +389,7 @@ def _steering(
         def __enter__(self) -> None:
             self.bar = progress(None, "training", "step")
 
-        def __exit__(self, *_: object) -> None:
-            self.bar.close()
+        def __exit__(self, *ended: object) -> None:
+            self.bar.__exit__(*ended)
 
     return Steering()

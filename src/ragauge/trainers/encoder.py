@@ -15,6 +15,7 @@ import pandas as pd
 from ragauge.contract.checks import require, require_choice, require_count, require_number, require_text
 from ragauge.contract.errors import ConfigError, DataError
 from ragauge.contract.identity import runtime
+from ragauge.contract.progress import working
 from ragauge.contract.training import MODEL, Trained, TrainingData, TrainingTools
 from ragauge.measures.rankings import full_name
 from ragauge.retrieval.embedders import (
@@ -217,7 +218,8 @@ class Encoder:
         if looks and self.negatives["score"] == "encoder":
             embedder = CachedEmbedder(self._embedder(), tools.tools.store.root)
             scorer = partial(_cosines, data, embedder)
-        return mine(data, window, tools.seed, self.positives_per_topic, scorer)
+        with working(f"mining negatives of {len(data.topics):,} topics"):
+            return mine(data, window, tools.seed, self.positives_per_topic, scorer)
 
     def _embedder(self) -> SentenceTransformerEmbedder:
         return SentenceTransformerEmbedder(

@@ -9,6 +9,7 @@ import pandas as pd
 
 from ragauge.contract.checks import require, require_choice, require_count, require_number
 from ragauge.contract.errors import DataError
+from ragauge.contract.progress import working
 from ragauge.contract.training import TrainingData
 from ragauge.trainers.mining import Mined, Window, mine
 
@@ -69,7 +70,8 @@ def training_pairs(data: TrainingData, source: PairSource, seed: int) -> Pairs:
     hard = source.negatives == "hard"
     width = source.last - source.first + 1 if hard else 0
     window = Window(width, source.first, source.last, source.margin, source.ceiling, "top")
-    mined = mine(data, window, seed, source.positives_per_topic)
+    with working(f"mining negatives of {len(data.topics):,} topics"):
+        mined = mine(data, window, seed, source.positives_per_topic)
     wanted = mined.positives.groupby("qid", sort=False).size() * source.neg_ratio
     drawn = _drawn(mined.negatives[mined.negatives["rank"].notna()], wanted, generator)
     missing = wanted.sub(drawn.groupby("qid").size(), fill_value=0).astype(int)

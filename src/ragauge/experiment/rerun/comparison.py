@@ -34,7 +34,7 @@ def log_job_comparisons(tracker: track.Tracker, records: Sequence[Mapping[str, A
     """Logs the comparison of every job that is a rerun; how many are equal, and where some are not."""
     unequal = []
     reader = track.Reader(tracker.uri)
-    with progress(len(records), "old against new") as bar:
+    with progress(len(records), "comparing old and new", "job") as bar:
         for record in records:
             old = record["rerun"]["run_id"]
             with tracker.resume(record["run_id"]) as run:

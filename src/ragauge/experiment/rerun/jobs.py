@@ -51,7 +51,7 @@ def logged_jobs(
     if role == "sweep" and {a.split("=")[0] for a in arguments} & {"--cfg", "-c", "--info", "--help", "-h"}:
         raise ConfigError("--cfg, --info and --help show one configuration: give the id of one of the jobs")
     jobs = []
-    with progress(len(runs), "reading the logged jobs") as bar:
+    with progress(len(runs), "reading the logged jobs", "job") as bar:
         for run in runs:
             if run.status != "FINISHED":
                 reason = run.tags.get("error", "no error on record")

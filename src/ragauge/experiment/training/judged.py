@@ -52,7 +52,7 @@ def read_judged(sources: Sequence[str], uri: str | None) -> Judged:
     found = Found.of(sources, uri)
     runs = sorted(found.runs, key=lambda run: run.run_id)
     tables: dict[str, pd.DataFrame] = {}
-    with progress(len(runs), "read outcomes", "run") as bar:
+    with progress(len(runs), "reading outcomes", "run") as bar:
         for run in runs:
             rows = _rows(run, found.readers[run.run_id])
             if rows["label"].notna().any():
@@ -116,7 +116,7 @@ def _rows(run: LoggedRun, reader: Reader) -> pd.DataFrame:
 def _settings(jobs: Sequence[LoggedRun], readers: Mapping[str, Reader]) -> dict[str, Any]:
     """What the scores of all jobs mean, by what each logged with its own predictor."""
     found: dict[str, dict[str, Any]] = {}
-    with progress(len(jobs), "read settings", "run") as bar:
+    with progress(len(jobs), "reading settings", "run") as bar:
         for run in jobs:
             try:
                 uri = readers[run.run_id].uri

@@ -51,7 +51,7 @@ class _Wrapped:
         split = self._split(tools)
         spans: list[Span] = []
         left_out: dict[str, int] = {}
-        with progress(len(docs), str(name), "document") as bar:
+        with progress(len(docs), f"chunking by {name}", "document") as bar:
             for row, (docno, text) in enumerate(zip(docs["docno"], docs["text"], strict=True)):
                 bar.update()
                 if not text.strip():

@@ -52,7 +52,7 @@ class LangChainCompressor:
         rows: list[int] = []
         texts: list[str] = []
         by_topic = passages.groupby("qid", sort=False)
-        with progress(by_topic.ngroups, name, "topic") as bar:
+        with progress(by_topic.ngroups, f"compressing by {name}", "topic") as bar:
             for qid, own in by_topic:
                 row_of = dict(zip(own["docno"], own.index, strict=True))
                 for document in compressor.compress_documents(as_documents(own), str(question[qid])):

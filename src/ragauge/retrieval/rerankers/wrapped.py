@@ -57,7 +57,7 @@ class LangChainReranker:
         found = candidates(run, topics, chunks, self.depth)
         qids: list[str] = []
         docnos: list[str] = []
-        with progress(found["qid"].nunique(), name, "topic") as bar:
+        with progress(found["qid"].nunique(), f"reranking by {name}", "topic") as bar:
             for qid, hits in found.groupby("qid", sort=False):
                 kept = compressor.compress_documents(as_documents(hits), query=hits["query"].iloc[0])
                 docnos += [docno_of(name, document) for document in kept]

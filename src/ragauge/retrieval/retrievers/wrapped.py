@@ -141,7 +141,7 @@ class LangChainRetriever:
         def rank(topics: pd.DataFrame) -> pd.DataFrame:
             rows = rows_with_words(topics)
             found: list[list[Any]] = []
-            with progress(len(rows), str(name), "topic") as bar:
+            with progress(len(rows), f"retrieving by {name}", "topic") as bar:
                 for query in topics["query"].iloc[rows]:
                     found.append(retriever.invoke(query)[: self.top_k])
                     bar.update()

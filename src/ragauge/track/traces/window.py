@@ -119,7 +119,7 @@ def _rows(window: Window, how: Reading) -> list[dict[str, Any]]:
         going = _going(client, window, experiment_id)
         found: list[dict[str, Any]] = []
         own = 0
-        with progress(None, "read traces", "trace") as bar:
+        with progress(None, "reading traces", "trace") as bar:
             for trace in _search(client, window, experiment_id, include_spans=True):
                 if OWN_TAG in trace.info.tags or _SCORER_TAG in trace.info.tags:
                     own += 1

@@ -1,0 +1,114 @@
+"""MLflow's own server on a database of this machine; it listens on 127.0.0.1 alone."""
+
+from __future__ import annotations
+
+import os
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+import urllib.error
+import urllib.request
+from collections.abc import Callable, Sequence
+from typing import TextIO
+
+from ragauge.contract.errors import ConfigError, TrackingError
+from ragauge.contract.progress import working
+from ragauge.contract.redact import redact
+from ragauge.track._connection import local_database
+
+HOST = "127.0.0.1"
+_LOOK = 0.3  # seconds between two looks at whether the server answers
+_GRACE = 10.0  # seconds that it has for ending
+_LINES = 5  # of its output, told where it does not start
+
+
+def serve(
+    uri: str,
+    port: int,
+    tell: Callable[[str], None] = print,
+    command: Sequence[str] | None = None,
+) -> None:
+    """Runs MLflow's UI on the database at the URI until it is interrupted; tells the address once it answers.
+
+    Of a URI that is a server's the address is told, and nothing is started. `command` starts another server
+    than MLflow's, for tests. ConfigError where the port is taken or the database is not there, TrackingError
+    where the server ends before it answers.
+    """
+    if uri.startswith(("http://", "https://")):
+        tell(f"MLflow is a server already: {redact(uri)}")
+        return
+    database = local_database(uri)
+    if database is not None and not database.is_file():
+        raise ConfigError(f"{database} is not there: nothing was measured from this folder yet")
+    if not _is_free(port):
+        raise ConfigError(
+            f"port {port} of {HOST} is taken, perhaps by an MLflow that runs already (http://{HOST}:{port}); "
+            f"another one: ragauge ui --port {port + 1}, or make ui PORT={port + 1}"
+        )
+    # One worker: each imports MLflow for seconds, and one reader needs no more.
+    command = command or [
+        *(sys.executable, "-m", "mlflow", "server", "--workers", "1"),
+        *("--uvicorn-opts", "--log-level warning", "--host", HOST, "--port", str(port)),
+    ]
+    # In the environment, where no other user reads a password.
+    given = {"MLFLOW_BACKEND_STORE_URI": uri, "MLFLOW_SERVER_ENABLE_JOB_EXECUTION": "false"}
+    url = f"http://{HOST}:{port}"
+    with tempfile.TemporaryFile("w+", encoding="utf-8", errors="replace") as said:
+        # In a session of its own: Ctrl-C then reaches this process alone, which ends the server's.
+        server = subprocess.Popen(
+            command, env={**os.environ, **given}, stdout=said, stderr=said, start_new_session=True
+        )
+        try:
+            with working("MLflow's server starts"):
+                while not _answers(url):
+                    if server.poll() is not None:
+                        raise TrackingError(f"MLflow's server ended before it answered: {_last(said)}")
+                    time.sleep(_LOOK)
+            tell(f"MLflow's UI: {url}  (Ctrl-C ends it)")
+            if server.wait() != 0:
+                raise TrackingError(f"MLflow's server ended: {_last(said)}")
+        finally:
+            _end(server)
+
+
+def _is_free(port: int) -> bool:
+    """Whether a server can listen on the port."""
+    with socket.socket() as probe:
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            probe.bind((HOST, port))
+        except OSError:
+            return False
+    return True
+
+
+def _answers(url: str) -> bool:
+    opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))  # no proxy between us and ourselves
+    try:
+        with opener.open(f"{url}/health", timeout=30) as reply:
+            return bool(reply.status == 200)
+    except (urllib.error.URLError, OSError):
+        return False
+
+
+def _last(said: TextIO) -> str:
+    """The last lines of what a server said, as one."""
+    said.seek(0)
+    lines = [line.strip() for line in said.read().splitlines() if line.strip()]
+    return redact(" | ".join(lines[-_LINES:]) or "it said nothing")
+
+
+def _end(server: subprocess.Popen[bytes]) -> None:
+    """Ends the server with all that it started."""
+    for number in (signal.SIGTERM, signal.SIGKILL):
+        try:
+            os.killpg(server.pid, number)
+        except ProcessLookupError:
+            break
+        try:
+            server.wait(_GRACE)
+        except subprocess.TimeoutExpired:
+            continue

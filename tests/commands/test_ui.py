@@ -1,0 +1,115 @@
+"""`ragauge ui`: when its address is printed, how it ends, and what it says where it cannot start."""
+
+from __future__ import annotations
+
+import os
+import signal
+import socket
+import subprocess
+import sys
+import urllib.request
+from pathlib import Path
+
+import pytest
+
+from processes import RUN, clean_environment, until
+from ragauge import track
+from ragauge.commands import ui
+from ragauge.contract.errors import TrackingError
+from ragauge.track import _server
+from servers import free_port
+
+# A server that takes a while until it listens, and answers at /health alone.
+SLOW = """
+import sys, time
+from http.server import BaseHTTPRequestHandler, HTTPServer
+
+class Health(BaseHTTPRequestHandler):
+    def do_GET(self):
+        self.send_response(200 if self.path == "/health" else 404)
+        self.end_headers()
+
+time.sleep(1)
+HTTPServer(("127.0.0.1", int(sys.argv[1])), Health).serve_forever()
+"""
+
+
+@pytest.fixture
+def database(tmp_path: Path) -> str:
+    (tmp_path / "mlflow.db").touch()
+    return f"sqlite:///{tmp_path}/mlflow.db"
+
+
+def test_the_address_is_told_when_the_server_answers_and_not_before(database: str) -> None:
+    port, told = free_port(), []
+
+    def tell(line: str) -> None:
+        with urllib.request.urlopen(f"http://127.0.0.1:{port}/health") as reply:
+            told.append((line, reply.status))
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        track.serve(database, port, tell, [sys.executable, "-c", SLOW, str(port)])
+    assert told == [(f"MLflow's UI: http://127.0.0.1:{port}  (Ctrl-C ends it)", 200)]
+    assert _server._is_free(port)  # Ctrl-C has ended the server, too
+
+
+def test_a_server_that_does_not_start_is_told_with_its_last_words(database: str) -> None:
+    command = [sys.executable, "-c", "import sys; sys.exit('no such table: experiments')"]
+    with pytest.raises(TrackingError, match="ended before it answered: no such table: experiments"):
+        track.serve(database, free_port(), print, command)
+
+
+def test_a_port_that_is_taken_is_one_line(database: str, capsys: pytest.CaptureFixture[str]) -> None:
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        port = taken.getsockname()[1]
+        assert ui.main(["--port", str(port), "--tracking-uri", database]) == 2
+    [line] = capsys.readouterr().err.splitlines()
+    assert line.startswith(f"error: port {port} of 127.0.0.1 is taken")
+    assert f"ragauge ui --port {port + 1}" in line
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["--port", "70000"], "error: --port=70000: allowed are 1 to 65535"),
+        (["--tracking-uri", "sqlite:////nowhere/mlflow.db"], "error: /nowhere/mlflow.db is not there: "),
+    ],
+)
+def test_what_cannot_be_served_is_one_line(
+    arguments: list[str], said: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert ui.main(arguments) == 2
+    [line] = capsys.readouterr().err.splitlines()
+    assert line.startswith(said)
+
+
+def test_a_tracking_server_is_not_started_again(capsys: pytest.CaptureFixture[str]) -> None:
+    assert ui.main(["--tracking-uri", "http://user:secret@mlflow.example:5000"]) == 0
+    said = capsys.readouterr().out
+    assert "mlflow.example:5000" in said
+    assert "secret" not in said
+
+
+@pytest.mark.slow
+def test_mlflows_ui_comes_up_with_one_worker_and_ends_with_ctrl_c(tmp_path: Path) -> None:
+    uri, port = f"sqlite:///{tmp_path}/mlflow.db", free_port()
+    track.connect(uri)
+    out = tmp_path / "out"
+    with out.open("w") as stream:
+        started = subprocess.Popen(
+            [sys.executable, RUN, "ui", "--port", str(port), "--tracking-uri", uri], cwd=tmp_path,
+            env=clean_environment(), stdout=stream, stderr=stream, start_new_session=True,
+        )  # fmt: skip
+    try:
+        until(lambda: started.poll() is not None or "MLflow's UI: " in out.read_text(), "the address")
+        with urllib.request.urlopen(f"http://127.0.0.1:{port}/") as page:
+            assert b"MLflow" in page.read()
+        os.killpg(started.pid, signal.SIGINT)
+        assert started.wait(60) == 0
+        assert _server._is_free(port)
+    finally:
+        started.kill()
+        started.wait()
