@@ -8,11 +8,7 @@ comma  := ,
 # One stamp per choice of extras, so that a further one is installed into an environment that is there.
 READY  := $(VENV)/.ready-$(subst $(comma),-,$(EXTRAS))
 
-<<<<<<< HEAD
-.PHONY: sweep test test-slow lint ui screenshots bench mutants clean setup
-=======
-.PHONY: sweep test test-slow lint ui screenshots docs bench clean setup
->>>>>>> h/site
+.PHONY: sweep test test-slow lint ui screenshots docs bench mutants clean setup
 .DEFAULT_GOAL := help
 
 .PHONY: help

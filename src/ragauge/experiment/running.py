@@ -8,13 +8,8 @@ from __future__ import annotations
 
 import time
 import uuid
-<<<<<<< HEAD
 from collections.abc import Iterable, Iterator, Mapping
-from contextlib import contextmanager
-=======
-from collections.abc import Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager, nullcontext
->>>>>>> h/output
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
