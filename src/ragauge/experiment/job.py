@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 from ragauge import track
 from ragauge.contract import answer_measures as shown
 from ragauge.contract.groups import AROUND_RETRIEVER, GROUPS
+from ragauge.contract.interruption import refuse_lost
 from ragauge.contract.protocols import ASKED, judges_together
 from ragauge.contract.redact import redact, redact_tree, remember
 from ragauge.diagnose.rules import check_rules
@@ -145,8 +146,9 @@ def _run(cfg: DictConfig, folder: JobFolder, record: dict[str, Any]) -> None:
     tracker = track.Tracker(track.tracking_uri(cfg.tracking.uri), record["experiment"])
     tags = _tags(cfg, folder)
     params = track.flatten(_without_copies(plain, OmegaConf.to_container(cfg)))
-    with tracker.run(record["name"], params, tags, note=cfg.tracking.note) as run:
+    with tracker.run(record["name"], params, tags, cfg.tracking.note, folder.ended_run) as run:
         record |= {"run_id": run.run_id, "experiment_id": run.experiment_id}
+        refuse_lost()
         pipeline, predictor = ready or _prepared(cfg, folder)
         known = {"dataset_digest": pipeline.entry("dataset").digest, **of_parts.descriptions(pipeline)}
         run.tag({**known, **shown.as_tag(pipeline.answer_measures)})
@@ -241,7 +243,7 @@ def _tags(cfg: DictConfig, folder: JobFolder) -> dict[str, Any]:
         "role": "job",
         **{group: folder.choices.get(group, "?") for group in GROUPS},
         "n_tokens": cfg.n_tokens,
-        **({"sweep_id": folder.sweep_id, "job": folder.number} if folder.sweep_id else {}),
+        **folder.tags,
         **({"config_packages": packages} if packages else {}),
         **({"rerun_of": folder.origin.run_id} if folder.origin else {}),
     }
