@@ -15,6 +15,8 @@ from ragauge.contract.errors import ConfigError
 from ragauge.contract.redact import redact
 
 _STORE_BYTES = 100_000_000  # Ray's object store where it is started here: jobs send each other nothing
+# "0" has Ray keep to 127.0.0.1, as it does where it is not meant for clusters; read where ray is imported.
+_ALONE = "RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER"
 
 
 def check(settings: Mapping[str, Any]) -> None:
@@ -42,11 +44,8 @@ def connected(settings: Mapping[str, Any]) -> Iterator[Any]:
 
     Raises ConfigError where Ray is not installed, and where nobody answers at the address.
     """
-    # Ray reports what it is used for unless it is told not to; what people measure is theirs.
-    os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
-    os.environ.setdefault("RAY_BACKEND_LOG_LEVEL", "error")
     with _own_sigterm():
-        ray = _ray()
+        ray = _ray(settings["address"])
         # Ray tells the death of a machine in some twenty lines, and here it is told in one per job.
         quiet: dict[str, Any] = {"log_to_driver": False, "logging_level": logging.CRITICAL}
         if settings["runtime_env"]:
@@ -64,10 +63,14 @@ def connected(settings: Mapping[str, Any]) -> Iterator[Any]:
                 )
             else:
                 ray.init(address=settings["address"], **quiet)
-        except (ConnectionError, ValueError, RuntimeError, OSError) as error:
+        except (ray.exceptions.RayError, ConnectionError, ValueError, RuntimeError, OSError) as error:
             where = settings["address"] or "this machine"
             why = str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__
             raise ConfigError(f"Ray at {where} cannot be used: {redact(why)}") from None
+    # Whatever else a node that dies has Ray print among the sweep's own lines.
+    internals: Any = ray._private.worker
+    if hasattr(internals, "_worker_logs_enabled"):
+        internals._worker_logs_enabled = False
     try:
         yield ray
     finally:
@@ -75,21 +78,16 @@ def connected(settings: Mapping[str, Any]) -> Iterator[Any]:
             ray.shutdown()
 
 
-def _ray() -> Any:
+def _ray(address: str | None) -> Any:
+    # Ray reports what it is used for unless it is told not to; what people measure is theirs.
+    os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
+    if address is None:
+        os.environ.setdefault(_ALONE, "0")
     try:
         import ray
     except ImportError as error:
         raise ConfigError(f"hydra/launcher=ray needs Ray ({error}): pip install 'ragauge[ray]'") from None
     return ray
-
-
-def cloudpickle() -> Any:
-    """Ray's pickling, by which functions and classes of a script are read on other machines, too."""
-    with _own_sigterm():
-        _ray()
-    import ray.cloudpickle
-
-    return ray.cloudpickle
 
 
 @contextmanager

@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ragauge import __version__
-from ragauge.commands.ray_cluster import check, cloudpickle, connected
+from ragauge.commands.ray_cluster import check, connected
 from ragauge.commands.ray_job import Ended, Sent, run_here, run_sent
 from ragauge.contract import interruption
 from ragauge.contract.errors import ConfigError
@@ -46,7 +46,6 @@ class _Job:
     overrides: Sequence[str]
     title: str
     config: DictConfig
-    pickled: bytes
     folder: Path
     attempt: int = 0
     where: str | None = None  # the machine on which its latest attempt began
@@ -120,10 +119,9 @@ def _composed(
     own: the overrides that tell it from the sweep's other jobs.
     """
     from hydra.core.hydra_config import HydraConfig
-    from hydra.core.singleton import Singleton
     from omegaconf import OmegaConf, open_dict
 
-    context, task, config = sweep
+    context, _, config = sweep
     composed = context.config_loader.load_sweep_config(config, list(overrides))
     with open_dict(composed):
         composed.hydra.job.id = f"{composed.hydra.job.name}_{number}"
@@ -134,10 +132,8 @@ def _composed(
         subdir = str(OmegaConf.select(composed, "hydra.sweep.subdir"))
     finally:
         HydraConfig.instance().cfg = before
-    # Hydra's own classes and the task, which is found by its name; no data of the sweep.
-    pickled = cloudpickle().dumps((context, task, composed, Singleton.get_state()))
     folder = Path(str(config.hydra.sweep.dir)).absolute() / subdir
-    return _Job(number, list(overrides), f"#{number} {own}".strip(), composed, pickled, folder)
+    return _Job(number, list(overrides), f"#{number} {own}".strip(), composed, folder)
 
 
 class _Sweep:
@@ -188,6 +184,8 @@ class _Sweep:
             raise
 
     def _send(self, job: _Job) -> None:
+        from hydra.core.singleton import Singleton
+
         sent = Sent(
             job.number,
             job.attempt,
@@ -196,7 +194,7 @@ class _Sweep:
             str(self._marks),
             self._environment,
             __version__,
-            job.pickled,
+            self._ray.cloudpickle.dumps((self._context, self._task, job.config, Singleton.get_state())),
         )
         job.where = None
         self._out[self._begin.remote(sent)] = job
