@@ -170,6 +170,8 @@ def test_an_installed_wheel_has_its_configuration_with_it(tmp_path) -> None:
     assert {
         path.relative_to(site / "ragauge/conf") for path in site.rglob("ragauge/conf/**/*.yaml")
     } == options
+    assert (site / "hydra_plugins" / "ragauge_ray" / "launcher.py").is_file()
+    assert not (site / "hydra_plugins" / "__init__.py").exists(), "other packages have launchers there, too"
     done = subprocess.run(
         [sys.executable, "-m", "ragauge", "--info", "searchpath"], cwd=tmp_path,
         env=clean_environment(PYTHONPATH=str(site)), capture_output=True, text=True, timeout=300, check=False,

@@ -17,7 +17,6 @@ from typing import Any
 
 import pytest
 from test_chat_sweep import reply
-from test_interruption import HeldServer
 from test_sweep import job_records, mlflow_runs, sweep_folders
 
 from chat_server import ChatServer
@@ -221,12 +220,19 @@ def test_sigterm_ends_the_jobs_on_ray_closes_their_runs_and_says_how_to_go_on(
 ) -> None:
     if not inside:
         return
-    with HeldServer(at_once=10) as server:
+    go = threading.Event()
+
+    def held(prompt: str) -> str:
+        go.wait(1500)
+        return reply(prompt)
+
+    with ChatServer(held) as server:
         launcher = ["hydra/launcher=ray", "hydra.launcher.n_jobs=2"]
         sweep = swept(tmp_path, "retriever=bm25,none", "n_tokens=100,300", *study(server, 40), *launcher)
-        until(lambda: server.in_flight >= 2 or sweep.poll() is not None, "calls in flight", 1500)
+        until(lambda: server.in_flight >= 1 or sweep.poll() is not None, "calls in flight", 1500)
         sweep.send_signal(signal.SIGTERM)
         assert sweep.wait(600) == 143, (tmp_path / "err").read_text()
+        go.set()
     told = (tmp_path / "err").read_text()
     print(told)
     assert "ending " in told
