@@ -134,7 +134,7 @@ def hold(folder: Path, workers: int, leaving: Sequence[str]) -> int:
             "--min-worker-port", "0", "--max-worker-port", "0", "--node-ip-address", "127.0.0.1",
         ]  # fmt: skip
         head = ["--head", "--port", str(HEAD), "--num-cpus", "0", "--include-dashboard", "false"]
-        services["head"] = started(folder, "head", [*ray, *head, "--temp-dir", str(short)])
+        services["head"] = started(folder, "head", [*ray, *head, "--temp-dir", str(short / "ray")])
         ready(folder, services, "head")
         for number in range(1, workers + 1):  # one by one: Ray gives each half a minute, busy machine or not
             name = f"worker {number}"
@@ -175,7 +175,8 @@ def postgres(short: Path, folder: Path, services: dict[str, subprocess.Popen[byt
         return None
     user = next(entry.pw_name for entry in pwd.getpwall() if entry.pw_name in ("postgres", "nobody"))
     rights = {"user": user, "group": pwd.getpwnam(user).pw_gid, "extra_groups": []}
-    data = Path(tempfile.mkdtemp(prefix="postgres-", dir="/tmp"))
+    data = short / "postgres"
+    data.mkdir(mode=0o700)
     short.chmod(0o755)
     shutil.chown(data, user)
     options = ["-D", str(data), "-A", "trust", "-U", "ragauge", "--no-sync"]
