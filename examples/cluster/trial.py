@@ -32,7 +32,8 @@ from pathlib import Path
 
 HEAD, MLFLOW, POSTGRES = 6379, 5000, 5432
 STATE = "trial.json"
-PATIENCE = 600  # seconds that all of it may take to start
+TRIES = 4  # of a node of Ray
+PATIENCE = 1200  # seconds that all of it may take to start
 ORPHANS_COME_HERE = 36  # prctl's PR_SET_CHILD_SUBREAPER
 
 
@@ -134,13 +135,11 @@ def hold(folder: Path, workers: int, leaving: Sequence[str]) -> int:
             "--min-worker-port", "0", "--max-worker-port", "0", "--node-ip-address", "127.0.0.1",
         ]  # fmt: skip
         head = ["--head", "--port", str(HEAD), "--num-cpus", "0", "--include-dashboard", "false"]
-        services["head"] = started(folder, "head", [*ray, *head, "--temp-dir", str(short / "ray")])
-        ready(folder, services, "head")
+        node(folder, services, "head", [*ray, *head, "--temp-dir", str(short / "ray")])
         for number in range(1, workers + 1):  # one by one: Ray gives each half a minute, busy machine or not
             name = f"worker {number}"
             join = ["--address", f"127.0.0.1:{HEAD}", "--num-cpus", "1"]
-            services[name] = started(folder, name, [*ray, *join])
-            ready(folder, services, name)
+            node(folder, services, name, [*ray, *join])
         state = {
             "holder": os.getpid(),
             "services": {name: service.pid for name, service in services.items()},
@@ -199,6 +198,26 @@ def mlflow(folder: Path, services: dict[str, subprocess.Popen[bytes]]) -> str:
     ])  # fmt: skip
     ready(folder, services, "mlflow")
     return f"http://127.0.0.1:{MLFLOW}"
+
+
+def node(
+    folder: Path, services: dict[str, subprocess.Popen[bytes]], name: str, command: Sequence[str]
+) -> None:
+    """A node of Ray, which gives itself half a minute to start: on a busy machine it may take several."""
+    for left in reversed(range(TRIES)):
+        services[name] = started(folder, name, command)
+        try:
+            return ready(folder, services, name)
+        except RuntimeError:
+            # What it started is the holder's by now.
+            others = [service.pid for one, service in services.items() if one != name]
+            kept = {pid for other in others for pid in (other, *below(other))}
+            for pid in set(below(os.getpid())) - kept:
+                end(pid)
+            services[name].wait()
+            if not left:
+                raise
+    return None
 
 
 def started(folder: Path, name: str, command: Sequence[str]) -> subprocess.Popen[bytes]:
