@@ -180,6 +180,10 @@ def test_an_installed_wheel_has_its_configuration_and_its_data_with_it(installed
     files = {path.relative_to(package) for path in package.rglob("*") if path.is_file()}
     files = {path for path in files if "__pycache__" not in path.parts}
     assert files <= {path.relative_to(installed / "ragauge") for path in installed.rglob("ragauge/**/*")}
+    assert (installed / "hydra_plugins" / "ragauge_ray" / "launcher.py").is_file()
+    assert not (installed / "hydra_plugins" / "__init__.py").exists(), (
+        "other packages have launchers there, too"
+    )
     [metadata] = installed.glob("ragauge-*.dist-info/METADATA")
     assert "License-Expression: Apache-2.0" in metadata.read_text("utf-8")
     assert (metadata.parent / "licenses" / "LICENSE").is_file()

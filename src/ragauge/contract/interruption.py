@@ -15,10 +15,12 @@ import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass
 from typing import Any
 
 from ragauge.contract import provenance
+from ragauge.contract.errors import RagaugeError
 
 log = logging.getLogger(__name__)
 
@@ -26,13 +28,38 @@ _LOOK = 0.5  # seconds between two looks at whether the parent process is there
 _GRACE = 20.0  # seconds that a job has for closing its MLflow run before its process ends all the same
 
 
+_lost: ContextVar[str | None] = ContextVar("lost", default=None)
+
+
+@contextmanager
+def lost(why: str) -> Iterator[None]:
+    """A job that is run in the block does no work: it takes over the MLflow run of the lost one, and fails.
+
+    For a launcher that could not bring a job to its end elsewhere; `why` is the error on record.
+    """
+    token = _lost.set(why)
+    try:
+        yield
+    finally:
+        _lost.reset(token)
+
+
+def refuse_lost() -> None:
+    """RagaugeError in a job that is lost; called when its MLflow run is open."""
+    if (why := _lost.get()) is not None:
+        raise RagaugeError(why)
+
+
 class Terminated(KeyboardInterrupt):
     """SIGTERM. A KeyboardInterrupt, so that whatever ends in order on Ctrl-C does so on SIGTERM, too."""
 
 
+CODES = (130, 143)  # exit codes of a command that was interrupted: by Ctrl-C, by SIGTERM
+
+
 def exit_code(error: KeyboardInterrupt) -> int:
     """The exit code of a command that was interrupted: 143 by SIGTERM, 130 by Ctrl-C."""
-    return 143 if isinstance(error, Terminated) else 130
+    return CODES[isinstance(error, Terminated)]
 
 
 def reason(error: KeyboardInterrupt) -> str:

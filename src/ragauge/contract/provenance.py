@@ -112,6 +112,14 @@ def process_gone(tags: Mapping[str, str]) -> bool:
     return len(then) == len(now) == 3 and then != now
 
 
+def process_runs(tags: Mapping[str, str]) -> bool:
+    """True if the process with these `process_tags` is known to be alive: it is seen from here."""
+    pid, mark = tags.get("ragauge.pid", ""), tags.get("ragauge.process", "")
+    if tags.get("ragauge.host") != machine() or not pid.isdigit() or not alive(int(pid)):
+        return False
+    return mark == process_mark(int(pid))
+
+
 def process_mark(pid: int) -> str:
     """Start of the machine, process id namespace and start of the process: "<boot> <namespace> <ticks>".
 

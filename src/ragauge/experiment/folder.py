@@ -10,6 +10,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from ragauge.contract.interruption import CODES
+from ragauge.contract.records import RECORD_FILE
 from ragauge.contract.redact import redact_tree
 
 if TYPE_CHECKING:
@@ -34,6 +36,20 @@ class JobFolder:
             return None
         place = hashlib.sha256(str(self.sweep).encode()).hexdigest()[:6]
         return f"{self.sweep.parent.name}_{self.sweep.name}_{place}"
+
+    @property
+    def tags(self) -> dict[str, Any]:
+        """The tags by which the attempts at a job of a sweep know each other; none for a single job."""
+        return {} if self.sweep is None else {"sweep_id": self.sweep_id, "job": self.number}
+
+    @property
+    def ended_run(self) -> str | None:
+        """The id of the MLflow run on the record of an attempt at the job that was not interrupted."""
+        try:
+            record = json.loads((self.path / RECORD_FILE).read_text(encoding="utf-8"))
+        except (OSError, ValueError):
+            return None
+        return None if record.get("exit_code") in CODES else record.get("run_id")
 
 
 def write_json(path: Path, value: Mapping[str, Any]) -> None:

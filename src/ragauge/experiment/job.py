@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 from ragauge import track
 from ragauge.contract import answer_measures as shown
 from ragauge.contract.groups import AROUND_RETRIEVER, GROUPS
+from ragauge.contract.interruption import refuse_lost
 from ragauge.contract.protocols import ASKED, judges_together
 from ragauge.contract.redact import redact, redact_tree, remember
 from ragauge.diagnose.rules import check_rules
@@ -152,8 +153,10 @@ def _run(cfg: DictConfig, folder: JobFolder, record: dict[str, Any]) -> None:
     tags = _tags(cfg, folder)
     params = track.flatten(_without_copies(plain, OmegaConf.to_container(cfg)))
     about = (str(cfg.dataset.name), int(cfg.n_tokens), _model(cfg, folder.choices), cfg.tracking.note)
-    with tracker.run(record["name"], params, tags, note=job_note(folder.choices, *about)) as run:
+    note = job_note(folder.choices, *about)
+    with tracker.run(record["name"], params, tags, note, folder.ended_run) as run:
         record |= {"run_id": run.run_id, "experiment_id": run.experiment_id}
+        refuse_lost()
         pipeline, predictor = ready or _prepared(cfg, folder)
         known = {"dataset_digest": pipeline.entry("dataset").digest, **of_parts.descriptions(pipeline)}
         record["dataset"] = dataset_of(pipeline)
@@ -258,7 +261,7 @@ def _tags(cfg: DictConfig, folder: JobFolder) -> dict[str, Any]:
         "role": "job",
         **{group: folder.choices.get(group, "?") for group in GROUPS},
         "n_tokens": cfg.n_tokens,
-        **({"sweep_id": folder.sweep_id, "job": folder.number} if folder.sweep_id else {}),
+        **folder.tags,
         **({"config_packages": packages} if packages else {}),
         **({"rerun_of": folder.origin.run_id} if folder.origin else {}),
     }

@@ -11,6 +11,7 @@ import pandas as pd
 from ragauge import report, track
 from ragauge.contract.build import build, locate
 from ragauge.contract.errors import ConfigError, DataError
+from ragauge.contract.interruption import refuse_lost
 from ragauge.contract.metric_names import OF_JOBS
 from ragauge.contract.visible import csv_text
 from ragauge.datasets import RecordedOutcomes
@@ -76,8 +77,9 @@ def run_recorded(
     if judged.empty:
         raise DataError(f"{source.files()['outcomes']}: no row has a label")
     tracker = track.Tracker(track.tracking_uri(cfg.tracking.uri), record["experiment"])
-    with tracker.run(record["name"], track.flatten(plain), tags, note=cfg.tracking.note) as run:
+    with tracker.run(record["name"], track.flatten(plain), tags, cfg.tracking.note, folder.ended_run) as run:
         record |= {"run_id": run.run_id, "experiment_id": run.experiment_id, "dataset_digest": digest}
+        refuse_lost()
         run.tag({"dataset_digest": digest})
         estimates = summary.estimate(
             judged, int(cfg.bootstrap), int(cfg.seed), **record["estimate"], zones=record["zones"]

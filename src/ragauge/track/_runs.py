@@ -31,6 +31,7 @@ from ragauge.track._feedback import (
     answer_digest,
     log_feedback,
 )
+from ragauge.track._lost import Point, emptied, lost_run
 from ragauge.track._models import log_predictor
 from ragauge.track._networks import log_network
 from ragauge.track._orphans import close_orphans_once
@@ -82,6 +83,7 @@ class Run:
     experiment_id: str
     folder: Path
     tables: list[str]  # artifacts that are tables
+    logged: frozenset[Point] = frozenset()  # what MLflow holds of the metrics of a lost attempt at the job
     _tags: dict[str, str] = field(init=False, default_factory=dict)
     _metrics: list[Metric] = field(init=False, default_factory=list)
 
@@ -153,7 +155,7 @@ class Run:
             shutil.rmtree(self.folder)
             self.folder.mkdir()
         tags = [RunTag(k, v) for k, v in self._tags.items()]
-        rows = self._metrics
+        rows = [m for m in self._metrics if (m.key, m.step, m.value) not in self.logged]
         while rows or tags:
             batch, rows = rows[: _BATCH - len(tags)], rows[_BATCH - len(tags) :]
             self.client.log_batch(self.run_id, metrics=batch, tags=tags)
@@ -258,14 +260,20 @@ class Tracker:
 
     @contextmanager
     def run(
-        self, name: str, params: Mapping[str, Any], tags: Mapping[str, str], note: str | None = None
+        self,
+        name: str,
+        params: Mapping[str, Any],
+        tags: Mapping[str, str],
+        note: str | None = None,
+        ended: str | None = None,
     ) -> Iterator[Run]:
         """An open run, which ends FINISHED, or FAILED with its error, or KILLED if interrupted.
 
-        No secret gets into its name, params, tags and note.
+        No secret gets into its name, params, tags and note. Where the tags name a job of a sweep, the run of
+        an attempt at it that did not come to its end is taken over; one that did has the id `ended`.
         Raises TrackingError where MLflow stops answering; such a run stays open until `close_orphans`.
         """
-        from mlflow.entities import Param
+        from mlflow.entities import Param, RunTag
 
         client, experiment_id = client_of(self.uri, self.experiment)
         close_orphans_once(self.uri)
@@ -275,12 +283,19 @@ class Tracker:
             **provenance.process_tags(),
             **({_NOTE_TAG: redact(note)} if note else {}),
         }
+        rows = {k: param_text(v) for k, v in redact_config(params).items()}
         with reachable(self.uri):
-            created = client.create_run(experiment_id, run_name=redact(name), tags=all_tags)
-            with _open(client, created.info.run_id, experiment_id, []) as run:
-                rows = [Param(k, param_text(v)) for k, v in redact_config(params).items()]
-                for first in range(0, len(rows), _BATCH_PARAMS):
-                    client.log_batch(run.run_id, params=rows[first : first + _BATCH_PARAMS])
+            lost = lost_run(client, experiment_id, all_tags, rows, ended)
+            if lost is None:
+                created = client.create_run(experiment_id, run_name=redact(name), tags=all_tags)
+                run_id, logged = created.info.run_id, frozenset[Point]()
+            else:
+                run_id, logged = lost.info.run_id, emptied(client, lost)
+                client.log_batch(run_id, tags=[RunTag(k, v) for k, v in all_tags.items()])
+            with _open(client, run_id, experiment_id, [], logged) as run:
+                given = [Param(k, v) for k, v in rows.items()]
+                for first in range(0, len(given), _BATCH_PARAMS):
+                    client.log_batch(run.run_id, params=given[first : first + _BATCH_PARAMS])
                 yield run
 
     @contextmanager
@@ -341,13 +356,19 @@ class Tracker:
 
 
 @contextmanager
-def _open(client: MlflowClient, run_id: str, experiment_id: str, tables: list[str]) -> Iterator[Run]:
+def _open(
+    client: MlflowClient,
+    run_id: str,
+    experiment_id: str,
+    tables: list[str],
+    logged: frozenset[Point] = frozenset(),
+) -> Iterator[Run]:
     """Flushes and ends an MLflow run: FINISHED, FAILED or KILLED, by how the block ends.
 
     A run that failed because MLflow did not answer is left open.
     """
     with tempfile.TemporaryDirectory() as folder:
-        run = Run(client, run_id, experiment_id, Path(folder), tables)
+        run = Run(client, run_id, experiment_id, Path(folder), tables, logged)
         try:
             yield run
             run.flush()

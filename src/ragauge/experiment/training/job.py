@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from ragauge import track
 from ragauge.contract.build import build
 from ragauge.contract.errors import ConfigError, RagaugeError
+from ragauge.contract.interruption import refuse_lost
 from ragauge.contract.redact import redact, remember
 from ragauge.contract.training import DATASET, RUNS
 from ragauge.experiment.config import check_training, settle
@@ -55,10 +56,11 @@ def _run(cfg: DictConfig, folder: JobFolder, record: dict[str, Any]) -> None:
         plan = of_dataset.plan(cfg, trainer)
     tracker = track.Tracker(track.tracking_uri(cfg.tracking.uri), cfg.tracking.experiment or EXPERIMENT)
     tags = {"role": "training", "trainer": _trainer_name(cfg, folder), "dataset": plan.on}
-    tags |= {"training_digest": plan.key.digest, "seed": cfg.seed}
+    tags |= {"training_digest": plan.key.digest, "seed": cfg.seed, **folder.tags}
     name = f"{cfg.register or trainer.kind} · {plan.on} · seed {cfg.seed}"
-    with tracker.run(name, plan.params, tags, note=cfg.tracking.note) as run:
+    with tracker.run(name, plan.params, tags, cfg.tracking.note, folder.ended_run) as run:
         record |= {"run_id": run.run_id, "training_digest": plan.key.digest}
+        refuse_lost()
         (run.folder / "config").mkdir()
         write_config(cfg, folder, run.folder / "config")
         run.metrics(plan.values)

@@ -1,0 +1,104 @@
+"""Ray, as a sweep uses it: imported, connected to, and quiet; and what its launcher may be told."""
+
+from __future__ import annotations
+
+import logging
+import math
+import os
+import signal
+import threading
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from typing import Any
+
+from ragauge.contract.errors import ConfigError
+from ragauge.contract.redact import redact
+
+_STORE_BYTES = 100_000_000  # Ray's object store where it is started here: jobs send each other nothing
+# "0" has Ray keep to 127.0.0.1, as it does where it is not meant for clusters; read where ray is imported.
+_ALONE = "RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER"
+
+
+def check(settings: Mapping[str, Any]) -> None:
+    """ConfigError for a setting of the launcher that cannot be used."""
+
+    def refuse(key: str, allowed: str) -> None:
+        raise ConfigError(f"hydra.launcher.{key}={settings[key]!r}: give {allowed}")
+
+    for key in ("num_cpus", "num_gpus"):
+        if not (math.isfinite(settings[key]) and settings[key] >= 0):
+            refuse(key, "a number of at least 0")
+    if settings["num_cpus"] == 0 and settings["num_gpus"] == 0:
+        refuse("num_cpus", "more than 0, or num_gpus; else all jobs of the sweep would run at once")
+    if settings["max_retries"] < 0:
+        refuse("max_retries", "0 or more")
+    if settings["n_jobs"] is not None and settings["n_jobs"] < 1:
+        refuse("n_jobs", "1 or more, or null")
+    if settings["n_jobs"] is not None and settings["address"] is not None:
+        refuse("n_jobs", "null: in a cluster the machines' cores, num_cpus and num_gpus say how many run")
+
+
+@contextmanager
+def connected(settings: Mapping[str, Any]) -> Iterator[Any]:
+    """Ray, connected to the cluster of `address`, or started here for as long as the block lasts.
+
+    Raises ConfigError where Ray is not installed, and where nobody answers at the address.
+    """
+    with _own_sigterm():
+        ray = _ray(settings["address"])
+        # Ray tells the death of a machine in some twenty lines, and here it is told in one per job.
+        quiet: dict[str, Any] = {"log_to_driver": False, "logging_level": logging.CRITICAL}
+        if settings["runtime_env"]:
+            quiet["runtime_env"] = dict(settings["runtime_env"])
+        try:
+            if settings["address"] is None:
+                each = settings["num_cpus"]
+                jobs = settings["n_jobs"] or (os.cpu_count() or 1) // (each or 1)
+                ray.init(
+                    address="local",
+                    num_cpus=math.ceil(max(1, jobs) * each),
+                    include_dashboard=False,
+                    object_store_memory=_STORE_BYTES,
+                    **quiet,
+                )
+            else:
+                ray.init(address=settings["address"], **quiet)
+        except (ray.exceptions.RayError, ConnectionError, ValueError, RuntimeError, OSError) as error:
+            where = settings["address"] or "this machine"
+            why = str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__
+            raise ConfigError(f"Ray at {where} cannot be used: {redact(why)}") from None
+    # Whatever else a node that dies has Ray print among the sweep's own lines.
+    internals: Any = ray._private.worker
+    if hasattr(internals, "_worker_logs_enabled"):
+        internals._worker_logs_enabled = False
+    try:
+        yield ray
+    finally:
+        with _own_sigterm():
+            ray.shutdown()
+
+
+def _ray(address: str | None) -> Any:
+    # Ray reports what it is used for unless it is told not to; what people measure is theirs.
+    os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
+    if address is None:
+        os.environ.setdefault(_ALONE, "0")
+    try:
+        import ray
+    except ImportError as error:
+        raise ConfigError(f"hydra/launcher=ray needs Ray ({error}): pip install 'ragauge[ray]'") from None
+    return ray
+
+
+@contextmanager
+def _own_sigterm() -> Iterator[None]:
+    """Keeps the handler of SIGTERM, which Ray replaces by one that leaves at once."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    before = signal.getsignal(signal.SIGTERM)
+    try:
+        yield
+    finally:
+        if before is not None:
+            signal.signal(signal.SIGTERM, before)
