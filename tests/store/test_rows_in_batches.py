@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
@@ -67,7 +68,7 @@ def test_what_is_looked_for_is_that_of_the_whole_frame(tmp_path: Path, size: int
 def test_pieces_have_their_size_whatever_the_batches(sizes: list[int], size: int) -> None:
     frame = pd.DataFrame({"n": np.arange(sum(sizes))})
     ends = np.cumsum([0, *sizes])
-    parts = [frame.iloc[a:b] for a, b in zip(ends, ends[1:], strict=False)]
+    parts = [frame.iloc[a:b] for a, b in pairwise(ends)]
     found = list(in_pieces(Batches(lambda: iter(parts)), size))
     assert [len(one) for one in found[:-1]] == [size] * max(len(found) - 1, 0)
     assert [n for one in found for n in one["n"]] == list(range(len(frame)))
