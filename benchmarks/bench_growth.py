@@ -6,8 +6,7 @@ hash of the text instead of a model, through the real cache of vectors: what a m
 the texts (bench_embedding.py). Prints a Markdown row for each stage.
 
 `--documents 10000 100000` are the sizes (these without it; 1000000 is the largest), `--keep FOLDER` keeps the
-stores there and goes on where an earlier call was ended, `--nodes 1 2 3` measures a sweep on Ray nodes of one
-core instead (it needs the extra `ray` and a network namespace).
+stores there and goes on where an earlier call was ended.
 """
 
 from __future__ import annotations

@@ -140,6 +140,7 @@ def _look_up(
     """
     found = np.zeros(len(keys), dtype=bool)
     vectors: np.ndarray | None = None
+    by_key = np.argsort(keys)  # neighbours stand near each other in a segment
     for path in _segments(folder):
         if seen is not None and path in seen:
             continue
@@ -151,7 +152,7 @@ def _look_up(
         held, rows = segment
         if vectors is None:
             vectors = np.zeros((len(keys), rows.shape[1]), dtype=np.float32)
-        wanted = np.flatnonzero(~found)
+        wanted = by_key[~found[by_key]]
         at = np.minimum(np.searchsorted(held, keys[wanted]), len(held) - 1)
         hit = held[at] == keys[wanted]
         order = np.argsort(at[hit])  # read the file from front to back
