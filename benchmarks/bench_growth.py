@@ -1,9 +1,12 @@
-"""How time and memory of each stage grow with the corpus: 25,000 and 100,000 documents, 500 topics.
+"""How time, memory and disk of each stage grow with the corpus: 10,000 to 1,000,000 documents, 500 topics.
 
-The passages of a real collection are repeated, each time with every eighth word taken from another passage.
-Each stage runs in a process of its own with the stages before it in the store, so that its peak memory is
-its own (beside the imports). Vectors come from a hash instead of a model, through the real cache of vectors:
-what the model takes is proportional to the texts (bench_embedding.py). Prints a Markdown row each.
+The documents and topics are those of the fictional world. Each stage runs in a process of its own with the
+stages before it in the store, so that its peak memory is its own (beside the imports). Vectors come from a
+hash of the text instead of a model, through the real cache of vectors: what a model takes is proportional to
+the texts (bench_embedding.py). Prints a Markdown row for each stage.
+
+`--documents 10000 100000` are the sizes (these without it; 1000000 is the largest), `--keep FOLDER` keeps the
+stores there and goes on where an earlier call was ended.
 """
 
 from __future__ import annotations
@@ -11,39 +14,47 @@ from __future__ import annotations
 import argparse
 import hashlib
 import json
-import resource
+import math
+import os
 import subprocess
 import sys
 import tempfile
-from collections.abc import Mapping, Sequence
+import threading
+import time
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
-import pandas as pd
 
 from ragauge.answering import NoLLM
 from ragauge.answering.judges import NoJudge
-from ragauge.contract.identity import runtime
-from ragauge.contract.protocols import Dataset
-from ragauge.datasets import CsvDataset
-from ragauge.experiment.pipeline import Parts, Pipeline
+from ragauge.datasets.fictional.source import FictionalWorld
+from ragauge.experiment.pipeline import Pipeline
+from ragauge.experiment.stage import Components
+from ragauge.llms.evaluator import TheLLM
 from ragauge.measures import Substring
 from ragauge.retrieval.chunkers import SemanticChunker, TokenChunker
+from ragauge.retrieval.compressors import NoCompressor
 from ragauge.retrieval.embedders.sentence_transformers import SentenceTransformerEmbedder
+from ragauge.retrieval.expanders import NoExpander
+from ragauge.retrieval.order import RankOrder
+from ragauge.retrieval.rerankers import NoReranker
 from ragauge.retrieval.retrievers import BM25, MMR, Sim
+from ragauge.retrieval.rewriters import NoRewriter
 from ragauge.store import Store
 from ragauge.texts.tokenizers import WordTokenizer
 
-DATA = Path(__file__).resolve().parents[2] / "shared" / "data"
-SIZES = (25_000, 100_000)
-TOPICS, DIMENSIONS = 500, 384
-# What is measured: a stage of the pipeline, and the parts that matter for it.
+SIZES = (10_000, 100_000)
+TOPICS, OF_A_KIND, DIMENSIONS = 500, 60, 384
+SEMANTIC_MOST = 100_000  # documents; the vectors of more sentences need more disk than all else together
+SLOPE, GOAL_MIB = 1.1, 4096
+# What is measured: a stage of the pipeline, and the chunker and retriever that it is of.
 STAGES = {
     "dataset": ("dataset", "tokens", "bm25"),
+    "chunks, 128 tokens": ("chunks", "tokens", "bm25"),
     "chunks, semantic": ("chunks", "semantic", "bm25"),
-    "chunks, 100 tokens": ("chunks", "tokens", "bm25"),
     "index, bm25": ("index", "tokens", "bm25"),
     "index, dense": ("index", "tokens", "sim"),
     "run, bm25": ("run", "tokens", "bm25"),
@@ -51,42 +62,10 @@ STAGES = {
     "run, mmr": ("run", "tokens", "mmr"),
     "context": ("context", "tokens", "bm25"),
     "scores": ("scores", "tokens", "bm25"),
+    "floor": ("floor", "tokens", "bm25"),
+    "funnel, corpus": ("funnel_corpus", "tokens", "bm25"),
+    "funnel": ("funnel", "tokens", "bm25"),
 }
-
-
-@dataclass(frozen=True)
-class Grown:
-    """The passages of the collection, repeated and altered up to `n_docs` documents."""
-
-    version: ClassVar[int] = 1
-
-    n_docs: int
-    name: str = runtime("grown")
-
-    def files(self) -> Mapping[str, Path]:
-        return {"docs": DATA / "rag_mini_texts.csv", "topics": DATA / "rag_mini_questions_val.csv"}
-
-    def load(self) -> Dataset:
-        files = self.files()
-        data = CsvDataset(
-            name="rag_mini", docs=files["docs"], topics=files["topics"], qid_column="id", limit=TOPICS
-        ).load()
-        words = [np.array(text.split(), dtype=object) for text in data.docs["text"]]
-        others = np.concatenate(words)
-        rng = np.random.default_rng(0)
-        grown = []
-        for copy in range(-(-self.n_docs // len(words))):
-            texts = []
-            for i, text in enumerate(words):
-                # With two neighbours' texts: about 120 words, where the passages have 40.
-                altered = np.concatenate([text, words[i - 1], words[i - 2]])
-                if copy:
-                    altered[::8] = others[rng.integers(len(others), size=len(altered[::8]))]
-                texts.append(" ".join(altered))
-            docno = data.docs["docno"] + (f"-{copy}" if copy else "")
-            grown.append(data.docs.assign(docno=docno, text=texts))
-        docs = pd.concat(grown, ignore_index=True).head(self.n_docs)
-        return Dataset(docs, data.topics, data.evidence)
 
 
 @dataclass(frozen=True)
@@ -95,70 +74,184 @@ class Hashed(SentenceTransformerEmbedder):
 
     def _encode(self, texts: Sequence[str], store: Store | None = None) -> np.ndarray:
         seeds = [int.from_bytes(hashlib.sha256(t.encode()).digest()[:8], "little") for t in texts]
-        vectors = np.array([np.random.Generator(np.random.SFC64(s)).random(DIMENSIONS) for s in seeds])
-        vectors = vectors.reshape(-1, DIMENSIONS).astype(np.float32) - np.float32(0.5)
+        vectors = np.array(
+            [np.random.Generator(np.random.SFC64(s)).random(DIMENSIONS, dtype=np.float32) for s in seeds]
+        )
+        vectors = vectors.reshape(-1, DIMENSIONS) - np.float32(0.5)
         return vectors / np.linalg.norm(vectors, axis=1, keepdims=True)
 
 
-def measure(folder: Path, n_docs: int, name: str) -> dict[str, Any]:
-    """One stage in this process: seconds, peak memory in MiB, and how large its output is."""
-    stage, chunker, retriever = STAGES[name]
-    parts = Parts(
-        dataset=Grown(n_docs),
-        chunker=SemanticChunker(max_tokens=None) if chunker == "semantic" else TokenChunker(100, 0),
+class Peak:
+    """The most memory of this process and of all that it starts, in MiB, looked at 20 times a second.
+
+    resident: all pages, those of mapped files included, which the kernel takes back when others need them;
+    own: the pages that it cannot take back.
+    """
+
+    def __init__(self) -> None:
+        import psutil
+
+        self.resident = self.own = 0.0
+        self._me = psutil.Process()
+        self._gone: type[Exception] = psutil.Error
+        self._done = threading.Event()
+        self._thread = threading.Thread(target=self._watch, daemon=True)
+
+    def __enter__(self) -> Peak:
+        self._thread.start()
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self._done.set()
+        self._thread.join()
+        self._look()
+        self.resident = max(self.resident, _status(os.getpid(), "VmHWM"))
+
+    def _watch(self) -> None:
+        while not self._done.wait(0.05):
+            self._look()
+
+    def _look(self) -> None:
+        resident = own = 0.0
+        for pid in (self._me.pid, *(child.pid for child in self._me.children(recursive=True))):
+            try:
+                resident += _status(pid, "VmRSS")
+                own += _status(pid, "RssAnon") + _status(pid, "RssShmem")
+            except OSError:  # it ended
+                continue
+        self.resident, self.own = max(self.resident, resident), max(self.own, own)
+
+
+def _status(pid: int, name: str) -> float:
+    """A line of /proc/<pid>/status in MiB; 0 where it is not there."""
+    for line in Path(f"/proc/{pid}/status").read_text().splitlines():
+        if line.startswith(f"{name}:"):
+            return int(line.split()[1]) / 1024
+    return 0.0
+
+
+def pipeline_of(folder: Path, n_docs: int, chunker: str, retriever: str) -> Pipeline:
+    """A job over the world of so many documents, with its store in the folder."""
+    components = Components(
+        dataset=FictionalWorld(documents=n_docs, questions=OF_A_KIND, limit=TOPICS),
+        chunker=SemanticChunker(max_tokens=None) if chunker == "semantic" else TokenChunker(128, 0),
         embedder=Hashed(),
         tokenizer=WordTokenizer(),
+        rewriter=NoRewriter(),
         retriever={"bm25": BM25(), "sim": Sim(), "mmr": MMR()}[retriever],
+        reranker=NoReranker(),
+        expander=NoExpander(),
+        compressor=NoCompressor(),
+        order=RankOrder(),
         measure=Substring(),
         llm=NoLLM(),
+        evaluator=TheLLM(),
+        answers={},
         judge=NoJudge(),
     )
-    pipeline = Pipeline(parts, Store(folder), 1000, tuple(range(100, 1001, 100)))
-    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    entry = getattr(pipeline, stage)
-    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    assert pipeline.made[-1] == stage, f"{stage} was in the store already"
+    return Pipeline(components, Store(folder), 1000, tuple(range(100, 1001, 100)))
+
+
+def measure(folder: Path, n_docs: int, name: str) -> dict[str, Any]:
+    """One stage in this process: its seconds, and its memory and disk in MiB."""
+    stage, chunker, retriever = STAGES[name]
+    pipeline = pipeline_of(folder, n_docs, chunker, retriever)
+    vectors_before = _size(folder / "vectors")
+    imports = _status(os.getpid(), "VmRSS")
+    start = time.process_time()
+    with Peak() as peak:
+        entry = pipeline.entry(stage)
+    processor = time.process_time() - start
+    assert pipeline.made[-1:] == [stage], f"{stage} was in the store already"
     return {
         "seconds": pipeline.seconds[stage],
-        "imports": before / 1024,
-        "peak": peak / 1024,
-        "output": sum(file.stat().st_size for file in entry.path.rglob("*") if file.is_file()) / 2**20,
+        "processor": processor,
+        "imports": imports,
+        "resident": peak.resident,
+        "own": peak.own,
+        "output": _size(entry.path),
+        "vectors": _size(folder / "vectors") - vectors_before,
     }
 
 
-def main() -> None:
-    """Prints the table."""
-    if not DATA.is_dir():
-        print("skipped: the collection is not here")
-        return
-    found: dict[tuple[str, int], dict[str, Any]] = {}
-    with tempfile.TemporaryDirectory() as scratch:
-        for n_docs in SIZES:
-            for name in STAGES:
-                command = [sys.executable, __file__, "--stage", name, "--docs", str(n_docs)]
-                folder = Path(scratch) / str(n_docs)
-                done = subprocess.run([*command, "--store", str(folder)], capture_output=True, text=True)
-                if done.returncode:
-                    sys.exit(f"{name}, {n_docs} documents: {done.stderr}")
-                found[name, n_docs] = json.loads(done.stdout.splitlines()[-1])
-    small, large = SIZES
-    print(f"| stage | {small:,} documents | {large:,} documents | grows by | peak memory | output |")
-    print("|---|---|---|---|---|---|")
+def _size(folder: Path) -> float:
+    return sum(file.stat().st_size for file in folder.rglob("*") if file.is_file()) / 2**20
+
+
+def measured(folder: Path, n_docs: int, name: str) -> dict[str, Any]:
+    """`measure` in a process of its own; what an earlier call found stands in `growth.json` of the folder."""
+    notes = folder / "growth.json"
+    known: dict[str, Any] = json.loads(notes.read_text()) if notes.is_file() else {}
+    if name not in known:
+        command = [sys.executable, __file__, "--stage", name, "--docs", str(n_docs), "--store", str(folder)]
+        start = time.perf_counter()
+        done = subprocess.run(command, capture_output=True, text=True, check=False)
+        if done.returncode:
+            sys.exit(f"{name}, {n_docs} documents: {done.stderr}")
+        known[name] = json.loads(done.stdout.splitlines()[-1])
+        notes.write_text(json.dumps(known, indent=1))
+        took = time.perf_counter() - start
+        print(f"{n_docs:,} {name}: {known[name]} ({took:.0f} s in all)", file=sys.stderr, flush=True)
+    found: dict[str, Any] = known[name]
+    return found
+
+
+def table(sizes: Sequence[int], kept: Path) -> None:
+    """Prints a row for every stage."""
+    found = {
+        (name, n): measured(kept / str(n), n, name)
+        for n in sizes
+        for name in STAGES
+        if not (name.endswith("semantic") and n > SEMANTIC_MOST)
+    }
+    print(
+        f"{', '.join(f'{n:,}' for n in sizes)} documents, {TOPICS} topics, vectors of {DIMENSIONS} numbers "
+        "by a hash of the text in place of a model. Processor: seconds of all threads, with what is read "
+        f"of earlier stages; its slope is that of the logarithms from one size to the next (goal: {SLOPE}). "
+        "Memory is that of the stage's process and its children, in MiB: what is its own, and with the pages "
+        "of mapped files, which the kernel takes back at need. Disk: the output and new vectors in the cache."
+        "\n"
+    )
+    print("| stage | seconds | processor | slope | own memory | with mapped files | disk, MiB |")
+    print("|---|---|---|---|---|---|---|")
     for name in STAGES:
-        a, b = found[name, small], found[name, large]
-        print(
-            f"| {name} | {a['seconds']:.2f} s | {b['seconds']:.2f} s | {b['seconds'] / a['seconds']:.1f}x | "
-            f"{a['peak']:,.0f} and {b['peak']:,.0f} MiB | {a['output']:,.0f} and {b['output']:,.0f} MiB |"
-        )
+        rows = [found[name, n] for n in sizes if (name, n) in found]
+        slopes = [
+            math.log(b["processor"] / a["processor"]) / math.log(m / n)
+            for a, b, n, m in zip(rows, rows[1:], sizes, sizes[1:], strict=False)
+        ]
+        cells = [
+            ", ".join(f"{row['seconds']:,.1f}" for row in rows),
+            ", ".join(f"{row['processor']:,.1f}" for row in rows),
+            ", ".join(f"{slope:.2f}" for slope in slopes),
+            ", ".join(f"{row['own']:,.0f}" for row in rows),
+            ", ".join(f"{row['resident']:,.0f}" for row in rows),
+            ", ".join(f"{row['output'] + row['vectors']:,.1f}" for row in rows),
+        ]
+        print(f"| {name} | {' | '.join(cells)} |")
+    most = max(row["own"] for row in found.values())
+    missed = "reached" if most < GOAL_MIB else "missed"
+    print(f"\nThe most memory of its own: {most:,.0f} MiB (goal: under {GOAL_MIB:,}, {missed}).")
 
 
-if __name__ == "__main__":
+def main() -> None:
+    """Prints the table, or measures one stage of it."""
     parser = argparse.ArgumentParser()
+    parser.add_argument("--documents", type=int, nargs="+", default=list(SIZES))
+    parser.add_argument("--keep", type=Path)
     parser.add_argument("--stage", choices=STAGES)
     parser.add_argument("--docs", type=int)
     parser.add_argument("--store", type=Path)
     given = parser.parse_args()
-    if given.stage is None:
-        main()
-    else:
+    if given.stage is not None:
         print(json.dumps(measure(given.store, given.docs, given.stage)))
+    elif given.keep is not None:
+        given.keep.mkdir(parents=True, exist_ok=True)
+        table(given.documents, given.keep)
+    else:
+        with tempfile.TemporaryDirectory() as scratch:
+            table(given.documents, Path(scratch))
+
+
+if __name__ == "__main__":
+    main()

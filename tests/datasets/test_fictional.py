@@ -17,10 +17,11 @@ import pytest
 from fictional_solver import Reader, Sentence
 
 from ragauge.contract import frames
+from ragauge.contract.batches import Batches
 from ragauge.contract.errors import ConfigError
 from ragauge.contract.identity import identity
 from ragauge.datasets import FictionalWorld, JsonlDataset
-from ragauge.datasets.fictional import names, write_shards
+from ragauge.datasets.fictional import names, source, write_shards
 from ragauge.datasets.fictional.articles import text_of, write_article
 from ragauge.datasets.fictional.entities import Region
 from ragauge.datasets.fictional.names import Names
@@ -260,6 +261,20 @@ def test_a_corpus_file_ends_after_ten_thousand_documents(tmp_path: Path) -> None
     assert lines["corpus-00000.jsonl"] == 10_000
     assert lines["corpus-00001.jsonl"] == 300
     assert lines["questions.jsonl"] == 1
+
+
+@pytest.mark.parametrize("twins", [False, True])
+def test_documents_in_batches_are_those_of_the_frame(monkeypatch: pytest.MonkeyPatch, twins: bool) -> None:
+    world = world_of(documents=700, questions=3, twins=twins)
+    whole = world.load()
+    monkeypatch.setattr(source, "_SHARD", 150)
+    found = world.load()
+    assert isinstance(found.docs, Batches)
+    assert [len(some) for some in found.docs][:4] == [150] * 4
+    for docs in (found.docs.frame(), found.docs.frame()):
+        pd.testing.assert_frame_equal(docs, whole.docs)
+    pd.testing.assert_frame_equal(found.topics, whole.topics)
+    pd.testing.assert_frame_equal(found.evidence, whole.evidence)
 
 
 def test_a_larger_world_holds_a_smaller_one_but_for_its_last_region() -> None:

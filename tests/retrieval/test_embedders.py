@@ -6,6 +6,7 @@ import os
 import shutil
 import subprocess
 import sys
+from collections import Counter
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -204,6 +205,29 @@ def test_two_at_once_embed_each_text_once(model: Path, encoder: Encoder, store: 
         )
     assert sorted(encoder.asked) == sorted(texts)
     assert all((result == results[0]).all() for result in results)
+
+
+def test_a_segment_is_looked_at_once_for_many_slices(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each slice looked at all segments again: of a large cache that was most of the work."""
+    monkeypatch.setattr(vectors_on_disk, "_SLICE", 2)
+    cache = vectors_on_disk.VectorCache(tmp_path, "model", "embedding")
+
+    def embed(texts: list[str]) -> np.ndarray:
+        return np.array([[float(text[1:])] for text in texts], dtype=np.float32)
+
+    texts = [f"t{i}" for i in range(10)]
+    cache.get(texts[:4], embed)
+    opened: list[Path] = []
+    real = vectors_on_disk._open_segment
+
+    def noted(path: Path) -> object:
+        opened.append(path)
+        return real(path)
+
+    monkeypatch.setattr(vectors_on_disk, "_open_segment", noted)
+    found = cache.get(texts, embed)
+    assert found[:, 0].tolist() == list(range(10))
+    assert max(Counter(opened).values()) <= 2  # to look up, and to tidy
 
 
 def test_keys_that_end_or_begin_with_zero_bytes_are_told_apart(tmp_path: Path) -> None:

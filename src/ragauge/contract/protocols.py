@@ -174,14 +174,21 @@ class Chunker(Protocol):
     uses: ClassVar[frozenset[str]]
 
     def chunk(self, docs: pd.DataFrame, tools: Tools) -> pd.DataFrame:
-        """Frame `chunks`, in document order; text is the parent's text[start:end]."""
+        """Frame `chunks`, in document order; text is the parent's text[start:end].
+
+        Of a large corpus it is asked for some documents at a time: what a document's chunks are hangs on
+        this document alone.
+        """
 
 
 class Retriever(Protocol):
     """Config group `retriever`.
 
     A retriever whose index needs less than its search says so in `index_uses`; where it says nothing, all of
-    `uses` enters the key of the index.
+    `uses` enters the key of the index. `indexes_batches` = True says that `build_index` takes the chunks in
+    batches (`ragauge.contract.batches.Batches`), too, which it is given where they are many;
+    `search_columns` which columns of the chunks its transformer reads, such as ("docno",): it is given these
+    alone then. One that says neither is given all chunks as one frame.
     """
 
     uses: ClassVar[frozenset[str]]

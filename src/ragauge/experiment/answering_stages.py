@@ -18,7 +18,7 @@ from ragauge.contract.protocols import (
     MeasuresPassages,
     Tools,
 )
-from ragauge.experiment.retrieval_stages import digests_of_files, texts_of_ranking
+from ragauge.experiment.retrieval_stages import digests_of_files, retrieved_chunks, texts_of_ranking
 from ragauge.experiment.stage import Budget, Components, Frames, Reads, Stage
 from ragauge.retrieval.contexts import longest_passages, numbered_contexts, used_passages
 from ragauge.retrieval.passages import passages_of
@@ -87,7 +87,7 @@ class UsedPassages(Stage):
         if "passages" in self.reads:
             passages = reads["passages"]
         else:
-            passages = passages_of(reads["run"], reads["chunks"])
+            passages = passages_of(reads["run"], retrieved_chunks(reads))
         laid_out = reads["layouts"], reads["prefixes"]
         return {self.makes[0]: self._stand_in(*laid_out, passages, self.budget.n_tokens)}
 

@@ -49,7 +49,7 @@ def dataset_of(pipeline: Pipeline) -> dict[str, Any]:
         "name": str(source.name),
         "digest": entry.digest,
         "source": {key: value for key, value in said.items() if isinstance(value, str | int | float)},
-        "profile": {name: entry.rows(frame) for name, frame in _SIZES.items()},
+        "profile": {name: entry.n_rows(frame) for name, frame in _SIZES.items()},
     }
 
 

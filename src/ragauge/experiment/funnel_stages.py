@@ -8,6 +8,7 @@ import pandas as pd
 
 from ragauge.contract.context_parts import BringsTexts
 from ragauge.contract.protocols import Measure, Tools
+from ragauge.experiment.retrieval_stages import retrieved_chunks
 from ragauge.experiment.stage import Components, Frames, Reads, Stage
 from ragauge.measures.evidence_trail import in_corpus, joined
 from ragauge.measures.floor import raw
@@ -55,8 +56,8 @@ class FindInCorpus(_FollowsEvidence):
         if evidence.empty:
             columns = ["qid", "part", "text", "corpus", "best_chunk", "holders"]
             return {"evidence_in_corpus": pd.DataFrame(columns=columns)}
-        chunks = reads["chunks"] if self._chunked else None
-        return {"evidence_in_corpus": in_corpus(self.component, evidence, reads["docs"], chunks)}
+        chunks = reads.rows("chunks") if self._chunked else None
+        return {"evidence_in_corpus": in_corpus(self.component, evidence, reads.rows("docs"), chunks)}
 
 
 class FollowEvidence(_FollowsEvidence):
@@ -102,7 +103,8 @@ class FollowEvidence(_FollowsEvidence):
         if evidence.empty:
             return {"evidence_trail": trail.assign(**dict.fromkeys((*self._runs, *self._passages), 0.0))}
         for step, name in self._runs.items():
-            trail[step] = joined(self.component, evidence, reads[name], reads["chunks"], evidence["holders"])
+            chunks = retrieved_chunks(reads, name)
+            trail[step] = joined(self.component, evidence, reads[name], chunks, evidence["holders"])
         for step, name in self._passages.items():
             trail[step] = joined(self.component, evidence, reads[name])
         return {"evidence_trail": trail}
@@ -126,6 +128,6 @@ class ScoreUnreranked(_FollowsEvidence):
     def make(self, reads: Reads, tools: Tools) -> Frames:
         evidence = reads["scored_evidence"]
         qids = evidence["qid"].drop_duplicates().tolist()
-        run, chunks = reads["run@reranked"], reads["chunks"]
+        run, chunks = reads["run@reranked"], retrieved_chunks(reads, "run@reranked")
         laid_out = build_contexts(run, chunks, tools.tokenizer, self.budget.grid, qids)
         return {"unreranked_scores": part_scores(self.component, evidence, *laid_out)}

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from ragauge import track
 from ragauge.contract import answer_measures as shown
+from ragauge.contract.batches import count_rows
 from ragauge.contract.groups import AROUND_RETRIEVER, GROUPS
 from ragauge.contract.interruption import refuse_lost
 from ragauge.contract.protocols import ASKED, judges_together
@@ -354,7 +355,7 @@ def _log_retrieval(
         **funnel_of_job(pipeline),
         **window_metrics(pipeline),
         "topics_skipped": len(pipeline.frame("skipped")),
-        "n_chunks": len(pipeline.frame("chunks")),
+        "n_chunks": count_rows(pipeline.rows("chunks")),
         # Whoever made them: a stage that came from the store took no time here.
         **{
             f"seconds_made_{s}": pipeline.making[s].seconds

@@ -124,7 +124,7 @@ class Floor(Stage):
     def make(self, reads: Reads, tools: Tools) -> Frames:
         evidence = reads["scored_evidence"] if self._asked else reads["scored_evidence"].iloc[:0]
         found = floors(
-            self.component, evidence, reads["chunks"], tools.tokenizer, self.budget.grid, tools=tools
+            self.component, evidence, reads.rows("chunks"), tools.tokenizer, self.budget.grid, tools=tools
         )
         return {"floors": found, "floor_means": floor_means(found)}
 
@@ -153,7 +153,11 @@ class ChunkTruth(Stage):
     doing = "looking for {scored_evidence:,} pieces of evidence in {chunks:,} chunks"
 
     def make(self, reads: Reads, tools: Tools) -> Frames:
-        return {"chunk_qrels": chunk_qrels(reads["scored_evidence"], reads["chunks"])}
+        evidence = reads["scored_evidence"]
+        if evidence["docno"].isna().any():  # of such a part all chunks are looked at
+            return {"chunk_qrels": chunk_qrels(evidence, reads["chunks"])}
+        chunks = reads.where("chunks", "parent", evidence["docno"].unique())
+        return {"chunk_qrels": chunk_qrels(evidence, chunks)}
 
 
 class ScoreRanking(Stage):
@@ -251,7 +255,7 @@ class Derive(Stage):
         if LEXICAL_OVERLAP in self.budget.derived:
             found[LEXICAL_OVERLAP] = lexical_overlap(topics, reads["evidence"])
         if RARITY in self.budget.derived:
-            found[RARITY] = rarity(topics, reads["docs"])
+            found[RARITY] = rarity(topics, reads.rows("docs"))
         if EVIDENCE_DOCUMENTS in self.budget.derived:
             found[EVIDENCE_DOCUMENTS] = evidence_documents(topics, reads["evidence"])
         return {"derived": found}

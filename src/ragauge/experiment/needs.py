@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 
 import pandas as pd
 
+from ragauge.contract.batches import batches_of
 from ragauge.contract.context_parts import BringsTexts
 from ragauge.contract.protocols import ASKED, AsksForAnswers, TellsJudging, judges_together
 from ragauge.experiment.latency import stored
@@ -158,7 +159,8 @@ def _guessed_of_varied(pipeline: Pipeline, measure: object, who: str) -> list[pd
     # Who brings the texts would be asked for them.
     if depth is None or not isinstance(llm, AsksForAnswers) or isinstance(retriever, BringsTexts):
         return [untold(who, len(topics))]
-    alone = _unknown_contexts(pipeline).assign(text=pipeline.frame("chunks")["text"].iloc[0])
+    first = next(batches_of(pipeline.rows("chunks")))["text"].iloc[0]
+    alone = _unknown_contexts(pipeline).assign(text=first)
     told = llm.needs_of(llm.prompts(topics, alone), pipeline.store)
     return [_stand_ins(told).assign(who=who) for _ in range(min(depth, getattr(retriever, "top_k", depth)))]
 

@@ -14,6 +14,7 @@ from typing import Any
 import pandas as pd
 
 from ragauge.contract import frames
+from ragauge.contract.batches import Batches
 from ragauge.contract.context_parts import (
     Approximates,
     BringsTexts,
@@ -74,8 +75,14 @@ class Chunk(Stage):
     def component(self) -> Chunker:
         return self.components.chunker
 
-    def make(self, reads: Reads, tools: Tools) -> Frames:
-        return {"chunks": self.component.chunk(reads["docs"], tools)}
+    def make(self, reads: Reads, tools: Tools) -> Made:
+        docs = reads.rows("docs")
+        if isinstance(docs, Batches):
+            return {"chunks": Batches(lambda: (self._chunks_of(some, tools) for some in docs))}
+        return {"chunks": self._chunks_of(docs, tools)}
+
+    def _chunks_of(self, docs: pd.DataFrame, tools: Tools) -> pd.DataFrame:
+        return self.component.chunk(docs, tools)
 
 
 class Index(Stage):
@@ -118,7 +125,9 @@ class Index(Stage):
         for arm in arms:
             link_files(reads.folder(f"{self.name}:{arm}"), folder / arm)
         if not arms:
-            self.component.build_index(reads["chunks"], folder, tools)
+            batches = getattr(self.component, "indexes_batches", False)
+            chunks: Any = reads.rows("chunks") if batches else reads["chunks"]
+            self.component.build_index(chunks, folder, tools)
 
 
 class Retrieve(Stage):
@@ -147,7 +156,8 @@ class Retrieve(Stage):
             folder = reads.folder("index")
             found = self.component.rank_with_evidence(topics, evidence, reads["chunks"], folder, tools)
             return {"run": frames.check("run", found, type(self.component).__name__)}
-        transformer = self.component.transformer(reads["chunks"], reads.folder("index"), tools)
+        chunks = chunks_to_search(self.component, reads)
+        transformer = self.component.transformer(chunks, reads.folder("index"), tools)
         run = transformer(reads["topics"][["qid", "query"]])
         # Topics whose queries an LLM failed to write were searched by the question alone.
         if "queries" in run and {"llm", "question"} <= set(run["queries"]):
@@ -226,7 +236,7 @@ class Recall(Stage):
     def make(self, reads: Reads, tools: Tools) -> Frames:
         assert isinstance(self.component, Approximates)
         topics, folder = reads["topics"][["qid", "query"]], reads.folder("index")
-        recall = self.component.recall(topics, reads["chunks"], folder, tools)
+        recall = self.component.recall(topics, chunks_to_search(self.component, reads), folder, tools)
         return {"ann": pd.DataFrame({"metric": ["ann_recall_at_10"], "value": [recall]})}
 
 
@@ -252,7 +262,7 @@ class Rewrite(Stage):
     def make(self, reads: Reads, tools: Tools) -> Frames:
         topics = reads["topics"][["qid", "query"]]
         feedback = self.component.feedback
-        run, chunks = (reads["run"], reads["chunks"]) if feedback else (None, None)
+        run, chunks = (reads["run"], retrieved_chunks(reads)) if feedback else (None, None)
         made = self.component.rewrite(topics, run, chunks, tools)
         queries = check_queries(made, topics, type(self.component).__name__)
         if "chat" in self.uses and queries["origin"].eq("failed").any():
@@ -281,7 +291,8 @@ class RetrieveRewritten(Stage):
     def make(self, reads: Reads, tools: Tools) -> Frames:
         topics, folder = reads["topics"][["qid", "query"]], reads.folder("index")
         rewriter = self.components.rewriter
-        run = search(self.component, topics, reads["queries"], rewriter, reads["chunks"], folder, tools)
+        chunks = chunks_to_search(self.component, reads)
+        run = search(self.component, topics, reads["queries"], rewriter, chunks, folder, tools)
         return {"run": run}
 
 
@@ -299,10 +310,8 @@ class Rerank(Stage):
         return self.components.reranker
 
     def make(self, reads: Reads, tools: Tools) -> Frames:
-        run = reads["run"]
-        chunks = reads["chunks"]
-        retrieved = chunks[chunks["docno"].isin(run["docno"])].reset_index(drop=True)
-        made = self.component.rerank(run, reads["topics"][["qid", "query"]], retrieved, tools)
+        run, chunks = reads["run"], retrieved_chunks(reads)
+        made = self.component.rerank(run, reads["topics"][["qid", "query"]], chunks, tools)
         reranked = check_reranked(run, made, type(self.component).__name__)
         if "reranker_failed" in reranked and reranked["reranker_failed"].any():
             raise Incomplete({"run": reranked})  # an LLM failed for some topics
@@ -323,7 +332,11 @@ class Expand(Stage):
         return self.components.expander
 
     def make(self, reads: Reads, tools: Tools) -> Frames:
-        made = self.component.expand(reads["run"], reads["chunks"], reads["docs"], tools)
+        # The documents of the hits, and all of their chunks.
+        parents = retrieved_chunks(reads)["parent"].unique()
+        chunks = reads.where("chunks", "parent", parents)
+        docs = reads.where("docs", "docno", parents)
+        made = self.component.expand(reads["run"], chunks, docs, tools)
         return {"passages": frames.check("passages", made, type(self.component).__name__)}
 
 
@@ -346,7 +359,7 @@ class Compress(Stage):
 
     def make(self, reads: Reads, tools: Tools) -> Frames:
         expanded = self.components.expander.kind != "none"
-        passages = reads["passages"] if expanded else passages_of(reads["run"], reads["chunks"])
+        passages = reads["passages"] if expanded else passages_of(reads["run"], retrieved_chunks(reads))
         passages = in_rank_order(passages)
         depth = getattr(self.component, "depth", None)
         if depth is not None:
@@ -400,7 +413,7 @@ class LayOut(Stage):
 
     def make(self, reads: Reads, tools: Tools) -> Frames:
         hits = reads[texts_of_ranking(self.components)[0]]
-        chunks = reads["chunks"] if "chunks" in self.reads else None
+        chunks = retrieved_chunks(reads) if "chunks" in self.reads else None
         qids = reads["topics"]["qid"].tolist()
         layouts, prefixes = build_contexts(hits, chunks, tools.tokenizer, self.budget.grid, qids, self._order)
         return {"layouts": layouts, "prefixes": prefixes}
@@ -416,6 +429,23 @@ class Cut(Stage):
 
     def make(self, reads: Reads, tools: Tools) -> Frames:
         return {"contexts": contexts_at(reads["layouts"], reads["prefixes"], self.budget.n_tokens)}
+
+
+def retrieved_chunks(reads: Reads, run: str = "run") -> pd.DataFrame:
+    """The chunks that a run names, in the order of the corpus."""
+    return reads.where("chunks", "docno", reads[run]["docno"].unique())
+
+
+def chunks_to_search(retriever: Retriever, reads: Reads) -> pd.DataFrame:
+    """The chunks as a retriever's search needs them: the columns `search_columns`, or all that there are.
+
+    One over others needs what any of them does.
+    """
+    searching = list(retrievers_within(retriever).values()) or [retriever]
+    if not all(hasattr(one, "search_columns") for one in searching):
+        return reads["chunks"]
+    names = [name for one in searching for name in one.search_columns]  # type: ignore[attr-defined]
+    return reads.columns("chunks", list(dict.fromkeys(["docno", *names])))
 
 
 def retrievers_within(retriever: Retriever) -> Mapping[str, Retriever]:

@@ -21,7 +21,7 @@ import pandas as pd
 
 from ragauge.contract import frames
 from ragauge.contract.answer_measures import SETTLED
-from ragauge.contract.batches import as_frame
+from ragauge.contract.batches import Batches, as_frame
 from ragauge.contract.errors import DataError, MissingError
 from ragauge.contract.identity import identity
 from ragauge.contract.progress import working
@@ -110,6 +110,10 @@ class StageRunner:
         """A frame of the job, made now where it is not there yet."""
         return self._frame(name, len(self.stages))
 
+    def rows(self, name: str) -> pd.DataFrame | Batches:
+        """The rows of a frame of the job, in batches where they are many."""
+        return self._rows(name, len(self.stages))
+
     def frame_for(self, stage: str, name: str) -> pd.DataFrame:
         """A frame as a stage reads it, which may make it anew."""
         return self._frame(f"{name}@{stage}", len(self.stages))
@@ -171,6 +175,14 @@ class StageRunner:
         self._frames[name] = found[0] if len(found) == 1 else pd.concat(found, ignore_index=True)
         return self._frames[name]
 
+    def _rows(self, name: str, before: int) -> pd.DataFrame | Batches:
+        plain, at = self._as_read(name, before)
+        makers = self._maker(plain, at)
+        stored = len(makers) == 1 and makers[0].stored and makers[0].asks is None
+        if plain in self._frames or self.frame_of_job(plain) is not None or not stored:
+            return self._frame(name, before)
+        return self._entry(makers[0]).rows(plain)
+
     def _digest(self, read: str, before: int, given: Mapping[str, pd.DataFrame]) -> str:
         """The digest of one of a stage's `reads`."""
         name, _, columns = read.removesuffix("]").partition("[")
@@ -219,6 +231,7 @@ class StageRunner:
         return Reads(
             lambda name: self._frame(named(name), before),
             lambda name: self.entry(named(f"{name}/")[:-1]).path,
+            lambda name: self._rows(named(name), before),
         )
 
     def _tools(self, stage: Stage) -> Tools:

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar
 
 import pandas as pd
 
-from ragauge.contract.batches import Batches
+from ragauge.contract.batches import Batches, columns_of, rows_where
 from ragauge.contract.context_parts import Compressor, ContextOrder, Expander, Rewriter
 from ragauge.contract.groups import RANKINGS
 from ragauge.contract.identity import identity
@@ -87,14 +87,31 @@ class Incomplete(Exception):
 
 
 class Reads:
-    """What a stage reads, by name: `reads["topics"]` is a frame, `reads.folder("index")` a folder."""
+    """What a stage reads, by name: `reads["topics"]` is a frame, `reads.folder("index")` a folder.
 
-    def __init__(self, frame: Callable[[str], pd.DataFrame], folder: Callable[[str], Path]) -> None:
+    stored: the rows of a frame, in batches where they are many; the frame itself unless it is given.
+    """
+
+    def __init__(
+        self,
+        frame: Callable[[str], pd.DataFrame],
+        folder: Callable[[str], Path],
+        stored: Callable[[str], pd.DataFrame | Batches] | None = None,
+    ) -> None:
         self._frame = frame
         self.folder = folder
+        self.rows = stored or frame
 
     def __getitem__(self, name: str) -> pd.DataFrame:
         return self._frame(name)
+
+    def columns(self, name: str, columns: Sequence[str]) -> pd.DataFrame:
+        """All rows of a frame, with these columns alone."""
+        return columns_of(self.rows(name), columns)
+
+    def where(self, name: str, column: str, values: Collection[str]) -> pd.DataFrame:
+        """The rows of a frame whose `column` is one of `values`, in order, numbered anew."""
+        return rows_where(self.rows(name), column, values).reset_index(drop=True)
 
 
 class Stage:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import pandas as pd
 
 from ragauge import track
+from ragauge.contract.batches import rows_where
 from ragauge.contract.frames import JUDGE_CLASSES
 from ragauge.estimate.predictor import PROBABILITY_COLUMNS
 from ragauge.estimate.slicing import PREFIX
@@ -98,7 +99,8 @@ def _texts(pipeline: Pipeline) -> Callable[[str, str], str]:
         # A compressor may have split one passage into several.
         passages = pipeline.frame("passages").groupby(["qid", "docno"], sort=False)["text"].agg(" ".join)
         return lambda qid, docno: str(passages[qid, docno])
-    chunks = pipeline.frame("chunks").set_index("docno")["text"]
+    docnos = {docno for docnos in pipeline.contexts["docnos"] for docno in docnos}
+    chunks = rows_where(pipeline.rows("chunks"), "docno", docnos).set_index("docno")["text"]
     return lambda qid, docno: str(chunks[docno])
 
 

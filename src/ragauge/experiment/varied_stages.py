@@ -12,7 +12,7 @@ from ragauge.contract.answer_measures import infos_of
 from ragauge.contract.errors import DataError
 from ragauge.contract.protocols import AnswerMeasure, Generator, Judge, Tools, VariesContexts
 from ragauge.experiment.answering_stages import checked_values
-from ragauge.experiment.retrieval_stages import digests_of_files, texts_of_ranking
+from ragauge.experiment.retrieval_stages import digests_of_files, retrieved_chunks, texts_of_ranking
 from ragauge.experiment.stage import Budget, Components, Frames, Incomplete, Reads, Stage
 from ragauge.retrieval.passages import passages_of
 
@@ -54,7 +54,7 @@ class _OfMeasure(Stage):
     def passages(self, reads: Reads) -> pd.DataFrame:
         """What the contexts are made from, by topic."""
         names = self.texts
-        return passages_of(reads["run"], reads["chunks"]) if len(names) > 1 else reads[names[0]]
+        return passages_of(reads["run"], retrieved_chunks(reads)) if len(names) > 1 else reads[names[0]]
 
 
 class VaryContexts(_OfMeasure):

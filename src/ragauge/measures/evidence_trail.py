@@ -7,13 +7,15 @@ ranking joined.
 from __future__ import annotations
 
 import re
+from array import array
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import pairwise
 
 import numpy as np
 import pandas as pd
 
+from ragauge.contract.batches import Batches, batches_of, count_rows, rows_at, rows_where
 from ragauge.contract.protocols import Measure
 from ragauge.measures.scores import score_all
 from ragauge.measures.subsequence import Subsequence
@@ -26,7 +28,10 @@ _WORD = re.compile(r"\w+")
 
 
 def in_corpus(
-    measure: Measure, evidence: pd.DataFrame, docs: pd.DataFrame, chunks: pd.DataFrame | None
+    measure: Measure,
+    evidence: pd.DataFrame,
+    docs: pd.DataFrame | Batches,
+    chunks: pd.DataFrame | Batches | None,
 ) -> pd.DataFrame:
     """Every evidence part in the documents and in their chunks: qid, part, text, corpus, best_chunk, holders.
 
@@ -40,26 +45,33 @@ def in_corpus(
     """
     found = evidence[["qid", "part", "text"]].reset_index(drop=True)
     parts = evidence["text"].tolist()
-    names = pd.Index(docs["docno"])
-    own = names.get_indexer(pd.Index(evidence["docno"])) if len(names) else np.full(len(parts), -1)
+    n_docs = count_rows(docs)
+    there = rows_where(docs, "docno", evidence["docno"].dropna().unique())
+    row = pd.Index(there["docno"]).get_indexer(pd.Index(evidence["docno"]))
+    own = np.append(there.index.to_numpy(dtype=np.int64), -1)[row]
     has_own = np.flatnonzero(own >= 0)
     part_of, doc_of = has_own, own[has_own]
-    texts = docs["text"].to_numpy(dtype=object)
+    texts = dict(zip(there.index, there["text"], strict=True))
     values = _pair_values(measure, parts, texts, part_of, doc_of)
     corpus = _highest(part_of, values, len(parts))
     lacking = np.flatnonzero(~(corpus >= _WHOLE))
-    if len(lacking) and len(docs):
-        more_parts, more_docs = _documents_like([parts[i] for i in lacking], texts)
+    if len(lacking) and n_docs:
+        more_parts, more_docs = _documents_like([parts[i] for i in lacking], docs)
         more_parts = lacking[more_parts]
         known = own[more_parts] == more_docs
         more_parts, more_docs = more_parts[~known], more_docs[~known]
+        more = rows_at(docs, np.setdiff1d(more_docs, there.index))
+        there = pd.concat([there, more])
+        texts |= dict(zip(more.index, more["text"], strict=True))
         found_there = _pair_values(measure, parts, texts, more_parts, more_docs)
         part_of, doc_of = np.append(part_of, more_parts), np.append(doc_of, more_docs)
         corpus = _highest(part_of, np.append(values, found_there), len(parts))
-    if len(docs):
+    if n_docs:
         corpus = np.nan_to_num(corpus)
     found["corpus"] = corpus
-    best, holders = _in_chunks(measure, parts, names, chunks, part_of, doc_of)
+    names = pd.Index(there["docno"])
+    number = pd.Index(there.index).get_indexer(pd.Index(doc_of))
+    best, holders = _in_chunks(measure, parts, names, chunks, part_of, number)
     return found.assign(best_chunk=best, holders=pd.Series(map(" ".join, holders), dtype="str"))
 
 
@@ -142,7 +154,7 @@ def _in_chunks(
     measure: Measure,
     parts: Sequence[str],
     docnos: pd.Index,
-    chunks: pd.DataFrame | None,
+    chunks: pd.DataFrame | Batches | None,
     part_of: np.ndarray,
     doc_of: np.ndarray,
 ) -> tuple[np.ndarray, list[list[str]]]:
@@ -150,7 +162,8 @@ def _in_chunks(
     holders: list[list[str]] = [[] for _ in parts]
     if chunks is None:
         return np.full(len(parts), np.nan), holders
-    parent = docnos.get_indexer(pd.Index(chunks["parent"])) if len(docnos) else np.full(len(chunks), -1)
+    chunks = rows_where(chunks, "parent", docnos)
+    parent = docnos.get_indexer(pd.Index(chunks["parent"]))
     order = np.argsort(parent, kind="stable")
     start = np.searchsorted(parent[order], doc_of, side="left")
     counts = np.searchsorted(parent[order], doc_of, side="right") - start
@@ -166,7 +179,11 @@ def _in_chunks(
 
 
 def _pair_values(
-    measure: Measure, parts: Sequence[str], texts: np.ndarray, part_of: np.ndarray, text_of: np.ndarray
+    measure: Measure,
+    parts: Sequence[str],
+    texts: np.ndarray | Mapping[int, str],
+    part_of: np.ndarray,
+    text_of: np.ndarray,
 ) -> np.ndarray:
     """float64 [pairs]: the measure of part part_of[i] in text text_of[i]."""
     values = np.zeros(len(part_of))
@@ -197,11 +214,12 @@ def _highest(of: np.ndarray, values: np.ndarray, n: int) -> np.ndarray:
     return np.where(np.isneginf(found), np.nan, found)
 
 
-def _documents_like(parts: Sequence[str], texts: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+def _documents_like(parts: Sequence[str], docs: pd.DataFrame | Batches) -> tuple[np.ndarray, np.ndarray]:
     """For every part the documents that share most of its rarest words: part numbers, document numbers."""
     words_of = [set(_WORD.findall(part.casefold())) for part in parts]
     vocabulary = set().union(*words_of) if words_of else set()
-    holding: dict[str, list[int]] = {word: [] for word in vocabulary}
+    holding = {word: array("q") for word in vocabulary}
+    texts = (text for some in batches_of(docs) for text in some["text"])
     for number, text in enumerate(texts):
         for word in vocabulary.intersection(_WORD.findall(text.casefold())):
             holding[word].append(number)

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from ragauge.contract.batches import Batches, batches_of, rows_at
 from ragauge.contract.errors import DataError
 from ragauge.contract.protocols import Measure, MeasuresPieces, Tokenizer, Tools
 from ragauge.measures.scores import part_scores
@@ -41,7 +42,7 @@ def is_corrected(measure: Any) -> bool:
 def floors(
     measure: Measure | MeasuresPieces,
     evidence: pd.DataFrame,
-    chunks: pd.DataFrame,
+    chunks: pd.DataFrame | Batches,
     tokenizer: Tokenizer,
     n_grid: Sequence[int],
     draws: int = DRAWS,
@@ -186,6 +187,11 @@ class _Own:
         return own
 
 
+def _lengths(texts: pd.Series) -> np.ndarray:
+    """int64: how many characters the texts have."""
+    return texts.astype("str").str.len().to_numpy(dtype=np.int64)
+
+
 def _fold(text: str) -> str:
     return " ".join(text.split())
 
@@ -203,7 +209,7 @@ class _Unrelated:
     def __init__(
         self,
         evidence: pd.DataFrame,
-        chunks: pd.DataFrame,
+        chunks: pd.DataFrame | Batches,
         tokenizer: Tokenizer,
         grid: np.ndarray,
         rng: np.random.Generator,
@@ -211,11 +217,12 @@ class _Unrelated:
         self.qids = evidence["qid"].drop_duplicates().to_numpy(dtype=object)
         self.window = _CHARS_PER_TOKEN * int(grid[-1])  # characters that hold the largest budget as a rule
         self._own, self._tokenizer, self._grid = _Own(evidence, self.qids), tokenizer, grid
-        order = rng.permutation(len(chunks))
-        chars = np.cumsum(chunks["text"].astype("str").str.len().to_numpy(dtype=np.int64)[order])
+        sizes = np.concatenate([_lengths(some["text"]) for some in batches_of(chunks)])
+        order = rng.permutation(len(sizes))
+        chars = np.cumsum(sizes[order])
         enough = int(np.searchsorted(chars, _POOL_WINDOWS * self.window)) + 1
-        self.pool = chunks.iloc[order[: max(enough, _POOL_CHUNKS)]].reset_index(drop=True)
-        lengths = self.pool["text"].astype("str").str.len().to_numpy(dtype=np.int64)
+        self.pool = rows_at(chunks, order[: max(enough, _POOL_CHUNKS)]).reset_index(drop=True)
+        lengths = _lengths(self.pool["text"])
         self._chars = np.concatenate([[0], np.cumsum(np.concatenate([lengths, lengths]))])
 
     def contexts(

@@ -11,6 +11,7 @@ import math
 
 import pandas as pd
 
+from ragauge.contract.batches import Batches, batches_of
 from ragauge.texts.function_words import FUNCTION_WORDS
 from ragauge.texts.words import words
 
@@ -52,7 +53,7 @@ def evidence_documents(topics: pd.DataFrame, evidence: pd.DataFrame) -> pd.Serie
     return topics["qid"].map(number.clip(upper=_MANY)).astype("float64")
 
 
-def rarity(topics: pd.DataFrame, docs: pd.DataFrame) -> pd.Series:
+def rarity(topics: pd.DataFrame, docs: pd.DataFrame | Batches) -> pd.Series:
     """float64 [topics]: the mean over the question's words of ln((N + 1) / (n + 1)), 0 and more.
 
     N documents, of which n hold the word in title or text: 0 for words that stand in all documents,
@@ -62,9 +63,12 @@ def rarity(topics: pd.DataFrame, docs: pd.DataFrame) -> pd.Series:
     questions = [content_words(query) for query in topics["query"]]
     asked = set().union(*questions)
     holding = dict.fromkeys(asked, 0)
-    for title, text in zip(docs["title"], docs["text"], strict=True):
-        for word in asked.intersection(words(f"{title} {text}")):
-            holding[word] += 1
-    idf = {word: math.log((len(docs) + 1) / (n + 1)) for word, n in holding.items()}
-    found = [sum(idf[w] for w in own) / len(own) if own and len(docs) else float("nan") for own in questions]
+    n_docs = 0
+    for some in batches_of(docs):
+        n_docs += len(some)
+        for title, text in zip(some["title"], some["text"], strict=True):
+            for word in asked.intersection(words(f"{title} {text}")):
+                holding[word] += 1
+    idf = {word: math.log((n_docs + 1) / (n + 1)) for word, n in holding.items()}
+    found = [sum(idf[w] for w in own) / len(own) if own and n_docs else float("nan") for own in questions]
     return pd.Series(found, index=topics.index, dtype="float64")

@@ -31,7 +31,7 @@ from filelock import FileLock
 from ragauge.contract.batches import Batches
 from ragauge.contract.errors import ConfigError, DataError
 from ragauge.contract.redact import redact_tree
-from ragauge.store._parquet import frame_digest, write_frame
+from ragauge.store._parquet import frame_digest, read_rows, write_frame
 
 log = logging.getLogger(__name__)
 
@@ -103,12 +103,21 @@ class Entry:
         """The stored frame `name`; a private copy (its columns may be replaced, not written into)."""
         return self.store._read_frame(self, name)
 
-    def rows(self, name: str) -> int:
+    def n_rows(self, name: str) -> int:
         """How many rows a stored frame has; it is not read for that."""
         import pyarrow.parquet
 
         count: int = pyarrow.parquet.read_metadata(self.path / f"{name}.parquet").num_rows
         return count
+
+    def rows(self, name: str) -> pd.DataFrame | Batches:
+        """The stored frame `name`: a large one in batches, of which no more is read than is asked for."""
+        if (self.path, name) not in self.store._decoded:
+            with suppress(FileNotFoundError):
+                found = read_rows(self.path / f"{name}.parquet")
+                if found is not None:
+                    return found
+        return self.frame(name)
 
     def frame_digest(self, name: str) -> str:
         """The content digest of a stored frame, equal wherever the same rows were made."""

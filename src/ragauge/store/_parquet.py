@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 
+import numpy as np
 import pandas as pd
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from ragauge.contract import frames
-from ragauge.contract.batches import Batches
+from ragauge.contract.batches import BATCH_ROWS, Batches
 from ragauge.contract.errors import DataError
 
 
@@ -26,7 +28,7 @@ def write_frame(folder: Path, name: str, rows: pd.DataFrame | Batches, source: s
         return
     if name in frames.SCHEMAS:
         frames.check(name, rows, source)
-    rows.to_parquet(file, index=False)
+    rows.to_parquet(file, index=False, row_group_size=BATCH_ROWS)
 
 
 def _write_batches(file: Path, name: str, rows: Batches, source: str) -> None:
@@ -62,11 +64,9 @@ def _check_keys(file: Path, name: str, source: str) -> None:
 
 
 def frame_digest(file: Path) -> str:
-    """`frames.content_digest` of the frame in a file; where all columns are texts, a row group at a time."""
+    """`frames.content_digest` of the frame in a file; a row group at a time where that is the same."""
     with pq.ParquetFile(file) as parquet:
-        columns = parquet.schema_arrow
-        texts = all(pa.types.is_string(t) or pa.types.is_large_string(t) for t in columns.types)
-        if not texts or parquet.num_row_groups < 2:
+        if parquet.num_row_groups < 2 or not _same_dtypes(parquet):
             return frames.content_digest(pd.read_parquet(file))
 
         def pieces(column: str) -> Iterator[pd.Series]:
@@ -74,4 +74,92 @@ def frame_digest(file: Path) -> str:
                 yield parquet.read_row_group(group, columns=[column]).to_pandas()[column]
 
         n = parquet.metadata.num_rows
-        return frames.digest_of((column, n, pieces(column)) for column in columns.names)
+        return frames.digest_of((column, n, pieces(column)) for column in parquet.schema_arrow.names)
+
+
+def _same_dtypes(parquet: pq.ParquetFile) -> bool:
+    """Whether every row group alone is read in the dtypes of the whole: a column of whole numbers or of
+    booleans becomes another where a value is missing.
+    """
+    if any(pa.types.is_nested(column) for column in parquet.schema_arrow.types):
+        return False
+    for number, column in enumerate(parquet.schema_arrow.types):
+        if pa.types.is_string(column) or pa.types.is_large_string(column) or pa.types.is_floating(column):
+            continue
+        if not (pa.types.is_integer(column) or pa.types.is_boolean(column)):
+            return False
+        for group in range(parquet.num_row_groups):
+            statistics = parquet.metadata.row_group(group).column(number).statistics
+            if statistics is None or statistics.null_count != 0:
+                return False
+    return True
+
+
+def read_rows(file: Path) -> StoredRows | None:
+    """The frame in a file in batches, a row group each; None where it is no more than one."""
+    with pq.ParquetFile(file) as parquet:
+        sizes = [parquet.metadata.row_group(group).num_rows for group in range(parquet.num_row_groups)]
+    return StoredRows(lambda: _row_groups(file), file, tuple(sizes)) if len(sizes) > 1 else None
+
+
+def _row_groups(file: Path) -> Iterator[pd.DataFrame]:
+    """Row groups as frames; one of more rows than a batch, of files of before 0.2, in parts."""
+    with pq.ParquetFile(file) as parquet:
+        for group in range(parquet.num_row_groups):
+            for batch in parquet.iter_batches(batch_size=BATCH_ROWS, row_groups=[group]):
+                yield pa.Table.from_batches([batch]).to_pandas()
+
+
+@dataclass(frozen=True)
+class StoredRows(Batches):
+    """The rows of a Parquet file. Of rows that are looked for no more is read than the row groups with them.
+
+    sizes: the rows of every row group.
+    """
+
+    file: Path = field(default=Path())
+    sizes: tuple[int, ...] = ()
+
+    @property
+    def n_rows(self) -> int:
+        return sum(self.sizes)
+
+    def columns(self, names: Sequence[str]) -> pd.DataFrame:
+        return pq.read_table(self.file, columns=list(names)).to_pandas()
+
+    def where(self, column: str, values: Collection[str]) -> pd.DataFrame:
+        with pq.ParquetFile(self.file) as parquet:
+            wanted = pa.array(list(values), type=parquet.schema_arrow.field(column).type)
+            return self._taken(
+                parquet,
+                (
+                    pc.is_in(parquet.read_row_group(group, columns=[column])[column], value_set=wanted)
+                    for group in range(len(self.sizes))
+                ),
+            )
+
+    def at(self, rows: np.ndarray) -> pd.DataFrame:
+        ends = np.cumsum(self.sizes)
+
+        def chosen() -> Iterator[pa.Array]:
+            for end, size in zip(ends, self.sizes, strict=True):
+                mask = np.zeros(size, dtype=bool)
+                mask[rows[(rows >= end - size) & (rows < end)] - (end - size)] = True
+                yield pa.array(mask)
+
+        with pq.ParquetFile(self.file) as parquet:
+            return self._taken(parquet, chosen()).loc[rows]
+
+    def _taken(self, parquet: pq.ParquetFile, masks: Iterator[pa.Array]) -> pd.DataFrame:
+        """The rows that the masks choose, one mask a row group; the index is the number of the row."""
+        tables = [parquet.schema_arrow.empty_table()]
+        numbers: list[np.ndarray] = []
+        first = 0
+        for group, (mask, size) in enumerate(zip(masks, self.sizes, strict=True)):
+            chosen = np.flatnonzero(mask.to_numpy(zero_copy_only=False))
+            if len(chosen):
+                tables.append(parquet.read_row_group(group).take(chosen))
+                numbers.append(first + chosen)
+            first += size
+        index = np.concatenate([np.empty(0, dtype=np.int64), *numbers])
+        return pa.concat_tables(tables).to_pandas().set_axis(index)

@@ -67,7 +67,8 @@ class VectorCache:
         process's work, and no text is embedded twice.
         """
         keys = _text_keys(texts)
-        found, vectors = _look_up(keys, self.folder)
+        seen: set[Path] = set()
+        found, vectors = _look_up(keys, self.folder, seen)
         missing = np.flatnonzero(~found).tolist()
         if vectors is not None and not missing:
             return vectors
@@ -78,7 +79,7 @@ class VectorCache:
         with progress(len(missing), self._title, self._unit) as bar:
             for first in range(0, len(missing), _SLICE):
                 rows = missing[first : first + _SLICE]
-                new = self._slice(keys[rows], [texts[i] for i in rows], embed)
+                new = self._slice(keys[rows], [texts[i] for i in rows], embed, seen)
                 if vectors is None:
                     vectors = np.empty((len(texts), new.shape[1]), dtype=np.float32)
                 vectors[rows] = new
@@ -87,16 +88,23 @@ class VectorCache:
         return vectors
 
     def _slice(
-        self, keys: np.ndarray, texts: Sequence[Item], embed: Callable[[list[Item]], np.ndarray]
+        self,
+        keys: np.ndarray,
+        texts: Sequence[Item],
+        embed: Callable[[list[Item]], np.ndarray],
+        seen: set[Path],
     ) -> np.ndarray:
-        """The vectors of some texts; another process may have embedded them meanwhile."""
+        """The vectors of some texts that are in no segment of `seen`, to which new ones are added.
+
+        Another process may have embedded them meanwhile.
+        """
         with locked(self._lock):
-            found, vectors = _look_up(keys, self.folder)
+            found, vectors = _look_up(keys, self.folder, seen)
             rows = np.flatnonzero(~found).tolist()
             if vectors is not None and not rows:
                 return vectors
             new = embed([texts[i] for i in rows])
-            _write_segment(self.folder, keys[rows], new)
+            seen.add(_write_segment(self.folder, keys[rows], new))
             if vectors is None:
                 return new
             vectors[rows] = new
@@ -123,18 +131,28 @@ def _length(text: str | tuple[str, str]) -> int:
     return len(text) if isinstance(text, str) else len(text[0]) + len(text[1])
 
 
-def _look_up(keys: np.ndarray, folder: Path) -> tuple[np.ndarray, np.ndarray | None]:
-    """The keys that the segments hold, and float32 [len(keys), d] with their vectors (None: no segment)."""
+def _look_up(
+    keys: np.ndarray, folder: Path, seen: set[Path] | None = None
+) -> tuple[np.ndarray, np.ndarray | None]:
+    """The keys that the segments hold, and float32 [len(keys), d] with their vectors (None: no segment).
+
+    Segments of `seen` are left out, and those that were looked at are added to it: they never change.
+    """
     found = np.zeros(len(keys), dtype=bool)
     vectors: np.ndarray | None = None
+    by_key = np.argsort(keys)  # neighbours stand near each other in a segment
     for path in _segments(folder):
+        if seen is not None and path in seen:
+            continue
         segment = _open_segment(path)
         if segment is None:
             continue
+        if seen is not None:
+            seen.add(path)
         held, rows = segment
         if vectors is None:
             vectors = np.zeros((len(keys), rows.shape[1]), dtype=np.float32)
-        wanted = np.flatnonzero(~found)
+        wanted = by_key[~found[by_key]]
         at = np.minimum(np.searchsorted(held, keys[wanted]), len(held) - 1)
         hit = held[at] == keys[wanted]
         order = np.argsort(at[hit])  # read the file from front to back
@@ -148,7 +166,8 @@ def _segments(folder: Path) -> list[Path]:
     return sorted(path for path in folder.glob("segment-*") if path.is_dir())
 
 
-def _write_segment(folder: Path, keys: np.ndarray, vectors: np.ndarray) -> None:
+def _write_segment(folder: Path, keys: np.ndarray, vectors: np.ndarray) -> Path:
+    """Writes the vectors as a segment and returns its folder."""
     draft = folder / f"draft-{uuid.uuid4().hex}"
     draft.mkdir(parents=True)
     order = np.argsort(keys)
@@ -156,7 +175,9 @@ def _write_segment(folder: Path, keys: np.ndarray, vectors: np.ndarray) -> None:
     np.save(draft / "vectors.npy", vectors[order])
     checksums = {name: _crc32(draft / name) for name in ("keys.npy", "vectors.npy")}
     (draft / "checksums.json").write_text(json.dumps(checksums), encoding="utf-8")
-    os.rename(draft, folder / f"segment-{uuid.uuid4().hex}")
+    segment = folder / f"segment-{uuid.uuid4().hex}"
+    os.rename(draft, segment)
+    return segment
 
 
 def _open_segment(path: Path) -> tuple[np.ndarray, np.ndarray] | None:

@@ -3,24 +3,27 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, ClassVar
 
 import pandas as pd
 
+from ragauge.contract.batches import Batches
 from ragauge.contract.changed import changed_docno
 from ragauge.contract.checks import require, require_count, require_flag, require_number, require_text
 from ragauge.contract.identity import later, runtime
 from ragauge.contract.protocols import Dataset
+from ragauge.datasets._gather import document_frame
 from ragauge.datasets.fictional.questions import MOST_HOPS, TYPES
 from ragauge.datasets.fictional.region import LEAST, MOST_ALIKE
 from ragauge.datasets.fictional.twins import Twin
 from ragauge.datasets.fictional.world import Plan, Topic, interleaved, shards
 
 MOST_DOCUMENTS = 1_000_000
-_SHARD = 10_000  # documents of a file
+Document = tuple[str, str, str]  # docno, title, text
+_SHARD = 10_000  # documents of a file, or of a batch of a larger world
 
 
 @dataclass(frozen=True)
@@ -70,24 +73,32 @@ class FictionalWorld:
         return {}
 
     def load(self) -> Dataset:
-        """The collection; ConfigError where so many questions of a kind cannot be formed."""
-        docs: list[tuple[str, str, str]] = []
+        """The collection; ConfigError where so many questions of a kind cannot be formed.
+
+        The documents of a large world come in batches, and are written anew for each reading of them.
+        """
+        large = self.documents > _SHARD
+        docs: list[Document] = []
         topics: list[Topic] = []
         for shard in shards(self._plan(), twins=self.twins):
-            docs.extend(shard.docs)
+            changed = {twin.entity.docno for topic in shard.topics if (twin := _answered_by(topic))}
+            docs.extend(doc for doc in shard.docs if not large or doc[0] in changed)
             topics.extend(shard.topics)
         chosen = interleaved(topics)[: self.limit]
-        if self.twins:
-            docs.extend(_changed_articles(docs, chosen))
-        columns = list(zip(*docs, strict=True))
-        docs.clear()
-        frame = pd.DataFrame(
-            {
-                name: pd.Series(values, dtype="str")
-                for name, values in zip(("docno", "title", "text"), columns, strict=True)
-            }
-        )
-        return Dataset(frame, _topic_frame(chosen), _evidence_frame(chosen))
+        more = _changed_articles(docs, chosen) if self.twins else []
+        found = Batches(lambda: self._batches(more)) if large else document_frame([*docs, *more])
+        return Dataset(found, _topic_frame(chosen), _evidence_frame(chosen))
+
+    def _batches(self, more: Sequence[Document]) -> Iterator[pd.DataFrame]:
+        """Frames `docs` of 10,000 documents each, region by region, and of those that are not the world's."""
+        held: list[Document] = []
+        for shard in shards(replace(self._plan(), types=()), twins=False):
+            held.extend(shard.docs)
+            while len(held) >= _SHARD:
+                yield document_frame(held[:_SHARD])
+                held = held[_SHARD:]
+        if held or more:
+            yield document_frame([*held, *more])
 
     def counterfactuals(self) -> pd.DataFrame:
         """A frame of topics with one fact of one document changed, and the truth beside it.
@@ -108,9 +119,7 @@ class FictionalWorld:
         return Plan(self.documents, self.seed, alike, pronouns, self.max_hops, self.questions, types)
 
 
-def _changed_articles(
-    docs: Sequence[tuple[str, str, str]], topics: Sequence[Topic]
-) -> list[tuple[str, str, str]]:
+def _changed_articles(docs: Sequence[Document], topics: Sequence[Topic]) -> list[Document]:
     """The articles of the topics' twins, with the changed sentence in place of the true one."""
     known = {docno: (title, text) for docno, title, text in docs}
     found = []

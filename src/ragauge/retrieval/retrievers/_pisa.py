@@ -11,7 +11,7 @@ import os
 import sys
 import tempfile
 import threading
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import lru_cache
 from pathlib import Path
@@ -32,18 +32,32 @@ _WEIGHTS = 4096
 _redirected = threading.Lock()
 
 
-def build(texts: Sequence[str], folder: Path, k1: float, b: float, stemmer: str, threads: int) -> None:
+def build(
+    texts: Iterable[str], n_texts: int, folder: Path, k1: float, b: float, stemmer: str, threads: int
+) -> None:
     """Writes the index and the files for this k1 and b, so that searching only ever reads.
 
-    Raises DataError if PISA took in fewer documents than there are.
+    Raises DataError if PISA took in fewer documents than there are, and whatever reading the texts raises.
     """
     from pyterrier_pisa import PisaIndex
 
+    failed: list[Exception] = []
+
+    def documents() -> Iterator[dict[str, str]]:
+        # A thread of PISA's reads them, which would print an error and go on with what it has.
+        try:
+            for row, text in enumerate(texts):
+                yield {"docno": str(row), "text": text}
+        except Exception as error:
+            failed.append(error)
+
     with _quiet():
         index = PisaIndex(str(folder), text_field="text", stemmer=stemmer, stops="none", threads=threads)
-        index.index([{"docno": str(row), "text": text} for row, text in enumerate(texts)])
-        if index.num_docs() != len(texts):
-            raise DataError(f"PISA indexed {index.num_docs()} of {len(texts)} chunks")
+        index.index(documents())
+        if failed:
+            raise failed[0]
+        if index.num_docs() != n_texts:
+            raise DataError(f"PISA indexed {index.num_docs()} of {n_texts} chunks")
         index.bm25(k1=k1, b=b)
 
 

@@ -10,6 +10,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
+import pyarrow as pa
+import pyarrow.compute as pc
 
 from ragauge.contract.errors import DataError
 from ragauge.retrieval.ranking import rank_scores, ranks_within
@@ -46,8 +48,10 @@ def check_chunks(chunks: pd.DataFrame) -> pd.DataFrame:
 
 def docno_order(chunks: pd.DataFrame) -> np.ndarray:
     """int64 [chunks]: the place of each chunk's docno in the sorted docnos, which breaks ties."""
+    # By their UTF-8 bytes, which is the order of their characters.
+    docnos = pa.array(chunks["docno"], type=pa.large_string())
     order = np.empty(len(chunks), dtype=np.int64)
-    order[np.argsort(chunks["docno"].to_numpy(dtype=object), kind="stable")] = np.arange(len(chunks))
+    order[pc.sort_indices(docnos).to_numpy()] = np.arange(len(chunks))
     return order
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import re
 import shutil
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +20,7 @@ _NO_OPERATOR = re.compile(r"[^0-9A-Za-z]+")
 _STEMMERS = {"porter2": "EnglishSnowballStemmer", "none": "none"}
 
 
-def build(texts: Sequence[str], folder: Path, stemmer: str, stopwords: str) -> None:
+def build(texts: Iterable[str], n_texts: int, folder: Path, stemmer: str, stopwords: str) -> None:
     """Writes a Terrier index of the texts, named by their row numbers."""
     pt = _pyterrier()
     indexer = pt.terrier.IterDictIndexer(
@@ -31,7 +31,7 @@ def build(texts: Sequence[str], folder: Path, stemmer: str, stopwords: str) -> N
         stopwords=stopwords,
     )
     indexer.index({"docno": str(row), "text": text} for row, text in enumerate(texts))
-    _check(pt.terrier.IndexFactory.of(str(folder.resolve())), len(texts), folder)
+    _check(pt.terrier.IndexFactory.of(str(folder.resolve())), n_texts, folder)
 
 
 class Searcher:

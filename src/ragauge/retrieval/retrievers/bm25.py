@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar, Literal
@@ -11,6 +11,7 @@ from typing import Any, ClassVar, Literal
 import numpy as np
 import pandas as pd
 
+from ragauge.contract.batches import Batches, batches_of, count_rows
 from ragauge.contract.checks import require_choice, require_count, require_number
 from ragauge.contract.identity import later, runtime
 from ragauge.contract.protocols import Tools
@@ -51,6 +52,8 @@ class BM25:
     uses: ClassVar[frozenset[str]] = frozenset()
     reorder_after_cut: ClassVar[bool] = False
     space: ClassVar[str] = "lexical"
+    indexes_batches: ClassVar[bool] = True
+    search_columns: ClassVar[tuple[str, ...]] = ("docno",)
 
     top_k: int = 30
     k1: float = 0.9
@@ -95,15 +98,21 @@ class BM25:
         """What the engine is told of `stemmer` or `stopwords`: nothing where texts come to it analysed."""
         return str(getattr(self, name)) if self._analysis.by_engine else "none"
 
-    def build_index(self, chunks: pd.DataFrame, folder: Path, tools: Tools | None = None) -> None:
+    def build_index(self, chunks: pd.DataFrame | Batches, folder: Path, tools: Tools | None = None) -> None:
         """Writes the engine's index; DataError if it holds fewer documents than there are chunks."""
-        texts = [self._analysis.document(text) for text in check_chunks(chunks)["text"]]
-        if not any(map(_WORD.search, texts)):
+        if isinstance(chunks, pd.DataFrame):
+            check_chunks(chunks)
+        stemmer, n_chunks = self._by_engine("stemmer"), count_rows(chunks)
+
+        def texts() -> Iterator[str]:
+            return (self._analysis.document(text) for some in batches_of(chunks) for text in some["text"])
+
+        if not any(map(_WORD.search, texts())):
             (folder / _NO_WORDS).touch()
         elif self.engine == "pisa":
-            _pisa.build(texts, folder, self.k1, self.b, self._by_engine("stemmer"), self.threads)
+            _pisa.build(texts(), n_chunks, folder, self.k1, self.b, stemmer, self.threads)
         else:
-            _terrier.build(texts, folder, self._by_engine("stemmer"), self._by_engine("stopwords"))
+            _terrier.build(texts(), n_chunks, folder, stemmer, self._by_engine("stopwords"))
 
     def transformer(
         self, chunks: pd.DataFrame, folder: Path, tools: Tools | None = None

@@ -13,6 +13,7 @@ from typing import Any, ClassVar, Literal
 import numpy as np
 import pandas as pd
 
+from ragauge.contract.batches import Batches, count_rows, in_pieces
 from ragauge.contract.checks import require_choice, require_count, require_number
 from ragauge.contract.errors import DataError
 from ragauge.contract.identity import later
@@ -90,6 +91,16 @@ class VectorIndex:
         return (slice(start, start + size) for start in range(0, n_topics, size))
 
 
+def _blocks(chunks: pd.DataFrame | Batches) -> Iterator[list[str]]:
+    """The texts of the chunks, a block at a time; one block of none where there is no chunk."""
+    none = True
+    for some in in_pieces(chunks, _BLOCK_TEXTS):
+        none = False
+        yield some["text"].tolist()
+    if none:
+        yield []
+
+
 def _dot(a: np.ndarray, b: np.ndarray) -> np.ndarray:
     """float64 [..., n, m]: inner products of the rows of a [..., n, d] and b [..., m, d], both float64."""
     return (a @ b.swapaxes(-1, -2)).round(_DECIMALS)
@@ -100,25 +111,33 @@ class Dense:
 
     uses: ClassVar[frozenset[str]] = frozenset({"embedder"})
     index_uses: ClassVar[frozenset[str]] = frozenset({"embedder"})
+    indexes_batches: ClassVar[bool] = True
+    search_columns: ClassVar[tuple[str, ...]] = ("docno",)
     space: ClassVar[str] = "dense"
 
     def index_identity(self) -> Mapping[str, Any]:
         """Equal for all dense retrievers."""
         return {"index": "dense", "version": 1}
 
-    def build_index(self, chunks: pd.DataFrame, folder: Path, tools: Tools) -> None:
+    def build_index(self, chunks: pd.DataFrame | Batches, folder: Path, tools: Tools) -> None:
         """Writes the chunks' vectors, float32 [chunks, dimensions], in their order.
 
         Straight into the file, a block of chunks at a time: memory does not grow with the index.
         """
-        texts = check_chunks(chunks)["text"]
-        index: np.ndarray | None = None
-        for start in range(0, max(len(texts), 1), _BLOCK_TEXTS):
-            vectors = tools.embedder.embed(texts.iloc[start : start + _BLOCK_TEXTS].tolist())
-            if index is None:
-                shape = (len(texts), vectors.shape[1])
-                index = np.lib.format.open_memmap(folder / _VECTORS, "w+", np.float32, shape)
-            index[start : start + len(vectors)] = vectors
+        n_chunks, start = count_rows(chunks), 0
+        if isinstance(chunks, pd.DataFrame):
+            check_chunks(chunks)
+        with (folder / _VECTORS).open("wb") as file:
+            for texts in _blocks(chunks):
+                vectors = np.ascontiguousarray(tools.embedder.embed(texts), dtype=np.float32)
+                if start == 0:
+                    shape = (n_chunks, vectors.shape[1])
+                    header = {"descr": "<f4", "fortran_order": False, "shape": shape}
+                    np.lib.format.write_array_header_1_0(file, header)
+                vectors.tofile(file)
+                start += len(vectors)
+        if start != n_chunks:
+            raise DataError(f"{folder / _VECTORS} holds {start} vectors of {n_chunks} chunks")
 
     def transformer(self, chunks: pd.DataFrame, folder: Path, tools: Tools) -> Callable[..., pd.DataFrame]:
         """Topics to their nearest chunks, in the retriever's own order."""
@@ -194,10 +213,10 @@ class Sim(Dense):
             **{name: getattr(self, name) for name in names},
         }
 
-    def build_index(self, chunks: pd.DataFrame, folder: Path, tools: Tools) -> None:
+    def build_index(self, chunks: pd.DataFrame | Batches, folder: Path, tools: Tools) -> None:
         """Writes the vectors and, beside them, the approximate index."""
         super().build_index(chunks, folder, tools)
-        if len(chunks) and self.approximate:
+        if self.approximate and count_rows(chunks):
             vectors = np.load(folder / _VECTORS, mmap_mode="r")
             if self.index == "hnsw":
                 made = _ann.hnsw(vectors, self.m, self.ef_construction)

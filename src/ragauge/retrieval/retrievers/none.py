@@ -9,6 +9,7 @@ from typing import Any, ClassVar
 
 import pandas as pd
 
+from ragauge.contract.batches import Batches
 from ragauge.contract.protocols import Tools
 from ragauge.retrieval.retrievers._ranking import NO_ROWS, as_transformer, run_frame
 
@@ -21,12 +22,14 @@ class NoRetrieval:
     uses: ClassVar[frozenset[str]] = frozenset()
     top_k: ClassVar[int] = 0
     reorder_after_cut: ClassVar[bool] = False
+    indexes_batches: ClassVar[bool] = True
+    search_columns: ClassVar[tuple[str, ...]] = ("docno",)
 
     def index_identity(self) -> Mapping[str, Any]:
         """The same for all: there is no index."""
         return {"index": "none", "version": 1}
 
-    def build_index(self, chunks: pd.DataFrame, folder: Path, tools: Tools) -> None:
+    def build_index(self, chunks: pd.DataFrame | Batches, folder: Path, tools: Tools) -> None:
         """Writes nothing."""
 
     def transformer(self, chunks: pd.DataFrame, folder: Path, tools: Tools) -> Callable[..., pd.DataFrame]:
