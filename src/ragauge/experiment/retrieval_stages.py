@@ -31,6 +31,7 @@ from ragauge.contract.identity import code_of, identity
 from ragauge.contract.protocols import Chunker, Reranker, Retriever, Source, Tokenizer, Tools
 from ragauge.experiment.stage import Budget, Components, Frames, Incomplete, Made, Reads, Stage
 from ragauge.retrieval.brought import with_brought
+from ragauge.retrieval.chunkers import chunked
 from ragauge.retrieval.contexts import build_contexts, contexts_at
 from ragauge.retrieval.order import LongContextOrder
 from ragauge.retrieval.passages import in_rank_order, passages_of
@@ -73,7 +74,7 @@ class Chunk(Stage):
         return self.components.chunker
 
     def make(self, reads: Reads, tools: Tools) -> Frames:
-        return {"chunks": self.component.chunk(reads["docs"], tools)}
+        return {"chunks": chunked(self.component, reads["docs"], tools)}
 
 
 class Index(Stage):

@@ -83,8 +83,10 @@ class StageRunner:
     @cached_property
     def tools(self) -> Tools:
         """The shared models; vectors are kept in the store."""
-        embedder = CachedEmbedder(self.components.embedder, self.store.root)
-        return Tools(self.store, embedder, self.components.tokenizer, self.shared_chat)
+        engine = self.components.engine
+        embedder = CachedEmbedder(self.components.embedder, self.store.root, engine)
+        tokenizer = self.components.tokenizer
+        return Tools(self.store, embedder, tokenizer, self.shared_chat, engine=engine)
 
     @cached_property
     def shared_chat(self) -> SharedChat | None:
