@@ -10,9 +10,7 @@ from typing import Any
 
 from ragauge.contract.errors import EngineError
 
-# Ray reports its use to its makers unless told not to. Its processes write pages of lines where a node dies,
-# which are no trouble here: the work is done again.
-_QUIET = {"RAY_USAGE_STATS_ENABLED": "0", "RAY_BACKEND_LOG_LEVEL": "fatal", "RAY_DEDUP_LOGS": "0"}
+_NO_REPORTS = "RAY_USAGE_STATS_ENABLED"  # Ray reports its use to its makers unless told not to
 # "0" has Ray keep to 127.0.0.1, as it does where it is not meant for clusters; read where ray is imported.
 _ALONE = "RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER"
 
@@ -24,8 +22,7 @@ def connect(address: str | None, num_cpus: int | None, object_store_bytes: int) 
     machine, on 127.0.0.1; it ends with this process. EngineError in one line where Ray cannot be started or
     reached.
     """
-    for name, value in _QUIET.items():
-        os.environ.setdefault(name, value)
+    os.environ.setdefault(_NO_REPORTS, "0")
     if address is None and "ray" not in sys.modules:
         os.environ.setdefault(_ALONE, "0")
     import ray
@@ -48,6 +45,10 @@ def connect(address: str | None, num_cpus: int | None, object_store_bytes: int) 
         what = "Ray cannot be started here" if address is None else "no Ray cluster answers"
         reason = (str(error).strip() or type(error).__name__).splitlines()[0]
         raise EngineError(f"engine.address={address}: {what}: {reason}") from error
+    # Where a node dies Ray would print pages of its log among the command's own output.
+    internals: Any = ray._private.worker
+    if hasattr(internals, "_worker_logs_enabled"):
+        internals._worker_logs_enabled = False
     return True
 
 

@@ -148,6 +148,7 @@ class Pool:
                         _end(actor)
                         if task.lost > self.limits.retries:
                             raise EngineError(_lost_often(task.lost, found))
+                        log.warning("engine: a worker was lost; its block of rows is done again")
                         waiting.appendleft(task)
                         self._look_after()
                     else:
@@ -228,6 +229,7 @@ class Crew:
             _end(self._actors[number])
             if lost > self._limits.retries:
                 raise EngineError(_lost_often(lost, found))
+            log.warning("engine: a worker was lost; what it held is loaded again elsewhere")
             self._actors[number] = self._started(number, lost)
             ref = self._actors[number].do.remote(sent)
         return found
