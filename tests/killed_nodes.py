@@ -12,8 +12,8 @@ import sys
 import threading
 import time
 from collections import Counter
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -75,15 +75,22 @@ def nodes(marks: Path) -> list[str]:
     return [file.name.split("-")[1] for file in marks.iterdir()]
 
 
-def add_node(cluster: Cluster, tries: int = 4) -> None:
-    """Ray gives a node thirty seconds, which a busy machine may exceed."""
-    for left in reversed(range(tries)):
-        try:
-            cluster.add_node(num_cpus=1, object_store_memory=100 << 20)
-            return
-        except Exception:
-            if not left:
-                raise
+def small_cluster(nodes_beside_the_head: int) -> Cluster:
+    """A head that lends no core, and nodes that lend one each."""
+    memory = {"object_store_memory": 100 << 20}
+    head = {"num_cpus": 0, "include_dashboard": False, **memory}
+    cluster = patiently(lambda: Cluster(initialize_head=True, head_node_args=head))
+    for _ in range(nodes_beside_the_head):
+        patiently(lambda: cluster.add_node(num_cpus=1, **memory))
+    return cluster
+
+
+def patiently(start: Callable[[], Any], tries: int = 5) -> Any:
+    """Ray gives a node thirty seconds to come up, which a busy machine exceeds."""
+    for _ in range(tries - 1):
+        with suppress(Exception):
+            return start()
+    return start()
 
 
 def tools(folder: Path, embedder: Any, engine: Engine) -> Tools:
@@ -104,10 +111,7 @@ def main(folder: Path) -> None:
     model = SentenceTransformerEmbedder(str(write_encoder(folder / "encoder")), backend="torch")
     cross = str(write_cross_encoder(folder / "cross"))
     docs = documents()
-    head = {"num_cpus": 0, "object_store_memory": 100 << 20, "include_dashboard": False}
-    cluster = Cluster(initialize_head=True, head_node_args=head)
-    for _ in range(3):
-        add_node(cluster)
+    cluster = small_cluster(nodes_beside_the_head=3)
     engine = RayEngine(address=cluster.address, workers=2, block_rows=BLOCK, shards=3)
     here, there = (
         tools(folder / name, model, one) for name, one in (("local", LocalEngine()), ("ray", engine))
