@@ -29,7 +29,7 @@ LIST = Path(__file__).with_suffix(".json")
 _WITHOUT_RESULTS = (
     "ragauge.contract.errors.", "ragauge.contract.progress.", "ragauge.contract.redact.",
     "ragauge.contract.protocols.", "ragauge.contract.context_parts.", "ragauge.store.", "ragauge.llms.calls.",
-    "ragauge.llms.ledger.", "ragauge.experiment.stage.",
+    "ragauge.llms.ledger.", "ragauge.experiment.stage.", "ragauge.contract.engine.", "ragauge.engines.",
 )  # fmt: skip
 
 

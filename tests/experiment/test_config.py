@@ -19,7 +19,7 @@ from ragauge.store import canonical_json
 CONF = Path(__file__).resolve().parents[2] / "conf"
 OPTIONS = [
     (group, file.stem)
-    for group in (*groups.GROUPS, "experiment")
+    for group in (*groups.GROUPS, groups.ENGINE, "experiment")
     for file in sorted((CONF / group).glob("*.yaml"))
 ]
 # What an option cannot do without: it has no default by nature.
@@ -51,7 +51,7 @@ def hydra_configs():
 
 
 def test_every_group_has_options() -> None:
-    assert {group for group, _ in OPTIONS} == {*groups.GROUPS, "experiment"}
+    assert {group for group, _ in OPTIONS} == {*groups.GROUPS, groups.ENGINE, "experiment"}
 
 
 @pytest.mark.parametrize(("group", "option"), OPTIONS)

@@ -51,6 +51,10 @@ class TrackingError(RagaugeError):
     """MLflow stopped answering while a run was open; what was computed is in the store."""
 
 
+class EngineError(RagaugeError):
+    """The workers of an engine cannot be had, or were lost too often; what was finished is in the store."""
+
+
 # What SQLite says, and errno 28 and 122 as safetensors tells them, by an error that is no OSError.
 _FULL = ("database or disk is full", "(os error 28)", "(os error 122)")
 

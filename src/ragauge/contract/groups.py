@@ -8,6 +8,7 @@ GROUPS = (
     "compressor", "order", "measure", "llm", "evaluator", "judge",
 )  # fmt: skip
 ANSWERS = "answers"
+ENGINE = "engine"  # one option, too, but no part of what is measured: it changes no result
 AROUND_RETRIEVER = ("rewriter", "reranker", "expander", "compressor", "order")
 
 # Whose calls of chat models are counted, by what their metrics begin with: {"judge_": "Verdicts"}. A latency

@@ -15,6 +15,7 @@ import numpy as np
 import pandas as pd
 
 from ragauge.contract.batches import Batches
+from ragauge.contract.engine import Engine, LocalEngine
 
 SHARED = ("embedder", "tokenizer", "chat")  # what `uses` may name
 Role = Literal["passage", "query"]
@@ -130,6 +131,7 @@ class Tools:
 
     counted: what components count of their work, such as pairs scored; these are metrics of the job. One that
     counts says the names in a class variable `counts`: they are 0 where its output was in the store.
+    engine: where work on many rows is done.
     """
 
     store: Workplace
@@ -137,6 +139,7 @@ class Tools:
     tokenizer: Tokenizer
     chat: ChatModel | None = None
     counted: dict[str, int] = field(default_factory=dict, compare=False)
+    engine: Engine = field(default_factory=LocalEngine, compare=False)
 
     def count(self, name: str, n: int) -> None:
         """Adds n to what is counted under this name."""
@@ -151,9 +154,8 @@ class Tools:
         unknown = set(uses) - set(SHARED)
         if unknown:
             raise TypeError(f"{who} uses {sorted(unknown)}; shared models are {sorted(SHARED)}")
-        return _LimitedTools(
-            self.store, self.embedder, self.tokenizer, self.chat, self.counted, frozenset(uses), who
-        )
+        shared = (self.store, self.embedder, self.tokenizer, self.chat, self.counted, self.engine)
+        return _LimitedTools(*shared, frozenset(uses), who)
 
 
 @dataclass(frozen=True)

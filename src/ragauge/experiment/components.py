@@ -12,7 +12,7 @@ from ragauge.contract import answer_measures as shown
 from ragauge.contract.build import build
 from ragauge.contract.context_parts import BringsTexts, ReadsFiles
 from ragauge.contract.errors import ConfigError, RagaugeError
-from ragauge.contract.groups import GROUPS
+from ragauge.contract.groups import ENGINE, GROUPS
 from ragauge.contract.identity import identity
 from ragauge.experiment.config import check_slices, check_values
 from ragauge.experiment.folder import JobFolder
@@ -41,7 +41,9 @@ def instantiate_components(cfg: DictConfig, budget: str | None = None) -> Compon
 
     found = {}
     uri = track.tracking_uri(cfg.tracking.uri)
-    for group in GROUPS:
+    # A training, and a run that was logged before there were engines, names none.
+    engine = [] if cfg.get(ENGINE) is None else [ENGINE]
+    for group in (*GROUPS, *engine):
         spec: Any = OmegaConf.to_container(cfg[group], resolve=True, throw_on_missing=True)
         if group == "judge":
             # Which topics are judged is no part of the judge: what it said of a topic serves any sample.

@@ -91,6 +91,7 @@ class Config:
     evaluator: Any = MISSING
     answers: Any = field(default_factory=dict)
     judge: Any = MISSING
+    engine: Any = None
     recorded: RecordedSystem = field(default_factory=RecordedSystem)
     service: Any = None
     n_tokens: int = 1000

@@ -32,6 +32,7 @@ from ragauge.contract.identity import code_of, identity
 from ragauge.contract.protocols import Chunker, Reranker, Retriever, Source, Tokenizer, Tools
 from ragauge.experiment.stage import Budget, Components, Frames, Incomplete, Made, Reads, Stage
 from ragauge.retrieval.brought import with_brought
+from ragauge.retrieval.chunkers import chunked
 from ragauge.retrieval.contexts import build_contexts, contexts_at
 from ragauge.retrieval.order import LongContextOrder
 from ragauge.retrieval.passages import in_rank_order, passages_of
@@ -78,11 +79,8 @@ class Chunk(Stage):
     def make(self, reads: Reads, tools: Tools) -> Made:
         docs = reads.rows("docs")
         if isinstance(docs, Batches):
-            return {"chunks": Batches(lambda: (self._chunks_of(some, tools) for some in docs))}
-        return {"chunks": self._chunks_of(docs, tools)}
-
-    def _chunks_of(self, docs: pd.DataFrame, tools: Tools) -> pd.DataFrame:
-        return self.component.chunk(docs, tools)
+            return {"chunks": Batches(lambda: (chunked(self.component, some, tools) for some in docs))}
+        return {"chunks": chunked(self.component, docs, tools)}
 
 
 class Index(Stage):

@@ -85,8 +85,10 @@ class StageRunner:
     @cached_property
     def tools(self) -> Tools:
         """The shared models; vectors are kept in the store."""
-        embedder = CachedEmbedder(self.components.embedder, self.store.root)
-        return Tools(self.store, embedder, self.components.tokenizer, self.shared_chat)
+        engine = self.components.engine
+        embedder = CachedEmbedder(self.components.embedder, self.store.root, engine)
+        tokenizer = self.components.tokenizer
+        return Tools(self.store, embedder, tokenizer, self.shared_chat, engine=engine)
 
     @cached_property
     def shared_chat(self) -> SharedChat | None:
@@ -344,13 +346,13 @@ class StageRunner:
             return nullcontext()
         before = self.stages.index(stage)
         named = [name for _, name, _, _ in Formatter().parse(stage.doing) if name]
-        return working(stage.doing.format(**{name: self._rows(name, before) for name in named}))
+        return working(stage.doing.format(**{name: self._n_rows(name, before) for name in named}))
 
-    def _rows(self, name: str, before: int) -> int:
+    def _n_rows(self, name: str, before: int) -> int:
         """How many rows a frame has that a stage reads; one that is stored is not read for that."""
         makers = self._maker(name, before) if self.frame_of_job(name) is None else []
         if makers and all(stage.stored and stage.asks is None for stage in makers):
-            return self._entry(makers[-1]).rows(name)
+            return self._entry(makers[-1]).n_rows(name)
         return len(self._frame(name, before))
 
     @contextmanager

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -11,6 +11,7 @@ import pandas as pd
 
 from ragauge.contract.batches import Batches, columns_of, rows_where
 from ragauge.contract.context_parts import Compressor, ContextOrder, Expander, Rewriter
+from ragauge.contract.engine import Engine, LocalEngine
 from ragauge.contract.groups import RANKINGS
 from ragauge.contract.identity import identity
 from ragauge.contract.protocols import (
@@ -39,7 +40,8 @@ Made = Mapping[str, pd.DataFrame | Batches]
 class Components:
     """The chosen component of every config group; `answers` is a list of them by name.
 
-    evaluator: the chat model that answer measures ask; TheLLM: the llm, where it is one.
+    evaluator: the chat model that answer measures ask; TheLLM: the llm, where it is one. engine: where the
+    others' work is done, which changes none of their results.
     """
 
     dataset: Source
@@ -57,6 +59,7 @@ class Components:
     evaluator: ChatModel | TheLLM
     answers: Mapping[str, AnswerMeasure]
     judge: Judge
+    engine: Engine = field(default_factory=LocalEngine)
 
 
 @dataclass(frozen=True)

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from itertools import chain
 
 import numpy as np
 import pandas as pd
 
 from ragauge.contract import frames
+from ragauge.contract.engine import Engine, LocalEngine, slices
 from ragauge.contract.errors import DataError
 from ragauge.contract.protocols import Measure, MeasuresPieces, Pieces, Tools
 
@@ -93,6 +96,27 @@ def mean_over_parts(scores_of_parts: pd.DataFrame, name: str) -> pd.DataFrame:
     return frames.check("scores", means[["qid", "n_tokens", "measure", "value"]], f"measure {name}")
 
 
+Contexts = tuple[list[list[str]], list[str], list[np.ndarray]]  # evidence, text and ends of each
+
+
+@dataclass(frozen=True)
+class _Scores:
+    """Contexts to the measure's values of each."""
+
+    measure: Measure
+
+    def __call__(self, contexts: Contexts) -> list[np.ndarray]:
+        return score_all(self.measure, *contexts)
+
+
+def _scores_by(engine: Engine, measure: Measure, contexts: Contexts) -> list[np.ndarray]:
+    """`score_all` by the engine's workers."""
+    if engine.block_rows is not None and getattr(measure, "threads", None) == 0:
+        measure = replace(measure, threads=1)  # type: ignore[type-var]  # a worker is a core, not its machine
+    blocks = (tuple(rows[at] for rows in contexts) for at in slices(len(contexts[1]), engine))
+    return list(chain.from_iterable(engine.map(_Scores(measure), blocks)))
+
+
 def score_all(
     measure: Measure, evidence: list[list[str]], contexts: list[str], ends: list[np.ndarray]
 ) -> list[np.ndarray]:
@@ -112,7 +136,8 @@ def _scored(
 ) -> list[np.ndarray]:
     """`score_all` of the layouts, or what a measure of single passages gives their pieces."""
     if not isinstance(measure, MeasuresPieces):
-        return score_all(measure, evidence, layouts["text"].tolist(), ends)
+        engine = LocalEngine() if tools is None else tools.engine
+        return _scores_by(engine, measure, (evidence, layouts["text"].tolist(), ends))
     if tools is None:
         raise TypeError(f"measure {measure.name} takes shared models, and was given none")
     pieces = [_pieces(*one) for one in zip(layouts["text"], layouts["starts"], strict=True)]

@@ -60,12 +60,19 @@ class VectorCache:
         self._title = title
         self._unit = "text" if kind == VECTORS else "pair"
 
-    def get(self, texts: Sequence[Item], embed: Callable[[list[Item]], np.ndarray]) -> np.ndarray:
+    def get(
+        self,
+        texts: Sequence[Item],
+        embed: Callable[[list[Item]], np.ndarray],
+        at_once: int | None = None,
+    ) -> np.ndarray:
         """float32 [len(texts), dimensions] of distinct texts; those that are not there are embedded and kept.
 
         The lock is held for a slice of texts at a time, so that nobody waits for the whole of another
-        process's work, and no text is embedded twice.
+        process's work, and no text is embedded twice. at_once: texts of a slice, where many workers embed
+        them; None is 2,048.
         """
+        size = max(at_once or 0, _SLICE)
         keys = _text_keys(texts)
         seen: set[Path] = set()
         found, vectors = _look_up(keys, self.folder, seen)
@@ -77,8 +84,8 @@ class VectorCache:
         # Texts of one length go together, so that little is padded; the longest first.
         missing.sort(key=lambda i: -_length(texts[i]))
         with progress(len(missing), self._title, self._unit) as bar:
-            for first in range(0, len(missing), _SLICE):
-                rows = missing[first : first + _SLICE]
+            for first in range(0, len(missing), size):
+                rows = missing[first : first + size]
                 new = self._slice(keys[rows], [texts[i] for i in rows], embed, seen)
                 if vectors is None:
                     vectors = np.empty((len(texts), new.shape[1]), dtype=np.float32)

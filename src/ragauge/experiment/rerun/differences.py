@@ -11,7 +11,7 @@ from ragauge import track
 from ragauge.contract.groups import GROUPS
 from ragauge.contract.redact import redact, redact_config
 from ragauge.experiment.config import settle
-from ragauge.experiment.rerun.jobs import HERE, LoggedJob
+from ragauge.experiment.rerun.jobs import HERE, LoggedJob, is_under
 
 MAX_LINES = 20  # differences told one by one
 
@@ -46,7 +46,7 @@ def conf_differences(jobs: Sequence[LoggedJob], conf: Path) -> list[str]:
             today: Any = OmegaConf.to_container(composed)
             had, has = track.flatten(job.config), track.flatten(today)
             for key in dict.fromkeys([*had, *has]):
-                if key in HERE:
+                if is_under(key, HERE):
                     continue
                 if key not in has:
                     lines.append(f"{key}={had[key]} is not in conf/; the run's value is taken")
@@ -86,7 +86,8 @@ def override_shown(override: str, key: str, jobs: Sequence[LoggedJob]) -> str:
         job.run.tags.get(key, "?") if key in GROUPS else track.param_text(flat.get(key, "nothing")): None
         for job, flat in ((job, track.flatten(job.config)) for job in jobs)
     }
-    return f"override: {redact(override)}" + ("" if key in HERE else f" (the run had {', '.join(had)})")
+    shown = f"override: {redact(override)}"
+    return shown if is_under(key, HERE) else f"{shown} (the run had {', '.join(had)})"
 
 
 def _of_hydra(override: str) -> bool:

@@ -11,14 +11,14 @@ from typing import Any
 
 from ragauge import track
 from ragauge.contract.errors import ConfigError
-from ragauge.contract.groups import GROUPS, RENAMED
+from ragauge.contract.groups import ENGINE, GROUPS, RENAMED
 from ragauge.contract.progress import progress
 from ragauge.contract.redact import redact
 from ragauge.experiment.config import Config
 from ragauge.experiment.rerun.environment import PACKAGES_FILE, read_packages
 
-# Where a run writes, and whom it trusts: the user's own. What the run is stays the same.
-HERE = ("store", "tracking.uri", "register_predictor", "trust")
+# Where a run works and writes, and whom it trusts: the user's own. What the run is stays the same.
+HERE = ("store", "tracking.uri", "register_predictor", "trust", ENGINE)
 
 
 @dataclass(frozen=True)

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from ragauge import track
-from ragauge.contract.groups import GROUPS
+from ragauge.contract.groups import ENGINE, GROUPS
 from ragauge.experiment.rerun.jobs import LoggedJob, is_under
 
 _PLAN_FILE = "rerun.json"
@@ -80,8 +80,8 @@ def write_conf(folder: Path, conf: Path, jobs: Sequence[LoggedJob], source: trac
         "_self_",
         {"rerun": jobs[0].option},
         *({group: "${rerun}"} for group in groups),
-        # A group that the run did not have yet keeps today's choice.
-        *(entry for entry in chosen if set(entry) & (set(GROUPS) - set(groups))),
+        # A group that the run did not have yet keeps today's choice; where work is done is not the run's.
+        *(entry for entry in chosen if set(entry) & ({*GROUPS, ENGINE} - set(groups))),
         *(entry for entry in chosen if any("hydra/" in key for key in entry)),
     ]
     here = {"store": root.get("store"), "tracking": {"uri": root.get("tracking", {}).get("uri")}}

@@ -4,6 +4,7 @@ Every chunk is a piece of one document, given by offsets, without white space at
 without text has no chunk, whatever the chunker.
 """
 
+from ragauge.retrieval.chunkers._blocks import chunked
 from ragauge.retrieval.chunkers._none import NoChunker
 from ragauge.retrieval.chunkers._semantic import SemanticChunker
 from ragauge.retrieval.chunkers._spans import chunks_frame
@@ -16,5 +17,6 @@ __all__ = [
     "NoChunker",
     "SemanticChunker",
     "TokenChunker",
+    "chunked",
     "chunks_frame",
 ]

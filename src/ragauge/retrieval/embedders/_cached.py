@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from ragauge.contract.engine import Engine, LocalEngine, in_blocks
 from ragauge.contract.identity import identity
 from ragauge.contract.protocols import Embedder, Role
 from ragauge.store.vectors import VectorCache, vectors_name
@@ -18,11 +19,13 @@ from ragauge.store.vectors import VectorCache, vectors_name
 class CachedEmbedder:
     """Any embedder, each distinct text of which is embedded once in the life of the store at `root`.
 
-    The model is not even loaded where all vectors are there.
+    The model is not even loaded where all vectors are there. The engine's workers embed; the cache is written
+    by this process.
     """
 
     model: Embedder
     root: Path
+    engine: Engine = field(default_factory=LocalEngine)
 
     def identity(self) -> dict[str, Any]:
         """The model's own: where vectors are kept changes none of them."""
@@ -39,8 +42,26 @@ class CachedEmbedder:
             name = f"{name}-{role}"
         title = f"embedding with {known.get('model', known.get('component', type(self.model).__name__))}"
         cache = VectorCache(self.root, name, title)
-        vectors = cache.get(distinct, lambda missing: self.model.embed(missing, role, self.root))
+        work = _Embedding(self.model, role, self.root.absolute())
+
+        def embed(missing: list[str]) -> np.ndarray:
+            return np.concatenate(list(self.engine.map(work, in_blocks(missing, self.engine))))
+
+        vectors = cache.get(distinct, embed, self.engine.rows_at_once)
         if len(distinct) == len(texts):
             return vectors
         row = {text: i for i, text in enumerate(distinct)}
         return vectors[[row[text] for text in texts]]
+
+
+@dataclass(frozen=True)
+class _Embedding:
+    """Texts to their vectors, by a model that each process loads once."""
+
+    model: Embedder
+    role: Role
+    root: Path
+
+    def __call__(self, texts: Sequence[str]) -> np.ndarray:
+        # Another machine may not see the store; what the model keeps there is then made without.
+        return self.model.embed(texts, self.role, self.root if self.root.is_dir() else None)

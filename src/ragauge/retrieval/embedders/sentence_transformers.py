@@ -105,7 +105,8 @@ class SentenceTransformerEmbedder:
     def _encode(self, texts: Sequence[str], scratch: Path | None) -> np.ndarray:
         """The model's own vectors, at unit length."""
         folder = self._folder
-        model = _load_onnx(folder, scratch) if self.backend == "onnx" else _load(folder, self.device)
+        root = None if scratch is None else scratch.absolute()  # one model, however its folder is written
+        model = _load_onnx(folder, root) if self.backend == "onnx" else _load(folder, self.device)
         if not texts:
             return np.empty((0, model.get_embedding_dimension() or 0), dtype=np.float32)
         import torch

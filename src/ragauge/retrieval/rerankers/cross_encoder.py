@@ -11,6 +11,7 @@ import numpy as np
 import pandas as pd
 
 from ragauge.contract.checks import is_number, require, require_count, require_text
+from ragauge.contract.engine import in_blocks
 from ragauge.contract.identity import later, named, runtime
 from ragauge.contract.protocols import Tools
 from ragauge.retrieval.pretrained import model_digest, settle_backend
@@ -115,20 +116,34 @@ class CrossEncoderReranker:
 
     def _scores(self, pairs: list[tuple[str, str]], tools: Tools) -> np.ndarray:
         """float32 [len(pairs)] of distinct pairs; the model is loaded only where one is not known yet."""
-        root = tools.store.root
+        root, engine = tools.store.root, tools.engine
+        work = _PairScores(self, root.absolute())
         new = 0
 
         def score(missing: list[tuple[str, str]]) -> np.ndarray:
             nonlocal new
-            model = load_pair_model(self._folder, self.backend, self.device, self.max_length, root)
-            found = model.scores(missing, self.batch_size, self.threads)
+            found = np.concatenate(list(engine.map(work, in_blocks(missing, engine))))
             new += len(missing)
             return found[:, None]
 
         cache = VectorCache(
             root, vectors_name(self._scorer()), f"reranking with {Path(self.model).name}", PAIR_SCORES
         )
-        scores = cache.get(pairs, score)[:, 0] if pairs else np.empty(0, dtype=np.float32)
+        at_once = engine.rows_at_once
+        scores = cache.get(pairs, score, at_once)[:, 0] if pairs else np.empty(0, dtype=np.float32)
         tools.count("reranker_pairs", new)
         tools.count("reranker_pairs_cached", len(pairs) - new)
         return scores
+
+
+@dataclass(frozen=True)
+class _PairScores:
+    """Pairs of texts to float32 [pairs], by a model that each process loads once."""
+
+    reranker: CrossEncoderReranker
+    root: Path
+
+    def __call__(self, pairs: list[tuple[str, str]]) -> np.ndarray:
+        own, root = self.reranker, self.root if self.root.is_dir() else None
+        model = load_pair_model(own._folder, own.backend, own.device, own.max_length, root)
+        return model.scores(pairs, own.batch_size, own.threads)

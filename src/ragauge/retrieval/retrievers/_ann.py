@@ -9,11 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from ragauge.contract.errors import DataError
-
 # float32 queries [n, dimensions] and a depth, to int64 [n, depth]: rows of vectors, -1 where no more is found
 Search = Callable[[np.ndarray, int], np.ndarray]
-_FILE = "ann.faiss"
 _BLOCK = 1 << 17  # vectors that are in memory at a time
 _PER_CELL = 39, 256  # vectors that a cell's centre is learned from: as few and as many as FAISS asks for
 
@@ -44,34 +41,38 @@ def ivf(vectors: np.ndarray, nlist: int | None) -> Any:
     return index
 
 
-def write(index: Any, folder: Path) -> None:
-    """Writes the index into its file of the folder."""
+def write(index: Any, file: Path) -> None:
+    """Writes the index into a file."""
     import faiss
 
-    faiss.write_index(index, str(folder / _FILE))
+    faiss.write_index(index, str(file))
 
 
-def reader(folder: Path, wide: int) -> Search:
-    """What searches the index of the folder; wide is ef_search of hnsw, nprobe of ivf."""
+def files(folder: Path, shards: int) -> list[Path]:
+    """The files of an index of so many shards."""
+    return [folder / (f"ann-{number}.faiss" if shards > 1 else "ann.faiss") for number in range(shards)]
+
+
+def reader(file: Path, wide: int) -> Search:
+    """What searches the index of a file; wide is ef_search of hnsw, nprobe of ivf."""
     import faiss
 
-    if not (folder / _FILE).is_file():
-        raise DataError(f"{folder} holds no approximate index")
-    return searcher(faiss.read_index(str(folder / _FILE)), wide)
+    return searcher(faiss.read_index(str(file)), wide)
 
 
 def searcher(index: Any, wide: int) -> Search:
     """What searches an index; wide is ef_search of hnsw, nprobe of ivf."""
+    return lambda queries, depth: search(index, wide, queries, depth)[1]
 
-    def search(queries: np.ndarray, depth: int) -> np.ndarray:
-        if hasattr(index, "hnsw"):
-            index.hnsw.efSearch = max(wide, depth)
-        else:
-            index.nprobe = wide
-        _, found = index.search(np.ascontiguousarray(queries, dtype=np.float32), depth)
-        return np.asarray(found)
 
-    return search
+def search(index: Any, wide: int, queries: np.ndarray, depth: int) -> tuple[np.ndarray, np.ndarray]:
+    """float32 [n, depth] squared distances, rising, and the rows of vectors, -1 where no more is found."""
+    if hasattr(index, "hnsw"):
+        index.hnsw.efSearch = max(wide, depth)
+    else:
+        index.nprobe = wide
+    distance, found = index.search(np.ascontiguousarray(queries, dtype=np.float32), depth)
+    return np.asarray(distance), np.asarray(found)
 
 
 def _add(index: Any, vectors: np.ndarray) -> None:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import Any, ClassVar, Literal
 
@@ -14,13 +15,14 @@ import numpy as np
 import pandas as pd
 
 from ragauge.contract.batches import Batches, count_rows, in_pieces
-from ragauge.contract.checks import require_choice, require_count, require_number
+from ragauge.contract.checks import require, require_choice, require_count, require_number
+from ragauge.contract.engine import Engine, LocalEngine
 from ragauge.contract.errors import DataError
 from ragauge.contract.identity import later
 from ragauge.contract.protocols import Tools
 from ragauge.retrieval.order import long_context_order
 from ragauge.retrieval.ranking import ranks_within
-from ragauge.retrieval.retrievers import _ann
+from ragauge.retrieval.retrievers import _ann, _shards
 from ragauge.retrieval.retrievers._ranking import (
     NO_ROWS,
     Hits,
@@ -44,15 +46,19 @@ _BLOCK_BYTES = 4 << 20  # of float64 candidate vectors at a time: about a proces
 
 
 class VectorIndex:
-    """The chunks' unit vectors, float32 [chunks, dimensions], read from disk as they are needed."""
+    """The chunks' unit vectors, float32 [chunks, dimensions], read from disk as they are needed.
 
-    def __init__(self, folder: Path, chunks: pd.DataFrame) -> None:
+    An engine of several shards has its workers compare, each with a part of the vectors.
+    """
+
+    def __init__(self, folder: Path, chunks: pd.DataFrame, engine: Engine | None = None) -> None:
         vectors = np.asarray(np.load(folder / _VECTORS, mmap_mode="r" if len(chunks) else None))
         if len(vectors) != len(chunks):
             raise DataError(f"{folder / _VECTORS} holds {len(vectors)} vectors for {len(chunks)} chunks")
         self.vectors = vectors
         self.order = docno_order(chunks)
         self.folder = folder
+        self.engine: Engine = engine or LocalEngine()
 
     def nearest(self, queries: np.ndarray, top_k: int, candidates: _ann.Search | None = None) -> Hits:
         """The min(top_k, chunks) chunks of highest cosine to each query, all queries in one search.
@@ -60,7 +66,7 @@ class VectorIndex:
         queries: float32 [queries, dimensions], unit vectors; the hits' topic is a query's row. candidates:
         what finds the chunks, where that is not an exact search; it may find fewer.
         """
-        find = candidates or self._exact
+        find = candidates or (self._by_shards if self.engine.shards > 1 else self._exact)
 
         def search(rows: np.ndarray, depth: int) -> Hits:
             chunk = find(queries[rows], depth)
@@ -80,6 +86,12 @@ class VectorIndex:
 
         _, chunk = faiss.knn(queries, self.vectors, depth, metric=faiss.METRIC_INNER_PRODUCT)
         return np.asarray(chunk)
+
+    @cached_property
+    def _by_shards(self) -> _ann.Search:
+        file = (self.folder / _VECTORS).absolute()
+        rows = _shards.bounds(len(self.vectors), self.engine.shards)
+        return _shards.Sharded(self.engine, [_shards.ExactShard(file, *of_shard) for of_shard in rows])
 
     def rows(self, chunk: np.ndarray) -> np.ndarray:
         """The vectors of the chunks, in float64."""
@@ -141,7 +153,7 @@ class Dense:
 
     def transformer(self, chunks: pd.DataFrame, folder: Path, tools: Tools) -> Callable[..., pd.DataFrame]:
         """Topics to their nearest chunks, in the retriever's own order."""
-        index = VectorIndex(folder, chunks)
+        index = VectorIndex(folder, chunks, tools.engine)
 
         def rank(topics: pd.DataFrame) -> pd.DataFrame:
             rows = rows_with_words(topics)
@@ -175,6 +187,7 @@ class Sim(Dense):
     leads to, whose cosines are exact, and `recall` says what they miss. m, ef_construction: neighbours of a
     chunk in the graph of hnsw, and how many are looked at when it is built; ef_search: how many when it is
     searched. nlist: cells of ivf, None is 4 * sqrt(chunks); nprobe: how many of them are searched.
+    shards: approximate indexes that the chunks are split among, each built and searched by itself.
     Sources: Malkov and Yashunin, 2018; Jégou, Douze and Schmid, 2011; both by FAISS.
     """
 
@@ -188,6 +201,7 @@ class Sim(Dense):
     ef_search: int = later(100)
     nlist: int | None = later(None)
     nprobe: int = later(32)
+    shards: int = later(1)
 
     def __post_init__(self) -> None:
         require_count("retriever.top_k", self.top_k)
@@ -196,6 +210,9 @@ class Sim(Dense):
         for name in ("ef_construction", "ef_search", "nprobe"):
             require_count(f"retriever.{name}", getattr(self, name))
         require_count("retriever.nlist", self.nlist, null="4 * sqrt(chunks)")
+        require_count("retriever.shards", self.shards)
+        require("retriever.shards", self.shards, self.approximate or self.shards == 1,
+                "1 with index=exact, whose search is split by engine.shards")  # fmt: skip
 
     @property
     def approximate(self) -> bool:
@@ -211,18 +228,23 @@ class Sim(Dense):
             **super().index_identity(),
             "ann": self.index,
             **{name: getattr(self, name) for name in names},
+            **({"shards": self.shards} if self.shards > 1 else {}),
         }
 
     def build_index(self, chunks: pd.DataFrame | Batches, folder: Path, tools: Tools) -> None:
         """Writes the vectors and, beside them, the approximate index."""
         super().build_index(chunks, folder, tools)
-        if self.approximate and count_rows(chunks):
-            vectors = np.load(folder / _VECTORS, mmap_mode="r")
-            if self.index == "hnsw":
-                made = _ann.hnsw(vectors, self.m, self.ef_construction)
-            else:
-                made = _ann.ivf(vectors, self.nlist)
-            _ann.write(made, folder)
+        n_chunks = count_rows(chunks)
+        if self.approximate and n_chunks:
+            rows = _shards.bounds(n_chunks, self.shards)
+            build = _ann.hnsw if self.index == "hnsw" else _ann.ivf
+            values = (self.m, self.ef_construction) if self.index == "hnsw" else (self.nlist,)
+            work = _shards.Build(folder.absolute() / _VECTORS, build, values)
+            for _ in tools.engine.map(work, zip(self._files(folder), rows, strict=False)):
+                pass
+
+    def _files(self, folder: Path) -> list[Path]:
+        return [file.absolute() for file in _ann.files(folder, self.shards)]
 
     def recall(self, topics: pd.DataFrame, chunks: pd.DataFrame, folder: Path, tools: Tools) -> float:
         """Share of the ten most similar chunks that the search finds, of 1,000 topics at most.
@@ -234,7 +256,7 @@ class Sim(Dense):
         if len(rows) == 0 or len(chunks) == 0:
             return 1.0
         queries = tools.embedder.embed(topics["query"].iloc[rows].tolist(), "query")
-        queries, index = queries.astype(np.float32, copy=False), VectorIndex(folder, chunks)
+        queries, index = queries.astype(np.float32, copy=False), VectorIndex(folder, chunks, tools.engine)
         exact = index.nearest(queries, _RECALL_DEPTH)
         near = index.nearest(queries, max(self.top_k, _RECALL_DEPTH), self._candidates(index))
         near = Hits(*(values[ranks_within(near.topic) < _RECALL_DEPTH] for values in near))
@@ -242,8 +264,19 @@ class Sim(Dense):
         return float(np.isin(*pairs).mean())
 
     def _candidates(self, index: VectorIndex) -> _ann.Search | None:
+        if not self.approximate:
+            return None
         wide = self.ef_search if self.index == "hnsw" else self.nprobe
-        return _ann.reader(index.folder, wide) if self.approximate else None
+        rows = _shards.bounds(len(index.vectors), self.shards)
+        files = self._files(index.folder)[: len(rows)]
+        if not all(file.is_file() for file in files):
+            raise DataError(f"{index.folder} holds no approximate index")
+        if len(files) == 1:
+            return _ann.reader(files[0], wide)
+        held = zip(files, rows, strict=True)
+        return _shards.Sharded(
+            index.engine, [_shards.ApproximateShard(file, wide, first) for file, (first, _) in held]
+        )
 
     def _retrieve(self, index: VectorIndex, queries: np.ndarray) -> Hits:
         return index.nearest(queries, self.top_k, self._candidates(index))

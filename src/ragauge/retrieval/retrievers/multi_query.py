@@ -78,7 +78,7 @@ class MLQ(Dense):
 
     def transformer(self, chunks: pd.DataFrame, folder: Path, tools: Tools) -> Callable[..., pd.DataFrame]:
         """ConfigError where queries=llm and there is no chat model."""
-        index = VectorIndex(folder, chunks)
+        index = VectorIndex(folder, chunks, tools.engine)
         chat = None if self.queries == "rules" else tools.chat
         if self.queries == "llm" and chat is None:
             raise ConfigError(

@@ -1,0 +1,98 @@
+"""Where the work inside a stage runs: in this process, or on workers elsewhere (config group `engine`).
+
+An engine changes no result, so it is in no stage's key.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol, TypeVar
+
+from ragauge.contract.checks import require_count
+
+# A block of rows in, its result out. It is sent to workers by pickle: it holds parameters, and loads a model
+# at its first block, for itself or for its process. Equal ones are taken for one and the same.
+Work = Callable[[Any], Any]
+
+Rows = TypeVar("Rows", bound=Sequence[Any])
+
+
+class Held(Protocol):
+    """Workers that each hold a part of something, such as a shard of an index."""
+
+    def ask(self, block: Any) -> list[Any]:
+        """What each of them makes of the block, in their order."""
+
+
+class Engine(Protocol):
+    """Config group `engine`.
+
+    block_rows: rows of a block; None: all rows are one block, for who maps anyway works in this process.
+    rows_at_once: rows that keep all workers busy for a while; None: the caller's own number.
+    shards: parts of an index of vectors that an exact search goes through, each held by a worker.
+    """
+
+    @property
+    def block_rows(self) -> int | None: ...
+
+    @property
+    def rows_at_once(self) -> int | None: ...
+
+    @property
+    def shards(self) -> int: ...
+
+    def map(self, work: Work, blocks: Iterable[Any]) -> Iterator[Any]:
+        """The results of the blocks in their order, each block's once, whichever worker is lost meanwhile.
+
+        Blocks are read, and results kept, a few ahead of what was taken. An error of the work is raised as
+        it is.
+        """
+
+    def hold(self, works: Sequence[Work]) -> Held:
+        """A worker for each of the works, for as long as what is returned is kept."""
+
+
+@dataclass(frozen=True)
+class LocalEngine:
+    """`engine=local`: this process does the work itself, all rows in one block."""
+
+    shards: int = 1
+
+    def __post_init__(self) -> None:
+        require_count("engine.shards", self.shards)
+
+    @property
+    def block_rows(self) -> int | None:
+        return None
+
+    @property
+    def rows_at_once(self) -> int | None:
+        return None
+
+    def map(self, work: Work, blocks: Iterable[Any]) -> Iterator[Any]:
+        """The results of the blocks in their order, each made when it is taken."""
+        return map(work, blocks)
+
+    def hold(self, works: Sequence[Work]) -> Held:
+        """The works themselves."""
+        return _HeldHere(tuple(works))
+
+
+@dataclass(frozen=True)
+class _HeldHere:
+    works: tuple[Work, ...]
+
+    def ask(self, block: Any) -> list[Any]:
+        return [work(block) for work in self.works]
+
+
+def slices(n: int, engine: Engine) -> Iterator[slice]:
+    """The engine's blocks of n rows, in order; one block of none where n is 0."""
+    size = engine.block_rows or max(n, 1)
+    return (slice(start, start + size) for start in range(0, max(n, 1), size))
+
+
+def in_blocks(rows: Rows, engine: Engine) -> Iterator[Rows]:
+    """The rows in the engine's blocks, in order; one block of none where there are none."""
+    return (rows[at] for at in slices(len(rows), engine))  # type: ignore[misc]

@@ -1,0 +1,87 @@
+"""`engine=ray`: blocks of rows are worked on by actors of Ray, each of which holds a model."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from importlib.util import find_spec
+from typing import Any
+
+from ragauge.contract.checks import require, require_count, require_number
+from ragauge.contract.engine import Held, Work
+from ragauge.contract.errors import ConfigError
+from ragauge.engines._cluster import connect, room
+from ragauge.engines._pool import Crew, Limits, forget, pool_for
+
+_BLOCKS_AT_ONCE = 4  # of each worker, where results are written down together
+
+
+@dataclass(frozen=True)
+class RayEngine:
+    """Workers on the nodes of a Ray cluster, or of this machine.
+
+    address: of the cluster; None starts Ray here, with num_cpus cores (None: all) and object_store_mb of
+        memory for blocks on their way.
+    workers: at a time; None: as many as the cluster has room for, each with worker_cpus and worker_gpus.
+    block_rows: rows of a block. retries: how often a block is done again whose worker was lost.
+    patience: seconds to wait for a first worker. shards: of an exact dense search.
+    """
+
+    address: str | None = None
+    num_cpus: int | None = None
+    object_store_mb: int = 200
+    workers: int | None = None
+    worker_cpus: float = 1
+    worker_gpus: float = 0
+    block_rows: int = 128
+    retries: int = 3
+    patience: float = 300
+    shards: int = 1
+
+    def __post_init__(self) -> None:
+        named = self.address is None or (isinstance(self.address, str) and bool(self.address.strip()))
+        named = named and "://" not in str(self.address)  # Ray's client protocol does not know all of this
+        require("engine.address", self.address, named, "auto, host:port of a cluster's head, and null (here)")
+        require_count("engine.num_cpus", self.num_cpus, null="all cores of this machine")
+        require_count("engine.object_store_mb", self.object_store_mb, 80, "megabytes")
+        require_count("engine.workers", self.workers, null="as many as there is room for")
+        for key in ("block_rows", "shards"):
+            require_count(f"engine.{key}", getattr(self, key))
+        require_count("engine.retries", self.retries, 0)
+        require_number("engine.worker_cpus", self.worker_cpus, 0, above=True)
+        require_number("engine.worker_gpus", self.worker_gpus, 0)
+        require_number("engine.patience", self.patience, 1)
+        if find_spec("ray") is None:
+            raise ConfigError("engine=ray needs the package ray: pip install 'ragauge[ray]', or engine=local")
+
+    @property
+    def rows_at_once(self) -> int | None:
+        """Rows that keep all workers busy, so that few of them wait when results are written down."""
+        self._connect()
+        return self._most * _BLOCKS_AT_ONCE * self.block_rows
+
+    def map(self, work: Work, blocks: Iterable[Any]) -> Iterator[Any]:
+        """The results of the blocks in their order, each once; ConfigError where no worker can be had.
+
+        Workers are kept for more blocks of equal work, and end when other work comes.
+        """
+        self._connect()
+        return pool_for(work, self._limits).map(blocks, self._most)
+
+    def hold(self, works: Sequence[Work]) -> Held:
+        """An actor for each of the works, spread over the nodes; they end with what is returned."""
+        self._connect()
+        return Crew(works, self._limits)
+
+    def _connect(self) -> None:
+        if connect(self.address, self.num_cpus, self.object_store_mb << 20):
+            forget()
+
+    @property
+    def _most(self) -> int:
+        there_is = room(self.worker_cpus, self.worker_gpus)
+        return min(self.workers or there_is, there_is)
+
+    @property
+    def _limits(self) -> Limits:
+        return Limits(self.worker_cpus, self.worker_gpus, self.retries, self.patience)

@@ -1,0 +1,119 @@
+"""An index of vectors in shards, each searched by a worker that holds it: what they find together."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from ragauge.contract.engine import Engine, Work
+from ragauge.contract.errors import DataError
+from ragauge.retrieval.retrievers import _ann
+
+# float32 queries [n, dimensions] and a depth, to what a shard finds: float32 [n, m], higher is nearer, and
+# int64 [n, m], rows of all vectors, -1 where no more is found; m is at most the depth
+Found = tuple[np.ndarray, np.ndarray]
+_QUERIES = 1024  # that are searched for at a time
+
+
+def bounds(n: int, shards: int) -> list[tuple[int, int]]:
+    """First and past-the-last row of every shard of n vectors, none of them empty."""
+    cuts = np.unique(np.linspace(0, n, shards + 1).astype(np.int64)).tolist()
+    return list(pairwise(cuts))
+
+
+@dataclass(frozen=True)
+class ExactShard:
+    """Compares queries with the vectors of some rows of a file, read as they are needed."""
+
+    file: Path
+    first: int
+    last: int
+
+    @cached_property
+    def _vectors(self) -> np.ndarray:
+        there(self.file)
+        return np.asarray(np.load(self.file, mmap_mode="r"))[self.first : self.last]
+
+    def __call__(self, block: tuple[np.ndarray, int]) -> Found:
+        import faiss
+
+        queries, depth = block
+        depth = min(depth, self.last - self.first)
+        score, row = faiss.knn(queries, self._vectors, depth, metric=faiss.METRIC_INNER_PRODUCT)
+        return np.asarray(score), np.asarray(row) + self.first
+
+
+@dataclass(frozen=True)
+class ApproximateShard:
+    """Searches an approximate index of the vectors from row `first` on."""
+
+    file: Path
+    wide: int
+    first: int
+
+    @cached_property
+    def _index(self) -> Any:
+        import faiss
+
+        there(self.file)
+        return faiss.read_index(str(self.file))
+
+    def __call__(self, block: tuple[np.ndarray, int]) -> Found:
+        distance, row = _ann.search(self._index, self.wide, *block)
+        return -distance, np.where(row < 0, row, row + self.first)
+
+
+@dataclass(frozen=True)
+class Build:
+    """Builds the approximate index of some rows of a file of vectors, and writes it into another file.
+
+    values: what `build` takes beside the vectors.
+    """
+
+    vectors: Path
+    build: Callable[..., Any]
+    values: tuple[Any, ...]
+
+    def __call__(self, part: tuple[Path, tuple[int, int]]) -> None:
+        file, (first, last) = part
+        there(self.vectors)
+        _ann.write(self.build(np.load(self.vectors, mmap_mode="r")[first:last], *self.values), file)
+
+
+def there(file: Path) -> None:
+    """DataError where a file of the store is not there: a worker may be on a machine that lacks it."""
+    if not file.is_file():
+        raise DataError(
+            f"{file} is not there for who works on a shard of it: all machines of the engine need the store "
+            "at the same path; engine.shards=1 and retriever.shards=1 search in one process"
+        )
+
+
+class Sharded:
+    """What searches shards by the workers of an engine: queries and a depth to rows of vectors.
+
+    As many rows as one index of all vectors gives: int64 [n, depth], -1 where no more is found.
+    """
+
+    def __init__(self, engine: Engine, shards: Sequence[Work]) -> None:
+        self._held = engine.hold(shards)
+
+    def __call__(self, queries: np.ndarray, depth: int) -> np.ndarray:
+        blocks = (queries[start : start + _QUERIES] for start in range(0, len(queries), _QUERIES))
+        return np.concatenate([merged(self._held.ask((block, depth)), depth) for block in blocks])
+
+
+def merged(found: Sequence[Found], depth: int) -> np.ndarray:
+    """int64 [n, depth]: the nearest of what the shards found, nearest first, -1 where there are no more."""
+    score, row = (np.concatenate(parts, axis=1) for parts in zip(*found, strict=True))
+    score = np.where(row < 0, -np.inf, score)
+    order = np.argsort(-score, axis=1, kind="stable")[:, :depth]
+    nearest = np.full((len(row), depth), -1, dtype=np.int64)
+    nearest[:, : order.shape[1]] = np.take_along_axis(row, order, axis=1)
+    return nearest
