@@ -6,7 +6,7 @@ tests/experiment/test_versions.py fails where it was forgotten.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
@@ -29,6 +29,7 @@ from ragauge.contract.context_parts import (
 )
 from ragauge.contract.errors import ConfigError
 from ragauge.contract.identity import code_of, identity
+from ragauge.contract.progress import progress
 from ragauge.contract.protocols import Chunker, Reranker, Retriever, Source, Tokenizer, Tools
 from ragauge.experiment.stage import Budget, Components, Frames, Incomplete, Made, Reads, Stage
 from ragauge.retrieval.brought import with_brought
@@ -79,8 +80,14 @@ class Chunk(Stage):
     def make(self, reads: Reads, tools: Tools) -> Made:
         docs = reads.rows("docs")
         if isinstance(docs, Batches):
-            return {"chunks": Batches(lambda: (chunked(self.component, some, tools) for some in docs))}
+            return {"chunks": Batches(lambda: self._chunks_of(docs, tools))}
         return {"chunks": chunked(self.component, docs, tools)}
+
+    def _chunks_of(self, docs: Batches, tools: Tools) -> Iterator[pd.DataFrame]:
+        with progress(docs.n_rows, "chunking", "document") as bar:
+            for some in docs:
+                yield chunked(self.component, some, tools)
+                bar.update(len(some))
 
 
 class Index(Stage):
