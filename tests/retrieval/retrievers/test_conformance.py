@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import dataclasses
+import importlib
+import re
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -67,6 +69,21 @@ def test_milvus_lite_conforms(tools: Tools, tmp_path: Path, mode: Any) -> None:
 def test_milvus_lite_in_one_process_conforms(tools: Tools, tmp_path: Path) -> None:
     pytest.importorskip("milvus_lite", reason="pip install 'ragauge[milvus]'")
     check_retriever(Milvus(), tmp_path / "index", tools, another_process=False)
+
+
+@pytest.mark.slow
+def test_the_engine_of_the_guide_conforms_by_the_guide_s_test(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    guide = (Path(__file__).parents[3] / "docs" / "extending.md").read_text(encoding="utf-8")
+    section = guide.split("## An engine that you run already\n", 1)[1].split("\n## ", 1)[0]
+    for block in re.findall(r"^```python\n# (\S+)\n(.*?)^```", section, re.M | re.S):
+        (tmp_path / block[0]).parent.mkdir(exist_ok=True)
+        (tmp_path / block[0]).write_text(block[1], encoding="utf-8")
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.delitem(sys.modules, "my_team", raising=False)
+    (tmp_path / "index").mkdir()
+    importlib.import_module("my_team.test_engines").test_the_engine_conforms(tmp_path / "index")
 
 
 @dataclasses.dataclass(frozen=True)
