@@ -167,6 +167,21 @@ def test_milvus_lite_listens_on_no_port(
         assert ports() != before
 
 
+def test_long_work_of_milvus_lite_is_not_cut_off_and_asked_for_again(
+    tools: Tools, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    import grpc
+
+    opened, real = [], grpc.insecure_channel
+    monkeypatch.setattr(
+        grpc, "insecure_channel", lambda to, options: opened.append(dict(options)) or real(to, options)
+    )
+    made(Milvus(), tmp_path / "milvus", tools)(TOPICS)
+    # gRPC's servers allow a ping in five minutes and hang up at the third that comes earlier.
+    assert opened
+    assert all(options["grpc.keepalive_time_ms"] >= 300_000 for options in opened)
+
+
 def test_the_index_folder_stays_as_it_was_made(tools: Tools, tmp_path: Path) -> None:
     transformer = made(Milvus(mode="hybrid"), tmp_path / "milvus", tools)
     files = [file for file in sorted((tmp_path / "milvus").rglob("*")) if file.is_file()]

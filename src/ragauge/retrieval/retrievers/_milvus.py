@@ -9,7 +9,7 @@ import shutil
 import tempfile
 import threading
 from collections import OrderedDict
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any
@@ -19,6 +19,9 @@ from ragauge.contract.errors import ConfigError, causes
 # Files of Milvus Lite that are written once under a name of their own and never changed.
 _WRITTEN_ONCE = (".parquet", ".idx")
 _KEPT_OPEN = 2  # clients of one process; the data of Milvus Lite are in its memory
+# pymilvus asks every 10 s whether the server is there; that of Milvus Lite then hangs up on work of half a
+# minute, and pymilvus asks for the same work again.
+_NO_PINGS = {"grpc.keepalive_time_ms": 2**31 - 1, "grpc.keepalive_permit_without_calls": False}
 _LONGEST_SOCKET = 100  # characters of a Unix socket's path; systems take 104 to 108
 
 _lock = threading.RLock()
@@ -81,12 +84,18 @@ def _reason(code: str, said: str) -> str:
     return said or "it gave no reason"
 
 
-def connected(stack: ExitStack, uri: str, token: str | None, timeout: float) -> Any:
-    """A client of the server at the address; what closes it is put on the stack."""
+def connected(
+    stack: ExitStack, uri: str, token: str | None, timeout: float, options: Mapping[str, Any] | None = None
+) -> Any:
+    """A client of the server at the address; what closes it is put on the stack.
+
+    options: of gRPC, in the place of pymilvus's own.
+    """
     _require_packages()
     from pymilvus import MilvusClient
 
-    client = MilvusClient(uri, token=token or "", timeout=timeout, dedicated=True)
+    given = {"timeout": timeout, "dedicated": True, "grpc_options": dict(options or {})}
+    client = MilvusClient(uri, token=token or "", **given)  # type: ignore[arg-type]
     stack.callback(client.close)
     return client
 
@@ -115,7 +124,7 @@ def lite(stack: ExitStack, folder: Path, timeout: float) -> Any:
         ) from error
     stack.callback(database.close)
     stack.callback(lambda: server.stop(grace=2).wait())
-    return connected(stack, f"unix:{socket}", None, timeout)
+    return connected(stack, f"unix:{socket}", None, timeout, _NO_PINGS)
 
 
 def lite_copy(stack: ExitStack, source: Path, timeout: float) -> Any:

@@ -81,6 +81,8 @@ class ChunkCollection:
             for at in range(0, len(rows), self.block):
                 client.insert(name, rows[at : at + self.block])
         client.flush(name)
+        # Now, not before: Milvus Lite builds the index of rows that come later beside the work, and says
+        # nothing where it cannot.
         client.create_index(name, self._indexes(client))
         client.load_collection(name)
         check_rows(client, name, len(chunks))
