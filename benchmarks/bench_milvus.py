@@ -91,6 +91,7 @@ def main() -> None:
     parser.add_argument("--store")
     parser.add_argument("--questions", type=int, default=500)
     parser.add_argument("--word-questions", type=int, default=24)
+    parser.add_argument("--only", default="", help="the rows whose names begin so")
     given = parser.parse_args()
     source: Any = SampleDataset()
     if given.docs:
@@ -127,6 +128,8 @@ def main() -> None:
             ("bm25", Milvus(mode="bm25"), ExactWords(), few),
             ("sim, for comparison", Sim(), Sim(), topics),
         ):
+            if not name.startswith(given.only):
+                continue
             own = folder / name
             check_retriever(retriever, own / "checked", tools, another_process=False)
             told = compare_to_exact(retriever, exact, chunks, asked, own / "compared", tools)

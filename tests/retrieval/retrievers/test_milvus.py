@@ -9,6 +9,7 @@ import base64
 import dataclasses
 import socket
 import sys
+import time
 from collections.abc import Callable, Iterator
 from concurrent import futures
 from contextlib import contextmanager
@@ -316,6 +317,32 @@ def test_a_server_that_goes_away_is_one_line(tools: Tools, tmp_path: Path) -> No
         transformer(TOPICS)
     with pytest.raises(ConfigError, match=r"retriever\.uri=http://127\.0\.0\.1:\d+: "):
         transformer(TOPICS)
+
+
+def _late(told: Any) -> Any:
+    time.sleep(3)
+    return told
+
+
+def test_a_server_that_takes_too_long_is_told_with_the_setting(tools: Tools, tmp_path: Path) -> None:
+    with server(tmp_path / "data", answer=_late) as uri:
+        transformer = made(Milvus(uri=uri), tmp_path / "a", tools)
+        _milvus.close_all()
+        hurried = Milvus(uri=uri, timeout=1).transformer(CHUNKS, tmp_path / "a", tools)
+        with pytest.raises(ConfigError, match=r"no answer within retriever\.timeout"):
+            hurried(TOPICS)
+        assert len(transformer(TOPICS)) > 0
+
+
+def test_milvus_lite_is_given_the_time_that_its_text_search_takes(
+    tools: Tools, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from milvus_lite.adapter.grpc.servicer import MilvusServicer
+
+    real = MilvusServicer.Search
+    monkeypatch.setattr(MilvusServicer, "Search", lambda *given: _late(real(*given)))
+    transformer = made(Milvus(mode="bm25", timeout=2), tmp_path / "a", tools)
+    assert len(transformer(TOPICS)) > 0
 
 
 def _fewer(told: Any) -> Any:

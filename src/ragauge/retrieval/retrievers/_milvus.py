@@ -79,7 +79,9 @@ def _reason(code: str, said: str) -> str:
     """What went wrong, by the code of gRPC ("" for none) and what Milvus said."""
     if code in ("UNAUTHENTICATED", "PERMISSION_DENIED") or "auth check failure" in said:
         return "the server does not take the token; retriever.token='${oc.env:NAME}' reads it from a variable"
-    if code in ("UNAVAILABLE", "DEADLINE_EXCEEDED") or said.startswith("Fail connecting"):
+    if code == "DEADLINE_EXCEEDED" and not said.startswith("Fail connecting"):
+        return "no answer within retriever.timeout; raise it where the server is slow"
+    if code == "UNAVAILABLE" or said.startswith("Fail connecting"):
         return f"no Milvus answers ({said})"
     return said or "it gave no reason"
 

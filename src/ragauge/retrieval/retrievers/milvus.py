@@ -42,7 +42,7 @@ from ragauge.retrieval.retrievers.dense import RECALL_DEPTH, exact_nearest, reca
 
 _FILE, _LITE = "milvus.json", "lite"  # in the index folder: what was made, and the data of Milvus Lite
 _MOST_HITS = 16_384  # that Milvus gives for a query
-_HITS_PER_CALL, _QUERIES_PER_CALL = 50_000, 1000
+_HITS_PER_CALL, _QUERIES_PER_CALL = 50_000, 200
 # Scores come as float32: what two equal ones may be apart.
 _APART = {"dense": 1e-6, "bm25": 1e-5, "hybrid": 1e-7}
 Ask = Callable[[np.ndarray, int], Sequence[Any]]
@@ -57,6 +57,7 @@ class Milvus:
         b, analyzer); `hybrid` has the server fuse the first `depth` hits of both, and `score` is the sum of
         1 / (rrf_constant + rank), ranks from 1.
     index, index_params, search_params: the index of the vectors, as Milvus names them.
+    timeout: seconds that a server may take to connect, and for one request of 200 queries at most.
     Searches see all that was written (consistency level Strong). Chunks of equal text have equal scores, and
     ties are broken by docno, at the cut-off, too, among the 16,384 hits that Milvus gives at most.
     """
@@ -268,7 +269,7 @@ class Milvus:
             "limit": depth,
             "output_fields": [ID],
             "consistency_level": "Strong",
-            "timeout": self.timeout,
+            "timeout": self.timeout if self.uri else None,  # what works in this process cannot go away
         }
 
     def _hits(self, ask: Ask, rows: np.ndarray, depth: int, n_chunks: int) -> Hits:
