@@ -26,6 +26,7 @@ from ragauge.contract.errors import ConfigError, DataError
 from ragauge.contract.identity import identity
 from ragauge.contract.protocols import Tools
 from ragauge.retrieval.retrievers import Hybrid, Milvus, Sim, _milvus
+from ragauge.store import Store
 
 pytest.importorskip("milvus_lite", reason="pip install 'ragauge[milvus]'")
 
@@ -287,6 +288,26 @@ def test_a_maker_that_is_stopped_leaves_no_collection(tools: Tools, tmp_path: Pa
         with pytest.raises(KeyboardInterrupt):
             made(Milvus(uri=uri), tmp_path / "a", Tools(tools.store, Stopped(), tools.tokenizer))
         assert collections(uri) == []
+
+
+def test_two_stores_that_fill_a_server_at_once_leave_one_whole_collection(
+    tools: Tools, tmp_path: Path
+) -> None:
+    class Overtaken(HashEmbedder):
+        """While it embeds, another store makes the same collection."""
+
+        def embed(self, texts: Any, role: Any = "passage", scratch: Any = None) -> np.ndarray:
+            if not (tmp_path / "b").exists():
+                other = dataclasses.replace(tools, store=Store(tmp_path / "other"), embedder=self)
+                made(Milvus(uri=uri), tmp_path / "b", other)
+            return super().embed(texts, role, scratch)
+
+    with server(tmp_path / "data") as uri:
+        own = dataclasses.replace(tools, embedder=Overtaken())
+        run = made(Milvus(uri=uri), tmp_path / "a", own)(TOPICS)
+        assert len(run) == 10
+        assert len(collections(uri)) == 1
+        assert (tmp_path / "b" / "milvus.json").read_text() == (tmp_path / "a" / "milvus.json").read_text()
 
 
 def test_a_token_opens_a_server_that_wants_one(tools: Tools, tmp_path: Path) -> None:

@@ -65,8 +65,7 @@ class ChunkCollection:
             draft = f"{name}_draft_{uuid.uuid4().hex[:12]}"
             try:
                 self.fill(client, draft, chunks, tools)
-                if not client.has_collection(name):  # made by another store, whose lock ours does not see
-                    client.rename_collection(draft, name)
+                _renamed(client, draft, name)
             finally:
                 if client.has_collection(draft):
                     client.drop_collection(draft)
@@ -126,6 +125,17 @@ class ChunkCollection:
             params = {"params": {"bm25_k1": self.words["k1"], "bm25_b": self.words["b"]}}
             found.add_index(WORDS, "SPARSE_INVERTED_INDEX", metric_type="BM25", params=params)
         return found
+
+
+def _renamed(client: Any, draft: str, name: str) -> None:
+    """Gives the draft its name, unless another store, whose lock ours does not see, was first."""
+    from pymilvus import MilvusException
+
+    try:
+        client.rename_collection(draft, name)
+    except MilvusException:
+        if not client.has_collection(name):
+            raise
 
 
 def check_rows(client: Any, name: str, n_chunks: int) -> None:
