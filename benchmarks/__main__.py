@@ -29,6 +29,8 @@ PACKAGES = (
     "bm25s",
     "rank-bm25",
     "ranx",
+    "pymilvus",
+    "milvus-lite",
 )
 
 

@@ -40,7 +40,7 @@ _FLOAT32_ERROR = 5e-6
 # Beyond this the sum of a dot product depends on the processor and on a row's place in the batch. Rounded,
 # chunks of equal text are equally similar, and their order falls to the docno.
 _DECIMALS = 12
-_RECALL_DEPTH, _RECALL_TOPICS = 10, 1000
+RECALL_DEPTH, _RECALL_TOPICS = 10, 1000
 _BLOCK_TEXTS = 1 << 17  # chunks whose vectors are in memory at a time: 200 MB of 384 floats each
 _BLOCK_BYTES = 4 << 20  # of float64 candidate vectors at a time: about a processor's cache
 
@@ -179,6 +179,21 @@ class Dense:
         return "similarity"
 
 
+def recall_rows(topics: pd.DataFrame) -> np.ndarray:
+    """int64: the rows of the topics that recall is measured of, 1,000 at most, spread evenly."""
+    rows = rows_with_words(topics)
+    return rows[np.linspace(0, len(rows) - 1, min(len(rows), _RECALL_TOPICS)).astype(np.int64)]
+
+
+def exact_nearest(queries: np.ndarray, chunks: pd.DataFrame, folder: Path, tools: Tools) -> Hits:
+    """The ten chunks of highest cosine to each query, float32 [queries, dimensions], by an exact search.
+
+    folder: an empty folder, which the chunks' vectors are written to.
+    """
+    Dense().build_index(chunks, folder, tools)
+    return VectorIndex(folder, chunks).nearest(queries, RECALL_DEPTH)
+
+
 @dataclass(frozen=True)
 class Sim(Dense):
     """The top_k chunks of highest cosine similarity; `score` is the cosine.
@@ -251,15 +266,14 @@ class Sim(Dense):
 
         1 where no topic can be searched for.
         """
-        rows = rows_with_words(topics)
-        rows = rows[np.linspace(0, len(rows) - 1, min(len(rows), _RECALL_TOPICS)).astype(np.int64)]
+        rows = recall_rows(topics)
         if len(rows) == 0 or len(chunks) == 0:
             return 1.0
         queries = tools.embedder.embed(topics["query"].iloc[rows].tolist(), "query")
         queries, index = queries.astype(np.float32, copy=False), VectorIndex(folder, chunks, tools.engine)
-        exact = index.nearest(queries, _RECALL_DEPTH)
-        near = index.nearest(queries, max(self.top_k, _RECALL_DEPTH), self._candidates(index))
-        near = Hits(*(values[ranks_within(near.topic) < _RECALL_DEPTH] for values in near))
+        exact = index.nearest(queries, RECALL_DEPTH)
+        near = index.nearest(queries, max(self.top_k, RECALL_DEPTH), self._candidates(index))
+        near = Hits(*(values[ranks_within(near.topic) < RECALL_DEPTH] for values in near))
         pairs = [hits.topic * len(chunks) + hits.chunk for hits in (exact, near)]
         return float(np.isin(*pairs).mean())
 
