@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -35,6 +35,7 @@ def training(
     max_seconds: float | None = None,
     stop_at: int | None = None,
     loss_of: Any = None,
+    look: Callable[[], None] = lambda: None,
 ) -> tuple[Outcome, dict[str, Any], list[tuple[int, dict[str, float]]]]:
     """A training of the tiny model; values: what the evaluations give in turn, else that of the weights."""
     from sentence_transformers import SentenceTransformer, SentenceTransformerTrainer
@@ -55,6 +56,7 @@ def training(
     looks = iter(values.values()) if values is not None else None
 
     def evaluate() -> dict[str, float]:
+        look()
         if looks is not None:
             return {"validation": next(looks)}
         weight = next(model.parameters()).detach().double()
@@ -159,6 +161,27 @@ def test_a_deadline_shortens_the_schedule_and_not_the_last_steps(
     assert len(outcome.history) >= 3
     rates = {step: found["learning_rate"] for step, found in reported if "learning_rate" in found}
     assert max(rates.values()) > 5e-4
+    assert rates[max(rates)] < 1e-4
+
+
+def test_evaluations_that_take_long_become_fewer_and_not_the_steps(
+    base: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    clock = Clock()
+    monkeypatch.setattr(_loop, "time", clock)
+    monkeypatch.setitem(globals(), "time", clock)
+
+    def look() -> None:
+        clock.now += 20
+
+    steps = Steps(batch_size=4, epochs=5000, learning_rate=1e-3, evaluations=10)
+    outcome, _, reported = training(base, tmp_path, steps, max_seconds=200, look=look)
+    # The ten evaluations that are wished for would take all of the time.
+    assert outcome.ended == "max_seconds"
+    assert 150 < outcome.seconds < 205
+    assert 2 <= len(outcome.history) <= 4
+    assert outcome.steps > 150
+    rates = {step: found["learning_rate"] for step, found in reported if "learning_rate" in found}
     assert rates[max(rates)] < 1e-4
 
 

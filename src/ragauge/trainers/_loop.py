@@ -26,6 +26,7 @@ PRECISIONS = ("auto", "bf16", "f32")
 
 _PILOT = 5  # steps between two looks at the speed
 _SHARE_PLANNED = 0.95  # of the time that is left, since a step may take longer than those before
+_SHARE_LOOKED = 0.25  # of the time of the steps goes into evaluations, at most, but one there is
 _SAVE_EVERY = 60.0  # seconds between checkpoints, besides those of evaluations
 _POINTS = 200  # of a curve of the loss
 
@@ -241,6 +242,7 @@ def _steering(
             self.losses: dict[int, float] = {}
             self.spent = 0.0  # seconds, of earlier processes
             self.planned = 0
+            self.due: int | None = None  # with a deadline: the step of the next evaluation
             self.ended = "epochs"
             self.first = 0  # the step that this process began with
             self.looks: list[float] = []  # seconds of the evaluations since then
@@ -294,8 +296,7 @@ def _steering(
                 self.plan()
             late = tools.max_seconds is not None and self.elapsed() >= tools.max_seconds
             done = step >= rate.total
-            share = steps.evaluations / rate.total
-            if done or math.floor(step * share) > math.floor((step - 1) * share):
+            if done or self.is_due(step):
                 if not (late and self.history):
                     self.evaluate(step)
             elif late and not self.history:
@@ -344,11 +345,20 @@ def _steering(
             self.looks.append(time.monotonic() - began)
             return found
 
+        def is_due(self, step: int) -> bool:
+            """Whether the network is held against the validation topics after this step."""
+            if self.due is not None:
+                return step >= self.due
+            share = steps.evaluations / rate.total
+            return math.floor(step * share) > math.floor((step - 1) * share)
+
         def evaluate(self, step: int) -> None:
             with working(f"validating the network after {step:,} steps"):
                 values = self.look()
             best = self.best()
             self.history[step] = values
+            if self.due is not None:
+                self.due = self.planned  # until the next plan
             tools.report(step, values)
             if values[measure] > best or len(self.history) == 1:
                 kept = {name: t.detach().cpu().clone() for name, t in trainer.model.state_dict().items()}
@@ -366,16 +376,23 @@ def _steering(
             return len(values) - 1 - values.index(max(values)) if values else 0
 
         def plan(self) -> None:
-            """Sets the number of steps to what the time left is enough for, by the speed so far."""
+            """Sets the number of steps to what the time left is enough for, by the speed so far.
+
+            Where evaluations take long there are fewer of them, at equal distances, not fewer steps.
+            """
             if tools.max_seconds is None:
                 return
             aside = sum(self.looks) + sum(self.saves)
             pace = (time.monotonic() - self.began - aside) / (self.step - self.first)
-            looks = max(1, math.ceil(steps.evaluations * (1 - self.step / rate.total)))
             each = max(self.looks, default=self.look_before) + max(self.saves, default=0.0)
-            left = tools.max_seconds - self.elapsed() - looks * each
-            more = max(0, int(_SHARE_PLANNED * left / max(pace, 1e-6)))
+            left = tools.max_seconds - self.elapsed()
+            for_steps = left + time.monotonic() - self.began
+            affordable = int(_SHARE_LOOKED * for_steps / max(each, 1e-6)) - len(self.looks)
+            looks = max(1, min(math.ceil(steps.evaluations * (1 - self.step / rate.total)), affordable))
+            more = max(0, int(_SHARE_PLANNED * (left - looks * each) / max(pace, 1e-6)))
             rate.total = min(self.planned, self.step + more)
+            last = max(self.history, default=0)
+            self.due = last + math.ceil((rate.total - last) / looks)
             self.bar.total = rate.total
 
         def finish(self) -> Outcome:
