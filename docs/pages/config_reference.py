@@ -236,6 +236,8 @@ def _default(key: Key) -> str:
         return f"[{_key(key.default)}][{key.default}]"
     if key.default.startswith("|"):
         return "a text of several lines"
+    if key.default.startswith(">"):
+        return _code(" ".join(line.strip() for line in key.default.splitlines()[1:]))
     return "<br>".join(map(_code, key.default.splitlines()))
 
 

@@ -32,12 +32,12 @@ def pages(reference: ModuleType) -> dict[str, str]:
     return {path: text for path, (_, text) in made.items()}
 
 
-def key_paths(config: Any, above: str = "") -> Iterator[str]:
-    """Dotted paths of a loaded config's keys, those of mappings on one line ({a: 1}) included."""
+def keys(config: Any, above: str = "") -> Iterator[tuple[str, Any]]:
+    """Dotted paths of a loaded config's keys with their values, those of mappings on one line included."""
     for key, value in config.items():
-        yield f"{above}{key}"
+        yield f"{above}{key}", value
         if isinstance(value, dict):
-            yield from key_paths(value, f"{above}{key}.")
+            yield from keys(value, f"{above}{key}.")
 
 
 def section(pages: dict[str, str], file: Path) -> str:
@@ -64,7 +64,7 @@ def test_every_key_and_every_comment_of_a_file_stands_in_its_section(
     text = file.read_text(encoding="utf-8")
     said = section(pages, file)
     rows = {plain(row.split("|")[1]): plain(row.split("|")[2]) for row in said.splitlines() if "|" in row}
-    for path in key_paths(yaml.safe_load(text) or {}):
+    for path, _ in keys(yaml.safe_load(text) or {}):
         above, _, last = path.rpartition(".")
         assert path in rows or f"{last}:" in rows.get(above, ""), path
     comments = re.findall(r"(?:^|\s)# (.*)$", text, flags=re.M)
@@ -77,11 +77,10 @@ def test_every_default_of_a_single_value_is_that_of_the_file(reference: ModuleTy
     compared = 0
     for option in reference.read_options(CONF):
         loaded = yaml.safe_load((CONF / option.folder / f"{option.name}.yaml").read_text(encoding="utf-8"))
+        values = dict(keys(loaded or {}))
         for key in option.keys:
-            value = loaded
-            for part in key.path.split("."):
-                value = value[part]
-            if key.default and not key.default.startswith("|"):
+            value = values[key.path]
+            if key.default and not key.default.startswith(("|", ">")):
                 assert yaml.safe_load(key.default) == value, key
                 compared += 1
             else:
