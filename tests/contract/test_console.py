@@ -50,3 +50,8 @@ def test_the_terminal_s_width_is_asked_for_only_where_there_is_one(monkeypatch: 
     with open(os.devnull, "w") as file:
         monkeypatch.setattr("sys.stdout", file)
         assert console._width() > 10_000
+
+
+def test_in_a_notebook_a_table_is_text_and_nothing_is_displayed(monkeypatch) -> None:
+    monkeypatch.setattr("rich.console._is_jupyter", lambda: True)
+    assert console.table([["a", "b"], ["cc", "d"]]) == "a   b\ncc  d"
