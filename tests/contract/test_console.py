@@ -86,3 +86,8 @@ def test_a_file_gets_no_colour(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("FORCE_COLOR", "1")
     monkeypatch.setattr(sys, "stdout", io.StringIO())
     assert console.coloured(BOARD) == BOARD
+
+
+def test_in_a_notebook_a_table_is_text_and_nothing_is_displayed(monkeypatch) -> None:
+    monkeypatch.setattr("rich.console._is_jupyter", lambda: True)
+    assert console.table([["a", "b"], ["cc", "d"]]) == "a   b\ncc  d"
