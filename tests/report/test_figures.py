@@ -163,3 +163,15 @@ def test_without_verdicts_scores_are_still_drawn() -> None:
     frame = OUTCOMES.assign(label=pd.array([None] * len(OUTCOMES), dtype="Int8"))
     figure = report.sorted_scores(frame, fit_thresholds(frame, n_boot=0), "no judge")
     assert [t.get_text() for t in figure.legends[0].get_texts()] == ["no verdict"]
+
+
+def test_a_figure_is_written_as_png_svg_and_pdf_with_the_same_bytes_each_time(tmp_path: Path) -> None:
+    begins = {"png": b"\x89PNG", "svg": b"<?xml", "pdf": b"%PDF"}
+    for kind, head in begins.items():
+        for time in ("one", "two"):
+            report.save(report.ir_score_by_n(CURVES), tmp_path / time / f"figure.{kind}")
+        one, two = ((tmp_path / time / f"figure.{kind}").read_bytes() for time in ("one", "two"))
+        assert one.startswith(head)
+        assert one == two
+    with pytest.raises(ValueError, match="figures are written as png, svg, pdf"):
+        report.save(report.ir_score_by_n(CURVES), tmp_path / "figure.bmp")

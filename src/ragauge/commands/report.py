@@ -14,6 +14,14 @@ def _parser() -> argparse.ArgumentParser:
     )
     parser.add_argument("source", help="a sweep's folder (multirun/<date>/<time>), or an MLflow run id")
     parser.add_argument("--tracking-uri", help="where MLflow keeps the run; else as in a run of ragauge")
+    parser.add_argument(
+        "--figures",
+        action="append",
+        choices=("png", "svg", "pdf"),
+        default=[],
+        metavar="FORMAT",
+        help="writes the figures, too, into a folder beside the report: png, svg, pdf",
+    )
     return parser
 
 
@@ -23,6 +31,6 @@ def main(arguments: Sequence[str] | None = None) -> int:
     given = _parser().parse_args(arguments)
     from ragauge.experiment import reports  # after the arguments: it imports for seconds
 
-    for path in reports.write(given.source, given.tracking_uri):
+    for path in reports.write(given.source, given.tracking_uri, given.figures):
         print(path)
     return 0

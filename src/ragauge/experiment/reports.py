@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from pathlib import Path
 
 from ragauge import report, track
@@ -34,8 +35,11 @@ def _loaded(folder: Path) -> list[sweeps.Sweep]:
     return loaded
 
 
-def write(source: str, tracking_uri: str | None = None) -> list[Path]:
+def write(source: str, tracking_uri: str | None = None, figures: Sequence[str] = ()) -> list[Path]:
     """Writes the report and returns its path; of a folder with several experiments, one for each.
+
+    figures: formats (png, svg, pdf) in which the figures are written, too, into a folder beside the report
+    that is named after it; their paths are among those returned.
 
     `source` is a sweep's folder, which the report goes into, or the id of the MLflow run of a sweep or of a
     job. Where the run's sweep has no folder on this machine, the report is made of what MLflow holds and goes
@@ -44,13 +48,23 @@ def write(source: str, tracking_uri: str | None = None) -> list[Path]:
     located = _located(source, tracking_uri)
     if isinstance(located, list):
         path = Path.cwd() / f"report-{located[0].sweep_id}.html"
-        report.write_report(contents(located), path)
-        return [path]
+        return _written(contents(located), path, figures)
     loaded = sweeps.experiments(_loaded(located))
     written = []
     for groups in loaded:
         experiment = re.sub(r"[^\w.-]+", "_", groups[0].experiment)
         path = located / ("report.html" if len(loaded) == 1 else f"report-{experiment}.html")
-        report.write_report(contents(groups), path)
-        written.append(path)
+        written += _written(contents(groups), path, figures)
+    return written
+
+
+def _written(found: Sequence[report.ReportContent], path: Path, figures: Sequence[str]) -> list[Path]:
+    report.write_report(found, path)
+    written = [path]
+    for number, content in enumerate(found, 1):
+        folder = path.with_name(f"{path.stem}-figures") / (f"group-{number}" if len(found) > 1 else "")
+        for name, drawn in content.figures.items():
+            for kind in figures:
+                written.append(folder / f"{name}.{kind}")
+                report.save(drawn, written[-1])
     return written

@@ -21,15 +21,28 @@ CLASS_COLOURS = {1: "#999999", 2: "#E69F00", 3: "#56B4E9", 4: "#D55E00", 5: "#00
 MISSING_COLOUR = "#DDDDDD"
 LINE_COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")
 MARKERS = "osD^vPX"
+FORMATS = ("png", "svg", "pdf")
 WIDTH = 5.0  # inches
 NAME_CHARS = 20  # of a system's name on one line beside its bar
 
 
 def save(figure: Figure, path: Path) -> None:
-    """Writes a figure as PNG with enough pixels for a screen of double resolution."""
+    """Writes a figure in the format of the file's ending, the same bytes for the same figure: png, svg, pdf.
+
+    A PNG has enough pixels for a screen of double resolution. ValueError for another ending.
+    """
     from matplotlib.backends.backend_agg import FigureCanvasAgg
 
+    kind = path.suffix.removeprefix(".")
+    if kind not in FORMATS:
+        raise ValueError(f"{path}: figures are written as {', '.join(FORMATS)}")
     path.parent.mkdir(parents=True, exist_ok=True)
+    if kind == "svg":
+        path.write_bytes(svg(figure))
+        return
+    if kind == "pdf":
+        figure.savefig(path, format="pdf", dpi=160, metadata={"CreationDate": None})
+        return
     figure.set_dpi(180)
     FigureCanvasAgg(figure).print_png(path)  # savefig would lay everything out twice
 
