@@ -61,6 +61,42 @@ def test_without_ray_one_line_says_what_to_install(monkeypatch: pytest.MonkeyPat
         pass
 
 
+class UnwillingRay:
+    """As much of Ray as is asked before a sweep begins; it does not start."""
+
+    def __init__(self, error: Exception) -> None:
+        self.error, self.tried = error, 0
+
+    def init(self, **_: Any) -> None:
+        self.tried += 1
+        raise self.error
+
+    def shutdown(self) -> None:
+        pass
+
+
+@pytest.mark.parametrize(
+    ("error", "address", "tried", "told"),
+    [
+        (Exception("The current node timed out during startup. This"), None, 4, "Ray on this machine cannot"),
+        (OSError("no space"), None, 1, "Ray on this machine cannot be used: no space"),
+        (ConnectionError("nobody"), "head:6379", 1, "Ray at head:6379 cannot be used: nobody"),
+        (RuntimeError(""), "head:6379", 1, "Ray at head:6379 cannot be used: RuntimeError"),
+    ],
+)
+def test_a_ray_that_cannot_be_used_is_told_in_a_line_and_a_slow_one_tried_again(
+    error: Exception, address: str | None, tried: int, told: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ray = UnwillingRay(error)
+    for name in ("RAY_USAGE_STATS_ENABLED", "RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER"):
+        monkeypatch.setenv(name, "0")
+    monkeypatch.setitem(sys.modules, "ray", ray)
+    connected = ray_cluster.connected(SETTINGS | {"address": address})
+    with pytest.raises(ConfigError, match=told), connected:
+        pass
+    assert ray.tried == tried
+
+
 def sent(folder: Path, **changed: Any) -> ray_job.Sent:
     places = {name: str(folder) for name in ("cwd", "sweep", "marks")}
     given = {"number": 0, "attempt": 0, "environment": {}, "version": __version__, "pickled": b""}

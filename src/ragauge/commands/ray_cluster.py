@@ -15,6 +15,7 @@ from ragauge.contract.errors import ConfigError
 from ragauge.contract.redact import redact
 
 _STORE_BYTES = 100_000_000  # Ray's object store where it is started here: jobs send each other nothing
+_TRIES = 4  # where Ray is started here: it gives itself half a minute, which a busy machine may exceed
 # "0" has Ray keep to 127.0.0.1, as it does where it is not meant for clusters; read where ray is imported.
 _ALONE = "RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER"
 
@@ -50,23 +51,7 @@ def connected(settings: Mapping[str, Any]) -> Iterator[Any]:
         quiet: dict[str, Any] = {"log_to_driver": False, "logging_level": logging.CRITICAL}
         if settings["runtime_env"]:
             quiet["runtime_env"] = dict(settings["runtime_env"])
-        try:
-            if settings["address"] is None:
-                each = settings["num_cpus"]
-                jobs = settings["n_jobs"] or (os.cpu_count() or 1) // (each or 1)
-                ray.init(
-                    address="local",
-                    num_cpus=math.ceil(max(1, jobs) * each),
-                    include_dashboard=False,
-                    object_store_memory=_STORE_BYTES,
-                    **quiet,
-                )
-            else:
-                ray.init(address=settings["address"], **quiet)
-        except (ray.exceptions.RayError, ConnectionError, ValueError, RuntimeError, OSError) as error:
-            where = settings["address"] or "this machine"
-            why = str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__
-            raise ConfigError(f"Ray at {where} cannot be used: {redact(why)}") from None
+        _begin(ray, settings, quiet)
     # Whatever else a node that dies has Ray print among the sweep's own lines.
     internals: Any = ray._private.worker
     if hasattr(internals, "_worker_logs_enabled"):
@@ -76,6 +61,28 @@ def connected(settings: Mapping[str, Any]) -> Iterator[Any]:
     finally:
         with _own_sigterm():
             ray.shutdown()
+
+
+def _begin(ray: Any, settings: Mapping[str, Any], quiet: Mapping[str, Any]) -> None:
+    address, each = settings["address"], settings["num_cpus"]
+    jobs = settings["n_jobs"] or (os.cpu_count() or 1) // (each or 1)
+    here = {
+        "num_cpus": math.ceil(max(1, jobs) * each),
+        "include_dashboard": False,
+        "object_store_memory": _STORE_BYTES,
+    }
+    for left in reversed(range(_TRIES if address is None else 1)):
+        try:
+            ray.init(address=address or "local", **({} if address else here), **quiet)
+            return
+        # Ray raises whatever it finds: of its own, of the network, of the system, and plain Exceptions.
+        except Exception as error:
+            ray.shutdown()
+            if left and "timed out during startup" in str(error):
+                continue
+            why = (str(error).strip() or type(error).__name__).splitlines()[0]
+            where = f"at {address}" if address else "on this machine"
+            raise ConfigError(f"Ray {where} cannot be used: {redact(why)}") from None
 
 
 def _ray(address: str | None) -> Any:
