@@ -10,7 +10,7 @@ import os
 import subprocess
 import sys
 import threading
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -54,9 +54,9 @@ def first_time(file: Path) -> bool:
     return True
 
 
-def error_of(results: Iterable[Any]) -> str:
+def error_of(engine: RayEngine, work: Any, blocks: list[list[int]]) -> str:
     try:
-        list(results)
+        list(engine.map(work, blocks))
     except Exception as error:
         return f"{type(error).__name__}: {error}"
     return "none"
@@ -86,16 +86,16 @@ def main(folder: Path) -> None:
         [2 * (i + 1000), 2 * i] for i in range(100) if i != 13
     ]
     told["listening"] = listening()
-    told["bad_row"] = error_of(engine.map(work, [[1], [13], [2]]))
+    told["bad_row"] = error_of(engine, work, [[1], [13], [2]])
     told["after_it"] = [block.tolist() for block in engine.map(work, [[1], [2]])]
     told["one_lost"] = [block.tolist() for block in engine.map(work, [[1], [999], [2]])]
-    told["all_lost"] = error_of(engine.map(work, [[1], [666]]))
+    told["all_lost"] = error_of(engine, work, [[1], [666]])
     told["writeable"] = bool(next(engine.map(work, [[1]])).flags.writeable)
     held = engine.hold([work, Doubles(folder / "..")])
     told["held"] = [found.tolist() for found in held.ask([4])]
-    told["unpicklable"] = error_of(engine.map(Locked(threading.Lock()), [[1]]))
+    told["unpicklable"] = error_of(engine, Locked(threading.Lock()), [[1]])
     greedy = RayEngine(worker_gpus=1, patience=1)
-    told["no_room"] = error_of(greedy.map(work, [[1]]))
+    told["no_room"] = error_of(greedy, work, [[1]])
     print(json.dumps(told), flush=True)
 
 

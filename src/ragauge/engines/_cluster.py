@@ -14,6 +14,8 @@ _NO_REPORTS = "RAY_USAGE_STATS_ENABLED"  # Ray reports its use to its makers unl
 # "0" has Ray keep to 127.0.0.1, as it does where it is not meant for clusters; read where ray is imported.
 _ALONE = "RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER"
 
+_STARTS = 3  # Ray gives itself thirty seconds to start, which a busy machine exceeds
+
 
 def connect(address: str | None, num_cpus: int | None, object_store_bytes: int) -> bool:
     """Connects this process once; returns whether it was not connected yet.
@@ -34,17 +36,23 @@ def connect(address: str | None, num_cpus: int | None, object_store_bytes: int) 
         "object_store_memory": object_store_bytes,
         "include_dashboard": False,
     }
-    try:
-        ray.init(
-            address or "local",
-            log_to_driver=False,
-            logging_level=logging.ERROR,
-            **(here if address is None else {}),
-        )
-    except Exception as error:  # of Ray, of its network, of the system: whatever keeps it from starting
-        what = "Ray cannot be started here" if address is None else "no Ray cluster answers"
-        reason = (str(error).strip() or type(error).__name__).splitlines()[0]
-        raise EngineError(f"engine.address={address}: {what}: {reason}") from error
+    tries = _STARTS if address is None else 1
+    for left in reversed(range(tries)):
+        try:
+            ray.init(
+                address or "local",
+                log_to_driver=False,
+                logging_level=logging.ERROR,
+                **(here if address is None else {}),
+            )
+            break
+        except Exception as error:  # of Ray, of its network, of the system: whatever keeps it from starting
+            ray.shutdown()
+            if left:
+                continue
+            what = "Ray cannot be started here" if address is None else "no Ray cluster answers"
+            reason = (str(error).strip() or type(error).__name__).splitlines()[0]
+            raise EngineError(f"engine.address={address}: {what}: {reason}") from error
     # Where a node dies Ray would print pages of its log among the command's own output.
     internals: Any = ray._private.worker
     if hasattr(internals, "_worker_logs_enabled"):
