@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import re
+import shlex
 import tempfile
 import time
 from collections.abc import Mapping, Sequence
@@ -253,7 +254,7 @@ def _colours(sweep: Sweep) -> dict[str, str]:
 
 def _where(uri: str, page: str) -> str:
     if uri.startswith("sqlite:"):
-        start = f"make ui, or mlflow ui --backend-store-uri {uri}"
+        start = f"make ui, or mlflow ui --backend-store-uri {shlex.quote(uri)}"
         return f"MLflow UI: {start}; then http://127.0.0.1:5000/{page}"
     return f"MLflow UI: {uri.rstrip('/')}/{page}"
 
