@@ -91,9 +91,9 @@ def not_writable(
                 if file == folder or folder in file.parents or file in folder.parents:
                     why = str(getattr(link, "strerror", link)).lower()
                     return f"{file}: cannot be written ({why}); {chosen_by} chooses another place"
-        elif database is not None and (why := next((w for w in _DATABASE_REFUSED if w in str(link)), None)):
+        elif database is not None and (said := next((w for w in _DATABASE_REFUSED if w in str(link)), None)):
             chosen_by = "tracking.uri or MLFLOW_TRACKING_URI"
-            return f"{database}: cannot be written ({why}); {chosen_by} chooses another place"
+            return f"{database}: cannot be written ({said}); {chosen_by} chooses another place"
     return None
 
 
