@@ -25,6 +25,14 @@ def answered(folder: Path, rows: list[dict[str, Any]], tools: Tools, **how: Any)
     return frames.check("answers", RecordedAnswers(path=path, **how).answer(TOPICS, CONTEXTS, tools))
 
 
+def test_an_answer_of_white_space_is_no_answer(tmp_path: Path, tools: Tools) -> None:
+    rows = [{"qid": "q1", "answer": " \n\t"}, {"qid": "q2", "answer": ""}]
+    found = answered(tmp_path, rows, tools)
+    assert found["answer"].isna().all()
+    assert set(found["status"]) == {"missing"}
+    assert set(found["error"]) == {"the answer is white space alone"}
+
+
 def test_answers_with_what_they_took_and_missing_ones_with_their_error(tmp_path: Path, tools: Tools) -> None:
     rows = [
         {"qid": "q2", "answer": None, "error": "time-out", "seconds": 9},

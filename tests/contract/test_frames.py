@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import hashlib
 import subprocess
 import sys
 
+import numpy as np
 import pandas as pd
 import pytest
 
@@ -88,6 +90,52 @@ def test_the_content_digest_does_not_run_neighbouring_values_together() -> None:
     one = pd.DataFrame({"text": ["ab", "c"]})
     other = pd.DataFrame({"text": ["a", "bc"]})
     assert frames.content_digest(one) != frames.content_digest(other)
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        (["nan", "x"], [float("nan"), "x"]),
+        (["None", "x"], [None, "x"]),
+        (["a\x1fb", "c"], ["a", "b\x1fc"]),
+        (["a\x1f", "b"], ["a", "\x1fb"]),
+        (["\x1emnan"], ["nan"]),
+        (["a\x1esb"], ["a\x1fb"]),
+        ([np.arange(2000)], [np.where(np.arange(2000) == 1000, 7, np.arange(2000))]),
+        ([np.array([0.1234567890123])], [np.array([0.1234567890124])]),
+        ([["a", "b"]], [["a b"]]),
+        ([["a"]], ["['a']"]),
+        ([["a"]], ['\x1ej["a"]']),
+        ([[None]], [["null"]]),
+    ],
+)  # fmt: skip
+def test_different_values_never_share_a_content_digest(one: list[object], other: list[object]) -> None:
+    def digest(values: list[object]) -> str:
+        return frames.content_digest(pd.DataFrame({"x": pd.Series(values, dtype=object)}))
+
+    assert digest(one) != digest(other)
+
+
+def test_lists_have_one_content_digest_whatever_holds_them() -> None:
+    def digest(value: object) -> str:
+        return frames.content_digest(pd.DataFrame({"x": pd.Series([value, value], dtype=object)}))
+
+    assert len({digest([0, 5, 9]), digest((0, 5, 9)), digest(np.array([0, 5, 9], dtype=np.int32))}) == 1
+    assert len({digest(["a", "ü"]), digest(np.array(["a", "ü"], dtype=object))}) == 1
+
+
+def test_ordinary_texts_and_numbers_have_the_content_digest_that_stores_know() -> None:
+    frame = pd.DataFrame(
+        {"docno": ["d1", "d2"], "text": ["One ü.\n", ""], "n": [1, 2], "x": [0.5, float("nan")]}
+    )
+    text = "".join(
+        f"{c}\x1f2\x1e{a}\x1f{b}\x1f" for c, a, b in (("docno", "d1", "d2"), ("text", "One ü.\n", ""))
+    )
+    known = hashlib.sha256(text.encode())
+    known.update(
+        b"n\x1f2\x1e" + np.array([1, 2]).tobytes() + b"x\x1f2\x1e" + np.array([0.5, np.nan]).tobytes()
+    )
+    assert frames.content_digest(frame) == known.hexdigest()
 
 
 def test_missing_values_have_one_digest_in_every_process() -> None:

@@ -136,7 +136,7 @@ def test_cell_that_is_no_utf8_and_quote_that_does_not_end(tmp_path: Path) -> Non
     source = write(tmp_path)
     with (tmp_path / "docs.csv").open("ab") as stream:
         stream.write(b"0,10,caf\xe9\n")
-    with pytest.raises(DataError, match=r"docs\.csv, row 4: 'text' is not valid Unicode"):
+    with pytest.raises(DataError, match=r"docs\.csv, row 4: 'text' is not UTF-8: it holds the byte 0xe9"):
         source.load()
     with pytest.raises(DataError, match=r"after row 3: not a CSV file"):
         write(tmp_path, docs=DOCS + '0,10,"never').load()

@@ -195,7 +195,7 @@ def test_a_bad_row_is_named_or_dropped(tmp_path: Path, row: Mapping[str, Any], t
         ("s.csv", b"input,input\na,b\n", "column 'input' stands twice"),
         ("s.csv", b"input,context\na\n", "row 1.*1 cells where the header names 2 columns"),
         ("s.csv", b'input\n"a\n', "after row 0: not a CSV file"),
-        ("s.csv", b"input\n\xff\n", "'input' is not valid Unicode"),
+        ("s.csv", b"input\n\xff\n", "'input' is not UTF-8: it holds the byte 0xff"),
         ("s.parquet", b"PAR1", "not a Parquet file"),
         ("s.json", b"[{},", "not a JSON list"),
         ("s.jsonl", b"3\n", "line 1: expected a JSON object, found 3"),

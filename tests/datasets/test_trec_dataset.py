@@ -132,7 +132,7 @@ def test_folder_of_packed_files(tmp_path: Path) -> None:
 def test_encoding_of_old_collections(tmp_path: Path) -> None:
     docs = "<DOC><DOCNO>FT911-1</DOCNO><TEXT>Zürich</TEXT></DOC><DOC><DOCNO>FT911-2</DOCNO></DOC>"
     assert documents(write(tmp_path, docs, encoding="latin-1"))[0][2] == "Zürich"
-    with pytest.raises(DataError, match=r"docs, line 1: the text is not valid Unicode"):
+    with pytest.raises(DataError, match=r"docs, line 1: the text is not UTF-8: it holds the byte 0xfc; save"):
         Trec(docs=tmp_path / "docs", topics=tmp_path / "topics", qrels=tmp_path / "qrels").load()
 
 

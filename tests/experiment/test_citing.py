@@ -65,6 +65,14 @@ def test_passages_come_numbered_and_the_answer_is_measured_without_its_marks(sma
     assert set(asked.query("who == 'llm'")["key"]) == set(needs(job).query("who == 'llm' and known")["key"])
 
 
+def test_a_reply_of_marks_alone_is_no_answer(small: SmallPipelines) -> None:
+    with ChatServer(lambda prompt: " [1] [2]") as server:
+        rows = small(llm=citing(server), max_missing_share=1.0).frame("answers")
+    assert rows["answer"].isna().all()
+    assert set(rows["status"]) == {"missing"}
+    assert set(rows["error"]) == {"the answer is white space alone"}
+
+
 def test_numbers_follow_the_order_of_the_context_and_a_topic_without_passages_has_none() -> None:
     used = pd.DataFrame(
         {"qid": ["q1", "q1"], "position": [1, 0], "text": ["second one", "first"], "chars": [6, 5]}

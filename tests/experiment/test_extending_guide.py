@@ -94,7 +94,7 @@ def test_the_guide_s_command_runs_with_the_guide_s_files(
     assert 0 <= job.data.metrics["f1"] <= 1
     table = json.loads(Path(client.download_artifacts(job.info.run_id, "per_question.json")).read_text())
     evidence = [row[table["columns"].index("evidence")] for row in table["data"]]
-    assert evidence == ["It joins the Rhine at Koblenz.", "It is 288 km long."]
+    assert evidence == [["It joins the Rhine at Koblenz."], ["It is 288 km long."]]
     # What each of the parts makes is known by the code of my_team.
     keys = {file.parts[-3]: json.loads(file.read_text()) for file in tmp_path.glob(".ragauge/*/*/key.json")}
     monkeypatch.syspath_prepend(tmp_path)

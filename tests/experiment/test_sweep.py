@@ -123,7 +123,7 @@ def test_every_score_equals_an_exact_match_over_the_row_s_own_context_and_eviden
         for row in rows.itertuples():
             context = " ".join(row.context.split())
             ratios = []
-            for part in row.evidence.split("\n"):
+            for part in row.evidence:
                 needed = " ".join(part.split())
                 match = difflib.SequenceMatcher(None, needed, context, autojunk=False).find_longest_match()
                 ratios.append(match.size / len(needed))

@@ -151,7 +151,8 @@ def test_what_fails_for_good_is_missing_with_its_error(
         assert good.text == "reply to good"
         assert bad.text is None
         assert bad.error is not None
-        assert bad.error.startswith("2 attempt(s), the last: ")
+        assert bad.error.startswith("2 attempt(s) (model ")
+        assert "), the last: " in bad.error
         assert server.calls["bad"] == 2
         server.faults = lambda prompt, n: None
         later = make(server.url).ask(["bad"], store, "answers")[0]

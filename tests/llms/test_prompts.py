@@ -14,6 +14,19 @@ def test_the_shipped_prompt_a_text_and_a_file_are_told_apart(tmp_path: Path) -> 
     assert load_prompt(str(file), "x.txt", ("question",)) == "From a file: $question"
 
 
+def test_a_file_of_another_suffix_is_read_and_not_sent_as_the_prompt(tmp_path: Path, monkeypatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("own.md").write_text("From Markdown: $question\n", encoding="utf-8")
+    assert load_prompt("own.md", "x.txt", ("question",)) == "From Markdown: $question"
+    with pytest.raises(
+        ConfigError, match=r"^retriever\.prompt=no/such\.md: the file cannot be read: No such file"
+    ):
+        load_prompt("no/such.md", "x.txt", ("question",), key="retriever.prompt")
+    Path("latin.txt").write_bytes("Größe? $question".encode("latin-1"))
+    with pytest.raises(ConfigError, match=r"^prompt=latin\.txt: the file cannot be read: not UTF-8"):
+        load_prompt("latin.txt", "x.txt", ("question",))
+
+
 def test_values_are_filled_in_as_they_are() -> None:
     filled = fill("Q: $question {braces} $$5", question="what is $question or {x}?")
     assert filled == "Q: what is $question or {x}? {braces} $5"

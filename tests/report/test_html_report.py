@@ -270,6 +270,40 @@ def test_the_evidence_is_marked_in_the_context(page: Path) -> None:
     assert "1 · d%p0" in text
 
 
+def test_a_part_s_value_on_the_page_of_topics_is_the_job_s_own_measure(tmp_path: Path) -> None:
+    store = Store(tmp_path / "store")
+    entries = store_entries(store)
+    evidence = pd.read_parquet(tmp_path / "store" / "dataset" / entries["dataset"] / "evidence.parquet")
+    parts = evidence[["qid", "part"]].assign(n_tokens=BUDGETS[0], value=0.25)
+    found = store.get_frames(Key("scores", 1), lambda: {"part_scores": parts})
+    record = {"name": "a job", "store": str(tmp_path / "store"), "n_tokens": BUDGETS[0]}
+    with_scores = record | {"entries": {**entries, "scores": found.digest}}
+    qid = evidence["qid"].iloc[0]
+    of_topic = report.contexts_of(with_scores, [qid])[qid]
+    assert list(of_topic.scores) == [0.25] * len(of_topic.evidence)
+    assert report.contexts_of(record | {"entries": entries}, [qid])[qid].scores == ()
+    row = {"qid": qid, "system": "s", "n_tokens": BUDGETS[0], "label": 1, "ir_score": 0.25}
+    [topic] = report.read_topics(pd.DataFrame([row]), {("s", BUDGETS[0]): with_scores})
+    assert {part.score for part in topic.evidence} == {0.25}
+    assert topic.evidence[0].share == 1  # what is marked is the longest match, whatever the measure
+
+
+def test_evidence_that_holds_a_line_end_is_one_part() -> None:
+    row = {
+        "qid": "q",
+        "system": "s",
+        "n_tokens": 9,
+        "label": 1,
+        "ir_score": 1.0,
+        "context": "One\ntwo. Three.",
+    }
+    rows = pd.DataFrame([row | {"evidence": ["One\ntwo.", "Three."]}])
+    [topic] = report.read_topics(rows, {})
+    assert [part.text for part in topic.evidence] == ["One\ntwo.", "Three."]
+    [older] = report.read_topics(rows.assign(evidence="One two.\nThree."), {})
+    assert [part.text for part in older.evidence] == ["One two.", "Three."]
+
+
 def test_short_matches_are_counted_but_not_marked() -> None:
     [part] = match_evidence(["It is in Paris and old."], "xx is in yy")
     assert part.share == pytest.approx(7 / 23)

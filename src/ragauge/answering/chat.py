@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import pandas as pd
 
-from ragauge.answering._frame import answer_frame, queries_of
+from ragauge.answering._frame import BLANK, answer_frame, queries_of
 from ragauge.contract.checks import require_flag
 from ragauge.contract.errors import ConfigError
 from ragauge.contract.protocols import Reply, Tools
@@ -98,4 +98,11 @@ class ChatGenerator(ChatLLM):
         if not self.cite:
             return found
         plain = [without_marks(text) if isinstance(text, str) else None for text in found["answer"]]
-        return found.assign(answer=pd.array(plain, dtype="str"), cited_answer=found["answer"])
+        # A reply of marks alone, such as [2], says nothing.
+        blank = pd.Series([text is not None and not text.strip() for text in plain], index=found.index)
+        return found.assign(
+            answer=pd.array(plain, dtype="str"),
+            cited_answer=found["answer"],
+            status=found["status"].mask(blank, "missing"),
+            error=found["error"].mask(blank, BLANK),
+        ).assign(answer=lambda rows: rows["answer"].mask(blank))

@@ -10,7 +10,7 @@ import sys
 from collections.abc import Callable, Sequence
 
 from ragauge.contract import interruption
-from ragauge.contract.errors import RagaugeError
+from ragauge.contract.errors import ConfigError, RagaugeError, full_disk, refused_file
 from ragauge.contract.redact import guard_output
 from ragauge.contract.visible import visible
 
@@ -41,6 +41,14 @@ def told(command: Command) -> Command:
         except BrokenPipeError:
             drop_output()
             return 0
+        except OSError as error:
+            if (refused := refused_file(error)) is not None:
+                print(f"error: {visible(refused)}: {str(error.strerror).lower()}", file=sys.stderr)
+                return ConfigError.exit_code
+            if (full := full_disk(error)) is None:
+                raise
+            print(f"error: {full}", file=sys.stderr)
+            return 1
         except KeyboardInterrupt as error:
             return interruption.tell(error)
         return code

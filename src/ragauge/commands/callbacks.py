@@ -47,8 +47,9 @@ class KeysCallback(Callback):
         _refuse_keys(config)
 
     def on_multirun_start(self, config: DictConfig, **kwargs: Any) -> None:
-        """Ends the run where the config holds a key; remembers where the sweep is tracked."""
+        """Ends the process where the config holds a key or no job; remembers where the sweep is tracked."""
         _refuse_keys(config)
+        _refuse_no_jobs(config)
         hydra = GlobalHydra.instance().hydra
         if hydra is not None:
             hydra.config_loader = KeyGuard(hydra.config_loader)  # type: ignore[assignment]
@@ -80,3 +81,17 @@ def _refuse_keys(config: DictConfig) -> None:
         refuse_keys(config)
     except ConfigError as error:
         raise cli.Refused(error) from None
+
+
+def _refuse_no_jobs(config: DictConfig) -> None:
+    """Ends the process where a range or a choice has no value, so that the sweep would have no job."""
+    from hydra.core.override_parser.overrides_parser import OverridesParser
+
+    hydra = GlobalHydra.instance().hydra
+    parser = OverridesParser.create(None if hydra is None else hydra.config_loader)
+    for override in parser.parse_overrides(list(config.hydra.overrides.task)):
+        if override.is_discrete_sweep() and not any(True for _ in override.sweep_string_iterator()):
+            why = "the end of a range is not part of it" if override.is_range_sweep() else "nothing matches"
+            raise cli.Refused(
+                ConfigError(f"{override.input_line}: holds no value, so there is no job to run; {why}")
+            )

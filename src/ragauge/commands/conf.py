@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import argparse
 import re
 import sys
 from collections.abc import Sequence
@@ -41,6 +42,28 @@ def config_dir() -> Path | None:
     """The folder that `--config-dir` adds to the configuration, absolute; None without that option."""
     given = _option("config_dir")
     return Path(given).absolute() if given else None
+
+
+def take_config_options(parser: argparse.ArgumentParser) -> None:
+    """Has a command take `--config-path` and `--config-dir`, which `conf_folder` and `config_dir` read."""
+    parser.add_argument("--config-path", "-cp", metavar="FOLDER", help="the configuration, in place of conf/")
+    parser.add_argument("--config-dir", "-cd", metavar="FOLDER", help="further configuration, beside conf/")
+
+
+def search_path() -> list[str]:
+    """The override that makes what is composed by hand look into `--config-dir`, too; [] without it."""
+    added = config_dir()
+    if added is None:
+        return []
+    if not added.is_dir():
+        raise ConfigError(f"--config-dir {added}: is no folder")
+    return [f"hydra.searchpath=[{as_text(f'file://{added}')}]"]
+
+
+def as_text(value: str) -> str:
+    """The value in double quotes, as Hydra's grammar takes any text."""
+    escaped = value.replace('"', '\\"')
+    return f'"{escaped}"'
 
 
 def has_config_path() -> bool:

@@ -6,11 +6,9 @@ met, 4 too much missing, 130 interrupted, 143 ended by SIGTERM.
 
 from __future__ import annotations
 
-import difflib
 import logging
 import multiprocessing
 import os
-import re
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager
@@ -19,11 +17,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ragauge.commands._errors import drop_output
+from ragauge.commands._explain import explain
 from ragauge.commands.conf import conf_folder, config_dir, has_config_path, quoted
 from ragauge.contract import interruption
-from ragauge.contract.errors import ConfigError, RagaugeError, full_disk
-from ragauge.contract.groups import RENAMED
-from ragauge.contract.redact import guard_output
+from ragauge.contract.errors import ConfigError, RagaugeError, full_disk, not_writable
+from ragauge.contract.redact import guard_output, redact
 from ragauge.contract.visible import visible
 
 if TYPE_CHECKING:
@@ -86,6 +84,8 @@ def main() -> int:
 
 def run_hydra(config_name: str, task: Callable[[DictConfig], None], arguments: Sequence[str]) -> int:
     """`run_composed` for a terminal: the exit code, with expected errors told in a line or two on stderr."""
+    from ragauge.experiment.guard import OUTPUT
+
     try:
         return run_composed(config_name, task, arguments).exit_code
     except RagaugeError as error:
@@ -94,11 +94,13 @@ def run_hydra(config_name: str, task: Callable[[DictConfig], None], arguments: S
     except BrokenPipeError:  # of --help and the like: a job records its errors
         drop_output()
         return 0
-    except OSError as error:
-        if (told := full_disk(error, Path.cwd())) is None:
+    except (OSError, ValueError) as error:  # a log file that cannot be opened is a ValueError
+        folders = _output_folders(arguments)
+        refused = next(filter(None, (not_writable(error, {OUTPUT: folder}) for folder in folders)), None)
+        if (told := refused or full_disk(error, *folders)) is None:
             raise
-        print(f"error: {told}", file=sys.stderr)
-        return 1
+        print(f"error: {visible(told)}", file=sys.stderr)
+        return ConfigError.exit_code if refused else 1
     except KeyboardInterrupt as error:
         code = interruption.tell(error)
         close_runs_of_workers()
@@ -135,10 +137,16 @@ def run_composed(config_name: str, task: Callable[[DictConfig], None], arguments
     except (HydraException, OmegaConfBaseException) as error:
         if full_error not in ("", "0", "1"):
             raise
-        raise ConfigError(explain(error, config_name)) from error
+        raise ConfigError(redact(explain(error, config_name))) from error
     finally:
         stack.close()  # not before an error is explained: that takes the command line which caused it
     return _ended
+
+
+def _output_folders(arguments: Sequence[str]) -> list[Path]:
+    """Where jobs and sweeps write: outputs/, multirun/, and what the arguments name instead."""
+    named = [a.split("=", 1)[1] for a in arguments if a.startswith(("hydra.run.dir=", "hydra.sweep.dir="))]
+    return [Path(folder).absolute() for folder in ("outputs", "multirun", *named)]
 
 
 @contextmanager
@@ -202,56 +210,3 @@ def run_job(cfg: DictConfig) -> None:
     )
     with interruption.working():
         set_exit_code(execute(cfg, folder), folder.path)
-
-
-def explain(error: BaseException, config_name: str = "config") -> str:
-    """The message of a Hydra or OmegaConf error, with the keys that are allowed where a key is unknown.
-
-    config_name: of the file of conf/ that was composed.
-    """
-    text = str(error).strip()
-    cause = str(error.__cause__ or "").strip()
-    unknown = re.search(r"Could not override '([^']+)'", text)
-    if unknown is None:
-        return f"{text}\n{cause}".strip() if cause and cause not in text else text
-    key = unknown.group(1)
-    within = re.search(r"full_key: (\S+)", cause)  # of a key inside of a mapping that was given
-    key = within.group(1) if within and within.group(1).startswith(f"{key}.") else key
-    if key in RENAMED:
-        return f"the key {key!r} is called {RENAMED[key]!r} now: {RENAMED[key]}=[…] takes the same names"
-    if "not in" not in cause and "Error merging" not in text and cause:
-        return f"{key}: {cause.splitlines()[0]}"
-    allowed = _allowed_keys(key, config_name)
-    if not allowed:
-        return f"{text}\n{cause}".strip()
-    parent, _, name = key.rpartition(".")
-    close = difflib.get_close_matches(name, allowed, n=1)
-    hint = f" Did you mean {parent + '.' if parent else ''}{close[0]}?" if close else ""
-    where = f"{parent} has" if parent else "the config has"
-    return f"unknown key {key!r}.{hint} {where[0].upper() + where[1:]}: {', '.join(allowed)}"
-
-
-def _allowed_keys(key: str, config_name: str) -> list[str]:
-    """The keys beside an unknown one, for the components that the command line chose."""
-    from hydra import compose, initialize_config_dir
-    from hydra.core.global_hydra import GlobalHydra
-    from omegaconf import DictConfig, OmegaConf
-
-    choices = [a for a in sys.argv[1:] if re.fullmatch(r"[a-z_]+=[A-Za-z0-9_]+", a)]
-    added = config_dir()
-    GlobalHydra.instance().clear()
-    try:
-        with initialize_config_dir(str(conf_folder()), version_base="1.3"):
-            from ragauge.contract.groups import GROUPS
-
-            groups = [a for a in choices if a.split("=")[0] in (*GROUPS, "experiment", "rerun")]
-            if added is not None:
-                groups.append(f"hydra.searchpath=['file://{added}']")
-            cfg = compose(config_name, overrides=groups)
-        parent = key.rpartition(".")[0]
-        node = OmegaConf.select(cfg, parent) if parent else cfg
-    except Exception:  # the error at hand is told; this look-up is only a courtesy
-        return []
-    if not isinstance(node, DictConfig):
-        return []
-    return sorted(str(k) for k in node if not str(k).startswith("_"))

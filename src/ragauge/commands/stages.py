@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from ragauge.commands._errors import told
-from ragauge.commands.conf import conf_folder, quoted
+from ragauge.commands.conf import conf_folder, quoted, search_path, take_config_options
 from ragauge.contract.console import table
 from ragauge.contract.errors import ConfigError
 
@@ -22,6 +22,7 @@ def _parser() -> argparse.ArgumentParser:
         "Nothing is made and nobody is asked; a digest that depends on what is not there is not known.",
     )
     parser.add_argument("overrides", nargs="*", help="as for a job, such as retriever=sim n_tokens=300")
+    take_config_options(parser)
     return parser
 
 
@@ -49,13 +50,13 @@ def _composed(overrides: Sequence[str]) -> Any:
     from hydra.errors import HydraException
     from omegaconf.errors import OmegaConfBaseException
 
-    from ragauge.commands.main import explain
+    from ragauge.commands._explain import explain
     from ragauge.experiment import config
 
     config.register()
     try:
         with initialize_config_dir(str(conf_folder().resolve()), version_base="1.3"):
-            cfg = compose("config", overrides=quoted(overrides))
+            cfg = compose("config", overrides=[*quoted(overrides), *search_path()])
             config.settle(cfg)
             return cfg
     except (HydraException, OmegaConfBaseException) as error:

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from ragauge.commands._errors import told
-from ragauge.commands.conf import conf_folder, quoted
+from ragauge.commands.conf import conf_folder, quoted, search_path, take_config_options
 from ragauge.contract.errors import ConfigError
 from ragauge.contract.visible import visible
 
@@ -30,6 +30,7 @@ def _parser() -> argparse.ArgumentParser:
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument("overrides", nargs="*", metavar="key=value", help="such as n_questions=200")
+    take_config_options(parser)
     return parser
 
 
@@ -45,14 +46,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
     given = _parser().parse_args(arguments)
     from omegaconf.errors import OmegaConfBaseException
 
-    from ragauge.commands.main import explain
+    from ragauge.commands._explain import explain
     from ragauge.experiment import synthesizing  # after the arguments: it imports for seconds
 
     cfg, choices = _composed(given.overrides)
     try:
         synthesizing.execute(cfg, choices, lambda line: print(visible(line), flush=True))
     except OmegaConfBaseException as error:  # a value that has to be given, or an unset variable
-        raise ConfigError(" ".join(explain(error, _CONFIG).split())) from None
+        raise ConfigError(explain(error, _CONFIG)) from None
     return 0
 
 
@@ -63,13 +64,13 @@ def _composed(overrides: Sequence[str]) -> tuple[Any, dict[str, str]]:
     from omegaconf import open_dict
     from omegaconf.errors import OmegaConfBaseException
 
-    from ragauge.commands.main import explain
+    from ragauge.commands._explain import explain
     from ragauge.experiment import config, synthesizing
 
     synthesizing.register()
     try:
         with initialize_config_dir(str(conf_folder().resolve()), version_base="1.3"):
-            cfg = compose(_CONFIG, overrides=quoted(overrides), return_hydra_config=True)
+            cfg = compose(_CONFIG, overrides=[*quoted(overrides), *search_path()], return_hydra_config=True)
         config.refuse_keys(cfg)
         chosen = {str(group): str(option) for group, option in cfg.hydra.runtime.choices.items()}
         with open_dict(cfg):

@@ -84,7 +84,10 @@ def read_outcomes(
                 *(c for c in columns if c in table),
                 *(c for c in map(str, table) if c.startswith(PREFIX)),
             ]
-            tables.append(table[kept].assign(run_id=run.run_id))
+            kept_rows = table[kept].assign(run_id=run.run_id)
+            if "evidence" in kept_rows:  # a list of parts; of older runs a text, a line each
+                kept_rows["evidence"] = kept_rows["evidence"].map(_one_text)
+            tables.append(kept_rows)
             bar.update()
     if any(CAUSE not in table for table in tables):  # a run of before there were any
         tables = [table.drop(columns=CAUSE, errors="ignore") for table in tables]
@@ -95,6 +98,10 @@ def read_outcomes(
     if "judged" in outcomes:
         outcomes["judged"] = outcomes["judged"].ne(False)
     return outcomes.astype({"qid": "str", "ir_score": "float64", "label": "Int8"})
+
+
+def _one_text(parts: object) -> object:
+    return "\n".join(map(str, parts)) if isinstance(parts, list) else parts
 
 
 def pair_frame(

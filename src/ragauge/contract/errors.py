@@ -5,7 +5,7 @@ from __future__ import annotations
 import errno
 import os
 import shutil
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 from ragauge.contract.redact import redact
@@ -73,6 +73,40 @@ def full_disk(error: BaseException, *places: str | os.PathLike[str]) -> str | No
                 "the same command goes on when there is room"
             )
     return None
+
+
+# Errors of a file or folder that may not be written, or that is not what the path takes it for.
+_REFUSED = frozenset({errno.EACCES, errno.EPERM, errno.EROFS, errno.ENOTDIR, errno.EISDIR, errno.EEXIST})
+_DATABASE_REFUSED = ("unable to open database file", "attempt to write a readonly database")
+
+
+def not_writable(
+    error: BaseException, places: Mapping[str, str | os.PathLike[str]], database: Path | None = None
+) -> str | None:
+    """What to tell of an error that came from a place that cannot be written; None for any other error.
+
+    places: folders by what chooses another one ("store=<folder> or RAGAUGE_STORE"). An error counts where
+    its file is one of them, below one, or above one. database: MLflow's file, whose errors name none.
+    """
+    for link in causes(error):
+        if (file := refused_file(link)) is not None:
+            for chosen_by, place in places.items():
+                folder = Path(place).absolute()
+                if file == folder or folder in file.parents or file in folder.parents:
+                    why = str(getattr(link, "strerror", link)).lower()
+                    return f"{file}: cannot be written ({why}); {chosen_by} chooses another place"
+        elif database is not None and (said := next((w for w in _DATABASE_REFUSED if w in str(link)), None)):
+            chosen_by = "tracking.uri or MLFLOW_TRACKING_URI"
+            return f"{database}: cannot be written ({said}); {chosen_by} chooses another place"
+    return None
+
+
+def refused_file(error: BaseException) -> Path | None:
+    """The file or folder that an error says is not ours to use, absolute; None for any other error."""
+    if not isinstance(error, OSError) or error.errno not in _REFUSED or not isinstance(error.filename, str):
+        return None
+    file = Path(error.filename).absolute()
+    return None if error.errno == errno.EEXIST and file.is_dir() else file
 
 
 def causes(error: BaseException) -> Iterator[BaseException]:

@@ -7,9 +7,10 @@ Frames are joined by their keys, never by position. Extra columns pass through u
 from __future__ import annotations
 
 import hashlib
+import json
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 import pandas as pd
@@ -237,7 +238,12 @@ def content_digest(frame: pd.DataFrame) -> str:
 
 
 def digest_of(columns: Iterable[tuple[str, int, Iterable[pd.Series]]]) -> str:
-    """`content_digest` of a frame that is given by column: name, number of rows, and the values in pieces."""
+    """`content_digest` of a frame that is given by column: name, number of rows, and the values in pieces.
+
+    Different texts, missing values and lists never give the same bytes: values stand between separators, and
+    in a text what could be taken for a separator, a missing value or a list is marked. Ordinary texts and
+    numbers are as they always were, so that what is stored under their digests is found.
+    """
     sha = hashlib.sha256()
     for column, n_rows, pieces in columns:
         sha.update(f"{column}\x1f{n_rows}\x1e".encode())
@@ -247,6 +253,35 @@ def digest_of(columns: Iterable[tuple[str, int, Iterable[pd.Series]]]) -> str:
             else:
                 listed = values.tolist()
                 for first in range(0, len(listed), _AT_ONCE):
-                    text = "\x1f".join([f"{value}" for value in listed[first : first + _AT_ONCE]])
+                    text = _joined(listed[first : first + _AT_ONCE])
                     sha.update(f"{text}\x1f".encode("utf-8", "surrogatepass"))
     return sha.hexdigest()
+
+
+# What a missing value is written as; a text that says the same is marked.
+_MISSING_WORDS = frozenset({"nan", "None", "<NA>", "NaT"})
+
+
+def _joined(values: list[Any]) -> str:
+    """The values as one text, from which each of them could be read again."""
+    if all(type(value) is str for value in values) and _MISSING_WORDS.isdisjoint(values):
+        text = "\x1f".join(values)
+        if "\x1e" not in text and text.count("\x1f") == len(values) - 1:
+            return text
+    return "\x1f".join(map(_written, values))
+
+
+def _written(value: Any) -> str:
+    """A value as text without a separator in it."""
+    if isinstance(value, str):
+        if value in _MISSING_WORDS:
+            return f"\x1em{value}"
+        return value.replace("\x1e", "\x1ee").replace("\x1f", "\x1es")
+    if isinstance(value, (list, tuple, np.ndarray, dict)):
+        # Whole and exact; numpy's own text leaves out the middle of what is long, and digits.
+        return f"\x1ej{json.dumps(value, default=_plain, sort_keys=True)}"
+    return f"{value}"
+
+
+def _plain(value: Any) -> Any:
+    return value.tolist() if isinstance(value, (np.ndarray, np.generic)) else f"{value}"

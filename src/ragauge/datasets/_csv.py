@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import codecs
 import csv
 import json
 import re
@@ -12,11 +13,11 @@ from typing import ClassVar
 
 import pandas as pd
 
-from ragauge.contract.checks import require_text
+from ragauge.contract.checks import require, require_text
 from ragauge.contract.errors import DataError
-from ragauge.contract.identity import runtime
+from ragauge.contract.identity import later, runtime
 from ragauge.contract.protocols import Dataset
-from ragauge.datasets._gather import BadRow, FileSource, Gatherer, existing_file, string
+from ragauge.datasets._gather import BadRow, FileSource, Gatherer, check_separator, existing_file, string
 
 _OPTIONAL = ("qid_column", "answer_column", "evidence_column")
 _OPTIONAL_TITLE = "title"
@@ -31,7 +32,8 @@ class CsvDataset(FileSource):
     `evidence_column` holds a printed list of ids, as JSON, Python or numpy print one. `title_column` may be
     absent as long as it has its default name; without `qid_column` a topic's qid is its row number, from 1.
     `answer_column` and `evidence_column` may be None, and their cells empty: such topics have no reference
-    answer, or no evidence. `attribute_columns` are the columns by which topics are told apart.
+    answer, or no evidence. `separator` stands between cells; `encoding` is that of both files.
+    `attribute_columns` are the columns by which topics are told apart.
     """
 
     component: ClassVar[str] = "csv"
@@ -48,6 +50,8 @@ class CsvDataset(FileSource):
     answer_column: str | None = "answer"
     evidence_column: str | None = "text_ids"
     attribute_columns: Sequence[str] = ()
+    separator: str = later(",")
+    encoding: str = later("utf-8")
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -55,6 +59,11 @@ class CsvDataset(FileSource):
             if not key.endswith("_column") or (key in _OPTIONAL and value is None):
                 continue
             require_text(f"dataset.{key}", value, "names of columns")
+        one = isinstance(self.separator, str) and len(self.separator) == 1 and self.separator not in '"\r\n'
+        require("dataset.separator", self.separator, one, "one character, such as , and ;")
+        require(
+            "dataset.encoding", self.encoding, _is_encoding(self.encoding), "utf-8, latin-1, cp1252 and such"
+        )
 
     def files(self) -> Mapping[str, Path]:
         """The files `docs` and `topics`; ConfigError if one is not there."""
@@ -69,6 +78,7 @@ class CsvDataset(FileSource):
         files = self.files()
         gather = Gatherer(self)
         self._add_documents(gather, files["docs"])
+        gather.end_of_documents(files["docs"])
         needed = ["query_column", *(key for key in _OPTIONAL if getattr(self, key) is not None)]
         for number, row in self._rows(files["topics"], needed):
             if gather.full:
@@ -112,12 +122,14 @@ class CsvDataset(FileSource):
     def _rows(self, file: Path, needed: Iterable[str]) -> Iterator[tuple[int, tuple[list[str], list[str]]]]:
         """Number, header and cells of each row; DataError where a needed column is absent."""
         csv.field_size_limit(_FIELD_LIMIT)
-        # Bytes that are no UTF-8 become lone surrogates, which the check of their own cell refuses.
-        with file.open(encoding="utf-8-sig", errors="surrogateescape", newline="") as stream:
-            reader = csv.reader(stream, strict=True)
+        encoding = "utf-8-sig" if codecs.lookup(self.encoding).name == "utf-8" else self.encoding
+        # Bytes that cannot be decoded become lone surrogates, which the check of their own cell refuses.
+        with file.open(encoding=encoding, errors="surrogateescape", newline="") as stream:
+            reader = csv.reader(stream, strict=True, delimiter=self.separator)
             number = 0
             try:
                 header = next(reader, [])
+                check_separator(file, header, self.separator, "dataset.separator says which separates them")
                 for key in needed:
                     column = getattr(self, key)
                     if header.count(column) != 1:
@@ -132,6 +144,13 @@ class CsvDataset(FileSource):
                         yield number, (header, cells)
             except csv.Error as error:
                 raise DataError(f"{file}, after row {number}: not a CSV file: {error}") from None
+
+
+def _is_encoding(name: object) -> bool:
+    try:
+        return isinstance(name, str) and bool(codecs.lookup(name))
+    except (LookupError, ValueError):
+        return False
 
 
 def _cells(row: tuple[list[str], list[str]]) -> dict[str, str]:

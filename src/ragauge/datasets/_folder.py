@@ -78,6 +78,7 @@ class Folder(FileSource):
         topics = self.files()["topics"]
         gather = Gatherer(self)
         self._add_documents(gather)
+        gather.end_of_documents(str(self.path))
         add_topics(gather, topics)
         return gather.dataset(str(self.path), topics)
 

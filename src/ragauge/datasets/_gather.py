@@ -90,8 +90,23 @@ def valid_string(value: Any, what: str) -> str:
     try:
         value.encode()
     except UnicodeEncodeError as error:
+        code = ord(value[error.start])
+        if 0xDC80 <= code <= 0xDCFF:  # a byte that could not be decoded (PEP 383)
+            raise BadRow(
+                f"{what} is not UTF-8: it holds the byte 0x{code - 0xDC00:02x}; save the file as UTF-8"
+            ) from None
         raise BadRow(f"{what} is not valid Unicode: {error}") from None
     return value
+
+
+def check_separator(file: Path, header: Sequence[str], separator: str = ",", advice: str = "") -> None:
+    """DataError where a table's header is one cell that another separator would divide; `advice` ends it."""
+    others = [other for other in ",;\t|" if other != separator and len(header) == 1 and other in header[0]]
+    if others:
+        raise DataError(
+            f"{file}: its columns are separated by {others[0]!r}, and {separator!r} is expected; "
+            f"{advice or 'save it with commas'}"
+        )
 
 
 def _short(value: Any) -> str:
@@ -136,6 +151,17 @@ class Gatherer:
         if docno not in self._docs:
             raise BadRow(f"evidence names docno {docno!r}, which is no document of the corpus")
         return (self._docs[docno] or ("", ""))[1]
+
+    def end_of_documents(self, source: Path | str) -> None:
+        """Called before the topics are added; DataError where there is no document, or none with a text.
+
+        Evidence in a document that is not there would otherwise be told as a fault of the question.
+        """
+        if not self._docs:
+            dropped = f"; left out: {self._skipped[0]}" if self._skipped else ""
+            raise DataError(f"{source}: no document in it{dropped}")
+        if not any(document is None or document[1].strip() for document in self._docs.values()):
+            raise DataError(f"{source}: none of its {len(self._docs)} document(s) has a text")
 
     def note(self, what: str) -> None:
         """Counts and tells what was left out, whatever `on_error` says."""
@@ -231,9 +257,7 @@ class Gatherer:
 
     def documents(self, file: Path | str) -> tuple[pd.DataFrame, tuple[str, ...]]:
         """Frame `docs`, and what was left out, of documents alone; DataError where none is left."""
-        if not self._docs:
-            dropped = f"; left out: {self._skipped[0]}" if self._skipped else ""
-            raise DataError(f"{file}: no document in it{dropped}")
+        self.end_of_documents(file)
         kept = [(docno, *document) for docno, document in self._docs.items() if document is not None]
         return document_frame(kept), tuple(self._skipped)
 

@@ -79,6 +79,7 @@ class SampleDataset(FileSource):
 def _read(source: FileSource, files: Mapping[str, Path]) -> Dataset:
     gather = Gatherer(source)
     _add_documents(gather, files["docs"])
+    gather.end_of_documents(files["docs"])
     add_topics(gather, files["topics"])
     return gather.dataset(files["docs"], files["topics"])
 

@@ -48,6 +48,7 @@ def judged_dataset(
     relevant = _relevant(source, gather, qrels, highest)
     wanted = {docno for graded in relevant.values() for docno in graded}
     docs = stream_documents(gather, corpus, wanted if source.evidence == "documents" else ())
+    gather.end_of_documents(corpus.source)
     _note_absent(gather, qrels.source, relevant, wanted)
     absent = set(relevant)
     for where, row in queries.read():

@@ -15,7 +15,7 @@ from ragauge.contract.errors import ConfigError, DataError
 from ragauge.contract.frames import JUDGE_CLASSES
 from ragauge.contract.identity import runtime
 from ragauge.contract.protocols import Dataset
-from ragauge.datasets._gather import existing_file
+from ragauge.datasets._gather import check_separator, existing_file
 
 _STUDY = Path(__file__).parent / "study" / "outcomes.csv"
 _COLUMNS = ("system", "qid", "label", "ir_score", "count")
@@ -67,6 +67,7 @@ class RecordedOutcomes:
             table = pd.read_csv(file, dtype=str, keep_default_na=False, encoding="utf-8-sig")
         except (ValueError, pd.errors.ParserError) as error:
             raise DataError(f"{file}: no CSV file in UTF-8: {error}") from None
+        check_separator(file, list(table.columns))
         absent = [column for column in ("ir_score", "label") if column not in table]
         if absent:
             raise DataError(f"{file}: column {absent[0]} is missing; columns are {', '.join(_COLUMNS)}")

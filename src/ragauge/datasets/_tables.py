@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from ragauge.contract.errors import ConfigError, DataError
-from ragauge.datasets._gather import BadRow
+from ragauge.datasets._gather import BadRow, check_separator
 from ragauge.datasets._lines import lines, parse_json
 
 SUFFIXES = (".parquet", ".jsonl", ".jsonl.gz", ".json", ".csv", ".tsv")
@@ -150,6 +150,7 @@ def _csv_rows(file: Path) -> Iterator[tuple[str, Any]]:
         number = 0
         try:
             header = next(reader, [])
+            check_separator(file, header, "\t" if file.suffix == ".tsv" else ",")
             for cells in reader:
                 if cells:
                     number += 1

@@ -10,6 +10,7 @@ from ragauge.contract.errors import ConfigError, DataError
 from ragauge.contract.frames import JUDGE_CLASSES
 from ragauge.contract.groups import GROUPS
 from ragauge.contract.judge_questions import QUESTIONS, labelled_as
+from ragauge.datasets._gather import check_separator
 
 # Columns of the file that say which answer was labelled; those that are there must fit a row.
 _WHICH = ("n_tokens", *GROUPS)
@@ -29,6 +30,7 @@ def read_human_labels(path: Path) -> pd.DataFrame:
         frame = pd.read_csv(path, dtype="str", keep_default_na=False, encoding="utf-8-sig")
     except (UnicodeDecodeError, pd.errors.ParserError, pd.errors.EmptyDataError) as error:
         raise DataError(f"{path}: no readable CSV: {error}") from error
+    check_separator(path, list(frame.columns))
     unknown = [c for c in frame.columns if c not in ("qid", *_WHICH, "label", *QUESTIONS)]
     asked = [c for c in QUESTIONS if c in frame.columns]
     absent = [c for c in ("qid", *([] if asked else ["label"])) if c not in frame.columns]

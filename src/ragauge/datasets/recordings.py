@@ -19,7 +19,7 @@ from typing import Any, TypeVar
 
 from ragauge.contract.checks import require, require_choice
 from ragauge.contract.errors import ConfigError, DataError
-from ragauge.datasets._gather import BadRow, is_attribute, valid_string
+from ragauge.datasets._gather import BadRow, check_separator, is_attribute, valid_string
 
 log = logging.getLogger(__name__)
 
@@ -318,6 +318,7 @@ def _csv_entries(file: Path) -> Iterator[Entry]:
         number = 0
         try:
             header = next(reader, [])
+            check_separator(file, header)
             twice = sorted({name for name in header if header.count(name) > 1})
             if twice:
                 raise DataError(f"{file}: column {twice[0]!r} stands twice")

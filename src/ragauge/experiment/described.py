@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -61,7 +62,7 @@ def where_text(uri: str, page: str) -> str:
     if track.local_database(uri) is None and "://" in uri and uri.startswith("http"):
         return f"MLflow UI: {uri.rstrip('/')}/{page}"
     here = track.absolute_uri(uri) == track.absolute_uri(track.tracking_uri())
-    start = "make ui, or ragauge ui" if here else f"ragauge ui --tracking-uri {uri}"
+    start = "make ui, or ragauge ui" if here else f"ragauge ui --tracking-uri {shlex.quote(uri)}"
     return f"MLflow UI: {start}; then http://127.0.0.1:5000/{page}"
 
 

@@ -8,22 +8,30 @@ from pathlib import Path
 from typing import Any
 
 from ragauge.contract import interruption
-from ragauge.contract.errors import ConfigError, RagaugeError, full_disk
+from ragauge.contract.errors import ConfigError, RagaugeError, full_disk, not_writable
 from ragauge.contract.records import RECORD_FILE
 from ragauge.experiment.folder import JobFolder, write_json
 
 log = logging.getLogger(__name__)
+
+# What chooses where a job writes.
+STORE = "store=<folder> or RAGAUGE_STORE"
+OUTPUT = "hydra.run.dir=<folder>, or for a sweep hydra.sweep.dir=<folder>,"
+TRACKED = "tracking.uri or MLFLOW_TRACKING_URI"
 
 
 def guarded(
     folder: JobFolder,
     record: dict[str, Any],
     work: Callable[[], None],
-    places: Callable[[], Sequence[str | Path]],
+    places: Mapping[str, str | Path],
+    database: Callable[[], Path | None],
 ) -> int:
     """Runs `work`, which fills the record, and returns the exit code; a failure is told and recorded.
 
-    `record` has the job's name. places: where a disk may be full, to be named. KeyboardInterrupt passes.
+    `record` has the job's name. places: the folders that it writes into, by the keys that choose others;
+    database: MLflow's file, None of a server. They are named where a disk is full or a place cannot be
+    written. KeyboardInterrupt passes.
     """
     from omegaconf.errors import OmegaConfBaseException
 
@@ -42,10 +50,14 @@ def guarded(
         record |= {"error": interruption.reason(error), "exit_code": interruption.exit_code(error)}
         raise
     except Exception as error:
-        full = full_disk(error, *places())
-        record |= {"error": full or f"{type(error).__name__}: {error}", "exit_code": 1}
-        if full:
-            log.error("%s: %s", name, full)
+        file = database()
+        folders = {**places, **({TRACKED: file.parent} if file else {})}
+        refused = not_writable(error, folders, file)
+        told = refused or full_disk(error, *folders.values())
+        code = ConfigError.exit_code if refused else 1
+        record |= {"error": told or f"{type(error).__name__}: {error}", "exit_code": code}
+        if told:
+            log.error("%s: %s", name, told)
         else:
             log.exception("%s failed", name)
     finally:

@@ -28,7 +28,7 @@ from ragauge.experiment.described import dataset_of, job_note, run_text
 from ragauge.experiment.failures import funnel_of_job
 from ragauge.experiment.folder import JobFolder
 from ragauge.experiment.gate import check_gate, enforce
-from ragauge.experiment.guard import guarded
+from ragauge.experiment.guard import OUTPUT, STORE, guarded
 from ragauge.experiment.measure_checks import check_measures
 from ragauge.experiment.measure_repeats import repeats
 from ragauge.experiment.monitoring import pin_window, told_of_window, window_metrics
@@ -93,7 +93,8 @@ def execute(cfg: DictConfig, folder: JobFolder) -> int:
         record.update(_used(cfg))
         _run(cfg, folder, record)
 
-    return guarded(folder, record, work, lambda: [cfg.store, folder.path, *_database_folder(record)])
+    places: dict[str, str | Path] = {STORE: str(cfg.store), OUTPUT: folder.path}
+    return guarded(folder, record, work, places, lambda: _database(record))
 
 
 def _used(cfg: DictConfig) -> dict[str, Any]:
@@ -113,10 +114,9 @@ def _used(cfg: DictConfig) -> dict[str, Any]:
     }
 
 
-def _database_folder(record: Mapping[str, Any]) -> list[Path]:
-    """The folder of MLflow's database; [] where MLflow is a server, or the job did not come so far."""
-    database = track.local_database(record["tracking_uri"]) if "tracking_uri" in record else None
-    return [database.parent] if database else []
+def _database(record: Mapping[str, Any]) -> Path | None:
+    """MLflow's database; None where MLflow is a server, or the job did not come so far."""
+    return track.local_database(record["tracking_uri"]) if "tracking_uri" in record else None
 
 
 def run_name(cfg: DictConfig, choices: Mapping[str, str]) -> str:

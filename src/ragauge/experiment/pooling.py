@@ -6,6 +6,7 @@ records name, and writes only where this directory's MLflow, or `--tracking-uri`
 
 from __future__ import annotations
 
+import shlex
 import sys
 import traceback
 from collections.abc import Mapping, Sequence
@@ -15,10 +16,10 @@ from typing import TYPE_CHECKING, Any
 import pandas as pd
 
 from ragauge import track
-from ragauge.contract.errors import ConfigError, RagaugeError, full_disk
+from ragauge.contract.errors import ConfigError, RagaugeError, full_disk, not_writable
 from ragauge.contract.redact import redact
 from ragauge.contract.visible import visible
-from ragauge.experiment.guard import exit_code_of
+from ragauge.experiment.guard import OUTPUT, STORE, TRACKED, exit_code_of
 from ragauge.experiment.judging import judge_deferred, needs_together
 from ragauge.experiment.needs import NEEDS_FILE, added_up, describe_needs, gathered
 from ragauge.experiment.sweep_run import is_own, track_sweep
@@ -31,24 +32,26 @@ if TYPE_CHECKING:
 def finish(config: DictConfig) -> int:
     """Pools the sweep that has just ended; its exit code."""
     folder = Path(config.hydra.sweep.dir).absolute()
+    again = shlex.join(["ragauge", "pool", str(folder)])
     try:
         return pool(folder)
     except RagaugeError as error:
-        print(
-            f"error: the sweep could not be pooled: {visible(error)}\nagain: ragauge pool {folder}",
-            file=sys.stderr,
-        )
+        print(f"error: the sweep could not be pooled: {visible(error)}\nagain: {again}", file=sys.stderr)
         return error.exit_code
     except Exception as error:
-        if (full := full_disk(error, folder)) is not None:
-            print(f"error: the sweep could not be pooled: {full}", file=sys.stderr)
-            return 1
+        database = track.local_database(track.absolute_uri(track.tracking_uri(config.tracking.uri)))
+        places: dict[str, str | Path] = {
+            STORE: str(config.store),
+            OUTPUT: folder,
+            **({TRACKED: database.parent} if database else {}),
+        }
+        refused = not_writable(error, places, database)
+        if (told := refused or full_disk(error, *places.values())) is not None:
+            print(f"error: the sweep could not be pooled: {visible(told)}\nagain: {again}", file=sys.stderr)
+            return ConfigError.exit_code if refused else 1
         # Not logged: which loggers speak after a sweep is up to Hydra's launcher.
         print(redact(traceback.format_exc()), file=sys.stderr)
-        print(
-            f"the sweep could not be pooled; its jobs are kept: ragauge pool {folder}",
-            file=sys.stderr,
-        )
+        print(f"the sweep could not be pooled; its jobs are kept: {again}", file=sys.stderr)
         return 1
 
 
@@ -83,8 +86,8 @@ def pool(folder: Path, tracking_uri: str | None = None) -> int:
     if waiting and elsewhere:
         raise ConfigError(
             f"{len(waiting)} job(s) wait for their verdicts, which belong where the jobs ran: "
-            f"ragauge pool {_written_in(waiting[0]).parent} --tracking-uri "
-            f"{waiting[0]['tracking_uri']}"
+            f"ragauge pool {shlex.quote(str(_written_in(waiting[0]).parent))} --tracking-uri "
+            f"{shlex.quote(waiting[0]['tracking_uri'])}"
         )
     dry = [record for record in records if record["status"] == "DRY RUN"]
     if dry:

@@ -319,7 +319,9 @@ class StageRunner:
         elif "cached" in frame and not recorded:
             frame = frame.assign(cached=True, cost_usd=0.0, seconds=0.0)
         if name != "answer_values":
-            self._check_missing(name, frame[value])
+            told_by = frame["error"] if "error" in frame else pd.Series(dtype="str")
+            errors = told_by[frame[value].isna()].dropna().tolist() if len(told_by) else []
+            self._check_missing(name, frame[value], f"; the first: {errors[0]}" if errors else "")
         elif "chat" in stage.uses:
             lost = frame.loc[~frame["status"].isin(SETTLED) & frame[value].isna(), "qid"]
             self._check_share(f"values of {stage.asks_as}", lost.nunique(), frame["qid"].nunique())
@@ -365,7 +367,7 @@ class StageRunner:
             inner = sum(self.seconds.values()) - before
             self.seconds[name] = self.seconds.get(name, 0.0) + time.perf_counter() - start - inner
 
-    def _check_missing(self, what: str, values: pd.Series) -> None:
+    def _check_missing(self, what: str, values: pd.Series, first: str = "") -> None:
         """MissingError where too many of the answers or verdicts that were asked for are missing."""
         if self.components.llm.kind == "none" or (
             what == "verdicts" and self.components.judge.kind == "none"
@@ -373,7 +375,7 @@ class StageRunner:
             return
         part = self.components.llm if what == "answers" else self.components.judge
         told = "nobody was asked" if part.kind == RECORDED else _AGAIN
-        self._check_share(what, int(values.isna().sum()), len(values), told)
+        self._check_share(what, int(values.isna().sum()), len(values), f"{told}{first}")
 
     def _check_share(self, what: str, missing: int, of: int, told: str = _AGAIN) -> None:
         if missing > self.max_missing_share * of:

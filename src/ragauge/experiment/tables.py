@@ -35,7 +35,7 @@ def per_question(pipeline: Pipeline, outcomes: pd.DataFrame) -> pd.DataFrame:
     evidence = (
         evidence.dropna(subset="text")
         .groupby("qid", sort=False)["text"]
-        .agg("\n".join)
+        .agg(list)  # a part may hold line ends
         .rename("evidence")
         .reset_index()
     )

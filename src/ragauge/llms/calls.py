@@ -151,7 +151,7 @@ class Batch:
             try:
                 call = await self._attempt(key, request, prompt, model)
             except _Failed as failure:
-                error = f"{attempt + 1} attempt(s), the last: {failure}"
+                error = f"{attempt + 1} attempt(s) ({llm.place}), the last: {failure}"
                 paid = paid if failure.call is None else with_call(paid, failure.call)
                 wait = failure.wait
             else:

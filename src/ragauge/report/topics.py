@@ -20,6 +20,7 @@ HIGH_BUT_WRONG, LOW_BUT_RIGHT = "high score, but wrong", "low score, but right"
 HALF = 0.5  # of the evidence: what separates a high score from a low one
 _WRONG, _RIGHT = (1, 2, 4), 5
 _MAX_CHARS = 20_000  # of one context on the page
+_SCORED = ("corrected", "scores")  # the stages with the parts' values, the last first
 _MIN_CHARS = 8  # of a match that is marked, unless it is half of its part
 
 
@@ -60,12 +61,15 @@ class TopicTexts:
     """The evidence of a topic, and its context as one text.
 
     `docnos` and `starts` are its chunks and the characters where they begin; both empty where not known.
+    `scores` are the values of the job's own measure for the evidence parts, None where one has none; empty
+    where not known.
     """
 
     evidence: Sequence[str]
     context: str
     docnos: Sequence[str] = ()
     starts: Sequence[int] = ()
+    scores: Sequence[float | None] = ()
 
 
 def contexts_of(record: Mapping[str, Any], qids: Sequence[str]) -> dict[str, TopicTexts]:
@@ -90,13 +94,22 @@ def contexts_of(record: Mapping[str, Any], qids: Sequence[str]) -> dict[str, Top
     contexts = contexts_at(layouts, prefixes, record["n_tokens"])
     here = prefixes[prefixes["n_tokens"] == record["n_tokens"]]
     starts = here.merge(layouts, on=["qid", "layout"], validate="one_to_one").set_index("qid")["starts"]
-    parts = evidence.groupby("qid")["text"].agg(list)
+    stage = next((name for name in _SCORED if name in record["entries"]), None)
+    if stage is not None:
+        scores = read(stage, "part_scores")
+        own = scores.loc[scores["n_tokens"] == record["n_tokens"], ["qid", "part", "value"]]
+        evidence = evidence.merge(own, on=["qid", "part"], how="left", validate="one_to_one")
+        evidence["value"] = evidence["value"].astype(object).where(evidence["value"].notna(), None)
+    by_topic = evidence.groupby("qid")
+    parts = by_topic["text"].agg(list)
+    values: Any = by_topic["value"].agg(list) if "value" in evidence else {}
     return {
-        row["qid"]: TopicTexts(
-            parts[row["qid"]], row["text"], row["docnos"], list(starts[row["qid"]])[: len(row["docnos"])]
+        (qid := row["qid"]): TopicTexts(
+            parts[qid], row["text"], row["docnos"], list(starts[qid])[: len(row["docnos"])],
+            values[qid] if len(values) else (),
         )
         for row in contexts.to_dict("records")
-    }
+    }  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -104,12 +117,14 @@ class EvidencePart:
     """One evidence text and its longest contiguous match in the context.
 
     `share`: matched characters over all of the part's, white space folded; `span`: where the match stands in
-    the context as it is, None where nothing matches.
+    the context as it is, None where nothing matches. `score`: what the job's own measure says of the part,
+    None where that is not known.
     """
 
     text: str
     share: float
     span: tuple[int, int] | None
+    score: float | None = None
 
     @property
     def strong(self) -> bool:
@@ -153,7 +168,7 @@ class Topic:
 def read_topics(chosen: pd.DataFrame, records: Mapping[tuple[str, int], Mapping[str, Any]]) -> list[Topic]:
     """The rows that `worth_reading` chose, with their texts; `records` are the jobs by (system, n_tokens).
 
-    Texts come from columns `evidence` (parts, a line each) and `context` where the rows have them, else from
+    Texts come from columns `evidence` (a list of parts) and `context` where the rows have them, else from
     the store. Where neither has them, the topic's note says why.
     """
     rows: dict[tuple[str, int], list[dict[str, Any]]] = {}
@@ -164,7 +179,7 @@ def read_topics(chosen: pd.DataFrame, records: Mapping[tuple[str, int], Mapping[
         texts: Mapping[str, TopicTexts] = {}
         note = "its texts were not found"
         if all(row.get("context") is not None and row.get("evidence") is not None for row in of_job):
-            texts = {row["qid"]: TopicTexts(row["evidence"].split("\n"), row["context"]) for row in of_job}
+            texts = {row["qid"]: TopicTexts(_parts(row["evidence"]), row["context"]) for row in of_job}
         else:
             try:
                 texts = contexts_of(records[job], [row["qid"] for row in of_job])
@@ -177,10 +192,18 @@ def read_topics(chosen: pd.DataFrame, records: Mapping[tuple[str, int], Mapping[
     return [topics[qid] for qid in chosen["qid"]]
 
 
+def _parts(evidence: Any) -> list[str]:
+    """The evidence parts of a row of a job's table; those of older tables are one text, a line each."""
+    return evidence.split("\n") if isinstance(evidence, str) else list(evidence)
+
+
 def _topic(outcome: Mapping[str, Any], texts: TopicTexts | None, note: str) -> Topic:
     if texts is None:
         return Topic(outcome, note=note)
     evidence = match_evidence(texts.evidence, texts.context)
+    if texts.scores:
+        pairs = zip(evidence, texts.scores, strict=True)
+        evidence = [replace(part, score=score) for part, score in pairs]
     shown = texts.context[:_MAX_CHARS]
     return Topic(outcome, evidence, _chunks(shown, texts, evidence), len(texts.context) - len(shown))
 

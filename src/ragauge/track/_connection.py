@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from filelock import FileLock
 
-from ragauge.contract.errors import ConfigError, TrackingError
+from ragauge.contract.errors import ConfigError, TrackingError, full_disk, not_writable
 from ragauge.contract.redact import redact
 
 if TYPE_CHECKING:
@@ -62,6 +62,8 @@ def connect(uri: str) -> MlflowClient:
     """
     for noisy in ("alembic", "mlflow"):
         logging.getLogger(noisy).setLevel(logging.WARNING)
+    # It logs every error of a database with its SQL, besides raising it.
+    logging.getLogger("mlflow.store.db.utils").setLevel(logging.CRITICAL)
     import mlflow
     from mlflow import MlflowClient
     from mlflow.exceptions import MlflowException
@@ -74,6 +76,8 @@ def connect(uri: str) -> MlflowClient:
             with _first_look():
                 client.search_experiments(max_results=1)
         except (MlflowException, SQLAlchemyError) as error:
+            if _place_refuses(uri, error):
+                raise
             if is_silence(error):
                 raise ConfigError(
                     f"MLflow at {redact(uri)} does not answer ({reason(error)}); tracking.uri or "
@@ -108,7 +112,7 @@ def client_of(uri: str, experiment: str) -> tuple[MlflowClient, str]:
                 client.restore_experiment(found.experiment_id)
             return client, found.experiment_id
         except MlflowException as error:
-            if is_silence(error):
+            if is_silence(error) or _place_refuses(uri, error):
                 raise
             raise ConfigError(f"MLflow at {redact(uri)}: {reason(error)}") from error
 
@@ -148,6 +152,12 @@ def aside() -> Iterator[None]:
         os.environ.pop(_VARIABLE, None)
         if environment is not None:
             os.environ[_VARIABLE] = environment
+
+
+def _place_refuses(uri: str, error: BaseException) -> bool:
+    """Whether a local database's disk is full, or its place cannot be written: a job tells that itself."""
+    database = local_database(uri)
+    return database is not None and bool(full_disk(error) or not_writable(error, {}, database))
 
 
 def local_database(uri: str) -> Path | None:
@@ -224,6 +234,7 @@ def reason(error: BaseException) -> str:
         while (inner := error.__cause__ or error.__context__) is not None:
             error = inner
     text = " ".join(str(error).split()) or type(error).__name__
+    text = re.sub(r" \[SQL: .*| \(Background on this error at: .*", "", text)
     if re.search(r"\b401\b|UNAUTHENTICATED|not authenticated", text):
         text += (
             "; MLFLOW_TRACKING_USERNAME and MLFLOW_TRACKING_PASSWORD, or MLFLOW_TRACKING_TOKEN, say who asks"

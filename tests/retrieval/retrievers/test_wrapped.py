@@ -75,6 +75,20 @@ class ReadsText(pt.Transformer):
         return inp
 
 
+def longest():
+    """A re-ranker by the length of a row's text."""
+    return pt.apply.doc_score(lambda row: len(row["text"]))
+
+
+def to_paris():
+    """A stage that puts another document, once a topic, in the place of those that were found."""
+    return pt.apply.generic(lambda run: run.drop_duplicates("qid").assign(docno="paris%p0"))
+
+
+def reads_title():
+    return pt.apply.generic(lambda run: run.assign(n=run["title"].str.len()))
+
+
 def search(retriever, folder):
     retriever.build_index(CHUNKS, folder, None)
     return retriever.transformer(CHUNKS, folder, None)(TOPICS)
@@ -121,10 +135,25 @@ class TestPyTerrierPipeline:
         with pytest.raises(DataError, match=message):
             search(PyTerrierPipeline({"_target_": "team.faulty", "what": what}), tmp_path)
 
-    def test_a_stage_that_misses_a_column(self, tmp_path):
+    def test_a_stage_that_needs_the_text_gets_it(self, tmp_path):
         stages = [{"_target_": "team.in_memory"}, {"_target_": "team.ReadsText"}]
         pipeline = {"_target_": "pyterrier.Compose", "_args_": stages}
-        with pytest.raises(DataError, match=r"pyterrier\.Compose: column text is missing for a stage of it"):
+        run = search(PyTerrierPipeline(pipeline), tmp_path)
+        assert run.groupby("qid").size().to_dict() == {"q1": 3, "q2": 3}
+
+    def test_a_reranker_that_reads_the_text_of_a_row_gets_that_of_the_row_s_docno(self, tmp_path):
+        stages = [{"_target_": f"team.{name}"} for name in ("in_memory", "longest", "to_paris", "longest")]
+        pipeline = PyTerrierPipeline({"_target_": "pyterrier.Compose", "_args_": stages})
+        ranker = pipeline.transformer(CHUNKS, tmp_path, None)
+        run = ranker(TOPICS)
+        lengths = dict(zip(CHUNKS["docno"], CHUNKS["text"].str.len(), strict=True))
+        assert dict(zip(run["docno"], run["score"], strict=True)) == {"paris%p0": lengths["paris%p0"]}
+        assert ranker(TOPICS)["score"].tolist() == run["score"].tolist()
+
+    def test_a_stage_that_misses_another_column_is_one_line(self, tmp_path):
+        stages = [{"_target_": "team.in_memory"}, {"_target_": "team.reads_title"}]
+        pipeline = {"_target_": "pyterrier.Compose", "_args_": stages}
+        with pytest.raises(DataError, match=r"Compose: column title is missing for a stage of it$"):
             search(PyTerrierPipeline(pipeline), tmp_path)
 
     @pytest.mark.parametrize(

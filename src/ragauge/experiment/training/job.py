@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Mapping
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ragauge import track
@@ -15,7 +16,7 @@ from ragauge.contract.redact import redact, remember
 from ragauge.contract.training import DATASET, RUNS
 from ragauge.experiment.config import check_training, settle
 from ragauge.experiment.folder import JobFolder
-from ragauge.experiment.guard import guarded
+from ragauge.experiment.guard import OUTPUT, STORE, guarded
 from ragauge.experiment.job import write_config
 from ragauge.experiment.training import of_dataset, of_runs
 from ragauge.experiment.training.card import model_card
@@ -40,7 +41,11 @@ def execute(cfg: DictConfig, folder: JobFolder) -> int:
         "overrides": list(folder.overrides),
         "exit_code": 0,
     }
-    return guarded(folder, record, lambda: _run(cfg, folder, record), lambda: [cfg.store, folder.path])
+    places: dict[str, str | Path] = {STORE: str(cfg.store), OUTPUT: folder.path}
+    return guarded(
+        folder, record, lambda: _run(cfg, folder, record), places,
+        lambda: track.local_database(track.absolute_uri(track.tracking_uri(cfg.tracking.uri))),
+    )  # fmt: skip
 
 
 def _run(cfg: DictConfig, folder: JobFolder, record: dict[str, Any]) -> None:

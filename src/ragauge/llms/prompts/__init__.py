@@ -16,7 +16,9 @@ def load_prompt(
     optional: tuple[str, ...] = (),
     key: str = "prompt",
 ) -> str:
-    """The prompt's text: `prompt` itself, what the .txt file of that name holds, or the shipped file.
+    """The prompt's text: `prompt` itself, what the file of that name holds, or the shipped file.
+
+    A file is what ends in .txt, and any single word that is the path of a file.
 
     Raises ConfigError, which names the config key, if a file cannot be read, or if the text lacks one of the
     placeholders or has one that is neither of them nor optional. A dollar sign that is meant is written `$$`.
@@ -25,9 +27,10 @@ def load_prompt(
         if prompt is None:
             text = (files(__package__) / shipped).read_text(encoding="utf-8")
         else:
-            text = Path(prompt).read_text(encoding="utf-8") if prompt.endswith(".txt") else prompt
+            text = Path(prompt).expanduser().read_text(encoding="utf-8") if _names_a_file(prompt) else prompt
     except (OSError, UnicodeDecodeError) as error:
-        raise ConfigError(f"{key}: file {prompt} cannot be read: {error}") from None
+        why = getattr(error, "strerror", None) or f"not UTF-8: {error}"
+        raise ConfigError(f"{key}={prompt}: the file cannot be read: {why}") from None
     template = Template(text)
     found = set(template.get_identifiers())
     if not template.is_valid() or not set(placeholders) <= found <= {*placeholders, *optional}:
@@ -35,6 +38,13 @@ def load_prompt(
         also = "".join(f", may hold ${name}" for name in optional)
         raise ConfigError(f"{key}={prompt or shipped!r}: must hold {needed}{also} and no other $placeholder")
     return text.strip()
+
+
+def _names_a_file(prompt: str) -> bool:
+    """Whether a prompt is the name of a file: no prompt is a single word without a placeholder."""
+    if prompt.endswith(".txt"):
+        return True
+    return len(prompt.split()) == 1 and "$" not in prompt and ("/" in prompt or Path(prompt).is_file())
 
 
 def fill(prompt: str, **values: str) -> str:

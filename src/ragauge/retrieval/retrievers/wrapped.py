@@ -16,6 +16,7 @@ from ragauge.contract.errors import ConfigError, DataError
 from ragauge.contract.progress import progress
 from ragauge.contract.protocols import Tools
 from ragauge.retrieval.foreign import (
+    WithTexts,
     as_documents,
     check_hits,
     docno_of,
@@ -39,7 +40,8 @@ class PyTerrierPipeline:
     """Any PyTerrier pipeline: a mapping with the `_target_` of a transformer or of a function that makes one.
 
     What is called gets `chunks` (frame [docno, text, ...]) and `folder` (of the index) where its signature
-    has them. index: a `_target_` that is called with chunks and folder, once, to write the index; optional.
+    has them; where a stage of a composed pipeline needs the column text, it gets the chunks'.
+    index: a `_target_` that is called with chunks and folder, once, to write the index; optional.
     revision: to be raised when what the code only calls changes (a service, a file), since stored runs know
         the configuration and the code, nothing behind them.
     What comes back must have qid, docno and score; it is ordered by score, then docno, and cut at top_k.
@@ -73,7 +75,7 @@ class PyTerrierPipeline:
     def transformer(self, chunks: pd.DataFrame, folder: Path, tools: Tools) -> Callable[..., pd.DataFrame]:
         """ConfigError where the target makes no transformer; its runs are checked (DataError)."""
         given = {"chunks": chunks, "folder": folder}
-        pipeline = pyterrier_transformer("retriever.pipeline", self.pipeline, given)
+        pipeline = WithTexts(pyterrier_transformer("retriever.pipeline", self.pipeline, given), chunks)
         name = self.pipeline["_target_"]
         order, chunk_rows = docno_order(chunks), _rows(chunks["docno"])
 
