@@ -30,11 +30,11 @@ def run(*arguments: str, cwd: Path) -> subprocess.CompletedProcess[str]:
             "Did you mean retriever.fetch_k? Retriever has: fetch_k, lambda",
         ),
         (["retriever=tfidf"], "bm25"),
-        (["n_tokens=many"], "'many'"),
+        (["n_tokens=many"], "n_tokens=many: allowed is a whole number"),
         (["n_tokens=-1"], "n_tokens=-1: allowed are"),
         (["retriever.top_k=0"], "retriever.top_k"),
         (["dataset=jsonl", "dataset.docs=nowhere.jsonl", "dataset.topics=x"], "nowhere.jsonl"),
-        (["-m", "n_tokens=100,many"], "'many'"),
+        (["-m", "n_tokens=100,many"], "n_tokens=many: allowed is a whole number"),
     ],
 )
 def test_config_errors_end_with_2_before_any_work(arguments, message, tmp_path) -> None:

@@ -257,7 +257,7 @@ def test_the_table_holds_question_truth_context_and_what_came_of_it(small: Small
     row = table.set_index("qid").loc["q1"]
     assert row["query"] == "Who built the tower?"
     assert row["answer_reference"] == "Anna"
-    assert row["evidence"] == "Anna built the tower."
+    assert row["evidence"] == ["Anna built the tower."]
     context = pipeline.contexts.set_index("qid").loc["q1"]
     assert row["context"] == context["text"]
     assert row["context_chars"] == len(context["text"])
@@ -294,7 +294,7 @@ def test_evidence_of_several_parts_stands_in_their_order(small: SmallPipelines) 
     topic = {"qid": "q", "query": "Who built the tower?", "answer": "Anna", "evidence": parts}
     pipeline = small(topics=[topic])
     table = tables.per_question(pipeline, pipeline.outcomes)
-    assert table["evidence"].tolist() == ["It stands\nAnna built the tower."]
+    assert table["evidence"].tolist() == [["It stands", "Anna built the tower."]]
 
 
 @pytest.mark.parametrize(("limit", "there"), [(3, True), (2, False)])
