@@ -13,7 +13,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable
-from typing import Any, Protocol, Self
+from typing import Any, Protocol, Self, TextIO
 
 from tqdm import tqdm
 
@@ -38,8 +38,8 @@ class Progress(Protocol):
     def set_postfix_str(self, s: str = "", refresh: bool = True) -> None:
         """What stands behind the count, such as the loss."""
 
-    def write(self, s: str) -> None:
-        """Prints a line on standard output; no bar is in its way."""
+    def write(self, s: str, file: TextIO | None = None) -> None:
+        """Prints a line on standard output, or into `file`; no bar is in its way."""
 
     def __enter__(self) -> Self: ...
 
@@ -125,8 +125,8 @@ class _Lines:
     def set_postfix_str(self, s: str = "", refresh: bool = True) -> None:
         self.postfix = s
 
-    def write(self, s: str) -> None:
-        print(s)
+    def write(self, s: str, file: TextIO | None = None) -> None:
+        print(s, file=file)
 
     def __enter__(self) -> Self:
         return self
