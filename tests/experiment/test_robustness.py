@@ -64,7 +64,15 @@ def sweep(folder: Path, url: str, *more: str) -> Any:
     llm = ["llm=openai_compatible", "llm.chat.model=known", f"llm.chat.base_url={url}/v1"]
     fixed = ["chunker=none", "bootstrap=20", "tokenizer=words", "n_tokens=12000", "n_grid=[12000]"]
     environment = clean_environment(RAGAUGE_API_KEY="sk-none")
-    arguments = ["experiment=robustness", "dataset=fictional", "dataset.seed=5", *llm, *fixed, *more]
+    arguments = [
+        "experiment=robustness",
+        "dataset=fictional",
+        "dataset.questions=13",
+        "dataset.seed=5",
+        *llm,
+        *fixed,
+        *more,
+    ]
     return Command(folder, "-m", *arguments, environment=environment).wait()
 
 

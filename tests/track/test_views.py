@@ -71,7 +71,8 @@ def test_mlflow_s_ui_opens_the_views(tmp_path: Path) -> None:
         for retriever, score in (("bm25", 0.5), ("sim", 0.75)):
             tags = {"role": "job", "sweep_id": "s1", "n_tokens": "300"}
             with tracker.run(f"{retriever} · N=300 · extractive", {}, tags) as run:
-                run.metrics({"ir_score": score}, {"ir_score_at_n": {100: score / 2, 300: score}})
+                curves = {"ir_score_at_n": {100: score / 2, 300: score}, views.TOKENS: {100: 100, 300: 300}}
+                run.metrics({"ir_score": score}, curves)
                 table = pd.DataFrame({"query": ["How tall?"], "outcome": [f"right by {retriever}"]})
                 run.table(table, "per_question.json")
         tracker.present(

@@ -121,6 +121,8 @@ def _interruptible() -> Iterator[None]:
                 signal.pthread_kill(main, signal.SIGINT)
                 return
 
+    # A shell that starts Ray in the background has interrupts ignored.
+    sigint = signal.signal(signal.SIGINT, signal.default_int_handler)
     sigterm = signal.signal(signal.SIGTERM, signal.SIG_DFL)
     before = signal.set_wakeup_fd(writer.fileno(), warn_on_full_buffer=False)
     waker = threading.Thread(target=wake, name="ragauge-wake", daemon=True)
@@ -131,6 +133,7 @@ def _interruptible() -> Iterator[None]:
         ended.set()
         signal.set_wakeup_fd(before)
         signal.signal(signal.SIGTERM, sigterm)
+        signal.signal(signal.SIGINT, sigint)
         writer.close()
         waker.join(5)
         reader.close()

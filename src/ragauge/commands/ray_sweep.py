@@ -285,6 +285,8 @@ class _Sweep:
             _, left = self._ray.wait(out, num_returns=len(out), timeout=_GRACE)
             for task in left:
                 self._ray.cancel(task, force=True)
+            # A run is closed for a process that is gone.
+            self._ray.wait(out, num_returns=len(out), timeout=_GRACE)
 
     def _tell(self, line: str) -> None:
         self._bar.write(visible(redact(line), one_line=True), file=sys.stderr)

@@ -56,15 +56,22 @@ class Terminated(KeyboardInterrupt):
 
 CODES = (130, 143)  # exit codes of a command that was interrupted: by Ctrl-C, by SIGTERM
 
+_told = False  # whether SIGTERM has come since `terminable` began
+
+
+def _by_sigterm(error: KeyboardInterrupt) -> bool:
+    """Whether SIGTERM is the cause; libraries such as Ray raise a KeyboardInterrupt of their own instead."""
+    return isinstance(error, Terminated) or _told
+
 
 def exit_code(error: KeyboardInterrupt) -> int:
     """The exit code of a command that was interrupted: 143 by SIGTERM, 130 by Ctrl-C."""
-    return CODES[isinstance(error, Terminated)]
+    return CODES[_by_sigterm(error)]
 
 
 def reason(error: KeyboardInterrupt) -> str:
     """What interrupted a command, in a word or two."""
-    return "terminated by SIGTERM" if isinstance(error, Terminated) else "interrupted"
+    return "terminated by SIGTERM" if _by_sigterm(error) else "interrupted"
 
 
 def tell(error: KeyboardInterrupt) -> int:
@@ -86,14 +93,15 @@ def terminable() -> Iterator[None]:
     if not mine or signal.getsignal(signal.SIGTERM) is not signal.SIG_DFL:
         yield
         return
-    told = False
+    global _told
+    _told = False
 
     def end(*_: Any) -> None:
         # `timeout` and some schedulers signal the process and its group: the second must not cut short
         # the closing of runs that the first began.
-        nonlocal told
-        if not told:
-            told = True
+        global _told
+        if not _told:
+            _told = True
             raise Terminated
 
     signal.signal(signal.SIGTERM, end)
