@@ -20,8 +20,12 @@ log = logging.getLogger(__name__)
 
 @lru_cache(maxsize=1)
 def machine() -> str:
-    """Host name and network address of this machine."""
-    return f"{socket.gethostname()}/{uuid.getnode():012x}"
+    """Host name and network address of this machine, or its id where it has no network but itself."""
+    address = f"{uuid.getnode():012x}"
+    if uuid.getnode() >> 40 & 1:  # no address was found: a number that is another in every process
+        with suppress(OSError):
+            address = Path("/etc/machine-id").read_text(encoding="ascii").strip()[:12]
+    return f"{socket.gethostname()}/{address}"
 
 
 @lru_cache(maxsize=1)
