@@ -122,7 +122,7 @@ def _small_copy(folder: Path) -> Path:
     root = folder / "repository"
     for part in ("docs", "conf", "examples", "benchmarks", "src"):
         shutil.copytree(ROOT / part, root / part, ignore=shutil.ignore_patterns("__pycache__"))
-    for file in ("mkdocs.yml", "README.md", "CHANGELOG.md"):
+    for file in ("mkdocs.yml", "README.md", "CHANGELOG.md", "LICENSE", "CITATION.cff"):
         shutil.copy(ROOT / file, root / file)
     return root
 

@@ -26,15 +26,7 @@ _COLUMNS = [
     *(f"tags.`{name}`" for name in ("judge", "chunker", "measure", "sweep_id")),
 ]  # fmt: skip
 TOKENS = "tokens"  # the step chart {N: N}, the x-axis of the others: MLflow calls their own one "Step"
-# The titles of the charts, short enough for three of them beside each other.
-_LINE = ("ir_score_at_n", "IR score against N")
-_BARS = {
-    "ir_score": "IR score",
-    "correct_share": "Right answers",
-    "hallucination_share": "Hallucinations",
-    "judge_share_1": "Lack of information",
-    "judge_share_3": "Incomplete answers",
-}
+_BARS = ("ir_score", "correct_share", "hallucination_share", "judge_share_1", "judge_share_3")
 
 
 @dataclass(frozen=True)
@@ -70,10 +62,7 @@ def charts_view(sweep_id: str, n_tokens: int, group: str = "", number: int = 1) 
     state = {
         **_table(search),
         "orderByKey": "metrics.`ir_score`",
-        "compareRunCharts": [
-            _line(*_LINE, section),
-            *(_bar(metric, title, section) for metric, title in _BARS.items()),
-        ],
+        "compareRunCharts": [_line("ir_score_at_n", section), *(_bar(metric, section) for metric in _BARS)],
         "compareRunSections": [
             {
                 "uuid": section,
@@ -165,22 +154,21 @@ def _table(search: str) -> dict[str, Any]:
     }
 
 
-def _bar(metric: str, title: str, section: str) -> dict[str, Any]:
+def _bar(metric: str, section: str) -> dict[str, Any]:
     return {
         "type": "BAR",
         "uuid": f"ragauge-{metric}",
         "metricSectionId": section,
         "metricKey": metric,
-        "displayName": title,
         "runsCountToCompare": 20,
         "deleted": False,
         "isGenerated": False,
     }
 
 
-def _line(metric: str, title: str, section: str) -> dict[str, Any]:
+def _line(metric: str, section: str) -> dict[str, Any]:
     return {
-        **_bar(metric, title, section),
+        **_bar(metric, section),
         "type": "LINE",
         "xAxisKey": "metric",
         "useGlobalXaxisKey": False,
