@@ -3,9 +3,14 @@
 from __future__ import annotations
 
 import functools
+import json
+import os
 import shutil
 import subprocess
+import sys
 from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -20,6 +25,16 @@ def in_a_namespace(command: Sequence[str]) -> subprocess.CompletedProcess[str]:
     if (why := _lacking()) is not None:
         pytest.skip(why)
     return _run(command)
+
+
+def told_by(program: str, folder: Path) -> tuple[dict[str, Any], str]:
+    """What a program beside this file, run so on the folder, prints as JSON and nothing else; its stderr."""
+    tests = Path(__file__).parent
+    paths = os.pathsep.join([str(tests), *sys.path])
+    started = ["env", f"PYTHONPATH={paths}", sys.executable, str(tests / program), str(folder)]
+    done = in_a_namespace(started)
+    assert done.returncode == 0, done.stderr
+    return json.loads(done.stdout), done.stderr
 
 
 @functools.cache

@@ -2,29 +2,19 @@
 
 from __future__ import annotations
 
-import json
-import os
-import sys
-from pathlib import Path
 from typing import Any
 
 import pytest
 
-from namespaces import in_a_namespace
+from namespaces import told_by
 
-TESTS = Path(__file__).resolve().parents[1]
 pytestmark = pytest.mark.slow
 pytest.importorskip("ray")
 
 
 @pytest.fixture(scope="module")
 def told(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
-    paths = os.pathsep.join([str(TESTS), *sys.path])
-    program = ["env", f"PYTHONPATH={paths}", sys.executable, str(TESTS / "killed_nodes.py")]
-    done = in_a_namespace([*program, str(tmp_path_factory.mktemp("cluster"))])
-    assert done.returncode == 0, done.stderr
-    found: dict[str, Any] = json.loads(done.stdout)  # nothing of Ray's own stands beside it
-    return found
+    return told_by("killed_nodes.py", tmp_path_factory.mktemp("cluster"))[0]
 
 
 def test_chunks_are_those_of_one_process_though_a_node_was_killed(told: dict[str, Any]) -> None:

@@ -2,29 +2,20 @@
 
 from __future__ import annotations
 
-import json
-import os
-import sys
-from pathlib import Path
 from typing import Any
 
 import pytest
 
-from namespaces import in_a_namespace
+from namespaces import told_by
 
-TESTS = Path(__file__).resolve().parents[1]
 pytestmark = pytest.mark.slow
 pytest.importorskip("ray")
 
 
 @pytest.fixture(scope="module")
 def told(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
-    paths = os.pathsep.join([str(TESTS), *sys.path])
-    program = ["env", f"PYTHONPATH={paths}", sys.executable, str(TESTS / "ray_here.py")]
-    done = in_a_namespace([*program, str(tmp_path_factory.mktemp("here"))])
-    assert done.returncode == 0, done.stderr
-    found: dict[str, Any] = json.loads(done.stdout)
-    return {**found, "stderr": done.stderr}
+    found, stderr = told_by("ray_here.py", tmp_path_factory.mktemp("here"))
+    return {**found, "stderr": stderr}
 
 
 def test_results_come_in_order_and_few_blocks_are_read_ahead(told: dict[str, Any]) -> None:

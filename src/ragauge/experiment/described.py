@@ -59,7 +59,7 @@ _SIZES = {"questions": "topics", "documents": "docs", "pieces_of_evidence": "evi
 
 def where_text(uri: str, page: str) -> str:
     """How to open a page of MLflow's UI: the address of the server, or what starts one here."""
-    if track.local_database(uri) is None and "://" in uri and uri.startswith("http"):
+    if uri.startswith(("http://", "https://")):
         return f"MLflow UI: {uri.rstrip('/')}/{page}"
     here = track.absolute_uri(uri) == track.absolute_uri(track.tracking_uri())
     start = "make ui, or ragauge ui" if here else f"ragauge ui --tracking-uri {shlex.quote(uri)}"
