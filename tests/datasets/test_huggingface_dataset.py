@@ -206,7 +206,7 @@ def test_bad_document_is_named_or_dropped(tmp_path: Path, row: Any, what: str) -
         ("rows.parquet", b"PAR1 no", "not a Parquet file"),
         ("rows.json", b"[{]", "not a JSON file"),
         ("rows.csv", b'question,answer\n"a', "not a CSV file"),
-        ("rows.jsonl", b"\xff\n", "not a line of JSON|not utf-8"),
+        ("rows.jsonl", b"\xff\n", "not UTF-8: it holds the byte 0xff; save the file as UTF-8"),
     ],
 )
 def test_damaged_file_is_named(tmp_path: Path, name: str, content: bytes, what: str) -> None:

@@ -197,7 +197,7 @@ def test_a_bad_row_is_named_or_dropped(tmp_path: Path, row: Mapping[str, Any], t
         ("s.csv", b'input\n"a\n', "after row 0: not a CSV file"),
         ("s.csv", b"input\n\xff\n", "'input' is not UTF-8: it holds the byte 0xff"),
         ("s.parquet", b"PAR1", "not a Parquet file"),
-        ("s.json", b"[{},", "not a JSON list"),
+        ("s.json", b"[{},", "not a JSON file"),
         ("s.jsonl", b"3\n", "line 1: expected a JSON object, found 3"),
         ("s.jsonl", b"", "no topic in it"),
     ],

@@ -92,11 +92,14 @@ def valid_string(value: Any, what: str) -> str:
     except UnicodeEncodeError as error:
         code = ord(value[error.start])
         if 0xDC80 <= code <= 0xDCFF:  # a byte that could not be decoded (PEP 383)
-            raise BadRow(
-                f"{what} is not UTF-8: it holds the byte 0x{code - 0xDC00:02x}; save the file as UTF-8"
-            ) from None
+            raise BadRow(f"{what} is {not_utf8(code - 0xDC00)}") from None
         raise BadRow(f"{what} is not valid Unicode: {error}") from None
     return value
+
+
+def not_utf8(byte: int) -> str:
+    """What is wrong with a text that this byte stands in, and what helps."""
+    return f"not UTF-8: it holds the byte 0x{byte:02x}; save the file as UTF-8"
 
 
 def check_separator(file: Path, header: Sequence[str], separator: str = ",", advice: str = "") -> None:

@@ -20,7 +20,7 @@ from ragauge.datasets._gather import (
     string,
     valid_string,
 )
-from ragauge.datasets._json_files import json_list
+from ragauge.datasets._lines import json_list
 from ragauge.datasets._paragraphs import Paragraphs
 
 AnswersOf = Callable[[Mapping[str, Any]], list[str]]

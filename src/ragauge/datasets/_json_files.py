@@ -1,14 +1,12 @@
-"""JSON files, and rows of whichever of JSON, JSON Lines and Parquet a file is."""
+"""Rows of whichever of JSON, JSON Lines and Parquet a file is."""
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from ragauge.contract.errors import DataError
-from ragauge.datasets._lines import every_line, lines
+from ragauge.datasets._lines import every_line, json_list, lines
 from ragauge.datasets._tables import parquet_rows
 
 _BOM = b"\xef\xbb\xbf"
@@ -32,22 +30,6 @@ def rows(file: Path) -> Iterator[tuple[str, Any]]:
             yield f"{file}, row {number}", row
     else:
         yield from lines(file)
-
-
-def json_value(file: Path) -> Any:
-    """What a JSON file holds; DataError where it is none."""
-    try:
-        return json.loads(b"".join(every_line(file)).removeprefix(_BOM))
-    except (ValueError, RecursionError) as error:  # no JSON, or no UTF-8
-        raise DataError(f"{file}: not a JSON file: {error}") from None
-
-
-def json_list(file: Path) -> list[Any]:
-    """The list that a JSON file holds; DataError where it holds none."""
-    found = json_value(file)
-    if not isinstance(found, list):
-        raise DataError(f"{file}: expected a JSON list of objects, found {type(found).__name__}")
-    return found
 
 
 def _first_character(file: Path) -> bytes:

@@ -1,4 +1,4 @@
-"""Files read line by line, packed by gzip or bzip2 or not, and JSON Lines."""
+"""Files read line by line, packed by gzip or bzip2 or not, and what is JSON in them."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from ragauge.contract.errors import ConfigError, DataError
-from ragauge.datasets._gather import BadRow
+from ragauge.datasets._gather import BadRow, not_utf8
 
 _UNPACKED: Mapping[str, Callable[..., Any]] = {".gz": gzip.open, ".bz2": bz2.open}
 
@@ -45,11 +45,31 @@ def parse_json(line: bytes) -> Any:
 
 
 def text_of(line: bytes, encoding: str = "utf-8") -> str:
-    """The line without its end and a byte order mark; BadRow where it is not of the encoding."""
+    """The text without the last line's end and a byte order mark; BadRow where it is not of the encoding."""
     try:
         return line.decode(encoding).removeprefix("\ufeff").rstrip("\r\n")
     except UnicodeDecodeError as error:
+        if codecs.lookup(encoding).name == "utf-8":
+            raise BadRow(not_utf8(line[error.start])) from None
         raise BadRow(f"not {encoding}: {error}") from None
+
+
+def json_value(file: Path) -> Any:
+    """What a JSON file holds; DataError where it is none."""
+    try:
+        return json.loads(text_of(b"".join(every_line(file))))
+    except BadRow as bad:
+        raise DataError(f"{file}: {bad}") from None
+    except (ValueError, RecursionError) as error:
+        raise DataError(f"{file}: not a JSON file: {error}") from None
+
+
+def json_list(file: Path) -> list[Any]:
+    """The list that a JSON file holds; DataError where it holds none."""
+    found = json_value(file)
+    if not isinstance(found, list):
+        raise DataError(f"{file}: expected a JSON list of objects, found {type(found).__name__}")
+    return found
 
 
 def existing_folder(key: str, value: str | Path | None) -> Path:

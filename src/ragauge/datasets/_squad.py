@@ -15,7 +15,8 @@ from ragauge.contract.identity import runtime
 from ragauge.contract.protocols import Dataset
 from ragauge.datasets._fields import flag, listed, listed_or_none
 from ragauge.datasets._gather import BadRow, Gatherer, OneFile, string
-from ragauge.datasets._json_files import json_value, kind, rows
+from ragauge.datasets._json_files import kind, rows
+from ragauge.datasets._lines import json_value
 from ragauge.datasets._paragraphs import Paragraphs
 from ragauge.datasets._tables import parsed
 from ragauge.texts.sentences import sentence_spans

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import csv
-import json
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
@@ -12,7 +11,7 @@ from typing import Any
 
 from ragauge.contract.errors import ConfigError, DataError
 from ragauge.datasets._gather import BadRow, check_separator
-from ragauge.datasets._lines import lines, parse_json
+from ragauge.datasets._lines import json_list, lines, parse_json
 
 SUFFIXES = (".parquet", ".jsonl", ".jsonl.gz", ".json", ".csv", ".tsv")
 _FIELD_LIMIT = 2**31 - 1  # characters; csv stops at 131,072 of its own accord
@@ -111,11 +110,7 @@ def _rows_of(file: Path) -> Iterator[tuple[str, Any]]:
     elif file.suffix in (".csv", ".tsv"):
         yield from _csv_rows(file)
     elif file.suffix == ".json" and _is_list(file):
-        try:
-            rows = json.loads(file.read_bytes())
-        except (ValueError, RecursionError) as error:
-            raise DataError(f"{file}: not a JSON file: {error}") from None
-        for number, row in enumerate(rows, start=1):
+        for number, row in enumerate(json_list(file), start=1):
             yield f"{file}, row {number}", row
     else:
         yield from lines(file)

@@ -20,6 +20,7 @@ from typing import Any, TypeVar
 from ragauge.contract.checks import require, require_choice
 from ragauge.contract.errors import ConfigError, DataError
 from ragauge.datasets._gather import BadRow, check_separator, is_attribute, valid_string
+from ragauge.datasets._lines import json_list, parse_json
 
 log = logging.getLogger(__name__)
 
@@ -271,11 +272,7 @@ def _few(qids: Sequence[str]) -> str:
 
 
 def _object(line: bytes) -> Mapping[str, Any]:
-    try:
-        row = json.loads(line.decode("utf-8-sig"))
-    except (ValueError, RecursionError) as error:  # no JSON, or no UTF-8
-        raise BadRow(f"not a line of JSON: {error}") from None
-    return _mapping(row)
+    return _mapping(parse_json(line))
 
 
 def _mapping(row: Any) -> Mapping[str, Any]:
@@ -290,11 +287,7 @@ def _first_character(file: Path) -> str:
 
 
 def _list_entries(file: Path) -> Iterator[Entry]:
-    try:
-        rows = json.loads(file.read_bytes().decode("utf-8-sig"))
-    except (ValueError, RecursionError) as error:
-        raise DataError(f"{file}: not a JSON list: {error}") from None
-    for number, row in enumerate(rows, 1):
+    for number, row in enumerate(json_list(file), 1):
         yield Entry(f"{file}, row {number}", lambda row=row: _mapping(row))  # type: ignore[misc]
 
 

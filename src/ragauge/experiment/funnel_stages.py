@@ -103,8 +103,8 @@ class FollowEvidence(_FollowsEvidence):
         if evidence.empty:
             return {"evidence_trail": trail.assign(**dict.fromkeys((*self._runs, *self._passages), 0.0))}
         for step, name in self._runs.items():
-            chunks = retrieved_chunks(reads, name)
-            trail[step] = joined(self.component, evidence, reads[name], chunks, evidence["holders"])
+            held = evidence["holders"]
+            trail[step] = joined(self.component, evidence, reads[name], reads.rows("chunks"), held)
         for step, name in self._passages.items():
             trail[step] = joined(self.component, evidence, reads[name])
         return {"evidence_trail": trail}

@@ -66,6 +66,7 @@ class StageRunner:
     making: dict[str, Making] = field(default_factory=dict, init=False)
     _entries: dict[Stage, Entry] = field(default_factory=dict, init=False, repr=False)
     _frames: dict[str, pd.DataFrame] = field(default_factory=dict, init=False, repr=False)
+    _digests: dict[str, tuple[pd.DataFrame, str]] = field(default_factory=dict, init=False, repr=False)
     _own_chats: dict[Stage, SharedChat] = field(default_factory=dict, init=False, repr=False)
 
     @property
@@ -195,7 +196,11 @@ class StageRunner:
         if name not in given and not columns and makers and makers[-1].stored and makers[-1].asks is None:
             return self._entry(makers[-1]).frame_digest(name)
         frame = given[name] if name in given else self._frame(name, before)
-        return frames.content_digest(frame[columns.split(",")] if columns else frame)
+        of, digest = self._digests.get(read, (None, ""))
+        if of is not frame:  # frames stay as they were made
+            digest = frames.content_digest(frame[columns.split(",")] if columns else frame)
+            self._digests[read] = frame, digest
+        return digest
 
     def _key(self, stage: Stage, given: Mapping[str, pd.DataFrame] = MappingProxyType({})) -> Key:
         before = self.stages.index(stage)

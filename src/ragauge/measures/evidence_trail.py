@@ -10,7 +10,7 @@ import re
 from array import array
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from itertools import pairwise
+from itertools import chain, pairwise
 
 import numpy as np
 import pandas as pd
@@ -79,7 +79,7 @@ def joined(
     measure: Measure,
     evidence: pd.DataFrame,
     hits: pd.DataFrame,
-    chunks: pd.DataFrame | None = None,
+    chunks: pd.DataFrame | Batches | None = None,
     holders: pd.Series | None = None,
 ) -> np.ndarray:
     """float64 [evidence rows]: the measure of every part in all texts of its topic, joined in rank order.
@@ -89,16 +89,26 @@ def joined(
     hit of its topic holds whole has the value 1 without a look at the others. 0 without hits.
     """
     values = np.zeros(len(evidence))
-    qids, texts = evidence["qid"].to_numpy(dtype=object), evidence["text"].to_numpy(dtype=object)
+    texts = evidence["text"].to_numpy(dtype=object)
+    found_topic, topics = pd.factorize(hits["qid"])
+    topic = pd.Index(topics).get_indexer(pd.Index(evidence["qid"]))  # of every part; -1: none has hits
+    found_doc, docnos = pd.factorize(hits["docno"])
     if holders is not None:
-        values[_held(qids, holders, hits)] = _WHOLE
-    open_rows = np.flatnonzero(values < _WHOLE)
-    rows_of: dict[str, list[int]] = {}
-    for row in open_rows.tolist():
-        rows_of.setdefault(qids[row], []).append(row)
+        values[_held(topic, holders, found_topic, found_doc, docnos)] = _WHOLE
+    rows_of: dict[int, list[int]] = {}
+    for row in np.flatnonzero((values < _WHOLE) & (topic >= 0)).tolist():
+        rows_of.setdefault(int(topic[row]), []).append(row)
+    is_open = np.zeros(len(topics), dtype=bool)
+    is_open[list(rows_of)] = True
+    near = np.flatnonzero(is_open[found_topic])
+    near = near[np.lexsort((hits["rank"].to_numpy()[near], found_topic[near]))]
+    if chunks is None:
+        of_hits = hits["text"].iloc[near].to_numpy(dtype=object)
+    else:
+        of_hits = _texts_of(found_doc[near], docnos, chunks)
     contexts, of_context = [], []
-    for qid, text in _joined_texts(hits[hits["qid"].isin(list(rows_of))], chunks):
-        rows = [row for row in rows_of[qid] if not _stands(measure, texts[row], text, values, row)]
+    for number, text in _joined_texts(found_topic[near], of_hits):
+        rows = [row for row in rows_of[number] if not _stands(measure, texts[row], text, values, row)]
         if rows:
             contexts.append(text)
             of_context.append(rows)
@@ -113,19 +123,20 @@ def joined(
     return values
 
 
-def _joined_texts(hits: pd.DataFrame, chunks: pd.DataFrame | None) -> Iterator[tuple[str, str]]:
-    """Every qid with the texts of its hits in rank order, a space between them."""
-    hits = hits.sort_values(["qid", "rank"], kind="stable")
-    if chunks is None:
-        texts = hits["text"].to_numpy(dtype=object)
-    else:
-        at = pd.Index(chunks["docno"]).get_indexer(pd.Index(hits["docno"]))
-        distinct, which = np.unique(at, return_inverse=True)
-        texts = chunks["text"].iloc[distinct].to_numpy(dtype=object)[which]
-    qids = hits["qid"].to_numpy(dtype=object)
-    changes = np.flatnonzero(qids[1:] != qids[:-1]) + 1
-    for start, stop in pairwise([0, *changes.tolist(), len(qids)]) if len(qids) else ():
-        yield qids[start], " ".join(texts[start:stop])
+def _texts_of(found_doc: np.ndarray, docnos: pd.Index, chunks: pd.DataFrame | Batches) -> np.ndarray:
+    """The text of every hit: found_doc, int64 [hits], is the place of its chunk among `docnos`."""
+    needed, which = np.unique(found_doc, return_inverse=True)
+    there = rows_where(chunks, "docno", docnos[needed].tolist())
+    at = pd.Index(there["docno"]).get_indexer(pd.Index(docnos[needed]))
+    texts: np.ndarray = there["text"].to_numpy(dtype=object)[at][which]
+    return texts
+
+
+def _joined_texts(topic: np.ndarray, texts: np.ndarray) -> Iterator[tuple[int, str]]:
+    """Every topic with its texts in their order, a space between them; those of a topic stand together."""
+    changes = np.flatnonzero(topic[1:] != topic[:-1]) + 1
+    for start, stop in pairwise([0, *changes.tolist(), len(topic)]) if len(topic) else ():
+        yield int(topic[start]), " ".join(texts[start:stop])
 
 
 def _stands(measure: Measure, part: str, text: str, values: np.ndarray, row: int) -> bool:
@@ -136,17 +147,22 @@ def _stands(measure: Measure, part: str, text: str, values: np.ndarray, row: int
     return False
 
 
-def _held(qids: np.ndarray, holders: pd.Series, hits: pd.DataFrame) -> np.ndarray:
-    """bool by evidence row: whether a hit of its topic is among its holders."""
+def _held(
+    topic: np.ndarray, holders: pd.Series, found_topic: np.ndarray, found_doc: np.ndarray, docnos: pd.Index
+) -> np.ndarray:
+    """bool by evidence row: whether a hit of its topic is among its holders.
+
+    topic: int64 [evidence rows], found_topic: int64 [hits], of one numbering of topics; found_doc: int64
+    [hits], the place of the hit among `docnos`.
+    """
     of_parts = [text.split() for text in holders.tolist()]  # no docno holds white space
-    rows = np.repeat(np.arange(len(qids)), [len(of_part) for of_part in of_parts])
-    names = [docno for of_part in of_parts for docno in of_part]
-    pairs = pd.DataFrame(
-        {"row": rows, "qid": pd.Series(qids[rows], dtype="str"), "docno": pd.Series(names, dtype="str")}
-    )
-    near = hits.loc[hits["docno"].isin(set(names)), ["qid", "docno"]]
-    held = np.zeros(len(qids), dtype=bool)
-    held[pairs.merge(near, on=["qid", "docno"])["row"].to_numpy(dtype=int)] = True
+    rows = np.repeat(np.arange(len(topic)), [len(of_part) for of_part in of_parts])
+    doc = pd.Index(docnos).get_indexer(list(chain.from_iterable(of_parts)))
+    there = (doc >= 0) & (topic[rows] >= 0)
+    rows, doc = rows[there], doc[there]
+    wanted = pd.Series(topic[rows] * len(docnos) + doc)
+    held = np.zeros(len(topic), dtype=bool)
+    held[rows[wanted.isin(found_topic * len(docnos) + found_doc)]] = True
     return held
 
 

@@ -151,12 +151,18 @@ def test_a_bad_row_is_named_by_file_and_line(tmp_path: Path, row: Any, told: str
 
 def test_lines_that_are_no_json_and_settings_that_cannot_be(tmp_path: Path) -> None:
     path = written(tmp_path, {"qid": "q1", "contexts": ["x"]})
-    for text in (b'{"qid": \n', b'{"qid": "\xff"}\n', b'{"a":' * 100_000):
+    latin = "not UTF-8: it holds the byte 0xff"
+    told = {
+        b'{"qid": \n': "not a line of JSON",
+        b'{"qid": "\xff"}\n': latin,
+        b'{"a":' * 100_000: "not a line",
+    }
+    for text, what in told.items():
         path.write_bytes(b'{"qid": "q1", "contexts": []}\n' + text)
-        with pytest.raises(DataError, match=r"some\.jsonl, line 2: not a line of JSON"):
+        with pytest.raises(DataError, match=rf"some\.jsonl, line 2: {what}"):
             brought(path)
     path.write_text("[{]")
-    with pytest.raises(DataError, match="not a JSON list"):
+    with pytest.raises(DataError, match="not a JSON file"):
         brought(path)
     with pytest.raises(ConfigError, match=r"retriever\.on_missing='drop': allowed are raise, missing"):
         RecordedRetrieval(path=path, on_missing="drop")
