@@ -105,6 +105,21 @@ def test_sections_of_markdown(tmp_path: Path) -> None:
     assert found[3][2] == "# Leave\nAgain.\n#hashtag"
 
 
+def test_a_heading_with_deeper_headings_alone_is_no_document_but_names_those_below(tmp_path: Path) -> None:
+    text = "# A\n\n## B\n### C\nc\n## D\n## E\ne\n# F\n### G\ng\n# A\n"
+    found = documents(folder(tmp_path, {"a.md": text}))
+    assert [row[:2] for row in found] == [
+        ["a.md#c", "a.md, A > B > C"],
+        ["a.md#d", "a.md, A > D"],  # nothing below it: the heading is all that it says
+        ["a.md#e", "a.md, A > E"],
+        ["a.md#g", "a.md, F > G"],
+        ["a.md#a-1", "a.md, A"],
+    ]
+    assert [row[2] for row in found] == ["### C\nc", "## D", "## E\ne", "### G\ng", "# A"]
+    page = "<h1>A</h1><h2>B</h2><p>b</p>"
+    assert [row[0] for row in documents(folder(tmp_path, {"b.html": page}))][-2:] == ["a.md#a-1", "b.html#b"]
+
+
 def test_sections_of_html(tmp_path: Path) -> None:
     found = documents(folder(tmp_path, {"a.HTML": HTML}))
     assert [row[:2] for row in found] == [

@@ -150,20 +150,28 @@ def _clean(text: str) -> str:
 
 
 def _sections(blocks: Iterable[Block], heading_in_text: bool) -> list[Section]:
-    """A section for each heading with what follows it, labelled with the headings above it."""
+    """A section for each heading with what follows it, labelled with the headings above it.
+
+    A heading that has nothing but deeper headings under it is a part of their labels alone.
+    """
     above: list[Heading] = []
     found: list[tuple[str, str, list[str]]] = [("", "", [])]
+    levels = [0]
     anchors: dict[str, int] = {}
     for block in blocks:
         if isinstance(block, str):
             found[-1][2].append(block)
             continue
         level, title = block
+        if levels[-1] < level and len(found) > 1 and not "".join(found[-1][2][1:]).strip():
+            found.pop()
+            levels.pop()
         above = [*(heading for heading in above if heading[0] < level), block]
         slug = re.sub(r"[^\w-]", "", title.lower().strip().replace(" ", "-")) or "section"
         anchors[slug] = anchors.get(slug, -1) + 1
         anchor = slug if anchors[slug] == 0 else f"{slug}-{anchors[slug]}"
         label = " > ".join(text for _, text in above)
         found.append((anchor, label, [f"{title}\n"] if heading_in_text else []))
+        levels.append(level)
     texts = ((anchor, label, valid_string("".join(texts), "the text")) for anchor, label, texts in found)
     return [Section(anchor, label, text.strip()) for anchor, label, text in texts if text.strip()]

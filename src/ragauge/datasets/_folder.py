@@ -35,7 +35,7 @@ class Folder(FileSource):
     """
 
     component: ClassVar[str] = "folder"
-    version: ClassVar[int] = 1
+    version: ClassVar[int] = 2
 
     name: str = runtime("folder")
     path: str | Path | None = runtime(None)
@@ -61,7 +61,7 @@ class Folder(FileSource):
         if self.topics is None:
             raise ConfigError(
                 "dataset.topics is not set: a folder holds documents alone; give a file of questions (JSON "
-                "Lines, as of dataset=jsonl)"
+                "Lines, as of dataset=jsonl), or have some written: ragauge synthesize"
             )
         return {**self.document_files(), "topics": existing_file("topics", self.topics)}
 
