@@ -237,7 +237,8 @@ class View:
             rows, count = most_different(self.c, by, n)
             if by == "class" and self.c.outcomes["label"].isna().all():
                 continue
-            lists.append((f"Topics that differ most in {what}: {len(rows)} of {count}", rows))
+            most = f"Topics that differ most in {what}: {len(rows)} of {count}"
+            lists.append((most if count else f"No topic differs in {what}", rows))
         return lists
 
     def sides(self, row: Mapping[Any, Any]) -> list[tuple[str, str, str, str]]:

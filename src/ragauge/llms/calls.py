@@ -12,6 +12,7 @@ import os
 import random
 import time
 import uuid
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
@@ -84,6 +85,7 @@ class Batch:
     replies: dict[str, Reply] = field(default_factory=dict)
     guessed: list[float] = field(default_factory=list)  # costs of calls whose usage is not known
     exceeding: list[str] = field(default_factory=list)  # calls that used more than they could, in words
+    failures: Counter[str] = field(default_factory=Counter)  # requests without a reply, by the last reason
 
     async def run(self, jobs: Sequence[tuple[str, str, str]]) -> dict[str, Reply]:
         """The reply of every (key, request, prompt)."""
@@ -101,6 +103,7 @@ class Batch:
             finally:
                 for worker in workers:
                     worker.cancel()
+                self._tell_failures()
                 self._tell_usage()
         if self.stop is not None:
             self.ledger.write_rest()
@@ -139,7 +142,7 @@ class Batch:
     async def _attempts(self, key: str, request: str, prompt: str, model: Any, gate: _Gate) -> Reply:
         llm = self.llm
         paid = Reply(None)  # tokens and cost of all attempts, the ones that gave no text too
-        error = "no attempt"
+        error, why = "no attempt", "no attempt"
         began = time.monotonic()
         for attempt in range(llm.retries + 1):
             await gate.enter()
@@ -151,7 +154,8 @@ class Batch:
             try:
                 call = await self._attempt(key, request, prompt, model)
             except _Failed as failure:
-                error = f"{attempt + 1} attempt(s) ({llm.place}), the last: {failure}"
+                why = str(failure)
+                error = f"{attempt + 1} attempt(s) ({llm.place}), the last: {why}"
                 paid = paid if failure.call is None else with_call(paid, failure.call)
                 wait = failure.wait
             else:
@@ -169,17 +173,23 @@ class Batch:
                 log.debug("%s: %s; asked again", self.what, error)
                 longest = min(llm.max_wait, llm.backoff * 2**attempt)
                 await asyncio.sleep(wait + random.uniform(0, longest))
-        self._count_failure(error)
+        self._count_failure(error, why)
         return dataclasses.replace(paid, error=error, seconds=time.monotonic() - began)
 
-    def _count_failure(self, error: str) -> None:
-        log.warning("%s: no reply after %s", self.what, error)
+    def _count_failure(self, error: str, why: str) -> None:
+        """Tells the first failure for a reason at once, and those like it as a number in the end."""
+        self.failures[why] += 1
+        log.log(
+            logging.WARNING if self.failures[why] == 1 else logging.DEBUG,
+            "%s: no reply after %s", self.what, error,
+        )  # fmt: skip
         self.failed_in_a_row += 1
         if self.failed_in_a_row >= self.llm.give_up_after:
             raise _Stop(
                 MissingError(
-                    f"{self.what}: {self.failed_in_a_row} requests in a row failed at {self.llm.place}; "
-                    f"{error}. What was answered is kept; run again when the server answers"
+                    f"{self.what}: {self.failed_in_a_row} requests in a row failed at {self.llm.place}, "
+                    f"the last: {why.rstrip('.')}. What was answered is kept; run again when the server "
+                    "answers"
                 )
             )
 
@@ -274,6 +284,12 @@ class Batch:
         except RagaugeError as error:
             self.stop = self.stop or error  # the ledger has the reply in memory
         return call
+
+    def _tell_failures(self) -> None:
+        """Says how many more requests failed for a reason that was told before."""
+        for why, n in self.failures.items():
+            if n > 1:
+                log.warning("%s: no reply to %d more request(s), the last: %s", self.what, n - 1, why)
 
     def _tell_usage(self) -> None:
         """Warns once of calls whose usage is not known, and once of those that used more than their bound."""

@@ -115,7 +115,7 @@ def _asked_once(
             model,
             place,
             redact(str(error)),
-            f"it last said {told}" if last else "its name alone identifies it",
+            "its name alone identifies it" if told == "{}" else f"it last said {told}",
         )
     if last and last.identity != told:
         log.warning(

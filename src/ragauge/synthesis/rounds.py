@@ -88,7 +88,7 @@ class Synthesis:
                 self._filter(drafts, known)
             result.drafts += drafts
             done, rest = len(result.accepted), sum(result.lacking().values())
-            self.tell(f"round {number}: {len(drafts)} drafts, {done} questions accepted, {rest} to go")
+            self.tell(f"round {number}: {len(drafts)} draft(s), {done} question(s) accepted, {rest} to go")
         return result
 
     def tell_needs(self) -> None:
