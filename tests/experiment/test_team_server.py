@@ -14,6 +14,8 @@ from processes import run as run_forked
 from processes import run_fresh
 from ragauge.commands.report import main as report_main
 from ragauge.llms.ledger import Ledger
+from ragauge.track._feedback import labels_of_people
+from ragauge.track._lost import emptied
 from servers import database, mlflow_server
 
 pytestmark = pytest.mark.slow
@@ -112,6 +114,17 @@ def test_a_registered_predictor_and_traces_go_through_the_server(team: Team) -> 
     traces = mlflow.search_traces(locations=[experiment], run_id=logged.info.run_id, return_type="list")
     assert len(traces) == 12
     assert {len(trace.data.spans) for trace in traces} == {4}
+
+
+def test_traces_are_searched_in_pages_that_a_server_gives(team: Team) -> None:
+    client, runs = runs_at(team.url)
+    experiment = next(iter(runs.values())).info.experiment_id
+    lost = client.create_run(experiment)
+    client.set_terminated(lost.info.run_id, status="KILLED")
+    assert emptied(client, client.get_run(lost.info.run_id)) == frozenset()
+    assert client.get_run(lost.info.run_id).info.status == "RUNNING"
+    assert labels_of_people(team.url, "sample").empty
+    client.delete_run(lost.info.run_id)
 
 
 def test_a_colleague_without_the_folder_makes_the_report_of_a_run_id(

@@ -33,7 +33,7 @@ _FIRST_LOOK = {"MLFLOW_HTTP_REQUEST_MAX_RETRIES": "1", "MLFLOW_HTTP_REQUEST_TIME
 
 _VARIABLE = "MLFLOW_TRACKING_URI"
 DEFAULT_FOLDER = Path("mlruns")
-_PAGE = 1000  # runs or experiments of one search
+_PAGE = 500  # of one search: a server gives no more traces at a time
 
 
 def tracking_uri(configured: str | None = None) -> str:

@@ -32,7 +32,6 @@ log = logging.getLogger(__name__)
 
 _SCORER_TAG = "mlflow.trace.sourceScorer"  # on the traces of MLflow's own judges
 _UNITS = {"m": "minutes", "h": "hours", "d": "days", "w": "weeks"}
-_PAGE = 500  # traces of one search: with their spans some megabytes
 
 
 @dataclass(frozen=True)
@@ -153,7 +152,7 @@ def _search(client: MlflowClient, window: Window, experiment_id: str, **more: An
     )
     try:
         with quiet():
-            yield from pages(lambda max_results, page_token: search(max_results=_PAGE, page_token=page_token))
+            yield from pages(search)
     except MlflowException as error:
         raise ConfigError(f"dataset.filter={window.filter!r}: MLflow says: {reason(error)}") from error
 
