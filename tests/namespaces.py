@@ -14,6 +14,8 @@ from typing import Any
 
 import pytest
 
+from processes import clean_environment
+
 _UP = 'ip link set lo up || exit 97; "$@"; exit $?'
 
 
@@ -51,5 +53,5 @@ def _run(command: Sequence[str]) -> subprocess.CompletedProcess[str]:
     alone = ["--net", "--pid", "--fork", "--kill-child", "--mount-proc"]
     return subprocess.run(
         ["unshare", *alone, "sh", "-c", _UP, "sh", *command], capture_output=True, text=True, check=False,
-        timeout=1800,
+        timeout=1800, env=clean_environment(),
     )  # fmt: skip

@@ -11,6 +11,7 @@ import time
 from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -108,6 +109,30 @@ def test_a_run_holds_params_tags_metrics_curves_artifacts_and_a_table(tracker: T
     assert (artifacts / "figures" / "a.txt").read_text() == "figure"
     table = json.loads(Path(client.download_artifacts(run.run_id, "per_question.json")).read_text())
     assert table["data"] == [["q1", "<b>é</b>"]]
+
+
+@pytest.mark.parametrize("words", ["UNIQUE constraint failed: datasets.name", "duplicate key value"])
+def test_a_dataset_that_another_job_brings_at_the_same_time_is_that_of_both(
+    tracker: Tracker, monkeypatch: pytest.MonkeyPatch, words: str
+) -> None:
+    from mlflow import MlflowClient
+    from mlflow.exceptions import MlflowException
+
+    ours, errors = MlflowClient.log_inputs, [words]
+
+    def refused_once(self: MlflowClient, *given: Any, **more: Any) -> None:
+        if errors:
+            raise MlflowException(f"(psycopg.errors) {errors.pop()}")
+        ours(self, *given, **more)
+
+    monkeypatch.setattr(MlflowClient, "log_inputs", refused_once)
+    with tracker.run("one", {}, {}) as run:
+        run.dataset("sample", "d" * 40, {"component": "sample"}, {"topics": 2})
+    (logged,) = runs_of(tracker)
+    assert [given.dataset.digest for given in logged.inputs.dataset_inputs] == ["d" * 36]
+    errors.append("no such run")
+    with pytest.raises(MlflowException, match="no such run"), tracker.run("two", {}, {}) as run:
+        run.dataset("sample", "d" * 40, {"component": "sample"}, {"topics": 2})
 
 
 def test_a_failing_block_leaves_a_failed_run_with_its_error(tracker: Tracker) -> None:

@@ -6,6 +6,7 @@ import hashlib
 import json
 import logging
 import os
+import re
 import shutil
 import tempfile
 import time
@@ -121,12 +122,18 @@ class Run:
         digest: MLflow keeps its first 36 characters. source: where it comes from; profile: its sizes.
         """
         from mlflow.entities import Dataset, DatasetInput, InputTag
+        from mlflow.exceptions import MlflowException
 
         said, sizes = (json.dumps(redact_tree(dict(part)), ensure_ascii=False) for part in (source, profile))
         known = Dataset(redact(name), digest[:_DIGEST_CHARS], "ragauge", said, profile=sizes)
-        self.client.log_inputs(
-            self.run_id, [DatasetInput(known, [InputTag("mlflow.data.context", "evaluation")])]
-        )
+        inputs = [DatasetInput(known, [InputTag("mlflow.data.context", "evaluation")])]
+        try:
+            self.client.log_inputs(self.run_id, inputs)
+        except MlflowException as error:
+            if not re.search("unique|duplicate", str(error), re.IGNORECASE):
+                raise
+            # Of two jobs that bring the same one at a time its database refuses the second, once.
+            self.client.log_inputs(self.run_id, inputs)
 
     def file_of(self, artifact: str) -> Path | None:
         """The file of an artifact on this machine; None where a server keeps it."""
