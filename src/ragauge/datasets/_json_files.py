@@ -6,10 +6,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from ragauge.datasets._lines import every_line, json_list, lines
+from ragauge.datasets._lines import begins_list, json_list, lines
 from ragauge.datasets._tables import parquet_rows
-
-_BOM = b"\xef\xbb\xbf"
 
 
 def kind(file: Path) -> str:
@@ -25,15 +23,8 @@ def rows(file: Path) -> Iterator[tuple[str, Any]]:
     """
     if file.suffix == ".parquet":
         yield from parquet_rows(file)
-    elif _first_character(file) == b"[":
+    elif begins_list(file):
         for number, row in enumerate(json_list(file)):
             yield f"{file}, row {number}", row
     else:
         yield from lines(file)
-
-
-def _first_character(file: Path) -> bytes:
-    for line in every_line(file):
-        if found := line.removeprefix(_BOM).lstrip()[:1]:
-            return found
-    return b""

@@ -54,6 +54,14 @@ def text_of(line: bytes, encoding: str = "utf-8") -> str:
         raise BadRow(f"not {encoding}: {error}") from None
 
 
+def begins_list(file: Path) -> bool:
+    """Whether the first character of a file, white space and a byte order mark apart, is `[`."""
+    for line in every_line(file):
+        if found := line.removeprefix(codecs.BOM_UTF8).lstrip():
+            return found.startswith(b"[")
+    return False
+
+
 def json_value(file: Path) -> Any:
     """What a JSON file holds; DataError where it is none."""
     try:

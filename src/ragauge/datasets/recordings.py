@@ -20,7 +20,7 @@ from typing import Any, TypeVar
 from ragauge.contract.checks import require, require_choice
 from ragauge.contract.errors import ConfigError, DataError
 from ragauge.datasets._gather import BadRow, check_separator, is_attribute, valid_string
-from ragauge.datasets._lines import json_list, parse_json
+from ragauge.datasets._lines import begins_list, json_list, parse_json
 
 log = logging.getLogger(__name__)
 
@@ -142,7 +142,7 @@ def entries(file: Path) -> Iterator[Entry]:
         yield from _csv_entries(file)
     elif kind in (".parquet", ".pq"):
         yield from _parquet_entries(file)
-    elif _first_character(file) == "[":
+    elif begins_list(file):
         yield from _list_entries(file)
     else:
         with file.open("rb") as stream:
@@ -279,11 +279,6 @@ def _mapping(row: Any) -> Mapping[str, Any]:
     if not isinstance(row, Mapping):
         raise BadRow(f"expected a JSON object, found {_short(row)}")
     return row
-
-
-def _first_character(file: Path) -> str:
-    with file.open("rb") as stream:
-        return stream.read(4096).decode("utf-8-sig", "replace").lstrip()[:1]
 
 
 def _list_entries(file: Path) -> Iterator[Entry]:
