@@ -124,6 +124,7 @@ def test_kill_loses_the_slice_at_hand_only(
     embed: Any, encoder: Encoder, model: Path, store: Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(vectors_on_disk, "_SLICE", 10)
+    monkeypatch.setattr(vectors_on_disk, "_SLICE_SECONDS", 0.0)
     texts = [f"text {i:02}" for i in range(35)]
     with monkeypatch.context() as patch:
 
@@ -228,6 +229,32 @@ def test_a_segment_is_looked_at_once_for_many_slices(tmp_path: Path, monkeypatch
     found = cache.get(texts, embed)
     assert found[:, 0].tolist() == list(range(10))
     assert max(Counter(opened).values()) <= 2  # to look up, and to tidy
+
+
+@pytest.mark.parametrize(
+    ("seconds", "expected"),
+    [(1.0, [2, 4, 8, 8, 5]), (4.0, [2] * 13 + [1])],
+    ids=["fast", "slow"],
+)
+def test_slices_of_a_fast_model_grow(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, seconds: float, expected: list[int]
+) -> None:
+    """Of a fast model each slice of 2,048 was a segment, to be merged: every vector was written twice."""
+    monkeypatch.setattr(vectors_on_disk, "_SLICE", 2)
+    monkeypatch.setattr(vectors_on_disk, "_MERGED", 8)
+    now = [0.0]
+    monkeypatch.setattr(vectors_on_disk.time, "monotonic", lambda: now[0])
+    slices: list[int] = []
+
+    def embed(texts: list[str]) -> np.ndarray:
+        slices.append(len(texts))
+        now[0] += seconds
+        return np.array([[float(text[1:])] for text in texts], dtype=np.float32)
+
+    texts = [f"t{i}" for i in range(27)]
+    found = vectors_on_disk.VectorCache(tmp_path, "model", "embedding").get(texts, embed)
+    assert slices == expected
+    assert found[:, 0].tolist() == list(range(27))
 
 
 def test_keys_that_end_or_begin_with_zero_bytes_are_told_apart(tmp_path: Path) -> None:

@@ -35,7 +35,8 @@ KINDS = (VECTORS, PAIR_SCORES)  # the folders of a store that hold segments
 Item = TypeVar("Item", str, tuple[str, str])  # a text, or a pair of texts
 
 _KEY_BYTES = 16
-_SLICE = 2048  # texts between two writes to the disk: what a kill can lose
+_SLICE = 2048  # texts between two writes to the disk: what a kill can lose, or what some seconds have made
+_SLICE_SECONDS = 4.0
 _SMALL = 16_384  # rows below which a segment is worth merging
 _MERGED = 65_536  # rows of a merged segment, about
 _ABANDONED = 3600  # seconds after which a draft is what a kill left, not what another machine writes
@@ -69,8 +70,9 @@ class VectorCache:
         """float32 [len(texts), dimensions] of distinct texts; those that are not there are embedded and kept.
 
         The lock is held for a slice of texts at a time, so that nobody waits for the whole of another
-        process's work, and no text is embedded twice. at_once: texts of a slice, where many workers embed
-        them; None is 2,048.
+        process's work, and no text is embedded twice. at_once: texts of a slice at least, where many workers
+        embed them; None is 2,048. A slice that took less than 4 s is followed by one of twice as many, up to
+        65,536 texts: a fast model leaves large segments, which need not be merged.
         """
         size = max(at_once or 0, _SLICE)
         keys = _text_keys(texts)
@@ -84,13 +86,17 @@ class VectorCache:
         # Texts of one length go together, so that little is padded; the longest first.
         missing.sort(key=lambda i: -_length(texts[i]))
         with progress(len(missing), self._title, self._unit) as bar:
-            for first in range(0, len(missing), size):
-                rows = missing[first : first + size]
+            first = 0
+            while rows := missing[first : first + size]:
+                began = time.monotonic()
                 new = self._slice(keys[rows], [texts[i] for i in rows], embed, seen)
                 if vectors is None:
                     vectors = np.empty((len(texts), new.shape[1]), dtype=np.float32)
                 vectors[rows] = new
                 bar.update(len(rows))
+                first += len(rows)
+                if time.monotonic() - began < _SLICE_SECONDS:
+                    size = max(size, min(2 * size, _MERGED))
         assert vectors is not None
         return vectors
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache
 
 from ragauge.datasets.fictional.dice import Dice
 from ragauge.datasets.fictional.entities import Entity, Facts, Region
@@ -50,7 +51,7 @@ def write_article(region: Region, entity: Entity, facts: Facts | None = None) ->
     names = _Names(entity, dice)
     out = [_lead(entity, writer, dice, names)]
     groups = _groups(entity.kind, set(known), dice)
-    plan = [_told(region, prose.facts[group], group, dice) for group in groups]
+    plan = [_told(region, entity.kind, group, dice) for group in groups]
     fillers = dice.sample(prose.fillers, dice.between(2, 5))
     for told in _ordered(dice, [*plan, *(_Told((), filler) for filler in fillers)]):
         tells = told.tells
@@ -71,12 +72,19 @@ class _Told:
     by_name: bool = False
 
 
-def _told(region: Region, templates: Sequence[Template], group: tuple[str, ...], dice: Dice) -> _Told:
+def _told(region: Region, kind: str, group: tuple[str, ...], dice: Dice) -> _Told:
     """The words for some facts: where pronouns are few, mostly such as name the subject."""
+    templates = PROSE[kind].facts[group]
     if region.pronouns == 1 or dice.chance(region.pronouns):
         return _Told(group, dice.pick(templates))
-    naming = [template for template in templates if slots_of(template) & _MARKED.keys()]
+    naming = _naming(kind, group)
     return _Told(group, dice.pick(naming or templates), bool(naming))
+
+
+@cache
+def _naming(kind: str, group: tuple[str, ...]) -> tuple[Template, ...]:
+    """The templates for some facts that name their subject."""
+    return tuple(t for t in PROSE[kind].facts[group] if slots_of(t) & _MARKED.keys())
 
 
 def _named(text: str, name: str, pronoun: str) -> str:

@@ -81,8 +81,8 @@ class FictionalWorld:
         docs: list[Document] = []
         topics: list[Topic] = []
         for shard in shards(self._plan(), twins=self.twins):
-            changed = {twin.entity.docno for topic in shard.topics if (twin := _answered_by(topic))}
-            docs.extend(doc for doc in shard.docs if not large or doc[0] in changed)
+            twins = (_answered_by(topic) for topic in shard.topics)
+            docs.extend([shard.document(twin.entity) for twin in twins if twin] if large else shard.docs)
             topics.extend(shard.topics)
         chosen = interleaved(topics)[: self.limit]
         more = _changed_articles(docs, chosen) if self.twins else []

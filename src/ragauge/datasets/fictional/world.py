@@ -39,12 +39,35 @@ class Topic:
         }
 
 
+class Articles:
+    """The articles of a region by the number of their entity, each written when it is first wanted."""
+
+    def __init__(self, region: Region) -> None:
+        self._region = region
+        self._written: dict[int, list[Sentence]] = {}
+
+    def __getitem__(self, number: int) -> list[Sentence]:
+        if number not in self._written:
+            self._written[number] = write_article(self._region, self._region.entities[number])
+        return self._written[number]
+
+
 @dataclass(frozen=True)
 class Shard:
-    """One region written out: documents (docno, title, text) and topics."""
+    """One region: its topics, and its documents (docno, title, text), each written when it is wanted."""
 
-    docs: tuple[tuple[str, str, str], ...]
     topics: tuple[Topic, ...]
+    entities: tuple[Entity, ...]
+    articles: Articles
+
+    @property
+    def docs(self) -> list[tuple[str, str, str]]:
+        """All documents of the region."""
+        return [self.document(entity) for entity in self.entities]
+
+    def document(self, entity: Entity) -> tuple[str, str, str]:
+        """The document of an entity of the region."""
+        return entity.docno, entity.title, text_of(self.articles[entity.number])
 
 
 @dataclass(frozen=True)
@@ -71,7 +94,7 @@ def shards(plan: Plan, twins: bool = True) -> Iterator[Shard]:
     asked = dict.fromkeys(kinds(plan.types, plan.max_hops), 0)
     for number, size in enumerate(layout):
         region = make_region(names, plan.seed, number, size, plan.look_alikes, plan.pronouns)
-        articles = [write_article(region, entity) for entity in region.entities]
+        articles = Articles(region)
         topics: list[Topic] = []
         for kind, already in asked.items():
             # As many as the regions that are left must bring on average.
@@ -80,11 +103,7 @@ def shards(plan: Plan, twins: bool = True) -> Iterator[Shard]:
                 qid = f"{kind}-{asked[kind] + 1:04d}"
                 asked[kind] += 1
                 topics.append(_topic(region, articles, question, qid, twins))
-        docs = tuple(
-            (entity.docno, entity.title, text_of(article))
-            for entity, article in zip(region.entities, articles, strict=True)
-        )
-        yield Shard(docs, tuple(topics))
+        yield Shard(tuple(topics), region.entities, articles)
     for kind, found in asked.items():
         if found < plan.questions:
             raise ConfigError(
@@ -100,9 +119,7 @@ def interleaved(topics: list[Topic]) -> list[Topic]:
     return sorted(topics, key=lambda topic: (topic.qid.rpartition("-")[2], topic.qid))
 
 
-def _topic(
-    region: Region, articles: list[list[Sentence]], question: Question, qid: str, twins: bool
-) -> Topic:
+def _topic(region: Region, articles: Articles, question: Question, qid: str, twins: bool) -> Topic:
     parts: dict[tuple[str, str], None] = {}
     for number, relation in question.facts:
         told = [sentence.text for sentence in articles[number] if relation in sentence.tells]
