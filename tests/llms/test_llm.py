@@ -196,15 +196,27 @@ def test_a_server_that_asks_for_too_long_a_wait_is_not_asked_again(make: Make, s
 def test_a_server_that_is_gone_is_given_up(
     make: Make, store: Store, caplog: pytest.LogCaptureFixture
 ) -> None:
-    llm = make("http://127.0.0.1:9", retries=0, give_up_after=5, concurrency=1)
-    with pytest.raises(
-        MissingError, match=r"5 requests in a row failed at model .*:9[^.]*, the last: [^.]+\. What"
-    ):
-        llm.ask([f"p{i}" for i in range(500)], store, "answers")
+    """After a reply, `give_up_after` requests in a row have to fail."""
+    with ChatServer(faults=lambda prompt, n: None if prompt == "p0" else "503") as server:
+        llm = make(server.url, retries=0, give_up_after=5, concurrency=1)
+        with pytest.raises(
+            MissingError, match=r"5 request\(s\) in a row failed at model .*, the last: .+\. What"
+        ):
+            llm.ask([f"p{i}" for i in range(500)], store, "answers")
+        assert sum(server.calls.values()) == 6
     told = [record.getMessage() for record in caplog.records if record.levelno >= logging.WARNING]
     assert len(told) == 2
     assert "no reply after 1 attempt(s)" in told[0]
     assert "no reply to 4 more request(s), the last: " in told[1]
+
+
+def test_a_server_that_was_never_there_is_given_up_after_one_round(make: Make, store: Store) -> None:
+    """25 requests with five retries each took two minutes to say that Ollama does not run."""
+    llm = make("http://127.0.0.1:9", retries=1, backoff=0.0, give_up_after=25, concurrency=3)
+    with pytest.raises(
+        MissingError, match=r"3 request\(s\) in a row failed at model .*:9[^.]*, the last: [^.]+\. What"
+    ):
+        llm.ask([f"p{i}" for i in range(500)], store, "answers")
 
 
 def test_a_reply_cut_at_the_token_limit_keeps_its_text_and_is_marked(make: Make, store: Store) -> None:

@@ -264,7 +264,7 @@ _MISSING_WORDS = frozenset({"nan", "None", "<NA>", "NaT"})
 
 def _joined(values: list[Any]) -> str:
     """The values as one text, from which each of them could be read again."""
-    if all(type(value) is str for value in values) and _MISSING_WORDS.isdisjoint(values):
+    if set(map(type, values)) <= {str} and _MISSING_WORDS.isdisjoint(values):
         text = "\x1f".join(values)
         if "\x1e" not in text and text.count("\x1f") == len(values) - 1:
             return text

@@ -32,6 +32,7 @@ from ragauge.llms.replies import (
     read_message,
     retry_after,
     status_of,
+    was_not_sent,
     with_call,
 )
 from ragauge.store import canonical_json
@@ -81,6 +82,7 @@ class Batch:
     reserved: float = 0.0
     spent: float = 0.0
     failed_in_a_row: int = 0
+    reached: bool = False  # whether a connection to the server was ever made
     stop: RagaugeError | None = None
     replies: dict[str, Reply] = field(default_factory=dict)
     guessed: list[float] = field(default_factory=list)  # costs of calls whose usage is not known
@@ -160,6 +162,7 @@ class Batch:
                 wait = failure.wait
             else:
                 self.failed_in_a_row = 0
+                self.reached = True
                 return dataclasses.replace(
                     with_call(paid, call), text=call.text, error=as_reply(call).error, seconds=call.seconds
                 )
@@ -184,10 +187,12 @@ class Batch:
             "%s: no reply after %s", self.what, error,
         )  # fmt: skip
         self.failed_in_a_row += 1
-        if self.failed_in_a_row >= self.llm.give_up_after:
+        # Where no server was ever there, one round of calls with all their attempts is enough to know it.
+        rounds = self.llm.give_up_after if self.reached else self.llm.concurrency
+        if self.failed_in_a_row >= min(self.llm.give_up_after, rounds):
             raise _Stop(
                 MissingError(
-                    f"{self.what}: {self.failed_in_a_row} requests in a row failed at {self.llm.place}, "
+                    f"{self.what}: {self.failed_in_a_row} request(s) in a row failed at {self.llm.place}, "
                     f"the last: {why.rstrip('.')}. What was answered is kept; run again when the server "
                     "answers"
                 )
@@ -229,6 +234,7 @@ class Batch:
             )
             received = read_message(message, self.llm.chat["_target_"])
         except TimeoutError:
+            self.reached = True
             failed = _Failed(f"no reply within {self.llm.timeout:g} s", charged=True)
         except Exception as error:
             failed = self._failed(error)
@@ -310,6 +316,7 @@ class Batch:
         """The failed attempt that an error means; raises _Stop where every call would fail."""
         if isinstance(error, ConfigError):  # a client of ours says so
             raise _Stop(error) from None
+        self.reached = self.reached or not was_not_sent(error)
         why = redact(f"{type(error).__name__}: {error}"[:_LONGEST_ERROR])[:500]
         status = status_of(error)
         if status in _FATAL or (status == 429 and "insufficient_quota" in str(error)):

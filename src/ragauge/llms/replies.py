@@ -150,9 +150,13 @@ def may_have_cost(error: Exception) -> bool:
     status = status_of(error)
     if status is not None:
         return status in _GATEWAY_TIMEOUTS
-    return not any(
-        type(link).__name__ in _NOT_SENT
-        or isinstance(link, (ConnectionRefusedError, socket.gaierror, UnicodeEncodeError))
+    return not was_not_sent(error) and not any(isinstance(link, UnicodeEncodeError) for link in causes(error))
+
+
+def was_not_sent(error: Exception) -> bool:
+    """Whether the error says that no connection to the server was made."""
+    return any(
+        type(link).__name__ in _NOT_SENT or isinstance(link, (ConnectionRefusedError, socket.gaierror))
         for link in causes(error)
     )
 

@@ -10,10 +10,12 @@ import re
 from array import array
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from itertools import chain, pairwise
+from itertools import pairwise
 
 import numpy as np
 import pandas as pd
+import pyarrow as pa
+import pyarrow.compute as pc
 
 from ragauge.contract.batches import Batches, batches_of, count_rows, rows_at, rows_where
 from ragauge.contract.protocols import Measure
@@ -155,9 +157,9 @@ def _held(
     topic: int64 [evidence rows], found_topic: int64 [hits], of one numbering of topics; found_doc: int64
     [hits], the place of the hit among `docnos`.
     """
-    of_parts = [text.split() for text in holders.tolist()]  # no docno holds white space
-    rows = np.repeat(np.arange(len(topic)), [len(of_part) for of_part in of_parts])
-    doc = pd.Index(docnos).get_indexer(list(chain.from_iterable(of_parts)))
+    of_parts = pc.split_pattern(pa.array(holders, type=pa.large_string()), " ")  # no docno holds white space
+    rows = np.repeat(np.arange(len(topic)), pc.list_value_length(of_parts).to_numpy())
+    doc = docnos.get_indexer(of_parts.flatten().to_numpy(zero_copy_only=False))
     there = (doc >= 0) & (topic[rows] >= 0)
     rows, doc = rows[there], doc[there]
     wanted = pd.Series(topic[rows] * len(docnos) + doc)
