@@ -4,8 +4,10 @@ import hashlib
 import logging
 import os
 import shutil
+import signal
 import subprocess
 import sys
+import threading
 from collections import Counter
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -208,6 +210,86 @@ def test_two_at_once_embed_each_text_once(model: Path, encoder: Encoder, store: 
     assert all((result == results[0]).all() for result in results)
 
 
+def numbers_of(texts: list[str]) -> np.ndarray:
+    return np.array([[float(text[1:])] for text in texts], dtype=np.float32)
+
+
+def test_two_at_once_embed_beside_each_other(tmp_path: Path) -> None:
+    """The lock was held while a model worked: on two machines two jobs took as long as on one."""
+    together = threading.Barrier(2, timeout=30)
+
+    def embed(texts: list[str]) -> np.ndarray:
+        together.wait()  # breaks unless the other one is here as well
+        return numbers_of(texts)
+
+    def get(texts: list[str]) -> np.ndarray:
+        return vectors_on_disk.VectorCache(tmp_path, "model", "embedding").get(texts, embed)
+
+    with ThreadPoolExecutor(2) as pool:
+        low, high = pool.map(get, ([f"t{i}" for i in range(9)], [f"t{i}" for i in range(9, 20)]))
+    assert low[:, 0].tolist() == list(range(9))
+    assert high[:, 0].tolist() == list(range(9, 20))
+    assert not [file for file in tmp_path.rglob("*") if file.suffix == ".keys"]
+
+
+def test_what_another_embeds_is_waited_for_when_all_else_is_done(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(vectors_on_disk, "_SLICE", 3)
+    monkeypatch.setattr(vectors_on_disk, "_SLICE_SECONDS", 0.0)
+    first_works, rest_done = threading.Event(), threading.Event()
+    asked: list[str] = []
+
+    def slowly(texts: list[str]) -> np.ndarray:
+        asked.extend(texts)
+        first_works.set()
+        assert rest_done.wait(30)
+        return numbers_of(texts)
+
+    def embed(texts: list[str]) -> np.ndarray:
+        asked.extend(texts)
+        if texts[-1] == "t9":
+            rest_done.set()
+        return numbers_of(texts)
+
+    def cache() -> vectors_on_disk.VectorCache:
+        return vectors_on_disk.VectorCache(tmp_path, "model", "embedding")
+
+    with ThreadPoolExecutor(1) as pool:
+        other = pool.submit(cache().get, ["t1", "t2", "t3"], slowly)
+        assert first_works.wait(30)
+        found = cache().get([f"t{i}" for i in range(10)], embed)
+        assert other.result()[:, 0].tolist() == [1, 2, 3]
+    assert found[:, 0].tolist() == list(range(10))
+    assert sorted(asked) == [f"t{i}" for i in range(10)]
+    assert asked[:3] == ["t1", "t2", "t3"]
+
+
+def test_what_a_killed_process_was_embedding_is_free_again(tmp_path: Path) -> None:
+    work = (
+        "import os, signal, sys\nfrom pathlib import Path\n"
+        "from ragauge.store.vectors import VectorCache\n"
+        "def embed(texts):\n    os.kill(os.getpid(), signal.SIGKILL)\n"
+        "VectorCache(Path(sys.argv[1]), 'model', 'embedding').get(['t1', 't2'], embed)"
+    )
+    assert subprocess.run([sys.executable, "-c", work, tmp_path], check=False).returncode == -signal.SIGKILL
+    assert len(list(tmp_path.rglob("*.keys"))) == 1
+    found = vectors_on_disk.VectorCache(tmp_path, "model", "embedding").get(["t2", "t3"], numbers_of)
+    assert found[:, 0].tolist() == [2, 3]
+    assert not list(tmp_path.rglob("*.keys"))
+
+
+def test_what_could_not_be_embedded_is_free_again(tmp_path: Path) -> None:
+    cache = vectors_on_disk.VectorCache(tmp_path, "model", "embedding")
+
+    def out_of_memory(texts: list[str]) -> np.ndarray:
+        raise MemoryError
+
+    with pytest.raises(MemoryError):
+        cache.get(["t1"], out_of_memory)
+    assert cache.get(["t1"], numbers_of)[:, 0].tolist() == [1]
+
+
 def test_a_segment_is_looked_at_once_for_many_slices(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Each slice looked at all segments again: of a large cache that was most of the work."""
     monkeypatch.setattr(vectors_on_disk, "_SLICE", 2)
@@ -233,8 +315,8 @@ def test_a_segment_is_looked_at_once_for_many_slices(tmp_path: Path, monkeypatch
 
 @pytest.mark.parametrize(
     ("seconds", "expected"),
-    [(1.0, [2, 4, 8, 8, 5]), (4.0, [2] * 13 + [1])],
-    ids=["fast", "slow"],
+    [(0.1, [2, 8, 8, 8, 1]), (2.0, [2, 4, 8, 8, 5]), (4.0, [2] * 13 + [1])],
+    ids=["fast", "twice", "slow"],
 )
 def test_slices_of_a_fast_model_grow(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, seconds: float, expected: list[int]

@@ -25,6 +25,7 @@ from typing import Any, TypeVar
 import numpy as np
 
 from ragauge.contract.progress import progress
+from ragauge.store._claims import Claims
 from ragauge.store._entries import canonical_json, locked
 
 log = logging.getLogger(__name__)
@@ -37,6 +38,7 @@ Item = TypeVar("Item", str, tuple[str, str])  # a text, or a pair of texts
 _KEY_BYTES = 16
 _SLICE = 2048  # texts between two writes to the disk: what a kill can lose, or what some seconds have made
 _SLICE_SECONDS = 4.0
+_PAUSE, _LONGEST_PAUSE = 0.02, 1.0  # seconds between two looks at what others embed
 _SMALL = 16_384  # rows below which a segment is worth merging
 _MERGED = 65_536  # rows of a merged segment, about
 _ABANDONED = 3600  # seconds after which a draft is what a kill left, not what another machine writes
@@ -58,6 +60,7 @@ class VectorCache:
     def __init__(self, root: Path, name: str, title: str, kind: str = VECTORS) -> None:
         self.folder = root / kind / name
         self._lock = root / ".locks" / lock_name(self.folder)
+        self._claims = Claims(self._lock.with_suffix(".claims"))
         self._title = title
         self._unit = "text" if kind == VECTORS else "pair"
 
@@ -69,59 +72,64 @@ class VectorCache:
     ) -> np.ndarray:
         """float32 [len(texts), dimensions] of distinct texts; those that are not there are embedded and kept.
 
-        The lock is held for a slice of texts at a time, so that nobody waits for the whole of another
-        process's work, and no text is embedded twice. at_once: texts of a slice at least, where many workers
-        embed them; None is 2,048. A slice that took less than 4 s is followed by one of twice as many, up to
-        65,536 texts: a fast model leaves large segments, which need not be merged.
+        A slice of texts is claimed at a time, so that processes embed beside each other, and no text is
+        embedded twice: what another one is embedding is waited for, when all else is done. at_once: texts of
+        a slice at least, where many workers embed them; None is 2,048. Of a fast model slices become as large
+        as 4 s allow, up to 65,536 texts: it leaves large segments, which need not be merged.
         """
         size = max(at_once or 0, _SLICE)
         keys = _text_keys(texts)
         seen: set[Path] = set()
         found, vectors = _look_up(keys, self.folder, seen)
-        missing = np.flatnonzero(~found).tolist()
-        if vectors is not None and not missing:
+        # Texts of one length go together, so that little is padded; the longest first.
+        missing = np.array(
+            sorted(np.flatnonzero(~found).tolist(), key=lambda i: -_length(texts[i])), dtype=int
+        )
+        if vectors is not None and not len(missing):
             return vectors
         with locked(self._lock):
             _tidy(self.folder)
-        # Texts of one length go together, so that little is padded; the longest first.
-        missing.sort(key=lambda i: -_length(texts[i]))
+        pause = _PAUSE
         with progress(len(missing), self._title, self._unit) as bar:
-            first = 0
-            while rows := missing[first : first + size]:
+            while len(missing):
+                with locked(self._lock):
+                    found, more = _look_up(keys[missing], self.folder, seen)
+                    vectors = _with_rows(vectors, len(texts), missing[found], more, found)
+                    missing = missing[~found]
+                    free = missing[~self._claims.held(keys[missing])][:size]
+                    claim = self._claims.take(keys[free]) if len(free) else None
+                bar.update(int(found.sum()))
+                if claim is None:  # what is missing is being embedded by others
+                    time.sleep(pause if len(missing) else 0.0)
+                    pause = min(2 * pause, _LONGEST_PAUSE)
+                    continue
                 began = time.monotonic()
-                new = self._slice(keys[rows], [texts[i] for i in rows], embed, seen)
-                if vectors is None:
-                    vectors = np.empty((len(texts), new.shape[1]), dtype=np.float32)
-                vectors[rows] = new
-                bar.update(len(rows))
-                first += len(rows)
-                if time.monotonic() - began < _SLICE_SECONDS:
-                    size = max(size, min(2 * size, _MERGED))
+                with claim:
+                    new = embed([texts[i] for i in free])
+                    seen.add(_write_segment(self.folder, keys[free], new))
+                vectors = _with_rows(vectors, len(texts), free, new)
+                missing = missing[~np.isin(missing, free)]
+                bar.update(len(free))
+                faster = int(_SLICE_SECONDS / max(time.monotonic() - began, 1e-6))
+                size = max(size, min(size * faster, _MERGED))
         assert vectors is not None
         return vectors
 
-    def _slice(
-        self,
-        keys: np.ndarray,
-        texts: Sequence[Item],
-        embed: Callable[[list[Item]], np.ndarray],
-        seen: set[Path],
-    ) -> np.ndarray:
-        """The vectors of some texts that are in no segment of `seen`, to which new ones are added.
 
-        Another process may have embedded them meanwhile.
-        """
-        with locked(self._lock):
-            found, vectors = _look_up(keys, self.folder, seen)
-            rows = np.flatnonzero(~found).tolist()
-            if vectors is not None and not rows:
-                return vectors
-            new = embed([texts[i] for i in rows])
-            seen.add(_write_segment(self.folder, keys[rows], new))
-            if vectors is None:
-                return new
-            vectors[rows] = new
-            return vectors
+def _with_rows(
+    vectors: np.ndarray | None,
+    n: int,
+    rows: np.ndarray,
+    new: np.ndarray | None,
+    of_new: np.ndarray | slice = slice(None),
+) -> np.ndarray | None:
+    """The vectors (float32 [n, d], made where there are none) with some rows of `new` at `rows`."""
+    if new is None:
+        return vectors
+    if vectors is None:
+        vectors = np.zeros((n, new.shape[1]), dtype=np.float32)
+    vectors[rows] = new[of_new]
+    return vectors
 
 
 def lock_name(folder: Path) -> str:
@@ -153,10 +161,10 @@ def _look_up(
     """
     found = np.zeros(len(keys), dtype=bool)
     vectors: np.ndarray | None = None
-    by_key = np.argsort(keys)  # neighbours stand near each other in a segment
-    for path in _segments(folder):
-        if seen is not None and path in seen:
-            continue
+    paths = [path for path in _segments(folder) if seen is None or path not in seen]
+    # Neighbours stand near each other in a segment.
+    by_key = np.argsort(keys) if paths else np.empty(0, dtype=np.intp)
+    for path in paths:
         segment = _open_segment(path)
         if segment is None:
             continue
