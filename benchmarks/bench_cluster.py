@@ -42,7 +42,7 @@ def told(command: Sequence[str | Path], folder: Path, **more: str) -> float:
 
 
 def metrics(folder: Path) -> list[dict[str, Any]]:
-    """The metrics of every job of the folder's one sweep, in the order of the jobs, but for what work took."""
+    """The metrics of every job of the folder's one sweep, in their order, but for what work took."""
     (sweep,) = (folder / "multirun").glob("*/*")
     records = sorted(sweep.glob("*/job.json"), key=lambda record: int(record.parent.name.split("_")[0]))
     found = [json.loads(record.read_text(encoding="utf-8"))["metrics"] for record in records]
