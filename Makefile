@@ -37,10 +37,10 @@ sweep: setup
 	$(BIN)/python run.py -m retriever=bm25,sim,mmr,mlq,reo 'n_tokens=range(100,1100,100)'
 
 test: lint
-	$(BIN)/python -m pytest -n 2 -m "not slow"
+	$(BIN)/python -m pytest -n auto --maxprocesses 4 -m "not slow"
 
 test-slow: setup
-	$(BIN)/python -m pytest -n 2 -m slow
+	$(BIN)/python -m pytest -n auto --maxprocesses 4 -m slow
 
 lint: setup
 	$(BIN)/ruff check .

@@ -17,8 +17,10 @@ from ragauge.contract import identity
 from ragauge.contract.errors import ConfigError, GateError, MissingError, RagaugeError
 from ragauge.contract.protocols import ChatModel
 from ragauge.contract.redact import redact
+from ragauge.llms import calls
 from ragauge.llms.chat import CUT, ChatLLM
 from ragauge.llms.ledger import open_ledger
+from ragauge.llms.replies import Received
 from ragauge.store import Store
 
 FAKE = "langchain_core.language_models.fake_chat_models.FakeListChatModel"
@@ -217,6 +219,27 @@ def test_a_server_that_was_never_there_is_given_up_after_one_round(make: Make, s
         MissingError, match=r"3 request\(s\) in a row failed at model .*:9[^.]*, the last: [^.]+\. What"
     ):
         llm.ask([f"p{i}" for i in range(500)], store, "answers")
+
+
+def test_a_server_that_answered_once_is_waited_for(
+    make: Make, store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It may be starting again: `give_up_after` requests have to fail, and not one round of them."""
+    asked: list[str] = []
+
+    class Model:
+        async def ainvoke(self, messages: list[tuple[str, str]], **options: object) -> Received:
+            asked.append(messages[0][1])
+            if len(asked) > 1:
+                raise ConnectionRefusedError("nobody listens")
+            return Received("fine", "stop", 1, 1, None)
+
+    real = calls._endpoint
+    monkeypatch.setattr(calls, "_endpoint", lambda *given: (Model(), real(*given)[1]))
+    llm = make("http://127.0.0.1:9", retries=0, give_up_after=4, concurrency=1)
+    with pytest.raises(MissingError, match=r"4 request\(s\) in a row failed"):
+        llm.ask([f"p{i}" for i in range(500)], store, "answers")
+    assert asked == ["p0", "p1", "p2", "p3", "p4"]
 
 
 def test_a_reply_cut_at_the_token_limit_keeps_its_text_and_is_marked(make: Make, store: Store) -> None:
