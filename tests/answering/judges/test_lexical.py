@@ -90,6 +90,16 @@ def test_most_words_of_a_long_reference(tools: Tools) -> None:
     assert judge("Born in Austria.", tools, reference="Graz, Styria, Austria")["label"] == 4
 
 
+@pytest.mark.parametrize(("answer", "label"), [("Anna Weber", 4), ("Anna Maria Weber", 3)])
+def test_half_of_the_words_of_a_reference_is_not_most(answer: str, label: int, tools: Tools) -> None:
+    assert judge(answer, tools, reference="Anna Maria Brandt Weber")["label"] == label
+
+
+@pytest.mark.parametrize(("answer", "label"), [("Anna Brandt was born.", 3), ("Brandt was born.", 4)])
+def test_a_part_is_covered_from_three_of_four_words_on(answer: str, label: int, tools: Tools) -> None:
+    assert judge(answer, tools, reference="Vienna")["label"] == label
+
+
 def test_the_rule_stands_in_the_reason_and_nothing_is_paid(tools: Tools) -> None:
     verdict = judge("Graz", tools)
     assert verdict["reason"] == "holds the reference answer, supported by the evidence"
