@@ -264,7 +264,8 @@ def tests_of(file: Path) -> list[Path]:
     """The test files that mirror a file.
 
     Those of its room with its name come first, then those that name one of its public classes and functions,
-    and for a private module those of the modules that import it; where there is none, all of its room.
+    or, in any room, import the module itself; for a private module also those of the modules that import it.
+    Where there is none, all of its room.
     """
     room = file.relative_to(PACKAGE).parts[0]
     near = [path for path in _test_files() if path.relative_to(TESTS).parts[0] in (room, "comparison")]
@@ -274,7 +275,10 @@ def tests_of(file: Path) -> list[Path]:
         first = [path for path in near if path.stem.startswith(f"test_{stem}")]
         words = [re.compile(rf"\b{name}\b") for name in _names(of)]
         second = [path for path in near if any(word.search(_test_files()[path]) for word in words)]
-        return list(dict.fromkeys([*first, *second]))
+        package = ".".join(["ragauge", *of.relative_to(PACKAGE).parts[:-1]])
+        imported = re.compile(rf"from {package}\.{of.stem} import|from {package} import .*\b{of.stem}\b")
+        third = [path for path, text in _test_files().items() if imported.search(text)]
+        return list(dict.fromkeys([*first, *second, *third]))
 
     found = direct(file)
     if file.stem.startswith("_") or not found:
