@@ -28,7 +28,7 @@ from ragauge.experiment.folder import JobFolder
 from ragauge.experiment.job import execute
 from ragauge.store import KEY_FILE, Key, Store, _removal, file_sha256
 from ragauge.store._listing import describe, list_items, list_vectors, prefix_length, size_text
-from ragauge.store.vectors import _text_keys, _write_segment, vectors_name
+from ragauge.store.vectors import _text_keys, _write_segment, claims_of, vectors_name
 from ragauge.track import LoggedRun, Reader, Tracker
 
 CONF = Path(__file__).resolve().parents[2] / "conf"
@@ -241,6 +241,19 @@ def test_show_tells_key_frames_origins_and_runs(place: Place, capsys) -> None:
         assert "50 row(s): qid, n_tokens, layout, end, n_used, n_chunks" in out
         assert "used by 1 run(s)" in out
         assert place.bm25.run_id in out
+
+
+def test_show_names_an_input_by_the_entry_itself_or_by_a_frame_of_one(store: Store, capsys) -> None:
+    one = store.get_frames(KEY, lambda: {"chunks": frames.empty("chunks")})
+    of_entry = Key("index", 1, {}, {"docs": KEY.digest})
+    of_frame = Key("index", 1, {}, {"docs": one.frame_digest("chunks"), "other": "f" * 64})
+    for key in (of_entry, of_frame):
+        store.get(key, write_text("one"))
+        assert main(["show", key.digest, "--store", str(store.root)]) == 0
+        told = capsys.readouterr().out
+        n = prefix_length(list_items(store.root))
+        assert f"docs: {key.inputs['docs'][:n]}  chunks/{KEY.digest[:n]}\n" in told
+    assert f"other: {'f' * n}  a file, part of a frame, or no longer in this store" in told
 
 
 def test_show_names_the_entries_that_an_ambiguous_prefix_fits(store: Store, capsys) -> None:
@@ -515,6 +528,8 @@ def test_vectors_that_somebody_is_writing_are_left_alone(tmp_path: Path) -> None
     (listed,) = list_vectors(tmp_path)
     (tmp_path / ".locks").mkdir()
     with FileLock(tmp_path / ".locks" / f"vectors-{folder.name}.lock"):
+        assert not _removal.remove_vectors(tmp_path, listed)
+    with claims_of(tmp_path, folder).take(_text_keys(["y"])):
         assert not _removal.remove_vectors(tmp_path, listed)
     write_vectors(folder, ["y"])
     assert not _removal.remove_vectors(tmp_path, listed)

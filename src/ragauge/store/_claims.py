@@ -7,6 +7,7 @@ lock when the process ends, however it ends, and the claim with it.
 from __future__ import annotations
 
 import uuid
+from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
 
@@ -28,7 +29,7 @@ class Claim:
 
 
 class Claims:
-    """The claims in a folder; both methods are called under one lock of the caller's.
+    """The claims in a folder; its methods are called under one lock of the caller's.
 
     folder: holds two files for each claim. Processes, and machines where the file system carries locks, see
     each other's.
@@ -47,18 +48,23 @@ class Claims:
         return Claim(file, lock)
 
     def held(self, keys: np.ndarray) -> np.ndarray:
-        """bool [len(keys)]: whether a living process has claimed the key; claims of others are removed."""
+        """bool [len(keys)]: whether a living process has claimed the key."""
         found = np.zeros(len(keys), dtype=bool)
+        for file in self.living():
+            with suppress(FileNotFoundError):  # done meanwhile
+                found |= np.isin(keys, np.frombuffer(file.read_bytes(), dtype=keys.dtype))
+        return found
+
+    def living(self) -> Iterator[Path]:
+        """The files of keys that living processes claim; those of processes that ended are removed."""
         for file in self.folder.glob("*.keys"):
             lock = FileLock(file.with_suffix(".lock"), timeout=0)
             try:
                 lock.acquire()
             except Timeout:
-                with suppress(FileNotFoundError):  # done meanwhile
-                    found |= np.isin(keys, np.frombuffer(file.read_bytes(), dtype=keys.dtype))
+                yield file
             else:
                 _remove(file, lock)
-        return found
 
 
 def _remove(file: Path, lock: FileLock) -> None:

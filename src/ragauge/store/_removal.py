@@ -20,7 +20,7 @@ from filelock import FileLock, Timeout
 
 from ragauge.store._entries import CHECKPOINTS
 from ragauge.store._listing import Item, Vectors, model_of, models_of, state_of
-from ragauge.store.vectors import KINDS, lock_name
+from ragauge.store.vectors import KINDS, claims_of, lock_name
 
 DAY = 86_400.0
 _ABANDONED = DAY  # age at which a draft is what a killed process left
@@ -85,9 +85,11 @@ def remove_item(root: Path, item: Item) -> bool:
 def remove_vectors(root: Path, vectors: Vectors) -> bool:
     """Removes the vectors of a model; False, and they stay, where somebody is writing or wrote more."""
     listed = {segment.name for segment in vectors.segments}
+    claims = claims_of(root, vectors.path)
 
     def unchanged(path: Path) -> bool:
-        return {segment.name for segment in path.glob("segment-*")} == listed
+        same = {segment.name for segment in path.glob("segment-*")} == listed
+        return same and not any(True for _ in claims.living())
 
     return _remove(root, vectors.path, lock_name(vectors.path), unchanged)
 

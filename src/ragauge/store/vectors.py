@@ -60,7 +60,7 @@ class VectorCache:
     def __init__(self, root: Path, name: str, title: str, kind: str = VECTORS) -> None:
         self.folder = root / kind / name
         self._lock = root / ".locks" / lock_name(self.folder)
-        self._claims = Claims(self._lock.with_suffix(".claims"))
+        self._claims = claims_of(root, self.folder)
         self._title = title
         self._unit = "text" if kind == VECTORS else "pair"
 
@@ -135,6 +135,11 @@ def _with_rows(
 def lock_name(folder: Path) -> str:
     """The name of the lock of a model's folder of segments."""
     return f"{folder.parent.name}-{folder.name}.lock"
+
+
+def claims_of(root: Path, folder: Path) -> Claims:
+    """The claims of what is being written to a model's folder of segments in the store at `root`."""
+    return Claims(root / ".locks" / Path(lock_name(folder)).with_suffix(".claims"))
 
 
 def _text_keys(texts: Iterable[str | tuple[str, str]]) -> np.ndarray:
