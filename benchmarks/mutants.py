@@ -251,12 +251,16 @@ def _names(file: Path) -> tuple[str, ...]:
     return tuple(node.name for node in body if isinstance(node, kinds) and not node.name.startswith("_"))
 
 
+def _importing(file: Path) -> re.Pattern[str]:
+    """What a line that imports a file of the package looks like."""
+    package = ".".join(["ragauge", *file.relative_to(PACKAGE).parts[:-1]])
+    return re.compile(rf"from {package}\.{file.stem} import|from {package} import [^\n]*\b{file.stem}\b")
+
+
 def _importers(file: Path) -> Iterator[Path]:
-    """Files of the same folder that import this one."""
-    pattern = re.compile(rf"\b{re.escape(file.stem)}\b")
-    for other in sorted(file.parent.glob("*.py")):
-        lines = other.read_text(encoding="utf-8").splitlines()
-        if other != file and any("import" in line and pattern.search(line) for line in lines):
+    """Files of the package that import this one."""
+    for other in sorted(PACKAGE.rglob("*.py")):
+        if other != file and _importing(file).search(other.read_text(encoding="utf-8")):
             yield other
 
 
@@ -267,23 +271,21 @@ def tests_of(file: Path) -> list[Path]:
     or, in any room, import the module itself; for a private module also those of the modules that import it.
     Where there is none, all of its room.
     """
-    room = file.relative_to(PACKAGE).parts[0]
-    near = [path for path in _test_files() if path.relative_to(TESTS).parts[0] in (room, "comparison")]
 
     def direct(of: Path) -> list[Path]:
-        stem = of.stem.strip("_")
+        room, stem = of.relative_to(PACKAGE).parts[0], of.stem.strip("_")
+        near = [path for path in _test_files() if path.relative_to(TESTS).parts[0] in (room, "comparison")]
         first = [path for path in near if path.stem.startswith(f"test_{stem}")]
         words = [re.compile(rf"\b{name}\b") for name in _names(of)]
         second = [path for path in near if any(word.search(_test_files()[path]) for word in words)]
-        package = ".".join(["ragauge", *of.relative_to(PACKAGE).parts[:-1]])
-        imported = re.compile(rf"from {package}\.{of.stem} import|from {package} import .*\b{of.stem}\b")
-        third = [path for path, text in _test_files().items() if imported.search(text)]
+        third = [path for path, text in _test_files().items() if _importing(of).search(text)]
         return list(dict.fromkeys([*first, *second, *third]))
 
     found = direct(file)
     if file.stem.startswith("_") or not found:
         found += [path for other in _importers(file) for path in direct(other)]
-    return list(dict.fromkeys(found)) or [p for p in near if p.relative_to(TESTS).parts[0] == room]
+    room = file.relative_to(PACKAGE).parts[0]
+    return list(dict.fromkeys(found)) or [p for p in _test_files() if p.relative_to(TESTS).parts[0] == room]
 
 
 def _child(source: str, tests: Sequence[Path], folder: str) -> None:
