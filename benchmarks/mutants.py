@@ -272,11 +272,14 @@ def tests_of(file: Path) -> list[Path]:
     Where there is none, all of its room.
     """
 
+    own = file.relative_to(PACKAGE).parts[0]
+
     def direct(of: Path) -> list[Path]:
         room, stem = of.relative_to(PACKAGE).parts[0], of.stem.strip("_")
         near = [path for path in _test_files() if path.relative_to(TESTS).parts[0] in (room, "comparison")]
         first = [path for path in near if path.stem.startswith(f"test_{stem}")]
-        words = [re.compile(rf"\b{name}\b") for name in _names(of)]
+        # A name such as `main` says something in the file's own room alone.
+        words = [re.compile(rf"\b{name}\b") for name in _names(of) if room == own]
         second = [path for path in near if any(word.search(_test_files()[path]) for word in words)]
         third = [path for path, text in _test_files().items() if _importing(of).search(text)]
         return list(dict.fromkeys([*first, *second, *third]))
@@ -284,8 +287,7 @@ def tests_of(file: Path) -> list[Path]:
     found = direct(file)
     if file.stem.startswith("_") or not found:
         found += [path for other in _importers(file) for path in direct(other)]
-    room = file.relative_to(PACKAGE).parts[0]
-    return list(dict.fromkeys(found)) or [p for p in _test_files() if p.relative_to(TESTS).parts[0] == room]
+    return list(dict.fromkeys(found)) or [p for p in _test_files() if p.relative_to(TESTS).parts[0] == own]
 
 
 def _child(source: str, tests: Sequence[Path], folder: str) -> None:
