@@ -293,9 +293,9 @@ def tests_of(file: Path) -> list[Path]:
 def _child(source: str, tests: Sequence[Path], folder: str) -> None:
     """In a process of its own: the tests on the copy of src/, quietly; exit code 0 if all passed."""
     os.setsid()  # what the tests start ends with it
-    null = os.open(os.devnull, os.O_WRONLY)
-    os.dup2(null, 1)
-    os.dup2(null, 2)
+    said = os.open(f"{folder}/said", os.O_WRONLY | os.O_CREAT)
+    os.dup2(said, 1)
+    os.dup2(said, 2)
     os.environ["PYTHONPATH"] = f"{source}{os.pathsep}{TESTS}"
     os.environ["NUMBA_CACHE_DIR"] = f"{folder}/numba"
     sys.path.insert(0, source)
@@ -305,8 +305,8 @@ def _child(source: str, tests: Sequence[Path], folder: str) -> None:
     os._exit(int(pytest.main([*given, *map(str, tests)])))
 
 
-def run(source: Path, tests: Sequence[Path], limit: float) -> tuple[str, float]:
-    """Passed, failed or late, and the seconds that the tests took."""
+def run(source: Path, tests: Sequence[Path], limit: float) -> tuple[str, float, str]:
+    """Passed, failed or late, the seconds that the tests took, and the end of what they said."""
     with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder:
         began = time.monotonic()
         child = multiprocessing.get_context("fork").Process(target=_child, args=(str(source), tests, folder))
@@ -317,7 +317,8 @@ def run(source: Path, tests: Sequence[Path], limit: float) -> tuple[str, float]:
             os.killpg(child.pid or 0, signal.SIGKILL)
         child.join()
         seconds = time.monotonic() - began
-    return ("late" if late else "passed" if child.exitcode in (0, 5) else "failed"), seconds
+        said = Path(folder, "said").read_text(encoding="utf-8", errors="replace")[-3000:]
+    return ("late" if late else "passed" if child.exitcode in (0, 5) else "failed"), seconds, said
 
 
 def survivors(room: str, count: int, seed: int) -> tuple[int, list[Mutant]]:
@@ -336,12 +337,12 @@ def survivors(room: str, count: int, seed: int) -> tuple[int, list[Mutant]]:
         for i, mutant in enumerate(chosen, 1):
             tests = tests_of(mutant.file)
             if mutant.file not in unchanged:
-                found, unchanged[mutant.file] = run(source, tests, 900)
+                found, unchanged[mutant.file], said = run(source, tests, 900)
                 if found != "passed":
-                    sys.exit(f"{mutant.file}: its tests {found} without a bug: {', '.join(map(str, tests))}")
+                    sys.exit(f"{said}\n{mutant.file}: its tests {found} without a bug")
             place = source / mutant.file.relative_to(ROOT / "src")
             place.write_text(mutant.source(), encoding="utf-8")
-            found, seconds = run(source, tests, 30 + 4 * unchanged[mutant.file])
+            found, seconds, _ = run(source, tests, 30 + 4 * unchanged[mutant.file])
             shutil.copyfile(mutant.file, place)
             if found == "passed":
                 alive.append(mutant)
