@@ -162,7 +162,6 @@ class Batch:
                 wait = failure.wait
             else:
                 self.failed_in_a_row = 0
-                self.reached = True
                 return dataclasses.replace(
                     with_call(paid, call), text=call.text, error=as_reply(call).error, seconds=call.seconds
                 )
@@ -232,6 +231,7 @@ class Batch:
             message = await asyncio.wait_for(
                 model.ainvoke([("human", prompt)], **self.options), self.llm.timeout
             )
+            self.reached = True
             received = read_message(message, self.llm.chat["_target_"])
         except TimeoutError:
             self.reached = True

@@ -159,7 +159,7 @@ def _held(
     """
     of_parts = pc.split_pattern(pa.array(holders, type=pa.large_string()), " ")  # no docno holds white space
     rows = np.repeat(np.arange(len(topic)), pc.list_value_length(of_parts).to_numpy())
-    doc = docnos.get_indexer(of_parts.flatten().to_numpy(zero_copy_only=False))
+    doc = docnos.get_indexer(pc.list_flatten(of_parts).to_pylist())
     there = (doc >= 0) & (topic[rows] >= 0)
     rows, doc = rows[there], doc[there]
     wanted = pd.Series(topic[rows] * len(docnos) + doc)
