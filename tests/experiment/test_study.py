@@ -64,6 +64,10 @@ def test_the_run_in_mlflow_has_metrics_figures_tables_and_report(done: tuple[Pat
     logged = Reader(record["tracking_uri"]).run(record["run_id"])
     assert logged.metrics["threshold_k"] == record["metrics"]["threshold_k"]
     assert "right answers of sim: predictor 34.5%, above k 15.7%, judged 32.0%" in done[1]
+    *_, run_and_folder, where = done[1].splitlines()
+    assert run_and_folder == f"MLflow run {record['run_id']}; folder {(done[0] / 'job').resolve()}"
+    assert where.startswith("MLflow UI: ")
+    assert where.endswith(f"/runs/{record['run_id']}")
     page = (done[0] / "job" / "report.html").read_text()
     assert "<script" not in page
     assert "There is no zone for “right”: no threshold holds." in page

@@ -13,11 +13,13 @@ from ragauge.contract.build import build, locate
 from ragauge.contract.errors import ConfigError, DataError
 from ragauge.contract.interruption import refuse_lost
 from ragauge.contract.metric_names import OF_JOBS
+from ragauge.contract.redact import redact
 from ragauge.contract.visible import csv_text
 from ragauge.datasets import RecordedOutcomes
 from ragauge.estimate import bounded_mean, fit_zones, share_estimates, summary
 from ragauge.estimate.unjudged import foresee, foreseen_errors
 from ragauge.experiment.config import check_values
+from ragauge.experiment.described import run_text
 from ragauge.experiment.folder import JobFolder
 from ragauge.experiment.gate import enforce, gate_of
 from ragauge.experiment.gate_rules import bounds, check_bounds
@@ -128,6 +130,8 @@ def run_recorded(
     if again is not None:
         print(comparison_line(again))
     print(f"report: {folder.path / 'report.html'}")
+    uri = redact(track.tracking_uri(cfg.tracking.uri))
+    print(run_text(record["run_id"], folder.path.resolve(), uri, record["experiment_id"]))
     enforce(cfg, record)
 
 
