@@ -7,7 +7,6 @@ Beside them the same sweep without a cluster, one job after the other on one cor
 
 from __future__ import annotations
 
-import json
 import os
 import subprocess
 import sys
@@ -18,6 +17,8 @@ from pathlib import Path
 from typing import Any
 
 from timing import print_header, print_row
+
+from ragauge.experiment.sweeps import records_in
 
 ROOT = Path(__file__).resolve().parents[1]
 TRIAL = ROOT / "examples" / "cluster" / "trial.py"
@@ -44,10 +45,11 @@ def told(command: Sequence[str | Path], folder: Path, **more: str) -> float:
 def metrics(folder: Path) -> list[dict[str, Any]]:
     """The metrics of every job of the folder's one sweep, in their order, but for what work took."""
     (sweep,) = (folder / "multirun").glob("*/*")
-    records = sorted(sweep.glob("*/job.json"), key=lambda record: int(record.parent.name.split("_")[0]))
-    found = [json.loads(record.read_text(encoding="utf-8"))["metrics"] for record in records]
     own = ("seconds", "latency", "stages_made")  # when and by whom, not what
-    return [{k: v for k, v in job.items() if not any(word in k for word in own)} for job in found]
+    return [
+        {name: value for name, value in job["metrics"].items() if not any(word in name for word in own)}
+        for job in records_in(sweep)
+    ]
 
 
 def largest_difference(found: list[dict[str, Any]], expected: list[dict[str, Any]]) -> str:

@@ -94,7 +94,8 @@ class VectorCache:
             while len(missing):
                 with locked(self._lock):
                     found, more = _look_up(keys[missing], self.folder, seen)
-                    vectors = _with_rows(vectors, len(texts), missing[found], more, found)
+                    if more is not None:
+                        vectors = _with_rows(vectors, len(texts), missing[found], more[found])
                     missing = missing[~found]
                     free = missing[~self._claims.held(keys[missing])][:size]
                     claim = self._claims.take(keys[free]) if len(free) else None
@@ -116,19 +117,11 @@ class VectorCache:
         return vectors
 
 
-def _with_rows(
-    vectors: np.ndarray | None,
-    n: int,
-    rows: np.ndarray,
-    new: np.ndarray | None,
-    of_new: np.ndarray | slice = slice(None),
-) -> np.ndarray | None:
-    """The vectors (float32 [n, d], made where there are none) with some rows of `new` at `rows`."""
-    if new is None:
-        return vectors
+def _with_rows(vectors: np.ndarray | None, n: int, rows: np.ndarray, new: np.ndarray) -> np.ndarray:
+    """The vectors, float32 [n, d], with those of `new` at `rows`; made where there are none."""
     if vectors is None:
         vectors = np.zeros((n, new.shape[1]), dtype=np.float32)
-    vectors[rows] = new[of_new]
+    vectors[rows] = new
     return vectors
 
 
