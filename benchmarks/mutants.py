@@ -321,28 +321,45 @@ def run(source: Path, tests: Sequence[Path], limit: float) -> tuple[str, float, 
     return ("late" if late else "passed" if child.exitcode in (0, 5) else "failed"), seconds, said
 
 
-def survivors(room: str, count: int, seed: int) -> tuple[int, list[Mutant]]:
-    """How many mutants of a room were tried, and which were not noticed."""
+def places(room: str) -> list[Mutant]:
+    """All bugs that can be planted in a room."""
     files = sorted(path for path in (PACKAGE / room).rglob("*.py") if path.name != "__init__.py")
-    places = [mutant for file in files for mutant in mutants_of(file)]
-    chosen = random.Random(seed).sample(places, min(count, len(places)))
-    chosen.sort(key=lambda mutant: (mutant.file, mutant.line))
+    return [mutant for file in files for mutant in mutants_of(file)]
+
+
+def sample(room: str, count: int, seed: int) -> list[Mutant]:
+    """A random sample of these, in the order of the files."""
+    found = places(room)
+    return sorted(random.Random(seed).sample(found, min(count, len(found))), key=lambda m: (m.file, m.line))
+
+
+def _sound(source: Path, tests: list[Path], file: Path) -> tuple[list[Path], float]:
+    """The test files that pass without a bug, and how long they take together."""
+    found, seconds, said = run(source, tests, 900)
+    if found == "passed":
+        return tests, seconds
+    print(f"{said}\n{file}: its tests {found} without a bug; each alone:", flush=True)
+    good = [test for test in tests if run(source, [test], 900)[0] == "passed"]
+    print(f"left out: {', '.join(str(t.relative_to(TESTS)) for t in tests if t not in good)}", flush=True)
+    return good, seconds
+
+
+def survivors(room: str, chosen: Sequence[Mutant]) -> list[Mutant]:
+    """The mutants of a room that were not noticed."""
     alive: list[Mutant] = []
     with tempfile.TemporaryDirectory() as folder:
         source = Path(folder) / "src"
         shutil.copytree(ROOT / "src", source, ignore=shutil.ignore_patterns("__pycache__", "*.egg-info"))
         for shared in ("conf", "run.py", "pyproject.toml", "docs", "examples", "README.md", "benchmarks"):
             (Path(folder) / shared).symlink_to(ROOT / shared)
-        unchanged: dict[Path, float] = {}
+        sound: dict[Path, tuple[list[Path], float]] = {}
         for i, mutant in enumerate(chosen, 1):
-            tests = tests_of(mutant.file)
-            if mutant.file not in unchanged:
-                found, unchanged[mutant.file], said = run(source, tests, 900)
-                if found != "passed":
-                    sys.exit(f"{said}\n{mutant.file}: its tests {found} without a bug")
+            if mutant.file not in sound:
+                sound[mutant.file] = _sound(source, tests_of(mutant.file), mutant.file)
+            tests, unchanged = sound[mutant.file]
             place = source / mutant.file.relative_to(ROOT / "src")
             place.write_text(mutant.source(), encoding="utf-8")
-            found, seconds, _ = run(source, tests, 30 + 4 * unchanged[mutant.file])
+            found, seconds, _ = run(source, tests, 30 + 4 * unchanged)
             shutil.copyfile(mutant.file, place)
             if found == "passed":
                 alive.append(mutant)
@@ -350,7 +367,7 @@ def survivors(room: str, count: int, seed: int) -> tuple[int, list[Mutant]]:
                 f"{room} {i}/{len(chosen)} {found} in {seconds:.0f} s: line {mutant.line}, {mutant.name}",
                 flush=True,
             )
-    return len(chosen), alive
+    return alive
 
 
 def equivalent() -> dict[str, str]:
@@ -358,42 +375,44 @@ def equivalent() -> dict[str, str]:
     return yaml.safe_load(EQUIVALENT.read_text(encoding="utf-8")) or {} if EQUIVALENT.exists() else {}
 
 
-def row(room: str, tried: int, alive: Sequence[Mutant]) -> str:
-    """The room's row of the table, and its survivors."""
-    same = [mutant for mutant in alive if mutant.name in equivalent()]
-    left = [mutant for mutant in alive if mutant.name not in equivalent()]
-    counted = tried - len(same)
-    share = f"{(counted - len(left)) / counted:.0%}" if counted else "-"
-    lines = [f"| {room} | {tried} | {tried - len(alive)} | {len(same)} | {len(left)} | {share} |"]
-    return "\n".join([*lines, *[f"<!-- {room} survives: {mutant.name} -->" for mutant in left]])
+def row(room: str, tried: int, alive: Sequence[str]) -> str:
+    """The room's row of the table."""
+    same = sum(name in equivalent() for name in alive)
+    counted, left = tried - same, len(alive) - same
+    share = f"{(counted - left) / counted:.0%}" if counted else "-"
+    return f"| {room} | {tried} | {tried - len(alive)} | {same} | {left} | {share} |"
 
 
-def write(rows: dict[str, str]) -> None:
+def read() -> dict[str, tuple[int, list[str]]]:
+    """Of every room in the table how many mutants were tried, and the names of those that survived."""
+    found: dict[str, tuple[int, list[str]]] = {}
+    for line in TABLE.read_text(encoding="utf-8").splitlines() if TABLE.exists() else []:
+        if counts := re.match(r"\| (\w+) \| (\d+)", line):
+            found[counts[1]] = (int(counts[2]), [])
+        elif name := re.match(r"- `((\w+)/.* -> .*)`", line):
+            found[name[2]][1].append(name[1])
+    return found
+
+
+def write(rooms: dict[str, tuple[int, list[str]]]) -> None:
     """Puts the rows of these rooms into the table; the others' stay."""
-    old: dict[str, list[str]] = {}
-    if TABLE.exists():
-        for line in TABLE.read_text(encoding="utf-8").splitlines():
-            found = re.match(r"\| (\w+) \| \d|<!-- (\w+) survives", line)
-            if found:
-                old.setdefault(found[1] or found[2], []).append(line)
-    all_rows = {room: "\n".join(lines) for room, lines in old.items()} | rows
-    parts = [all_rows[room] for room in ROOMS if room in all_rows]
-    table = [line for part in parts for line in part.splitlines() if line.startswith("|")]
-    left = [line[5:-4] for part in parts for line in part.splitlines() if line.startswith("<!--")]
-    TABLE.write_text(
-        "# Planted bugs that the tests notice\n\n"
-        "A random sample of small bugs per room, each against the tests that mirror its file\n"
-        "(`make mutants`). "
-        "Equivalent ones and why: mutants.yaml. The share is of those that are not equivalent.\n\n"
-        "| room | mutants | killed | equivalent | survived | killed of the others |\n"
-        "|---|---|---|---|---|---|\n"
-        + "\n".join(table)
-        + "\n\n"
-        + ("## Survivors\n\n" + "\n".join(f"- {line}" for line in left) + "\n\n" if left else "")
-        + "\n".join(f"<!-- {line} -->" for line in left)
-        + "\n",
-        encoding="utf-8",
-    )
+    rooms = read() | rooms
+    alive = [name for room in ROOMS if room in rooms for name in rooms[room][1]]
+    left = [f"- `{name}`" for name in alive if name not in equivalent()]
+    same = [f"- `{name}`: {equivalent()[name]}" for name in alive if name in equivalent()]
+    lines = [
+        "# Planted bugs that the tests notice",
+        "",
+        "A random sample of small bugs per room, each against the tests that mirror its file",
+        "(`make mutants`). The share is of those that are not equivalent.",
+        "",
+        "| room | mutants | killed | equivalent | survived | killed of the others |",
+        "|---|---|---|---|---|---|",
+        *[row(room, *rooms[room]) for room in ROOMS if room in rooms],
+        *(["", "## Survived", "", *left] if left else []),
+        *(["", "## Equivalent, and why", "", *same] if same else []),
+    ]
+    TABLE.write_text("\n".join(lines) + "\n", encoding="utf-8")
 
 
 def main() -> None:
@@ -403,6 +422,7 @@ def main() -> None:
     parser.add_argument("rooms", nargs="*", default=list(ROOMS), help=f"of {', '.join(ROOMS)}")
     parser.add_argument("--count", type=int, default=60, help="mutants of a room")
     parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--again", action="store_true", help="only what survived according to the table")
     args = parser.parse_args()
     unknown = set(args.rooms) - {path.name for path in PACKAGE.iterdir() if path.is_dir()}
     if unknown:
@@ -410,10 +430,16 @@ def main() -> None:
     for module in ("pytest", "pandas", "scipy.stats", "sklearn.linear_model", "numba", "hydra", "pyarrow"):
         __import__(module)  # once, for all children
     for room in args.rooms:
-        tried, alive = survivors(room, args.count, args.seed)
-        text = row(room, tried, alive)
-        print(text, flush=True)
-        write({room: text})
+        if args.again:
+            tried, alive = read().get(room, (0, []))
+            same = [name for name in alive if name in equivalent()]
+            chosen = [mutant for mutant in places(room) if mutant.name in set(alive) - set(same)]
+        else:
+            same, chosen = [], sample(room, args.count, args.seed)
+            tried = len(chosen)
+        found = [mutant.name for mutant in survivors(room, chosen)]
+        write({room: (tried, same + list(dict.fromkeys(found)))})
+        print(row(room, *read()[room]), flush=True)
 
 
 if __name__ == "__main__":
