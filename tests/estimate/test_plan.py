@@ -10,6 +10,7 @@ import pandas as pd
 import pytest
 from scipy.stats import binomtest
 from statsmodels.stats.power import TTestPower
+from statsmodels.stats.proportion import proportion_confint
 
 from outcome_inputs import outcomes
 from ragauge.contract.errors import ConfigError, DataError
@@ -271,6 +272,29 @@ def test_a_share_of_0_or_1_is_planned_with_half_a_topic() -> None:
     frame = outcomes({"a": [0.5] * 30}, {"a": [5] * 30})
     found = plan_labels(frame, 0.1, "retriever").set_index("kind")
     assert 0 < found.loc["alone", "labels"] < found.loc["alone", "labels_upper"] < math.inf
+    assert found.loc["alone", "labels"] == labels_for_width(1 - 0.5 / 30, 0.1)
+    wrong = outcomes({"a": [0.5] * 30}, {"a": [4] * 30})
+    never = plan_labels(wrong, 0.1, "retriever").set_index("kind")
+    assert never.loc["alone", "labels"] == found.loc["alone", "labels"]
+    assert never.loc["alone", "labels_upper"] == found.loc["alone", "labels_upper"]
+
+
+def test_labels_beside_a_prediction_that_is_too_timid() -> None:
+    """Its lambda would be above 1, where the variance depends on how much wider than it the labels vary."""
+    rng = np.random.default_rng(6)
+    right = rng.random(80) < 0.4
+    p5 = 0.5 + 0.05 * (2 * right - 1) + rng.normal(0, 0.03, 80)
+    frame = outcomes({"a": [0.5] * 80}, {"a": np.where(right, 5, 4).tolist()}).assign(p5=p5)
+    found = plan_labels(frame, 0.1, "retriever", n_topics=5000).set_index("kind").loc["predictor"]
+    share, rho, ratio = right.mean(), np.corrcoef(right, p5)[0, 1], right.std() / p5.std()
+    assert rho * ratio > 3
+    assert found["correlation"] == pytest.approx(rho)
+    assert found["labels"] == labels_for_width(share, 0.1, 0.95, rho, ratio, 5000)
+    upper = proportion_confint(right.sum(), 80, 0.4, "wilson")[1]
+    assert upper < 0.5
+    least = correlation_lower(right.astype(float), p5)
+    assert found["labels_upper"] == labels_for_width(upper, 0.1, 0.95, least, ratio, 5000)
+    assert found["labels"] < found["labels_upper"] < labels_for_width(upper, 0.1)
 
 
 def test_the_lower_limit_of_a_correlation_is_fishers_for_normal_values_and_lower_for_yes_or_no() -> None:

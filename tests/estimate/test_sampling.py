@@ -36,6 +36,14 @@ def test_a_stratum_gets_its_number_by_the_standard_deviation():
     assert chosen.groupby("stratum")["judged"].sum().tolist() == [10, 50]
 
 
+def test_a_larger_stratum_gets_more_by_its_size_alone():
+    # 11 and 10 topics of the same spread share 20 as 10.48 to 9.52.
+    p = pd.Series([0.5] * 21, index=[f"q{i:02d}" for i in range(21)])
+    chosen = choose_topics(p, n=20, design="neyman", strata=2, min_per_stratum=2)
+    assert chosen.groupby("stratum").size().tolist() == [11, 10]
+    assert chosen.groupby("stratum")["judged"].sum().tolist() == [10, 10]
+
+
 def test_the_same_topics_for_every_order_of_rows_and_for_several_retrievers():
     p = p5_of(300)
     for design in ("uniform", "neyman"):

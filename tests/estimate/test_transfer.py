@@ -106,6 +106,15 @@ def test_same_result_every_time():
     pd.testing.assert_frame_equal(one.table, two.table)
 
 
+def test_groups_come_in_their_order_whatever_that_of_the_rows():
+    frame = sweep(0.1, 60, systems=3)
+    shuffled = frame.sample(frac=1, random_state=4)
+    assert shuffled["retriever"].iloc[0] != "r0"
+    table = leave_one_out(shuffled, n_boot=0).table
+    assert table["group"].tolist() == sorted(["r0", "r1", "r2"] * 5)
+    assert table["judged"].to_numpy() == pytest.approx(leave_one_out(frame, n_boot=0).table["judged"])
+
+
 def test_what_at_allows():
     with pytest.raises(DataError, match="allowed are 'pooled' and 'n_tokens'"):
         leave_one_out(sweep(0.1, 10), at="topic")
@@ -200,6 +209,15 @@ def test_an_interval_of_a_mean_absolute_error_does_not_go_below_0():
     error = _error(nothing, resampled, np.zeros((2, 5)), np.zeros((2, 5)), 50, 0.95)
     assert (error.value, error.lo) == (0, 0)  # moved to have its middle at 0, it would begin at about -0.04
     assert 0.01 < error.hi < 0.1
+
+
+def test_what_other_topics_add_to_the_error_is_a_normal_difference_with_the_missing_variance():
+    from ragauge.estimate.transfer import _error
+
+    none, same, other = np.zeros((1, 2, 5)), np.full((2, 5), 0.01), np.full((2, 5), 0.05)
+    error = _error(none, np.zeros((3, 2, 5)), same, other, 50, 0.95)
+    assert error.value == pytest.approx(0.2 * math.sqrt(2 / math.pi))  # E|N(0, 0.04)|
+    assert _error(none, np.zeros((3, 2, 5)), other, same, 50, 0.95).value == 0
 
 
 def test_perfect_transfer_errs_by_sampling_alone():

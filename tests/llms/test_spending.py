@@ -116,6 +116,27 @@ def test_usage_above_the_bound_is_charged_as_it_is_and_told_once(
     assert "1000 prompt tokens where 73 were the most" in said
 
 
+def test_usage_above_the_bound_is_not_told_where_no_money_is_counted(
+    store: Store, caplog: pytest.LogCaptureFixture
+) -> None:
+    with ChatServer(usage=saying({"prompt_tokens": 1000, "completion_tokens": 5000})) as server:
+        (reply,) = model(server, price=None).ask(PROMPTS[:1], store, "answers")
+    assert (reply.prompt_tokens, reply.completion_tokens, reply.cost_usd) == (1000, 5000, 0.0)
+    assert not [r for r in caplog.records if r.levelno >= logging.WARNING]
+
+
+def test_the_longest_pause_doubles_with_every_attempt_up_to_the_most(
+    store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    longest: list[float] = []
+    monkeypatch.setattr(random, "uniform", lambda low, high: longest.append(high) or low)
+    with ChatServer(faults=lambda prompt, n: "500") as server:
+        llm = model(server, retries=5, backoff=0.01, max_wait=0.05)
+        (reply,) = llm.ask(["prompt 10"], store, "answers")
+    assert reply.text is None
+    assert longest == pytest.approx([0.01, 0.02, 0.04, 0.05, 0.05])
+
+
 @pytest.mark.parametrize("usage", [*UNKNOWN.values(), *REFUSED.values(), alternating],
                          ids=[*UNKNOWN, *REFUSED, "alternating"])  # fmt: skip
 def test_no_lie_about_usage_gets_past_the_spending_limit(store: Store, usage: Usage) -> None:

@@ -85,7 +85,7 @@ class CalibrationError:
         gap = np.bincount(where, row_weight * (happened - predicted), minlength=size)
         self.gap = gap.reshape(n_topics, ECE_BINS)
         topics_in = (self.n > 0).sum(axis=0)
-        self.scale = np.divide(topics_in, topics_in - 1, out=np.zeros(ECE_BINS), where=topics_in > 1)
+        self.scale = np.where(topics_in > 1, topics_in / np.maximum(topics_in - 1, 1), 0.0)
 
     def __call__(self, weights: np.ndarray) -> np.ndarray:
         """float64 [replicates], in [-1, 1]."""
