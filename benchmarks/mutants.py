@@ -44,6 +44,7 @@ ROOMS = (
     "diagnose",
     "trainers",
     "synthesis",
+    "engines",
 )
 
 _COMPARED = {

@@ -86,6 +86,19 @@ def test_a_part_that_was_cut_a_little_and_then_missed_was_not_retrieved() -> Non
     assert cause(topic(), parts((0.8, 0.8, 0.2, 0.2, 0.2, 0.2, 0.2))) == "not retrieved"
 
 
+def test_a_loss_after_which_the_part_still_stood_is_not_the_cause() -> None:
+    """The chunker cut off a tenth, and the reranker no more than a twentieth: with that it stood no more."""
+    assert cause(topic(), parts((1, 0.9, 0.9, 0.85, 0.85, 0.85, 0.85))) == "lost by the reranker"
+
+
+def test_a_row_has_topic_cause_and_reason_alone() -> None:
+    three = pd.concat([topic(qid="a", label=5), topic(qid="b"), topic(qid="q")])
+    found = causes(three, WHOLE)
+    assert list(found.columns) == ["qid", "cause", "decided_by"]
+    assert found.index.tolist() == [0, 1]
+    assert found["qid"].tolist() == ["b", "q"]
+
+
 def test_nine_tenths_of_a_part_are_enough() -> None:
     assert cause(topic(label=3), parts((1, 1, 1, 1, 1, 1, 0.9))) == "generation error"
     assert cause(topic(label=3), parts((1, 1, 1, 1, 1, 1, 0.89))) == "beyond the budget"

@@ -7,12 +7,12 @@ import json
 import numpy as np
 import pandas as pd
 import pytest
-from scipy.stats import kendalltau, spearmanr
+from scipy.stats import kendalltau, norm, spearmanr
 from sklearn.metrics import roc_auc_score
 
 from ragauge.contract.errors import ConfigError
 from ragauge.contract.protocols import AnswerMeasureInfo
-from ragauge.diagnose.foresight import Foresight, foresight
+from ragauge.diagnose.foresight import STATISTICS, Foresight, foresight
 from ragauge.report import foresight_figure, foresight_text
 from ragauge.report.foresight import foresight_rows
 
@@ -69,13 +69,18 @@ def test_against_other_peoples_statistics(target: str) -> None:
     found = foresight(rows, [LENGTH, EM], target, n_boot=20)
     for measure, sign in (("ir_score", 1), ("length", -1)):
         known = rows[rows[measure].notna()]
-        won = pairs = rho = weight = 0.0
+        won = pairs = rho = weight = lacking = lack_pairs = 0.0
         for _, part in known.groupby("system"):
             right = part["label"].eq(5) if target == "judge" else part["em"].eq(1)
             n = right.sum() * (~right).sum()
             won, pairs = won + n * roc_auc_score(right, sign * part[measure]), pairs + n
             rho += len(part) * spearmanr(sign * part[measure], right).statistic
             weight += len(part)
+            lack = part["label"].eq(1)
+            n = lack.sum() * (~lack).sum()
+            lacking, lack_pairs = lacking + n * roc_auc_score(lack, -sign * part[measure]), lack_pairs + n
+        if target == "judge":
+            assert value(found, measure, "auc_lack") == pytest.approx(lacking / lack_pairs)
         assert value(found, measure, "auc_right") == pytest.approx(won / pairs)
         assert value(found, measure, "spearman") == pytest.approx(rho / weight)
         worth = known["label"].eq(5) if target == "judge" else known["em"]
@@ -89,19 +94,31 @@ def test_resamples_are_those_of_whole_topics() -> None:
     from ragauge.estimate.intervals import percentile_interval, topic_weights
 
     rows = random_frame(np.random.default_rng(5), topics=15, systems=3)
+    rows["length"] = rows["length"].fillna(0.0)
     found = foresight(rows, [LENGTH], n_boot=30, seed=4)
     qids = sorted(rows["qid"].unique())
-    values = []
+    tables = []
     for drawn in np.concatenate(list(topic_weights(len(qids), 30, 4))):
         parts = [
             rows[rows["qid"] == qid].assign(qid=f"{qid}-{copy}")
             for qid, times in zip(qids, drawn, strict=True)
             for copy in range(times)
         ]
-        values.append(value(foresight(pd.concat(parts), [], n_boot=0), "ir_score", "auc_right"))
-    assert (value(found, "ir_score", "auc_right", "lo"), value(found, "ir_score", "auc_right", "hi")) == (
-        pytest.approx(percentile_interval(np.array(values)))
-    )
+        resampled = foresight(pd.concat(parts), [LENGTH], n_boot=0)
+        assert resampled is not None
+        tables.append(resampled.table.set_index(["measure", "statistic"]))
+    for statistic in STATISTICS:
+        values = np.array([table.loc[("length", statistic), "value"] for table in tables])
+        less = np.array([table.loc[("length", statistic), "less_ir"] for table in tables])
+        expected = {
+            "lo": percentile_interval(values)[0], "hi": percentile_interval(values)[1],
+            "less_ir_lo": percentile_interval(less)[0], "less_ir_hi": percentile_interval(less)[1],
+        }  # fmt: skip
+        if statistic != "kendall":
+            z = abs(value(found, "length", statistic, "less_ir")) / less.std()
+            expected["p"] = 2 * norm.sf(z)
+        for column, of_tables in expected.items():
+            assert value(found, "length", statistic, column) == pytest.approx(of_tables)
 
 
 def test_the_ir_score_stands_beside_a_measure_on_the_rows_that_have_both() -> None:

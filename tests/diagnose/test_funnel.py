@@ -16,8 +16,9 @@ from ragauge.diagnose.funnel import (
     funnel,
     funnel_metrics,
     funnel_of_metrics,
+    share_of,
 )
-from ragauge.estimate.intervals import bounded_mean, paired_share_interval
+from ragauge.estimate.intervals import bootstrap_mean, bounded_mean, paired_share_interval
 
 PARTS = pd.DataFrame(
     {
@@ -62,6 +63,17 @@ def test_a_step_that_the_job_has_not_is_not_there() -> None:
     assert math.isnan(table["change"].iloc[0])
 
 
+def test_without_any_step_no_topic_has_a_place_in_the_funnel() -> None:
+    found = by_topic(PARTS[["qid", "part"]])
+    assert (list(found.columns), len(found)) == (["qid"], 0)
+
+
+def test_what_rounding_adds_to_a_share_is_cut_off() -> None:
+    found = by_topic(PARTS.assign(corpus=1 + 1e-10, context=-1e-10))
+    assert found["corpus"].tolist() == [1.0] * 3
+    assert found["context"].tolist() == [0.0] * 3
+
+
 def test_metrics_hold_the_table() -> None:
     table = funnel(PARTS)
     metrics = funnel_metrics(table)
@@ -97,16 +109,19 @@ def outcomes(**columns: list[object]) -> pd.DataFrame:
 def test_answers_are_counted_by_the_evidence_that_they_had() -> None:
     table = answers_by_evidence(
         outcomes(
-            label=[5, 5, 4, 2, 1, 3, None, 5],
-            evidence_in_context=["all", "all", "all", "some", "none", "none", "none", None],
+            label=[5, 5, 4, 2, 1, 3, None, 5, 1],
+            evidence_in_context=["all", "all", "all", "some", "none", "none", "none", None, "none"],
         )
     ).set_index(["evidence", "answer"])
     assert table["topics"]["all", "right"] == 2
     assert table["share"]["all", "right"] == pytest.approx(2 / 3)
     assert table["share"]["all", "hallucination"] == pytest.approx(1 / 3)
     assert table["share"]["some", "hallucination"] == 1
-    assert table["share"]["none", "lack"] == pytest.approx(1 / 3)
-    assert table["share"]["none", "no verdict"] == pytest.approx(1 / 3)
+    assert table["share"]["none", "lack"] == pytest.approx(2 / 4)
+    assert table["share"]["none", "incomplete"] == pytest.approx(1 / 4)
+    assert table["share"]["none", "no verdict"] == pytest.approx(1 / 4)
+    assert table["topics"]["none"].tolist() == [0, 0, 1, 2, 1]
+    assert table["n"].groupby("evidence").first().to_dict() == {"all": 3, "some": 1, "none": 4}
     sums = table.groupby("evidence")["share"].sum()
     assert sums.tolist() == pytest.approx([1, 1, 1])
     assert table["lo"]["all", "right"] < 2 / 3 < table["hi"]["all", "right"]
@@ -122,3 +137,14 @@ def test_unanswerable_topics_and_those_that_nobody_judged_do_not_count() -> None
     assert answers_by_evidence(rows)["n"].unique().tolist() == [1]
     assert answers_by_evidence(rows.assign(label=pd.Series([None] * 3, dtype="Int8"))).empty
     assert answers_by_evidence(rows.drop(columns="evidence_in_context")).empty
+
+
+def test_a_share_of_a_sample_is_weighted_and_resampled_a_thousand_times() -> None:
+    counts = np.array([True, False, True, False, False, True])
+    rows = pd.DataFrame({"qid": list("abcdef"), "weight": [1.0, 1.0, 1.0, 4.0, 4.0, 4.0]})
+    share = share_of(counts, rows)
+    assert share.value == pytest.approx(6 / 15)
+    assert share == bootstrap_mean(
+        counts.astype(float), rows["qid"], 1000, 0, 0.95, rows["weight"].to_numpy()
+    )
+    assert share_of(counts, rows.drop(columns="weight")) == bounded_mean(counts.astype(float))
