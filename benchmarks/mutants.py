@@ -13,6 +13,7 @@ from __future__ import annotations
 import argparse
 import ast
 import contextlib
+import dataclasses
 import multiprocessing
 import os
 import random
@@ -22,6 +23,8 @@ import signal
 import sys
 import tempfile
 import time
+import warnings
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache
@@ -46,6 +49,12 @@ ROOMS = (
     "synthesis",
     "engines",
 )
+
+# What most tests import, and every child then has.
+IMPORTED_ONCE = (
+    "hydra", "langchain_ollama", "langchain_openai", "matplotlib.pyplot", "mlflow", "numba", "pandas",
+    "pyarrow", "pytest", "scipy.stats", "sentence_transformers", "sklearn.linear_model",
+)  # fmt: skip
 
 _COMPARED = {
     ast.Lt: ast.LtE, ast.LtE: ast.Lt, ast.Gt: ast.GtE, ast.GtE: ast.Gt, ast.Eq: ast.NotEq, ast.NotEq: ast.Eq,
@@ -73,11 +82,14 @@ class Mutant:
     start: int
     end: int
     text: str
+    nth: int = 1  # of those that are told by the same words
 
     @property
     def name(self) -> str:
         """What identifies it while lines move."""
-        return f"{self.file.relative_to(PACKAGE).as_posix()}:{self.where}: {self.before} -> {self.after}"
+        which = f" ({self.nth})" if self.nth > 1 else ""
+        file = self.file.relative_to(PACKAGE).as_posix()
+        return f"{file}:{self.where}: {self.before} -> {self.after}{which}"
 
     def source(self) -> str:
         """The file with the bug."""
@@ -229,13 +241,17 @@ class _Places(ast.NodeVisitor):
 
 def mutants_of(file: Path) -> list[Mutant]:
     """All mutants of a file that compile."""
-    found = []
+    found: list[Mutant] = []
+    alike: Counter[str] = Counter()
     for mutant in _Places(file).found:
-        try:
-            compile(mutant.source(), str(file), "exec")
-        except SyntaxError:
-            continue
-        found.append(mutant)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", SyntaxWarning)
+            try:
+                compile(mutant.source(), str(file), "exec")
+            except SyntaxError:
+                continue
+        alike[mutant.name] += 1
+        found.append(dataclasses.replace(mutant, nth=alike[mutant.name]))
     return found
 
 
@@ -428,8 +444,8 @@ def main() -> None:
     unknown = set(args.rooms) - {path.name for path in PACKAGE.iterdir() if path.is_dir()}
     if unknown:
         parser.error(f"no room {', '.join(sorted(unknown))}; there are {', '.join(ROOMS)}")
-    for module in ("pytest", "pandas", "scipy.stats", "sklearn.linear_model", "numba", "hydra", "pyarrow"):
-        __import__(module)  # once, for all children
+    for module in IMPORTED_ONCE:
+        __import__(module)
     for room in args.rooms:
         if args.again:
             tried, alive = read().get(room, (0, []))
@@ -439,7 +455,7 @@ def main() -> None:
             same, chosen = [], sample(room, args.count, args.seed)
             tried = len(chosen)
         found = [mutant.name for mutant in survivors(room, chosen)]
-        write({room: (tried, same + list(dict.fromkeys(found)))})
+        write({room: (tried, same + found)})
         print(row(room, *read()[room]), flush=True)
 
 

@@ -61,6 +61,9 @@ def test_by_hand() -> None:
     assert value(found, "ir_score", "auc_lack") == 1
     assert found is not None
     assert (found.target, found.n_topics, found.n_systems) == ("judge", 3, 2)
+    # One pair alone: the right answer has the higher score, and so has the one that does not lack.
+    pair = foresight(frame([("1", "a", 5, 0.9), ("2", "a", 1, 0.2)], "ir_score"), [], n_boot=0)
+    assert [value(pair, "ir_score", name) for name in ("auc_right", "auc_lack", "spearman")] == [1, 1, 1]
 
 
 @pytest.mark.parametrize("target", ["judge", "em"])
