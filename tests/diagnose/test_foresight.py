@@ -9,6 +9,7 @@ import pandas as pd
 import pytest
 from scipy.stats import kendalltau, norm, spearmanr
 from sklearn.metrics import roc_auc_score
+from statsmodels.stats.multitest import multipletests
 
 from ragauge.contract.errors import ConfigError
 from ragauge.contract.protocols import AnswerMeasureInfo
@@ -38,7 +39,7 @@ def random_frame(rng: np.random.Generator, topics: int = 40, systems: int = 4) -
             "system": np.tile(list("abcdefg"[:systems]), topics),
             "ir_score": rng.integers(0, 6, size) / 5,
             "length": rng.normal(size=size),
-            "em": rng.integers(0, 2, size).astype(float),
+            "em": rng.choice([0.0, 0.6, 1.0], size),
             "label": rng.choice([1, 2, 3, 4, 5], size),
         }
     )
@@ -77,7 +78,8 @@ def test_against_other_peoples_statistics(target: str) -> None:
             right = part["label"].eq(5) if target == "judge" else part["em"].eq(1)
             n = right.sum() * (~right).sum()
             won, pairs = won + n * roc_auc_score(right, sign * part[measure]), pairs + n
-            rho += len(part) * spearmanr(sign * part[measure], right).statistic
+            worth = right if target == "judge" else part["em"]
+            rho += len(part) * spearmanr(sign * part[measure], worth).statistic
             weight += len(part)
             lack = part["label"].eq(1)
             n = lack.sum() * (~lack).sum()
@@ -137,6 +139,52 @@ def test_the_ir_score_stands_beside_a_measure_on_the_rows_that_have_both() -> No
     assert value(found, "length", "auc_right", "p") <= value(found, "length", "auc_right", "p_holm")
 
 
+def test_a_measure_counts_on_all_its_rows_also_on_those_without_an_ir_score() -> None:
+    rows = random_frame(np.random.default_rng(19), systems=1)
+    rows.loc[rows.index[:9], "ir_score"] = np.nan
+    found = foresight(rows, [LENGTH], n_boot=0)
+    known = rows[rows["length"].notna()]
+    both = known[known["ir_score"].notna()]
+    assert len(both) < len(known)
+    auc = roc_auc_score(known["label"].eq(5), -known["length"])
+    assert value(found, "length", "auc_right") == pytest.approx(auc)
+    less = roc_auc_score(both["label"].eq(5), -both["length"]) - roc_auc_score(
+        both["label"].eq(5), both["ir_score"]
+    )
+    assert value(found, "length", "auc_right", "less_ir") == pytest.approx(less)
+    assert value(found, "length", "auc_right", "n") == known["qid"].nunique()
+
+
+def test_what_is_made_of_the_verdict_foresees_nothing() -> None:
+    rows = random_frame(np.random.default_rng(21)).assign(crag=1.0)
+    verdict = AnswerMeasureInfo("crag", "CRAG's score", of="verdict")
+    found = foresight(rows, [verdict, EM], n_boot=0)
+    assert found is not None
+    assert set(found.table["measure"]) == {"ir_score", "em"}
+
+
+def test_the_correction_is_over_the_measures_of_a_statistic() -> None:
+    rows = random_frame(np.random.default_rng(23), topics=60)
+    rows["length"] -= rows["label"].eq(5)
+    found = foresight(rows, [LENGTH, EM], n_boot=60)
+    assert found is not None
+    for statistic in ("auc_right", "auc_lack", "spearman"):
+        part = found.table[found.table["statistic"].eq(statistic) & found.table["p"].notna()]
+        assert part["measure"].tolist() == ["length", "em"]
+        assert part["p_holm"].tolist() == pytest.approx(multipletests(part["p"], method="holm")[1])
+
+
+def test_systems_whose_means_are_equal_but_for_rounding_are_tied() -> None:
+    scores = {"a": (0.1, 0.2), "b": (0.3, 0.0), "c": (0.9, 0.9)}
+    assert sum(scores["a"]) != sum(scores["b"])
+    labels = {"a": (4, 4), "b": (5, 4), "c": (5, 5)}
+    rows = frame(
+        [(str(i), name, labels[name][i], of[i]) for name, of in scores.items() for i in (0, 1)], "ir_score"
+    )
+    tau = kendalltau([0.15, 0.15, 0.9], [0, 0.5, 1]).statistic
+    assert value(foresight(rows, [], n_boot=0), "ir_score", "kendall") == pytest.approx(tau)
+
+
 def test_rows_of_a_sample_count_as_often_as_they_stand_for_others() -> None:
     rows = random_frame(np.random.default_rng(9), topics=30, systems=1)
     strata = rows["ir_score"].gt(0.5).astype(int)
@@ -151,6 +199,7 @@ def test_rows_of_a_sample_count_as_often_as_they_stand_for_others() -> None:
 
 def test_systems_without_context_and_topics_that_cannot_be_right_are_left_out() -> None:
     rows = random_frame(np.random.default_rng(11), systems=2).assign(n_used=50.0)
+    rows.loc[rows.index[:3], "n_used"] = 0.0  # a system without context for some topics alone counts
     none = rows[rows["system"] == "a"].assign(system="none", n_used=0.0, ir_score=0.0, label=1)
     odd = rows[rows["system"] == "a"].head(4).assign(qid=list("wxyz"), unanswerable=True)
     with_all = foresight(pd.concat([rows.assign(unanswerable=False), none, odd]), [], n_boot=0)

@@ -50,6 +50,13 @@ def test_every_step_has_its_mean_and_its_change_topic_by_topic() -> None:
     assert (table["lo"]["context"], table["hi"]["context"]) == (mean.lo, mean.hi)
     change = paired_share_interval(np.array([0.25, -0.8, 0.0]))
     assert (table["change_lo"]["candidates"], table["change_hi"]["candidates"]) == (change.lo, change.hi)
+    narrow = funnel(PARTS, level=0.8).set_index("step")
+    mean, change = (
+        bounded_mean(np.array([0.5, 0.2, 0.0]), level=0.8),
+        paired_share_interval(np.array([0.25, -0.8, 0.0]), level=0.8),
+    )
+    assert (narrow["lo"]["context"], narrow["hi"]["context"]) == (mean.lo, mean.hi)
+    assert (narrow["change_lo"]["candidates"], narrow["change_hi"]["candidates"]) == (change.lo, change.hi)
 
 
 def test_a_step_may_gain() -> None:
@@ -98,6 +105,8 @@ def test_a_value_that_is_no_share_is_told(value: float) -> None:
 def test_evidence_stands_whole_in_part_or_not_at_all() -> None:
     assert evidence_in_context(PARTS).to_dict() == {"a": "some", "b": "none", "c": "none"}
     assert evidence_in_context(PARTS.assign(context=0.9)).eq("all").all()
+    three = PARTS.assign(qid=["a", "a", "a", "c"], context=[1.0, 0.9, 0.89, 1.0])
+    assert evidence_in_context(three).to_dict() == {"a": "some", "c": "all"}
 
 
 def outcomes(**columns: list[object]) -> pd.DataFrame:
