@@ -281,30 +281,37 @@ def _importers(file: Path) -> Iterator[Path]:
             yield other
 
 
-def tests_of(file: Path) -> list[Path]:
-    """The test files that mirror a file.
+def tests_of(file: Path) -> list[list[Path]]:
+    """The test files that mirror a file, the nearest first: a bug that some do not notice, the next may.
 
-    Those of its room with its name come first, then those that name one of its public classes and functions,
-    or, in any room, import the module itself; for a private module also those of the modules that import it.
-    Where there is none, all of its room.
+    Those of its room with its name; those that name one of its public classes and functions, or, in any
+    room, import the module itself; for a private module also those of the modules that import it. Where
+    there is none, all of its room.
     """
-
     own = file.relative_to(PACKAGE).parts[0]
 
-    def direct(of: Path) -> list[Path]:
+    def direct(of: Path) -> list[list[Path]]:
         room, stem = of.relative_to(PACKAGE).parts[0], of.stem.strip("_")
         near = [path for path in _test_files() if path.relative_to(TESTS).parts[0] in (room, "comparison")]
-        first = [path for path in near if path.stem.startswith(f"test_{stem}")]
         # A name such as `main` says something in the file's own room alone.
         words = [re.compile(rf"\b{name}\b") for name in _names(of) if room == own]
-        second = [path for path in near if any(word.search(_test_files()[path]) for word in words)]
-        third = [path for path, text in _test_files().items() if _importing(of).search(text)]
-        return list(dict.fromkeys([*first, *second, *third]))
+        return [
+            [path for path in near if path.stem.startswith(f"test_{stem}")],
+            [path for path in near if any(word.search(_test_files()[path]) for word in words)]
+            + [path for path, text in _test_files().items() if _importing(of).search(text)],
+        ]
 
-    found = direct(file)
-    if file.stem.startswith("_") or not found:
-        found += [path for other in _importers(file) for path in direct(other)]
-    return list(dict.fromkeys(found)) or [p for p in _test_files() if p.relative_to(TESTS).parts[0] == own]
+    stages = direct(file)
+    if file.stem.startswith("_") or not any(stages):
+        stages.append([path for other in _importers(file) for stage in direct(other) for path in stage])
+    seen: set[Path] = set()
+    found = []
+    for stage in stages:
+        fresh = [path for path in dict.fromkeys(stage) if path not in seen]
+        seen.update(fresh)
+        if fresh:
+            found.append(fresh)
+    return found or [[path for path in _test_files() if path.relative_to(TESTS).parts[0] == own]]
 
 
 def _child(source: str, tests: Sequence[Path], folder: str) -> None:
@@ -369,15 +376,21 @@ def survivors(room: str, chosen: Sequence[Mutant]) -> list[Mutant]:
         shutil.copytree(ROOT / "src", source, ignore=shutil.ignore_patterns("__pycache__", "*.egg-info"))
         for shared in ("conf", "run.py", "pyproject.toml", "docs", "examples", "README.md", "benchmarks"):
             (Path(folder) / shared).symlink_to(ROOT / shared)
-        sound: dict[Path, tuple[list[Path], float]] = {}
+        sound: dict[tuple[Path, ...], tuple[list[Path], float]] = {}
         for i, mutant in enumerate(chosen, 1):
-            if mutant.file not in sound:
-                sound[mutant.file] = _sound(source, tests_of(mutant.file), mutant.file)
-            tests, unchanged = sound[mutant.file]
-            place = source / mutant.file.relative_to(ROOT / "src")
-            place.write_text(mutant.source(), encoding="utf-8")
-            found, seconds, _ = run(source, tests, 30 + 4 * unchanged)
-            shutil.copyfile(mutant.file, place)
+            began = time.monotonic()
+            found = "passed"
+            for stage in map(tuple, tests_of(mutant.file)):
+                if stage not in sound:
+                    sound[stage] = _sound(source, list(stage), mutant.file)
+                tests, unchanged = sound[stage]
+                place = source / mutant.file.relative_to(ROOT / "src")
+                place.write_text(mutant.source(), encoding="utf-8")
+                found = run(source, tests, 30 + 4 * unchanged)[0] if tests else "passed"
+                shutil.copyfile(mutant.file, place)
+                if found != "passed":
+                    break
+            seconds = time.monotonic() - began
             if found == "passed":
                 alive.append(mutant)
             print(
