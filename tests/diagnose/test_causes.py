@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
 import pandas as pd
 import pytest
 
@@ -19,8 +20,10 @@ from ragauge.diagnose.failures import (
     right_by_place,
     transitions,
 )
+from ragauge.diagnose.funnel import share_of
 from ragauge.diagnose.places import PLACES
 from ragauge.diagnose.rules import failures_by_rules
+from ragauge.estimate.outcomes import asked
 
 STEPS = ("corpus", "best_chunk", "candidates", "reranked", "expanded", "compressed", "context")
 NAN = float("nan")
@@ -84,6 +87,7 @@ def test_a_part_that_was_cut_a_little_and_then_missed_was_not_retrieved() -> Non
     assert cause(topic(), parts((1, 0.7, 0.1, 0.1, 0.1, 0.1, 0.1))) == "not retrieved"
     assert cause(topic(), parts((1, 0.7, 0.7, 0.7, 0.7, 0.7, 0.6))) == "cut by the chunker"
     assert cause(topic(), parts((0.8, 0.8, 0.2, 0.2, 0.2, 0.2, 0.2))) == "not retrieved"
+    assert cause(topic(), parts((0.5, 0.4, 0.4, 0.4, 0.4, 0.4, 0.3))) == "not in the corpus"
 
 
 def test_a_loss_after_which_the_part_still_stood_is_not_the_cause() -> None:
@@ -256,6 +260,14 @@ def test_shares_of_a_sample_count_what_its_rows_stand_for() -> None:
     table = cause_shares(rows)
     assert table["share"].tolist() == pytest.approx([0.4])  # half of the larger stratum
     assert table["n"].tolist() == [4]
+    judged = asked(rows)
+    of_seed = share_of(np.array([True, False, False, False]), judged, 60, 3)
+    assert of_seed != share_of(np.array([True, False, False, False]), judged)
+    table = cause_shares(rows, n_boot=60, seed=3)
+    assert (table["lo"].iloc[0], table["hi"].iloc[0]) == (of_seed.lo, of_seed.hi)
+    placed = rows.assign(evidence_place="end", label=pd.Series([5, *[4] * 9], dtype="Int8"))
+    table = right_by_place(placed, PLACES, n_boot=60, seed=3)
+    assert table[["share", "lo", "hi"]].to_numpy().tolist() == [[of_seed.value, of_seed.lo, of_seed.hi]]
 
 
 def test_causes_by_slice() -> None:

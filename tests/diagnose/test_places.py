@@ -17,6 +17,17 @@ def test_the_third_in_which_the_evidence_stands(before: int, after: int, place: 
     assert evidence_places(evidence, {"q": context}, ["q"]) == {"q": place}
 
 
+def test_what_stands_on_the_edge_of_a_third_is_in_the_middle() -> None:
+    evidence = pd.DataFrame({"qid": ["q"], "part": [0], "text": ["PP"]})
+    for context, place in (
+        ("xPPxxx", "middle"),
+        ("xxxPPx", "middle"),
+        ("xPPxxxx", "beginning"),
+        ("xxxxPPx", "end"),
+    ):
+        assert evidence_places(evidence, {"q": context}, ["q"]) == {"q": place}
+
+
 def test_parts_in_several_thirds_are_spread() -> None:
     evidence = pd.DataFrame({"qid": ["q", "q"], "part": [0, 1], "text": ["Anna came.", "Ben left."]})
     context = "Anna came. " + FILL * 5 + "Ben left."
