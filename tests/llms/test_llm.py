@@ -89,6 +89,7 @@ def test_equal_prompts_are_paid_once_and_later_runs_pay_nothing(make: Make, stor
         ("reply to a b", True, 0),
     ]
     assert again[1].prompt_tokens == 2
+    assert [r.calls for r in (*replies, *again)] == [1] * 5
     assert server.whole == {"a b": 1, "c": 1}
     assert llm.spent(store) >= 17
 
