@@ -11,6 +11,7 @@ from sqlalchemy import event
 
 from ragauge.contract.errors import ConfigError, DataError, RagaugeError
 from ragauge.llms import databases
+from ragauge.llms import salvage as salvages
 from ragauge.llms.ledger import Call, Ledger, open_ledger
 from ragauge.llms.salvage import salvage
 
@@ -341,6 +342,15 @@ def test_a_damaged_page_does_not_end_the_job_and_loses_its_rows_alone(
     assert len(ledger.find(keys)) == 300
     ledger.close()
     assert rows_of(str(filled), "PRAGMA integrity_check") == [("ok",)]
+
+
+def test_calls_of_a_damaged_ledger_stay_in_their_order(filled: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(salvages, "_ROWS_AT_ONCE", 64)
+    damage(filled, pages_of(filled)[2])
+    salvage(filled, filled.stat().st_ino)
+    kept = [found for (found,) in rows_of(str(filled), "SELECT key FROM calls ORDER BY rowid")]
+    assert 270 <= len(kept) < 300
+    assert kept == [key(i) for i in range(300) if key(i) in kept]
 
 
 def test_damaged_indices_lose_no_row(filled: Path) -> None:

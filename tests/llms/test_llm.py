@@ -7,6 +7,7 @@ import threading
 import time
 from collections.abc import Callable
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 import pytest
@@ -89,6 +90,7 @@ def test_equal_prompts_are_paid_once_and_later_runs_pay_nothing(make: Make, stor
         ("reply to a b", True, 0),
     ]
     assert again[1].prompt_tokens == 2
+    assert [r.calls for r in (*replies, *again)] == [1] * 5
     assert server.whole == {"a b": 1, "c": 1}
     assert llm.spent(store) >= 17
 
@@ -518,6 +520,19 @@ def test_a_model_that_cannot_be_made_is_an_error_before_any_call(
 ) -> None:
     with pytest.raises(ConfigError, match=says):
         ChatLLM(chat=chat).ask(["p"], store, "answers")
+
+
+def test_mappings_and_sequences_of_any_kind_are_plain_in_the_settings() -> None:
+    given = MappingProxyType(
+        {
+            "_target_": FAKE,
+            "responses": ("x",),
+            "metadata": MappingProxyType({"a": [{"b": (1, None)}], 7: 0.5}),
+        }
+    )
+    found = ChatLLM(chat=given).chat
+    assert found == {"_target_": FAKE, "responses": ["x"], "metadata": {"a": [{"b": [1, None]}], "7": 0.5}}
+    assert json.dumps(found)
 
 
 def test_the_identity_leaves_out_how_the_model_is_reached() -> None:

@@ -8,12 +8,14 @@ import time
 from pathlib import Path
 from typing import Any
 
+import httpx
 import pytest
 
 from ragauge.contract.errors import ConfigError, GateError, MissingError
 from ragauge.contract.identity import identity
 from ragauge.contract.protocols import ChatModel, KnowsReplies, Reply, Serves
 from ragauge.llms.service import Service
+from ragauge.llms.service_client import _content_type
 from ragauge.llms.service_response import Context, Response
 from ragauge.store import Store
 from service_server import RESPONSES, ServiceServer
@@ -108,6 +110,20 @@ def test_texts_alone_with_scores_beside_them(store: Store) -> None:
     assert asked.response(reply) == Response("a", [Context("x", None, 2.0), Context("y", None, 1.0)])
 
 
+@pytest.mark.parametrize(
+    ("left_out", "expected"),
+    [
+        ("answer", Response(None, [Context("first of Who?", None, None), Context("second", None, None)])),
+        ("contexts", Response("answer to Who?", None)),
+    ],
+)
+def test_of_answer_and_contexts_one_is_enough(store: Store, left_out: str, expected: Response) -> None:
+    with ServiceServer() as server:
+        asked = service(server, response={left_out: None})
+        (reply,) = ask(asked, store, "Who?")
+    assert asked.response(reply) == expected
+
+
 # --- what tells requests apart ------------------------------------------------------------------------
 
 
@@ -165,6 +181,12 @@ def test_another_shape_is_a_missing_answer_that_names_the_path_and_what_came(
     assert re.search(RESPONSES[fault][1], attacked.error), attacked.error
     assert "\n" not in attacked.error
     assert len(attacked.error) < 600
+
+
+def test_of_the_kind_of_what_came_sixty_characters_are_told() -> None:
+    told = httpx.Response(200, headers={"Content-Type": f" {'x' * 59}yz ; charset=utf-8"})
+    assert _content_type(told) == "x" * 59 + "y"
+    assert _content_type(httpx.Response(200)) == ""
 
 
 @pytest.mark.parametrize(
@@ -265,6 +287,7 @@ TOLD = {"prompt_tokens": "usage.input", "completion_tokens": "usage.output"}
         ({"response": {"cost_usd": "cost"}, "cost_per_request": 1.0}, 0.25, 0),
         ({"response": {"cost_usd": "nowhere"}, "cost_per_request": 1.0}, 1.0, 1),
         ({"cost_per_request": 0.5}, 0.5, 0),
+        ({"response": TOLD, "cost_per_request": 0.5}, 0.5, 0),
         ({"response": TOLD, "price": {"prompt": 1e6, "completion": 2e6}}, 10 + 2 * 5, 0),
     ],
 )
@@ -294,6 +317,13 @@ def test_a_request_that_may_have_cost_counts_at_its_most(store: Store) -> None:
         (reply,) = ask(asked, store, "Who?")
     assert (reply.text, reply.cost_usd, reply.usage_unknown) == (None, 1.0, 1)
     assert asked.spent(store) == 1.0
+
+
+def test_a_request_that_may_have_cost_its_tokens_counts_at_its_most(store: Store) -> None:
+    with ServiceServer(faults=lambda question, n: "reset") as server:
+        fields = {"response": TOLD, "price": {"prompt": 1e6, "completion": 2e6}, "cost_per_request": 1.5}
+        (reply,) = ask(service(server, "ours", retries=0, **fields), store, "Who?")
+    assert (reply.text, reply.cost_usd, reply.usage_unknown) == (None, 1.5, 1)
 
 
 def test_a_cost_above_the_most_is_charged_as_told_and_said(

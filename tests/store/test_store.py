@@ -13,7 +13,7 @@ import pandas as pd
 import pytest
 
 from ragauge.contract.errors import ConfigError, DataError
-from ragauge.store import KEY_FILE, Key, Store, _entries, canonical_json
+from ragauge.store import KEY_FILE, Key, Store, _entries, canonical_json, link_files
 
 KEY = Key("chunks", 1, {"size": 128, "overlap": 16}, {"docs": "abc"})
 
@@ -123,6 +123,21 @@ def test_a_frame_that_is_not_there_is_named(store: Store) -> None:
         entry.frame("run")
 
 
+def test_a_frame_is_read_by_its_entry_s_name_and_counts_as_used(store: Store) -> None:
+    docs = pd.DataFrame({"docno": ["a", "b"], "title": ["A", ""], "text": ["x y", "z"]})
+    entry = store.get_frames(Key("dataset", 1), lambda: {"docs": docs})
+    name = f"dataset/{entry.digest}"
+    os.utime(entry.path / KEY_FILE, (1000, 1000))
+    found = Store(store.root).frame_at(name, "docs")
+    assert found is not None
+    pd.testing.assert_frame_equal(found, docs, check_dtype=False)
+    assert (entry.path / KEY_FILE).stat().st_mtime > 1000
+    assert Store(store.root).frame_at(name, "topics") is None
+    assert Store(store.root).frame_at(f"dataset/{'0' * 64}", "docs") is None
+    (entry.path / "docs.parquet").write_bytes(b"other")
+    assert Store(store.root).frame_at(name, "docs") is None
+
+
 def test_equal_rows_have_equal_frame_digests(store: Store) -> None:
     rows = pd.DataFrame({"qid": ["q1", "q2"], "value": [0.25, 1.0]})
     one = store.get_frames(Key("a", 1), lambda: {"values": rows})
@@ -162,6 +177,21 @@ def test_a_maker_that_was_overtaken_on_another_machine_reads_the_winner(tmp_path
 
     assert (ours.get(KEY, overtaken).path / "data.txt").read_text() == "one"
     assert list((tmp_path / ".drafts").iterdir()) == []
+
+
+def test_a_maker_whose_folder_is_taken_by_what_is_no_entry_fails_and_leaves_that(store: Store) -> None:
+    folder = store.folder(KEY)
+
+    def make(draft: Path) -> None:
+        (draft / "data.txt").write_text("one")
+        folder.mkdir(parents=True)
+        (folder / "half.txt").write_text("half")
+
+    with pytest.raises(OSError, match="not empty"):
+        store.get(KEY, make)
+    assert [file.name for file in folder.iterdir()] == ["half.txt"]
+    assert list((store.root / ".drafts").iterdir()) == []
+    assert store.made == []
 
 
 def test_a_look_at_damage_takes_nobody_s_entry_away(tmp_path: Path) -> None:
@@ -216,3 +246,26 @@ def test_colleagues_of_one_group_may_lock_what_the_other_made(store: Store) -> N
         os.umask(before)
     written = [path, path / "data.txt", store.root / ".drafts", *(store.root / ".locks").iterdir()]
     assert {oct(p.stat().st_mode & 0o060) for p in written} == {"0o60"}
+
+
+@pytest.mark.parametrize("links", [True, False])
+def test_files_of_an_entry_without_its_key_are_linked_or_else_copied(
+    store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, links: bool
+) -> None:
+    def make(folder: Path) -> None:
+        (folder / "a.txt").write_text("one")
+        (folder / "deep").mkdir()
+        (folder / "deep" / "b.txt").write_text("two")
+        (folder / "deep" / KEY_FILE).write_text("three")
+
+    def refused(self: Path, other: Path) -> None:
+        raise OSError(errno.EXDEV, os.strerror(errno.EXDEV))
+
+    entry = store.get(KEY, make).path
+    if not links:
+        monkeypatch.setattr(Path, "hardlink_to", refused)
+    at = tmp_path / "new" / "arm"
+    link_files(entry, at)
+    found = {file.relative_to(at).as_posix(): file.read_text() for file in at.rglob("*") if file.is_file()}
+    assert found == {"a.txt": "one", "deep/b.txt": "two", f"deep/{KEY_FILE}": "three"}
+    assert [os.path.samefile(at / name, entry / name) for name in found] == [links] * 3
