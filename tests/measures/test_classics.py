@@ -65,6 +65,14 @@ def test_qrels_are_distinct_documents_with_a_name() -> None:
     ]
 
 
+def test_qrels_stand_in_the_order_of_the_evidence_graded_or_not(tmp_path: Path) -> None:
+    turned = EVIDENCE.iloc[::-1]  # q3 d, q2 100%pure, q1 a, q1 b, q1 a
+    write_qrels(turned.assign(relevance=[1, 2, 3, 1, 2]), tmp_path / "graded.trec")
+    assert (tmp_path / "graded.trec").read_text() == "q3 0 d 1\nq2 0 100%pure 2\nq1 0 a 3\nq1 0 b 1\n"
+    write_qrels(turned, tmp_path / "named.trec")
+    assert (tmp_path / "named.trec").read_text() == "q3 0 d 1\nq2 0 100%pure 1\nq1 0 a 1\nq1 0 b 1\n"
+
+
 def test_means_are_over_all_topics_of_the_qrels() -> None:
     """q1 ranks c, A, B, q2 ranks x, 100%PURE, q3 has no hits and counts as 0."""
     found = classics(RUN, qrels_of(EVIDENCE), ["P@1", "P@2", "R@2", "RR", "AP", "nDCG@10"])

@@ -98,6 +98,14 @@ def test_a_topic_without_hits_has_none_of_its_evidence() -> None:
     assert joined(Substring(), parts, run_of("q").astype({"docno": "str"}), CHUNKS).tolist() == [0.0, 0.0]
 
 
+def test_a_part_is_held_by_a_hit_of_its_own_topic_alone() -> None:
+    parts = evidence(("p", "d1", "aa bb"), ("q", "d1", "aa bb"), ("q", "d2", "yy xx"))
+    hits = pd.concat([run_of("p", "d1%p0", "d1%p1", "d3%p0"), run_of("q", "d3%p0")])
+    holders = pd.Series(["d1%p0", "d1%p0", "d2%p0"])  # no topic hits the last one
+    found = joined(Substring(), parts, hits, CHUNKS, holders)
+    assert found.tolist() == [1.0, 1 / 5, 1 / 5]  # of "ww vv uu tt" a space is in both others
+
+
 def test_passages_have_their_own_texts() -> None:
     passages = pd.DataFrame({"qid": "q", "docno": "d1%p0", "rank": [0], "text": ["aa bb\ncc  dd"]})
     assert joined(Substring(), evidence(("q", "d1", "bb cc dd")), passages).tolist() == [1.0]

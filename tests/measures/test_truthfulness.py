@@ -24,6 +24,10 @@ def test_that_there_is_no_answer_is_perfect_where_there_is_none() -> None:
     assert np.isnan(truthfulness(LABELS, marked)[5])
 
 
+def test_it_has_a_section_of_the_report_for_itself_and_no_column_on_the_terminal() -> None:
+    assert (TRUTHFULNESS.section, TRUTHFULNESS.on_terminal) == ("Truthfulness (CRAG)", False)
+
+
 def test_three_outcomes_give_the_score_of_crag_s_script() -> None:
     labels = pd.Series(pd.array([5] * 5 + [1] * 3 + [4] * 2, dtype="Int8"))
     assert truthfulness(labels).mean() == pytest.approx((2 * 5 + 3) / 10 - 1)

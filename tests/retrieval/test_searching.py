@@ -1,12 +1,15 @@
 """Searching with queries that have weights, and what of them is refused."""
 
+import re
+from types import SimpleNamespace
+
 import numpy as np
 import pandas as pd
 import pytest
 
 from ragauge.contract.errors import ConfigError, DataError
 from ragauge.retrieval.query_checks import query_checks
-from ragauge.retrieval.retrievers import BM25, NoRetrieval
+from ragauge.retrieval.retrievers import BM25, NoRetrieval, _terrier
 from ragauge.retrieval.retrievers._terrier import Searcher
 from ragauge.retrieval.rewriters import MultiQuery
 from ragauge.retrieval.searching import check_queries, queries_frame, search
@@ -114,6 +117,14 @@ def test_terrier_joins_texts_of_one_weight_and_refuses_others():
     )
     with pytest.raises(ConfigError, match=r"retriever\.engine='terrier'.*unequal weights, which engine=pisa"):
         Asked().weighted([[("dog", 1.0)], [("boat", 0.5), ("car", 1.0)]], 10)
+
+
+def test_a_terrier_index_of_fewer_chunks_than_there_are_is_refused(tmp_path, monkeypatch):
+    two = SimpleNamespace(IndexFactory=SimpleNamespace(of=lambda folder: ("one", "two")))
+    monkeypatch.setattr(_terrier, "_pyterrier", lambda: SimpleNamespace(terrier=two))
+    Searcher(tmp_path, 2, 0.9, 0.4)
+    with pytest.raises(DataError, match=f"^{re.escape(str(tmp_path))}: Terrier indexed 2 of 3 chunks$"):
+        Searcher(tmp_path, 3, 0.9, 0.4)
 
 
 @pytest.mark.parametrize(

@@ -377,15 +377,24 @@ def test_half_characters_in_a_reply_are_replaced() -> None:
         (lambda: AnswerCorrectness(weights=[0, 0]), "weights=[0, 0]: allowed are two numbers from 0"),
         (lambda: AnswerCorrectness(weights="75"), "weights='75': allowed are two numbers"),
         (lambda: AnswerRelevancy(questions=0), "answers.answer_relevancy.questions=0: allowed are"),
+        (
+            lambda: AnswerRelevancy(repeat=-1),
+            "answers.answer_relevancy.repeat=-1: allowed are integers from 0",
+        ),
         (lambda: ContextRecall(repeat=-1), "answers.context_recall.repeat=-1: allowed are integers from 0"),
         (lambda: NoiseSensitivity(repeat=1.5), "answers.noise_sensitivity.repeat=1.5: allowed are"),
     ],
-    ids=["by", "one weight", "no weight", "text", "questions", "repeat", "half"],
+    ids=["by", "one weight", "no weight", "text", "questions", "below 0", "repeat", "half"],
 )
 def test_a_wrong_setting_is_told_by_its_key(make: Callable[[], Any], told: str) -> None:
     with pytest.raises(ConfigError) as error:
         make()
     assert told in str(error.value)
+
+
+def test_what_is_taken_from_claims_stands_in_one_section_of_the_report() -> None:
+    measures = (Faithfulness(), AnswerRelevancy(), AnswerCorrectness(), ContextRecall(), NoiseSensitivity())
+    assert {info.section for measure in measures for info in measure.infos} == {"Claims"}
 
 
 def test_the_prompts_are_part_of_what_a_measure_is_known_by_and_repeat_is_not() -> None:

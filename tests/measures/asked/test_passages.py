@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from ragauge.contract import frames
 from ragauge.contract.errors import ConfigError
+from ragauge.contract.identity import identity
 from ragauge.contract.protocols import MeasuresPassages, Tools
 from ragauge.measures.asked.context_precision import ContextPrecision, average_precision, read_useful
 from ragauge.measures.asked.context_relevance import ContextRelevance, read_needed
@@ -205,6 +206,16 @@ def test_a_wrong_option_is_named() -> None:
         ContextRelevance(by="words")
     with pytest.raises(ConfigError, match=r"answers.context_precision.prompt=.*must hold \$question"):
         ContextPrecision(prompt="Is $passage good?")
+
+
+def test_values_that_a_store_holds_of_context_relevance_are_still_found() -> None:
+    known = identity(ContextRelevance(prompt="Which of $sentences does $question need?", repeat=3))
+    assert known == {
+        "component": "context_relevance",
+        "version": 2,
+        "by": "sentences",
+        "prompt": "Which of $sentences does $question need?",
+    }
 
 
 @given(st.lists(st.booleans(), max_size=12))

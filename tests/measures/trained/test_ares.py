@@ -83,6 +83,17 @@ def test_what_cannot_be_judged_is_missing_and_says_why(judge: Path, tmp_path: Pa
     assert found["value"].isna().equals(found["status"].ne("ok"))
 
 
+def test_answers_in_another_order_have_the_same_values_and_statuses(judge: Path, tmp_path: Path) -> None:
+    turned = ANSWERS.iloc[[2, 0, 1]]
+    found = Ares(str(judge)).measure_passages(TOPICS, pd.DataFrame(), PASSAGES, turned, tools(tmp_path / "s"))
+    assert found["qid"].tolist() == ["c", "a", "b"] * 3
+    assert found["status"].tolist() == [
+        "no context", "ok", "ok", "no context", "ok", "no answer", "ok", "ok", "no answer"
+    ]  # fmt: skip
+    usual = values(Ares(str(judge)), tmp_path / "s")
+    pd.testing.assert_frame_equal(found.set_index(["measure", "qid"]).loc[usual.index], usual)
+
+
 def test_a_triple_is_read_once_in_the_life_of_a_store(
     judge: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

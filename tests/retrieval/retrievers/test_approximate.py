@@ -62,10 +62,13 @@ def test_recall_is_the_share_of_the_exact_best_ten(vectors: Tools, tmp_path: Pat
     near = run_of(sim, tmp_path / "near", vectors)
     exact = run_of(Sim(top_k=10), tmp_path / "exact", vectors)
     found = near.groupby("qid")["docno"].agg(set)
-    shares = [len(found[qid] & set(docnos)) / 10 for qid, docnos in exact.groupby("qid")["docno"]]
+    shares = {qid: len(found[qid] & set(docnos)) / 10 for qid, docnos in exact.groupby("qid")["docno"]}
     recall = sim.recall(TOPICS, CHUNKS, tmp_path / "near", vectors)
-    assert recall == pytest.approx(np.mean(shares), abs=1e-12)
+    assert recall == pytest.approx(np.mean(list(shares.values())), abs=1e-12)
     assert 0.3 < recall < 1
+    one = next(qid for qid, share in shares.items() if 0 < share < 1)
+    assert sim.recall(TOPICS[TOPICS["qid"] == one], CHUNKS, tmp_path / "near", vectors) == shares[one]
+    assert sim.recall(TOPICS.assign(query="?"), CHUNKS, tmp_path / "near", vectors) == 1  # none can be asked
 
 
 def test_an_index_is_built_the_same_each_time(vectors: Tools, tmp_path: Path) -> None:

@@ -111,7 +111,9 @@ def test_a_document_that_is_known_to_hold_the_answer_is_neither_needed_nor_a_dis
 
 
 def test_hard_distractors_are_those_that_the_other_retriever_ranks_highest(tmp_path: Path) -> None:
-    docs = {**DOCS, "near": ["How high is the other tower?"], "q7~changed~d2": ["How high? How high?"]}
+    # Ten copies rank above it: more than the seven hits at most that evidence and distractors are.
+    copies = {f"q{i}~changed~d2": ["How high? How high?"] for i in range(10, 20)}
+    docs = {**DOCS, "near": ["How high is the other tower?"], **copies}
     chunks = chunks_of(docs)
     retriever = Robustness(0.5, options={"bm25": BM25()})
     (tmp_path / "bm25").mkdir()
@@ -119,7 +121,7 @@ def test_hard_distractors_are_those_that_the_other_retriever_ranks_highest(tmp_p
     run = retriever.rank_with_evidence(TOPICS, evidence_of(EVIDENCE), chunks, tmp_path, TOOLS)
     of_q1 = set(run.loc[run["qid"] == "q1", "docno"])
     assert "near%p0" in of_q1
-    assert "q7~changed~d2%p0" not in of_q1
+    assert not any("~changed~" in docno for docno in of_q1)
 
 
 def test_a_topic_is_the_same_in_any_selection() -> None:

@@ -64,6 +64,16 @@ def test_the_rows_by_hand():
     assert found["search"].eq(0).all()
 
 
+def test_what_is_not_set_is_three_hits_of_three_quarters_ten_words_and_half_of_the_weight():
+    texts = [f"word{i} word{i + 4} word{i + 8} word{i + 12}" for i in range(4)]
+    chunks, topics = frames_of(texts, ["boat"])
+    run = run_of(*(("q0", f"c{i:03}", 1.0, i) for i in range(4)))
+    found = written(PRF(), topics, run, chunks)
+    assert found.loc[found["space"] == "dense", "weight"].tolist() == [1.0, 0.25, 0.25, 0.25]
+    words_of_hits = found.loc[found["space"] == "lexical", "weight"].tolist()  # 10 of 12, equally probable
+    assert words_of_hits == pytest.approx([0.5, *[0.5 / 10] * 10])
+
+
 def test_rocchio_against_brute_force(tools, tmp_path):
     rng = np.random.default_rng(4)
     vocabulary = [f"word{i}" for i in range(40)]
