@@ -92,6 +92,29 @@ def test_near_questions_are_duplicates_from_the_cosine_on_which_is_written_down(
         assert other.rejected_by is None
 
 
+def test_nothing_is_embedded_where_there_are_no_questions(hash_embedder) -> None:
+    class Counting:
+        texts = 0
+
+        def embed(self, texts, role="passage", scratch=None):
+            assert texts
+            self.texts += len(texts)
+            return hash_embedder.embed(texts, role)
+
+    counting = Counting()
+    known = Known(counting, 0.9)
+    known.add([])
+    known.check([])
+    one = draft("Who built the bridge of Linz?")
+    known.check([one])  # there is no question that it might repeat
+    assert (counting.texts, one.results) == (0, {"duplicate": PASSED})
+    known.add([("first", "Who built the bridge of Linz?")])
+    again = draft("Who built the bridge of Linz?")
+    known.check([again])
+    assert counting.texts == 2
+    assert again.results == {"nearest_cosine": 1.0, "duplicate": "rejected", "duplicate_of": "first"}
+
+
 def asker(replies: Callable[[str, str], Any]) -> Any:
     def ask(purpose: str, readers: Mapping[str, Callable[[str], Any]], guesses: Mapping[str, Any]) -> Any:
         found = {}
@@ -125,6 +148,21 @@ def test_what_the_model_knows_without_documents(said: str, answer: str, known: b
     checks.closed_book([one], asker(lambda purpose, prompt: said), Filters())
     assert (one.rejected_by == "closed_book") is known
     assert one.results["closed_book_reply"] == said
+
+
+def test_what_is_unanswerable_is_not_asked_without_documents() -> None:
+    asked = []
+
+    def reply(purpose: str, prompt: str) -> str:
+        asked.append((purpose, prompt.splitlines()[-2]))
+        return "unknown"
+
+    one, open_one = draft("When?"), draft("Why?", None, kind="unanswerable")
+    checks.closed_book([open_one, one], asker(reply), Filters())
+    assert asked == [("closed book", "Question: When?")]
+    assert open_one.results == {"closed_book": "not applicable"}
+    assert one.results == {"closed_book_reply": "unknown", "closed_book_f1": 0.0, "closed_book": PASSED}
+    assert (one.rejected_by, open_one.rejected_by) == (None, None)
 
 
 def test_the_evaluator_may_say_whether_two_answers_are_the_same() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from dataclasses import replace
 
 import numpy as np
 import pandas as pd
@@ -158,3 +159,23 @@ def test_an_embedder_with_equal_vectors_makes_no_pair_of_copies() -> None:
     corpus = drawn(docs(*numbered(4)), "none", 0)
     with pytest.raises(ConfigError, match=r"shares\.comparison"):
         Drawer(corpus, [COMPARISON], Same())
+
+
+def test_documents_are_copies_from_a_cosine_of_98_hundredths_on() -> None:
+    class Angles:
+        """The first text is (1, 0), the others have these cosines with it."""
+
+        def __init__(self, *cosines: float) -> None:
+            of = np.array([1, *cosines])
+            self.vectors = np.column_stack([of, np.sqrt(1 - of**2)])
+
+        def embed(self, texts, role="passage", scratch=None):
+            assert texts[0].startswith("\nThe mill of place 0")
+            return self.vectors[: len(texts)]
+
+    corpus = drawn(docs(*numbered(2)), "none", 0)
+    corpus = replace(corpus, in_order=dict(sorted(corpus.in_order.items())))
+    with pytest.raises(ConfigError, match=r"shares\.comparison"):
+        Drawer(corpus, [COMPARISON], Angles(0.98))
+    [unit] = Drawer(corpus, [COMPARISON], Angles(0.9799)).draw(COMPARISON, 10)
+    assert unit.docnos == ("0", "1")

@@ -146,6 +146,29 @@ def test_the_cached_loss_is_the_loss_of_the_whole_batch(base: Path, tmp_path: Pa
     assert torch.allclose(found[0], found[1], atol=1e-5)
 
 
+def test_the_triplet_loss_by_hand(base: Path) -> None:
+    """The mean of max(0, cos(q, n) - cos(q, p) + margin), 0 for a negative that is far enough away."""
+    import torch
+    from sentence_transformers import SentenceTransformer
+
+    model = SentenceTransformer(str(base), device="cpu").eval()
+    sides = [
+        [f"what is {letters(7 * i)}" for i in range(6)],
+        [f"{letters(7 * i)[::-1]} it is" for i in range(6)],
+        [f"nobody {letters(11 * i + 5)}" for i in range(6)],
+    ]
+    asked, right, wrong = (model.encode(texts, normalize_embeddings=True) for texts in sides)
+    apart = (asked * wrong).sum(axis=1) - (asked * right).sum(axis=1)
+    margin = float(-np.sort(apart)[1:3].mean())  # more than two of them lack
+    assert margin > 0
+    of = Encoder(model=str(base), loss="triplet", triplet_margin=margin, negatives={"count": 1})._loss(model)
+    with torch.no_grad():
+        value = float(of([model.preprocess(texts) for texts in sides], None))
+    lacking = [float(one) + margin for one in apart if one + margin > 0]
+    assert len(lacking) == 4
+    assert value == pytest.approx(sum(lacking) / 6, abs=1e-5)
+
+
 def test_an_average_lies_between_base_and_tuned(base: Path, tmp_path: Path) -> None:
     from safetensors.torch import load_file
 
@@ -190,6 +213,13 @@ def test_bad_options_are_one_line(given: dict[str, Any], told: str) -> None:
     with pytest.raises(ConfigError) as raised:
         Encoder(**given)
     assert told in str(raised.value)
+
+
+def test_the_base_is_named_by_its_folder_or_by_its_mlflow_uri(base: Path) -> None:
+    digest = model_digest(base)
+    assert Encoder(model=str(base)).base() == {"model": "tiny", "digest": digest}
+    of_mlflow = Encoder(model="models:/tuned/3", folder=str(base))
+    assert of_mlflow.base() == {"model": "models:/tuned/3", "digest": digest}
 
 
 def test_a_base_that_is_not_there_is_one_line(tmp_path: Path) -> None:

@@ -19,6 +19,8 @@ from ragauge.trainers.facts import Facts, kind_of
         ("Kraer Mills", "name"),
         ("the Rhine", "name"),
         ("a bookish baker", "text"),
+        ("the Mayor of the old town", "name"),
+        ("the Mayor of the very old town", "text"),
         ("She was born in 1832 in Steilkelby, near the coast", "text"),
         ("", "text"),
     ],
@@ -35,6 +37,8 @@ def test_a_changed_fact_is_one_of_its_kind_and_never_a_right_answer() -> None:
     said = "The payroll of Kraer Mills lists 1,476 people."
     changed = facts.changed(said, ["1,476", "1476"], [], "", rng)
     assert changed == "The payroll of Kraer Mills lists 2,957 people."
+    twice = facts.changed("Of 1,476 looms 1,476 ran.", ["1,476", "1476"], [], "", rng)
+    assert twice == "Of 2,957 looms 1,476 ran."
     assert facts.changed("Kraer Mills", ["Kraer Mills"], [], "", rng) == "Bow Works"
     assert facts.changed("Yes.", ["Yes."], [], "", rng) == "No"
     assert facts.changed("a baker", ["a baker"], [], "", rng) is None

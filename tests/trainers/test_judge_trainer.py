@@ -13,13 +13,16 @@ import pytest
 
 from judge_inputs import collection
 from ragauge.contract.errors import ConfigError, DataError
-from ragauge.contract.judge_questions import ANSWER_FAITHFULNESS, QUESTIONS
+from ragauge.contract.identity import identity
+from ragauge.contract.judge_questions import ANSWER_FAITHFULNESS, CONTEXT_RELEVANCE, QUESTIONS
 from ragauge.contract.training import MODEL, Trained, Trainer, TrainingTools
-from ragauge.measures.trained.interactions import Triple
-from ragauge.measures.trained.network import load_judge
+from ragauge.measures.trained.interactions import INTERACTIONS, Triple, interactions
+from ragauge.measures.trained.network import JudgeNetwork, load_encoder, load_judge
 from ragauge.retrieval.pretrained import model_digest
-from ragauge.trainers import _judge_tuning
+from ragauge.trainers import _judge_tuning, judge
+from ragauge.trainers._judge_tuning import Tuning, tune
 from ragauge.trainers.judge import JudgeTrainer, measures_of, temperature
+from ragauge.trainers.triples import Example, examples
 from tiny_cross_encoder import write_cross_encoder
 
 Report = Callable[[int, Mapping[str, float]], None]
@@ -50,6 +53,38 @@ def test_the_trainer_satisfies_the_protocol(base: str) -> None:
     assert trainer.kind == "judge"
     assert trainer.systems(None, None) == {}
     assert trainer.base()["digest"] == model_digest(Path(base))
+
+
+def test_its_options_are_those_of_the_config(base: str) -> None:
+    from omegaconf import OmegaConf
+
+    conf = Path(__file__).resolve().parents[2] / "conf" / "trainer" / "judge.yaml"
+    config: Any = OmegaConf.to_container(OmegaConf.load(conf))
+    assert config.pop("_target_") == "ragauge.trainers.judge.JudgeTrainer"
+    assert identity(JudgeTrainer(**config)) == identity(JudgeTrainer())
+
+
+def untrained(base: str, **keys: Any) -> JudgeNetwork:
+    trainer = JudgeTrainer(base, max_length=64, **keys)
+    return trainer._untrained(*load_encoder(Path(base), "cpu", "key"))
+
+
+def test_the_heads_of_an_untouched_encoder_are_sklearn_s_of_scaled_features(base: str) -> None:
+    """Each feature in standard units, those of the encoder divided by the root of their number per word's."""
+    from sklearn.linear_model import LogisticRegression
+    from sklearn.preprocessing import StandardScaler
+
+    network = untrained(base, tune=False, questions=[CONTEXT_RELEVANCE])
+    made = examples(collection(12), [CONTEXT_RELEVANCE], seed=0)
+    triples, labels = [one.triple for one in made], [one.label for one in made]
+    judge._fit_heads(network, made, penalty=0.02)
+    features = network.features(CONTEXT_RELEVANCE, triples)
+    n_read = features.shape[1] - len(INTERACTIONS)
+    scaled = StandardScaler().fit_transform(features)
+    scaled[:, :n_read] /= np.sqrt(n_read / len(INTERACTIONS))
+    theirs = LogisticRegression(C=0.02, max_iter=2000).fit(scaled, labels).predict_proba(scaled)[:, 1]
+    np.testing.assert_allclose(network.probabilities(CONTEXT_RELEVANCE, triples), theirs, atol=1e-3)
+    assert np.ptp(theirs) > 0.1
 
 
 def test_heads_on_an_untouched_encoder_learn_what_is_faithful(base: str, tmp_path: Path) -> None:
@@ -124,6 +159,68 @@ def test_a_time_limit_ends_at_the_best_state_and_the_learning_rate_has_come_down
     found = trained(base, tmp_path / "m", tools(tmp_path / "c", seconds=10), epochs=100)
     assert found.values["steps"] < 12 < found.values["steps_per_epoch"] * 100
     assert (tmp_path / "m" / MODEL / "judge.json").is_file()
+
+
+def tuning(
+    base: str, folder: Path, n: int, seconds: float | None = None, **changed: Any
+) -> _judge_tuning._Run:
+    """What tunes an encoder on n examples, before its first step."""
+    made = examples(collection(24), QUESTIONS, seed=0)[:n]
+    assert len(made) == n
+    how = {"epochs": 2, "batch_size": 2, "lr": 1e-3, "bf16": False, "looks": 1, **changed}
+    return _judge_tuning._Run(untrained(base), made, dict, Tuning(**how), tools(folder, seconds=seconds))
+
+
+def test_the_heads_see_the_interactions_of_words_in_standard_units(base: str, tmp_path: Path) -> None:
+    from sklearn.preprocessing import StandardScaler
+
+    run = tuning(base, tmp_path, 20)
+    made = examples(collection(24), QUESTIONS, seed=0)[:20]
+    theirs = StandardScaler().fit_transform(interactions([one.triple for one in made]))
+    np.testing.assert_allclose(run.beside, theirs, atol=1e-5)
+    spread = run.beside.std(axis=0)
+    np.testing.assert_allclose(spread[spread > 0], 1, atol=1e-5)
+    # Questions and passages alone: what is of answers is the same everywhere.
+    assert [name for name, one in zip(INTERACTIONS, spread, strict=True) if one > 0] == [
+        "question_in_passage", "question_in_sentence",
+    ]  # fmt: skip
+
+
+def test_how_much_is_done_is_the_share_of_the_steps_or_of_the_time(base: str, tmp_path: Path) -> None:
+    run = tuning(base, tmp_path, 8, seconds=10)
+    assert run.steps == 8
+    run.step = 2
+    assert [run._done(seconds) for seconds in (0.0, 2.0, 4.0, 10.0, 12.0)] == [0.25, 0.25, 0.4, 1.0, 1.2]
+    endless = tuning(base, tmp_path, 8)
+    endless.step = 6
+    assert endless._done(1e9) == 0.75
+
+
+def test_every_epoch_has_each_example_once_in_batches_of_about_one_length(base: str, tmp_path: Path) -> None:
+    run = tuning(base, tmp_path, 75)
+    assert run.per_epoch == 38
+    epochs = [[run._batch(38 * epoch + step) for step in range(38)] for epoch in (0, 1)]
+    lengths = np.array([len(first) + len(second) for first, second in run.pairs])
+    for batches in epochs:
+        assert sorted(np.concatenate(batches).tolist()) == list(range(75))
+        assert sorted(map(len, batches)) == [1, *[2] * 37]
+        # Sorted in blocks of 16 batches: the gaps within a block's batches add up to its range at most.
+        assert sum(np.ptp(lengths[batch]) for batch in batches) <= 3 * np.ptp(lengths)
+    assert [batch.tolist() for batch in epochs[0]] != [batch.tolist() for batch in epochs[1]]
+
+
+def test_a_held_out_loss_that_is_no_number_ends_the_training(base: str, tmp_path: Path) -> None:
+    made = examples(collection(24), QUESTIONS, seed=0)[:8]
+    how = Tuning(epochs=1, batch_size=4, lr=1e-3, bf16=False, looks=2)
+    reported: list[int] = []
+    given = tools(tmp_path, lambda step, values: reported.append(step))
+    told = (
+        r"^trainer: the loss of the held-out examples is nan after 1 steps: the training diverged; choose "
+        r"trainer\.lr below 0\.001$"
+    )
+    with pytest.raises(DataError, match=told):
+        tune(untrained(base), made, lambda: {"validation_loss": float("nan")}, how, given)
+    assert reported == []
 
 
 def test_a_loss_that_is_no_number_ends_the_training_and_names_the_learning_rate(
@@ -222,6 +319,55 @@ def test_measures_by_hand() -> None:
     assert found["accuracy"] == 0.5
     assert found["auc"] == 0.75
     assert found["log_loss"] == pytest.approx(-np.log([0.9, 0.4, 0.4, 0.9]).mean())
+    sure = measures_of(np.array([1.0, 0, 1, 0]), np.array([1.0, 0.0, 0.0, 1.0]))
+    assert sure["log_loss"] == pytest.approx(np.log(1e7) / 2)  # probabilities from 1e-7 to 1 - 1e-7
+
+
+class Told:
+    """Stands where a network does: it gives the probability that is each example's passage."""
+
+    questions = (ANSWER_FAITHFULNESS,)
+
+    def __init__(self) -> None:
+        self.temperatures = np.ones(1)
+
+    def probabilities(self, question: str, triples: list[Triple]) -> np.ndarray:
+        return np.array([float(triple.passage) for triple in triples])
+
+
+@pytest.mark.parametrize("sides", [1, 2])
+def test_the_calibrated_loss_is_by_the_temperature_of_the_other_half_of_the_topics(sides: int) -> None:
+    """Without any on the other side the probabilities stay as they are."""
+    halves: dict[bool, list[str]] = {False: [], True: []}
+    for i in range(40):
+        halves[judge.hash_half(f"q{i}")].append(f"q{i}")
+    given = {
+        False: [(1, 0.9), (1, 0.8), (0, 0.7), (0, 0.1), (1, 0.6), (0, 0.2)],
+        True: [(1, 0.99), (0, 0.95), (1, 0.7), (0, 0.3), (0, 0.4), (1, 0.2)],
+    }
+    chosen = {side: rows for side, rows in given.items() if sides == 2 or side}
+    unseen = [
+        Example(ANSWER_FAITHFULNESS, qid, label, "", "", Triple("", str(p)))
+        for side, rows in chosen.items()
+        for qid, (label, p) in zip(halves[side], rows, strict=False)
+    ]
+
+    def losses(rows: list[tuple[int, float]], by: float) -> np.ndarray:
+        label, p = np.array(rows).T
+        odds = (p / (1 - p)) ** (1 / by)
+        return -np.log(np.where(label == 1, odds, 1) / (1 + odds))
+
+    def best(rows: list[tuple[int, float]]) -> float:
+        grid = np.exp(np.linspace(np.log(0.1), np.log(20), 4000))
+        return float(grid[int(np.argmin([losses(rows, by).mean() for by in grid]))])
+
+    found = judge._calibrated(Told(), unseen)  # type: ignore[arg-type]
+    apart = [losses(rows, best(given[not side]) if sides == 2 else 1.0) for side, rows in chosen.items()]
+    name = f"validation_{ANSWER_FAITHFULNESS}"
+    assert found[f"{name}_log_loss_calibrated"] == pytest.approx(np.concatenate(apart).mean(), abs=1e-3)
+    every = [row for rows in chosen.values() for row in rows]
+    assert found[f"{name}_log_loss"] == pytest.approx(losses(every, 1.0).mean())
+    assert found[f"{name}_temperature"] == pytest.approx(best(every), rel=0.01)
 
 
 def test_a_kept_judge_of_another_make_is_refused(base: str, tmp_path: Path) -> None:

@@ -36,6 +36,7 @@ def training(
     stop_at: int | None = None,
     loss_of: Any = None,
     look: Callable[[], None] = lambda: None,
+    arguments: Mapping[str, Any] | None = None,
 ) -> tuple[Outcome, dict[str, Any], list[tuple[int, dict[str, float]]]]:
     """A training of the tiny model; values: what the evaluations give in turn, else that of the weights."""
     from sentence_transformers import SentenceTransformer, SentenceTransformerTrainer
@@ -73,6 +74,7 @@ def training(
         evaluate,
         "validation",
         began,
+        arguments,
     )
     return outcome, {name: value.clone() for name, value in model.state_dict().items()}, reported
 
@@ -109,6 +111,39 @@ def test_the_same_training_gives_the_same_weights(base: Path, tmp_path: Path) ->
     steps = Steps(batch_size=4, epochs=1, learning_rate=1e-3, evaluations=2)
     first, second = (training(base, tmp_path / name, steps)[1] for name in "ab")
     assert equal(first, second)
+
+
+def test_random_numbers_in_a_training_are_those_of_its_seed(base: Path, tmp_path: Path) -> None:
+    import torch
+    from sentence_transformers.sentence_transformer.losses import MultipleNegativesRankingLoss
+
+    seeds: set[int] = set()
+
+    class Seeing(MultipleNegativesRankingLoss):  # type: ignore[misc]
+        def forward(self, *given: Any, **named: Any) -> Any:
+            seeds.add(torch.initial_seed())
+            return super().forward(*given, **named)
+
+    training(base, tmp_path, Steps(batch_size=8, evaluations=1), loss_of=Seeing)
+    assert seeds == {3}
+
+
+def test_where_batches_run_out_before_their_number_the_last_step_is_evaluated(
+    base: Path, tmp_path: Path
+) -> None:
+    from sentence_transformers.base.sampler import DefaultBatchSampler
+
+    class Fewer(DefaultBatchSampler):  # type: ignore[misc]
+        def __len__(self) -> int:
+            return 5
+
+        def __iter__(self) -> Any:
+            yield from ([0, 1], [2, 3], [4, 5])
+
+    steps = Steps(batch_size=2, evaluations=1)
+    outcome = training(base, tmp_path, steps, {0: 0.1, 3: 0.2}, arguments={"batch_sampler": Fewer})[0]
+    assert (outcome.steps, outcome.best_step, outcome.ended) == (3, 3, "epochs")
+    assert outcome.history == {3: {"validation": 0.2}}
 
 
 @pytest.mark.parametrize("precision", ["f32", "bf16"])
@@ -162,6 +197,40 @@ def test_a_deadline_shortens_the_schedule_and_not_the_last_steps(
     rates = {step: found["learning_rate"] for step, found in reported if "learning_rate" in found}
     assert max(rates.values()) > 5e-4
     assert rates[max(rates)] < 1e-4
+
+
+class Still:
+    """A clock that stands where it is put."""
+
+    now = 0.0
+
+    def monotonic(self) -> float:
+        return self.now
+
+
+def test_the_plan_by_hand(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A process that went on at step 10 and second 100 is at step 50 and second 300 of 1000."""
+    clock = Still()
+    monkeypatch.setattr(_loop, "time", clock)
+    tools: Any = TrainingTools(None, tmp_path, 0, 1000.0, lambda *_: None)  # type: ignore[arg-type]
+    rate = _loop._Rate(0.1)
+    way = _loop._steering(None, Steps(evaluations=10), tools, dict, "validation", 0.0, rate)
+    with way:
+        way.planned, way.first, way.began, way.step, clock.now = 500, 10, 100.0, 50, 300.0
+        way.looks, way.saves, way.history, rate.total = [10.0, 10.0], [20.0], {40: {}}, 500
+        way.plan()
+        # 160 of the 200 seconds went into 40 steps: 4 each. An evaluation with its checkpoint takes 30, and a
+        # quarter of 900 seconds is enough for 7, of which 2 are over. 5 of them leave 550 of 700 seconds, and
+        # 95 % of that are enough for 130 further steps. The next one is after a fifth of those beyond 40.
+        assert (rate.total, way.due) == (180, 68)
+        way.looks, way.saves, rate.total = [1.0, 1.0], [], 200
+        way.planned = 235
+        way.plan()
+        # 198 / 40 = 4.95 each; evaluations of 1 second: 10 * 3/4, so 8 of them. 0.95 * 692 / 4.95 = 132.8
+        assert (rate.total, way.due) == (182, 58)
+        way.planned = 150
+        way.plan()
+        assert rate.total == 150  # no more than the epochs
 
 
 def test_evaluations_that_take_long_become_fewer_and_not_the_steps(
@@ -234,6 +303,27 @@ def test_values_that_are_not_allowed_are_named(given: dict[str, Any], told: str)
     with pytest.raises(ConfigError) as raised:
         Steps(**given).check("trainer.x")
     assert told in str(raised.value)
+
+
+@pytest.mark.parametrize(
+    ("device", "flags", "of_gpu", "precision"),
+    [
+        ("cpu", "avx512f avx512_bf16", False, "bf16"),
+        ("cpu", "avx2 amx_bf16 amx_tile", False, "bf16"),
+        ("cpu", "avx512f", True, "f32"),
+        ("cuda", "avx512_bf16 amx_bf16", False, "f32"),
+        ("cuda", "avx512f", True, "bf16"),
+    ],
+)
+def test_auto_is_bf16_where_the_device_itself_computes_with_it(
+    device: str, flags: str, of_gpu: bool, precision: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    import torch
+
+    (tmp_path / "cpuinfo").write_text(f"processor: 0\nflags: fpu {flags} sse\n", encoding="utf-8")
+    monkeypatch.setattr(_loop, "Path", lambda _: tmp_path / "cpuinfo")
+    monkeypatch.setattr(torch.cuda, "is_bf16_supported", lambda: of_gpu)
+    assert _loop.settle_precision("trainer.x", "auto", device) == precision
 
 
 def test_auto_is_what_the_machine_has() -> None:

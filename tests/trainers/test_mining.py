@@ -90,6 +90,22 @@ def test_a_margin_is_relative_to_the_positive_and_a_ceiling_is_not() -> None:
     assert found.counts["excluded_by_ceiling"] == 4
 
 
+def test_a_hit_counts_as_excluded_where_it_is_so_for_every_positive_of_its_topic() -> None:
+    # a has two positives, d1 with 10 and d2 with 6: d3 nearly has d1's words, d5 (8) is above d2 alone, d6
+    # (9.9) above 0.95 times either. Of b d7 alone is below 4.75.
+    run = [
+        ("a", "d1", 10.0), ("a", "d6", 9.9), ("a", "d3", 9.0), ("a", "d5", 8.0), ("a", "d2", 6.0),
+        ("b", "d5", 6.0), ("b", "d4", 5.0), ("b", "d7", 4.0),
+    ]  # fmt: skip
+    evidence = [*EVIDENCE, ("a", "d2", TEXTS["d2"])]
+    found = mine(data(run, evidence), Window(count=1, last=5, margin=0.05, sampling="top"), 0)
+    assert found.counts["excluded_by_margin"] == 2  # a's d6, b's d5
+    made = found.negatives[["qid", "positive", "negative"]].to_numpy().tolist()
+    assert (made[0], made[2]) == (["a", "d1", "d5"], ["b", "d4", "d7"])
+    assert made[1][:2] == ["a", "d2"]
+    assert found.negatives["rank"].isna().tolist() == [False, True, False]
+
+
 def test_a_scorer_of_its_own_is_asked_once_per_chunk_and_its_margin_holds_below_zero() -> None:
     asked: list[tuple[str, str]] = []
     scores = {"d1": -0.2, "d2": -0.205, "d5": -0.3, "d6": -0.9, "d4": 0.5, "d7": 0.47}
@@ -116,6 +132,8 @@ def test_positives_are_drawn_and_no_negatives_are_mined_where_none_are_wanted() 
     assert found.positives["qid"].tolist() == ["a", "b"]
     assert found.negatives.empty
     assert list(found.negatives) == ["qid", "query", "positive", "negative", "rank", "score"]
+    assert found.negatives.dtypes.equals(mine(data(RUN, evidence), Window(), 0).negatives.dtypes)
+    assert list(found.positives) == ["qid", "query", "docno"]
     assert set(found.relevant["docno"]) == {"d1", "d2", "d4"}
     drawn = {mine(data(RUN, evidence), Window(count=0), seed, 1).positives["docno"][0] for seed in range(20)}
     assert drawn == {"d1", "d2"}
@@ -132,6 +150,26 @@ def test_what_was_judged_not_relevant_is_no_positive() -> None:
     graded = data(RUN, [*EVIDENCE, ("a", "d6", TEXTS["d6"])])
     evidence = graded.evidence.assign(relevance=[1, 2, 0])
     assert relevant_chunks(evidence, graded.chunks).to_numpy().tolist() == [["a", "d1"], ["b", "d4"]]
+
+
+def test_evidence_is_the_chunk_that_holds_its_text_and_without_a_text_its_whole_document() -> None:
+    rows = [
+        ("x#0", "x", "the mill grinds corn", 0, 20), ("x#1", "x", "the river is wide", 21, 38),
+        ("y#0", "y", "a bridge of stone", 0, 17),
+        ("y#1", "y", "two towers of brick and a gate of iron", 18, 56),
+    ]  # fmt: skip
+    chunks = pd.DataFrame(rows, columns=["docno", "parent", "text", "start", "end"])
+    evidence = pd.DataFrame(
+        [
+            ("a", 0, "x", "the river is wide"),
+            ("b", 0, "y", None),
+            ("c", 0, None, "two towers of brick and a gate of iron"),
+        ],
+        columns=["qid", "part", "docno", "text"],
+    )
+    assert relevant_chunks(evidence, chunks).to_numpy().tolist() == [
+        ["a", "x#1"], ["c", "y#1"], ["b", "y#0"], ["b", "y#1"],
+    ]  # fmt: skip
 
 
 @pytest.mark.parametrize("evidence", [[], EVIDENCE[:1], [("a", "d1", None), ("b", "gone", None)]])

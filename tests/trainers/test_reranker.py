@@ -236,6 +236,22 @@ def test_the_watch_measures_the_order_alone_and_fused(monkeypatch: pytest.Monkey
     assert alone.hits["qid"].nunique() == 2
 
 
+def test_only_topics_with_a_question_hits_and_evidence_are_watched() -> None:
+    held_out = data("v", 6)
+    known = replace(
+        held_out,
+        topics=held_out.topics.iloc[:5],
+        run=held_out.run[held_out.run["qid"] != "qv1"],
+        evidence=held_out.evidence[held_out.evidence["qid"] != "qv3"],
+    )
+    watch = Watch(known, "P@1", 2, 0.0, None, 0)
+    assert watch.hits["qid"].tolist() == ["qv0", "qv0", "qv2", "qv2", "qv4", "qv4"]
+    assert watch.qrels[["qid", "docno"]].to_numpy().tolist() == [
+        ["qv0", "dv0"], ["qv2", "dv2"], ["qv4", "dv4"],
+    ]  # fmt: skip
+    assert set(Watch(known, "P@1", 2, 0.0, 2, 0).hits["qid"]) < {"qv0", "qv2", "qv4"}
+
+
 def test_a_validation_without_evidence_is_one_line() -> None:
     held_out = data("v", 4)
     with pytest.raises(DataError, match=r"^validation: none of its 4 topics has hits") as caught:
@@ -328,3 +344,16 @@ def test_values_out_of_range_are_one_line(given: dict[str, Any], told: str) -> N
 def test_a_length_that_the_base_does_not_take_is_one_line(tiny: Path, train: Train) -> None:
     with pytest.raises(ConfigError, match=r"^trainer\.max_length=65: allowed are 8 to 64"):
         train(Reranker(str(tiny), **{**FAST, "max_length": 65}))
+
+
+@pytest.mark.parametrize(("threads", "given"), [(3, [3]), (None, [])])
+def test_threads_are_torch_s_own_choice_where_none_are_given(
+    threads: int | None, given: list[int], tiny: Path, train: Train, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    import torch
+
+    told: list[int] = []
+    monkeypatch.setattr(torch, "set_num_threads", told.append)
+    with pytest.raises(ConfigError, match=r"^trainer\.max_length=65"):  # as soon as the base is read
+        train(Reranker(str(tiny), **{**FAST, "max_length": 65, "threads": threads}))
+    assert told == given

@@ -16,7 +16,16 @@ from ragauge.contract.judge_questions import (
     QUESTIONS,
 )
 from ragauge.trainers.facts import kind_of
-from ragauge.trainers.triples import CHANGED, HIT, POSITIVE, SAME_DOCUMENT, STRONG, examples, table_of
+from ragauge.trainers.triples import (
+    CHANGED,
+    HIT,
+    POSITIVE,
+    SAME_ANSWERS,
+    SAME_DOCUMENT,
+    STRONG,
+    examples,
+    table_of,
+)
 
 
 def test_as_many_wrong_examples_as_right_ones_of_every_question() -> None:
@@ -61,6 +70,30 @@ def test_strong_examples_come_where_there_are_any_and_none_where_they_are_not_as
     assert all(kinds[kind] for kind in (CHANGED, HIT, SAME_DOCUMENT))
     weak = examples(collection(), QUESTIONS, seed=0, strong=0.0)
     assert not {one.kind for one in weak} & set(STRONG)
+
+
+def test_wrong_answers_of_a_document_with_one_topic_are_its_sentences_without_evidence_and_answer() -> None:
+    data = collection()
+    data = replace(
+        data, topics=data.topics.assign(answers=[[a, "the old tide"] for a in data.topics["answer"]])
+    )
+    more = "{text} Fog hangs over the mill. Some say it was {answer}. ... It is the old tide. They wait."
+    answers = dict(zip("d" + data.topics["qid"].str[1:] + "#0", data.topics["answer"], strict=True))
+    texts = [
+        more.format(text=text, answer=answers[docno]) if docno in answers else text
+        for docno, text in zip(data.chunks["docno"], data.chunks["text"], strict=True)
+    ]
+    chunks = data.chunks.assign(text=texts)
+    found: dict[str, set[str]] = {}
+    for seed in range(6):
+        made = examples(replace(data, chunks=chunks), [ANSWER_RELEVANCE], seed=seed, strong=1.0)
+        for one in made:
+            if not one.label:
+                assert one.kind == SAME_ANSWERS
+                found.setdefault(one.qid, set()).add(one.triple.answer)
+    towns = data.chunks.set_index("docno")["text"].str.split().str[0]
+    free = {"Fog hangs over the mill.", "They wait."}
+    assert found == {qid: {f"{towns[f'd{qid[1:]}#0']} is a town.", *free} for qid in data.topics["qid"]}
 
 
 def test_a_hit_that_holds_the_answer_is_no_wrong_example() -> None:

@@ -81,7 +81,7 @@ class Settings:
     def wanted(self) -> dict[str, int]:
         """Questions of each kind, in the order of KINDS: the shares of n_questions by largest remainders."""
         exact = {kind: share * self.n_questions for kind, share in self.shares.items() if share}
-        found = {kind: int(n + 1e-9) for kind, n in exact.items()}
+        found = {kind: int(n) for kind, n in exact.items()}
         by_rest = sorted(exact, key=lambda kind: found[kind] - exact[kind])
         for kind in by_rest[: self.n_questions - sum(found.values())]:
             found[kind] += 1

@@ -96,7 +96,7 @@ def mine(
     positives = _positives(data.topics, exact, per_topic, generator)
     counts = {"topics_learnt_from": positives["qid"].nunique(), "positives": len(positives)}
     if not window.count:
-        empty = _table(positives.iloc[:0].assign(negative="", rank=0, score=0.0))
+        empty = _table(positives.iloc[:0].assign(negative=None, rank=None, score=None))
         return Mined(positives, empty, relevant, counts)
     found = inside.merge(relevant, on=["qid", "docno"], how="left")
     found = found[found["qid"].isin(set(positives["qid"]))]
