@@ -91,8 +91,8 @@ def test_a_part_that_was_cut_a_little_and_then_missed_was_not_retrieved() -> Non
 
 
 def test_a_loss_after_which_the_part_still_stood_is_not_the_cause() -> None:
-    """The chunker cut off a tenth, and the reranker no more than a twentieth: with that it stood no more."""
-    assert cause(topic(), parts((1, 0.9, 0.9, 0.85, 0.85, 0.85, 0.85))) == "lost by the reranker"
+    """A tenth was not retrieved, and the reranker lost a twentieth: with that the part stood no more."""
+    assert cause(topic(), parts((1, 1, 0.9, 0.85, 0.85, 0.85, 0.85))) == "lost by the reranker"
 
 
 def test_a_row_has_topic_cause_and_reason_alone() -> None:

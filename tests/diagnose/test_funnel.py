@@ -149,11 +149,11 @@ def test_unanswerable_topics_and_those_that_nobody_judged_do_not_count() -> None
 
 
 def test_a_share_of_a_sample_is_weighted_and_resampled_a_thousand_times() -> None:
-    counts = np.array([True, False, True, False, False, True])
-    rows = pd.DataFrame({"qid": list("abcdef"), "weight": [1.0, 1.0, 1.0, 4.0, 4.0, 4.0]})
+    dice = np.random.default_rng(0)
+    counts = dice.random(60) < 0.4
+    rows = pd.DataFrame({"qid": [f"q{i}" for i in range(60)], "weight": dice.uniform(0.5, 2, 60)})
     share = share_of(counts, rows)
-    assert share.value == pytest.approx(6 / 15)
-    assert share == bootstrap_mean(
-        counts.astype(float), rows["qid"], 1000, 0, 0.95, rows["weight"].to_numpy()
-    )
+    assert share.value == pytest.approx(np.average(counts, weights=rows["weight"]))
+    weights = rows["weight"].to_numpy()
+    assert share == bootstrap_mean(counts.astype(float), rows["qid"], 1000, 0, 0.95, weights)
     assert share_of(counts, rows.drop(columns="weight")) == bounded_mean(counts.astype(float))
