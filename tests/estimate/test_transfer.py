@@ -113,6 +113,10 @@ def test_groups_come_in_their_order_whatever_that_of_the_rows():
     table = leave_one_out(shuffled, n_boot=0).table
     assert table["group"].tolist() == sorted(["r0", "r1", "r2"] * 5)
     assert table["judged"].to_numpy() == pytest.approx(leave_one_out(frame, n_boot=0).table["judged"])
+    at = pd.concat([shuffled.assign(n_tokens=200), shuffled.assign(n_tokens=100)])
+    found = leave_one_out(at, n_boot=0, at="n_tokens").table
+    assert found["n_tokens"].tolist() == [100] * 15 + [200] * 15
+    assert found["group"].tolist() == table["group"].tolist() * 2
 
 
 def test_what_at_allows():
