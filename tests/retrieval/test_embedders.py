@@ -232,6 +232,42 @@ def test_two_at_once_embed_beside_each_other(tmp_path: Path) -> None:
     assert not [file for file in tmp_path.rglob("*") if file.suffix == ".keys"]
 
 
+def test_who_is_done_between_the_two_looks_of_another_has_not_worked_in_vain(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Vectors not there yet, and a claim there no more: the text was embedded twice."""
+    works, may_end = threading.Event(), threading.Event()
+    asked: list[str] = []
+
+    def slowly(texts: list[str]) -> np.ndarray:
+        asked.extend(texts)
+        works.set()
+        assert may_end.wait(30)
+        return numbers_of(texts)
+
+    def get() -> np.ndarray:
+        return vectors_on_disk.VectorCache(tmp_path, "model", "embedding").get(["t1", "t2"], slowly)
+
+    looks: list[int] = []
+    look_up = vectors_on_disk._look_up
+
+    def ends_after_the_look(*given: Any) -> Any:
+        found = look_up(*given)
+        if threading.current_thread() is threading.main_thread():
+            looks.append(1)
+            if len(looks) == 2:  # the one under the lock
+                may_end.set()
+                first.result(30)
+        return found
+
+    with ThreadPoolExecutor(1) as pool:
+        first = pool.submit(get)
+        assert works.wait(30)
+        monkeypatch.setattr(vectors_on_disk, "_look_up", ends_after_the_look)
+        assert get()[:, 0].tolist() == [1, 2]
+    assert asked in (["t1", "t2"], ["t2", "t1"])
+
+
 def test_what_another_embeds_is_waited_for_when_all_else_is_done(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -93,11 +93,13 @@ class VectorCache:
         with progress(len(missing), self._title, self._unit) as bar:
             while len(missing):
                 with locked(self._lock):
+                    # Claims first: one that ends after this look has left its vectors for the next look.
+                    claimed = self._claims.held(keys[missing])
                     found, more = _look_up(keys[missing], self.folder, seen)
                     if more is not None:
                         vectors = _with_rows(vectors, len(texts), missing[found], more[found])
+                    free = missing[~found & ~claimed][:size]
                     missing = missing[~found]
-                    free = missing[~self._claims.held(keys[missing])][:size]
                     claim = self._claims.take(keys[free]) if len(free) else None
                 bar.update(int(found.sum()))
                 if claim is None:  # what is missing is being embedded by others
