@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pandas as pd
@@ -11,7 +12,7 @@ import pytest
 from conftest import HashEmbedder
 from ragauge.contract.errors import ConfigError
 from ragauge.contract.protocols import Pieces, Tools
-from ragauge.measures import Semantic, part_scores
+from ragauge.measures import Semantic, part_scores, semantic
 from ragauge.measures.floor import floors
 from ragauge.texts.sentences import sentence_spans
 from ragauge.texts.tokenizers import WordTokenizer
@@ -118,3 +119,14 @@ def test_its_floor_is_that_of_unrelated_sentences(tools: Tools) -> None:
 def test_a_correction_that_there_is_not_is_refused() -> None:
     with pytest.raises(ConfigError, match=r"measure\.correct"):
         Semantic(correct="ceiling")
+
+
+def test_blocks_of_layouts_end_where_they_have_as_many_sentences_as_they_may(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(semantic, "_BLOCK", 3)
+    texts = [["One. Two."], ["One."], ["One. Two. Three. Four."], [], ["One."]]
+    layouts = [SimpleNamespace(texts=of) for of in texts]
+    assert list(semantic._blocks(layouts, semantic._Spans())) == [slice(0, 2), slice(2, 3), slice(3, 5)]
+    assert list(semantic._blocks(layouts[:2], semantic._Spans())) == [slice(0, 2)]
+    assert list(semantic._blocks([], semantic._Spans())) == []

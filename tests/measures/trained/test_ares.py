@@ -83,6 +83,17 @@ def test_what_cannot_be_judged_is_missing_and_says_why(judge: Path, tmp_path: Pa
     assert found["value"].isna().equals(found["status"].ne("ok"))
 
 
+def test_where_nothing_can_be_judged_no_value_is_made_up(judge: Path, tmp_path: Path) -> None:
+    unanswered = ANSWERS.assign(answer=None)
+    measure = Ares(str(judge))
+    found = measure.measure_passages(
+        TOPICS, pd.DataFrame(), PASSAGES.iloc[:0], unanswered, tools(tmp_path / "s")
+    )
+    assert len(found) == 9
+    assert found["value"].isna().all()
+    assert set(found["status"]) == {"no context", "no answer"}
+
+
 def test_answers_in_another_order_have_the_same_values_and_statuses(judge: Path, tmp_path: Path) -> None:
     turned = ANSWERS.iloc[[2, 0, 1]]
     found = Ares(str(judge)).measure_passages(TOPICS, pd.DataFrame(), PASSAGES, turned, tools(tmp_path / "s"))
