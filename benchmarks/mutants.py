@@ -405,40 +405,49 @@ def equivalent() -> dict[str, str]:
     return yaml.safe_load(EQUIVALENT.read_text(encoding="utf-8")) or {} if EQUIVALENT.exists() else {}
 
 
-def row(room: str, tried: int, alive: Sequence[str]) -> str:
-    """The room's row of the table."""
-    same = sum(name in equivalent() for name in alive)
-    counted, left = tried - same, len(alive) - same
-    share = f"{(counted - left) / counted:.0%}" if counted else "-"
-    return f"| {room} | {tried} | {tried - len(alive)} | {same} | {left} | {share} |"
+@dataclass(frozen=True)
+class Row:
+    """A room in the table: mutants tried, those noticed when they were drawn, and names that survive now."""
+
+    tried: int
+    at_first: int
+    alive: tuple[str, ...]
+
+    def text(self, room: str) -> str:
+        same = sum(name in equivalent() for name in self.alive)
+        counted, left = self.tried - same, len(self.alive) - same
+        share = f"{(counted - left) / counted:.0%}" if counted else "-"
+        return f"| {room} | {self.tried} | {self.at_first} | {counted - left} | {same} | {left} | {share} |"
 
 
-def read() -> dict[str, tuple[int, list[str]]]:
-    """Of every room in the table how many mutants were tried, and the names of those that survived."""
-    found: dict[str, tuple[int, list[str]]] = {}
+def read() -> dict[str, Row]:
+    """The rows of the table."""
+    found: dict[str, Row] = {}
     for line in TABLE.read_text(encoding="utf-8").splitlines() if TABLE.exists() else []:
-        if counts := re.match(r"\| (\w+) \| (\d+)", line):
-            found[counts[1]] = (int(counts[2]), [])
+        if counts := re.match(r"\| (\w+) \| (\d+) \| (\d+) \|", line):
+            found[counts[1]] = Row(int(counts[2]), int(counts[3]), ())
         elif name := re.match(r"- `((\w+)/.* -> .*)`", line):
-            found[name[2]][1].append(name[1])
+            old = found[name[2]]
+            found[name[2]] = dataclasses.replace(old, alive=(*old.alive, name[1]))
     return found
 
 
-def write(rooms: dict[str, tuple[int, list[str]]]) -> None:
+def write(rooms: dict[str, Row]) -> None:
     """Puts the rows of these rooms into the table; the others' stay."""
     rooms = read() | rooms
-    alive = [name for room in ROOMS if room in rooms for name in rooms[room][1]]
+    alive = [name for room in ROOMS if room in rooms for name in rooms[room].alive]
     left = [f"- `{name}`" for name in alive if name not in equivalent()]
     same = [f"- `{name}`: {equivalent()[name]}" for name in alive if name in equivalent()]
     lines = [
         "# Planted bugs that the tests notice",
         "",
         "A random sample of small bugs per room, each against the tests that mirror its file",
-        "(`make mutants`). The share is of those that are not equivalent.",
+        "(`make mutants`). What nobody noticed at first was given a test or is equivalent, so that the last",
+        "column says what became of the sample; how many of other bugs would be noticed, `--seed` shows.",
         "",
-        "| room | mutants | killed | equivalent | survived | killed of the others |",
-        "|---|---|---|---|---|---|",
-        *[row(room, *rooms[room]) for room in ROOMS if room in rooms],
+        "| room | mutants | noticed at first | noticed now | equivalent | survived | noticed of the others |",
+        "|---|---|---|---|---|---|---|",
+        *[rooms[room].text(room) for room in ROOMS if room in rooms],
         *(["", "## Survived", "", *left] if left else []),
         *(["", "## Equivalent, and why", "", *same] if same else []),
     ]
@@ -451,9 +460,11 @@ def main() -> None:
     )
     parser.add_argument("rooms", nargs="*", default=list(ROOMS), help=f"of {', '.join(ROOMS)}")
     parser.add_argument("--count", type=int, default=60, help="mutants of a room")
-    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--seed", type=int, default=0, help="another sample, which the table leaves out")
     parser.add_argument("--again", action="store_true", help="only what survived according to the table")
     args = parser.parse_args()
+    if args.again:
+        args.rooms = [room for room in args.rooms if room in read()]
     unknown = set(args.rooms) - {path.name for path in PACKAGE.iterdir() if path.is_dir()}
     if unknown:
         parser.error(f"no room {', '.join(sorted(unknown))}; there are {', '.join(ROOMS)}")
@@ -461,15 +472,18 @@ def main() -> None:
         __import__(module)
     for room in args.rooms:
         if args.again:
-            tried, alive = read().get(room, (0, []))
-            same = [name for name in alive if name in equivalent()]
-            chosen = [mutant for mutant in places(room) if mutant.name in set(alive) - set(same)]
+            old = read()[room]
+            same = tuple(name for name in old.alive if name in equivalent())
+            chosen = [mutant for mutant in places(room) if mutant.name in set(old.alive) - set(same)]
+            alive = (*same, *[mutant.name for mutant in survivors(room, chosen)])
+            found = dataclasses.replace(old, alive=alive)
         else:
-            same, chosen = [], sample(room, args.count, args.seed)
-            tried = len(chosen)
-        found = [mutant.name for mutant in survivors(room, chosen)]
-        write({room: (tried, same + found)})
-        print(row(room, *read()[room]), flush=True)
+            chosen = sample(room, args.count, args.seed)
+            alive = tuple(mutant.name for mutant in survivors(room, chosen))
+            found = Row(len(chosen), len(chosen) - len(alive), alive)
+        if args.seed == 0:  # the table is about one sample
+            write({room: found})
+        print(found.text(room), flush=True)
 
 
 if __name__ == "__main__":
