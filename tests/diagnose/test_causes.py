@@ -96,7 +96,7 @@ def test_a_loss_after_which_the_part_still_stood_is_not_the_cause() -> None:
 
 
 def test_a_row_has_topic_cause_and_reason_alone() -> None:
-    three = pd.concat([topic(qid="a", label=5), topic(qid="b"), topic(qid="q")])
+    three = pd.concat([topic(qid="a", label=5), topic(qid="b"), topic(qid="q")], ignore_index=True)
     found = causes(three, WHOLE)
     assert list(found.columns) == ["qid", "cause", "decided_by"]
     assert found.index.tolist() == [0, 1]

@@ -185,6 +185,19 @@ def test_systems_whose_means_are_equal_but_for_rounding_are_tied() -> None:
     assert value(foresight(rows, [], n_boot=0), "ir_score", "kendall") == pytest.approx(tau)
 
 
+def test_systems_are_compared_by_their_means_however_many_topics_they_have() -> None:
+    rows = frame(
+        [
+            ("1", "a", 1, 0.1), ("2", "a", 1, 0.3), ("3", "a", 5, 0.2), ("4", "a", 4, 0.2),
+            ("1", "b", 5, 0.5), ("2", "c", 4, 0.3), ("3", "c", 5, 0.5),
+        ],
+        "ir_score",
+    )  # fmt: skip
+    tau = kendalltau([0.2, 0.5, 0.4], [1 / 4, 1, 1 / 2]).statistic
+    assert tau == 1
+    assert value(foresight(rows, [], n_boot=0), "ir_score", "kendall") == pytest.approx(tau)
+
+
 def test_rows_of_a_sample_count_as_often_as_they_stand_for_others() -> None:
     rows = random_frame(np.random.default_rng(9), topics=30, systems=1)
     strata = rows["ir_score"].gt(0.5).astype(int)

@@ -7,12 +7,11 @@ from __future__ import annotations
 import numpy as np
 from numba import njit
 
-AUC_RIGHT, AUC_LACK, SPEARMAN = 0, 1, 2  # columns of what `associations` writes
-
 
 @njit(cache=True, nogil=True)
 def associations(orders, ties, systems, y_order, y_ties, y_systems, topic, weight, right, lack, drawn, found):
-    """Writes found [resamples, measures, 3] of every resample of `drawn` [resamples, topics].
+    """Writes found [resamples, measures, 3] of every resample of `drawn` [resamples, topics]: the AUC of
+    right answers, that of lacking ones, and Spearman's correlation.
 
     orders [measures, rows]: the rows by system, and by value within it; ties, systems: where a run of equal
     values, and a system, ends in that order. y_order, y_ties, y_systems: the same of the target. weight: of
