@@ -26,8 +26,8 @@ def test_of_two_shared_names_the_rarer_and_then_the_longer_one_counts() -> None:
     texts = {f"d{i}": f"The mill of place {i} grinds." for i in range(16)}
     for i in (0, 1, 2, 3):
         texts[f"d{i}"] += " It belongs to Aldorstein."
-    for i in (0, 1):
+    for i in (0, 3):
         texts[f"d{i}"] += " It belongs to Ilm. It belongs to Brenn."
     found = shared_names(texts)
-    assert found["d0"] == [("d1", "Brenn"), ("d2", "Aldorstein"), ("d3", "Aldorstein")]
+    assert found["d0"] == [("d3", "Brenn"), ("d1", "Aldorstein"), ("d2", "Aldorstein")]
     assert found["d2"] == [("d0", "Aldorstein"), ("d1", "Aldorstein"), ("d3", "Aldorstein")]
