@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from chat_server import UNTOLD, ChatServer, Usage
+from patched import instead_of
 from ragauge.contract.errors import GateError
 from ragauge.llms import calls
 from ragauge.llms.chat import ChatLLM
@@ -130,7 +131,8 @@ def test_the_longest_pause_doubles_with_every_attempt_up_to_the_most(
     store: Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     longest: list[float] = []
-    monkeypatch.setattr(calls.random, "uniform", lambda low, high: longest.append(high) or low)
+    drawn = instead_of(random, uniform=lambda low, high: longest.append(high) or low)
+    monkeypatch.setattr(calls, "random", drawn)
     with ChatServer(faults=lambda prompt, n: "500") as server:
         llm = model(server, retries=5, backoff=0.01, max_wait=0.05)
         (reply,) = llm.ask(["prompt 10"], store, "answers")

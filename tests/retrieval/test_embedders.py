@@ -8,6 +8,7 @@ import signal
 import subprocess
 import sys
 import threading
+import time
 from collections import Counter
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -17,6 +18,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from patched import instead_of
 from ragauge.contract.errors import ConfigError
 from ragauge.contract.identity import identity
 from ragauge.retrieval import onnx as onnx_backend
@@ -361,7 +363,7 @@ def test_slices_of_a_fast_model_grow(
     monkeypatch.setattr(vectors_on_disk, "_SLICE", 2)
     monkeypatch.setattr(vectors_on_disk, "_MERGED", 8)
     now = [0.0]
-    monkeypatch.setattr(vectors_on_disk.time, "monotonic", lambda: now[0])
+    monkeypatch.setattr(vectors_on_disk, "time", instead_of(time, monotonic=lambda: now[0]))
     slices: list[int] = []
 
     def embed(texts: list[str]) -> np.ndarray:

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import json
 import os
+import time
 import zlib
 from pathlib import Path
 
 import numpy as np
 import pytest
 
+from patched import instead_of
 from ragauge.store import vectors as vectors_on_disk
 from ragauge.store.vectors import PAIR_SCORES, VectorCache, claims_of
 
@@ -40,7 +42,8 @@ def test_pairs_are_scored_once_the_longest_first_and_told_apart_by_where_they_pa
 
 
 def test_a_slice_has_no_more_than_65536_texts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(vectors_on_disk.time, "monotonic", lambda: 0.0)  # a model that takes no time
+    standing = instead_of(time, monotonic=lambda: 0.0)  # a model that takes no time
+    monkeypatch.setattr(vectors_on_disk, "time", standing)
     slices: list[int] = []
 
     def embed(texts: list[str]) -> np.ndarray:
@@ -64,7 +67,7 @@ def test_pauses_until_another_one_has_embedded_double_up_to_a_second(
             vectors_on_disk._write_segment(cache(tmp_path).folder, keys, numbers_of(["t1"]))
             claim.__exit__()
 
-    monkeypatch.setattr(vectors_on_disk.time, "sleep", sleep)
+    monkeypatch.setattr(vectors_on_disk, "time", instead_of(time, sleep=sleep))
     found = cache(tmp_path).get(["t1"], lambda texts: pytest.fail("embedded twice"))
     assert found.tolist() == [[1.0]]
     assert pauses[:8] == pytest.approx([0.02, 0.04, 0.08, 0.16, 0.32, 0.64, 1.0, 1.0])
@@ -84,7 +87,7 @@ def test_drafts_go_when_they_are_older_than_an_hour(tmp_path: Path, monkeypatch:
         (folder / name).mkdir(parents=True)
         os.utime(folder / name, (written, written))
     with monkeypatch.context() as patched:
-        patched.setattr(vectors_on_disk.time, "time", lambda: 1000.0 + 3600)
+        patched.setattr(vectors_on_disk, "time", instead_of(time, time=lambda: 1000.0 + 3600))
         cache(tmp_path).get(["t1"], numbers_of)
     assert [path.name for path in folder.glob("draft-*")] == ["draft-an-hour"]
 
