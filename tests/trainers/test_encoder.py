@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -16,7 +17,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from ragauge.contract.errors import ConfigError
+from ragauge.contract.errors import ConfigError, DataError
 from ragauge.contract.identity import identity
 from ragauge.contract.protocols import Tools
 from ragauge.contract.training import MODEL, Trained, Trainer, TrainingData, TrainingTools
@@ -26,6 +27,7 @@ from ragauge.retrieval.retrievers import BM25, Hybrid, Sim
 from ragauge.store import Store
 from ragauge.trainers import Encoder
 from ragauge.trainers.encoder import averaged
+from ragauge.trainers.mining import Window, mine
 from tiny_encoder import write_encoder
 
 TINY: dict[str, Any] = {
@@ -86,6 +88,14 @@ def test_it_is_a_trainer_and_its_options_are_those_of_the_config() -> None:
     config: Any = OmegaConf.to_container(OmegaConf.load(conf))
     assert config.pop("_target_") == "ragauge.trainers.Encoder"
     assert identity(Encoder(**config)) == identity(Encoder())
+
+
+def test_too_few_passages_for_the_negatives_of_a_question_are_told(base: Path) -> None:
+    data = collection(0, 3)  # five hits without evidence a topic; two of them are what the others have
+    mined = mine(data, Window(count=7), 0)
+    told = "trainer.negatives.count=7: topic 'q0' has fewer hits that may be negatives, and 3 topics have too"
+    with pytest.raises(DataError, match=re.escape(told)):
+        Encoder(model=str(base))._examples(mined, data.chunks)
 
 
 @pytest.mark.slow
@@ -235,7 +245,7 @@ sys.path.insert(0, {tests!r})
 sys.path.insert(0, {here!r})
 from test_encoder import TINY, trained
 from ragauge.trainers import Encoder
-given = {{**TINY, "epochs": 60, "evaluations": 30, "patience": None}}
+given = {{**TINY, "epochs": 60, "evaluations": 30, "patience": None, "negatives": {{"count": 0}}}}
 trained(Encoder(model={base!r}, **given), Path({folder!r}))
 """
 

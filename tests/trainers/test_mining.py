@@ -85,9 +85,30 @@ def test_a_margin_is_relative_to_the_positive_and_a_ceiling_is_not() -> None:
     assert negatives(found)["b"][0] == "d7"
     assert found.counts["excluded_by_margin"] == 3
     assert found.counts["filled_from_other_topics"] == 1
-    found = mine(data(RUN, EVIDENCE), Window(count=1, last=5, ceiling=4.5, sampling="top"), 0)
-    assert negatives(found) == {"a": ["d6"], "b": ["d7"]}
+    found = mine(data(RUN, EVIDENCE), Window(count=1, last=5, ceiling=4.0, sampling="top"), 0)
+    assert negatives(found) == {"a": ["d6"], "b": ["d7"]}  # d7 has 4.0, which is not above
     assert found.counts["excluded_by_ceiling"] == 4
+
+
+def test_what_margin_and_ceiling_exclude_both_is_counted_once() -> None:
+    window = Window(count=1, last=5, margin=0.05, ceiling=4.5, sampling="top")
+    counts = mine(data(RUN, EVIDENCE), window, 0).counts
+    # by the margin d2 of a, d5 and d2 of b, all of them above 4.5, too; by the ceiling alone d5 of a
+    assert (counts["excluded_by_margin"], counts["excluded_by_ceiling"]) == (3, 1)
+
+
+def test_a_gap_is_not_filled_with_what_is_a_negative_already() -> None:
+    run = [("a", "d1", 3.0), ("a", "d4", 2.0), ("b", "d4", 2.0), ("b", "d5", 1.0)]
+    found = mine(data(run, EVIDENCE), Window(count=2, last=5), 0)
+    # a's hit d4 is all that is relevant to another topic; b has d5, and d1 of a
+    assert negatives(found) == {"a": ["d4"], "b": ["d5", "d1"]}
+
+
+def test_a_gap_is_not_filled_with_what_the_margin_left_out() -> None:
+    evidence = [*EVIDENCE, ("b", "d7", None)]
+    run = [("a", "d1", 3.0), ("a", "d4", 2.9), ("b", "d4", 2.0), ("b", "d7", 2.0), ("b", "d6", 1.0)]
+    found = [mine(data(run, evidence), Window(count=1, last=5, margin=0.05), seed) for seed in range(10)]
+    assert {tuple(negatives(one)["a"]) for one in found} == {("d7",)}  # d4 is all but as good as d1
 
 
 def test_a_hit_counts_as_excluded_where_it_is_so_for_every_positive_of_its_topic() -> None:
@@ -137,6 +158,24 @@ def test_positives_are_drawn_and_no_negatives_are_mined_where_none_are_wanted() 
     assert set(found.relevant["docno"]) == {"d1", "d2", "d4"}
     drawn = {mine(data(RUN, evidence), Window(count=0), seed, 1).positives["docno"][0] for seed in range(20)}
     assert drawn == {"d1", "d2"}
+
+
+def test_so_many_examples_are_drawn_of_all_positives_each_with_its_negatives() -> None:
+    evidence = [*EVIDENCE, ("a", "d2", TEXTS["d2"]), ("b", "d7", None)]
+    every = {("a", "d1"), ("a", "d2"), ("b", "d4"), ("b", "d7")}
+    drawn = set()
+    for seed in range(40):
+        found = mine(data(RUN, evidence), Window(count=2, last=5), seed, examples=3)
+        rows = list(found.positives[["qid", "docno"]].itertuples(index=False, name=None))
+        assert len(rows) == 3 == found.counts["positives"]
+        assert rows == sorted(rows)
+        pairs = found.negatives[["qid", "positive"]].drop_duplicates()
+        assert list(pairs.itertuples(index=False, name=None)) == rows
+        drawn.add(frozenset(every - set(rows)))
+    assert drawn == {frozenset({row}) for row in every}  # each of them is left out at some seed
+    assert mine(data(RUN, evidence), Window(count=0), 0, examples=4).counts["positives"] == 4
+    one = mine(data(RUN, evidence), Window(count=0), 0, per_topic=1, examples=1)
+    assert one.counts["topics_learnt_from"] == 1 == len(one.positives)
 
 
 def test_the_same_seed_mines_the_same() -> None:

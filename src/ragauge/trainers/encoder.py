@@ -39,7 +39,7 @@ from ragauge.trainers.mining import Mined, Window, mine
 LOSSES = ("dpr", "dpr_cached", "triplet")
 SCORES = ("encoder", "run")
 
-_NEGATIVES = {**asdict(Window(count=0, margin=0.05)), "score": "encoder"}  # none: see docs/training.md
+_NEGATIVES = {**asdict(Window(count=7)), "score": "encoder"}  # so many: see docs/training.md
 _HYBRID_DEPTH = 100  # hits of both arms that are fused
 
 
@@ -54,15 +54,17 @@ class Encoder:
     max(0, cos(q, n) - cos(q, p) + triplet_margin).
     negatives: fields of `ragauge.trainers.mining.Window`, and `score`: what margin and ceiling look at, the
     cosine of the base ("encoder") or the score of the run ("run"). positives_per_topic: None is all.
+    examples: positives of all topics together that are learnt from at most, drawn by the seed; None is all.
     average: the weight of the base in the mean of its weights and the tuned ones, which is what is kept
     (WiSE-FT, Wortsman et al. 2022); 0 is the tuned encoder itself.
-    max_length: tokens of a text while training; None is the base's own. validation_measure: which checkpoint
-    is the best, by rankings of `validation_chunks` chunks for `validation_topics` of the held-out topics.
+    max_length: tokens of a text while training, at most the base's own; None is these. validation_measure:
+    which checkpoint is the best, by rankings of `validation_chunks` chunks for `validation_topics` of the
+    held-out topics.
     folder: where the files of `model` lie, where that is no path; found by ragauge.
     """
 
     component: ClassVar[str] = "encoder"
-    version: ClassVar[int] = 1
+    version: ClassVar[int] = 2
     kind: ClassVar[str] = "encoder"
     uses: ClassVar[frozenset[str]] = frozenset()
 
@@ -72,14 +74,15 @@ class Encoder:
     triplet_margin: float = 0.2
     negatives: Mapping[str, Any] = field(default_factory=dict)
     positives_per_topic: int | None = None
+    examples: int | None = 1000
     average: float = 0.5
-    batch_size: int = 32
+    batch_size: int = 16
     mini_batch_size: int = 16
-    epochs: float = 2.0
+    epochs: float = 1.0
     learning_rate: float = 3e-5
     warm_up: float = 0.1
     weight_decay: float = 0.01
-    max_length: int | None = None
+    max_length: int | None = 128
     query_prefix: str = ""
     passage_prefix: str = ""
     precision: str = "auto"
@@ -100,6 +103,7 @@ class Encoder:
         require_number("trainer.triplet_margin", self.triplet_margin, 0, 2)
         require_number("trainer.average", self.average, 0, 0.95)
         require_count("trainer.positives_per_topic", self.positives_per_topic, null="all")
+        require_count("trainer.examples", self.examples, 2, null="all")
         require_count("trainer.mini_batch_size", self.mini_batch_size)
         require_count("trainer.max_length", self.max_length, 8, "tokens", null="the base's own")
         require_count("trainer.validation_topics", self.validation_topics)
@@ -156,7 +160,7 @@ class Encoder:
         model = read_encoder("trainer.model", self._base, self.device)
         own_length = model.max_seq_length
         if self.max_length is not None:
-            model.max_seq_length = self.max_length
+            model.max_seq_length = min(self.max_length, own_length or self.max_length)
         base = {name: value.detach().clone() for name, value in model.state_dict().items()}
         validation = Validation.of(
             held_out, self.validation_measure, self.validation_topics, self.validation_chunks, tools.seed
@@ -219,7 +223,7 @@ class Encoder:
             embedder = CachedEmbedder(self._embedder(), tools.tools.store.root)
             scorer = partial(_cosines, data, embedder)
         with working(f"mining negatives of {len(data.topics):,} topics"):
-            return mine(data, window, tools.seed, self.positives_per_topic, scorer)
+            return mine(data, window, tools.seed, self.positives_per_topic, scorer, self.examples)
 
     def _embedder(self) -> SentenceTransformerEmbedder:
         return SentenceTransformerEmbedder(
@@ -256,7 +260,8 @@ class Encoder:
                 if lacking.any():
                     raise DataError(
                         f"trainer.negatives.count={self._window.count}: topic "
-                        f"{wide.loc[lacking, 'qid'].iloc[0]!r} has fewer passages that are not relevant to it"
+                        f"{wide.loc[lacking, 'qid'].iloc[0]!r} has fewer hits that may be negatives, and "
+                        f"{wide['qid'].nunique()} topics have too few relevant passages to fill the gap"
                     )
                 columns += list(every.columns)
         relevant = mined.relevant.groupby("qid")["docno"].agg(frozenset).to_dict()

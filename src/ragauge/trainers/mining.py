@@ -73,13 +73,14 @@ def mine(
     seed: int,
     per_topic: int | None = None,
     scorer: Scorer | None = None,
+    examples: int | None = None,
 ) -> Mined:
     """Positives and their hard negatives.
 
-    per_topic: at most so many positives of a topic, drawn at random; None is all. scorer: what margin and
-    ceiling look at; None is the run's own score, by which a positive that the run does not hold is worse than
-    every hit, so that a margin leaves it none of them. DataError where no topic has a relevant chunk, and
-    where there are no two topics.
+    per_topic: at most so many positives of a topic, drawn at random; None is all. examples: at most so many
+    of all these, likewise. scorer: what margin and ceiling look at; None is the run's own score, by which a
+    positive that the run does not hold is worse than every hit, so that a margin leaves it none of them.
+    DataError where no topic has a relevant chunk, and where there are no two topics.
     """
     generator = np.random.default_rng(seed)
     exact = relevant_chunks(data.evidence, data.chunks)
@@ -93,7 +94,7 @@ def mine(
     hits = data.run[["qid", "docno", "rank", "score"]].assign(rank=data.run["rank"] + 1)
     inside = hits[hits["rank"].between(window.first, window.last)] if window.count else hits.iloc[:0]
     relevant = with_copies(exact, pd.unique(pd.concat([exact["docno"], inside["docno"]])), data.chunks)
-    positives = _positives(data.topics, exact, per_topic, generator)
+    positives = _positives(data.topics, exact, per_topic, examples, generator)
     counts = {"topics_learnt_from": positives["qid"].nunique(), "positives": len(positives)}
     if not window.count:
         empty = _table(positives.iloc[:0].assign(negative=None, rank=None, score=None))
@@ -120,11 +121,12 @@ def mine(
         "excluded_by_margin": _hits(pairs, near),
         "excluded_by_ceiling": _hits(pairs, high & ~near),
     }
-    left = pairs.assign(score=score)[~(near | high)]
+    excluded = near | high
+    left = pairs.assign(score=score)[~excluded]
     by = left["rank"].to_numpy() if window.sampling == "top" else generator.random(len(left))
     left = left.assign(by=by).sort_values(["qid", "docno", "by"], kind="stable")
     left = left.groupby(["qid", "docno"], sort=False).head(window.count).drop(columns="by")
-    filled = _fillers(positives, left, relevant, window.count, generator)
+    filled = _fillers(positives, left, pairs[excluded], relevant, window.count, generator)
     counts["filled_from_other_topics"] = len(filled)
     negatives = _table(pd.concat([left, filled], ignore_index=True) if len(filled) else left)
     order = positives.reset_index(names="at")[["qid", "docno", "at"]].rename(columns={"docno": "positive"})
@@ -198,15 +200,22 @@ def similar(texts: list[str], same: float = SAME) -> tuple[np.ndarray, np.ndarra
 
 
 def _positives(
-    topics: pd.DataFrame, relevant: pd.DataFrame, per_topic: int | None, generator: np.random.Generator
+    topics: pd.DataFrame,
+    relevant: pd.DataFrame,
+    per_topic: int | None,
+    examples: int | None,
+    generator: np.random.Generator,
 ) -> pd.DataFrame:
     """[qid, query, docno], topics in their order."""
     found = topics[["qid", "query"]].merge(relevant, on="qid")
-    if per_topic is None:
-        return found
-    drawn = found.assign(by=generator.random(len(found))).sort_values("by", kind="stable")
-    kept = drawn.groupby("qid", sort=False).head(per_topic).index
-    return found.loc[np.sort(kept)].reset_index(drop=True)
+    if per_topic is not None:
+        drawn = found.assign(by=generator.random(len(found))).sort_values("by", kind="stable")
+        kept = drawn.groupby("qid", sort=False).head(per_topic).index
+        found = found.loc[np.sort(kept)].reset_index(drop=True)
+    if examples is not None and examples < len(found):
+        chosen = generator.choice(len(found), examples, replace=False)
+        found = found.iloc[np.sort(chosen)].reset_index(drop=True)
+    return found
 
 
 def _scores(pairs: pd.DataFrame, run: pd.DataFrame, scorer: Scorer | None) -> tuple[np.ndarray, np.ndarray]:
@@ -230,18 +239,22 @@ def _hits(pairs: pd.DataFrame, excluded: np.ndarray) -> int:
 def _fillers(
     positives: pd.DataFrame,
     left: pd.DataFrame,
+    excluded: pd.DataFrame,
     relevant: pd.DataFrame,
     count: int,
     generator: np.random.Generator,
 ) -> pd.DataFrame:
-    """Relevant passages of other topics for the positives with fewer than `count` negatives."""
+    """Relevant passages of other topics for the positives with fewer than `count` negatives.
+
+    None of them is one that margin or ceiling left out.
+    """
     pool = relevant["docno"].unique()
-    has = left.groupby(["qid", "docno"])["negative"].agg(set).to_dict()
+    has, out = (of.groupby(["qid", "docno"])["negative"].agg(set).to_dict() for of in (left, excluded))
     own = relevant.groupby("qid")["docno"].agg(set).to_dict()
     rows = []
     for qid, query, docno in positives[["qid", "query", "docno"]].itertuples(index=False):
         there = has.get((qid, docno), set())
-        missing, barred = count - len(there), there | own[qid]
+        missing, barred = count - len(there), there | own[qid] | out.get((qid, docno), set())
         if missing <= 0:
             continue
         fresh = [d for d in generator.permutation(pool)[: missing + len(barred)] if d not in barred]
