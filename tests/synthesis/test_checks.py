@@ -78,14 +78,6 @@ def test_an_answer_that_follows_passes_and_one_that_does_not_is_struck() -> None
     assert other.rejected_by == "follows"
 
 
-def test_what_is_unanswerable_is_not_asked_without_documents() -> None:
-    one, other = draft(0), draft(1, None, "unanswerable")
-    ask = Asked({"Question": "unknown"})
-    checks.closed_book([one, other], ask, Filters())
-    assert [("Question 0?" in p, "Question 1?" in p) for p in ask.prompts] == [(True, False)]
-    assert (one.results["closed_book"], other.results["closed_book"]) == (PASSED, NOT_APPLICABLE)
-
-
 @pytest.mark.parametrize(
     ("said", "answer", "known", "f1"),
     [

@@ -47,6 +47,11 @@ def test_shares_add_up_and_none_is_a_whole_question_away_from_its_part(n: int) -
             assert found.get(kind, 0) in ({lower} if n * part % sum(parts) == 0 else {lower, lower + 1})
 
 
+def test_shares_that_add_up_to_a_millionth_more_than_one_want_no_question_more() -> None:
+    found = Settings(1_000_000, shares={"one_hop": 0.001, "two_hop": 0.999001}).wanted()
+    assert found == {"one_hop": 1_000, "two_hop": 999_000}
+
+
 def test_rules_write_questions_that_one_document_answers_alone() -> None:
     assert Settings(5, "cloze").wanted() == {"one_hop": 5}
     with pytest.raises(ConfigError, match=r"^shares\.two_hop=0\.5: writer=cloze, a stand-in by rules"):

@@ -80,7 +80,9 @@ class Settings:
 
     def wanted(self) -> dict[str, int]:
         """Questions of each kind, in the order of KINDS: the shares of n_questions by largest remainders."""
-        exact = {kind: share * self.n_questions for kind, share in self.shares.items() if share}
+        shares = {kind: share for kind, share in self.shares.items() if share}
+        total = sum(shares.values())  # 1, to a millionth
+        exact = {kind: share / total * self.n_questions for kind, share in shares.items()}
         found = {kind: int(n) for kind, n in exact.items()}
         by_rest = sorted(exact, key=lambda kind: found[kind] - exact[kind])
         for kind in by_rest[: self.n_questions - sum(found.values())]:
