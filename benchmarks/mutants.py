@@ -463,11 +463,11 @@ def main() -> None:
     parser.add_argument("--seed", type=int, default=0, help="another sample, which the table leaves out")
     parser.add_argument("--again", action="store_true", help="only what survived according to the table")
     args = parser.parse_args()
-    if args.again:
-        args.rooms = [room for room in args.rooms if room in read()]
     unknown = set(args.rooms) - {path.name for path in PACKAGE.iterdir() if path.is_dir()}
     if unknown:
         parser.error(f"no room {', '.join(sorted(unknown))}; there are {', '.join(ROOMS)}")
+    if args.again:
+        args.rooms = [room for room in args.rooms if room in read()]
     for module in IMPORTED_ONCE:
         __import__(module)
     for room in args.rooms:
