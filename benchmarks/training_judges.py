@@ -98,10 +98,11 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--small", action="store_true", help="small worlds, one seed, few trials")
     parser.add_argument("--tune", choices=("true", "false", "both"), default="both")
+    parser.add_argument("--seeds", type=int, nargs="+", default=[0, 1, 2], help="of the trainings")
     parser.add_argument("--max-seconds", type=float, default=1000)
     parser.add_argument("--model", default="all-MiniLM-L6-v2")
     arguments = parser.parse_args()
-    seeds = (0,) if arguments.small else (0, 1, 2)
+    seeds = [0] if arguments.small else arguments.seeds
     documents, questions, trials = (300, 25, 10) if arguments.small else (2000, 200, 100)
     learnt = world(11, documents, questions, types=_SEEN)
     held_out = world(12, max(200, documents // 4), questions // 3, types=_SEEN)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import time
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -12,6 +13,7 @@ import numpy as np
 import pytest
 
 from judge_inputs import collection
+from patched import instead_of
 from ragauge.contract.errors import ConfigError, DataError
 from ragauge.contract.identity import identity
 from ragauge.contract.judge_questions import ANSWER_FAITHFULNESS, CONTEXT_RELEVANCE, QUESTIONS
@@ -155,7 +157,7 @@ def test_a_time_limit_ends_at_the_best_state_and_the_learning_rate_has_come_down
         now[0] += 1.0
         return now[0]
 
-    monkeypatch.setattr(_judge_tuning.time, "monotonic", clock)
+    monkeypatch.setattr(_judge_tuning, "time", instead_of(time, monotonic=clock))
     found = trained(base, tmp_path / "m", tools(tmp_path / "c", seconds=10), epochs=100)
     assert found.values["steps"] < 12 < found.values["steps_per_epoch"] * 100
     assert (tmp_path / "m" / MODEL / "judge.json").is_file()
@@ -167,7 +169,7 @@ def tuning(
     """What tunes an encoder on n examples, before its first step."""
     made = examples(collection(24), QUESTIONS, seed=0)[:n]
     assert len(made) == n
-    how = {"epochs": 2, "batch_size": 2, "lr": 1e-3, "bf16": False, "looks": 1, **changed}
+    how = {"epochs": 2, "batch_size": 2, "lr": 1e-3, "precision": "f32", "looks": 1, **changed}
     return _judge_tuning._Run(untrained(base), made, dict, Tuning(**how), tools(folder, seconds=seconds))
 
 
@@ -211,7 +213,7 @@ def test_every_epoch_has_each_example_once_in_batches_of_about_one_length(base: 
 
 def test_a_held_out_loss_that_is_no_number_ends_the_training(base: str, tmp_path: Path) -> None:
     made = examples(collection(24), QUESTIONS, seed=0)[:8]
-    how = Tuning(epochs=1, batch_size=4, lr=1e-3, bf16=False, looks=2)
+    how = Tuning(epochs=1, batch_size=4, lr=1e-3, precision="f32", looks=2)
     reported: list[int] = []
     given = tools(tmp_path, lambda step, values: reported.append(step))
     told = (
@@ -287,6 +289,7 @@ def test_examples_of_one_class_are_told_before_the_model_is_loaded(base: str, tm
         ({"epochs": 0}, r"trainer\.epochs=0: allowed are integers from 1"),
         ({"lr": float("nan")}, r"trainer\.lr=nan"),
         ({"tune": "yes"}, r"trainer\.tune='yes': allowed are true, false"),
+        ({"precision": "half"}, r"trainer\.precision='half': allowed are auto, bf16, f32"),
     ],
 )
 def test_a_bad_key_is_one_line(keys: dict[str, Any], told: str) -> None:

@@ -313,6 +313,8 @@ def test_values_that_are_not_allowed_are_named(given: dict[str, Any], told: str)
         ("cpu", "avx512f", True, "f32"),
         ("cuda", "avx512_bf16 amx_bf16", False, "f32"),
         ("cuda", "avx512f", True, "bf16"),
+        ("cuda:1", "avx512f", True, "bf16"),
+        ("mps", "", True, "f32"),
     ],
 )
 def test_auto_is_bf16_where_the_device_itself_computes_with_it(

@@ -29,14 +29,14 @@ _HEAD_LR = 30.0  # times the encoder's: heads start from nothing
 
 @dataclass(frozen=True)
 class Tuning:
-    """How a judge is tuned: `lr` is the encoder's highest learning rate, `looks` how often the held-out
-    examples are looked at.
+    """How a judge is tuned: `lr` is the encoder's highest learning rate, `precision` f32 or bf16, `looks` how
+    often the held-out examples are looked at.
     """
 
     epochs: int
     batch_size: int
     lr: float
-    bf16: bool
+    precision: str
     looks: int
 
 
@@ -135,7 +135,7 @@ class _Run:
         for group in self.optimizer.param_groups:
             group["lr"] = group["peak"] * factor
         self.network.encoder.train()
-        with torch.autocast(self.device.type, dtype=torch.bfloat16, enabled=self.how.bf16):
+        with torch.autocast(self.device.type, dtype=torch.bfloat16, enabled=self.how.precision == "bf16"):
             pooled = self.network.pooled(*zip(*(self.pairs[i] for i in rows), strict=True))
         features = torch.cat([pooled.float(), torch.from_numpy(self.beside[rows]).to(self.device)], dim=1)
         logits = self.heads(features)[torch.arange(len(rows)), torch.from_numpy(self.head[rows])]

@@ -110,7 +110,7 @@ def settle_precision(key: str, precision: str, device: str) -> str:
         return precision
     import torch
 
-    if device == "cuda":
+    if device.startswith("cuda"):
         return "bf16" if torch.cuda.is_bf16_supported() else "f32"
     flags = Path("/proc/cpuinfo")
     known = flags.read_text(encoding="utf-8") if flags.is_file() else ""

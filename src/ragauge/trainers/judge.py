@@ -20,6 +20,7 @@ from ragauge.measures.trained.network import PAIRS, TEXTS, JudgeNetwork, load_en
 from ragauge.retrieval.pretrained import hub_folder, model_digest
 from ragauge.texts.model_files import model_path
 from ragauge.trainers._judge_tuning import Tuning, tune
+from ragauge.trainers._loop import settle_precision
 from ragauge.trainers.triples import Example, examples, table_of
 
 _FILES = ("*.json", "*.txt", "*.model", "*.safetensors")
@@ -35,14 +36,15 @@ class JudgeTrainer:
     false, it stays as it is and reads each by itself, and only the heads are fitted (logistic regressions,
     `penalty` being their C). per_topic, strong: as of `ragauge.trainers.triples.examples`. max_length: tokens
     that the encoder reads of a pair, or of a text. looks: how often the held-out examples are looked at; the
-    state of the lowest loss is kept. bf16: computes in bfloat16 where it may.
+    state of the lowest loss is kept. precision: of the training, bf16 or f32; "auto" is bf16 where the device
+    computes with it.
     Probabilities are calibrated on the held-out topics by a temperature for each question (Guo et al. 2017,
     arXiv:1706.04599).
     Source: ARES (Saad-Falcon et al. 2023, arXiv:2311.09476), section 3.2.
     """
 
     component: ClassVar[str] = "judge"
-    version: ClassVar[int] = 1
+    version: ClassVar[int] = 2
     kind: ClassVar[str] = "judge"
     uses: ClassVar[frozenset[str]] = frozenset()
 
@@ -55,7 +57,7 @@ class JudgeTrainer:
     batch_size: int = 16
     lr: float = 5e-5
     max_length: int = 192
-    bf16: bool = True
+    precision: str = "auto"
     looks: int = 6
     penalty: float = 0.1
     device: str = "auto"
@@ -75,9 +77,9 @@ class JudgeTrainer:
         require_number("trainer.strong", self.strong, 0, 1)
         require_number("trainer.lr", self.lr, 0, 1, above=True)
         require_number("trainer.penalty", self.penalty, 0, above=True)
-        for key in ("tune", "bf16"):
-            require_flag(f"trainer.{key}", getattr(self, key))
+        require_flag("trainer.tune", self.tune)
         require_text("trainer.device", self.device, "auto, and devices of torch: cpu, cuda, cuda:1, mps")
+        object.__setattr__(self, "precision", settle_precision("trainer", self.precision, self._device()))
 
     def base(self) -> Mapping[str, Any]:
         """Name and digest of the encoder; ConfigError where it is not there."""
@@ -170,7 +172,7 @@ class JudgeTrainer:
             values = _measures(network, unseen)
             tools.report(1, {f"validation_{name}": value for name, value in values.items()})
             return {}
-        looked = Tuning(self.epochs, self.batch_size, self.lr, self.bf16, self.looks)
+        looked = Tuning(self.epochs, self.batch_size, self.lr, self.precision, self.looks)
 
         def look() -> dict[str, float]:
             return {f"validation_{name}": value for name, value in _measures(network, unseen).items()}
