@@ -125,7 +125,6 @@ class Pool:
                 if taken in done:
                     yield done.pop(taken)
                     taken += 1
-                    alone_since = time.monotonic()  # whoever takes results may be slow
                     continue
                 if not (waiting or running or more):
                     return
@@ -273,7 +272,7 @@ def _received(ref: Any, plain: bool = False) -> Any:
         return found
     result, told = pickle.loads(found)
     for name, level, message in told:
-        logging.getLogger(name).log(level, "%s", message)
+        logging.getLogger(name).log(level, message)
     return result
 
 
@@ -299,8 +298,9 @@ def _pickled(work: Work) -> bytes:
 def _end(actor: Any) -> None:
     import ray
 
-    with suppress(Exception):  # it may be gone, and Ray with it
-        ray.kill(actor)
+    if ray.is_initialized():  # else ray.kill would start a Ray of its own, with a dashboard
+        with suppress(Exception):  # it may be gone, and Ray with it
+            ray.kill(actor)
 
 
 _pools: list[Pool] = []
