@@ -11,6 +11,7 @@ from scipy import optimize, stats
 
 from ragauge.contract.errors import ConfigError, DataError
 from ragauge.contract.protocols import AnswerMeasureInfo
+from ragauge.estimate._lower_bounds import skewed_mean
 from ragauge.estimate.gating import (
     Paired,
     check_tolerance,
@@ -86,16 +87,18 @@ def test_shares_by_hand() -> None:
 def test_scores_by_hand() -> None:
     d = np.array([-0.1, -0.3, 0.2, -0.2, -0.1, 0.1, -0.3, -0.2, -0.1, -0.4, -0.2, 0.1])
     found = paired_test(0.5 + d, np.full(12, 0.5), 0.02)
-    assert stats.skew(d) > 0  # which the t test needs no correction for
-    lower, upper = (stats.ttest_1samp(d, -0.02, alternative=side).pvalue for side in ("greater", "less"))
+    assert stats.skew(d) > 0  # a longer tail of gains: one side is the t test, the other is corrected
+    lower, plain = (stats.ttest_1samp(d, -0.02, alternative=side).pvalue for side in ("greater", "less"))
+    corrected = skewed_mean(-d, 0.02, 0.05)
+    assert corrected.p > plain
     exact = stats.permutation_test(
         (d, np.zeros(12)), lambda a, b, axis: (a - b).mean(axis), permutation_type="samples", vectorized=True,
         alternative="less", n_resamples=np.inf,
     ).pvalue  # fmt: skip
     assert found.p_pass == pytest.approx(lower)
-    assert found.p_regressed == pytest.approx(max(upper, exact))
-    ends = stats.t.interval(0.9, 11, d.mean(), stats.sem(d))
-    assert (found.lo, found.hi) == pytest.approx(ends)
+    assert found.p_regressed == pytest.approx(max(corrected.p, exact))
+    low, _ = stats.t.interval(0.9, 11, d.mean(), stats.sem(d))
+    assert (found.lo, found.hi) == pytest.approx((low, -corrected.limit))
     less = paired_test(0.5 - d, np.full(12, 0.5), 0.02, higher=False)
     assert (less.p_pass, less.p_regressed) == pytest.approx((found.p_pass, found.p_regressed))
     assert (less.difference, less.lo, less.hi) == pytest.approx((-found.difference, -found.hi, -found.lo))

@@ -82,6 +82,16 @@ def skewed_passed(n: int, tolerance: float, trials: int, seed: int, worse: bool 
     return hits / trials
 
 
+def skewed_regressed(n: int, trials: int, seed: int) -> float:
+    """How often a score is called regressed whose gains have a long tail, and that is equal on average."""
+    rng = np.random.default_rng(seed)
+    hits = 0
+    for _ in range(trials):
+        gain = np.minimum(rng.exponential(0.15, n), 1) - 0.15 * (1 - np.exp(-1 / 0.15))
+        hits += decide([paired_test(gain, np.zeros(n), 0.0)]) == ["regressed"]
+    return hits / trials
+
+
 def power(
     shares: bool, difference: float, tolerance: float, verdict: str, trials: int, seed: int
 ) -> tuple[int, float]:

@@ -237,25 +237,22 @@ def _turned(found: Paired) -> Paired:
 
 
 def _of_scores(d: np.ndarray, tolerance: float, alpha: float, reach: float, seed: int) -> Paired:
-    """Mean differences: a regression by t and the sign-flip test, a pass by bounds that rare losses keep.
+    """Mean differences: both ways by t tests that long tails keep, a regression by the sign-flip test, too.
 
     Few topics that differ, or none, do not say that no other could: where fewer than ten do, the bound is one
     for any distribution from -reach on.
     """
-    from scipy.special import stdtrit
-
     n, mean, spread = len(d), float(d.mean()), float(d.std(ddof=1))
     few = int((d != 0).sum()) < FEW_TOPICS
     low = bounded_mean_of_few(d, -tolerance, reach, alpha) if few else skewed_mean(d, -tolerance, alpha)
-    error = spread / math.sqrt(n)
-    p_regressed = _by_t(mean + tolerance, error, n - 1)[1]
+    high = skewed_mean(-d, tolerance, alpha)
+    p_regressed = high.p
     if p_regressed < alpha:  # else the flips cannot make it one
         p_regressed = max(p_regressed, less_than_exchangeable(d, seed))
-    high = mean - float(stdtrit(n - 1, alpha)) * error
     return Paired(
         mean,
         min(low.limit, mean),
-        high,
+        max(-high.limit, mean),
         low.p,
         p_regressed,
         n,
