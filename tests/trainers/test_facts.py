@@ -13,6 +13,7 @@ from ragauge.trainers.facts import Facts, kind_of
     [
         ("1,476", "number"),
         ("in 1832", "number"),
+        ("in the year 1832", "text"),
         ("12 people", "number"),
         ("Yes, both", "yes or no"),
         ("no.", "yes or no"),
@@ -40,6 +41,9 @@ def test_a_changed_fact_is_one_of_its_kind_and_never_a_right_answer() -> None:
     twice = facts.changed("Of 1,476 looms 1,476 ran.", ["1,476", "1476"], [], "", rng)
     assert twice == "Of 2,957 looms 1,476 ran."
     assert facts.changed("Kraer Mills", ["Kraer Mills"], [], "", rng) == "Bow Works"
+    whole = facts.changed("Kraer Mills ring.", ["Kraer", "Kraer Mills"], [], "", rng)
+    assert whole == "Bow Works ring."
+    assert facts.changed("Bo met Kraer Mills there.", [], [], "", rng) == "Bo met Bow Works there."
     assert facts.changed("Yes.", ["Yes."], [], "", rng) == "No"
     assert facts.changed("a baker", ["a baker"], [], "", rng) is None
 

@@ -188,6 +188,19 @@ def test_the_heads_see_the_interactions_of_words_in_standard_units(base: str, tm
     ]  # fmt: skip
 
 
+@pytest.mark.parametrize(
+    ("done", "factor"), [(0.0, 0.05), (0.05, 0.55), (0.1, 1.0), (0.55, 0.5), (0.91, 0.1), (1.0, 0.0)]
+)
+def test_the_learning_rate_rises_for_a_tenth_and_falls_along_a_line(
+    base: str, tmp_path: Path, done: float, factor: float
+) -> None:
+    run = tuning(base, tmp_path, 20)
+    assert run.steps == 20
+    run._one_step(done)
+    rates = [group["lr"] for group in run.optimizer.param_groups]
+    assert rates == pytest.approx([1e-3 * factor, 1e-3 * factor * 30])  # the encoder's, the heads'
+
+
 def test_how_much_is_done_is_the_share_of_the_steps_or_of_the_time(base: str, tmp_path: Path) -> None:
     run = tuning(base, tmp_path, 8, seconds=10)
     assert run.steps == 8

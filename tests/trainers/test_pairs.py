@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -70,8 +71,17 @@ def test_where_the_window_holds_too_few_others_are_drawn_and_counted() -> None:
     assert of(made.table, "q2", 0) == ["a", "d"]
     assert made.counts["negatives_drawn_at_random"] == 2
     assert not made.table.duplicated(["qid", "docno"]).any()
+    assert made.table["qid"].tolist() == ["q1"] * 6 + ["q2"] * 3
+    assert made.table["label"].tolist() == [1, 1, 0, 0, 0, 0, 1, 0, 0]
     drawn = made.table[made.table["docno"] == "f"].iloc[0]
     assert (drawn["label"], drawn["rank"]) == (0, 5)  # the run holds it, below the window
+
+
+def test_every_rank_of_the_window_gives_a_negative() -> None:
+    made = training_pairs(data(), PairSource(neg_ratio=2, first=2, last=3), seed=0)
+    assert {"d", "e"} < set(of(made.table, "q1", 0))
+    assert of(made.table, "q2", 0) == ["a", "d"]
+    assert made.counts["negatives_drawn_at_random"] == 2
 
 
 def test_random_negatives_are_any_passages_that_are_not_relevant() -> None:
@@ -80,6 +90,8 @@ def test_random_negatives_are_any_passages_that_are_not_relevant() -> None:
     assert set(of(made.table, "q1", 0)) <= set("cdefg")
     assert len(of(made.table, "q2", 0)) == 2
     assert "c" not in of(made.table, "q2", 0)
+    assert made.table["rank"].isna().sum() > 1
+    assert made.counts["positives_not_found"] == 1  # b, whatever the negatives are
     found = {tuple(of(training_pairs(data(), PairSource(1, "random"), s).table, "q2", 0)) for s in range(20)}
     assert len(found) > 3
 
@@ -154,3 +166,20 @@ def test_batches_hold_every_pair_once_and_pairs_of_about_one_length() -> None:
     assert spread < 60  # 8 of 333 at random would spread over about 390
     assert made == batches(lengths, 8, (0, 0))
     assert made != batches(lengths, 8, (0, 1)) != batches(lengths, 8, (1, 0))
+    means = [lengths[batch].mean() for batch in made]
+    rises = sum(later > earlier for earlier, later in pairwise(means))
+    assert 12 < rises < 29  # in random order: half of the time; in that of their lengths nearly always
+
+
+def test_an_epoch_s_batches_are_by_the_length_of_both_texts_and_its_number() -> None:
+    from ragauge.trainers._pair_batches import ByLength, batches
+
+    query, text = ["q" * n for n in (40, 30, 20, 10, 5, 1)], ["t" * n for n in (1, 12, 25, 34, 80, 70)]
+    sampler = ByLength({"query": query, "text": text}, 2, drop_last=False, seed=3)
+    assert len(sampler) == 3
+    assert sampler.lengths.tolist() == [41, 42, 45, 44, 85, 71]
+    for epoch in (0, 1):
+        sampler.set_epoch(epoch)
+        found = list(sampler)
+        assert found == batches(sampler.lengths, 2, (3, epoch))
+        assert sorted(sorted(batch) for batch in found) == [[0, 1], [2, 3], [4, 5]]
