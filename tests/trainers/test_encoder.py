@@ -10,6 +10,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -96,6 +97,33 @@ def test_too_few_passages_for_the_negatives_of_a_question_are_told(base: Path) -
     told = "trainer.negatives.count=7: topic 'q0' has fewer hits that may be negatives, and 3 topics have too"
     with pytest.raises(DataError, match=re.escape(told)):
         Encoder(model=str(base))._examples(mined, data.chunks)
+
+
+@pytest.mark.parametrize("loss", ["dpr", "triplet"])
+def test_examples_hold_each_positive_with_its_negatives_and_what_is_relevant(base: Path, loss: str) -> None:
+    data = collection(0, 3)
+    data = replace(data, topics=data.topics.assign(query=["What  is A", "what is a", "what is b"]))
+    mined = mine(data, Window(count=2), 0)
+    encoder = Encoder(str(base), loss, query_prefix="q: ", passage_prefix="p: ")
+    dataset, rows = encoder._examples(mined, data.chunks)
+    text = data.chunks.set_index("docno")["text"]
+    found = mined.negatives.groupby("positive", sort=False)["negative"].agg(list)
+    expected = []
+    for i, query in enumerate(data.topics["query"]):
+        negatives = found[f"d{i}"]
+        texts = [f"p: {text[docno]}" for docno in negatives]
+        of_rows = [[one] for one in texts] if loss == "triplet" else [texts]
+        expected += [(f"q: {query}", f"p: {text[f'd{i}']}", *one) for one in of_rows]
+    assert list(zip(*dataset.to_dict().values(), strict=True)) == expected
+    assert list(dataset.column_names)[:3] == ["anchor", "positive", "negative_1"]
+    per_topic = 2 if loss == "triplet" else 1
+    assert [row.question for row in rows] == [
+        question for question in ("what is a", "what is a", "what is b") for _ in range(per_topic)
+    ]  # one question, however it is spelt
+    assert [row.relevant for row in rows] == [
+        frozenset({f"d{i}"}) for i in range(3) for _ in range(per_topic)
+    ]
+    assert set().union(*(row.passages for row in rows[:per_topic])) == {"d0", *found["d0"]}
 
 
 @pytest.mark.slow
@@ -240,6 +268,7 @@ def test_a_base_that_is_not_there_is_one_line(tmp_path: Path) -> None:
 
 _KILLED = """
 import sys
+from dataclasses import replace
 from pathlib import Path
 sys.path.insert(0, {tests!r})
 sys.path.insert(0, {here!r})
