@@ -26,7 +26,8 @@ from ragauge.retrieval.embedders import SentenceTransformerEmbedder
 from ragauge.retrieval.pretrained import model_digest
 from ragauge.retrieval.retrievers import BM25, Hybrid, Sim
 from ragauge.store import Store
-from ragauge.trainers import Encoder
+from ragauge.trainers import Encoder, encoder
+from ragauge.trainers._loop import Outcome
 from ragauge.trainers.encoder import averaged
 from ragauge.trainers.mining import Window, mine
 from tiny_encoder import write_encoder
@@ -99,13 +100,55 @@ def test_too_few_passages_for_the_negatives_of_a_question_are_told(base: Path) -
         Encoder(model=str(base))._examples(mined, data.chunks)
 
 
+def test_a_positive_without_any_negative_is_told_and_not_left_out(base: Path) -> None:
+    data = collection(0, 3)
+    mined = mine(data, Window(count=2), 0)
+    without = replace(mined, negatives=mined.negatives[mined.negatives["qid"] != "q1"])
+    with pytest.raises(DataError, match=r"^trainer\.negatives\.count=2: topic 'q1' has fewer hits"):
+        Encoder(str(base), negatives={"count": 2})._examples(without, data.chunks)
+
+
+def test_what_is_kept_is_the_average_with_the_base_at_the_base_s_length(
+    base: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    import torch
+    from safetensors.torch import load_file
+    from sentence_transformers import SentenceTransformer
+
+    own = SentenceTransformer(str(base), device="cpu", local_files_only=True).max_seq_length
+
+    def moved(
+        trainer: Any, given: Mapping[str, Any], steps: Any, tools: Any, evaluate: Any, *_: Any
+    ) -> Outcome:
+        """In place of a training: every weight is 1 more."""
+        model = given["model"]
+        assert model.max_seq_length == 16 < own
+        with torch.no_grad():
+            for weight in model.parameters():
+                weight.add_(1.0)
+        tuned = {name: value.clone() for name, value in model.state_dict().items()}
+        values = evaluate()
+        assert all(torch.equal(value, tuned[name]) for name, value in model.state_dict().items())
+        return Outcome(1, 1, values, {1: values}, "epochs", 0.0)
+
+    monkeypatch.setattr(encoder, "train_network", moved)
+    given = {**TINY, "average": 0.25, "max_length": 16, "negatives": {"count": 0}}
+    trained(Encoder(str(base), **given), tmp_path)
+    kept = SentenceTransformer(str(tmp_path / MODEL), device="cpu", local_files_only=True)
+    assert kept.max_seq_length == own
+    before, after = (load_file(folder / "model.safetensors") for folder in (base, tmp_path / MODEL))
+    for name, value in before.items():
+        if value.is_floating_point():
+            torch.testing.assert_close(after[name], value + 0.75)
+
+
 @pytest.mark.parametrize("loss", ["dpr", "triplet"])
 def test_examples_hold_each_positive_with_its_negatives_and_what_is_relevant(base: Path, loss: str) -> None:
     data = collection(0, 3)
     data = replace(data, topics=data.topics.assign(query=["What  is A", "what is a", "what is b"]))
     mined = mine(data, Window(count=2), 0)
-    encoder = Encoder(str(base), loss, query_prefix="q: ", passage_prefix="p: ")
-    dataset, rows = encoder._examples(mined, data.chunks)
+    trainer = Encoder(str(base), loss, query_prefix="q: ", passage_prefix="p: ")
+    dataset, rows = trainer._examples(mined, data.chunks)
     text = data.chunks.set_index("docno")["text"]
     found = mined.negatives.groupby("positive", sort=False)["negative"].agg(list)
     expected = []

@@ -19,7 +19,7 @@ from ragauge.contract.identity import identity
 from ragauge.contract.judge_questions import ANSWER_FAITHFULNESS, CONTEXT_RELEVANCE, QUESTIONS
 from ragauge.contract.training import MODEL, Trained, Trainer, TrainingTools
 from ragauge.measures.trained.interactions import INTERACTIONS, Triple, interactions
-from ragauge.measures.trained.network import JudgeNetwork, load_encoder, load_judge
+from ragauge.measures.trained.network import TEXTS, JudgeNetwork, load_encoder, load_judge
 from ragauge.retrieval.pretrained import model_digest
 from ragauge.trainers import _judge_tuning, judge
 from ragauge.trainers._judge_tuning import Tuning, tune
@@ -98,6 +98,8 @@ def test_heads_on_an_untouched_encoder_learn_what_is_faithful(base: str, tmp_pat
     folder = tmp_path / "m" / MODEL
     assert {f.suffix for f in folder.iterdir()} <= {".json", ".txt", ".safetensors"}
     judge = load_judge(folder, "cpu", "key")
+    assert judge.reads == TEXTS
+    assert found.facts["network"] == "the encoder is the base's, as it was"
     passage = "Bar is a town. In Bar live 1000 people."
     right, wrong = judge.probabilities(
         ANSWER_FAITHFULNESS,
@@ -186,6 +188,61 @@ def test_the_heads_see_the_interactions_of_words_in_standard_units(base: str, tm
     assert [name for name, one in zip(INTERACTIONS, spread, strict=True) if one > 0] == [
         "question_in_passage", "question_in_sentence",
     ]  # fmt: skip
+
+
+def test_the_network_s_heads_are_those_of_the_training_on_features_as_they_come(
+    base: str, tmp_path: Path
+) -> None:
+    import torch
+
+    made = examples(collection(24), QUESTIONS, seed=0)
+    run = tuning(base, tmp_path, len(made))
+    torch.nn.init.normal_(run.heads.weight)
+    torch.nn.init.normal_(run.heads.bias)
+    run._fold()
+    pooled = torch.randn(len(made), run.network.encoder.config.hidden_size)
+    there = run.heads(torch.cat([pooled, torch.from_numpy(run.beside)], dim=1)).detach().numpy()
+    raw = np.hstack([pooled.numpy(), interactions([one.triple for one in made])])
+    np.testing.assert_allclose(raw @ run.network.weight.T + run.network.bias, there, atol=1e-3)
+
+
+def test_the_state_of_the_lowest_held_out_loss_is_kept(base: str, tmp_path: Path) -> None:
+    network = untrained(base)
+    losses, seen = iter([0.5, 0.3, 0.4, 0.3]), []
+
+    def look() -> dict[str, float]:
+        weight = next(iter(network.encoder.state_dict().values()))
+        seen.append((weight.clone(), network.weight.copy()))
+        return {"validation_loss": next(losses)}
+
+    made = examples(collection(24), QUESTIONS, seed=0)[:16]
+    how = Tuning(epochs=1, batch_size=2, lr=1e-2, precision="f32", looks=4)
+    found = tune(network, made, look, how, tools(tmp_path))
+    assert found == {"steps": 8, "best_step": 4, "steps_per_epoch": 8}
+    weight = next(iter(network.encoder.state_dict().values()))
+    assert [bool((weight == at).all()) for at, _ in seen] == [False, True, False, False]
+    np.testing.assert_array_equal(network.weight, seen[1][1])
+
+
+def test_an_example_moves_the_head_of_its_own_question_alone(base: str, tmp_path: Path) -> None:
+    last = [e for e in examples(collection(24), QUESTIONS, seed=0) if e.judged == QUESTIONS[-1]][:8]
+    how = Tuning(epochs=1, batch_size=8, lr=1e-2, precision="f32", looks=1)
+    run = _judge_tuning._Run(untrained(base), last, dict, how, tools(tmp_path))
+    run._one_step(0.5)
+    assert [bool(row.any()) for row in run.heads.weight.detach()] == [False, False, True]
+
+
+def test_the_time_of_an_earlier_process_counts(
+    base: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    earlier = tuning(base, tmp_path, 16, seconds=10)
+    earlier.spent = 9.5
+    earlier._save()
+    now = iter(range(10_000))
+    monkeypatch.setattr(_judge_tuning, "time", instead_of(time, monotonic=lambda: 0.1 * next(now)))
+    run = tuning(base, tmp_path, 16, seconds=10, epochs=100)
+    run.look = lambda: {"validation_loss": 0.5}
+    assert run.run()["steps"] == 4  # after 9.6 to 9.9 seconds; the next look at the clock is at its end
 
 
 @pytest.mark.parametrize(

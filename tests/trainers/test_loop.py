@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import time
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -96,6 +97,9 @@ def test_the_network_ends_with_the_weights_of_its_best_step(base: Path, tmp_path
     assert losses == list(range(1, 9))
     last = training(base, tmp_path / "b", steps, {**values, 8: 1.0})[1]
     assert not equal(weights, last)
+    outcome, first, _ = training(base, tmp_path / "c", steps, {**values, 8: 0.9})  # as good, later
+    assert outcome.best_step == 4
+    assert equal(weights, first)
 
 
 def test_the_learning_rate_rises_and_falls_to_zero(base: Path, tmp_path: Path) -> None:
@@ -158,7 +162,13 @@ def test_a_training_that_was_stopped_continues_to_the_same_weights(
     half = tmp_path / "cut" / "checkpoint-8"
     half.mkdir()
     (half / "model.safetensors").write_bytes(b"half")
+    state = tmp_path / "cut" / "checkpoint-6" / "trainer_state.json"
+    kept = json.loads(state.read_text())
+    assert kept["log_history"] == []  # it would grow with every step
+    kept["stateful_callbacks"]["Steering"]["attributes"]["spent"] = 1000.0
+    state.write_text(json.dumps(kept))
     outcome, again, told = training(base, tmp_path / "cut", steps)
+    assert 1000 < outcome.seconds < 1600
     assert not half.exists() or (half / "trainer_state.json").exists()
     assert equal(weights, again)
     assert (outcome.history, outcome.before) == (whole.history, whole.before)

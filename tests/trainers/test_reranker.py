@@ -17,6 +17,7 @@ from ragauge.contract.protocols import Tools
 from ragauge.contract.training import MODEL, Trained, Trainer, TrainingData, TrainingTools
 from ragauge.retrieval.pretrained import model_digest
 from ragauge.retrieval.rerankers import CrossEncoderReranker, NoReranker
+from ragauge.trainers import reranker
 from ragauge.trainers._pair_network import Watch, base_folder, load_base
 from ragauge.trainers.reranker import Reranker
 from tiny_cross_encoder import write_cross_encoder
@@ -344,6 +345,29 @@ def test_values_out_of_range_are_one_line(given: dict[str, Any], told: str) -> N
 def test_a_length_that_the_base_does_not_take_is_one_line(tiny: Path, train: Train) -> None:
     with pytest.raises(ConfigError, match=r"^trainer\.max_length=65: allowed are 8 to 64"):
         train(Reranker(str(tiny), **{**FAST, "max_length": 65}))
+
+
+def test_a_length_may_be_the_longest_that_the_base_takes(tiny: Path) -> None:
+    assert load_base(tiny, "cpu", 64, "Sigmoid", 0).max_length == 64
+
+
+@pytest.mark.parametrize(
+    ("loss", "expected", "activation"),
+    [("bce", "BinaryCrossEntropyLoss", "Sigmoid"), ("mse", "MSELoss", "Identity")],
+)
+def test_the_loss_is_the_one_that_was_asked_for(
+    loss: str, expected: str, activation: str, tiny: Path, train: Train, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class Begun(Exception):
+        """In place of a training."""
+
+    def begun(trainer: Any, given: Mapping[str, Any], *others: Any) -> None:
+        raise Begun(type(given["loss"]).__name__, type(given["model"].activation_fn).__name__)
+
+    monkeypatch.setattr(reranker, "train_network", begun)
+    with pytest.raises(Begun) as told:
+        train(Reranker(str(tiny), **{**FAST, "loss": loss}))
+    assert told.value.args == (expected, activation)
 
 
 @pytest.mark.parametrize(("threads", "given"), [(3, [3]), (None, [])])
