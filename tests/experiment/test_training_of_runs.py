@@ -114,6 +114,14 @@ def test_the_trainer_satisfies_the_protocol() -> None:
     assert (trainer.kind, trainer.reads) == ("predictor", "runs")
 
 
+def test_what_is_one_everywhere_is_not_left_out_in_turn() -> None:
+    rows = judged("one").assign(dataset="one", llm="none", retriever="bm25")
+    rows["sweep"] = np.where(rows.index % 2, "s1", "s2")
+    found = PredictorTrainer().fit(rows, 20, 0).trained
+    assert set(found.tables) == {"reliability", "transfer_sweep"}
+    assert {name.split("_")[1] for name in found.values if name.startswith("transfer_")} == {"sweep"}
+
+
 def test_one_predictor_is_that_of_all_rows_registered_and_loaded_by_its_name(
     runs: Runs, monkeypatch: pytest.MonkeyPatch
 ) -> None:
