@@ -359,7 +359,7 @@ def test_a_segment_is_looked_at_once_for_many_slices(tmp_path: Path, monkeypatch
 def test_slices_of_a_fast_model_grow(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, seconds: float, expected: list[int]
 ) -> None:
-    """Of a fast model each slice of 2,048 was a segment, to be merged: every vector was written twice."""
+    """Of a fast model each slice of as many was a segment, to be merged: every vector was written twice."""
     monkeypatch.setattr(vectors_on_disk, "_SLICE", 2)
     monkeypatch.setattr(vectors_on_disk, "_MERGED", 8)
     now = [0.0]

@@ -50,8 +50,8 @@ def test_a_slice_has_no_more_than_65536_texts(tmp_path: Path, monkeypatch: pytes
         slices.append(len(texts))
         return np.zeros((len(texts), 1), dtype=np.float32)
 
-    cache(tmp_path).get([f"t{i}" for i in range(2048 + 65536 + 3)], embed)
-    assert slices == [2048, 65536, 3]
+    cache(tmp_path).get([f"t{i}" for i in range(256 + 65536 + 3)], embed)
+    assert slices == [256, 65536, 3]
 
 
 def test_pauses_until_another_one_has_embedded_double_up_to_a_second(

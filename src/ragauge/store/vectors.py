@@ -36,7 +36,7 @@ KINDS = (VECTORS, PAIR_SCORES)  # the folders of a store that hold segments
 Item = TypeVar("Item", str, tuple[str, str])  # a text, or a pair of texts
 
 _KEY_BYTES = 16
-_SLICE = 2048  # texts between two writes to the disk: what a kill can lose, or what some seconds have made
+_SLICE = 256  # texts between two writes to the disk: what a kill can lose, and a step of the progress bar
 _SLICE_SECONDS = 4.0
 _PAUSE, _LONGEST_PAUSE = 0.02, 1.0  # seconds between two looks at what others embed
 _SMALL = 16_384  # rows below which a segment is worth merging
@@ -74,7 +74,7 @@ class VectorCache:
 
         A slice of texts is claimed at a time, so that processes embed beside each other, and no text is
         embedded twice: what another one is embedding is waited for, when all else is done. at_once: texts of
-        a slice at least, where many workers embed them; None is 2,048. Of a fast model slices become as large
+        a slice at least, where many workers embed them; None is 256. Of a fast model slices become as large
         as 4 s allow, up to 65,536 texts: it leaves large segments, which need not be merged.
         """
         size = max(at_once or 0, _SLICE)
