@@ -122,6 +122,16 @@ def test_what_is_one_everywhere_is_not_left_out_in_turn() -> None:
     assert {name.split("_")[1] for name in found.values if name.startswith("transfer_")} == {"sweep"}
 
 
+@pytest.mark.parametrize("given", [{"penalty": 0.01}, {"spline": True}, {"calibrate": True}], ids=str)
+def test_the_model_is_the_one_that_was_asked_for(given: dict[str, Any]) -> None:
+    rows = judged("one", n=80).assign(dataset="one", llm="none", retriever="bm25", sweep="s1")
+    x = rows[["ir_score"]]
+    found = PredictorTrainer(**given).fit(rows, 20, 0).model.predict_proba(x)
+    theirs = fit_predictor(rows, ["ir_score"], **given, seed=0).model.predict_proba(x)
+    np.testing.assert_allclose(found, theirs, atol=1e-9)
+    assert np.abs(found - fit_predictor(rows, ["ir_score"], seed=0).model.predict_proba(x)).max() > 0.01
+
+
 def test_one_predictor_is_that_of_all_rows_registered_and_loaded_by_its_name(
     runs: Runs, monkeypatch: pytest.MonkeyPatch
 ) -> None:
