@@ -152,6 +152,12 @@ def test_the_values_of_the_config_reach_ray(ray: ScriptedRay) -> None:
     assert len(ray.started) == 1
 
 
+def test_held_work_starts_ray_by_itself(ray: ScriptedRay) -> None:
+    held = RayEngine().hold([_same])
+    assert ray.initialized
+    assert held.ask(3) == [3]
+
+
 def test_workers_of_a_connection_that_is_no_more_are_forgotten(ray: ScriptedRay) -> None:
     assert list(RayEngine().map(_same, [1])) == [1]
     first = _pool._pools[0]

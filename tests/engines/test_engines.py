@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterator
+from dataclasses import asdict
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pandas as pd
 import pytest
+from omegaconf import OmegaConf
 
 from blocks_engine import BlocksEngine
 from ragauge.contract.engine import Engine, in_blocks, slices
@@ -73,6 +76,7 @@ def test_a_job_by_blocks_and_shards_is_the_same_job(small: SmallPipelines, tmp_p
     [
         ({"shards": 0}, "engine.shards=0: allowed are integers from 1"),
         ({"block_rows": 0}, "engine.block_rows=0: allowed are integers from 1"),
+        ({"num_cpus": 0}, "engine.num_cpus=0: allowed are integers from 1, and null (all cores of this"),
         ({"workers": 0}, "engine.workers=0: allowed are integers from 1, and null (as many as there is room"),
         ({"worker_cpus": 0}, "engine.worker_cpus=0: allowed are numbers above 0"),
         ({"worker_gpus": -1}, "engine.worker_gpus=-1: allowed are numbers from 0"),
@@ -88,6 +92,14 @@ def test_a_bad_value_is_told_in_one_line(given: dict[str, Any], says: str) -> No
         RayEngine(**given)
     assert str(told.value).startswith(says)
     assert "\n" not in str(told.value)
+
+
+def test_the_options_are_those_of_the_config(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(of_ray, "find_spec", lambda name: name)  # it need not be installed
+    conf = Path(__file__).resolve().parents[2] / "conf" / "engine" / "ray.yaml"
+    config: Any = OmegaConf.to_container(OmegaConf.load(conf))
+    assert config.pop("_target_") == "ragauge.engines.RayEngine"
+    assert config == asdict(RayEngine())
 
 
 def test_without_ray_one_line_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
