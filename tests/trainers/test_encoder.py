@@ -131,7 +131,15 @@ def test_what_is_kept_is_the_average_with_the_base_at_the_base_s_length(
         assert all(torch.equal(value, tuned[name]) for name, value in model.state_dict().items())
         return Outcome(1, 1, values, {1: values}, "epochs", 0.0)
 
+    looked: list[float] = []
+    encoded = Encoder._encoded
+
+    def look(self: Encoder, model: Any, texts: list[str], role: str) -> np.ndarray:
+        looked.append(float(next(iter(model.parameters())).detach().flatten()[0]))
+        return encoded(self, model, texts, role)
+
     monkeypatch.setattr(encoder, "train_network", moved)
+    monkeypatch.setattr(Encoder, "_encoded", look)
     given = {**TINY, "average": 0.25, "max_length": 16, "negatives": {"count": 0}}
     trained(Encoder(str(base), **given), tmp_path)
     kept = SentenceTransformer(str(tmp_path / MODEL), device="cpu", local_files_only=True)
@@ -140,6 +148,8 @@ def test_what_is_kept_is_the_average_with_the_base_at_the_base_s_length(
     for name, value in before.items():
         if value.is_floating_point():
             torch.testing.assert_close(after[name], value + 0.75)
+    first = SentenceTransformer(str(base), device="cpu", local_files_only=True).parameters()
+    assert looked == pytest.approx([float(next(iter(first)).detach().flatten()[0]) + 0.75] * 2, abs=1e-5)
 
 
 @pytest.mark.parametrize("loss", ["dpr", "triplet"])

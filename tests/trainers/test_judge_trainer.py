@@ -408,6 +408,22 @@ class Told:
         return np.array([float(triple.passage) for triple in triples])
 
 
+def test_an_answer_that_the_judge_is_certain_of_has_a_finite_loss() -> None:
+    given = [(0, 1.0), *[(1, 0.95)] * 99, *[(0, 0.2)] * 50]
+    unseen = [
+        Example(ANSWER_FAITHFULNESS, f"q{i}", label, "", "", Triple("", str(p)))
+        for i, (label, p) in enumerate(given)
+    ]
+    label, p = np.array(given).T
+    logits = np.log(np.clip(p, 1e-12, 1 - 1e-12)) - np.log1p(-np.clip(p, 1e-12, 1 - 1e-12))
+    grid = np.exp(np.linspace(np.log(0.1), np.log(20), 4000))
+    losses = [np.logaddexp(0, -np.where(label == 1, logits, -logits) / by).mean() for by in grid]
+    found = judge._calibrated(Told(), unseen)  # type: ignore[arg-type]
+    best = float(grid[int(np.argmin(losses))])
+    assert 0.2 < best < 10
+    assert found[f"validation_{ANSWER_FAITHFULNESS}_temperature"] == pytest.approx(best, rel=0.01)
+
+
 @pytest.mark.parametrize("sides", [1, 2])
 def test_the_calibrated_loss_is_by_the_temperature_of_the_other_half_of_the_topics(sides: int) -> None:
     """Without any on the other side the probabilities stay as they are."""

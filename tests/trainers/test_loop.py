@@ -111,6 +111,13 @@ def test_the_learning_rate_rises_and_falls_to_zero(base: Path, tmp_path: Path) -
     )
 
 
+def test_a_curve_of_the_loss_has_200_points_and_the_first(base: Path, tmp_path: Path) -> None:
+    steps = Steps(batch_size=8, epochs=201, learning_rate=1e-5, evaluations=1)  # 402 steps of two batches
+    outcome, _, reported = training(base, tmp_path, steps, {0: 0.1, 402: 0.2})
+    assert outcome.steps == 402
+    assert [step for step, found in reported if "loss" in found] == [1, *range(2, 403, 2)]
+
+
 def test_the_same_training_gives_the_same_weights(base: Path, tmp_path: Path) -> None:
     steps = Steps(batch_size=4, epochs=1, learning_rate=1e-3, evaluations=2)
     first, second = (training(base, tmp_path / name, steps)[1] for name in "ab")

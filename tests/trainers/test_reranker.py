@@ -301,6 +301,17 @@ def test_a_base_of_several_scores_is_one_line(tmp_path: Path) -> None:
         Reranker(str(three)).base()
 
 
+def test_a_classifier_that_does_not_say_how_many_scores_it_gives_has_two(tmp_path: Path) -> None:
+    two = write_cross_encoder(tmp_path / "two", num_labels=2)
+    config = json.loads((two / "config.json").read_text())
+    kept = {
+        name: value for name, value in config.items() if name not in ("id2label", "label2id", "num_labels")
+    }
+    (two / "config.json").write_text(json.dumps(kept))
+    with pytest.raises(ConfigError, match=r"^trainer\.model=.*two: gives a pair 2 scores"):
+        Reranker(str(two)).base()
+
+
 @pytest.mark.parametrize("attack", ["activation", "pickle"])
 def test_nothing_of_a_base_is_executed(tmp_path: Path, plain: Path, attack: str) -> None:
     """An encoder of others names a function as its activation, or has weights that execute when loaded."""
