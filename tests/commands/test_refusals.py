@@ -178,6 +178,9 @@ def test_only_errors_of_the_places_count(tmp_path: Path) -> None:
     assert told(errno.EROFS, tmp_path) is not None  # the folder that the store would be made in
     assert told(errno.EACCES, tmp_path / "corpus.csv") is None
     assert told(errno.ENOENT, tmp_path / "store" / "x") is None
+    assert told(errno.ENOENT, tmp_path / "corpus.csv") is None
+    assert told(errno.ENOENT, tmp_path / "store") is not None  # a folder that cannot be made, as below /proc
+    assert told(errno.ENAMETOOLONG, tmp_path / "store" / "x") is not None
     (tmp_path / "store").mkdir()
     assert told(errno.EEXIST, tmp_path / "store") is None  # a folder that is there is a mistake of the code
     locked = RuntimeError("cannot log")

@@ -76,7 +76,12 @@ def full_disk(error: BaseException, *places: str | os.PathLike[str]) -> str | No
 
 
 # Errors of a file or folder that may not be written, or that is not what the path takes it for.
-_REFUSED = frozenset({errno.EACCES, errno.EPERM, errno.EROFS, errno.ENOTDIR, errno.EISDIR, errno.EEXIST})
+_REFUSED = frozenset(
+    {
+        errno.EACCES, errno.EPERM, errno.EROFS, errno.ENOTDIR, errno.EISDIR, errno.EEXIST, errno.ENAMETOOLONG,
+        errno.ELOOP, errno.ENOTCONN, errno.ESTALE,
+    }
+)  # fmt: skip
 _DATABASE_REFUSED = ("unable to open database file", "attempt to write a readonly database")
 
 
@@ -86,13 +91,16 @@ def not_writable(
     """What to tell of an error that came from a place that cannot be written; None for any other error.
 
     places: folders by what chooses another one ("store=<folder> or RAGAUGE_STORE"). An error counts where
-    its file is one of them, below one, or above one. database: MLflow's file, whose errors name none.
+    its file is one of them, below one, or above one; that there is none counts where one of them cannot be
+    made. database: MLflow's file, whose errors name none.
     """
     for link in causes(error):
-        if (file := refused_file(link)) is not None:
+        absent = isinstance(link, FileNotFoundError)
+        if (file := _file_of(link) if absent else refused_file(link)) is not None:
             for chosen_by, place in places.items():
                 folder = Path(place).absolute()
-                if file == folder or folder in file.parents or file in folder.parents:
+                above = file == folder or file in folder.parents
+                if above or (folder in file.parents and not absent):
                     why = str(getattr(link, "strerror", link)).lower()
                     return f"{file}: cannot be written ({why}); {chosen_by} chooses another place"
         elif database is not None and (said := next((w for w in _DATABASE_REFUSED if w in str(link)), None)):
@@ -103,10 +111,15 @@ def not_writable(
 
 def refused_file(error: BaseException) -> Path | None:
     """The file or folder that an error says is not ours to use, absolute; None for any other error."""
-    if not isinstance(error, OSError) or error.errno not in _REFUSED or not isinstance(error.filename, str):
+    if not isinstance(error, OSError) or error.errno not in _REFUSED:
         return None
-    file = Path(error.filename).absolute()
-    return None if error.errno == errno.EEXIST and file.is_dir() else file
+    file = _file_of(error)
+    return None if error.errno == errno.EEXIST and file is not None and file.is_dir() else file
+
+
+def _file_of(error: BaseException) -> Path | None:
+    named = getattr(error, "filename", None)
+    return Path(named).absolute() if isinstance(named, str) else None
 
 
 def causes(error: BaseException) -> Iterator[BaseException]:
