@@ -77,8 +77,8 @@ def skewed_passed(n: int, tolerance: float, trials: int, seed: int, worse: bool 
     rng = np.random.default_rng(seed)
     hits = 0
     for _ in range(trials):
-        loss = np.minimum(rng.exponential(0.15, n), 1) - 0.15 * (1 - np.exp(-1 / 0.15))
-        hits += decide([paired_test(-loss - tolerance * worse, np.zeros(n), tolerance)]) == ["pass"]
+        d = -_long_tail(rng, n) - tolerance * worse
+        hits += decide([paired_test(d, np.zeros(n), tolerance)]) == ["pass"]
     return hits / trials
 
 
@@ -87,9 +87,14 @@ def skewed_regressed(n: int, trials: int, seed: int) -> float:
     rng = np.random.default_rng(seed)
     hits = 0
     for _ in range(trials):
-        gain = np.minimum(rng.exponential(0.15, n), 1) - 0.15 * (1 - np.exp(-1 / 0.15))
-        hits += decide([paired_test(gain, np.zeros(n), 0.0)]) == ["regressed"]
+        hits += decide([paired_test(_long_tail(rng, n), np.zeros(n), 0.0)]) == ["regressed"]
     return hits / trials
+
+
+def _long_tail(rng: np.random.Generator, n: int) -> np.ndarray:
+    """Exponential differences of at most 1, less their mean."""
+    found: np.ndarray = np.minimum(rng.exponential(0.15, n), 1) - 0.15 * (1 - np.exp(-1 / 0.15))
+    return found
 
 
 def power(

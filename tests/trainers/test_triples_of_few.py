@@ -20,7 +20,7 @@ from ragauge.trainers.triples import (
     examples,
 )
 
-# The best hits of q0 after its own two passages; o3 holds its answer, and o8 and o9 are not among the ten.
+# The best hits of q0 after its own two passages; x3 holds its answer, and x8 and x9 are not among the ten.
 OTHERS = {f"x{i}#0": f"Nothing of note {word}." for i, word in enumerate("abcdefghij")}
 OTHERS["x3#0"] = "Ann Bell sings in Ost."
 PASSAGES = {
