@@ -52,8 +52,8 @@ def measure(folder: Path, store: Path) -> dict[str, float]:
     for name in ("ragauge.commands.main", "mlflow", "sentence_transformers"):
         importlib.import_module(name)
     from ragauge.datasets import Beir
-    from ragauge.experiment.retrieval_stages import ReadDataset
-    from ragauge.experiment.stage import Budget, Components, Reads
+    from ragauge.experiment.stages.retrieval import ReadDataset
+    from ragauge.experiment.stages.stage import Budget, Components, Reads
     from ragauge.store import Key, Store
 
     components = Components(Beir(path=folder), *[None] * 13)  # type: ignore[arg-type]

@@ -18,7 +18,7 @@ from typing import Any
 
 from timing import print_header, print_row
 
-from ragauge.experiment.sweeps import records_in
+from ragauge.experiment.sweep.jobs import records_in
 
 ROOT = Path(__file__).resolve().parents[1]
 TRIAL = ROOT / "examples" / "cluster" / "trial.py"

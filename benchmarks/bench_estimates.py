@@ -23,9 +23,9 @@ from timing import against, print_header, print_row
 
 from ragauge import report
 from ragauge.estimate.prediction import settings_of
-from ragauge.experiment.findings import findings
-from ragauge.experiment.pooled import pooled
-from ragauge.experiment.sweeps import Sweep
+from ragauge.experiment.findings.estimates import findings
+from ragauge.experiment.sweep.jobs import Sweep
+from ragauge.experiment.sweep.pooled import pooled
 from ragauge.store import Store
 
 TOPICS, BUDGETS = 7404, range(100, 1100, 100)

@@ -29,9 +29,9 @@ from ragauge.contract.protocols import Dataset
 from ragauge.diagnose.failures import cause_shares
 from ragauge.diagnose.funnel import funnel
 from ragauge.estimate import bounded_mean
-from ragauge.experiment.failures import evidence_parts, with_failures
-from ragauge.experiment.pipeline import Pipeline
-from ragauge.experiment.stage import Components
+from ragauge.experiment.findings.failures import evidence_parts, with_failures
+from ragauge.experiment.stages.pipeline import Pipeline
+from ragauge.experiment.stages.stage import Components
 from ragauge.measures import Substring
 from ragauge.retrieval.chunkers import TokenChunker
 from ragauge.retrieval.compressors import NoCompressor

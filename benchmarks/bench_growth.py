@@ -31,8 +31,8 @@ import numpy as np
 from ragauge.answering import NoLLM
 from ragauge.answering.judges import NoJudge
 from ragauge.datasets.fictional.source import FictionalWorld
-from ragauge.experiment.pipeline import Pipeline
-from ragauge.experiment.stage import Components
+from ragauge.experiment.stages.pipeline import Pipeline
+from ragauge.experiment.stages.stage import Components
 from ragauge.llms.evaluator import TheLLM
 from ragauge.measures import Substring
 from ragauge.retrieval.chunkers import SemanticChunker, TokenChunker

@@ -21,9 +21,9 @@ import pandas as pd
 from hydra import compose, initialize_config_dir
 from timing import print_header, print_row
 
-from ragauge.experiment.components import instantiate_components
-from ragauge.experiment.config import register
-from ragauge.experiment.pipeline import Pipeline
+from ragauge.experiment.setup.config import register
+from ragauge.experiment.stages.components import instantiate_components
+from ragauge.experiment.stages.pipeline import Pipeline
 from ragauge.store import Store
 
 CONF = Path(__file__).resolve().parents[1] / "conf"

@@ -3,9 +3,9 @@
     python benchmarks/mutants.py estimate store --count 60
 
 For every room a random sample (`--seed`) of all places where a bug can be planted is taken. A mutant lives in
-a copy of src/ and is held against the tests that mirror its file and come to its place, the slow ones left
-out. benchmarks/MUTANTS.md is the table, with every survivor; what benchmarks/mutants.yaml names as
-equivalent, with its reason, is not counted.
+a copy of src/ and is held against those tests that come to its place, of its room and of whatever imports its
+room, the slow ones left out. benchmarks/MUTANTS.md is the table, with every survivor; what
+benchmarks/mutants.yaml names as equivalent, with its reason, is not counted.
 """
 
 from __future__ import annotations
@@ -83,7 +83,7 @@ def write(rooms: dict[str, Row]) -> None:
     lines = [
         "# Planted bugs that the tests notice",
         "",
-        "A random sample of small bugs per room, each against the tests that mirror its file",
+        "A random sample of small bugs per room, each against the tests of its room that come to its place",
         "(`make mutants`). What nobody noticed at first was given a test or is equivalent, so that the last",
         "column says what became of the sample; how many of other bugs would be noticed, `--seed` shows.",
         "",

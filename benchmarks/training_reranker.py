@@ -30,7 +30,7 @@ from timing import print_header, print_row
 from ragauge.contract.build import build
 from ragauge.contract.identity import identity
 from ragauge.contract.training import MODEL, TrainingData, TrainingTools
-from ragauge.experiment.config import register
+from ragauge.experiment.setup.config import register
 from ragauge.experiment.training.comparison import gains, ranked_by
 from ragauge.experiment.training.splits import Splits, load_splits, training_data
 from ragauge.measures.rankings import full_name, metric_of, ranking_values

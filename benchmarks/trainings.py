@@ -23,8 +23,8 @@ def trained(seed: int, overrides: Sequence[str], folder: Path) -> tuple[pd.DataF
     from hydra import compose, initialize_config_dir
 
     from ragauge import track
-    from ragauge.experiment import config
     from ragauge.experiment.folder import JobFolder
+    from ragauge.experiment.setup import config
     from ragauge.experiment.training.job import execute
 
     config.register()

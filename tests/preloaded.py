@@ -14,8 +14,8 @@ _MODULES = [
     "skops.io", "hydra.main", "mlflow.sklearn", "mlflow.store.tracking.sqlalchemy_store",
     "matplotlib.backends.backend_agg", "langchain_ollama", "langchain_openai", "ir_measures", "pyterrier",
     "pyterrier_pisa", "faiss", "numba", "sentence_transformers", "onnxruntime", "ragauge.commands.callbacks",
-    "ragauge.compare", "ragauge.experiment.job", "ragauge.experiment.pipeline", "ragauge.experiment.pooling",
-    "processes",
+    "ragauge.compare", "ragauge.experiment.job", "ragauge.experiment.stages.pipeline",
+    "ragauge.experiment.sweep.pooling", "processes",
 ]  # fmt: skip
 for name in _MODULES:
     with contextlib.suppress(ImportError):

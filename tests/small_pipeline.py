@@ -16,8 +16,8 @@ from ragauge.answering.judges import LexicalJudge
 from ragauge.contract.answer_measures import infos_of
 from ragauge.contract.protocols import Embedder
 from ragauge.datasets import JsonlDataset
-from ragauge.experiment.pipeline import Pipeline
-from ragauge.experiment.stage import Components
+from ragauge.experiment.stages.pipeline import Pipeline
+from ragauge.experiment.stages.stage import Components
 from ragauge.llms.evaluator import TheLLM
 from ragauge.measures import Substring
 from ragauge.retrieval.chunkers import TokenChunker

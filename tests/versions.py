@@ -29,19 +29,20 @@ LIST = Path(__file__).with_suffix(".json")
 _WITHOUT_RESULTS = (
     "ragauge.contract.errors.", "ragauge.contract.progress.", "ragauge.contract.redact.",
     "ragauge.contract.protocols.", "ragauge.contract.context_parts.", "ragauge.store.", "ragauge.llms.calls.",
-    "ragauge.llms.ledger.", "ragauge.experiment.stage.", "ragauge.contract.engine.", "ragauge.engines.",
+    "ragauge.llms.ledger.", "ragauge.experiment.stages.stage.", "ragauge.contract.engine.",
+    "ragauge.engines.",
 )  # fmt: skip
 
 
 def items() -> dict[str, tuple[int, str]]:
     """{"stage/run": (version, digest of the code behind it)} of all stages and of conf's components."""
-    from ragauge.experiment import stages
+    from ragauge.experiment.stages import order
 
     found = {}
-    for name, cls in vars(stages).items():
-        if isinstance(cls, type) and issubclass(cls, stages.Stage) and cls is not stages.Stage:
+    for name, cls in vars(order).items():
+        if isinstance(cls, type) and issubclass(cls, order.Stage) and cls is not order.Stage:
             found[f"stage/{cls.name}"] = (cls.version, _digest(cls.__module__, name))
-    findings = "ragauge.experiment.findings"
+    findings = "ragauge.experiment.findings.estimates"
     found["stage/findings"] = (importlib.import_module(findings).VERSION, _digest(findings))
     for key, target in _targets():
         module, _, name = target.rpartition(".")

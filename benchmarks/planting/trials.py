@@ -37,12 +37,13 @@ class Reach:
     def of(self, number: int, mutant: Mutant) -> list[str]:
         """The tests that are tried on a mutant, the quickest first.
 
-        Of those that mirror its file these are the ones that come to its place; all, where that is not known.
+        Of those that may notice it (`tests_of`) these are the ones that come to its place; all, where that is
+        not known.
         """
         files = {f"{path.relative_to(ROOT)}" for path in tests_of(mutant.file)}
-        mirrored = [test for test in self.seconds if test.split("::")[0] in files]
+        able = [test for test in self.seconds if test.split("::")[0] in files]
         return sorted(
-            (test for test in mirrored if test in self.tests.get(number, mirrored)),
+            (test for test in able if test in self.tests.get(number, able)),
             key=self.seconds.__getitem__,
         )
 
@@ -105,7 +106,7 @@ def _end(child: multiprocessing.process.BaseProcess) -> None:
 
 
 def reach(chosen: Sequence[Mutant], at_once: int) -> Reach:
-    """Runs all tests that mirror the mutants' files, without a bug; those that fail are told and left out."""
+    """Runs all tests that may notice the mutants, without a bug; those that fail are told and left out."""
     files = sorted({path for mutant in chosen for path in tests_of(mutant.file)})
     by_file: dict[Path, dict[int, Mutant]] = {}
     for number, mutant in enumerate(chosen):
@@ -161,7 +162,7 @@ class _Trial:
 
 
 def survivors(chosen: Sequence[Mutant], at_once: int) -> list[Mutant]:
-    """The mutants that the tests which mirror their files do not notice, in their order."""
+    """The mutants that no test notices (`tests_of`), in their order."""
     began = time.monotonic()
     known = reach(chosen, at_once)
     print(f"{len(known.seconds)} tests without a bug in {time.monotonic() - began:.0f} s", flush=True)

@@ -14,7 +14,7 @@ from ragauge.answering import RecordedAnswers
 from ragauge.contract import frames
 from ragauge.contract.errors import ConfigError, DataError
 from ragauge.contract.protocols import Tools
-from ragauge.experiment import metrics
+from ragauge.experiment.outcomes import metrics
 
 CONTEXTS = contexts(("q1", 100, "x"), ("q2", 100, ""))
 

@@ -17,9 +17,9 @@ from hydra import compose, initialize_config_dir
 from omegaconf import open_dict
 
 from ragauge.commands.gate import main
-from ragauge.experiment import config
 from ragauge.experiment.folder import JobFolder
 from ragauge.experiment.job import execute
+from ragauge.experiment.setup import config
 from ragauge.track import Reader, Tracker
 
 pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("frozen_heap")]

@@ -21,7 +21,7 @@ from hydra.core.global_hydra import GlobalHydra
 import ragauge
 from processes import ROOT, clean_environment
 from processes import run as run_py
-from ragauge.experiment import whereabouts
+from ragauge.experiment.findings import whereabouts
 from ragauge.experiment.results import JobResult, Logged
 from ragauge.experiment.sweep_results import SweepResult
 from ragauge.report import notebook

@@ -23,9 +23,9 @@ from hydra import compose, initialize_config_dir
 
 from ragauge.commands.store import main
 from ragauge.contract import frames
-from ragauge.experiment import config
 from ragauge.experiment.folder import JobFolder
 from ragauge.experiment.job import execute
+from ragauge.experiment.setup import config
 from ragauge.store import KEY_FILE, Key, Store, _removal, file_sha256
 from ragauge.store._listing import describe, list_items, list_vectors, prefix_length, size_text
 from ragauge.store.vectors import _text_keys, _write_segment, claims_of, vectors_name

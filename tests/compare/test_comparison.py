@@ -25,9 +25,9 @@ from ragauge.commands.compare import main
 from ragauge.compare._cells import n_columns
 from ragauge.contract import comparable
 from ragauge.contract.errors import ConfigError, DataError
-from ragauge.experiment import config
 from ragauge.experiment.folder import JobFolder
 from ragauge.experiment.job import execute
+from ragauge.experiment.setup import config
 from ragauge.track import Reader, Tracker
 
 # Making the jobs takes seconds.

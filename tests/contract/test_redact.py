@@ -20,7 +20,7 @@ from ragauge.contract import redact as module
 from ragauge.contract.errors import ConfigError, DataError
 from ragauge.contract.groups import GROUPS
 from ragauge.contract.redact import redact, redact_config, redact_tree, remember, secret_in
-from ragauge.experiment import config
+from ragauge.experiment.setup import config
 from ragauge.store import Key, Store
 
 ROOT = Path(__file__).resolve().parents[2]

@@ -16,7 +16,7 @@ from hydra.errors import HydraException
 from processes import ROOT
 from ragauge.commands import synthesize
 from ragauge.contract.errors import ConfigError
-from ragauge.experiment import config
+from ragauge.experiment.setup import config
 
 pytestmark = pytest.mark.slow
 GUIDES = sorted([*(ROOT / "docs").glob("*.md"), ROOT / "README.md"])

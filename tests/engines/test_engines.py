@@ -18,7 +18,7 @@ from ragauge.contract.engine import Engine, in_blocks, slices
 from ragauge.contract.errors import ConfigError
 from ragauge.engines import LocalEngine, RayEngine
 from ragauge.engines import ray as of_ray
-from ragauge.experiment.running import StageRunner
+from ragauge.experiment.stages.running import StageRunner
 from ragauge.retrieval.rerankers import CrossEncoderReranker
 from small_pipeline import SmallPipelines
 from tiny_cross_encoder import write_cross_encoder

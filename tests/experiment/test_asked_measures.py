@@ -11,12 +11,12 @@ import pytest
 from chat_server import ChatServer
 from ragauge.answering import ChatGenerator, Extractive
 from ragauge.contract.errors import MissingError
-from ragauge.experiment import of_parts
-from ragauge.experiment.measure_repeats import repeats
+from ragauge.experiment.findings import of_parts
+from ragauge.experiment.findings.measure_repeats import repeats
+from ragauge.experiment.findings.tables import per_question
 from ragauge.experiment.needs import added_up
 from ragauge.experiment.needs import needs as requests_of
-from ragauge.experiment.pipeline import Pipeline
-from ragauge.experiment.tables import per_question
+from ragauge.experiment.stages.pipeline import Pipeline
 from ragauge.llms.evaluator import Evaluator
 from ragauge.measures.asked.answer_correctness import AnswerCorrectness
 from ragauge.measures.asked.answer_relevancy import AnswerRelevancy

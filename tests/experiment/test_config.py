@@ -12,8 +12,8 @@ from omegaconf import OmegaConf
 from ragauge.contract import groups
 from ragauge.contract.errors import ConfigError
 from ragauge.contract.identity import identity
-from ragauge.experiment import config
-from ragauge.experiment.components import check_together, instantiate_components
+from ragauge.experiment.setup import config
+from ragauge.experiment.stages.components import check_together, instantiate_components
 from ragauge.store import canonical_json
 
 CONF = Path(__file__).resolve().parents[2] / "conf"

@@ -17,10 +17,11 @@ from ragauge.commands.stages import main as stages_command
 from ragauge.contract.context_parts import ContextOrder
 from ragauge.contract.errors import ConfigError
 from ragauge.contract.protocols import Reply, Tools, Workplace
-from ragauge.experiment import config, metrics
-from ragauge.experiment.components import check_together, instantiate_components
-from ragauge.experiment.pipeline import Pipeline
-from ragauge.experiment.tables import traces
+from ragauge.experiment.findings.tables import traces
+from ragauge.experiment.outcomes import metrics
+from ragauge.experiment.setup import config
+from ragauge.experiment.stages.components import check_together, instantiate_components
+from ragauge.experiment.stages.pipeline import Pipeline
 from ragauge.retrieval.chunkers import TokenChunker
 from ragauge.retrieval.compressors import LangChainCompressor, LLMCompressor, SentenceCompressor
 from ragauge.retrieval.expanders import DocumentExpander, NeighbourExpander

@@ -7,14 +7,14 @@ from typing import Any
 import pandas as pd
 import pytest
 
-from ragauge.experiment.contrasts import (
+from ragauge.experiment.sweep.contrasts import (
     ablation_of,
     chunk_sizes,
     gain_of_retrieval,
     score_against_cost,
     settings_of,
 )
-from ragauge.experiment.sweeps import Sweep, systems_of
+from ragauge.experiment.sweep.jobs import Sweep, systems_of
 
 
 def record(*overrides: str, n: int = 100, **metrics: float) -> dict[str, Any]:

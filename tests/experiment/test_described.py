@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from ragauge import track
-from ragauge.experiment import metrics
-from ragauge.experiment.described import job_note, run_text, where_text
+from ragauge.experiment.findings.described import job_note, run_text, where_text
+from ragauge.experiment.outcomes import metrics
 
 CHOICES = {
     "retriever": "bm25", "chunker": "semantic", "reranker": "cross_encoder", "order": "rank",

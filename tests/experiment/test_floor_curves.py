@@ -6,8 +6,8 @@ from typing import Any
 
 import pandas as pd
 
-from ragauge.experiment.pooled import floor_curves
-from ragauge.experiment.sweeps import Sweep
+from ragauge.experiment.sweep.jobs import Sweep
+from ragauge.experiment.sweep.pooled import floor_curves
 
 
 def swept(*jobs: tuple[str, dict[str, float] | None]) -> Sweep:

@@ -14,9 +14,10 @@ from hydra import compose, initialize_config_dir
 from processes import ROOT
 from ragauge.commands import main as cli
 from ragauge.contract.errors import full_disk
-from ragauge.experiment import config, job
+from ragauge.experiment import job
 from ragauge.experiment.folder import JobFolder
 from ragauge.experiment.job import execute
+from ragauge.experiment.setup import config
 
 
 def no_space(file: str | None = None) -> OSError:

@@ -14,7 +14,7 @@ from ragauge.answering.judges import NoJudge
 from ragauge.contract.errors import ConfigError
 from ragauge.diagnose.funnel import funnel, funnel_metrics
 from ragauge.diagnose.rules import check_rules
-from ragauge.experiment.failures import evidence_parts, funnel_of_job, with_failures
+from ragauge.experiment.findings.failures import evidence_parts, funnel_of_job, with_failures
 from ragauge.measures import Substring
 from ragauge.retrieval.compressors import SentenceCompressor
 from ragauge.retrieval.expanders import NeighbourExpander

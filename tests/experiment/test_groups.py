@@ -19,8 +19,8 @@ from ragauge.commands.report import main as report_command
 from ragauge.contract.errors import DataError
 from ragauge.estimate import asked, fit_thresholds
 from ragauge.estimate.transfer import leave_one_out
-from ragauge.experiment import sweeps
-from ragauge.experiment.pooled import contents
+from ragauge.experiment.sweep.jobs import load
+from ragauge.experiment.sweep.pooled import contents
 from ragauge.track import Reader
 
 N = 30
@@ -78,11 +78,11 @@ def of_part(part: str, text: str, *overrides: str, **more: Any) -> dict[str, Any
 
 
 def names(folder: Path) -> list[str]:
-    return [sweep.group for sweep in sweeps.load(folder)]
+    return [sweep.group for sweep in load(folder)]
 
 
 def jobs_of(folder: Path) -> dict[str, list[int]]:
-    return {s.group: [record["number"] for record in s.records] for s in sweeps.load(folder)}
+    return {s.group: [record["number"] for record in s.records] for s in load(folder)}
 
 
 # --- what is a group --------------------------------------------------------------------------------
@@ -91,7 +91,7 @@ def jobs_of(folder: Path) -> dict[str, list[int]]:
 def test_equal_qids_of_two_topic_files_are_not_paired(tmp_path: Path) -> None:
     jobs = [{"topics": t, "overrides": [f"dataset.topics={t}.jsonl", f"retriever={r}"], "noise": i}
             for t in "ab" for i, r in enumerate(("bm25", "sim"))]  # fmt: skip
-    groups = contents(sweeps.load(write(tmp_path, *jobs)))
+    groups = contents(load(write(tmp_path, *jobs)))
     assert [g.group for g in groups] == [f"dataset=jsonl (topics={t}.jsonl)" for t in "ab"]
     for group in groups:
         assert group.board["system"].tolist() == group.board["system"].drop_duplicates().tolist()
@@ -114,7 +114,7 @@ def test_jobs_measured_by_other_means_share_no_threshold(tmp_path: Path, part: s
             for option, border in zip(options, borders, strict=True)
             for i, r in enumerate(("bm25", "sim"))]  # fmt: skip
     folder = write(tmp_path, *jobs)
-    groups = contents(sweeps.load(folder))
+    groups = contents(load(folder))
     assert [g.group for g in groups] == [f"{part}={option}" for option in options]
     for place, group in enumerate(groups):
         own = [pd.read_parquet(folder / str(2 * place + i) / "outcomes.parquet") for i in range(2)]
@@ -162,7 +162,7 @@ def test_jobs_without_verdicts_join_the_only_judge_but_not_one_of_several(tmp_pa
     judged = {"overrides": ["judge=lexical"]}
     folder = write(tmp_path / "one", silent, judged)
     assert jobs_of(folder) == {"": [0, 1]}
-    (content,) = contents(sweeps.load(folder))
+    (content,) = contents(load(folder))
     assert set(content.pairs.loc[content.pairs["measure"] == "ir_score", "n"]) == {N}
     assert content.estimates.thresholds.k.n == N
     several = write(tmp_path / "two", silent, judged, of_part("judge", "x" * 16, "judge=openai"))
@@ -194,26 +194,26 @@ def test_one_qid_with_two_questions_is_refused_whatever_the_digest_says(tmp_path
     with pytest.raises(
         DataError, match=r"qid 'q00' is not the same topic .*'Question 0 of a\?' and 'Question"
     ):
-        sweeps.load(write(tmp_path, {}, lying))
+        load(write(tmp_path, {}, lying))
 
 
 def test_a_failed_job_stands_once_with_the_group_that_it_is_closest_to(tmp_path: Path) -> None:
     failed = {"record": {"status": "FAILED", "error": "no"}, "overrides": ["judge=openai", "retriever=sim"]}
     jobs = [{"overrides": ["judge=lexical"]}, of_part("judge", "x" * 16, "judge=openai"), failed]
-    found = sweeps.load(write(tmp_path, *jobs))
+    found = load(write(tmp_path, *jobs))
     assert [[f["number"] for f in sweep.failed] for sweep in found] == [[], [2]]
 
 
 def test_settings_of_the_estimates_that_differ_are_said(tmp_path: Path) -> None:
     other = {"record": {"bootstrap": 50, "seed": 1}, "overrides": ["bootstrap=50", "seed=1"]}
-    (sweep,) = sweeps.load(write(tmp_path, {}, other))
+    (sweep,) = load(write(tmp_path, {}, other))
     assert sweep.notes == [
         "The jobs have seed 0 and 1: what is pooled takes the first.",
         "The jobs have bootstrap 40 and 50: what is pooled takes the first.",
     ]
     assert report_command([str(tmp_path)]) == 0
     assert sweep.notes[1] in (tmp_path / "report.html").read_text()
-    (quiet,) = sweeps.load(write(tmp_path / "quiet", {}, {}))
+    (quiet,) = load(write(tmp_path / "quiet", {}, {}))
     assert quiet.notes == []
 
 
@@ -224,7 +224,7 @@ def test_transfer_leaves_datasets_out_across_the_groups_of_the_same_means(tmp_pa
     jobs = [{"topics": d[0], "overrides": [f"dataset={d}", f"retriever={r}"], "noise": i}
             for d in ("abc", "xyz") for i, r in enumerate(("bm25", "sim"))]  # fmt: skip
     folder = write(tmp_path, *jobs, of_part("judge", "x" * 16, "dataset=abc", "judge=openai"))
-    groups = contents(sweeps.load(folder))
+    groups = contents(load(folder))
     assert [g.group for g in groups] == [
         "dataset=abc, judge=lexical", "dataset=xyz, judge=lexical", "dataset=abc, judge=openai",
     ]  # fmt: skip
@@ -243,7 +243,7 @@ def test_the_study_s_curves_stand_beside_hotpotqa_alone(tmp_path: Path) -> None:
     shown = [
         [text.get_text() for axes in group.figures["ir_score_by_n"].axes for text in axes.texts]
         + [str(line.get_label()) for axes in group.figures["ir_score_by_n"].axes for line in axes.lines]
-        for group in contents(sweeps.load(write(tmp_path, *jobs)))
+        for group in contents(load(write(tmp_path, *jobs)))
     ]
     assert ["study" in " ".join(texts) for texts in shown] == [False, True]
 
@@ -264,7 +264,7 @@ def test_a_report_of_several_groups_holds_each_with_anchors_of_its_own(tmp_path:
     assert "<b>}" not in text
     assert text.count("<!doctype") == 1
     one = tmp_path / "one.html"
-    report.write_report(contents(sweeps.load(tmp_path))[0], one)
+    report.write_report(contents(load(tmp_path))[0], one)
     assert "The sweep has others that are not comparable" in one.read_text()
 
 

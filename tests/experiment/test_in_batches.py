@@ -14,7 +14,7 @@ import pytest
 
 from ragauge.contract.batches import Batches
 from ragauge.contract.protocols import Tools
-from ragauge.experiment.pipeline import Pipeline
+from ragauge.experiment.stages.pipeline import Pipeline
 from ragauge.measures import Substring
 from ragauge.measures.evidence_trail import in_corpus
 from ragauge.measures.floor import floors
@@ -139,7 +139,7 @@ from ragauge.contract.batches import Batches
 from ragauge.contract.protocols import Dataset
 from ragauge.answering import NoLLM
 from ragauge.answering.judges import NoJudge
-from ragauge.experiment.pipeline import Pipeline
+from ragauge.experiment.stages.pipeline import Pipeline
 from small_pipeline import SmallPipelines
 from ragauge.retrieval.chunkers import NoChunker
 from ragauge.retrieval.retrievers import NoRetrieval

@@ -19,11 +19,13 @@ from ragauge.answering.judges import ChatJudge, NoJudge
 from ragauge.contract import records
 from ragauge.contract.errors import ConfigError
 from ragauge.contract.identity import identity
-from ragauge.experiment import config, job, tables
-from ragauge.experiment.components import instantiate_components, make_pipeline
+from ragauge.experiment import job
+from ragauge.experiment.findings import tables
 from ragauge.experiment.folder import JobFolder, write_json
 from ragauge.experiment.job import execute, run_name
-from ragauge.experiment.pipeline import Sample
+from ragauge.experiment.setup import config
+from ragauge.experiment.stages.components import instantiate_components, make_pipeline
+from ragauge.experiment.stages.pipeline import Sample
 from ragauge.retrieval import onnx as onnx_backend
 from ragauge.retrieval.retrievers import BM25
 from small_pipeline import SmallPipelines

@@ -20,12 +20,12 @@ from ragauge.answering.judges import LexicalJudge
 from ragauge.contract.errors import GateError
 from ragauge.contract.identity import runtime
 from ragauge.contract.protocols import Reply, Role, Tools
-from ragauge.experiment import latency as module
-from ragauge.experiment import of_parts
-from ragauge.experiment.latency import latency
+from ragauge.experiment.findings import of_parts
+from ragauge.experiment.findings.of_parts import costs_of_parts
 from ragauge.experiment.needs import added_up, needs
-from ragauge.experiment.of_parts import costs_of_parts
-from ragauge.experiment.stages import question_stages
+from ragauge.experiment.stages import latency as module
+from ragauge.experiment.stages.latency import latency
+from ragauge.experiment.stages.order import question_stages
 from ragauge.llms.ledger import open_ledger
 from ragauge.retrieval.retrievers import Sim
 from ragauge.retrieval.searching import queries_frame
@@ -243,7 +243,7 @@ def test_a_reply_of_the_ledger_counts_at_its_price_in_what_a_topic_costs(small: 
 
 
 def test_full_cost_takes_cached_replies_at_the_models_price() -> None:
-    from ragauge.experiment.metrics import full_cost
+    from ragauge.experiment.outcomes.metrics import full_cost
 
     llm = ChatGenerator(chat={"_target_": "nowhere.NoChatModel", "model": "none"}, price=PRICE)
     replies = [Reply("a", None, 10, 5, 0.7), Reply("b", None, 1_000_000, 500_000, 0.0, cached=True)]

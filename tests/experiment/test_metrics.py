@@ -8,7 +8,7 @@ import pandas as pd
 import pytest
 
 from ragauge.estimate import judge_agreement, leave_one_out, summary
-from ragauge.experiment import metrics
+from ragauge.experiment.outcomes import metrics
 
 
 def outcomes(scores: list[float], labels: list[int | None]) -> pd.DataFrame:

@@ -6,7 +6,7 @@ import pytest
 
 from processes import ROOT
 from ragauge.contract.errors import ConfigError
-from ragauge.experiment.moved import name_as_today
+from ragauge.experiment.setup.moved import name_as_today
 
 CONF = ROOT / "conf"
 TAGS = {"retriever": "bm25", "llm": "extractive", "ragauge_version": "0.1.0", "git_commit": "c0ffee" * 7}

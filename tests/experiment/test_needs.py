@@ -15,7 +15,7 @@ from ragauge.answering.judges import ChatJudge, LexicalJudge, Verdict, verdict_f
 from ragauge.contract.protocols import Reply, Tools
 from ragauge.experiment.needs import added_up, describe_needs, gathered
 from ragauge.experiment.needs import needs as requests_of
-from ragauge.experiment.pipeline import Pipeline
+from ragauge.experiment.stages.pipeline import Pipeline
 from ragauge.retrieval.retrievers import MLQ, NoRetrieval
 from small_pipeline import SmallPipelines
 

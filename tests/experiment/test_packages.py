@@ -12,7 +12,7 @@ import pytest
 from hydra import compose, initialize_config_dir
 
 from ragauge.contract.errors import ConfigError
-from ragauge.experiment import config, packages
+from ragauge.experiment.setup import config, packages
 
 ROOT = Path(__file__).resolve().parents[2]
 CONF = ROOT / "conf"

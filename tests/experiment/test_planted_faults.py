@@ -6,8 +6,8 @@ import pandas as pd
 import pytest
 
 from planted_faults import Scripted, faults
-from ragauge.experiment.failures import with_failures
-from ragauge.experiment.pipeline import Pipeline
+from ragauge.experiment.findings.failures import with_failures
+from ragauge.experiment.stages.pipeline import Pipeline
 from small_pipeline import SmallPipelines
 
 FEW, MANY = 6, 50

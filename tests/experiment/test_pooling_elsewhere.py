@@ -21,7 +21,7 @@ from chat_server import ChatServer
 from processes import clean_environment
 from ragauge.commands import pool as pool_command
 from ragauge.contract.errors import ConfigError
-from ragauge.experiment import pooling
+from ragauge.experiment.sweep import pooling
 
 
 def digest(file: Path) -> str:

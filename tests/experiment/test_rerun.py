@@ -21,8 +21,8 @@ from ragauge import track
 from ragauge.contract import provenance
 from ragauge.contract.errors import ConfigError
 from ragauge.contract.groups import GROUPS
-from ragauge.experiment import config
 from ragauge.experiment.rerun import comparison, environment, plan, prepare
+from ragauge.experiment.setup import config
 
 ROOT = Path(__file__).resolve().parents[2]
 CHEAP = ["chunker=none", "tokenizer=words", "llm=none", "judge=none"]

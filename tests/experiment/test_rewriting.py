@@ -13,10 +13,10 @@ from chat_server import ChatServer
 from ragauge.answering import ChatGenerator, NoLLM
 from ragauge.answering.judges import LexicalJudge, NoJudge
 from ragauge.contract.errors import ConfigError, DataError
-from ragauge.experiment import metrics
-from ragauge.experiment.components import check_together
+from ragauge.experiment.findings.tables import per_question
 from ragauge.experiment.needs import added_up, needs
-from ragauge.experiment.tables import per_question
+from ragauge.experiment.outcomes import metrics
+from ragauge.experiment.stages.components import check_together
 from ragauge.retrieval.retrievers import BM25, MLQ, Hybrid, NoRetrieval, RecordedRetrieval, Sim
 from ragauge.retrieval.rewriters import PRF, Decompose, HyDE, MultiQuery, RagFusion, Recorded
 from small_pipeline import SmallPipelines

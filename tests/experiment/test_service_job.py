@@ -12,10 +12,10 @@ from chat_server import ChatServer
 from ragauge.answering import ChatGenerator, Extractive, NoLLM, ServiceAnswers
 from ragauge.contract.errors import ConfigError, MissingError
 from ragauge.contract.protocols import AsksForAnswers
-from ragauge.experiment.latency import latency
+from ragauge.experiment.findings.of_parts import costs_of_parts, per_topic
 from ragauge.experiment.needs import added_up, gathered, needs
-from ragauge.experiment.of_parts import costs_of_parts, per_topic
-from ragauge.experiment.pipeline import Pipeline
+from ragauge.experiment.stages.latency import latency
+from ragauge.experiment.stages.pipeline import Pipeline
 from ragauge.retrieval.retrievers import NoRetrieval, ServiceContexts
 from service_server import Body, ServiceServer
 from small_pipeline import DOCS, TOPICS, SmallPipelines

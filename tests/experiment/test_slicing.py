@@ -12,8 +12,8 @@ import pytest
 
 from ragauge.contract.errors import ConfigError
 from ragauge.estimate.slicing import SliceBy
-from ragauge.experiment.outcomes import outcomes as joined
-from ragauge.experiment.slicing import (
+from ragauge.experiment.outcomes.joined import outcomes as joined
+from ragauge.experiment.outcomes.slicing import (
     MAX_LOGGED,
     log_slices,
     metric_names,

@@ -15,8 +15,8 @@ from processes import TWO_BY_TWO, Command, run, run_fresh, until
 from ragauge.commands import plan, pool, report
 from ragauge.contract.errors import DataError
 from ragauge.contract.frames import JUDGE_CLASSES
-from ragauge.experiment import pooling
-from ragauge.experiment import sweeps as sweep
+from ragauge.experiment.sweep import pooling
+from ragauge.experiment.sweep.jobs import system_names
 from ragauge.store._listing import list_items
 
 SMALL = ["dataset.limit=12", "chunker=none", "bootstrap=50"]
@@ -301,7 +301,7 @@ def test_two_jobs_at_a_time_do_no_work_twice_and_lock_no_database(
     ],
 )
 def test_a_system_is_named_by_what_the_sweep_varied(overrides, names) -> None:
-    assert sweep.system_names(overrides) == names
+    assert system_names(overrides) == names
 
 
 def test_a_folder_without_jobs_is_an_error_that_says_what_to_give(tmp_path) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pandas as pd
 
-from ragauge.experiment.sweeps import Sweep
+from ragauge.experiment.sweep.jobs import Sweep
 
 
 def sweep(budgets: dict[str, list[int]]) -> Sweep:

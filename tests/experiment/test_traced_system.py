@@ -12,7 +12,7 @@ import pandas as pd
 import pytest
 
 from processes import run
-from ragauge.experiment.monitoring import by_day
+from ragauge.experiment.findings.monitoring import by_day
 from traced_app import EXPERIMENT
 
 SETTINGS = [

@@ -11,8 +11,9 @@ from typing import Any
 import pytest
 from hydra import compose, initialize_config_dir
 
-from ragauge.experiment import config, job
+from ragauge.experiment import job
 from ragauge.experiment.folder import JobFolder
+from ragauge.experiment.setup import config
 from ragauge.experiment.training import job as training
 from tiny_cross_encoder import write_cross_encoder
 

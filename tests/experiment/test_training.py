@@ -18,11 +18,11 @@ from ragauge.compare import members
 from ragauge.contract.errors import ConfigError, DataError
 from ragauge.contract.training import Trainer
 from ragauge.datasets import SampleDataset, SplitDataset, TopicsLeftOut
-from ragauge.experiment import config
 from ragauge.experiment.folder import JobFolder, write_json
-from ragauge.experiment.logged import find
 from ragauge.experiment.rerun.jobs import logged_jobs
-from ragauge.experiment.sweeps import records_in
+from ragauge.experiment.setup import config
+from ragauge.experiment.sweep.jobs import records_in
+from ragauge.experiment.sweep.logged import find
 from ragauge.experiment.training import of_dataset
 from ragauge.experiment.training.comparison import as_metrics, gains
 from ragauge.experiment.training.job import execute

@@ -19,8 +19,8 @@ from ragauge.contract import comparable
 from ragauge.contract.groups import GROUPS
 from ragauge.contract.training import RunsTrainer
 from ragauge.estimate import fit_predictor
-from ragauge.experiment import config
 from ragauge.experiment.folder import JobFolder
+from ragauge.experiment.setup import config
 from ragauge.experiment.training import splits
 from ragauge.experiment.training.job import execute
 from ragauge.trainers.predictor import PredictorTrainer

@@ -17,10 +17,10 @@ from processes import Command, clean_environment, until
 from ragauge.answering import ChatGenerator, Extractive, NoLLM, RecordedAnswers
 from ragauge.answering.judges import LexicalJudge, NoJudge
 from ragauge.contract.errors import ConfigError
-from ragauge.experiment.measure_checks import check_measures
+from ragauge.experiment.findings.of_parts import costs_of_parts, ignored
 from ragauge.experiment.needs import added_up, needs
-from ragauge.experiment.of_parts import costs_of_parts, ignored
-from ragauge.experiment.pipeline import Pipeline
+from ragauge.experiment.stages.measure_checks import check_measures
+from ragauge.experiment.stages.pipeline import Pipeline
 from ragauge.measures.documents import ERag, alignment
 from ragauge.retrieval.expanders import DocumentExpander
 from ragauge.retrieval.retrievers import BM25, MLQ, MMR, NoRetrieval, Reo, Sim

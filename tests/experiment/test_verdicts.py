@@ -8,9 +8,9 @@ import numpy as np
 import pandas as pd
 
 from ragauge.estimate import choose_topics
-from ragauge.experiment.pipeline import Pipeline
-from ragauge.experiment.sample import Sample
-from ragauge.experiment.verdicts import sample_topics
+from ragauge.experiment.findings.verdicts import sample_topics
+from ragauge.experiment.outcomes.sample import Sample
+from ragauge.experiment.stages.pipeline import Pipeline
 
 QIDS = [f"q{i:03d}" for i in range(120)]
 

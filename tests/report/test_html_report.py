@@ -17,9 +17,9 @@ from browser import CHROMIUM, Browser
 from ragauge import report
 from ragauge.commands.report import main
 from ragauge.contract.errors import DataError
-from ragauge.experiment import logged as _runs
-from ragauge.experiment import sweeps as sweep
-from ragauge.experiment.pooled import pooled
+from ragauge.experiment.sweep import logged
+from ragauge.experiment.sweep.jobs import load
+from ragauge.experiment.sweep.pooled import pooled
 from ragauge.report.details import write_details
 from ragauge.report.topics import longest_match, match_evidence
 from ragauge.store import Key, Store
@@ -212,7 +212,7 @@ def test_every_section_is_linked_and_every_figure_described(page: Path) -> None:
 
 
 def test_numbers_of_the_sweep_stand_on_the_page(page: Path) -> None:
-    [content] = [pooled(s) for s in sweep.load(page.parent)]
+    [content] = [pooled(s) for s in load(page.parent)]
     text = re.sub(r"\s+", " ", Elements(page.read_text()).text)
     best = content.board.iloc[0]
     assert f"{best['ir_score']:.3f} {best['ir_score_lo']:.3f} to {best['ir_score_hi']:.3f}" in text
@@ -225,7 +225,7 @@ def test_numbers_of_the_sweep_stand_on_the_page(page: Path) -> None:
 
 
 def test_the_smallest_difference_that_the_sweep_could_see_stands_under_the_leaderboard(page: Path) -> None:
-    [content] = [pooled(s) for s in sweep.load(page.parent)]
+    [content] = [pooled(s) for s in load(page.parent)]
     assert content.detectable is not None
     by_measure = content.detectable.set_index("measure")["difference"]
     line = (
@@ -338,7 +338,7 @@ def test_the_same_sweep_writes_the_same_page(page: Path) -> None:
 
 def test_lone_surrogates_do_not_stop_it(tmp_path: Path) -> None:
     folder = write_sweep(tmp_path)
-    [content] = [pooled(s) for s in sweep.load(folder)]
+    [content] = [pooled(s) for s in load(folder)]
     topic = content.topics[0]
     object.__setattr__(topic, "outcome", {**topic.outcome, "query": "a \ud83d b"})
     report.write_report(content, tmp_path / "page.html")
@@ -347,7 +347,7 @@ def test_lone_surrogates_do_not_stop_it(tmp_path: Path) -> None:
 
 def test_claims_and_verdicts_of_a_topic_are_shown_as_text(tmp_path: Path) -> None:
     folder = write_sweep(tmp_path)
-    [content] = [pooled(s) for s in sweep.load(folder)]
+    [content] = [pooled(s) for s in load(folder)]
     chosen = content.topics[0].outcome
     detail = {
         "claims": [{"claim": "<b>Anna</b> built it.", "verdict": "contradicted", "passages": ["d1", "d2"]}]
@@ -362,7 +362,7 @@ def test_claims_and_verdicts_of_a_topic_are_shown_as_text(tmp_path: Path) -> Non
     )
     for job in folder.glob("*/outcomes.parquet"):
         write_details(values, job.parent)
-    [content] = [pooled(s) for s in sweep.load(folder)]
+    [content] = [pooled(s) for s in load(folder)]
     report.write_report(content, tmp_path / "page.html")
     text = (tmp_path / "page.html").read_text()
     assert "What faithfulness rests on" in text
@@ -503,8 +503,8 @@ def tracked(tmp_path_factory: pytest.TempPathFactory) -> tuple[str, list[str], P
 
 def test_a_run_id_leads_to_the_sweep_s_folder(tracked: tuple[str, list[str], Path]) -> None:
     uri, ids, folder = tracked
-    assert _runs.find(ids[0], uri) == folder
-    assert _runs.find(ids[-1], uri) == folder
+    assert logged.find(ids[0], uri) == folder
+    assert logged.find(ids[-1], uri) == folder
 
 
 def test_without_the_folder_the_report_is_made_of_what_mlflow_holds(
@@ -518,7 +518,7 @@ def test_without_the_folder_the_report_is_made_of_what_mlflow_holds(
     finally:
         away.rename(folder)
     text = (tmp_path / "report-the-sweep.html").read_text()
-    [here] = [pooled(s) for s in sweep.load(folder)]
+    [here] = [pooled(s) for s in load(folder)]
     assert f"{here.board['ir_score'].iloc[0]:.3f}" in text
     assert len(Elements(text).all("img")) == len(FIGURES)
     assert f"<mark>{FACT}<sup>1</sup></mark>" in text

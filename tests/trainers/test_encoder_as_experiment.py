@@ -9,8 +9,8 @@ import pytest
 from hydra import compose, initialize_config_dir
 
 from ragauge import track
-from ragauge.experiment import config
 from ragauge.experiment.folder import JobFolder
+from ragauge.experiment.setup import config
 from ragauge.experiment.training.job import execute
 from ragauge.retrieval.embedders import SentenceTransformerEmbedder
 from ragauge.retrieval.pretrained import model_digest

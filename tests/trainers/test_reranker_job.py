@@ -10,9 +10,9 @@ from hydra import compose, initialize_config_dir
 
 from ragauge import track
 from ragauge.contract.identity import identity
-from ragauge.experiment import config
-from ragauge.experiment.components import instantiate_components
 from ragauge.experiment.folder import JobFolder
+from ragauge.experiment.setup import config
+from ragauge.experiment.stages.components import instantiate_components
 from ragauge.experiment.training.job import execute
 from tiny_cross_encoder import write_cross_encoder
 

@@ -11,7 +11,7 @@ from omegaconf import DictConfig
 
 from ragauge.commands import main as cli
 from ragauge.contract.errors import ConfigError
-from ragauge.experiment.config import refuse_keys
+from ragauge.experiment.setup.config import refuse_keys
 
 if TYPE_CHECKING:
     from hydra.core.config_loader import ConfigLoader
@@ -61,7 +61,7 @@ class SweepCallback(KeysCallback):
 
     def on_multirun_end(self, config: DictConfig, **kwargs: Any) -> None:
         """Pools what the jobs left behind; its exit code is the process's."""
-        from ragauge.experiment import pooling
+        from ragauge.experiment.sweep import pooling
 
         cli.set_exit_code(pooling.finish(config), Path(config.hydra.sweep.dir).absolute())
 

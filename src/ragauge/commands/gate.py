@@ -61,7 +61,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         )
     gate = _gate(given)
     from ragauge import compare  # after the arguments: it imports for seconds
-    from ragauge.experiment.gating import Asked, gate_runs
+    from ragauge.experiment.gate.ended import Asked, gate_runs
 
     asked = Asked(given.source, gate, given.system, given.n_tokens, given.pooled)
     result = gate_runs(asked, given.tracking_uri)

@@ -25,7 +25,7 @@ from ragauge.contract.records import RECORD_FILE
 from ragauge.contract.visible import Formatter
 from ragauge.experiment import sweep_results
 from ragauge.experiment.results import JobResult
-from ragauge.experiment.sweeps import records_in
+from ragauge.experiment.sweep.jobs import records_in
 
 if TYPE_CHECKING:
     from omegaconf import DictConfig

@@ -117,8 +117,8 @@ def run_composed(config_name: str, task: Callable[[DictConfig], None], arguments
     from hydra.errors import HydraException
     from omegaconf.errors import OmegaConfBaseException
 
-    from ragauge.experiment import config
-    from ragauge.experiment.packages import refuse_shadowed
+    from ragauge.experiment.setup import config
+    from ragauge.experiment.setup.packages import refuse_shadowed
 
     guard_output()
     config.register()

@@ -23,6 +23,6 @@ def _parser() -> argparse.ArgumentParser:
 def main(arguments: Sequence[str] | None = None) -> int:
     """The command; its exit code."""
     given = _parser().parse_args(arguments)
-    from ragauge.experiment import pooling  # after the arguments: it imports for seconds
+    from ragauge.experiment.sweep import pooling  # after the arguments: it imports for seconds
 
     return pooling.pool_again(given.folder.absolute(), given.tracking_uri)

@@ -29,7 +29,7 @@ def _parser() -> argparse.ArgumentParser:
 def main(arguments: Sequence[str] | None = None) -> int:
     """The command; its exit code."""
     given = _parser().parse_args(arguments)
-    from ragauge.experiment import reports  # after the arguments: it imports for seconds
+    from ragauge.experiment.sweep import reports  # after the arguments: it imports for seconds
 
     for path in reports.write(given.source, given.tracking_uri, given.figures):
         print(path)

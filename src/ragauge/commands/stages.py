@@ -30,8 +30,10 @@ def _parser() -> argparse.ArgumentParser:
 def main(arguments: Sequence[str] | None = None) -> int:
     """The command; its exit code."""
     given = _parser().parse_args(arguments)
-    from ragauge.experiment.components import make_pipeline  # after the arguments: it imports for seconds
     from ragauge.experiment.folder import JobFolder
+    from ragauge.experiment.stages.components import (
+        make_pipeline,  # after the arguments: it imports for seconds
+    )
 
     cfg = _composed(given.overrides)
     pipeline = make_pipeline(cfg, JobFolder(Path.cwd(), None, 0, {}, tuple(given.overrides)))
@@ -51,7 +53,7 @@ def _composed(overrides: Sequence[str]) -> Any:
     from omegaconf.errors import OmegaConfBaseException
 
     from ragauge.commands._explain import explain
-    from ragauge.experiment import config
+    from ragauge.experiment.setup import config
 
     config.register()
     try:

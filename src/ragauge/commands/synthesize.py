@@ -65,7 +65,8 @@ def _composed(overrides: Sequence[str]) -> tuple[Any, dict[str, str]]:
     from omegaconf.errors import OmegaConfBaseException
 
     from ragauge.commands._explain import explain
-    from ragauge.experiment import config, synthesizing
+    from ragauge.experiment import synthesizing
+    from ragauge.experiment.setup import config
 
     synthesizing.register()
     try:

@@ -21,30 +21,31 @@ from ragauge.contract.protocols import ASKED, judges_together
 from ragauge.contract.redact import redact, redact_tree, remember
 from ragauge.diagnose.rules import check_rules
 from ragauge.estimate.prediction import predict
-from ragauge.experiment import metrics, of_parts
-from ragauge.experiment.components import make_pipeline
-from ragauge.experiment.config import settle
-from ragauge.experiment.described import dataset_of, job_note, run_text
-from ragauge.experiment.failures import funnel_of_job
-from ragauge.experiment.folder import JobFolder
-from ragauge.experiment.gate import check_gate, enforce
-from ragauge.experiment.guard import OUTPUT, STORE, guarded
-from ragauge.experiment.measure_checks import check_measures
-from ragauge.experiment.measure_repeats import repeats
-from ragauge.experiment.monitoring import pin_window, told_of_window, window_metrics
-from ragauge.experiment.needs import NEEDS_FILE, added_up, describe_needs, needs
-from ragauge.experiment.packages import config_packages
-from ragauge.experiment.recorded import is_recorded, run_recorded
-from ragauge.experiment.rerun.comparison import log_comparison, summary
-from ragauge.experiment.rerun.environment import PACKAGES_FILE, packages_text
-from ragauge.experiment.slicing import WEIGHTS_TAG
-from ragauge.experiment.verdicts import (
+from ragauge.experiment.findings import of_parts
+from ragauge.experiment.findings.described import dataset_of, job_note, run_text
+from ragauge.experiment.findings.failures import funnel_of_job
+from ragauge.experiment.findings.measure_repeats import repeats
+from ragauge.experiment.findings.monitoring import pin_window, told_of_window, window_metrics
+from ragauge.experiment.findings.verdicts import (
     fitting_predictor,
     log_verdicts,
     measured_by,
     sample_topics,
     score_settings,
 )
+from ragauge.experiment.folder import JobFolder
+from ragauge.experiment.gate.checking import check_gate, enforce
+from ragauge.experiment.guard import OUTPUT, STORE, guarded
+from ragauge.experiment.needs import NEEDS_FILE, added_up, describe_needs, needs
+from ragauge.experiment.outcomes import metrics
+from ragauge.experiment.outcomes.slicing import WEIGHTS_TAG
+from ragauge.experiment.recorded import is_recorded, run_recorded
+from ragauge.experiment.rerun.comparison import log_comparison, summary
+from ragauge.experiment.rerun.environment import PACKAGES_FILE, packages_text
+from ragauge.experiment.setup.config import settle
+from ragauge.experiment.setup.packages import config_packages
+from ragauge.experiment.stages.components import make_pipeline
+from ragauge.experiment.stages.measure_checks import check_measures
 from ragauge.llms.chat_use import Unasked
 from ragauge.measures.rankings import cut_short, full_name, metric_of, ranking_means, unjudged
 from ragauge.report.text import lacking_text
@@ -53,7 +54,7 @@ from ragauge.track import views
 if TYPE_CHECKING:
     from omegaconf import DictConfig
 
-    from ragauge.experiment.pipeline import Pipeline
+    from ragauge.experiment.stages.pipeline import Pipeline
 
 log = logging.getLogger(__name__)
 

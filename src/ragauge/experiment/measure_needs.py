@@ -15,13 +15,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 
-from ragauge.experiment.answering_stages import MeasureAnswers
-from ragauge.experiment.measure_repeats import SALT, drawn, measured, repeating
-from ragauge.experiment.stage import Reads
+from ragauge.experiment.findings.measure_repeats import SALT, drawn, measured, repeating
+from ragauge.experiment.stages.answering import MeasureAnswers
+from ragauge.experiment.stages.stage import Reads
 from ragauge.llms.chat_use import RepeatingChat, TellingChat
 
 if TYPE_CHECKING:
-    from ragauge.experiment.pipeline import Pipeline
+    from ragauge.experiment.stages.pipeline import Pipeline
 
 _WORDS_PER_TOKEN = 0.75  # of an English text
 

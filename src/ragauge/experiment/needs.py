@@ -16,14 +16,14 @@ import pandas as pd
 from ragauge.contract.batches import batches_of
 from ragauge.contract.context_parts import BringsTexts
 from ragauge.contract.protocols import ASKED, AsksForAnswers, TellsJudging, judges_together
-from ragauge.experiment.latency import stored
 from ragauge.experiment.measure_needs import of_measures, untold
-from ragauge.experiment.stages import question_stages
-from ragauge.experiment.varied_stages import AnswerVaried
+from ragauge.experiment.stages.latency import stored
+from ragauge.experiment.stages.order import question_stages
+from ragauge.experiment.stages.varied import AnswerVaried
 from ragauge.llms.chat_use import Unasked
 
 if TYPE_CHECKING:
-    from ragauge.experiment.pipeline import Pipeline
+    from ragauge.experiment.stages.pipeline import Pipeline
 
 NEEDS_FILE = "needs.parquet"  # in the folder of a job of a dry run
 _TOKEN = "word "  # stands for a token of a context that is not known yet

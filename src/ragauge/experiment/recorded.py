@@ -18,14 +18,14 @@ from ragauge.contract.visible import csv_text
 from ragauge.datasets import RecordedOutcomes
 from ragauge.estimate import bounded_mean, fit_zones, share_estimates, summary
 from ragauge.estimate.unjudged import foresee, foreseen_errors
-from ragauge.experiment.config import check_values
-from ragauge.experiment.described import run_text
+from ragauge.experiment.findings.described import run_text
 from ragauge.experiment.folder import JobFolder
-from ragauge.experiment.gate import enforce, gate_of
-from ragauge.experiment.gate_rules import bounds, check_bounds
+from ragauge.experiment.gate.checking import enforce, gate_of
+from ragauge.experiment.gate.rules import bounds, check_bounds
 from ragauge.experiment.rerun.comparison import log_comparison
 from ragauge.experiment.rerun.comparison import summary as comparison_line
-from ragauge.experiment.retrieval_stages import file_digest
+from ragauge.experiment.setup.config import check_values
+from ragauge.experiment.stages.retrieval import file_digest
 from ragauge.track import views
 
 if TYPE_CHECKING:

@@ -19,15 +19,16 @@ from ragauge.contract.protocols import ChatModel
 from ragauge.contract.redact import redact_tree, remember
 from ragauge.contract.version import __version__
 from ragauge.datasets import DocumentsAlone, documents_of, questions_of
-from ragauge.experiment import config, metrics
 from ragauge.experiment.needs import added_up, describe_needs
+from ragauge.experiment.outcomes import metrics
 from ragauge.experiment.rerun.environment import PACKAGES_FILE, packages_text
+from ragauge.experiment.setup import config
 
 if TYPE_CHECKING:
     from omegaconf import DictConfig
 
-    from ragauge.experiment.pipeline import Pipeline
-    from ragauge.experiment.stage import Components
+    from ragauge.experiment.stages.pipeline import Pipeline
+    from ragauge.experiment.stages.stage import Components
     from ragauge.synthesis.documents import Documents
     from ragauge.synthesis.rounds import Result, Synthesis
     from ragauge.synthesis.settings import Settings
@@ -132,8 +133,8 @@ def _settings(cfg: DictConfig) -> Settings:
 
 def _pipeline(cfg: DictConfig) -> Pipeline:
     """The job's pipeline over the dataset's documents, for its chunks, its index and its models."""
-    from ragauge.experiment.components import instantiate_components
-    from ragauge.experiment.pipeline import Pipeline
+    from ragauge.experiment.stages.components import instantiate_components
+    from ragauge.experiment.stages.pipeline import Pipeline
     from ragauge.store import Store
 
     components = instantiate_components(cfg)

@@ -94,7 +94,7 @@ class ReportContent:
     budgets, None where no system has two.
     `human_pairs` is that of the function of this name, `human_refused` why labels by people did not serve.
     `ablation` and `gains` are those of ragauge.estimate.ablation, `chunk_sizes` and `pareto` of
-    `chunk_sizes` and `score_against_cost` (ragauge.experiment.contrasts); the figure is `pareto`, too.
+    `chunk_sizes` and `score_against_cost` (ragauge.experiment.sweep.contrasts); the figure is `pareto`, too.
     `slices` is None where nothing is sliced, `foresight` where there is nothing to foresee, `robustness`
     where no job has a condition of RGB's abilities.
     `losses` say where evidence is lost and why topics fail.

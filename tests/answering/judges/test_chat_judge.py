@@ -12,7 +12,7 @@ from ragauge.answering.judges._chat import VERDICT_SCHEMA
 from ragauge.contract import frames, identity
 from ragauge.contract.errors import ConfigError, DataError
 from ragauge.contract.protocols import Tools
-from ragauge.experiment import metrics
+from ragauge.experiment.outcomes import metrics
 
 TOPICS = pd.DataFrame(
     {"qid": ["q1", "q2"], "query": ["Who built it?", "Where is it?"], "answer": ["Anna", "in Graz"]}

@@ -14,9 +14,9 @@ from chat_server import ChatServer
 from ragauge.answering import NoLLM
 from ragauge.contract.errors import ConfigError, MissingError
 from ragauge.contract.protocols import Embedder, Pieces, Reply, Tools
-from ragauge.experiment.measure_checks import check_measures
-from ragauge.experiment.of_parts import costs_of_parts
-from ragauge.experiment.verdicts import measured_by, score_settings
+from ragauge.experiment.findings.of_parts import costs_of_parts
+from ragauge.experiment.findings.verdicts import measured_by, score_settings
+from ragauge.experiment.stages.measure_checks import check_measures
 from ragauge.llms.evaluator import Evaluator
 from ragauge.measures import Semantic, Words
 from ragauge.measures.answers import EvidenceMeasure

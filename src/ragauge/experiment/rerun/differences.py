@@ -10,8 +10,8 @@ from typing import Any
 from ragauge import track
 from ragauge.contract.groups import GROUPS
 from ragauge.contract.redact import redact, redact_config
-from ragauge.experiment.config import settle
 from ragauge.experiment.rerun.jobs import HERE, LoggedJob, is_under
+from ragauge.experiment.setup.config import settle
 
 MAX_LINES = 20  # differences told one by one
 

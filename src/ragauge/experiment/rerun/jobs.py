@@ -14,8 +14,8 @@ from ragauge.contract.errors import ConfigError
 from ragauge.contract.groups import ENGINE, GROUPS, RENAMED
 from ragauge.contract.progress import progress
 from ragauge.contract.redact import redact
-from ragauge.experiment.config import Config
 from ragauge.experiment.rerun.environment import PACKAGES_FILE, read_packages
+from ragauge.experiment.setup.config import Config
 
 # Where a run works and writes, and whom it trusts: the user's own. What the run is stays the same.
 HERE = ("store", "tracking.uri", "register_predictor", "trust", ENGINE)

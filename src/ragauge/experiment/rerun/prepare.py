@@ -20,12 +20,12 @@ from ragauge import track
 from ragauge.contract.errors import ConfigError
 from ragauge.contract.redact import redact
 from ragauge.contract.visible import visible
-from ragauge.experiment.moved import name_as_today
 from ragauge.experiment.rerun.differences import MAX_LINES, capped, conf_differences, override_shown
 from ragauge.experiment.rerun.environment import environment_differences
 from ragauge.experiment.rerun.jobs import LoggedJob, is_under, logged_jobs, runnable, unknown_keys
 from ragauge.experiment.rerun.plan import write_conf
-from ragauge.experiment.trust import Vouched, foreign, vouched
+from ragauge.experiment.setup.moved import name_as_today
+from ragauge.experiment.setup.trust import Vouched, foreign, vouched
 
 
 @contextmanager

@@ -16,7 +16,7 @@ from ragauge.contract.redact import redact
 from ragauge.contract.visible import visible
 from ragauge.experiment.rerun.differences import capped
 from ragauge.experiment.rerun.environment import PACKAGES_FILE, environment_differences, read_packages
-from ragauge.experiment.trust import foreign, vouched
+from ragauge.experiment.setup.trust import foreign, vouched
 
 # Where the run wrote, whom it trusted, and under which name its model is known: the user's own.
 _HERE = ("store", "trust", "register")

@@ -11,7 +11,7 @@ import pandas as pd
 
 from ragauge.estimate.intervals import bootstrap_means
 from ragauge.estimate.pairs import sign_flip_p
-from ragauge.experiment.pipeline import Pipeline
+from ragauge.experiment.stages.pipeline import Pipeline
 from ragauge.measures.rankings import full_name, metric_of
 
 COLUMNS = ["dataset", "topics", "system", "measure", "before", "after", "difference", "lo", "hi", "p", "n"]

@@ -27,7 +27,7 @@ from ragauge.store import Entry, Key
 if TYPE_CHECKING:
     from omegaconf import DictConfig
 
-    from ragauge.experiment.pipeline import Pipeline
+    from ragauge.experiment.stages.pipeline import Pipeline
 
 log = logging.getLogger(__name__)
 

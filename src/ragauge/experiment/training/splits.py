@@ -12,15 +12,15 @@ from ragauge.contract.build import build
 from ragauge.contract.errors import ConfigError, DataError, RagaugeError
 from ragauge.contract.training import TrainingData
 from ragauge.datasets import SplitDataset, TopicsLeftOut
-from ragauge.experiment.components import instantiate_components
-from ragauge.experiment.pipeline import Pipeline
+from ragauge.experiment.stages.components import instantiate_components
+from ragauge.experiment.stages.pipeline import Pipeline
 from ragauge.experiment.training.leaks import leaked, sharing_documents
 from ragauge.store import Store
 
 if TYPE_CHECKING:
     from omegaconf import DictConfig
 
-    from ragauge.experiment.stage import Components
+    from ragauge.experiment.stages.stage import Components
 
 log = logging.getLogger(__name__)
 

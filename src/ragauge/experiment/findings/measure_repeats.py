@@ -1,0 +1,89 @@
+"""How far the values of an answer measure move by themselves: some topics measured once more."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pandas as pd
+
+from ragauge.contract.protocols import AnswerMeasureInfo, Tools
+from ragauge.estimate.board import mean_of
+from ragauge.experiment.stages.answering import MeasureAnswers
+from ragauge.experiment.stages.stage import Reads
+from ragauge.llms.chat_use import RepeatingChat
+
+if TYPE_CHECKING:
+    from ragauge.experiment.stages.pipeline import Pipeline
+
+SALT = "measured again"  # tells these requests from the first ones in the ledger
+
+
+def repeats(pipeline: Pipeline, n_boot: int, seed: int) -> dict[str, float]:
+    """Metrics of the measures with a `repeat`: {} where none has one.
+
+    `<measure>_repeat_difference`: mean over topics of |second value - first value|, with its interval;
+    `<measure>_repeat_topics`: how many topics have both; `<measure>_repeat_missing`: the share of those that
+    were measured again and have no pair, unless both values are missing for the same reason.
+    """
+    values: dict[str, float] = {}
+    found = pipeline.frame("answer_values")
+    for stage in repeating(pipeline):
+        qids = drawn(pipeline.answers, stage.component, seed)
+        chat = pipeline.evaluator_chat
+        assert chat is not None
+        chat.asking = stage.asks_as
+        reads = Reads(partial(_read, pipeline, qids), pipeline.folder_of)
+        again = measured(stage, reads, pipeline.tools, RepeatingChat(chat, SALT))
+        for info in stage.infos:
+            first = found[found["measure"].eq(info.name) & found["qid"].isin(qids)]
+            values |= _differences(info, first, again[again["measure"].eq(info.name)], n_boot, seed)
+    return values
+
+
+def repeating(pipeline: Pipeline) -> list[MeasureAnswers]:
+    """The measures that ask an LLM and are to be measured again."""
+    measures = [stage for stage in pipeline.stages if isinstance(stage, MeasureAnswers)]
+    return [s for s in measures if "chat" in s.uses and getattr(s.component, "repeat", None)]
+
+
+def drawn(answers: pd.DataFrame, measure: Any, seed: int) -> list[str]:
+    """The qids that a measure is repeated for, drawn by the seed from the topics that have an answer."""
+    able = np.sort(answers.loc[answers["answer"].notna(), "qid"].unique().astype(object))
+    chosen = np.random.default_rng(seed).choice(able, min(measure.repeat, len(able)), replace=False)
+    return sorted(map(str, chosen))
+
+
+def measured(stage: MeasureAnswers, reads: Reads, tools: Tools, chat: Any) -> pd.DataFrame:
+    """Frame `answer_values` of what is read, asked of the chat and not kept."""
+    limited = replace(tools, chat=chat).limited_to(stage.uses, type(stage.component).__name__)
+    made = stage.make(reads, limited)["answer_values"]
+    assert isinstance(made, pd.DataFrame)
+    return made
+
+
+def _read(pipeline: Pipeline, qids: list[str], name: str) -> pd.DataFrame:
+    frame = pipeline.frame(name)
+    return frame[frame["qid"].isin(qids)].reset_index(drop=True)
+
+
+def _differences(
+    info: AnswerMeasureInfo, first: pd.DataFrame, again: pd.DataFrame, n_boot: int, seed: int
+) -> dict[str, float]:
+    both = first.merge(again, on="qid", suffixes=("", "_again"), validate="one_to_one")
+    moved = (both["value_again"] - both["value"]).abs()
+    paired = moved.notna()
+    same = ~paired & both["value"].isna() & both["status"].eq(both["status_again"])
+    name = f"{info.name}_repeat"
+    told: dict[str, float] = {f"{name}_topics": int(paired.sum())}
+    if len(both):
+        told[f"{name}_missing"] = float((~paired & ~same).mean())
+    if not paired.any():
+        return told
+    mean = mean_of(moved[paired], both.loc[paired, "qid"], info, n_boot, seed)
+    return {
+        f"{name}_difference": mean.value, f"{name}_difference_lo": mean.lo, f"{name}_difference_hi": mean.hi,
+        **told,
+    }  # fmt: skip

@@ -1,0 +1,110 @@
+"""What a job over a window of traces has beside other jobs: a window that stays, and its metrics by day."""
+
+from __future__ import annotations
+
+import re
+import time
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pandas as pd
+
+from ragauge.contract.build import build, locate
+from ragauge.contract.errors import ConfigError
+from ragauge.estimate.outcomes import asked, labels_of, share_columns, weights_of, with_classes
+from ragauge.experiment.folder import JobFolder
+from ragauge.track import MlflowTraces
+from ragauge.track.traces.window import iso, milliseconds
+
+if TYPE_CHECKING:
+    from omegaconf import DictConfig
+
+    from ragauge.experiment.stages.pipeline import Pipeline
+
+_DAY = "day"  # the attribute that holds a date
+_SHARES = ("correct_share", "hallucination_share", "judge_share_1", "judge_share_missing")
+_SWEEP_FILE = "multirun.yaml"  # Hydra writes it when a sweep starts
+
+
+def pin_window(cfg: DictConfig, folder: JobFolder) -> dict[str, Any]:
+    """Reads the window of a dataset of traces, if it is one, and writes its ends as times into the config.
+
+    All jobs of a sweep end at the moment that the sweep began. Returns the entry `snapshot` of the job's
+    record, the file that holds what was read; {} for any other dataset.
+    """
+    from omegaconf import OmegaConf
+
+    try:
+        target = locate("dataset", cfg.dataset.get("_target_"))
+    except ConfigError:
+        return {}  # told where the components are made
+    if not (isinstance(target, type) and issubclass(target, MlflowTraces)):
+        return {}
+    spec: Any = OmegaConf.to_container(cfg.dataset, resolve=True, throw_on_missing=True)
+    if spec.get("snapshot") is None:
+        now = _started(folder)
+        ends = {key: milliseconds(key, spec.get(key), now) for key in ("since", "until")}
+        ends["until"] = round(now * 1000) if ends["until"] is None else ends["until"]
+        pinned = {key: None if ms is None else iso(ms) for key, ms in ends.items()}
+        OmegaConf.update(cfg, "dataset", pinned, force_add=True)
+        spec |= pinned
+    source: MlflowTraces = build("dataset", spec, {})
+    return {"snapshot": str(source.files()["traces"])}
+
+
+def _started(folder: JobFolder) -> float:
+    """When the sweep or the job began, in seconds since 1970."""
+    file = None if folder.sweep is None else Path(folder.sweep) / _SWEEP_FILE
+    return file.stat().st_mtime if file is not None and file.is_file() else time.time()
+
+
+def window_metrics(pipeline: Pipeline) -> dict[str, float]:
+    """Of a dataset of traces: how many failed, how many have no RETRIEVER span, and the mean of rounds."""
+    if not isinstance(pipeline.components.dataset, MlflowTraces):
+        return {}
+    topics = pipeline.frame("topics")
+    return {
+        "traces_failed": int(topics["state"].eq("ERROR").sum()),
+        "traces_without_retriever": int(topics["rounds"].eq(0).sum()),
+        "traces_rounds": float(topics["rounds"].mean()),
+    }
+
+
+def told_of_window(counts: Mapping[str, float]) -> list[str]:
+    """What a reader of a window's metrics must know, a sentence each; [] for any other dataset."""
+    if not counts.get("traces_without_retriever"):
+        return []
+    return [f"{counts['traces_without_retriever']} traces have no RETRIEVER span: their contexts are empty"]
+
+
+def by_day(outcomes: pd.DataFrame, measures: Sequence[str] = ()) -> dict[str, dict[int, float]]:
+    """Shares of classes, the mean IR score and means of answer measures of each day of the topics.
+
+    Returns {metric: {YYYYMMDD: value}}; {} where topics have no day. The shares are over what the judge was
+    asked about on that day, missing verdicts among it; a day on which nothing was asked has none.
+    """
+    days = outcomes[_DAY] if _DAY in outcomes else pd.Series(dtype="str")
+    if days.isna().all() or not days.dropna().map(_is_date).all():
+        return {}
+    rows = outcomes[days.notna()]
+    rows = rows.assign(**{_DAY: rows[_DAY].str.replace("-", "").astype(int)})
+    found = {"topics_at_day": rows.groupby(_DAY).size()}
+    if rows["label"].notna().any():
+        judged = with_classes(asked(rows))
+        weight = pd.Series(weights_of(judged), index=judged.index)
+        columns = share_columns(labels_of(judged))
+        for name in _SHARES:
+            sums = (weight * columns[name]).groupby(judged[_DAY]).sum()
+            found[f"{name}_at_day"] = sums / weight.groupby(judged[_DAY]).sum()
+    for name in ("ir_score", *measures):
+        found[f"{name}_at_day"] = rows.groupby(_DAY)[name].mean().dropna()
+    return {
+        name: {int(day): float(value) for day, value in values.items()}  # type: ignore[call-overload]
+        for name, values in found.items()
+        if len(values)
+    }
+
+
+def _is_date(text: object) -> bool:
+    return isinstance(text, str) and re.fullmatch(r"\d{4}-\d{2}-\d{2}", text) is not None

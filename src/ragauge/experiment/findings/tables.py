@@ -1,0 +1,120 @@
+"""What a job shows of each question: the per-question table and the traces."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING
+
+import pandas as pd
+
+from ragauge import track
+from ragauge.contract.batches import rows_where
+from ragauge.contract.frames import JUDGE_CLASSES
+from ragauge.estimate.predictor import PROBABILITY_COLUMNS
+from ragauge.estimate.slicing import PREFIX
+from ragauge.retrieval.searching import searched_by
+
+if TYPE_CHECKING:
+    from ragauge.experiment.stages.pipeline import Pipeline
+
+_TABLE_TOPICS = (
+    1000  # above this many topics the table holds no contexts and no details, which take most room
+)
+_TABLE_CHUNKS = 10
+_QUERY_CHARS = 300  # of each text that was searched for
+# Of the per-question table, where a rewriter or llm.cite was chosen, a sample judged, or people gave labels.
+_IF_THERE = (
+    "unanswerable", "queries", "cited_answer", "human_label", "judged", "stratum", *PROBABILITY_COLUMNS,
+    "evidence_in_context", "evidence_place", "failure_cause", "failure_decided_by",
+)  # fmt: skip
+
+
+def per_question(pipeline: Pipeline, outcomes: pd.DataFrame) -> pd.DataFrame:
+    """One row per topic for MLflow's table viewer: question, truth, what was retrieved, what came of it."""
+    evidence = pipeline.frame("evidence").sort_values(["qid", "part"])
+    evidence = (
+        evidence.dropna(subset="text")
+        .groupby("qid", sort=False)["text"]
+        .agg(list)  # a part may hold line ends
+        .rename("evidence")
+        .reset_index()
+    )
+    contexts = pipeline.contexts
+    contexts = contexts.assign(
+        chunks=[" ".join(docnos[:_TABLE_CHUNKS]) for docnos in contexts["docnos"]],
+        context_chars=contexts["text"].str.len(),
+    ).rename(columns={"text": "context"})
+    rows = outcomes.assign(outcome=_outcome(outcomes))
+    rows = rows.merge(evidence, on="qid", how="left", validate="one_to_one").merge(
+        contexts[["qid", "context", "context_chars", "chunks"]],
+        on="qid",
+        validate="one_to_one",
+    )
+    if pipeline.rewritten:
+        searched = searched_by(pipeline.components.retriever, pipeline.frame("queries"))
+        rows = rows.assign(queries=rows["qid"].map(_queries(searched)))
+    columns = [
+        # MLflow groups by the first and sets the second side by side, unless it is told otherwise.
+        "query", "outcome", "answer", "label", "ir_score", "answer_reference", "evidence", "context", "qid",
+        "n_used", "evidence_best", "evidence_worst", "answer_in_context", "score_gap", "context_chars",
+        "chunks", "judge_raw", "judge_status", "answer_status", "answer_error",
+    ]  # fmt: skip
+    if len(rows) > _TABLE_TOPICS:
+        columns.remove("context")
+    columns += [info.name for info in pipeline.answer_measures]
+    if len(rows) <= _TABLE_TOPICS:
+        details = _details(pipeline.frame("answer_values"))
+        rows = rows.merge(details, on="qid", how="left", validate="one_to_one")
+        columns += [str(name) for name in details if name != "qid"]
+    slices = [c for c in map(str, rows) if c.startswith(PREFIX)]
+    return rows[[*columns, *(c for c in _IF_THERE if c in rows), *slices]]
+
+
+def _details(values: pd.DataFrame) -> pd.DataFrame:
+    """[qid, <measure>_detail ...]: what the values of answer measures rest on, as JSON."""
+    kept = values[values["detail"].notna()] if "detail" in values else values.iloc[:0].assign(detail="")
+    wide = kept.pivot(index="qid", columns="measure", values="detail").add_suffix("_detail")
+    return wide.rename_axis(columns=None).reset_index()
+
+
+def _queries(queries: pd.DataFrame) -> pd.Series:
+    """The texts that were searched for, by qid: a line each, long ones shortened, weights behind a ^."""
+    weights = queries["weight"].map("^{:.3g}".format).where(queries["weight"].ne(1), "")
+    texts = queries["query"].str.slice(0, _QUERY_CHARS).str.replace(r"\s+", " ", regex=True) + weights
+    return texts.groupby(queries["qid"].to_numpy(), sort=False).agg("\n".join)
+
+
+def _outcome(outcomes: pd.DataFrame) -> pd.Series:
+    """What came of a question in one text, for comparison at a glance: judge's class, IR score, answer."""
+    judged = outcomes["label"].map(JUDGE_CLASSES).astype("str").where(outcomes["label"].notna(), "no verdict")
+    scores = (
+        outcomes["ir_score"].map("IR score {:.2f}".format).where(outcomes["ir_score"].notna(), "no IR score")
+    )
+    return judged + " · " + scores + ": " + outcomes["answer"].fillna("")
+
+
+def _texts(pipeline: Pipeline) -> Callable[[str, str], str]:
+    """What (qid, docno) stands for in a context: a chunk, or the topic's passage of that name."""
+    if any("passages" in stage.makes for stage in pipeline.stages):
+        # A compressor may have split one passage into several.
+        passages = pipeline.frame("passages").groupby(["qid", "docno"], sort=False)["text"].agg(" ".join)
+        return lambda qid, docno: str(passages[qid, docno])
+    docnos = {docno for docnos in pipeline.contexts["docnos"] for docno in docnos}
+    chunks = rows_where(pipeline.rows("chunks"), "docno", docnos).set_index("docno")["text"]
+    return lambda qid, docno: str(chunks[docno])
+
+
+def traces(pipeline: Pipeline, outcomes: pd.DataFrame) -> Iterator[track.TopicTrace]:
+    text_of = _texts(pipeline)
+    rows = outcomes.merge(pipeline.contexts[["qid", "text", "docnos"]], on="qid", validate="one_to_one")
+    for row in rows.to_dict("records"):
+        label = None if pd.isna(row["label"]) else int(row["label"])
+        yield track.TopicTrace(
+            qid=row["qid"],
+            query=row["query"],
+            chunks=[(docno, text_of(row["qid"], docno)) for docno in row["docnos"]],
+            context=row["text"],
+            answer=None if pd.isna(row["answer"]) else row["answer"],
+            verdict={"label": label, "class": JUDGE_CLASSES.get(label or 0), "status": row["judge_status"]},
+            scores={} if pd.isna(row["ir_score"]) else {"ir_score": float(row["ir_score"])},
+        )

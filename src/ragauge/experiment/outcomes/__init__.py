@@ -1,0 +1,1 @@
+"""What a job came to, by topic and in sums: joined rows, metrics, slices, which topics are judged."""

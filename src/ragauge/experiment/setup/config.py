@@ -1,0 +1,227 @@
+"""The root of the configuration: its keys, types and allowed values.
+
+Registered as Hydra's schema, so that an unknown key or a value of the wrong type is refused before any job
+of a sweep starts.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from hydra.core.config_store import ConfigStore
+from hydra.core.plugins import Plugins
+from omegaconf import MISSING
+
+from ragauge.contract.checks import require, require_choice, require_number
+from ragauge.contract.errors import ConfigError
+from ragauge.contract.groups import FEATURES, RANKINGS
+from ragauge.contract.redact import secret_in
+from ragauge.experiment.setup.packages import PackageSearchPath
+
+if TYPE_CHECKING:
+    from ragauge.estimate.slicing import SliceBy
+
+MAX_N_TOKENS = 1_000_000
+# Components of ragauge that run a model by torch or ONNX Runtime, by group.
+_WITH_BACKEND = {"embedder": "SentenceTransformerEmbedder", "reranker": "CrossEncoderReranker"}
+
+
+@dataclass
+class Tracking:
+    """Where MLflow writes; null means the environment (MLFLOW_TRACKING_URI), then mlruns/."""
+
+    uri: str | None = None
+    experiment: str | None = None
+    note: str | None = None
+    evaluation: bool = False
+
+
+@dataclass
+class Estimation:
+    """What the predictor is fitted on, and how."""
+
+    features: list[str] = field(default_factory=lambda: ["ir_score"])
+    spline: bool = False
+    calibrate: bool = False
+
+
+@dataclass
+class ZoneGuarantee:
+    """What a zone of the IR score promises: at most a share alpha missed, with this confidence."""
+
+    alpha: float = 0.1
+    confidence: float = 0.95
+
+
+@dataclass
+class Foreseen:
+    """What the measures of a sweep are held against."""
+
+    target: str | None = None
+
+
+@dataclass
+class RecordedSystem:
+    """The file of a system that was recorded, which one of it, and what a missing row is."""
+
+    path: str | None = None
+    docs: str | None = None
+    system: str | None = None
+    on_missing: str = "raise"
+
+
+@dataclass
+class Config:
+    """The keys of conf/config.yaml."""
+
+    dataset: Any = MISSING
+    chunker: Any = MISSING
+    embedder: Any = MISSING
+    tokenizer: Any = MISSING
+    rewriter: Any = MISSING
+    retriever: Any = MISSING
+    reranker: Any = MISSING
+    expander: Any = MISSING
+    compressor: Any = MISSING
+    order: Any = MISSING
+    measure: Any = MISSING
+    llm: Any = MISSING
+    evaluator: Any = MISSING
+    answers: Any = field(default_factory=dict)
+    judge: Any = MISSING
+    engine: Any = None
+    recorded: RecordedSystem = field(default_factory=RecordedSystem)
+    service: Any = None
+    n_tokens: int = 1000
+    n_grid: list[int] = field(default_factory=list)
+    measures: list[str] = field(default_factory=lambda: list(RANKINGS))
+    slices: list[Any] = field(default_factory=list)
+    slice_weights: dict[str, Any] = field(default_factory=dict)
+    failures: str = "causes"
+    seed: int = 0
+    bootstrap: int = 1000
+    max_missing_share: float = 0.05
+    estimate: Estimation = field(default_factory=Estimation)
+    zones: ZoneGuarantee = field(default_factory=ZoneGuarantee)
+    foresight: Foreseen = field(default_factory=Foreseen)
+    human_labels: str | None = None
+    predictor: str | None = None
+    predictor_mismatch: str = "refuse"
+    register_predictor: str | None = None
+    trust: bool = False
+    gate: dict[str, Any] = field(default_factory=dict)
+    trace: bool = False
+    measure_latency: bool = False
+    latency_topics: int = 50
+    dry_run: bool = False
+    store: str = MISSING
+    tracking: Tracking = field(default_factory=Tracking)
+
+
+@dataclass
+class TrainConfig(Config):
+    """The keys of conf/train.yaml, beside those of a job."""
+
+    trainer: Any = MISSING
+    runs: list[str] = field(default_factory=list)
+    elsewhere: Any = None
+    validation: dict[str, Any] = field(default_factory=dict)
+    validation_share: float = 0.2
+    leaks: str = "error"
+    register: str | None = None
+    max_seconds: float | None = None
+
+
+def register() -> None:
+    """Makes known to Hydra what conf/config.yaml and conf/train.yaml begin with, and packages' configs."""
+    ConfigStore.instance().store(name="schema", node=Config)
+    ConfigStore.instance().store(name="train_schema", node=TrainConfig)
+    Plugins.instance().register(PackageSearchPath)
+
+
+def refuse_keys(config: Any) -> None:
+    """ConfigError for a key or password in clear in a composed config, Hydra's part of it included.
+
+    One that an interpolation reads from the environment is not in clear: it stays an interpolation wherever
+    the config is written.
+    """
+    from omegaconf import OmegaConf
+
+    plain: Any = OmegaConf.to_container(config, resolve=False)
+    hydra = plain.pop("hydra", {})
+    told = secret_in(plain, "")
+    for override in hydra.get("overrides", {}).get("task", []):
+        told = told or secret_in([override], override.partition("=")[0].lstrip("+~"))
+    told = told or secret_in(hydra, "hydra")
+    if told:
+        raise ConfigError(told)
+
+
+def check_values(cfg: Any) -> None:
+    """ConfigError for a root value out of its range; types are checked by the schema."""
+    from ragauge.measures.rankings import check_rankings  # heavy, and not needed for --help
+
+    budget = 0 <= cfg.n_tokens <= MAX_N_TOKENS
+    require("n_tokens", cfg.n_tokens, budget, f"0 (no context) to {MAX_N_TOKENS:,} tokens")
+    for n in cfg.n_grid:
+        if not 1 <= n <= MAX_N_TOKENS:
+            raise ConfigError(f"n_grid holds {n}: allowed are 1 to {MAX_N_TOKENS:,} tokens")
+    unknown = [name for name in cfg.estimate.features if name not in FEATURES]
+    features = list(cfg.estimate.features)
+    require("estimate.features", features, bool(features) and not unknown, ", ".join(FEATURES))
+    if cfg.estimate.spline and "ir_score" not in cfg.estimate.features:
+        raise ConfigError("estimate.spline=true bends ir_score, which is not in estimate.features")
+    check_rankings(list(cfg.measures))
+    require_number("zones.alpha", cfg.zones.alpha, 0.001, 0.5)
+    require_number("zones.confidence", cfg.zones.confidence, 0.5, 0.9999)
+    require_choice("failures", cfg.failures, ("causes", "rules"))
+    require_choice("predictor_mismatch", cfg.predictor_mismatch, ("refuse", "allow"))
+    require("max_missing_share", cfg.max_missing_share, 0 <= cfg.max_missing_share <= 1, "0 to 1")
+    topics = 1 <= cfg.latency_topics <= 10_000
+    require("latency_topics", cfg.latency_topics, topics, "1 to 10,000 topics")
+    _check_bootstrap(cfg)
+
+
+def _check_bootstrap(cfg: Any) -> None:
+    replicates = 0 <= cfg.bootstrap <= 100_000
+    require("bootstrap", cfg.bootstrap, replicates, "0 (no intervals) to 100,000 replicates")
+
+
+def check_training(cfg: Any) -> None:
+    """ConfigError for a value of a training out of its range."""
+    from ragauge.measures.rankings import check_rankings
+
+    check_rankings(list(cfg.measures))
+    require_choice("leaks", cfg.leaks, ("error", "drop"))
+    require_number("max_seconds", cfg.max_seconds, 1, null="as long as it takes")
+    _check_bootstrap(cfg)
+    if cfg.register is not None:
+        require("register", cfg.register, re.fullmatch(r"[^/:%\s]+", cfg.register) is not None,
+                "names without /, :, % and white space")  # fmt: skip
+
+
+def check_slices(cfg: Any) -> tuple[tuple[SliceBy, ...], dict[str, dict[str, float]]]:
+    """By what topics are sliced, and the weights of slices; ConfigError for what is neither."""
+    from omegaconf import OmegaConf
+
+    from ragauge.experiment.outcomes.slicing import read_slices, read_weights
+
+    slices = read_slices(OmegaConf.to_container(cfg.slices, resolve=True))
+    return slices, read_weights(OmegaConf.to_container(cfg.slice_weights, resolve=True), slices)
+
+
+def settle(cfg: Any) -> None:
+    """Writes what `backend=auto` is here into the config: what is logged then says what was run."""
+    from omegaconf import OmegaConf
+
+    from ragauge.retrieval.pretrained import settle_backend
+
+    for group, name in _WITH_BACKEND.items():
+        node = cfg[group]
+        target = str(node.get("_target_"))
+        ours = target.startswith("ragauge.") and target.endswith(f".{name}")
+        if ours and node.get("backend", "auto") == "auto":
+            backend = settle_backend("auto", node.get("device", "cpu"), group)
+            OmegaConf.update(node, "backend", backend, force_add=True)

@@ -1,0 +1,170 @@
+"""What a config that others logged would run, read or reach here, and that nobody here vouches for.
+
+Vouched for is what stands in a configuration of this installation: conf/, the installed config packages, and
+the folder of `--config-dir`. Beside that, ragauge's component classes and code of config packages may run.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Iterator, Mapping
+from dataclasses import dataclass, field
+from importlib import import_module
+from importlib.resources.abc import Traversable
+from pathlib import Path
+from typing import Any
+
+from ragauge.experiment.setup.packages import config_packages
+
+# Where ragauge's components are; of its other code (commands, the store's removal) a config runs nothing.
+_ROOMS = ("answering", "datasets", "measures", "retrieval", "texts", "trainers")
+_PLAIN = re.compile(r"\$\{[\w.\[\]]+\}")  # the value of another key
+_ADDRESS_KEY = re.compile(r"ur[li]|host|endpoint|proxy|proxies|server|api_base|address", re.I)
+_HERE = re.compile(r"(https?://)?(localhost|127\.0\.0\.1|\[::1\])(:\d{1,5})?(/[\w./-]*)?")
+_SQLITE = b"SQLite format 3\0"
+
+
+@dataclass(frozen=True)
+class Vouched:
+    """What the configurations of this installation name: targets, and other strings that reach outside."""
+
+    packages: frozenset[str] = frozenset()  # top-level names of the installed config packages
+    targets: set[str] = field(default_factory=set)
+    texts: set[str] = field(default_factory=set)
+    environment: set[str] = field(default_factory=set)
+
+    def may_run(self, target: str) -> bool:
+        """Whether a `_target_` is named here, or is a component of ragauge or code of a config package.
+
+        An attribute that only a module's imports brought there (`ragauge.llms.calls.os.system`) is none.
+        """
+        if target in self.targets:
+            return True
+        if not re.fullmatch(r"[A-Za-z_]\w*(\.[A-Za-z_]\w*)+", target):
+            return False
+        names = target.split(".")
+        top = names[0]
+        if not (top in self.packages or (top == "ragauge" and names[1] in _ROOMS)):
+            return False
+        try:
+            found = getattr(import_module(".".join(names[:-1])), names[-1])
+        except Exception:  # that it cannot be had is told when it is asked for
+            return False
+        home = str(getattr(found, "__module__", "")).split(".")
+        if top == "ragauge":
+            return isinstance(found, type) and home[0] == top and home[1:2] == names[1:2]
+        return callable(found) and home[0] == top
+
+
+def vouched(conf: Path, config_dir: Path | None = None) -> Vouched:
+    """What conf, the installed config packages and the folder of `--config-dir` name."""
+    packages = config_packages()
+    known = Vouched(frozenset(package.module.split(".")[0] for package in packages) - {"ragauge"})
+    folders: list[Traversable] = [conf, *(package.folder for package in packages)]
+    for folder in [*folders, *([config_dir] if config_dir is not None else [])]:
+        for config in _configs(folder):
+            for path, value in _leaves(config):
+                key = path.rpartition(".")[2]
+                if not isinstance(value, str):
+                    continue
+                if key == "_target_":
+                    known.targets.add(value)
+                elif key.endswith("_env"):
+                    known.environment.add(value)
+                else:
+                    known.texts.add(value)
+    return known
+
+
+def foreign(config: Mapping[str, Any], known: Vouched, given: Collection[str] = ()) -> list[str]:
+    """What of an unresolved config nobody here vouches for, as lines `key=value (why)`.
+
+    These are code that is instantiated, interpolations by anything but another key (environment variables
+    and other resolvers), environment variables that a key names, addresses that are not this machine's, and
+    ledgers that would be written where none is. Keys in `given`, or below one, are the user's own.
+    """
+    from omegaconf import OmegaConf
+
+    resolved = OmegaConf.create(dict(config))
+    found = []
+    for path, value in _leaves(config):
+        if any(path == key or path.startswith((f"{key}.", f"{key}[")) for key in given):
+            continue
+        why = _objection(path, value, known, resolved)
+        if why:
+            found.append(f"{path}={value} ({why})")
+    return found
+
+
+def _objection(path: str, value: Any, known: Vouched, root: Any) -> str | None:
+    """What speaks against one value of a config; None if nothing does."""
+    key = path.rpartition(".")[2]
+    if key == "_target_":
+        if value is None or value == "???" or (isinstance(value, str) and known.may_run(value)):
+            return None
+        return "runs code"
+    if not isinstance(value, str) or value in known.texts:
+        return None
+    if "${" in value:
+        if "${" in _PLAIN.sub("", value):
+            return "reads the environment, or what else a resolver does"
+        text = _selected(root, path)
+        if text is None:
+            return "cannot be resolved"
+    else:
+        text = value
+    if key.endswith("_env"):
+        return None if text in known.environment else "reads this environment variable"
+    if "://" in text or _ADDRESS_KEY.search(key):
+        return None if text in known.texts or _HERE.fullmatch(text) else "reaches this address"
+    if key == "ledger" and (Path(text).is_absolute() or ".." in Path(text).parts) and not _is_database(text):
+        return "writes this file"
+    return None
+
+
+def _selected(root: Any, path: str) -> str | None:
+    from omegaconf import OmegaConf
+    from omegaconf.errors import OmegaConfBaseException
+
+    try:
+        return str(OmegaConf.select(root, path, throw_on_missing=True, throw_on_resolution_failure=True))
+    except OmegaConfBaseException:
+        return None
+
+
+def _is_database(file: str) -> bool:
+    try:
+        with Path(file).open("rb") as opened:
+            return opened.read(len(_SQLITE)) == _SQLITE
+    except OSError:
+        return False
+
+
+def _leaves(value: Any, path: str = "") -> Iterator[tuple[str, Any]]:
+    """Every value that is no mapping or list, with its dotted key; of a `_target_` whatever stands there."""
+    if path.rpartition(".")[2] == "_target_":
+        yield path, value
+    elif isinstance(value, Mapping):
+        for key, item in value.items():
+            yield from _leaves(item, f"{path}.{key}" if path else str(key))
+    elif isinstance(value, list):
+        for number, item in enumerate(value):
+            yield from _leaves(item, f"{path}[{number}]")
+    else:
+        yield path, value
+
+
+def _configs(folder: Traversable) -> Iterator[Any]:
+    """Every YAML file below a folder, unresolved; one that cannot be read vouches for nothing."""
+    import yaml
+    from omegaconf import OmegaConf
+    from omegaconf.errors import OmegaConfBaseException
+
+    for entry in folder.iterdir():
+        if entry.is_dir():
+            yield from _configs(entry)
+        elif entry.name.endswith((".yaml", ".yml")):
+            try:
+                yield OmegaConf.to_container(OmegaConf.create(entry.read_text("utf-8")), resolve=False)
+            except (OSError, ValueError, yaml.YAMLError, OmegaConfBaseException):
+                continue

@@ -1,0 +1,151 @@
+"""A config's components, and the stages that they make: checked before any work."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from ragauge import track
+from ragauge.contract import answer_measures as shown
+from ragauge.contract.build import build
+from ragauge.contract.context_parts import BringsTexts, ReadsFiles
+from ragauge.contract.errors import ConfigError, RagaugeError
+from ragauge.contract.groups import ENGINE, GROUPS
+from ragauge.contract.identity import identity
+from ragauge.experiment.folder import JobFolder
+from ragauge.experiment.setup.config import check_slices, check_values
+
+if TYPE_CHECKING:
+    from omegaconf import DictConfig
+
+    from ragauge.experiment.outcomes.sample import Sample
+    from ragauge.experiment.stages.pipeline import Pipeline
+    from ragauge.experiment.stages.stage import Components
+
+log = logging.getLogger(__name__)
+
+_NETWORKS = ("embedder", "reranker")  # whose model may be one of MLflow
+_SAMPLE_KEYS = ("sample", "sample_design")
+
+
+def instantiate_components(cfg: DictConfig, budget: str | None = None) -> Components:
+    """The component of every config group; ConfigError naming the group where one refuses its values.
+
+    `budget` names what chat models spend together (a sweep's id), unless their config names it.
+    """
+    from omegaconf import OmegaConf
+
+    from ragauge.experiment.stages.stage import Components
+
+    found = {}
+    uri = track.tracking_uri(cfg.tracking.uri)
+    # A training, and a run that was logged before there were engines, names none.
+    engine = [] if cfg.get(ENGINE) is None else [ENGINE]
+    for group in (*GROUPS, *engine):
+        spec: Any = OmegaConf.to_container(cfg[group], resolve=True, throw_on_missing=True)
+        if group == "judge":
+            # Which topics are judged is no part of the judge: what it said of a topic serves any sample.
+            spec = {key: value for key, value in spec.items() if key not in _SAMPLE_KEYS}
+        if group in _NETWORKS and track.is_model_uri(spec.get("model")):
+            spec = {**spec, "folder": str(track.model_folder(uri, spec["model"], f"{group}.model"))}
+        found[group] = _built(group, spec, budget)
+    listed: Any = OmegaConf.to_container(cfg.answers, resolve=True, throw_on_missing=True)
+    for name, spec in listed.items():
+        if track.is_model_uri(spec.get("model")) and "folder" in spec:
+            spec["folder"] = str(track.model_folder(uri, spec["model"], f"answers.{name}.model"))
+    answers = {name: _built(f"answers.{name}", spec, budget) for name, spec in listed.items()}
+    if found["llm"].kind == "none":  # known without the dataset; what else is lacking is told later
+        answers = {name: one for name, one in answers.items() if not getattr(one, "optional", False)}
+    return Components(**found, answers=answers)
+
+
+def _built(key: str, spec: Mapping[str, Any], budget: str | None) -> Any:
+    """What the spec's `_target_` makes; chat models without a `budget` of their own get the one given."""
+    shared = {"budget": budget} if budget and spec.get("budget", "") is None else {}
+    try:
+        return build(key, {**spec, **shared}, {})
+    except RagaugeError:
+        raise
+    except Exception as error:
+        raise ConfigError(f"{key}: {type(error).__name__}: {error}") from error
+
+
+def make_pipeline(cfg: DictConfig, folder: JobFolder) -> Pipeline:
+    """The stages of a config, once everything that can be told before any work has been checked."""
+    from ragauge.experiment.stages.pipeline import Pipeline
+    from ragauge.measures.rankings import ranking_infos
+    from ragauge.store import Store
+
+    check_values(cfg)
+    components = instantiate_components(cfg, folder.sweep_id)
+    check_together(components, folder.choices)
+    of_answers = {key: shown.infos_of(measure) for key, measure in components.answers.items()}
+    shown.checked(of_answers, ranking_infos(list(cfg.measures)))
+    for group in GROUPS:
+        part = getattr(components, group)
+        if isinstance(part, ReadsFiles):
+            part.files()
+    for measure in components.answers.values():
+        if isinstance(measure, ReadsFiles):
+            measure.files()
+    store, grid = Store(Path(cfg.store)), tuple(cfg.n_grid)
+    measures = tuple(cfg.measures)
+    slices, weights = check_slices(cfg)
+    return Pipeline(
+        components, store, cfg.n_tokens, grid, cfg.max_missing_share, _sample(cfg), measures, slices, weights
+    )
+
+
+def check_together(components: Components, choices: Mapping[str, str]) -> None:
+    """ConfigError for components that cannot stand in one job, each of which may be right by itself."""
+    identity(components.reranker)  # a model that is not there is told before any work
+    rewriter, retriever = components.rewriter, components.retriever
+    chosen = {group: f"{group}={choices.get(group, '?')}" for group in GROUPS}
+    if rewriter.kind != "none" and not getattr(retriever, "takes_queries", True):
+        raise ConfigError(
+            f"{chosen['retriever']} takes no queries of a rewriter: with {chosen['rewriter']} choose another "
+            "retriever, such as sim"
+        )
+    if components.llm.kind == "service" and not getattr(components.llm, "takes_context", True):
+        finds = getattr(retriever, "top_k", 1) > 0
+        if finds and not isinstance(retriever, BringsTexts):
+            log.warning(
+                "%s answers from what it retrieves by itself (its request has no {context}); the IR score "
+                "is that of %s: choose retriever=service, or none", chosen["llm"], chosen["retriever"],
+            )  # fmt: skip
+    if retriever.reorder_after_cut and not components.order.by_rank:
+        raise ConfigError(
+            f"{chosen['retriever']} brings its own order: with {chosen['order']} choose retriever=sim"
+        )
+    for group in ("rewriter", "reranker", "compressor"):
+        part = getattr(components, group)
+        if getattr(part, "needs_chat", False) and components.llm.kind != "chat":
+            raise ConfigError(
+                f"{chosen[group]} asks a chat model, and {chosen['llm']} is none: choose an llm that is one "
+                f"(ollama, openai){_instead(group)}"
+            )
+
+
+def _instead(group: str) -> str:
+    others = {
+        "rewriter": "prf, recorded, or multi_query and decompose, which do by rules",
+        "reranker": "cross_encoder, pyterrier",
+    }
+    return f", or a {group} that asks none ({others.get(group, 'sentences')})"
+
+
+def _sample(cfg: DictConfig) -> Sample | None:
+    """The judge's `sample` and `sample_design`; None where all topics are judged."""
+    from ragauge.experiment.outcomes.sample import Sample
+
+    n, design = (cfg.judge.get(key) for key in _SAMPLE_KEYS)
+    if n is None:
+        return None
+    sample = Sample(n, design or "uniform", int(cfg.seed))
+    if sample.design == "neyman" and cfg.predictor is None:
+        raise ConfigError(
+            "judge.sample_design=neyman chooses topics by a predicted P(right): give predictor=<model URI>"
+        )
+    return sample

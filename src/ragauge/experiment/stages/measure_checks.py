@@ -1,0 +1,93 @@
+"""What the answer measures of a job need, checked before any work."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from ragauge.contract.errors import ConfigError
+from ragauge.contract.groups import ANSWERS
+from ragauge.contract.topics import references, scorable, wrong_answers
+from ragauge.diagnose.foresight import check_target
+from ragauge.experiment.stages.answering import cites
+
+if TYPE_CHECKING:
+    from ragauge.experiment.stages.pipeline import Pipeline
+
+log = logging.getLogger(__name__)
+
+
+_ASKS = (
+    "asks an LLM, and the llm of this job is no chat model: choose an evaluator ("
+    "evaluator=ollama, openai, openai_compatible)"
+)
+
+
+def check_measures(pipeline: Pipeline, target: str | None = None, alone: bool = True) -> None:
+    """ConfigError for a measure that `needs` an LLM, answers, contexts, references or evidence, and has none.
+
+    And for a `foresight.target` that is no measure of the job. A measure that is `optional` is left out of
+    the job instead; one with a method `check_topics` is given the topics, and raises what is wrong with its
+    own files. Reads these and the dataset alone; nobody is asked. A job of a sweep (not `alone`) may have no
+    contexts: it is what the others are compared with.
+    """
+    check_target(target, pipeline.answer_measures)
+    of_evidence = pipeline.components.measure
+    if "chat" in getattr(of_evidence, "uses", ()) and pipeline.evaluator_chat is None:
+        raise ConfigError(f"measure={of_evidence.name} {_ASKS}")
+    measures = pipeline.components.answers
+    if not measures:
+        return
+    without: dict[str, str] = {}
+    for lacking, told in _lacking(pipeline, alone):
+        for name, measure in measures.items():
+            if lacking in {*getattr(measure, "needs", ()), *({"chat"} & measure.uses)}:
+                if not getattr(measure, "optional", False):
+                    raise ConfigError(f"{ANSWERS}.{name} {told}")
+                without.setdefault(name, told)
+    for name, measure in measures.items():
+        if name not in without and callable(check := getattr(measure, "check_topics", None)):
+            check(pipeline.frame("topics"))
+    for name, told in without.items():
+        log.info("left out: %s.%s %s", ANSWERS, name, told)
+    pipeline.leave_out(without)
+
+
+def _lacking(pipeline: Pipeline, alone: bool) -> Iterator[tuple[str, str]]:
+    of = pipeline.components
+    if pipeline.evaluator_chat is None:
+        yield "chat", _ASKS
+    if of.llm.kind in ("none", "recorded") or not getattr(of.llm, "takes_context", True):
+        why = {"none": "gives no answers", "recorded": "was asked before: there is nobody to ask"}
+        yield (
+            "generator",
+            (
+                "has the llm answer from other contexts, and this job's llm "
+                f"{why.get(of.llm.kind, 'answers from what it retrieves by itself')}"
+            ),
+        )
+    if of.judge.kind in ("none", "recorded"):
+        yield "judge", "has the judge label answers, and this job's judge labels none that are new"
+    if of.llm.kind == "none":
+        yield "answers", "measures answers, and llm=none gives none"
+    if of.llm.kind in ("chat", "embedded") and not cites(of):
+        yield (
+            "citations",
+            "measures citations, and this llm gives none: set llm.cite=true of a chat model",
+        )
+    if alone and (pipeline.n_tokens == 0 or getattr(of.retriever, "top_k", 1) == 0):
+        yield "contexts", "measures contexts, and this job gives the LLM none"
+    topics = pipeline.frame("topics")
+    if not any(references(topics).values()):
+        yield "references", "compares with reference answers, and no topic of this dataset has one"
+    if not wrong_answers(topics):
+        yield (
+            "changed",
+            (
+                "compares with what documents with a changed fact lead to, and no topic of this dataset has "
+                "wrong_answers: dataset=fictional dataset.twins=true and RGB's file en_fact.json have"
+            ),
+        )
+    if scorable(pipeline.frame("evidence"), topics).empty:
+        yield "evidence", "compares with evidence, and no topic of this dataset has the text of any"

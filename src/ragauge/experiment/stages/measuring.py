@@ -1,0 +1,279 @@
+"""The stages that measure contexts and rankings."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pandas as pd
+
+from ragauge.contract import frames
+from ragauge.contract.answer_measures import NO_EVIDENCE
+from ragauge.contract.identity import identity
+from ragauge.contract.protocols import (
+    AnswerMeasureInfo,
+    Measure,
+    MeasuresPieces,
+    Tools,
+)
+from ragauge.contract.topics import scorable
+from ragauge.experiment.stages.stage import Frames, Incomplete, Reads, Stage
+from ragauge.measures import (
+    chunk_qrels,
+    corrected_parts,
+    document_run,
+    floor_means,
+    floors,
+    mean_over_parts,
+    measured_parts,
+    part_scores,
+    qrels_of,
+    ranking_values,
+)
+from ragauge.measures.floor import is_corrected, raw
+from ragauge.measures.questions import (
+    EVIDENCE_DOCUMENTS,
+    LEXICAL_OVERLAP,
+    RARITY,
+    evidence_documents,
+    lexical_overlap,
+    rarity,
+)
+from ragauge.measures.rankings import full_name, of_chunks, ranking_infos
+from ragauge.retrieval.query_checks import query_checks
+from ragauge.retrieval.searching import searched_by, space_of
+
+
+class Scorable(Stage):
+    """scored_evidence: the parts of the evidence that contexts are scored by (`scorable`)."""
+
+    name = "scored_evidence"
+    reads = ("topics", "evidence")
+    makes = ("scored_evidence",)
+    stored = False
+
+    def make(self, reads: Reads, tools: Tools) -> Frames:
+        return {"scored_evidence": scorable(reads["evidence"], reads["topics"])}
+
+
+class Score(Stage):
+    """Scores of the whole grid, and part_scores, a row per evidence part; none of topics without evidence."""
+
+    name = "scores"
+    reads = ("layouts", "prefixes", "scored_evidence")
+    makes = ("scores", "part_scores")
+    doing = "scoring the contexts of {layouts:,} topics"
+    group = "measure"
+    evaluates = True
+
+    @property
+    def component(self) -> Measure | MeasuresPieces:
+        found: Measure | MeasuresPieces = raw(self.components.measure)
+        return found
+
+    @property
+    def uses(self) -> frozenset[str]:
+        return getattr(self.component, "uses", frozenset())
+
+    def make(self, reads: Reads, tools: Tools) -> Frames:
+        evidence, prefixes = reads["scored_evidence"], reads["prefixes"]
+        prefixes = prefixes[prefixes["qid"].isin(evidence["qid"])].reset_index(drop=True)
+        every = part_scores(self.component, evidence, reads["layouts"], prefixes, tools)
+        parts = measured_parts(every)
+        found = {"scores": mean_over_parts(parts, self.component.name), "part_scores": parts}
+        if len(parts) < len(every):
+            failed = every.loc[every["value"].isna(), "qid"].nunique()
+            tools.count("measure_failed", failed)
+            raise Incomplete(found, failed, evidence["qid"].nunique(), "IR scores")
+        return found
+
+
+class Floor(Stage):
+    """floors: what the measure gives every evidence part in unrelated text; floor_means: that over topics.
+
+    Neither the retriever nor this job's n_tokens is in its key: the jobs of a sweep share one.
+    """
+
+    name = "floor"
+    reads = ("chunks", "scored_evidence")
+    makes = ("floors", "floor_means")
+    doing = "scoring {scored_evidence:,} pieces of evidence in unrelated text"
+    group = "measure"
+    evaluates = True
+
+    @property
+    def component(self) -> Measure | MeasuresPieces:
+        found: Measure | MeasuresPieces = raw(self.components.measure)
+        return found
+
+    @property
+    def uses(self) -> frozenset[str]:
+        return frozenset({"tokenizer"}) | (
+            getattr(self.component, "uses", frozenset()) if self._asked else set()
+        )
+
+    @property
+    def _asked(self) -> bool:
+        """Whether there is to be a floor: one that an LLM is asked for, only where scores are corrected."""
+        asks = "chat" in getattr(self.component, "uses", ())
+        return not asks or is_corrected(self.components.measure)
+
+    def params(self) -> dict[str, Any]:
+        return {"component": identity(self.component), "n_grid": list(self.budget.grid)}
+
+    def make(self, reads: Reads, tools: Tools) -> Frames:
+        evidence = reads["scored_evidence"] if self._asked else reads["scored_evidence"].iloc[:0]
+        found = floors(
+            self.component, evidence, reads.rows("chunks"), tools.tokenizer, self.budget.grid, tools=tools
+        )
+        return {"floors": found, "floor_means": floor_means(found)}
+
+
+class CorrectScores(Stage):
+    """Scores and part_scores, each part's less its floor: `measure.correct=floor`."""
+
+    name = "corrected"
+    reads = ("part_scores", "floors")
+    makes = ("scores", "part_scores")
+
+    def params(self) -> dict[str, Any]:
+        return {"correct": "floor"}
+
+    def make(self, reads: Reads, tools: Tools) -> Frames:
+        parts = corrected_parts(reads["part_scores"], reads["floors"])
+        return {"scores": mean_over_parts(parts, self.components.measure.name), "part_scores": parts}
+
+
+class ChunkTruth(Stage):
+    """chunk_qrels: the chunks that are relevant to the topics. Neither retriever nor budget is in its key."""
+
+    name = "chunk_qrels"
+    reads = ("chunks", "scored_evidence")
+    makes = ("chunk_qrels",)
+    doing = "looking for {scored_evidence:,} pieces of evidence in {chunks:,} chunks"
+
+    def make(self, reads: Reads, tools: Tools) -> Frames:
+        evidence = reads["scored_evidence"]
+        if evidence["docno"].isna().any():  # of such a part all chunks are looked at
+            return {"chunk_qrels": chunk_qrels(evidence, reads["chunks"])}
+        chunks = reads.where("chunks", "parent", evidence["docno"].unique())
+        return {"chunk_qrels": chunk_qrels(evidence, chunks)}
+
+
+class ScoreRanking(Stage):
+    """ranking_values: what the measures that IR knows give the run, topic by topic ([qid, measure, value]).
+
+    The run is that of documents, or of chunks where a measure says so.
+    """
+
+    name = "classics"
+    version = 2
+    makes = ("ranking_values",)
+    doing = "measuring the ranking of {run:,} hits"
+
+    @property
+    def reads(self) -> tuple[str, ...]:  # type: ignore[override]
+        return ("run", "evidence", *(("chunk_qrels",) if any(map(of_chunks, self.budget.measures)) else ()))
+
+    def params(self) -> dict[str, Any]:
+        return {"measures": list(map(full_name, self.budget.measures))}
+
+    def make(self, reads: Reads, tools: Tools) -> Frames:
+        by_chunk = [name for name in self.budget.measures if of_chunks(name)]
+        by_document = [name for name in self.budget.measures if not of_chunks(name)]
+        found = ranking_values(document_run(reads["run"]), qrels_of(reads["evidence"]), by_document)
+        if by_chunk:
+            of_run = ranking_values(reads["run"], reads["chunk_qrels"], by_chunk)
+            found = pd.concat([found, of_run], ignore_index=True)
+        return {"ranking_values": found}
+
+
+class RankingColumns(Stage):
+    """The measures of the ranking as columns of the outcomes: missing for a topic without a relevant one."""
+
+    name = "ranking_columns"
+    reads = ("evidence", "scored_evidence", "ranking_values", "topics[qid]")
+    makes = ("answer_values",)
+    stored = False
+
+    @property
+    def infos(self) -> tuple[AnswerMeasureInfo, ...]:  # type: ignore[override]
+        return ranking_infos(self.budget.measures)
+
+    def shown(self, frame: Callable[[str], pd.DataFrame]) -> list[AnswerMeasureInfo]:
+        """Those of documents where the evidence names any, those of chunks where it has a text."""
+        named = bool(frame("evidence")["docno"].notna().any())
+        there = {False: named, True: len(frame("scored_evidence")) > 0}
+        return [
+            info
+            for info, name in zip(self.infos, self.budget.measures, strict=True)
+            if there[of_chunks(name)]
+        ]
+
+    def make(self, reads: Reads, tools: Tools) -> Frames:
+        topics, values = reads["topics"][["qid"]], reads["ranking_values"]
+        found = [frames.empty("answer_values")]
+        for info in self.shown(reads.__getitem__):
+            of_measure = values.loc[values["measure"] == info.name, ["qid", "value"]]
+            rows = topics.merge(of_measure, on="qid", how="left", validate="one_to_one")
+            known = rows["qid"].isin(of_measure["qid"])
+            rows = rows.assign(
+                n_tokens=self.budget.n_tokens,
+                measure=info.name,
+                status=known.map({True: "ok", False: NO_EVIDENCE}),
+            )
+            found.append(rows)
+        columns = list(frames.SCHEMAS["answer_values"].columns)
+        return {"answer_values": pd.concat([rows[columns] for rows in found], ignore_index=True)}
+
+
+class Derive(Stage):
+    """derived: what is known of the questions beside attributes, by which topics are sliced; row by row as
+    topics.
+    """
+
+    name = "derived"
+    makes = ("derived",)
+    doing = "describing {topics:,} questions"
+
+    @property
+    def reads(self) -> tuple[str, ...]:  # type: ignore[override]
+        derived = set(self.budget.derived)
+        found = ["topics[qid,query]"]
+        if EVIDENCE_DOCUMENTS in derived:
+            found.append("evidence[qid,docno,text]")
+        elif LEXICAL_OVERLAP in derived:
+            found.append("evidence[qid,text]")
+        return (*found, *(["docs"] if RARITY in derived else []))
+
+    def params(self) -> dict[str, Any]:
+        return {"attributes": list(self.budget.derived)}
+
+    def make(self, reads: Reads, tools: Tools) -> Frames:
+        topics = reads["topics"]
+        found = topics[["qid"]].copy()
+        if LEXICAL_OVERLAP in self.budget.derived:
+            found[LEXICAL_OVERLAP] = lexical_overlap(topics, reads["evidence"])
+        if RARITY in self.budget.derived:
+            found[RARITY] = rarity(topics, reads.rows("docs"))
+        if EVIDENCE_DOCUMENTS in self.budget.derived:
+            found[EVIDENCE_DOCUMENTS] = evidence_documents(topics, reads["evidence"])
+        return {"derived": found}
+
+
+class CheckQueries(Stage):
+    """query_checks: how far a rewriter's queries are from the question, a row a topic."""
+
+    name = "query_checks"
+    reads = ("topics[qid,query]", "queries", "run", "found_by_question[qid,docno]")
+    makes = ("query_checks",)
+    doing = "holding {queries:,} queries against their questions"
+    uses = frozenset({"embedder"})
+
+    def params(self) -> dict[str, Any]:
+        return {"space": space_of(self.components.retriever)}
+
+    def make(self, reads: Reads, tools: Tools) -> Frames:
+        topics, found = reads["topics"][["qid", "query"]], reads["found_by_question"]
+        queries = searched_by(self.components.retriever, reads["queries"])
+        return {"query_checks": query_checks(topics, queries, reads["run"], found, tools.embedder)}

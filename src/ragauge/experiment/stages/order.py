@@ -1,0 +1,160 @@
+"""The stages of a job as a list.
+
+The key of a stage's output follows from what the stage says of itself and nothing else
+(`ragauge.experiment.stages.pipeline`), so that a new stage is a class and a line in `stages`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from ragauge.contract.context_parts import Approximates, BringsTexts, SeesEvidence
+from ragauge.contract.protocols import AnswerMeasure, MeasuresPassages, VariesContexts
+from ragauge.experiment.stages.answering import (
+    Answer,
+    Judging,
+    LongestPassages,
+    MeasureAnswers,
+    NumberPassages,
+    UsedPassages,
+    cites,
+    sees_longest,
+)
+from ragauge.experiment.stages.funnel import FindInCorpus, FollowEvidence, ScoreUnreranked, has_funnel
+from ragauge.experiment.stages.measuring import (
+    CheckQueries,
+    ChunkTruth,
+    CorrectScores,
+    Derive,
+    Floor,
+    RankingColumns,
+    Scorable,
+    Score,
+    ScoreRanking,
+)
+from ragauge.experiment.stages.retrieval import (
+    Bring,
+    Chunk,
+    Compress,
+    Cut,
+    Expand,
+    FoundByQuestion,
+    Index,
+    LayOut,
+    ReadDataset,
+    Recall,
+    Rerank,
+    Retrieve,
+    RetrieveRewritten,
+    Rewrite,
+    retrievers_within,
+)
+from ragauge.experiment.stages.stage import Budget, Components, Stage
+from ragauge.experiment.stages.varied import varied_stages
+from ragauge.measures.floor import is_corrected
+from ragauge.measures.rankings import of_chunks
+
+
+def stages(components: Components, budget: Budget) -> list[Stage]:
+    """The stages of a job in order; a later one that makes a frame anew is what those after it read."""
+
+    def chosen() -> Iterator[Stage]:
+        yield ReadDataset(components, budget)
+        yield Chunk(components, budget)
+        if not isinstance(components.retriever, BringsTexts):
+            for arm in retrievers_within(components.retriever):
+                yield Index(components, budget, arm)
+            yield Index(components, budget)
+        yield from _ranking(components, budget)
+        if components.expander.kind != "none":
+            yield Expand(components, budget)
+        if components.compressor.kind != "none":
+            yield Compress(components, budget)
+        yield LayOut(components, budget)
+        yield Scorable(components, budget)
+        yield Score(components, budget)
+        if has_funnel(components):
+            yield FindInCorpus(components, budget)
+            yield FollowEvidence(components, budget)
+            if components.reranker.kind != "none":
+                yield ScoreUnreranked(components, budget)
+        yield Floor(components, budget)
+        if is_corrected(components.measure):
+            yield CorrectScores(components, budget)
+        if any(map(of_chunks, budget.measures)):
+            yield ChunkTruth(components, budget)
+        yield ScoreRanking(components, budget)
+        if budget.derived:
+            yield Derive(components, budget)
+        yield Cut(components, budget)
+        if any(map(_sees_passages, components.answers.values())) or cites(components):
+            yield UsedPassages(components, budget)
+        if any(map(sees_longest, components.answers.values())):
+            yield LongestPassages(components, budget)
+        if cites(components):
+            yield NumberPassages(components, budget)
+        yield Answer(components, budget)
+        for name, measure in components.answers.items():
+            if isinstance(measure, VariesContexts):
+                yield from varied_stages(components, budget, name, measure)
+            else:
+                yield MeasureAnswers(components, budget, measure, name)
+        yield RankingColumns(components, budget)
+        yield Judging(components, budget)
+
+    return list(chosen())
+
+
+def _sees_passages(measure: AnswerMeasure) -> bool:
+    """Whether a measure looks at the single passages of contexts."""
+    varies = isinstance(measure, VariesContexts) and measure.varies == "context"
+    return varies or (isinstance(measure, MeasuresPassages) and not sees_longest(measure))
+
+
+def _ranking(components: Components, budget: Budget) -> Iterator[Stage]:
+    """The stages that make a run; rewritten queries are held against what the question itself finds."""
+    brings = isinstance(components.retriever, BringsTexts)
+    yield Bring(components, budget) if brings else Retrieve(components, budget)
+    if isinstance(components.retriever, Approximates) and components.retriever.approximate:
+        yield Recall(components, budget)
+    if is_rewritten(components):
+        yield FoundByQuestion(components, budget)
+        yield Rewrite(components, budget)
+        yield RetrieveRewritten(components, budget)
+        yield CheckQueries(components, budget)
+    if components.reranker.kind != "none":
+        yield Rerank(components, budget)
+
+
+def is_rewritten(components: Components) -> bool:
+    """Whether queries are searched for in place of the questions.
+
+    A retriever that finds nothing, or that is told the evidence, needs none, and nobody is asked for them.
+    """
+    retriever = components.retriever
+    searches = getattr(retriever, "top_k", 1) > 0 and not isinstance(retriever, SeesEvidence)
+    return components.rewriter.kind != "none" and searches
+
+
+def question_stages(job: Sequence[Stage]) -> list[Stage]:
+    """Of the stages of a job those that work on a question until it is answered, in order.
+
+    What is made once of the documents is not among them, nor what measures and judges.
+    """
+    makers: dict[str, Stage] = {}
+    reads: dict[Stage, list[Stage]] = {}
+    of_question: set[Stage] = set()
+    for stage in job:
+        names = [read.partition("[")[0] for read in stage.reads]
+        reads[stage] = [makers[name] for name in names if name in makers]
+        if "topics" in names or of_question.intersection(reads[stage]):
+            of_question.add(stage)
+        makers |= dict.fromkeys(stage.makes or [f"{stage.name}/"], stage)
+    needed: set[Stage] = set()
+    waiting = [makers["answers"]]
+    while waiting:
+        stage = waiting.pop()
+        if stage not in needed:
+            needed.add(stage)
+            waiting += reads[stage]
+    return [stage for stage in job if stage in needed & of_question]

@@ -1,0 +1,1 @@
+"""Jobs together: groups, pooling, judging at the end, contrasts, reports."""

@@ -1,0 +1,257 @@
+"""Judging at the end of a sweep, once what all jobs retrieved and answered is known.
+
+All jobs' answers to a topic go into one request (`judge.mode=batch`), or the topics to judge are chosen by
+what all jobs retrieved (`judge.sample_design=neyman`). The verdicts go back to each job's MLflow run. What
+the ledger holds is not asked again: `ragauge pool <folder>` goes on with an
+interrupted judging.
+"""
+
+from __future__ import annotations
+
+import logging
+import sys
+from collections.abc import Mapping, Sequence
+from contextlib import AbstractContextManager, chdir, nullcontext
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+
+from ragauge import track
+from ragauge.contract.errors import DataError, RagaugeError
+from ragauge.contract.protocols import BatchJudge, TellsJudging, judges_together
+from ragauge.contract.records import RECORD_FILE
+from ragauge.contract.redact import remember
+from ragauge.experiment.findings.stability import judged_again
+from ragauge.experiment.findings.verdicts import fitting_predictor, log_verdicts, measured_by, sample_topics
+from ragauge.experiment.folder import JobFolder, write_json
+from ragauge.experiment.gate.checking import enforce
+from ragauge.experiment.needs import before_judging, gathered, of_judge, to_ask
+from ragauge.experiment.outcomes import metrics
+from ragauge.experiment.stages.components import make_pipeline
+from ragauge.experiment.stages.measure_checks import check_measures
+from ragauge.experiment.stages.pipeline import Pipeline
+from ragauge.llms.chat_use import Unasked
+from ragauge.store import canonical_json
+
+log = logging.getLogger(__name__)
+
+
+def judge_deferred(records: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
+    """The records of a sweep's jobs, those that were waiting for their verdicts now with them.
+
+    Jobs that share judge, sample and dataset are judged together. Jobs that cannot be judged, or of which too
+    many verdicts are missing, are recorded as failed; the others go on.
+    """
+    waiting = [record for record in records if record.get("deferred")]
+    if not waiting:
+        return list(records)
+    with _started_from(waiting):
+        done = _judge_each_group(waiting)
+    return [done.get(int(record["number"]), record) for record in records]
+
+
+def _started_from(records: Sequence[Mapping[str, Any]]) -> AbstractContextManager[None]:
+    """While it lasts, relative paths of the data mean the directory that the jobs were started from."""
+    directory = Path(records[0].get("directory", "."))
+    return chdir(directory) if directory.is_dir() else nullcontext()
+
+
+def _judge_each_group(waiting: Sequence[dict[str, Any]]) -> dict[int, dict[str, Any]]:
+    """The new records of the jobs by number, failed ones among them."""
+    done: dict[int, dict[str, Any]] = {}
+    groups: dict[str, list[_Job]] = {}
+    for record in waiting:
+        try:
+            job = _job(record)
+            groups.setdefault(_judged_alike(job), []).append(job)
+        except Exception as error:
+            done[int(record["number"])] = _failed(record, error)
+    for jobs in groups.values():
+        judged: _Judged | Exception
+        try:
+            judged = _judge(jobs)
+        except Exception as error:
+            judged = error
+        done |= {job.folder.number: _finish(job, judged) for job in jobs}
+    return done
+
+
+def needs_together(records: Sequence[dict[str, Any]]) -> pd.DataFrame:
+    """What judging the jobs of a dry run together would need (see ragauge.experiment.needs)."""
+    later = [record for record in records if record.get("judged_later")]
+    if not later:
+        return gathered([])
+    with _started_from(later):
+        groups: dict[str, list[_Job]] = {}
+        for job in map(_job, later):
+            groups.setdefault(_judged_alike(job), []).append(job)
+        return gathered([frame for jobs in groups.values() for frame in _needs_of_group(jobs)])
+
+
+def _needs_of_group(jobs: Sequence[_Job]) -> list[pd.DataFrame]:
+    pipelines = {job.folder.number: job.pipeline for job in jobs}
+    one, cfg = jobs[0].pipeline, jobs[0].cfg
+    answers = {number: before_judging(pipeline)[1] for number, pipeline in pipelines.items()}
+    known = {number: frame for number, frame in answers.items() if frame is not None}
+    if not known or one.components.judge.kind != "chat":
+        return []
+    sampled = True
+    try:
+        predictor = fitting_predictor(one, cfg) if one.sampled_by_prediction else None
+        sample_topics(list(pipelines.values()), predictor)
+    except Unasked:  # which topics depends on what is retrieved: as many others stand for them
+        sampled = False
+    if _in_batches(one):
+        candidates = [to_ask(pipelines[n], frame).assign(candidate=str(n)) for n, frame in known.items()]
+        judge = one.components.judge
+        assert isinstance(judge, TellsJudging)
+        topics, evidence = one.frame("topics"), one.frame("evidence")
+        together = pd.concat(candidates, ignore_index=True)
+        asked = [judge.needs(topics, evidence, together, one.tools, repeat=True).assign(who="judge")]
+    else:
+        asked = [of_judge(pipelines[n], frame) for n, frame in known.items()]
+    return [frame.assign(exact=frame["exact"] & sampled) for frame in asked]
+
+
+@dataclass(frozen=True)
+class _Job:
+    """A job that is judged with others: its record, its stages (all in the store), config and folder."""
+
+    record: dict[str, Any]
+    pipeline: Pipeline
+    cfg: Any
+    folder: JobFolder
+
+
+@dataclass(frozen=True)
+class _Judged:
+    """What judging jobs together gave: verdicts and repeated verdicts by job, and how stable labels are."""
+
+    verdicts: Mapping[int, pd.DataFrame]
+    repeated: Mapping[int, pd.DataFrame]
+    stability: Mapping[str, float]
+
+
+def _in_batches(pipeline: Pipeline) -> bool:
+    return judges_together(pipeline.components.judge)
+
+
+def _judged_alike(job: _Job) -> str:
+    """Equal texts for the jobs that are judged together: those that share judge, sample and dataset."""
+    pipeline = job.pipeline
+    sample = None if pipeline.sample is None else asdict(pipeline.sample)
+    judge = pipeline.identity_of(pipeline.components.judge)
+    return canonical_json([judge, pipeline.entry("dataset").digest, sample, job.cfg.predictor])
+
+
+def _judge(jobs: Sequence[_Job]) -> _Judged:
+    """Chooses the topics that are judged, and judges them where the judge sees all jobs at once."""
+    pipelines = {job.folder.number: job.pipeline for job in jobs}
+    one = jobs[0]
+    predictor = fitting_predictor(one.pipeline, one.cfg) if one.pipeline.sampled_by_prediction else None
+    sample_topics(list(pipelines.values()), predictor)
+    if not _in_batches(one.pipeline):
+        return _Judged({}, {}, {})
+    return _judged(pipelines, int(one.cfg.bootstrap), int(one.cfg.seed))
+
+
+def _job(record: dict[str, Any]) -> _Job:
+    """A finished job from what it left behind.
+
+    Store, ledgers and MLflow are those that the job used, whatever directory and environment this is.
+    """
+    from omegaconf import OmegaConf
+
+    path = Path(record["folder"])
+    cfg: Any = OmegaConf.load(path / ".hydra" / "config.yaml")
+    if not Path(record["store"]).is_dir():
+        raise DataError(
+            f"{record['name']} waits for its verdicts, but the store that it used is gone: {record['store']}"
+        )
+    cfg.store = record["store"]
+    cfg.tracking.uri = track.recorded_uri(record["tracking_uri"])
+    for part, ledger in record.get("ledgers", {}).items():
+        if "ledger" in cfg[part] and "***" not in ledger:
+            cfg[part].ledger = ledger
+    if "snapshot" in record:  # the window of traces may have moved since
+        cfg.dataset.snapshot = record["snapshot"]
+    remember(OmegaConf.to_container(cfg, resolve=True))
+    folder = JobFolder(
+        path, path.parent, int(record["number"]), record["choices"], tuple(record["overrides"])
+    )
+    pipeline = make_pipeline(cfg, folder)
+    check_measures(pipeline, alone=False)
+    return _Job(record, pipeline, cfg, folder)
+
+
+def _judged(pipelines: Mapping[int, Pipeline], n_boot: int, seed: int) -> _Judged:
+    one = next(iter(pipelines.values()))
+    topics, evidence = one.frame("topics"), one.frame("evidence")
+    candidates = pd.concat(
+        [
+            pipeline.to_judge(pipeline.answers)[["qid", "n_tokens", "answer"]].assign(candidate=str(number))
+            for number, pipeline in pipelines.items()
+        ],
+        ignore_index=True,
+    )
+    judge = one.components.judge
+    assert isinstance(judge, BatchJudge)
+    asked = candidates[["qid", "candidate", "answer"]]
+    verdicts = judge.judge_candidates(topics, evidence, asked, one.tools)
+    stability, repeated = judged_again(one, asked, verdicts, n_boot, seed)
+    verdicts = verdicts.merge(
+        candidates[["qid", "candidate", "n_tokens"]], on=["qid", "candidate"], validate="one_to_one"
+    )
+    by_job = {int(str(number)): rows for number, rows in verdicts.groupby("candidate")}
+    return _Judged(
+        {n: by_job[n].drop(columns="candidate").reset_index(drop=True) for n in pipelines},
+        {int(str(number)): rows for number, rows in repeated.groupby("candidate")},
+        stability,
+    )
+
+
+def _finish(
+    job: _Job,
+    judged: _Judged | Exception,
+) -> dict[str, Any]:
+    """Logs a job's verdicts, or why there are none, into its run; the record as it is now, on disk, too."""
+    record, pipeline, cfg = job.record, job.pipeline, job.cfg
+    tracker = track.Tracker(track.tracking_uri(cfg.tracking.uri), record["experiment"])
+    try:
+        with tracker.resume(record["run_id"]) as run:
+            if isinstance(judged, Exception):
+                raise judged
+            if job.folder.number in judged.verdicts:
+                pipeline.set_verdicts(judged.verdicts[job.folder.number])
+            values = {**log_verdicts(pipeline, cfg, job.folder, run, record), **judged.stability}
+            if job.folder.number in judged.repeated:
+                for name, value in metrics.costs(judged.repeated[job.folder.number], "judge_").items():
+                    values[name] += value
+            run.metrics(values)
+        # An earlier attempt may have left its failure.
+        record = {**record, "status": "FINISHED", "exit_code": 0, "deferred": False}
+        record = {k: v for k, v in record.items() if k != "error"} | {"metrics": record["metrics"] | values}
+        record["measured_by"] = measured_by(pipeline)
+        told = [metrics.line(record["name"], record["metrics"]), *metrics.judged_lines(record["metrics"])]
+        print(*told, sep="\n", file=sys.stderr)
+        enforce(cfg, record, lambda: pipeline.sliced)
+    except Exception as error:
+        return _failed(record, error)
+    write_json(job.folder.path / RECORD_FILE, record)
+    return record
+
+
+def _failed(record: dict[str, Any], error: Exception) -> dict[str, Any]:
+    """The record of a job with its error, on disk, too; the job goes on waiting for its verdicts."""
+    failed = {} if record["deferred"] is False else {"status": "FAILED"}
+    if isinstance(error, RagaugeError):
+        kind = type(error).__name__
+        told = {"error": str(error), "error_type": kind, "exit_code": error.exit_code}
+    else:
+        log.error("%s failed", record["name"], exc_info=error)
+        told = {"error": f"{type(error).__name__}: {error}", "exit_code": 1}
+    record = {**record, **failed, **told}
+    write_json(Path(record["folder"]) / RECORD_FILE, record)
+    return record

@@ -1,0 +1,170 @@
+"""What `ragauge plan` says of a pilot: topics by pair of systems, labels by system."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import pandas as pd
+
+from ragauge.contract.answer_measures import column_label
+from ragauge.contract.console import table
+from ragauge.contract.errors import ConfigError, DataError
+from ragauge.contract.visible import visible
+from ragauge.estimate.plan import ALPHA, CONFIDENCE, POWER, plan_topics
+from ragauge.estimate.plan_labels import plan_labels
+from ragauge.experiment.sweep.jobs import Sweep
+
+_SHOWN = 12  # pairs in the table, beside the worst and the median
+_NAMES = {"ir_score": "IR score", "correct": "right answers", "hallucination": "hallucinations"}
+_KINDS = {"alone": "alone", "judge": "people, with the judge", "predictor": "judged, with the predictor"}
+
+
+@dataclass(frozen=True)
+class Asked:
+    """What is to be seen: a difference with a power, and an interval of a width; each in [0, 1].
+
+    correction: `holm` plans each test at alpha over `comparisons` (by default all pairs of the pilot), `none`
+    at alpha. topics: of the study whose labels are planned, by default as many as the pilot has.
+    """
+
+    difference: float
+    power: float = POWER
+    alpha: float = ALPHA
+    measure: str = "ir_score"
+    width: float = 0.1
+    correction: str = "holm"
+    comparisons: int | None = None
+    topics: int | None = None
+    confidence: float = CONFIDENCE
+
+
+@dataclass(frozen=True)
+class Plan:
+    """The plan from one pilot: `pairs` as of `plan_topics`, `labels` as of `plan_labels`."""
+
+    asked: Asked
+    experiment: str
+    sweep_id: str
+    n_tokens: int
+    n_topics: int
+    comparisons: int
+    pairs: pd.DataFrame
+    labels: pd.DataFrame
+
+    def as_json(self) -> dict[str, Any]:
+        """The plan as JSON values; null where no number is enough or known."""
+        frames = {"pairs": self.pairs, "labels": self.labels}
+        return {
+            **{name: getattr(self, name) for name in ("experiment", "sweep_id", "n_tokens", "n_topics")},
+            "asked": asdict(self.asked) | {"comparisons": self.comparisons},
+            **{
+                name: [
+                    {key: None if _unknown(value) else value for key, value in row.items()}
+                    for row in frame.to_dict("records")
+                ]
+                for name, frame in frames.items()
+            },
+        }
+
+
+def plan(sweep: Sweep, asked: Asked) -> Plan:
+    """What a study like the sweep takes; ConfigError and DataError as in `plan_topics` and `plan_labels`."""
+    rows = sweep.outcomes[sweep.outcomes["n_tokens"] == sweep.n_tokens]
+    n_topics = int(rows["qid"].nunique())
+    if n_topics < 2:
+        raise DataError(f"pilot {sweep.sweep_id}: {n_topics} topic(s); a variance takes at least 2")
+    systems = rows["system"].nunique()
+    pairs_of_pilot = systems * (systems - 1) // 2
+    comparisons = pairs_of_pilot if asked.comparisons is None else asked.comparisons
+    if asked.correction == "none":
+        if asked.comparisons is not None:
+            raise ConfigError("--comparisons: only with --correction holm, which divides alpha by them")
+        comparisons = 1
+    seed = int(sweep.records[0]["seed"])
+    pairs = plan_topics(
+        rows,
+        asked.measure,
+        asked.difference,
+        asked.power,
+        asked.alpha,
+        comparisons=comparisons if pairs_of_pilot else 1,
+        confidence=asked.confidence,
+        answers=sweep.answer_measures,
+    )
+    labels = plan_labels(
+        rows,
+        asked.width,
+        n_topics=asked.topics,
+        confidence=asked.confidence,
+        seed=seed,
+        estimate=sweep.records[0]["estimate"],
+    )
+    return Plan(asked, sweep.experiment, sweep.sweep_id, sweep.n_tokens, n_topics, comparisons, pairs, labels)
+
+
+def plan_text(plan: Plan, sweep: Sweep) -> str:
+    """The plan for a terminal."""
+    a = plan.asked
+    infos = {info.name: info for info in sweep.answer_measures}
+    name = _NAMES.get(a.measure) or column_label(infos[a.measure])
+    sure = f"{a.confidence:.0%} sure"
+    lines = [
+        f"Pilot {visible(plan.experiment, one_line=True)}: {plan.n_topics} topics, N = {plan.n_tokens} tokens"
+    ]
+    if plan.pairs.empty:
+        lines.append("one system: no pair to compare, so no number of topics")
+    else:
+        share = a.measure in ("correct", "hallucination")
+        spread = "one of both only" if share else "SD of difference"
+        each = f"{a.alpha:.3g}" + (f" / {plan.comparisons}" if plan.comparisons > 1 else "")
+        lines.append(
+            f"\nTopics to see a difference of {a.difference:g} in {name} with power {a.power:g} "
+            f"(two-sided test at {each})"
+        )
+        rows = [("", "pair", spread, "topics", sure)]
+        count = len(plan.pairs)
+        chosen = [("median", count // 2), ("worst", count - 1)]
+        if count > 1:
+            chosen += [("", at) for at in range(count)][: _SHOWN if count > _SHOWN else count]
+        for what, at in chosen if count > 1 else [("", 0)]:
+            row = plan.pairs.iloc[at]
+            seen = f"{row.spread:.1%}" if share else f"{row.spread:.3f}"
+            pair = f"{row.a} – {row.b}"
+            rows.append((what, pair, seen, _count(row.topics), _count(row.topics_upper)))
+        lines.append(table(rows, right=(2, 3, 4)))
+        if count > _SHOWN:
+            lines.append(f"and {count - _SHOWN} more pairs: --json")
+    if plan.labels.empty:
+        lines.append("\nno verdicts: no number of labels")
+    else:
+        total = a.topics or plan.n_topics
+        lines.append(
+            f"\nLabels for an interval of width {a.width:g} of the share of right answers (95 %; "
+            f"the judge or the predictor on {total:,} topics)"
+        )
+        needed = [("system", "right", "labels", "correlation", "number", sure)]
+        for found in plan.labels.to_dict("records"):
+            numbers = (_count(found["labels"], total), _count(found["labels_upper"], total))
+            rho = "" if found["kind"] == "alone" else f"{found['correlation']:.2f}"
+            needed.append(
+                (str(found["system"]), f"{found['share']:.1%}", _KINDS[found["kind"]], rho, *numbers)
+            )
+        lines.append(table(needed, right=(1, 3, 4, 5)))
+    lines.append(
+        f"\n“{sure}”: from a confidence limit of what the pilot measured, as {plan.n_topics} topics do not "
+        "tell it exactly"
+    )
+    return "\n".join(lines)
+
+
+def _unknown(value: object) -> bool:
+    return isinstance(value, float) and not math.isfinite(value)
+
+
+def _count(value: float, of: int | None = None) -> str:
+    """A number of topics; what no number of them reaches."""
+    if value != value:
+        return "unknown"
+    return f"{int(value):,}" if math.isfinite(value) else "none is enough" if of is None else f"over {of:,}"

@@ -1,0 +1,140 @@
+"""The jobs of one sweep pooled into one more MLflow run; stands on the sweep's folder alone.
+
+`ragauge pool <sweep folder>` does it again, for example after an interrupted sweep. It reads what the jobs'
+records name, and writes only where this directory's MLflow, or `--tracking-uri`, is.
+"""
+
+from __future__ import annotations
+
+import shlex
+import sys
+import traceback
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pandas as pd
+
+from ragauge import track
+from ragauge.contract.errors import ConfigError, RagaugeError, full_disk, not_writable
+from ragauge.contract.redact import redact
+from ragauge.contract.visible import visible
+from ragauge.experiment.guard import OUTPUT, STORE, TRACKED, exit_code_of
+from ragauge.experiment.needs import NEEDS_FILE, added_up, describe_needs, gathered
+from ragauge.experiment.sweep.jobs import by_experiment, experiments, records_in
+from ragauge.experiment.sweep.judging import judge_deferred, needs_together
+from ragauge.experiment.sweep.run import is_own, track_sweep
+
+if TYPE_CHECKING:
+    from omegaconf import DictConfig
+
+
+def finish(config: DictConfig) -> int:
+    """Pools the sweep that has just ended; its exit code."""
+    folder = Path(config.hydra.sweep.dir).absolute()
+    again = shlex.join(["ragauge", "pool", str(folder)])
+    try:
+        return pool(folder)
+    except RagaugeError as error:
+        print(f"error: the sweep could not be pooled: {visible(error)}\nagain: {again}", file=sys.stderr)
+        return error.exit_code
+    except Exception as error:
+        database = track.local_database(track.absolute_uri(track.tracking_uri(config.tracking.uri)))
+        places: dict[str, str | Path] = {
+            STORE: str(config.store),
+            OUTPUT: folder,
+            **({TRACKED: database.parent} if database else {}),
+        }
+        refused = not_writable(error, places, database)
+        if (told := refused or full_disk(error, *places.values())) is not None:
+            print(f"error: the sweep could not be pooled: {visible(told)}\nagain: {again}", file=sys.stderr)
+            return ConfigError.exit_code if refused else 1
+        # Not logged: which loggers speak after a sweep is up to Hydra's launcher.
+        print(redact(traceback.format_exc()), file=sys.stderr)
+        print(f"the sweep could not be pooled; its jobs are kept: {again}", file=sys.stderr)
+        return 1
+
+
+def pool_again(folder: Path, tracking_uri: str | None = None) -> int:
+    """Pools a sweep's folder on request, says where it reads and writes, and returns the exit code.
+
+    tracking_uri: the MLflow that the sweep's run is written into; None for the jobs' own. ConfigError where
+    that would write into another place than the one in use here.
+    """
+    if tracking_uri is None:
+        _refuse_unasked(folder)
+    first = _tracked(records_in(folder))
+    uri = track.absolute_uri(tracking_uri) if tracking_uri else None
+    print(
+        f"reads {folder} and the store {first.get('store', 'of its jobs')}; writes into MLflow at "
+        f"{redact(uri or first.get('tracking_uri', 'no place'))}",
+        file=sys.stderr,
+    )
+    return pool(folder, uri)
+
+
+def pool(folder: Path, tracking_uri: str | None = None) -> int:
+    """Pools the jobs in a sweep's folder, logs the sweep's run and prints the leaderboard; the exit code.
+
+    The run goes into MLflow at `tracking_uri`, by default where the jobs' runs are. 0 if all jobs finished,
+    the jobs' code if all failures share one, else 1. Raises ConfigError where jobs wait for their verdicts,
+    and folder or MLflow are not those of the jobs: verdicts belong into their runs, store and ledger.
+    """
+    records = records_in(folder)
+    elsewhere = _copied(records) or not all(is_own(record, tracking_uri) for record in records)
+    waiting = [record for record in records if record.get("deferred")]
+    if waiting and elsewhere:
+        raise ConfigError(
+            f"{len(waiting)} job(s) wait for their verdicts, which belong where the jobs ran: "
+            f"ragauge pool {shlex.quote(str(_written_in(waiting[0]).parent))} --tracking-uri "
+            f"{shlex.quote(waiting[0]['tracking_uri'])}"
+        )
+    dry = [record for record in records if record["status"] == "DRY RUN"]
+    if dry:
+        asked = [pd.read_parquet(Path(record["folder"]) / NEEDS_FILE) for record in dry]
+        sums = added_up(gathered([frame for frame in (*asked, needs_together(dry)) if len(frame)]))
+        print(f"{len(dry)} job(s) would need {describe_needs(sums)}")
+    records = judge_deferred(records)
+    for groups in experiments(by_experiment(records)):
+        track_sweep(groups, folder, tracking_uri)
+    for record in records:
+        if record["status"] == "FAILED":
+            print(
+                visible(f"FAILED  {record['name']}: {record.get('error', 'no error was recorded')}"),
+                file=sys.stderr,
+            )
+    return exit_code_of(records)
+
+
+def _written_in(record: Mapping[str, Any]) -> Path:
+    """The folder that a job wrote its record in; that of an older record is not known."""
+    return Path(record.get("written_in", "an unknown folder/0"))
+
+
+def _copied(records: Sequence[Mapping[str, Any]]) -> bool:
+    """Whether the folder is not where its jobs wrote it: it was copied or moved."""
+    return any(_written_in(record) != Path(record["folder"]).resolve() for record in records)
+
+
+def _tracked(records: Sequence[dict[str, Any]]) -> dict[str, Any]:
+    """The first job that came so far as to know its MLflow; the first of all if none did."""
+    return next((record for record in records if "tracking_uri" in record), records[0])
+
+
+def _refuse_unasked(folder: Path) -> None:
+    """ConfigError where the sweep's run would go into an MLflow that this directory does not point to.
+
+    Nothing is said where the folder lies where it was written, and its jobs' MLflow is the one that their
+    config named, or that is in use here.
+    """
+    records = records_in(folder)
+    here = track.absolute_uri(track.tracking_uri())
+    used = [r for r in records if not (r.get("tracking_configured") or is_own(r, here))]
+    copied = _copied(records)
+    if copied or used:
+        of = used[0] if used else _tracked(records)
+        was = f"{folder} was written as {_written_in(of).parent}, and " if copied else ""
+        raise ConfigError(
+            f"{was}its jobs are in MLflow at {of.get('tracking_uri', 'no place')}, and in use here "
+            f"is {redact(here)}: say where the sweep's run is to be written by --tracking-uri <one of them>"
+        )

@@ -1,0 +1,71 @@
+"""Reports of sweeps that have ended: from their folder, or from what MLflow holds of them."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from pathlib import Path
+
+from ragauge import report, track
+from ragauge.contract.errors import ConfigError, DataError
+from ragauge.experiment.sweep import logged
+from ragauge.experiment.sweep.jobs import Sweep, experiments, load
+from ragauge.experiment.sweep.pooled import contents
+
+_RUN_ID = re.compile(r"[0-9a-f]{32}")
+
+
+def found(source: str, tracking_uri: str | None = None) -> list[Sweep]:
+    """The groups of comparable jobs that `source` of `write` names; DataError where no job finished."""
+    located = _located(source, tracking_uri)
+    return located if isinstance(located, list) else _loaded(located)
+
+
+def _located(source: str, tracking_uri: str | None) -> Path | list[Sweep]:
+    if Path(source).is_dir():
+        return Path(source).absolute()
+    if not _RUN_ID.fullmatch(source):
+        raise ConfigError(f"{source} is neither a folder nor an MLflow run id (32 characters of 0-9 and a-f)")
+    return logged.find(source, track.tracking_uri(tracking_uri))
+
+
+def _loaded(folder: Path) -> list[Sweep]:
+    loaded = load(folder)
+    if not loaded:
+        raise DataError(f"{folder}: no job of this sweep finished, so there is nothing to report")
+    return loaded
+
+
+def write(source: str, tracking_uri: str | None = None, figures: Sequence[str] = ()) -> list[Path]:
+    """Writes the report and returns its path; of a folder with several experiments, one for each.
+
+    figures: formats (png, svg, pdf) in which the figures are written, too, into a folder beside the report
+    that is named after it; their paths are among those returned.
+
+    `source` is a sweep's folder, which the report goes into, or the id of the MLflow run of a sweep or of a
+    job. Where the run's sweep has no folder on this machine, the report is made of what MLflow holds and goes
+    into the working directory.
+    """
+    located = _located(source, tracking_uri)
+    if isinstance(located, list):
+        path = Path.cwd() / f"report-{located[0].sweep_id}.html"
+        return _written(contents(located), path, figures)
+    loaded = experiments(_loaded(located))
+    written = []
+    for groups in loaded:
+        experiment = re.sub(r"[^\w.-]+", "_", groups[0].experiment)
+        path = located / ("report.html" if len(loaded) == 1 else f"report-{experiment}.html")
+        written += _written(contents(groups), path, figures)
+    return written
+
+
+def _written(found: Sequence[report.ReportContent], path: Path, figures: Sequence[str]) -> list[Path]:
+    report.write_report(found, path)
+    written = [path]
+    for number, content in enumerate(found, 1):
+        folder = path.with_name(f"{path.stem}-figures") / (f"group-{number}" if len(found) > 1 else "")
+        for name, drawn in content.figures.items():
+            for kind in figures:
+                written.append(folder / f"{name}.{kind}")
+                report.save(drawn, written[-1])
+    return written
