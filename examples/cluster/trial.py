@@ -123,7 +123,12 @@ def hold(folder: Path, workers: int, leaving: Sequence[str]) -> int:
             "RAY_AUTH_TOKEN_PATH": str(folder / "token"),
             "RAY_USAGE_STATS_ENABLED": "0",
         }
-        with open(folder / "token", "w", opener=lambda path, flags: os.open(path, flags, 0o600)) as token:
+        with open(
+            folder / "token",
+            "w",
+            encoding="ascii",
+            opener=lambda path, flags: os.open(path, flags, 0o600),
+        ) as token:
             token.write(secrets.token_hex(32))
         os.environ.update(environment)
         if "postgres" not in leaving and (database := postgres(short, folder, services)):
@@ -168,7 +173,7 @@ def postgres(short: Path, folder: Path, services: dict[str, subprocess.Popen[byt
     PostgreSQL refuses root, so it runs as postgres or nobody, which takes being root of the machine.
     """
     initdb, server = program("initdb"), program("postgres")
-    mapped = Path("/proc/self/uid_map").read_text().split()[2] == "1"
+    mapped = Path("/proc/self/uid_map").read_text(encoding="utf-8").split()[2] == "1"
     if initdb is None or server is None or mapped:
         print("no PostgreSQL: the ledger is a file")
         return None
@@ -287,7 +292,7 @@ def known(folder: Path) -> dict | None:
 def alive(pid: int) -> bool:
     """Whether a process is there and has not ended."""
     try:
-        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+        return Path(f"/proc/{pid}/stat").read_text(encoding="utf-8").rpartition(")")[2].split()[0] != "Z"
     except (FileNotFoundError, ProcessLookupError):
         return False
 

@@ -12,8 +12,10 @@ from typing import Any
 import pandas as pd
 import pytest
 
+from counted_progress import CountedProgress
 from ragauge.contract.batches import Batches
 from ragauge.contract.protocols import Tools
+from ragauge.experiment.stages import retrieval
 from ragauge.experiment.stages.pipeline import Pipeline
 from ragauge.measures import Substring
 from ragauge.measures.evidence_trail import in_corpus
@@ -94,6 +96,25 @@ def test_no_stage_reads_all_documents_or_all_texts_of_chunks(
     assert len(job.verdicts) == len(ASKED)
     for name in ("floors", "evidence_trail", "scores"):
         assert len(job.frame(name))
+
+
+def test_documents_are_chunked_a_batch_at_a_time_and_counted(
+    small: SmallPipelines, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(_parquet, "BATCH_ROWS", 2)
+    monkeypatch.setattr(retrieval, "progress", counted := CountedProgress())
+    sizes: list[int] = []
+
+    class Noting(NoChunker):
+        def chunk(self, docs: pd.DataFrame, tools: Tools) -> pd.DataFrame:
+            sizes.append(len(docs))
+            return super().chunk(docs, tools)
+
+    docs = [{"docno": f"d{i}", "title": "", "text": f"Tower {i} is old."} for i in range(1, 6)]
+    job = small(docs=docs, topics=TOPICS, chunker=Noting())
+    assert len(job.frame("chunks")) == 5
+    assert sizes == [2, 2, 1]
+    assert counted.done == {"chunking": (5, 5)}
 
 
 @pytest.mark.parametrize("size", [1, 2, 3])

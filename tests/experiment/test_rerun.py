@@ -16,6 +16,7 @@ from hydra import compose, initialize_config_dir
 from omegaconf import OmegaConf
 
 from chat_server import ChatServer
+from counted_progress import CountedProgress
 from processes import Command, clean_environment, run_fresh
 from ragauge import track
 from ragauge.contract import provenance
@@ -452,6 +453,35 @@ def test_equal_means_to_the_last_bit_and_what_the_work_took_is_told_apart() -> N
     assert "+5.55e-17" in text
     assert text.endswith("took: seconds_total 2 → 1, llm_calls 9 → 0")
     assert "stages_made" not in text
+
+
+def test_of_the_jobs_of_a_sweep_the_first_three_that_differ_are_told(
+    uri: str, request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tracker = track.Tracker(uri, request.node.name)
+    monkeypatch.setattr(comparison, "progress", counted := CountedProgress())
+
+    def logged(score: float) -> str:
+        with tracker.run("r", {}, {}) as run:
+            run.metrics({"ir_score": score, "seconds_total": score})
+        return run.run_id
+
+    scores = [(0.5, 0.5), (0.5, 0.625), (0.25, 0.25), (0.5, 0.75), (0.5, 0.25), (0.5, 1.0)]
+    records = [
+        {"name": f"job {i}", "run_id": logged(new), "rerun": {"run_id": logged(old)}}
+        for i, (old, new) in enumerate(scores)
+    ]
+    lines = comparison.log_job_comparisons(tracker, records).splitlines()
+    assert lines[0] == "2 of 6 jobs equal to the last bit in every metric"
+    assert lines[-1] == "1 more: see rerun.json of each run"
+    told = [line for line in lines if line.startswith("job ")]
+    assert told == [
+        f"job {i}, rerun of {records[i]['rerun']['run_id']}: 0 of 1 metrics equal to the last bit"
+        for i in (1, 3, 4)
+    ]
+    assert counted.done == {"comparing old and new": (6, 6)}
+    table = track.Reader(uri).table(records[3]["run_id"], comparison.TABLE).set_index("metric")
+    assert table.loc["ir_score"].to_dict() == {"old": 0.5, "new": 0.75, "difference": 0.25}
 
 
 def test_step_charts_are_read_step_by_step(uri: str, request: pytest.FixtureRequest) -> None:

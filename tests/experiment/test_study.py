@@ -63,7 +63,10 @@ def test_the_run_in_mlflow_has_metrics_figures_tables_and_report(done: tuple[Pat
     }  # fmt: skip
     logged = Reader(record["tracking_uri"]).run(record["run_id"])
     assert logged.metrics["threshold_k"] == record["metrics"]["threshold_k"]
-    assert "right answers of sim: predictor 34.5%, above k 15.7%, judged 32.0%" in done[1]
+    told = done[1]
+    assert "k = 0.745 (right above; not rejected " in told
+    assert "predictor, on unseen topics: AUC right 0.730, AUC lack 0.742, log loss 0." in told
+    assert "right answers of sim: predictor 34.5%, above k 15.7%, judged 32.0%" in told
     *_, run_and_folder, where = done[1].splitlines()
     assert run_and_folder == f"MLflow run {record['run_id']}; folder {(done[0] / 'job').resolve()}"
     assert where.startswith("MLflow UI: ")
