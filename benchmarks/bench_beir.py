@@ -52,7 +52,7 @@ def measure(folder: Path, store: Path) -> dict[str, float]:
     for name in ("ragauge.commands.main", "mlflow", "sentence_transformers"):
         importlib.import_module(name)
     from ragauge.datasets import Beir
-    from ragauge.experiment.stages.retrieval import ReadDataset
+    from ragauge.experiment.stages.documents import ReadDataset
     from ragauge.experiment.stages.stage import Budget, Components, Reads
     from ragauge.store import Key, Store
 

@@ -15,7 +15,7 @@ import pytest
 from counted_progress import CountedProgress
 from ragauge.contract.batches import Batches
 from ragauge.contract.protocols import Tools
-from ragauge.experiment.stages import retrieval
+from ragauge.experiment.stages import documents
 from ragauge.experiment.stages.pipeline import Pipeline
 from ragauge.measures import Substring
 from ragauge.measures.evidence_trail import in_corpus
@@ -102,7 +102,7 @@ def test_documents_are_chunked_a_batch_at_a_time_and_counted(
     small: SmallPipelines, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(_parquet, "BATCH_ROWS", 2)
-    monkeypatch.setattr(retrieval, "progress", counted := CountedProgress())
+    monkeypatch.setattr(documents, "progress", counted := CountedProgress())
     sizes: list[int] = []
 
     class Noting(NoChunker):

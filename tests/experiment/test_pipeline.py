@@ -24,9 +24,9 @@ from ragauge.contract.errors import ConfigError, DataError, MissingError
 from ragauge.contract.identity import runtime
 from ragauge.contract.protocols import ChatModel, Dataset, Reply, Role, Tools
 from ragauge.experiment.outcomes.sample import Sample
-from ragauge.experiment.stages import retrieval, running
+from ragauge.experiment.stages import file_digests, running
+from ragauge.experiment.stages.file_digests import file_digest
 from ragauge.experiment.stages.pipeline import Pipeline
-from ragauge.experiment.stages.retrieval import file_digest
 from ragauge.measures import Substring, Words, rankings
 from ragauge.retrieval.chunkers import NoChunker, TokenChunker
 from ragauge.retrieval.retrievers import BM25, Hybrid, Noise, NoRetrieval, Oracle, Sim
@@ -333,9 +333,9 @@ def test_a_changed_file_has_another_digest_and_an_unchanged_one_is_read_once(tmp
     file = tmp_path / "docs.jsonl"
     file.write_text("one")
     assert file_digest(file) == hashlib.sha256(b"one").hexdigest()
-    hits = retrieval._file_digest.cache_info().hits
+    hits = file_digests._file_digest.cache_info().hits
     assert file_digest(file) == hashlib.sha256(b"one").hexdigest()
-    assert retrieval._file_digest.cache_info().hits == hits + 1
+    assert file_digests._file_digest.cache_info().hits == hits + 1
     file.write_text("two")  # of the same size
     os.utime(file, ns=(1, 1))
     assert file_digest(file) == hashlib.sha256(b"two").hexdigest()

@@ -63,9 +63,10 @@ def test_the_run_in_mlflow_has_metrics_figures_tables_and_report(done: tuple[Pat
     }  # fmt: skip
     logged = Reader(record["tracking_uri"]).run(record["run_id"])
     assert logged.metrics["threshold_k"] == record["metrics"]["threshold_k"]
-    told = done[1]
-    assert "k = 0.745 (right above; not rejected " in told
-    assert "predictor, on unseen topics: AUC right 0.730, AUC lack 0.742, log loss 0." in told
+    told, found = done[1], record["metrics"]
+    assert f"\nk = {found['threshold_k']:.3f} (right above; not rejected " in told
+    auc = f"AUC right {found['predictor_auc_correct']:.3f}, AUC lack {found['predictor_auc_lack']:.3f}"
+    assert f"\npredictor, on unseen topics: {auc}, log loss 0." in told
     assert "right answers of sim: predictor 34.5%, above k 15.7%, judged 32.0%" in told
     *_, run_and_folder, where = done[1].splitlines()
     assert run_and_folder == f"MLflow run {record['run_id']}; folder {(done[0] / 'job').resolve()}"

@@ -25,7 +25,7 @@ from ragauge.experiment.gate.rules import bounds, check_bounds
 from ragauge.experiment.rerun.comparison import log_comparison
 from ragauge.experiment.rerun.comparison import summary as comparison_line
 from ragauge.experiment.setup.config import check_values
-from ragauge.experiment.stages.retrieval import file_digest
+from ragauge.experiment.stages.file_digests import file_digest
 from ragauge.track import views
 
 if TYPE_CHECKING:

@@ -18,7 +18,9 @@ from ragauge.contract.protocols import (
     MeasuresPassages,
     Tools,
 )
-from ragauge.experiment.stages.retrieval import digests_of_files, retrieved_chunks, texts_of_ranking
+from ragauge.experiment.stages.contexts import texts_of_ranking
+from ragauge.experiment.stages.file_digests import digests_of_files
+from ragauge.experiment.stages.retrieval import retrieved_chunks
 from ragauge.experiment.stages.stage import Budget, Components, Frames, Reads, Stage
 from ragauge.retrieval.contexts import longest_passages, numbered_contexts, used_passages
 from ragauge.retrieval.passages import passages_of

@@ -20,6 +20,8 @@ from ragauge.experiment.stages.answering import (
     cites,
     sees_longest,
 )
+from ragauge.experiment.stages.contexts import Compress, Cut, Expand, LayOut
+from ragauge.experiment.stages.documents import Chunk, Index, ReadDataset, retrievers_within
 from ragauge.experiment.stages.funnel import FindInCorpus, FollowEvidence, ScoreUnreranked, has_funnel
 from ragauge.experiment.stages.measuring import (
     CheckQueries,
@@ -34,20 +36,12 @@ from ragauge.experiment.stages.measuring import (
 )
 from ragauge.experiment.stages.retrieval import (
     Bring,
-    Chunk,
-    Compress,
-    Cut,
-    Expand,
     FoundByQuestion,
-    Index,
-    LayOut,
-    ReadDataset,
     Recall,
     Rerank,
     Retrieve,
     RetrieveRewritten,
     Rewrite,
-    retrievers_within,
 )
 from ragauge.experiment.stages.stage import Budget, Components, Stage
 from ragauge.experiment.stages.varied import varied_stages

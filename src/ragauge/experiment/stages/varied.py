@@ -12,7 +12,9 @@ from ragauge.contract.answer_measures import infos_of
 from ragauge.contract.errors import DataError
 from ragauge.contract.protocols import AnswerMeasure, Generator, Judge, Tools, VariesContexts
 from ragauge.experiment.stages.answering import checked_values
-from ragauge.experiment.stages.retrieval import digests_of_files, retrieved_chunks, texts_of_ranking
+from ragauge.experiment.stages.contexts import texts_of_ranking
+from ragauge.experiment.stages.file_digests import digests_of_files
+from ragauge.experiment.stages.retrieval import retrieved_chunks
 from ragauge.experiment.stages.stage import Budget, Components, Frames, Incomplete, Reads, Stage
 from ragauge.retrieval.passages import passages_of
 

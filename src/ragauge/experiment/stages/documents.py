@@ -1,0 +1,132 @@
+"""The stages from files to an index: dataset, chunks, index."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+
+from ragauge.contract.batches import Batches
+from ragauge.contract.context_parts import (
+    OverRetrievers,
+)
+from ragauge.contract.errors import ConfigError
+from ragauge.contract.identity import code_of
+from ragauge.contract.progress import progress
+from ragauge.contract.protocols import Chunker, Retriever, Source, Tools
+from ragauge.experiment.stages.file_digests import digests_of_files
+from ragauge.experiment.stages.stage import Budget, Components, Made, Reads, Stage
+from ragauge.retrieval.chunkers import chunked
+from ragauge.store import link_files
+
+
+class ReadDataset(Stage):
+    """Files to docs, topics, evidence; and skipped: the rows that were dropped, with the reason."""
+
+    name = "dataset"
+    makes = ("docs", "topics", "evidence", "skipped")
+    doing = "reading the dataset"
+    uses = frozenset()
+
+    @property
+    def component(self) -> Source:
+        return self.components.dataset
+
+    def inputs(self) -> dict[str, str]:
+        return digests_of_files(self.component)
+
+    def make(self, reads: Reads, tools: Tools) -> Made:
+        data = self.component.load()
+        if data.topics.empty:
+            raise ConfigError(f"dataset {self.component.name}: no topic is left to evaluate")
+        skipped = pd.DataFrame({"skipped": list(data.skipped)}, dtype="str")
+        return {"docs": data.docs, "topics": data.topics, "evidence": data.evidence, "skipped": skipped}
+
+
+class Chunk(Stage):
+    """Documents to chunks."""
+
+    name = "chunks"
+    reads = ("docs",)
+    makes = ("chunks",)
+    doing = "chunking {docs:,} documents"
+
+    @property
+    def component(self) -> Chunker:
+        return self.components.chunker
+
+    def make(self, reads: Reads, tools: Tools) -> Made:
+        docs = reads.rows("docs")
+        if isinstance(docs, Batches):
+            return {"chunks": Batches(lambda: self._chunks_of(docs, tools))}
+        return {"chunks": chunked(self.component, docs, tools)}
+
+    def _chunks_of(self, docs: Batches, tools: Tools) -> Iterator[pd.DataFrame]:
+        with progress(docs.n_rows, "chunking", "document") as bar:
+            for some in docs:
+                yield chunked(self.component, some, tools)
+                bar.update(len(some))
+
+
+class Index(Stage):
+    """The retriever's index folder; of one over others a folder with the index of each, stored by itself.
+
+    arm: which of the retriever's own retrievers it is the index of; the key is the same as where that one is
+    the job's retriever.
+    """
+
+    name = "index"
+    doing = "indexing {chunks:,} chunks"
+
+    def __init__(self, components: Components, budget: Budget, arm: str | None = None) -> None:
+        super().__init__(components, budget)
+        self._arm = arm
+
+    @property
+    def label(self) -> str:
+        return self.name if self._arm is None else f"{self.name}:{self._arm}"
+
+    @property
+    def reads(self) -> tuple[str, ...]:  # type: ignore[override]
+        return ("chunks", *(f"{self.name}:{arm}/" for arm in retrievers_within(self.component)))
+
+    @property
+    def component(self) -> Retriever:
+        retriever = self.components.retriever
+        return retriever if self._arm is None else retrievers_within(retriever)[self._arm]
+
+    @property
+    def uses(self) -> frozenset[str]:
+        found: frozenset[str] = getattr(self.component, "index_uses", self.component.uses)
+        return found
+
+    def params(self) -> dict[str, Any]:
+        return {"index": {**self.component.index_identity(), **code_of(self.component)}}
+
+    def fill(self, folder: Path, reads: Reads, tools: Tools) -> None:
+        arms = retrievers_within(self.component)
+        for arm in arms:
+            link_files(reads.folder(f"{self.name}:{arm}"), folder / arm)
+        if not arms:
+            batches = getattr(self.component, "indexes_batches", False)
+            chunks: Any = reads.rows("chunks") if batches else reads["chunks"]
+            self.component.build_index(chunks, folder, tools)
+
+
+def chunks_to_search(retriever: Retriever, reads: Reads) -> pd.DataFrame:
+    """The chunks as a retriever's search needs them: the columns `search_columns`, or all that there are.
+
+    One over others needs what any of them does.
+    """
+    searching = list(retrievers_within(retriever).values()) or [retriever]
+    if not all(hasattr(one, "search_columns") for one in searching):
+        return reads["chunks"]
+    names = [name for one in searching for name in one.search_columns]  # type: ignore[attr-defined]
+    return reads.columns("chunks", list(dict.fromkeys(["docno", *names])))
+
+
+def retrievers_within(retriever: Retriever) -> Mapping[str, Retriever]:
+    """Those that a retriever searches with, by name; none of one that searches by itself."""
+    return retriever.retrievers if isinstance(retriever, OverRetrievers) else {}
