@@ -33,6 +33,14 @@ ROOMS = (
     "trainers",
     "synthesis",
     "engines",
+    "compare",
+    "report",
+    "track",
+    "answering",
+    "datasets",
+    "contract",
+    "texts",
+    "commands",
 )
 
 # What most tests import, and every process of tests then has.
