@@ -47,6 +47,16 @@ def test_a_long_lower_tail_moves_the_t_test_by_hand() -> None:
     assert skewed_mean(-d, -0.2, 0.05).p == pytest.approx(plain)
 
 
+def test_a_tail_that_rounding_alone_makes_leaves_the_limit_of_the_t_test() -> None:
+    # Two values in turn have no skewness; of these, floating point has one of -1e-16 on one side.
+    d = np.tile([0.25, 0.15], 30)
+    width = stats.t.ppf(0.95, 59) * d.std(ddof=1) / np.sqrt(60)
+    assert skewed_mean(d, 0.05, 0.05).limit == pytest.approx(0.2 - width, rel=1e-9)
+    assert skewed_mean(-d, 0.05, 0.05).limit == pytest.approx(-0.2 - width, rel=1e-9)
+    found = paired_test(np.full(60, 0.25), np.tile([0.5, 0.4], 30), 0.05)
+    assert (found.lo, found.hi) == pytest.approx((-0.2 - width, -0.2 + width), rel=1e-9)
+
+
 def test_one_loss_in_200_topics_does_not_pass_a_tolerance_of_two_per_cent() -> None:
     # Where 2 % of the topics lose everything, one of 200 or none does in 8.9 % of the cases.
     base = np.full(200, 0.9)

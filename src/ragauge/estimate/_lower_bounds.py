@@ -42,8 +42,13 @@ def skewed_mean(d: np.ndarray, value: float, alpha: float) -> LowerBound:
     x += skewness * x**2 / 3 + skewness**2 * x**3 / 27 + skewness / (6 * n)
     critical = -float(stdtrit(n - 1, alpha)) / math.sqrt(n)
     if skewness < 0:  # the same cubic, solved for x
-        critical = float(np.cbrt(1 + skewness * (critical - skewness / (6 * n))) - 1) * 3 / skewness
+        critical = _less_cbrt(skewness * (critical - skewness / (6 * n))) * 3 / skewness
     return LowerBound(float(stdtr(n - 1, -x * math.sqrt(n))), mean - critical * spread, spread)
+
+
+def _less_cbrt(u: float) -> float:
+    """The cubic root of 1 + u, less 1, which keeps its digits where u is near 0."""
+    return math.expm1(math.log1p(u) / 3) if abs(u) < 0.5 else float(np.cbrt(1 + u)) - 1
 
 
 def bounded_mean_of_few(d: np.ndarray, value: float, reach: float, alpha: float) -> LowerBound:
