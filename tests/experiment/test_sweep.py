@@ -17,6 +17,7 @@ from ragauge.contract.errors import DataError
 from ragauge.contract.frames import JUDGE_CLASSES
 from ragauge.experiment.sweep import pooling
 from ragauge.experiment.sweep.jobs import system_names
+from ragauge.report import LINE_COLOURS
 from ragauge.store._listing import list_items
 
 SMALL = ["dataset.limit=12", "chunker=none", "bootstrap=50"]
@@ -63,6 +64,14 @@ def swept(two_by_two: Path) -> Path:
     done = run(two_by_two, *TWO_BY_TWO)
     assert done.returncode == 0, done.stderr
     return two_by_two
+
+
+def test_runs_of_a_sweep_have_the_colour_of_their_system(two_by_two: Path) -> None:
+    runs = mlflow_runs(two_by_two, "job")[1][-4:]  # another test may have run the sweep once more
+    first, second = LINE_COLOURS[:2]
+    assert {(r.data.tags["retriever"], r.data.tags["mlflow.runColor"]) for r in runs} == {
+        ("bm25", first), ("sim", second),
+    }  # fmt: skip
 
 
 @pytest.mark.slow

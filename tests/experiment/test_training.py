@@ -10,6 +10,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from hydra import compose, initialize_config_dir
+from omegaconf import OmegaConf
 
 from copy_trainer import CopyTrainer
 from processes import Command
@@ -21,13 +22,16 @@ from ragauge.datasets import SampleDataset, SplitDataset, TopicsLeftOut
 from ragauge.experiment.folder import JobFolder, write_json
 from ragauge.experiment.rerun.jobs import logged_jobs
 from ragauge.experiment.setup import config
+from ragauge.experiment.stages.stage import Components
 from ragauge.experiment.sweep.jobs import records_in
 from ragauge.experiment.sweep.logged import find
-from ragauge.experiment.training import of_dataset
+from ragauge.experiment.training import again, of_dataset
 from ragauge.experiment.training.comparison import as_metrics, gains
 from ragauge.experiment.training.job import execute
 from ragauge.experiment.training.leaks import leaked, sharing_documents
+from ragauge.experiment.training.splits import Splits, load_splits
 from ragauge.experiment.training.sweep import finish
+from small_pipeline import SmallPipelines
 
 COPY_TRAINER = ("~trainer", "+trainer._target_=copy_trainer.CopyTrainer")  # no option of conf/trainer
 CONF = Path(__file__).resolve().parents[2] / "conf"
@@ -231,6 +235,52 @@ def test_a_folder_or_a_run_of_trainings_is_no_sweep_of_jobs(train: Train, tmp_pa
             found()
     with pytest.raises(ConfigError, match=f"ragauge train rerun={run_id}"):
         logged_jobs(track.Reader(uri), track.Reader(uri).run(run_id), [], [])
+
+
+def test_overrides_of_a_rerun_follow_the_logged_configuration(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    config.register()
+    uri = f"sqlite:///{tmp_path / 'mlflow.db'}"
+    logged = ["trainer=encoder", "dataset=sample", "dataset.limit=30", "bootstrap=77", f"tracking.uri={uri}"]
+    with initialize_config_dir(str(CONF), version_base="1.3"):
+        cfg = compose("train", overrides=logged)
+    with track.Tracker(uri, "trained").run("train", {}, {"role": "training"}) as run:
+        (run.folder / "config").mkdir()
+        OmegaConf.save(cfg, run.folder / "config" / "config.yaml")
+    given = [f"tracking.uri={uri}", "seed=7", "dataset.limit=20"]
+    with again.prepared([f"rerun={run.run_id}", *given], CONF) as made:
+        assert (made[0], made[2:]) == ("--config-path", given)
+        with initialize_config_dir(made[1], version_base="1.3"):
+            found = compose("train", overrides=made[2:])
+    assert (found.seed, found.dataset.limit, found.bootstrap) == (7, 20, 77)
+    assert f"rerun of training {run.run_id}" in capsys.readouterr().err
+
+
+def test_the_other_keys_of_a_side_may_stand_for_keys_of_the_config(tmp_path: Path) -> None:
+    config.register()
+    given = ["trainer=encoder", "dataset=sample", "dataset.limit=40", "retriever=none", "chunker=none"]
+    given += [f"store={tmp_path}", "leaks=drop", "bootstrap=12", "+validation.limit=${bootstrap}"]
+    with initialize_config_dir(str(CONF), version_base="1.3"):
+        splits = load_splits(compose("train", overrides=given))
+    assert len(splits.validation.frame("topics")) == 12
+    assert len(splits.training.frame("topics")) == 40 - 12
+    assert splits.values()["training_topics_left_out"] == 12
+
+
+def test_a_model_that_retrieves_nothing_is_compared_with_nothing(
+    small: SmallPipelines, tmp_path: Path
+) -> None:
+    class Judge(CopyTrainer):
+        def systems(self, components: Components, model: Path | None) -> dict[str, Components]:
+            return {}
+
+    job = small()
+    sides = Splits(job, job, job, frozenset(), ())
+    found = of_dataset._compared(OmegaConf.create({"bootstrap": 10, "seed": 0}), Judge(), sides, tmp_path)
+    assert found.empty
+    assert {"dataset", "topics"} <= set(found)
+    assert of_dataset._told(found) == []
 
 
 def test_a_sweep_of_trainings_ends_with_the_code_of_those_that_failed(
