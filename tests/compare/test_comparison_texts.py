@@ -10,8 +10,9 @@ import pytest
 from ragauge import compare as comparing
 from ragauge.commands.compare import main
 from ragauge.compare import most_different
-from ragauge.compare._cells import clean
+from ragauge.compare._cells import clean, fit
 from ragauge.compare._latex import _escape_latex
+from ragauge.compare._words import short, some
 
 
 def comparison_of(rows: list[tuple[str, str, float, int | None]]) -> comparing.Comparison:
@@ -58,7 +59,25 @@ def test_nothing_of_a_text_does_anything_to_the_terminal() -> None:
     assert clean("a \ud83d b") == "a ⟦U+D83D⟧ b"
 
 
+def test_texts_are_cut_to_columns_of_a_terminal() -> None:
+    assert [fit("abcdef", width) for width in (6, 5, 3, 2, 1)] == ["abcdef", "abcd…", "ab…", "a…", "a…"]
+    # Each of these takes two columns.
+    assert [fit("東京都庁", width) for width in (8, 7, 6, 5, 3)] == [
+        "東京都庁",
+        "東京都…",
+        "東京…",
+        "東京…",
+        "東…",
+    ]
+    assert short("a" * 24) == "a" * 24
+    assert short("a" * 25) == "a" * 23 + "…"
+    assert short(" a\n\tb ") == "a b"
+    assert some("abcde") == "a, b, c, d, e"
+    assert some("abcdefg") == "a, b, c, d, e and 2 more"
+
+
 def test_latex_escapes_by_hand() -> None:
+    assert _escape_latex(clean("\x01 \x1b \x7f")) == "{[}U+0001] {[}U+001B] {[}U+007F]"
     assert _escape_latex("a_b & 50% {x} #1 $ ~ ^ \\ |") == (
         r"a\_b \& 50\% \{x\} \#1 \$ \textasciitilde{} \textasciicircum{} \textbackslash{} \textbar{}"
     )

@@ -2,101 +2,70 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 import pandas as pd
 import pytest
 
-from ragauge import track
-from ragauge.contract import comparable
+from logged_runs import LoggedRuns, questions
 from ragauge.contract.errors import DataError
 from ragauge.contract.gate import read_gate
 from ragauge.contract.gate_verdicts import Check
-from ragauge.contract.groups import GROUPS
 from ragauge.experiment.gate.baseline import Sought, find_baseline
 from ragauge.experiment.gate.ended import Asked, gate_runs
 
 TOPICS = 60
 
 
-@dataclass
-class Logged:
-    """An MLflow store of SQLite with runs as ragauge logs them."""
+def rows(scores: np.ndarray | float = 0.5) -> pd.DataFrame:
+    return questions({f"q{i:02}": float(score) for i, score in enumerate(np.broadcast_to(scores, TOPICS))})
 
-    uri: str
-    experiment: str = "gated"
 
-    def job(self, name: str, scores: np.ndarray | float = 0.5, **tags: str) -> str:
-        means = comparable.digests({"measure": {"component": "substring"}})
-        every = {**dict.fromkeys(GROUPS, "none"), "role": "job", "n_tokens": "100"}
-        every |= {"dataset_digest": "0" * 64} | comparable.as_tag(means) | tags
-        rows = pd.DataFrame(
-            {
-                "qid": [f"q{i:02}" for i in range(TOPICS)],
-                "query": "?",
-                "answer": "Anna",
-                "ir_score": np.broadcast_to(scores, TOPICS),
-                "label": pd.array([None] * TOPICS, dtype="Int8"),
-                "n_used": 10.0,
-            }
-        )
-        with track.Tracker(self.uri, self.experiment).run(name, {}, every) as run:
-            run.table(rows, "per_question.json")
-            run.metrics({"ir_score": float(rows["ir_score"].mean())})
-        return str(run.run_id)
-
-    def sweep(self, sweep_id: str, ece: float, **tags: str) -> str:
-        tags |= {"role": "sweep", "sweep_id": sweep_id}
-        with track.Tracker(self.uri, self.experiment).run("sweep", {}, tags) as run:
-            run.metrics({"predictor_ece": ece})
-        return str(run.run_id)
-
-    def checks(self, source: str, pooled: bool = False, **rules: object) -> list[Check]:
-        return gate_runs(Asked(source, read_gate(rules), pooled=pooled), self.uri).checks
+def checks(logged: LoggedRuns, source: str, pooled: bool = False, **rules: object) -> list[Check]:
+    return gate_runs(Asked(source, read_gate(rules), pooled=pooled), logged.uri).checks
 
 
 @pytest.fixture(scope="module")
-def logged(tmp_path_factory: pytest.TempPathFactory) -> Logged:
-    return Logged(f"sqlite:///{tmp_path_factory.mktemp('gate') / 'mlflow.db'}")
+def logged(tmp_path_factory: pytest.TempPathFactory) -> LoggedRuns:
+    return LoggedRuns(f"sqlite:///{tmp_path_factory.mktemp('gate') / 'mlflow.db'}", "gated")
 
 
-def test_the_own_run_of_a_group_is_held_to_the_gate_and_not_that_of_another(logged: Logged) -> None:
+def test_the_own_run_of_a_group_is_held_to_the_gate_and_not_that_of_another(logged: LoggedRuns) -> None:
     ids = {}
     for number, (group, ece) in enumerate([("judge=chat", 0.05), ("judge=lexical", 0.5)]):
-        logged.job("bm25", sweep_id="groups", job=str(number), group=group)
-        ids[group] = logged.sweep("groups", ece, group=group)
+        logged.job(rows(), "bm25", sweep_id="groups", job=str(number), group=group)
+        ids[group] = logged.sweep("groups", {"predictor_ece": ece}, group=group)
     rule = {"max": 0.1}
     for group, verdict in (("judge=chat", "pass"), ("judge=lexical", "missed")):
-        [check] = logged.checks(ids[group], pooled=True, predictor_ece=rule)
+        [check] = checks(logged, ids[group], pooled=True, predictor_ece=rule)
         assert (check.run_id, check.verdict) == (ids[group], verdict)
 
 
-def test_a_drop_is_decided_against_the_baseline_topic_by_topic(logged: Logged) -> None:
+def test_a_drop_is_decided_against_the_baseline_topic_by_topic(logged: LoggedRuns) -> None:
     # Differences of -0.25 and -0.15 by turns: -0.2 in the mean, and far from none on 60 topics.
     base = np.tile([0.75, 0.25], TOPICS // 2)
-    good = logged.job("good", base)
-    worse, same = logged.job("worse", base - np.tile([0.25, 0.15], TOPICS // 2)), logged.job("same", base)
-    [missed] = logged.checks(worse, ir_score={"tolerance": 0.05}, baseline=good)
+    good = logged.job(rows(base), "good")
+    worse = logged.job(rows(base - np.tile([0.25, 0.15], TOPICS // 2)), "worse")
+    same = logged.job(rows(base), "same")
+    [missed] = checks(logged, worse, ir_score={"tolerance": 0.05}, baseline=good)
     assert (missed.verdict, missed.n) == ("regressed", TOPICS)
     assert missed.value == pytest.approx(0.3)
     assert missed.difference == pytest.approx(-0.2)
     assert missed.difference_lo < -0.2 < missed.difference_hi < -0.05
-    [kept] = logged.checks(same, ir_score={"tolerance": 0.05}, baseline=good)
+    [kept] = checks(logged, same, ir_score={"tolerance": 0.05}, baseline=good)
     assert (kept.verdict, kept.difference, kept.n) == ("pass", 0, TOPICS)
     # Beside a wide tolerance the same drop is none.
-    [allowed] = logged.checks(worse, ir_score={"tolerance": 0.4}, baseline=good)
+    [allowed] = checks(logged, worse, ir_score={"tolerance": 0.4}, baseline=good)
     assert allowed.verdict == "pass"
     # As far below as the tolerance, give or take: sixty topics do not decide it.
-    [open_] = logged.checks(worse, ir_score={"tolerance": 0.2}, baseline=good)
+    [open_] = checks(logged, worse, ir_score={"tolerance": 0.2}, baseline=good)
     assert open_.verdict == "inconclusive"
     assert open_.topics > TOPICS
 
 
-def test_a_baseline_that_does_not_fit_is_told_in_one_line(logged: Logged) -> None:
+def test_a_baseline_that_does_not_fit_is_told_in_one_line(logged: LoggedRuns) -> None:
     for number, name in enumerate(["bm25\nof ours", "sim"]):
-        logged.job(name, sweep_id="named", job=str(number))
-    sweep = logged.sweep("named", 0.1)
+        logged.job(rows(), name, sweep_id="named", job=str(number))
+    sweep = logged.sweep("named")
     gate = read_gate({"ir_score": {"tolerance": 0.1}, "baseline": sweep})
     found, _ = find_baseline(gate, logged.uri, Sought("sim", logged.experiment))
     assert found.name == "sim"
@@ -106,17 +75,17 @@ def test_a_baseline_that_does_not_fit_is_told_in_one_line(logged: Logged) -> Non
     assert "is a sweep with none of the name" in said
     assert "sim: give the id of one" in said
     assert "\n" not in said
-    own = logged.job("alone")
+    own = logged.job(rows(), "alone")
     itself = read_gate({"ir_score": {"tolerance": 0.1}, "baseline": own})
     with pytest.raises(DataError, match="is the run itself"):
         find_baseline(itself, logged.uri, Sought("alone", logged.experiment, own))
 
 
-def test_the_newest_run_with_a_tag_that_is_of_another_sweep_is_the_baseline(logged: Logged) -> None:
-    ours = Logged(logged.uri, "tagged")
+def test_the_newest_run_with_a_tag_that_is_of_another_sweep_is_the_baseline(logged: LoggedRuns) -> None:
+    ours = LoggedRuns(logged.uri, "tagged")
     for name in ("older", "newer"):
-        ours.job(name, stage="production")
-    ours.job("of our sweep", stage="production", sweep_id="now", job="0")
+        ours.job(rows(), name, stage="production")
+    ours.job(rows(), "of our sweep", stage="production", sweep_id="now", job="0")
     gate = read_gate({"ir_score": {"tolerance": 0.1}, "baseline_tag": "stage=production"})
     found, _ = find_baseline(gate, ours.uri, Sought("any", "tagged", "", "now"))
     assert found.name == "newer"

@@ -1,0 +1,187 @@
+"""Comparisons of runs whose questions are known: which runs make pairs, and every number by hand."""
+
+from __future__ import annotations
+
+import io
+import math
+import re
+
+import pandas as pd
+import pytest
+from scipy import stats
+
+from logged_runs import LoggedRuns, questions
+from ragauge.compare import choose_metrics, compare, markdown, most_different, runs_csv, text
+from ragauge.contract.errors import ConfigError, DataError
+
+TOPICS = [f"q{i}" for i in range(8)]
+RIGHT, WRONG, LACK, INCOMPLETE = 5, 4, 1, 3  # nobody is partly wrong
+BM25 = [0.9, 0.5, 0.5, 0.1, 0.0, 0.7, 0.7, 0.2]
+SIM = [0.6, 0.5, 0.25, 0.3, 0.0, 0.2, 0.9, 0.1]
+OF_BM25 = [RIGHT, RIGHT, WRONG, LACK, LACK, RIGHT, INCOMPLETE, None]
+OF_SIM = [WRONG, RIGHT, RIGHT, LACK, LACK, INCOMPLETE, RIGHT, LACK]
+
+
+def rows(scores: list[float], labels: list[int | None] | None = None) -> pd.DataFrame:
+    topics = TOPICS[: len(scores)]
+    given = None if labels is None else dict(zip(topics, labels, strict=True))
+    return questions(dict(zip(topics, scores, strict=True)), given)
+
+
+@pytest.fixture(scope="module")
+def logged(tmp_path_factory: pytest.TempPathFactory) -> LoggedRuns:
+    return LoggedRuns(f"sqlite:///{tmp_path_factory.mktemp('compared') / 'mlflow.db'}", "compared")
+
+
+@pytest.fixture(scope="module")
+def sweep(logged: LoggedRuns) -> str:
+    grid = [("bm25", 100), ("bm25", 200), ("bm25", 300), ("sim", 100), ("sim", 200)]
+    for number, (retriever, n) in enumerate(grid):
+        made = rows(BM25, OF_BM25) if retriever == "bm25" else rows(SIM, OF_SIM)
+        made["ir_score"] *= {100: 0.5, 200: 1.0, 300: 1.0}[n]
+        params = {"retriever.top_k": "30", "bootstrap": "200", "seed": "3", "store": f"s{number}"}
+        params["n_tokens"] = str(n)
+        logged.job(
+            made, "job", params, retriever=retriever, n_tokens=str(n), sweep_id="swept", job=str(number)
+        )
+    return logged.sweep("swept")
+
+
+def test_the_jobs_of_the_largest_budget_that_all_have_make_the_pairs(logged: LoggedRuns, sweep: str) -> None:
+    found = compare([sweep], logged.uri)
+    runs = found.runs
+    assert runs["run"].tolist() == [
+        "bm25 · N=100", "sim · N=100", "bm25 · N=200", "sim · N=200", "bm25 · N=300",
+    ]  # fmt: skip
+    assert runs.loc[runs["compared"], "run"].tolist() == ["bm25 · N=200", "sim · N=200"]
+    assert (found.n_tokens, found.n_boot, found.seed, found.baseline_chosen) == (200, 200, 3, True)
+    assert found.names[found.baseline] == "bm25 · N=200"  # the better score, 0.45 to 0.35625
+    assert list(found.params) == ["retriever", "n_tokens", "store"]  # where it was kept comes last
+    assert found.common["bootstrap"] == "200"
+    with pytest.raises(ConfigError, match=r"n_tokens=300: 1 of the runs have this budget.*100 \(2 runs\)"):
+        compare([sweep], logged.uri, n_tokens=300)
+    assert compare([sweep], logged.uri, n_tokens=100).n_tokens == 100
+
+
+def test_every_difference_is_the_run_less_the_baseline(logged: LoggedRuns, sweep: str) -> None:
+    found = compare([sweep], logged.uri)
+    pairs = found.pairs.set_index("measure")
+    assert pairs["run_id"].nunique() == 1
+    by_hand = [s - b for s, b in zip(SIM, BM25, strict=True)]
+    assert pairs.loc["ir_score", "difference"] == pytest.approx(sum(by_hand) / 8)
+    assert pairs.loc["ir_score", "lo"] < sum(by_hand) / 8 < pairs.loc["ir_score", "hi"]
+    # An answer without a verdict counts as neither: 3 of 8 are right in both, 1 of 8 a hallucination.
+    both = list(zip(OF_SIM, OF_BM25, strict=True))
+    for measure, label in (("correct", RIGHT), ("hallucination", WRONG)):
+        wins = sum((a == label) - (b == label) for a, b in both)
+        assert pairs.loc[measure, "difference"] == pytest.approx(wins / 8)
+        assert pairs.loc[measure, "n"] == 8
+    exact = stats.binomtest(2, 4).pvalue  # right in one alone: two each
+    assert pairs.loc["correct", "p"] == pytest.approx(exact)
+    assert found.n_tests == {"headline": 3}
+    ps = pairs["p"].sort_values()
+    holm = (ps * [3, 2, 1]).clip(upper=1).cummax()
+    pd.testing.assert_series_equal(pairs["p_holm"].sort_index(), holm.sort_index(), check_names=False)
+    turned = compare([sweep], logged.uri, baseline="sim · N=200").pairs.set_index("measure")
+    for measure in pairs.index:
+        assert turned.loc[measure, "difference"] == pytest.approx(-pairs.loc[measure, "difference"])
+        assert turned.loc[measure, "lo"] == pytest.approx(-pairs.loc[measure, "hi"])
+        assert turned.loc[measure, "p"] == pytest.approx(pairs.loc[measure, "p"])
+
+
+def test_the_topics_that_differ_most_come_first(logged: LoggedRuns, sweep: str) -> None:
+    found = compare([sweep], logged.uri)
+    by_score, n = most_different(found, "ir_score", 3)
+    assert by_score["qid"].tolist() == ["q5", "q0", "q2"]
+    assert n == 6  # q1 and q4 have the same score
+    by_class, n = most_different(found, "class", 9)
+    # right against hallucination, by difference in score; then right against incomplete
+    assert by_class["qid"].tolist() == ["q0", "q2", "q5", "q6"]
+    assert n == 4
+
+
+def test_runs_of_the_same_name_are_told_apart_by_their_ids(logged: LoggedRuns) -> None:
+    ids = [logged.job(rows(BM25, OF_BM25), retriever="bm25") for _ in range(2)]
+    other = logged.job(rows(SIM, OF_SIM), retriever="sim")
+    found = compare([*ids, other], logged.uri)
+    assert found.runs["run"].tolist() == [*(f"bm25 ({i[:8]})" for i in ids), "sim"]
+    assert found.baseline == ids[0]
+    same = found.pairs[found.pairs["run_id"] == ids[1]].set_index("measure")
+    assert same.loc["ir_score", ["difference", "lo", "hi"]].tolist() == [0, 0, 0]
+    assert not any(math.copysign(1, x) < 0 for x in same["difference"])  # no minus nothing
+    # Only what tells runs apart is in a name, and as little of it as needed.
+    deep = [
+        logged.job(rows(SIM), params={"retriever.top_k": k, "seed": "1"}, retriever="sim") for k in ("5", "9")
+    ]
+    names = compare([*deep, other], logged.uri).runs["run"].tolist()
+    assert names[:2] == ["retriever.top_k=5", "retriever.top_k=9"]
+
+
+def test_a_run_without_verdicts_is_compared_by_its_scores_alone(logged: LoggedRuns, sweep: str) -> None:
+    silent, judged = logged.job(rows(SIM), retriever="sim"), logged.job(rows(BM25, OF_BM25), retriever="bm25")
+    found = compare([judged, silent], logged.uri)
+    assert found.pairs["measure"].tolist() == ["ir_score"]
+    of_silent = found.runs.set_index("run_id").loc[silent]
+    assert of_silent[["correct_share", "judge_share_5", "hallucination_share"]].isna().all()
+    assert of_silent["judge_share_missing"] == 1
+    assert "Without verdicts, so not compared by these: sim." in found.notes
+    fewer = logged.job(rows(SIM[:5]), retriever="sim")
+    noted = " ".join(compare([judged, fewer], logged.uri).notes)
+    assert "0 topic(s) are only in sim, 3 only in bm25" in noted
+    assert compare([judged, fewer], logged.uri).pairs["n"].tolist() == [5]
+
+
+def test_slices_are_told_of_and_shown_where_they_are_asked_for(logged: LoggedRuns) -> None:
+    kinds = ["person", "place", "date", "place", "place", "person", "date", "place"]
+    ids = [
+        logged.job(rows(scores).assign(**{"slice:kind": kinds}), retriever=name)
+        for name, scores in (("bm25", BM25), ("sim", SIM))
+    ]
+    untold = compare(ids, logged.uri)
+    assert untold.slices is None
+    assert "The runs have slices by kind: --slices shows them." in untold.notes
+    told = compare(ids, logged.uri, slices=True)
+    assert any(note.startswith("Slices are many (3): Holm's correction") for note in told.notes)
+    assert told.slices is not None
+    means = told.slices.estimates.query("measure == 'ir_score'").set_index(["run_id", "slice"])["value"]
+    for run_id, scores in zip(ids, (BM25, SIM), strict=True):
+        for kind in set(kinds):
+            own = [score for score, k in zip(scores, kinds, strict=True) if k == kind]
+            assert means[run_id, kind] == pytest.approx(sum(own) / len(own))
+    none = [logged.job(rows(BM25), retriever="bm25"), logged.job(rows(SIM), retriever="sim")]
+    assert (
+        "The compared runs have no slices in common (slices=[type])."
+        in compare(none, logged.uri, slices=True).notes
+    )
+
+
+def test_what_cannot_be_compared_says_why(logged: LoggedRuns) -> None:
+    one = logged.job(rows(BM25), retriever="bm25")
+    with pytest.raises(ConfigError, match="takes two runs or more"):
+        compare([one], logged.uri)
+    elsewhere = logged.job(rows(BM25), retriever="sim", dataset="other", dataset_digest="1" * 64)
+    with pytest.raises(DataError, match="over different datasets"):
+        compare([one, elsewhere], logged.uri)
+    assert compare([one, elsewhere], logged.uri, across_datasets=True).pairs["n"].tolist() == [8]
+    changed = rows(BM25).assign(query="Another question?")
+    foreign = logged.job(changed, retriever="mmr", dataset_digest="2" * 64)
+    with pytest.raises(DataError, match="qid 'q0' is not the same topic"):
+        compare([one, foreign], logged.uri, across_datasets=True)
+
+
+def test_the_texts_hold_the_numbers_of_the_frames(logged: LoggedRuns, sweep: str) -> None:
+    found = compare([sweep], logged.uri)
+    metrics = choose_metrics(found, None)
+    shown = text(found, metrics, 3, 200)
+    [line] = [line for line in shown.splitlines() if line.startswith("sim · N=200") and "-0.094" in line]
+    # IR score, right answers, hallucinations: each difference with its interval.
+    assert re.findall(r"([+-]\d\.\d{3}) +\[", line) == ["-0.094", "+0.000", "+0.000"]
+    assert "a sign-flip permutation test of the IR score" in shown
+    assert "McNemar's exact test of right answers and hallucinations" in shown
+    silent = compare([logged.job(rows(BM25)), logged.job(rows(SIM), retriever="sim")], logged.uri)
+    assert "McNemar" not in text(silent, choose_metrics(silent, None), 3, 200)
+    table = markdown(found, metrics, 3)
+    assert "0.094" in table, table
+    back = pd.read_csv(io.StringIO(runs_csv(found, metrics)))
+    assert back["ir_score"].tolist() == found.runs["ir_score"].tolist()
+    assert back["difference_ir_score"].dropna().tolist() == pytest.approx([-0.09375])
