@@ -40,7 +40,7 @@ def sweep(logged: LoggedRuns) -> str:
         made = rows(BM25, OF_BM25) if retriever == "bm25" else rows(SIM, OF_SIM)
         made["ir_score"] *= {100: 0.5, 200: 1.0, 300: 1.0}[n]
         params = {"retriever.top_k": "30", "bootstrap": "200", "seed": "3", "store": f"s{number}"}
-        params["n_tokens"] = str(n)
+        params |= {"n_tokens": str(n), "zones.alpha": "0.1" if n == 300 else "0.2"}
         logged.job(
             made, "job", params, retriever=retriever, n_tokens=str(n), sweep_id="swept", job=str(number)
         )
@@ -56,7 +56,8 @@ def test_the_jobs_of_the_largest_budget_that_all_have_make_the_pairs(logged: Log
     assert runs.loc[runs["compared"], "run"].tolist() == ["bm25 · N=200", "sim · N=200"]
     assert (found.n_tokens, found.n_boot, found.seed, found.baseline_chosen) == (200, 200, 3, True)
     assert found.names[found.baseline] == "bm25 · N=200"  # the better score, 0.45 to 0.35625
-    assert list(found.params) == ["retriever", "n_tokens", "store"]  # where it was kept comes last
+    # Where it was kept comes last.
+    assert list(found.params) == ["retriever", "n_tokens", "zones.alpha", "store"]
     assert found.common["bootstrap"] == "200"
     with pytest.raises(ConfigError, match=r"n_tokens=300: 1 of the runs have this budget.*100 \(2 runs\)"):
         compare([sweep], logged.uri, n_tokens=300)
@@ -115,6 +116,7 @@ def test_runs_of_the_same_name_are_told_apart_by_their_ids(logged: LoggedRuns) -
     ]
     names = compare([*deep, other], logged.uri).runs["run"].tolist()
     assert names[:2] == ["retriever.top_k=5", "retriever.top_k=9"]
+    assert compare(deep, logged.uri).runs["run"].tolist() == names[:2]
 
 
 def test_a_run_without_verdicts_is_compared_by_its_scores_alone(logged: LoggedRuns, sweep: str) -> None:
@@ -179,7 +181,10 @@ def test_the_texts_hold_the_numbers_of_the_frames(logged: LoggedRuns, sweep: str
     assert "a sign-flip permutation test of the IR score" in shown
     assert "McNemar's exact test of right answers and hallucinations" in shown
     silent = compare([logged.job(rows(BM25)), logged.job(rows(SIM), retriever="sim")], logged.uri)
-    assert "McNemar" not in text(silent, choose_metrics(silent, None), 3, 200)
+    of_scores = text(silent, choose_metrics(silent, None), 3, 200)
+    assert "IR score, difference" in of_scores
+    assert "right, difference" not in of_scores
+    assert "McNemar" not in of_scores
     table = markdown(found, metrics, 3)
     assert "0.094" in table, table
     back = pd.read_csv(io.StringIO(runs_csv(found, metrics)))

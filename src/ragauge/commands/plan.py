@@ -45,10 +45,8 @@ def _parser() -> argparse.ArgumentParser:
 def main(arguments: Sequence[str] | None = None) -> int:
     """The command; its exit code."""
     given = _parser().parse_args(arguments)
-    from ragauge.experiment.sweep import (
-        planning,  # after the arguments: they import for seconds
-        reports,
-    )
+    # After the arguments: they import for seconds.
+    from ragauge.experiment.sweep import planning, reports
 
     names = planning.Asked.__dataclass_fields__
     asked = planning.Asked(**{name: getattr(given, name) for name in names})

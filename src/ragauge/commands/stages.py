@@ -30,10 +30,9 @@ def _parser() -> argparse.ArgumentParser:
 def main(arguments: Sequence[str] | None = None) -> int:
     """The command; its exit code."""
     given = _parser().parse_args(arguments)
+    # After the arguments: they import for seconds.
     from ragauge.experiment.folder import JobFolder
-    from ragauge.experiment.stages.components import (
-        make_pipeline,  # after the arguments: it imports for seconds
-    )
+    from ragauge.experiment.stages.components import make_pipeline
 
     cfg = _composed(given.overrides)
     pipeline = make_pipeline(cfg, JobFolder(Path.cwd(), None, 0, {}, tuple(given.overrides)))

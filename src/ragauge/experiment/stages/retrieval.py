@@ -1,8 +1,4 @@
-"""The stages that rank: for a question, for rewritten queries, and again by a reranker.
-
-A stage's version is raised when its code, or that of what it calls in ragauge, gives another output:
-tests/experiment/test_versions.py fails where it was forgotten.
-"""
+"""The stages that rank: for a question, for rewritten queries, and again by a reranker."""
 
 from __future__ import annotations
 
