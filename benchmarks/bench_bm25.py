@@ -71,9 +71,7 @@ def bm25s_plain(passages: pd.DataFrame, questions: list[str], scratch: Path) -> 
     stemmer, docnos = Stemmer("english"), passages["docno"].to_numpy()
 
     def index() -> Any:
-        tokens = bm25s.tokenize(
-            passages["text"].tolist(), stopwords="en", stemmer=stemmer, show_progress=False
-        )
+        tokens = bm25s.tokenize(passages["text"].tolist(), stopwords="en", stemmer=stemmer, show_progress=False)
         retriever = bm25s.BM25()
         retriever.index(tokens, show_progress=False)
         return retriever
@@ -140,8 +138,7 @@ def main() -> None:
             search(index())
         building, indexes = interleaved({name: index for name, (index, _) in engines.items()}, RUNS)
         works = {
-            name: (lambda search=search, built=indexes[name]: search(built))
-            for name, (_, search) in engines.items()
+            name: (lambda search=search, built=indexes[name]: search(built)) for name, (_, search) in engines.items()
         }
         asking, first = interleaved(works, RUNS)
     precision = {

@@ -32,9 +32,7 @@ from ragauge.texts.tokenizers import WordTokenizer
 DATA = Path(__file__).resolve().parents[1] / "../shared/data"
 DOCUMENTS, RUNS = 2000, 3
 GOAL = 1.6  # times LlamaIndex
-CHUNKER = SemanticChunker(
-    min_sentence_chars=40, window_each_side=1, breakpoint_percentile=80, max_tokens=None
-)
+CHUNKER = SemanticChunker(min_sentence_chars=40, window_each_side=1, breakpoint_percentile=80, max_tokens=None)
 
 
 def documents() -> list[str]:
@@ -81,9 +79,7 @@ def llama_index(texts: list[str]) -> Callable[[], list[list[str]]]:
     )
 
     def chunk() -> list[list[str]]:
-        nodes = parser.get_nodes_from_documents(
-            [Document(text=text, id_=str(i)) for i, text in enumerate(texts)]
-        )
+        nodes = parser.get_nodes_from_documents([Document(text=text, id_=str(i)) for i, text in enumerate(texts)])
         found: list[list[str]] = [[] for _ in texts]
         for node in nodes:
             found[int(node.ref_doc_id)].append(node.get_content().strip())

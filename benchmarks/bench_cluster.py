@@ -91,9 +91,7 @@ def main() -> None:
         for nodes in NODES:
             seconds[nodes] = on_nodes(folders[nodes], nodes)
             same = largest_difference(metrics(folders[nodes]), local)
-            print_row(
-                str(nodes), f"{seconds[nodes]:.0f} s", f"{seconds[nodes] / seconds[NODES[0]]:.2f}", same
-            )
+            print_row(str(nodes), f"{seconds[nodes]:.0f} s", f"{seconds[nodes] / seconds[NODES[0]]:.2f}", same)
 
 
 if __name__ == "__main__":

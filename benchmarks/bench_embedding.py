@@ -45,9 +45,7 @@ def collections() -> list[tuple[list[str], list[str]]]:
 
 def encoder(model: Any, batch_size: int = BATCH_SIZES["torch"]) -> Callable[..., np.ndarray]:
     """Texts to vectors by a model as sentence-transformers has it."""
-    return lambda texts: model.encode(
-        texts, batch_size=batch_size, normalize_embeddings=True, show_progress_bar=False
-    )
+    return lambda texts: model.encode(texts, batch_size=batch_size, normalize_embeddings=True, show_progress_bar=False)
 
 
 def variants(scratch: Path) -> dict[str, Callable[[list[str]], np.ndarray] | str]:
@@ -74,9 +72,7 @@ def variants(scratch: Path) -> dict[str, Callable[[list[str]], np.ndarray] | str
     at_once = 16 * BATCH_SIZES["onnx"]
     file, small = scratch / "model.onnx", scratch / "int8.onnx"
     onnx_backend.export_transformer(model[0], file)
-    onnxruntime.quantization.quantize_dynamic(
-        file, small, weight_type=onnxruntime.quantization.QuantType.QInt8
-    )
+    onnxruntime.quantization.quantize_dynamic(file, small, weight_type=onnxruntime.quantization.QuantType.QInt8)
     onnx_backend.exchange_transformer(model, small)
     model[0].model.threads = threads
     found[ONNX] = SentenceTransformerEmbedder(backend="onnx").embed
@@ -108,9 +104,7 @@ class OpenVino:
         return [np.array(self.request.infer(feed)[name]) for name in outputs]
 
 
-def closeness(
-    vectors: np.ndarray, exact: np.ndarray, parts: list[tuple[int, int]]
-) -> tuple[float, float, float]:
+def closeness(vectors: np.ndarray, exact: np.ndarray, parts: list[tuple[int, int]]) -> tuple[float, float, float]:
     """Largest deviation of a cosine, mean overlap of the top texts, share of questions with equal order."""
     deviation, overlaps, same = 0.0, [], []
     begin = 0
@@ -138,13 +132,9 @@ def main() -> None:
     works = {name: work for name, work in named.items() if callable(work)}
     for work in works.values():
         work(texts[:64])
-    seconds, vectors = interleaved(
-        {name: (lambda work=work: work(texts)) for name, work in works.items()}, RUNS
-    )
+    seconds, vectors = interleaved({name: (lambda work=work: work(texts)) for name, work in works.items()}, RUNS)
     first = next(iter(works))
-    print_header(
-        "backend", "texts/s", "ratio", "largest deviation of a cosine", f"top-{TOP} overlap", "same order"
-    )
+    print_header("backend", "texts/s", "ratio", "largest deviation of a cosine", f"top-{TOP} overlap", "same order")
     for name in named:
         if name not in works:
             print_row(name, "not installed", "", "", "", "")

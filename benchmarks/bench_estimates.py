@@ -54,9 +54,7 @@ def outcomes(retriever: str, n: int, ease: np.ndarray, seed: int) -> pd.DataFram
     )  # fmt: skip
 
 
-def record(
-    number: int, retriever: str, n: int, rows: pd.DataFrame, metrics: dict[str, float]
-) -> dict[str, Any]:
+def record(number: int, retriever: str, n: int, rows: pd.DataFrame, metrics: dict[str, float]) -> dict[str, Any]:
     """What such a job leaves in job.json, as far as it is read here."""
     made = dict.fromkeys(("dataset", "chunker", "llm", "judge"), "made")
     return {

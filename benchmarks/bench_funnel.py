@@ -72,9 +72,7 @@ class Passages:
         for number in range(self.n_topics):
             words: list[str] = []
             for part, doc in enumerate(rng.choice(len(texts), 2, replace=False).tolist()):
-                spans = [(a, b) for a, b in sentence_spans(texts[doc]) if b - a > 40] or [
-                    (0, len(texts[doc]))
-                ]
+                spans = [(a, b) for a, b in sentence_spans(texts[doc]) if b - a > 40] or [(0, len(texts[doc]))]
                 start, end = spans[rng.integers(len(spans))]
                 sentence = texts[doc][start:end]
                 evidence.append((f"q{number}", part, f"d{doc}", sentence))

@@ -95,8 +95,7 @@ def agreement(ours: Scored, theirs: dict[str, dict[str, float]]) -> str:
     """The largest difference of a score."""
     topic, item, score = (values[ours[0] < ASKED] for values in ours)
     off = max(
-        abs(theirs[f"q{t}"][f"d{d}"] - s)
-        for t, d, s in zip(topic.tolist(), item.tolist(), score.tolist(), strict=True)
+        abs(theirs[f"q{t}"][f"d{d}"] - s) for t, d, s in zip(topic.tolist(), item.tolist(), score.tolist(), strict=True)
     )
     return f"scores differ by {off:.0e} at most"
 

@@ -118,10 +118,7 @@ def hotpot_topics(tokenizer: HuggingFaceTokenizer) -> tuple[list[Topic], list[To
         contexts.append(" ".join("".join(sentences) for sentences in paragraphs.values()))
     while min(map(len, contexts)) < 6000:  # a few questions have less than 1,000 tokens of paragraphs
         contexts = [text if len(text) >= 6000 else f"{text} {text}" for text in contexts]
-    ends = [
-        np.array([offsets[min(n, len(offsets)) - 1, 1] for n in GRID])
-        for offsets in tokenizer.offsets(contexts)
-    ]
+    ends = [np.array([offsets[min(n, len(offsets)) - 1, 1] for n in GRID]) for offsets in tokenizer.offsets(contexts)]
     found = [(text[: at[-1]], at) for text, at in zip(contexts, ends, strict=True)]
     own = [(facts, *context) for facts, context in zip(evidence, found, strict=True)]
     other = [(facts, *context) for facts, context in zip(evidence, found[1:] + found[:1], strict=True)]

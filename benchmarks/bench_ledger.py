@@ -32,9 +32,7 @@ def fill(file: Path, n: int) -> None:
     """Writes n finished calls into a new ledger."""
     Ledger(file).close()
     connection = sqlite3.connect(file)
-    reply = json.dumps(
-        {"text": "a", "finish": "", "prompt_tokens": 1, "completion_tokens": 1, "seconds": 1.0}
-    )
+    reply = json.dumps({"text": "a", "finish": "", "prompt_tokens": 1, "completion_tokens": 1, "seconds": 1.0})
     request = "x" * REQUEST_CHARACTERS
     keys = (hashlib.sha256(str(i).encode()).hexdigest() for i in range(n))
     rows = ((key, request, reply, 1e-6, "study") for key in keys)

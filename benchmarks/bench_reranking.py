@@ -43,9 +43,7 @@ def write_model(folder: Path) -> Path:
     assert carried is not None
     torch.manual_seed(0)
     transformers.utils.logging.set_verbosity_error()
-    transformers.AutoModelForSequenceClassification.from_pretrained(carried, num_labels=1).save_pretrained(
-        folder
-    )
+    transformers.AutoModelForSequenceClassification.from_pretrained(carried, num_labels=1).save_pretrained(folder)
     transformers.AutoTokenizer.from_pretrained(carried, model_max_length=512).save_pretrained(folder)
     return folder
 

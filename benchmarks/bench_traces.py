@@ -52,9 +52,7 @@ def copies(spans: list[Any], number: int) -> Iterator[dict[str, Any]]:
         copy["attributes"]["mlflow.traceRequestId"] = json.dumps(f"tr-{trace_id}")
         if span.span_type == "RETRIEVER":
             texts = [f"{number} {i} ".ljust(CHARACTERS, "x") for i in range(PASSAGES)]
-            found = [
-                {"page_content": text, "metadata": {"source": f"{i}.md"}} for i, text in enumerate(texts)
-            ]
+            found = [{"page_content": text, "metadata": {"source": f"{i}.md"}} for i, text in enumerate(texts)]
             copy["attributes"]["mlflow.spanOutputs"] = json.dumps(found)
         yield copy
 
@@ -73,9 +71,7 @@ def write(uri: str) -> int:
     with at(uri) as client:
         app = client.get_experiment_by_name(APP).experiment_id
         found = client.search_traces(locations=[app], order_by=["timestamp_ms ASC"])
-        kinds = [
-            trace.data.spans for trace in found if any(s.span_type == "RETRIEVER" for s in trace.data.spans)
-        ]
+        kinds = [trace.data.spans for trace in found if any(s.span_type == "RETRIEVER" for s in trace.data.spans)]
         window = client.create_experiment(WINDOW)
         store = _get_store(uri)
         for first in range(0, TRACES, BATCH):

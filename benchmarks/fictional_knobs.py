@@ -48,9 +48,7 @@ def scores(
         "questions": QUESTIONS,
     }
     overrides = ["dataset=fictional", f"retriever={retriever}", "llm=none", "judge=none"]
-    cfg = compose(
-        "config", overrides=[*overrides, *(f"dataset.{key}={value}" for key, value in world.items())]
-    )
+    cfg = compose("config", overrides=[*overrides, *(f"dataset.{key}={value}" for key, value in world.items())])
     return Pipeline(instantiate_components(cfg), Store(store), BUDGETS[-1], BUDGETS).frame("scores")
 
 
@@ -68,9 +66,7 @@ def spread(frame: pd.DataFrame) -> dict[str, float]:
 
 def main(store: Path, retrievers: Sequence[str], seeds: Sequence[int], settings: Sequence[Setting]) -> None:
     """Prints the table and the widest setting."""
-    print_header(
-        "documents", "look-alikes", "pronouns", "hops", "spread", "mean", "at 1", "below 0.1", "seconds"
-    )
+    print_header("documents", "look-alikes", "pronouns", "hops", "spread", "mean", "at 1", "below 0.1", "seconds")
     found: dict[Setting, float] = {}
     register()
     with initialize_config_dir(str(CONF), version_base="1.3"):

@@ -105,9 +105,7 @@ def write(rooms: dict[str, Row]) -> None:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("rooms", nargs="*", default=list(ROOMS), help=f"of {', '.join(ROOMS)}")
     parser.add_argument("--count", type=int, default=60, help="mutants of a room")
     parser.add_argument("--seed", type=int, default=0, help="another sample, which the table leaves out")

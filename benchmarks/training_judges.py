@@ -107,9 +107,7 @@ def main() -> None:
     learnt = world(11, documents, questions, types=_SEEN)
     held_out = world(12, max(200, documents // 4), questions // 3, types=_SEEN)
     tried = world(13, max(200, documents // 2), questions // 2, pronouns=0.5, look_alikes=2)
-    print(
-        "| judge | seed | words | question | kind | n | accuracy | AUC |\n|---|---|---|---|---|---|---|---|"
-    )
+    print("| judge | seed | words | question | kind | n | accuracy | AUC |\n|---|---|---|---|---|---|---|---|")
     ordered = []
     for tune in (True, False):
         if arguments.tune not in ("both", str(tune).lower()):
@@ -143,8 +141,7 @@ def main() -> None:
                             )
                         if words == "reworded":
                             ordered += [
-                                (name, seed, question, n, systems(label, p, n, trials, seed))
-                                for n in (150, 300)
+                                (name, seed, question, n, systems(label, p, n, trials, seed)) for n in (150, 300)
                             ]
                 load_judge.cache_clear()
     print(

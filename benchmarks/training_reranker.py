@@ -59,9 +59,7 @@ def splits(args: argparse.Namespace) -> tuple[Any, Splits]:
     return cfg, load_splits(cfg)
 
 
-def trained(
-    cfg: Any, sides: Splits, seed: int, max_seconds: float | None
-) -> tuple[Any, Path, dict[str, Any]]:
+def trained(cfg: Any, sides: Splits, seed: int, max_seconds: float | None) -> tuple[Any, Path, dict[str, Any]]:
     """The trainer, the folder of its model, and what the training says of itself."""
     from omegaconf import OmegaConf
 
@@ -71,9 +69,7 @@ def trained(
     order = np.random.default_rng(seed).permutation(qids)
     n = max(2, round(STOPPING * len(order)))
     store = sides.training.store
-    inputs = {
-        name: sides.training.entry_of(name).frame_digest(name) for name in ("topics", "evidence", "run")
-    }
+    inputs = {name: sides.training.entry_of(name).frame_digest(name) for name in ("topics", "evidence", "run")}
     params = {"trainer": identity(trainer), "base": dict(trainer.base()), "seed": seed, "cap": max_seconds}
     key = Key("trained", trainer.version, params, inputs)
 
@@ -137,9 +133,7 @@ def differences(title: str, before: pd.DataFrame, after: pd.DataFrame, shared: f
 
 def main() -> None:
     """Trains once per seed and prints the tables."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     for name in ("docs", "topics", "validation"):
         parser.add_argument(f"--{name}", type=Path, required=True)
     parser.add_argument("--study", type=Path)
@@ -159,10 +153,7 @@ def main() -> None:
         "validation": sides.validation,
         **({"elsewhere": sides.elsewhere} if sides.elsewhere else {}),
     }
-    first = {
-        side: ranked_by(pipeline, {"hybrid": {"reranker": NoReranker()}})
-        for side, pipeline in pipelines.items()
-    }
+    first = {side: ranked_by(pipeline, {"hybrid": {"reranker": NoReranker()}}) for side, pipeline in pipelines.items()}
     tables: dict[str, list[pd.DataFrame]] = {side: [] for side in pipelines}
     for seed in map(int, args.seeds.split(",")):
         trainer, model, facts = trained(cfg, sides, seed, args.max_seconds)

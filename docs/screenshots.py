@@ -55,9 +55,7 @@ def main() -> None:
             for picture, (view, mode, drawn) in PICTURES.items():
                 browser.open("about:blank", WIDTH, HEIGHT)
                 browser.open(f"{url}/{views.page(experiment.experiment_id, view, mode)}", WIDTH, HEIGHT)
-                style = (
-                    f"Object.assign(document.createElement('style'), {{textContent: {json.dumps(STYLE)}}})"
-                )
+                style = f"Object.assign(document.createElement('style'), {{textContent: {json.dumps(STYLE)}}})"
                 browser.evaluate(f"document.head.append({style})")
                 browser.wait_for(drawn)
                 browser.evaluate(DISMISS)

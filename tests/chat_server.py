@@ -260,9 +260,7 @@ def _handler(owner: ChatServer) -> type[BaseHTTPRequestHandler]:
             usage = owner.told(prompt, text)
             usage = usage if isinstance(usage, dict) else {}
             counts = {"prompt_eval_count": "prompt_tokens", "eval_count": "completion_tokens"}
-            reason = (
-                {} if fault == "unfinished" else {"done_reason": "length" if fault == "length" else "stop"}
-            )
+            reason = {} if fault == "unfinished" else {"done_reason": "length" if fault == "length" else "stop"}
             self.chunk(
                 {
                     **about, **reason, "message": {"role": "assistant", "content": ""}, "done": True,

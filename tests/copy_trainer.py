@@ -34,9 +34,7 @@ class CopyTrainer:
     def base(self) -> Mapping[str, Any]:
         return {"model": "all-MiniLM-L6-v2"}
 
-    def train(
-        self, data: TrainingData, held_out: TrainingData, folder: Path, tools: TrainingTools
-    ) -> Trained:
+    def train(self, data: TrainingData, held_out: TrainingData, folder: Path, tools: TrainingTools) -> Trained:
         for step in range(1, self.steps + 1):
             tools.report(step, {"loss": 1 / step})
             (tools.checkpoints / "last").write_text(str(step), encoding="utf-8")

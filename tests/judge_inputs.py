@@ -15,8 +15,7 @@ def collection(n: int = 12, first: int = 0) -> TrainingData:
         {
             "qid": [f"q{i}" for i in numbers],
             "query": [
-                f"How many people live in {names[i]}?" if i % 2 else f"Who is mayor of {names[i]}?"
-                for i in numbers
+                f"How many people live in {names[i]}?" if i % 2 else f"Who is mayor of {names[i]}?" for i in numbers
             ],
             "answer": [f"{1000 + 37 * i}" if i % 2 else f"Ann B{names[i].lower()}" for i in numbers],
         }
@@ -32,12 +31,8 @@ def collection(n: int = 12, first: int = 0) -> TrainingData:
         chunks += [(f"d{i}#0", text, f"d{i}", 0, len(text))]
         chunks += [(f"d{i}#1", other, f"d{i}", len(text) + 1, len(text) + 1 + len(other))]
     frame = pd.DataFrame(chunks, columns=["docno", "text", "parent", "start", "end"])
-    evidence = pd.DataFrame(
-        {"qid": topics["qid"], "part": 0, "docno": [f"d{i}" for i in numbers], "text": sentences}
-    )
-    hits = [
-        (f"q{i}", f"d{j}#0", 1.0 / (1 + r), r + 1) for i in numbers for r, j in enumerate(list(numbers)[:5])
-    ]
+    evidence = pd.DataFrame({"qid": topics["qid"], "part": 0, "docno": [f"d{i}" for i in numbers], "text": sentences})
+    hits = [(f"q{i}", f"d{j}#0", 1.0 / (1 + r), r + 1) for i in numbers for r, j in enumerate(list(numbers)[:5])]
     run = pd.DataFrame(hits, columns=["qid", "docno", "score", "rank"])
     strings = {"docno": "str", "text": "str", "parent": "str"}
     return TrainingData(

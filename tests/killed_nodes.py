@@ -113,9 +113,7 @@ def main(folder: Path) -> None:
     docs = documents()
     cluster = small_cluster(nodes_beside_the_head=3)
     engine = RayEngine(address=cluster.address, workers=2, block_rows=BLOCK, shards=3)
-    here, there = (
-        tools(folder / name, model, one) for name, one in (("local", LocalEngine()), ("ray", engine))
-    )
+    here, there = (tools(folder / name, model, one) for name, one in (("local", LocalEngine()), ("ray", engine)))
     told: dict[str, Any] = {}
 
     marks = folder / "chunks"

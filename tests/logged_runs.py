@@ -35,9 +35,7 @@ class LoggedRuns:
     uri: str
     experiment: str
 
-    def job(
-        self, rows: pd.DataFrame, name: str = "job", params: Mapping[str, str] | None = None, **tags: str
-    ) -> str:
+    def job(self, rows: pd.DataFrame, name: str = "job", params: Mapping[str, str] | None = None, **tags: str) -> str:
         """Logs the run of a job; its id. Tags are those of components and whatever else a job has."""
         means = comparable.digests({"measure": {"component": "substring"}, "judge": {"component": "chat"}})
         every = {**dict.fromkeys(GROUPS, "none"), "role": "job", "n_tokens": "100"}

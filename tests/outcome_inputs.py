@@ -5,9 +5,7 @@ from __future__ import annotations
 import pandas as pd
 
 
-def outcomes(
-    scores: dict[str, list[float]], labels: dict[str, list[int | None]] | None = None
-) -> pd.DataFrame:
+def outcomes(scores: dict[str, list[float]], labels: dict[str, list[int | None]] | None = None) -> pd.DataFrame:
     """One topic a position, one retriever a key."""
     return pd.concat(
         [

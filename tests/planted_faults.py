@@ -76,9 +76,7 @@ class Dropping:
 
     drops: int = 0
 
-    def rerank(
-        self, run: pd.DataFrame, topics: pd.DataFrame, chunks: pd.DataFrame, tools: Tools
-    ) -> pd.DataFrame:
+    def rerank(self, run: pd.DataFrame, topics: pd.DataFrame, chunks: pd.DataFrame, tools: Tools) -> pd.DataFrame:
         if self.drops == 0:
             return ranked(run.assign(score=run["rank"].astype(float)))
         kept = run[run["rank"] >= self.drops].reset_index(drop=True)
@@ -123,9 +121,7 @@ class Unreadable:
     kind: ClassVar[str] = "chat"
     uses: ClassVar[frozenset[str]] = frozenset()
 
-    def judge(
-        self, topics: pd.DataFrame, evidence: pd.DataFrame, answers: pd.DataFrame, tools: Tools
-    ) -> pd.DataFrame:
+    def judge(self, topics: pd.DataFrame, evidence: pd.DataFrame, answers: pd.DataFrame, tools: Tools) -> pd.DataFrame:
         return verdict_frame(answers[["qid", "n_tokens"]], [Verdict(None, "unreadable", "…")] * len(answers))
 
 

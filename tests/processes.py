@@ -37,9 +37,7 @@ _CHOOSES = ("dataset=", "+dataset=", "experiment=", "+experiment=", "rerun=")
 
 def on_the_sample(program: str, arguments: Sequence[str]) -> list[str]:
     """The arguments; those of a run.py that start jobs and choose no dataset are over the shipped sample."""
-    starts = Path(program).name == "run.py" and (
-        not arguments or arguments[0].startswith("-") or "=" in arguments[0]
-    )
+    starts = Path(program).name == "run.py" and (not arguments or arguments[0].startswith("-") or "=" in arguments[0])
     asks = any(argument in ("-h", "--help", "--version", "--info") for argument in arguments)
     if not starts or asks or any(argument.startswith(_CHOOSES) for argument in arguments):
         return list(arguments)

@@ -68,8 +68,7 @@ def _ways(prompt: str) -> str:
     sentences = {n: json.loads(text) for n, text in re.findall(r'^(\d+): (".*")$', shown, re.M)}
     statements = _entries(rest.split("\n\n", 1)[0])
     ways = [
-        [[int(n)] for n, text in sentences.items() if _words(statement) <= _words(text)]
-        for statement in statements
+        [[int(n)] for n, text in sentences.items() if _words(statement) <= _words(text)] for statement in statements
     ]
     return json.dumps({str(i): of_statement for i, of_statement in enumerate(ways, 1)})
 

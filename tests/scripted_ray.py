@@ -146,9 +146,7 @@ class ScriptedRay(ModuleType):
 
         return SimpleNamespace(options=options)
 
-    def wait(
-        self, refs: Sequence[Ref], num_returns: int, timeout: float
-    ) -> tuple[Sequence[Ref], Sequence[Ref]]:
+    def wait(self, refs: Sequence[Ref], num_returns: int, timeout: float) -> tuple[Sequence[Ref], Sequence[Ref]]:
         self.waits += 1
         assert self.waits < _MOST, "waits for ever"
         answering = [ref for ref in self.order(refs) if ref.actor is None or not self.silent(ref.actor)]

@@ -116,6 +116,4 @@ def _written(kind: str, towns: list[str], prompt: str) -> str:
     if does == "repeats Dunmor":
         question = "of Dunmor, who built the stone bridge?"
     evidence = f"A bridge was built by {builder(town)}." if does == "bad evidence" else bridge(town)
-    return (
-        f"```json\n{json.dumps({'question': question, 'answer': builder(town), 'evidence': [evidence]})}\n```"
-    )
+    return f"```json\n{json.dumps({'question': question, 'answer': builder(town), 'evidence': [evidence]})}\n```"

@@ -98,9 +98,7 @@ def http_server(command: Sequence[str], log: Path, **environment: str) -> Iterat
 
 def _program(name: str) -> str | None:
     """Where a server program is: Debian keeps them out of PATH."""
-    places = sorted(
-        Path("/usr/lib/postgresql").glob("*/bin"), key=lambda p: float(p.parent.name), reverse=True
-    )
+    places = sorted(Path("/usr/lib/postgresql").glob("*/bin"), key=lambda p: float(p.parent.name), reverse=True)
     return shutil.which(name, path=os.pathsep.join([os.environ.get("PATH", ""), *map(str, places)]))
 
 

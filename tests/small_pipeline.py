@@ -81,9 +81,7 @@ class SmallPipelines:
             (folder / f"{name}.jsonl").write_text(lines, encoding="utf-8")
         return JsonlDataset(docs=folder / "docs.jsonl", topics=folder / "topics.jsonl")
 
-    def components(
-        self, docs: Sequence[Row] = DOCS, topics: Sequence[Row] = TOPICS, **others: Any
-    ) -> Components:
+    def components(self, docs: Sequence[Row] = DOCS, topics: Sequence[Row] = TOPICS, **others: Any) -> Components:
         """Real components that need no model, but for the `others`."""
         usual = Components(
             dataset=self.source(docs, topics),

@@ -59,9 +59,7 @@ def main(uri: str) -> None:
     mlflow.set_experiment(EXPERIMENT)
     mlflow.langchain.autolog()
     store = InMemoryVectorStore(HashedWords())
-    store.add_documents(
-        [Document(page_content=text, metadata={"source": f}) for f, text in DOCUMENTS.items()]
-    )
+    store.add_documents([Document(page_content=text, metadata={"source": f}) for f, text in DOCUMENTS.items()])
     retriever = store.as_retriever(search_kwargs={"k": 2})
 
     def model(answer: str) -> Any:
@@ -88,9 +86,7 @@ def main(uri: str) -> None:
         second = retriever.invoke(f"{question} {first[0].page_content}")
         context = [d.page_content for d in first + second]
         return str(
-            (prompt | model("Ninety days.") | StrOutputParser()).invoke(
-                {"context": context, "question": question}
-            )
+            (prompt | model("Ninety days.") | StrOutputParser()).invoke({"context": context, "question": question})
         )
 
     RunnableLambda(two_rounds).with_config(run_name="agent").invoke("How long are backups kept?")

@@ -46,10 +46,7 @@ SECTIONS: dict[str, list[Row]] = {
             "about 95 %",
             "67.4 to 94.6 % (500 trials)",
             lambda trials: percent(
-                *(
-                    sim.clustered_coverage(bounded_mean, share, rho, 40, 5, trials, SEED)
-                    for share, rho in _CLUSTERED
-                )
+                *(sim.clustered_coverage(bounded_mean, share, rho, 40, 5, trials, SEED) for share, rho in _CLUSTERED)
             ),
         ),
         *(
@@ -82,9 +79,7 @@ SECTIONS: dict[str, list[Row]] = {
             "n = 30, enumerated",
             "about 95 %",
             "77.0 to 97.5 %",
-            lambda _: percent(
-                *(sim.difference_coverage(paired_share_interval, *cell, 30) for cell in _DIFFERENCES)
-            ),
+            lambda _: percent(*(sim.difference_coverage(paired_share_interval, *cell, 30) for cell in _DIFFERENCES)),
             0,
         ),
     ],

@@ -29,7 +29,5 @@ def tests_of(file: Path) -> list[Path]:
 def _tests_of_room(room: str) -> list[Path]:
     imports = re.compile(rf"from ragauge\.{room}[. ]|from ragauge import [^\n]*\b{room}\b")
     return [
-        path
-        for path, text in _test_files().items()
-        if path.relative_to(TESTS).parts[0] == room or imports.search(text)
+        path for path, text in _test_files().items() if path.relative_to(TESTS).parts[0] == room or imports.search(text)
     ]

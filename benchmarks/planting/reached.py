@@ -82,6 +82,4 @@ def pytest_collection_modifyitems(items: list[pytest.Item], config: pytest.Confi
     if file := os.environ.get("MUTANTS_TESTS"):
         order = {node: i for i, node in enumerate(Path(file).read_text(encoding="utf-8").splitlines())}
         config.hook.pytest_deselected(items=[item for item in items if item.nodeid not in order])
-        items[:] = sorted(
-            (item for item in items if item.nodeid in order), key=lambda item: order[item.nodeid]
-        )
+        items[:] = sorted((item for item in items if item.nodeid in order), key=lambda item: order[item.nodeid])

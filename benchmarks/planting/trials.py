@@ -177,9 +177,7 @@ def survivors(chosen: Sequence[Mutant], at_once: int) -> list[Mutant]:
                 number, mutant = waiting.pop(0)
                 tests = known.of(number, mutant)
                 if tests:
-                    running.append(
-                        _start(mutant, free.pop(), tests, sum(known.seconds[test] for test in tests))
-                    )
+                    running.append(_start(mutant, free.pop(), tests, sum(known.seconds[test] for test in tests)))
                 else:
                     alive.add(mutant)
                     print(f"no test comes to line {mutant.line}, {mutant.name}", flush=True)

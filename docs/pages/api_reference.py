@@ -87,7 +87,6 @@ def _helpers(docs: Path, known: set[str]) -> str:
                     names |= {f"{node.module}.{alias.name}" for alias in node.names}
     wanted = sorted(n for n in names - known if not n.startswith("ragauge.contract."))
     said = (
-        "# For components of one's own\n\n"
-        "What the examples of [Extending ragauge](../extending.md) are written with."
+        "# For components of one's own\n\nWhat the examples of [Extending ragauge](../extending.md) are written with."
     )
     return "\n\n".join([said, *(f"::: {name}" for name in wanted)]) + "\n"

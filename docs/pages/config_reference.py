@@ -190,8 +190,7 @@ def chosen(conf: Path) -> dict[str, str]:
 
 def _front(roots: Sequence[Option], groups: Sequence[str], defaults: Mapping[str, str]) -> str:
     rows = [
-        f"| [`{group}`]({group}.md) | {f'`{defaults[group]}`' if group in defaults else 'none'} |"
-        for group in groups
+        f"| [`{group}`]({group}.md) | {f'`{defaults[group]}`' if group in defaults else 'none'} |" for group in groups
     ]
     parts = [
         "# Configuration",
@@ -258,9 +257,7 @@ def _prose(text: str) -> str:
             pieces[i] = _code(piece.strip("`"))
         else:
             linked = re.split(r"\bdocs/([a-z0-9_-]+\.md)", piece)
-            pieces[i] = "".join(
-                f"[{part}](../{part})" if j % 2 else _escaped(part) for j, part in enumerate(linked)
-            )
+            pieces[i] = "".join(f"[{part}](../{part})" if j % 2 else _escaped(part) for j, part in enumerate(linked))
     return "".join(pieces)
 
 

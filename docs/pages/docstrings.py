@@ -45,9 +45,7 @@ def as_markdown(text: str, names: set[str]) -> str:
     for line in text.split("\n"):
         about = _ABOUT.match(line)
         if not line.startswith("    "):
-            line = "".join(
-                part if i % 2 else part.replace("<", "&lt;") for i, part in enumerate(_CODE.split(line))
-            )
+            line = "".join(part if i % 2 else part.replace("<", "&lt;") for i, part in enumerate(_CODE.split(line)))
         if about and known(about):
             if lines and lines[-1].strip() and not listed:
                 lines.append("")

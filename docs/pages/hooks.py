@@ -40,9 +40,7 @@ def on_config(config: Any) -> Any:
         for title, entries in section.items():
             if isinstance(entries, str) and entries.endswith("/*"):
                 folder = entries.removesuffix("*")
-                section[title] = [
-                    {name: path} for path, (name, _) in generated.items() if path.startswith(folder)
-                ]
+                section[title] = [{name: path} for path, (name, _) in generated.items() if path.startswith(folder)]
     return config
 
 

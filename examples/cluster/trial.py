@@ -49,9 +49,9 @@ def main() -> int:
     verbs.add_parser("stop", help="ends everything; files stay")
     verbs.add_parser("status", help="says what is alive")
     verbs.add_parser("kill", help="kills a worker with all its processes").add_argument("worker", type=int)
-    verbs.add_parser(
-        "run", help="runs a command in the cluster's network, with its environment"
-    ).add_argument("command", nargs=argparse.REMAINDER)
+    verbs.add_parser("run", help="runs a command in the cluster's network, with its environment").add_argument(
+        "command", nargs=argparse.REMAINDER
+    )
     held = verbs.add_parser("hold")  # what `start` starts, in the namespace
     held.add_argument("workers", type=int)
     held.add_argument("leaving", nargs="*")
@@ -205,9 +205,7 @@ def mlflow(folder: Path, services: dict[str, subprocess.Popen[bytes]]) -> str:
     return f"http://127.0.0.1:{MLFLOW}"
 
 
-def node(
-    folder: Path, services: dict[str, subprocess.Popen[bytes]], name: str, command: Sequence[str]
-) -> None:
+def node(folder: Path, services: dict[str, subprocess.Popen[bytes]], name: str, command: Sequence[str]) -> None:
     """A node of Ray, which gives itself half a minute to start: on a busy machine it may take several."""
     for left in reversed(range(TRIES)):
         services[name] = started(folder, name, command)
@@ -234,9 +232,7 @@ def started(folder: Path, name: str, command: Sequence[str]) -> subprocess.Popen
     }  # fmt: skip
     first, *rest = command
     with (folder / f"{name}.log").open("w") as log:
-        return subprocess.Popen(
-            [program(first) or first, *rest], cwd=folder, env=environment, stdout=log, stderr=log
-        )
+        return subprocess.Popen([program(first) or first, *rest], cwd=folder, env=environment, stdout=log, stderr=log)
 
 
 def ready(folder: Path, services: dict[str, subprocess.Popen[bytes]], name: str) -> None:

@@ -74,17 +74,13 @@ def test_one_sample_of_several(tmp_path: Path, tools: Tools) -> None:
     with pytest.raises(DataError, match=r"no answer has llm\.sample=2; it has samples \[0, 1\]"):
         answered(tmp_path, rows, tools, sample=2)
     del rows[0]["sample"], rows[1]["sample"]
-    with pytest.raises(
-        DataError, match="1 qids stand there with two different ones of the answer \\('q1'\\)"
-    ):
+    with pytest.raises(DataError, match="1 qids stand there with two different ones of the answer \\('q1'\\)"):
         answered(tmp_path, rows, tools)
 
 
 def test_missing_topics_are_an_error_or_missing_answers(tmp_path: Path, tools: Tools) -> None:
     rows = [{"qid": "q1", "answer": "x"}, {"qid": "q7", "answer": "y"}]
-    with pytest.raises(
-        DataError, match=r"1 of 2 topics have no answer in it \('q2'\); 1 qids in it are no topic"
-    ):
+    with pytest.raises(DataError, match=r"1 of 2 topics have no answer in it \('q2'\); 1 qids in it are no topic"):
         answered(tmp_path, rows, tools)
     found = answered(tmp_path, rows, tools, on_missing="missing")
     assert found["error"].tolist()[1] == "no answer in answers.jsonl"

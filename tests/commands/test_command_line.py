@@ -155,9 +155,7 @@ def installed(tmp_path_factory: pytest.TempPathFactory) -> Path:
     for name in ("pyproject.toml", "setup.py", "MANIFEST.in", "README.md", "LICENSE"):
         shutil.copy(ROOT / name, source)
     for name in ("conf", "src"):
-        shutil.copytree(
-            ROOT / name, source / name, ignore=shutil.ignore_patterns("__pycache__", "*.egg-info")
-        )
+        shutil.copytree(ROOT / name, source / name, ignore=shutil.ignore_patterns("__pycache__", "*.egg-info"))
     alone = ["--quiet", "--no-deps", "--no-index"]
     for command in (
         ["-c", f"from setuptools import build_meta; build_meta.build_sdist({str(folder)!r})"],
@@ -181,9 +179,7 @@ def test_an_installed_wheel_has_its_configuration_and_its_data_with_it(installed
     files = {path for path in files if "__pycache__" not in path.parts}
     assert files <= {path.relative_to(installed / "ragauge") for path in installed.rglob("ragauge/**/*")}
     assert (installed / "hydra_plugins" / "ragauge_ray" / "launcher.py").is_file()
-    assert not (installed / "hydra_plugins" / "__init__.py").exists(), (
-        "other packages have launchers there, too"
-    )
+    assert not (installed / "hydra_plugins" / "__init__.py").exists(), "other packages have launchers there, too"
     [metadata] = installed.glob("ragauge-*.dist-info/METADATA")
     assert "License-Expression: Apache-2.0" in metadata.read_text("utf-8")
     assert (metadata.parent / "licenses" / "LICENSE").is_file()
@@ -309,10 +305,6 @@ def test_no_text_names_a_module_as_a_command() -> None:
     named = []
     for name in ("src", "docs", "conf", "examples", "benchmarks", "README.md", "CHANGELOG.md", "Makefile"):
         place = ROOT / name
-        files = (
-            [place]
-            if place.is_file()
-            else [p for p in place.rglob("*") if p.suffix in (".py", ".md", ".yaml")]
-        )
+        files = [place] if place.is_file() else [p for p in place.rglob("*") if p.suffix in (".py", ".md", ".yaml")]
         named += [str(f) for f in files if re.search(r"-m ragauge\.\w", f.read_text(encoding="utf-8"))]
     assert named == []

@@ -91,9 +91,7 @@ class Jobs:
     def gate(self, source: str, *arguments: str) -> int:
         return main([self.ids.get(source, source), *arguments, "--tracking-uri", self.uri])
 
-    def checks(
-        self, capsys: pytest.CaptureFixture[str], source: str, *arguments: str
-    ) -> list[dict[str, Any]]:
+    def checks(self, capsys: pytest.CaptureFixture[str], source: str, *arguments: str) -> list[dict[str, Any]]:
         capsys.readouterr()
         self.gate(source, *arguments, "--json", "-")
         found: list[dict[str, Any]] = json.loads(capsys.readouterr().out)["checks"]
@@ -125,9 +123,7 @@ def jobs(tmp_path_factory: pytest.TempPathFactory) -> Jobs:
 # --- rules without a baseline -------------------------------------------------------------------------------
 
 
-def test_bounds_decide_the_exit_code_and_investigate_does_not(
-    jobs: Jobs, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_bounds_decide_the_exit_code_and_investigate_does_not(jobs: Jobs, capsys: pytest.CaptureFixture[str]) -> None:
     assert jobs.gate("good", "ir_score=0.9", "f1={max: 1}") == 0
     assert jobs.gate("bad", "ir_score=0.99") == 3
     assert "is below 0.99" in capsys.readouterr().out
@@ -177,9 +173,7 @@ def test_what_cannot_be_asked_is_one_line_and_exit_code_2(
     assert told.count("\n") == 0
 
 
-def test_without_rules_a_run_is_held_to_those_of_its_config(
-    jobs: Jobs, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_without_rules_a_run_is_held_to_those_of_its_config(jobs: Jobs, capsys: pytest.CaptureFixture[str]) -> None:
     (check,) = jobs.checks(capsys, "same")
     assert (check["metric"], check["bound"], check["verdict"]) == ("ir_score", 0.5, "pass")
 
@@ -189,8 +183,7 @@ def test_a_gate_file_is_read_and_its_names_are_checked(
 ) -> None:
     file = tmp_path / "gate.yaml"
     file.write_text(
-        f"ir_score: 0.5\nbaseline: {jobs.ids['good']}\nrules:\n"
-        "  - {metric: f1, tolerance: 0.5, slice: side}\n"
+        f"ir_score: 0.5\nbaseline: {jobs.ids['good']}\nrules:\n  - {{metric: f1, tolerance: 0.5, slice: side}}\n"
     )
     found = jobs.checks(capsys, "same", "--rules", str(file))
     assert [c["kind"] for c in found] == ["min", "baseline", "baseline"]
@@ -281,9 +274,7 @@ def altered(jobs: Jobs, name: str, change: Any) -> str:
     return copy.run_id
 
 
-def test_missing_and_foreign_values_make_a_comparison_invalid(
-    jobs: Jobs, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_missing_and_foreign_values_make_a_comparison_invalid(jobs: Jobs, capsys: pytest.CaptureFixture[str]) -> None:
     def half(column: str, value: object) -> Any:
         return lambda t: t.assign(**{column: t[column].astype(object).where(t.index % 2 == 0, value)})
 
@@ -346,9 +337,7 @@ def test_a_job_of_a_sweep_has_the_job_of_its_name_in_another_sweep_for_a_baselin
     again = jobs.folder / "multirun" / "day" / "again"
     base = f"+gate.baseline={jobs.ids['sweep']}"
     for name in ("none", "bm25"):
-        code = jobs.run(
-            f"again-{name}", f"retriever={name}", "+gate.ir_score={tolerance:0.1}", base, sweep=again
-        )
+        code = jobs.run(f"again-{name}", f"retriever={name}", "+gate.ir_score={tolerance:0.1}", base, sweep=again)
         assert code == 0, jobs.errors[f"again-{name}"]
     found = jobs.checks(capsys, str(again), "ir_score={tolerance: 0.1}", "--baseline", jobs.ids["sweep"])
     assert [c["baseline"][-8:] for c in found] == [jobs.ids[f"sweep-{n}"][:8] for n in ("none", "bm25")]
@@ -441,8 +430,7 @@ def test_slices_of_a_rule_are_those_of_the_run(jobs: Jobs, capsys: pytest.Captur
     (check,) = jobs.checks(capsys, "bad", name, "--baseline", jobs.ids["good"])
     assert check["metric"] == "slice/side/west/ir_score"
     tables = [
-        pd.DataFrame(Reader(jobs.uri).table(jobs.ids[n], "per_question.json")).set_index("qid")
-        for n in ("bad", "good")
+        pd.DataFrame(Reader(jobs.uri).table(jobs.ids[n], "per_question.json")).set_index("qid") for n in ("bad", "good")
     ]
     west = tables[0]["slice:side"] == "west"
     assert check["difference"] == pytest.approx((tables[0]["ir_score"] - tables[1]["ir_score"])[west].mean())

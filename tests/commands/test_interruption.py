@@ -76,9 +76,7 @@ def test_workers_of_a_sweep_whose_parent_was_killed_start_no_further_call(tmp_pa
 
 @pytest.mark.slow
 @pytest.mark.parametrize("launcher", ["one job", "sweep", "parallel sweep"])
-def test_sigterm_ends_runs_as_killed_keeps_what_was_paid_and_says_how_to_go_on(
-    tmp_path: Path, launcher: str
-) -> None:
+def test_sigterm_ends_runs_as_killed_keeps_what_was_paid_and_says_how_to_go_on(tmp_path: Path, launcher: str) -> None:
     how = {"one job": [], "sweep": ["-m"], "parallel sweep": ["-m", *JOBLIB]}[launcher]
     if launcher == "parallel sweep":
         pytest.importorskip("hydra_plugins.hydra_joblib_launcher")

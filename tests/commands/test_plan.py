@@ -22,9 +22,7 @@ def write_pilot(folder: Path, n_topics: int = 40, systems: tuple[str, ...] = SYS
     for number, system in enumerate(systems):
         score = np.clip(hard + rng.normal(0, 0.2, n_topics), 0, 1)
         label = np.where(rng.random(n_topics) < score, 5, 4)
-        people = [
-            int(c) if i % 2 else None for i, c in enumerate(np.where(rng.random(n_topics) < 0.9, label, 1))
-        ]
+        people = [int(c) if i % 2 else None for i, c in enumerate(np.where(rng.random(n_topics) < 0.9, label, 1))]
         job = folder / str(number)
         job.mkdir(parents=True)
         pd.DataFrame(
@@ -73,14 +71,10 @@ def test_the_plan_holds_the_pilots_own_numbers(pilot: Path, capsys: pytest.Captu
     assert all(row["labels"] is None for row in one["labels"] if row["kind"] != "alone")
 
 
-def test_the_table_names_the_worst_and_the_median_pair(
-    pilot: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_the_table_names_the_worst_and_the_median_pair(pilot: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main([str(pilot), "--difference", "0.05", "--topics", "2000"]) == 0
     said = capsys.readouterr().out
-    assert (
-        "Topics to see a difference of 0.05 in IR score with power 0.8 (two-sided test at 0.05 / 3)" in said
-    )
+    assert "Topics to see a difference of 0.05 in IR score with power 0.8 (two-sided test at 0.05 / 3)" in said
     assert sum(line.startswith(("median", "worst")) for line in said.splitlines()) == 2
     assert "people, with the judge" in said
     assert "on 2,000 topics" in said
@@ -92,9 +86,7 @@ def test_without_verdicts_and_with_one_system_the_plan_says_so(
 ) -> None:
     folder = write_pilot(tmp_path, systems=("bm25",))
     rows = pd.read_parquet(folder / "0" / "outcomes.parquet")
-    rows.assign(label=pd.array([None] * len(rows), dtype="Int8")).to_parquet(
-        folder / "0" / "outcomes.parquet"
-    )
+    rows.assign(label=pd.array([None] * len(rows), dtype="Int8")).to_parquet(folder / "0" / "outcomes.parquet")
     assert main([str(folder), "--difference", "0.05"]) == 0
     said = capsys.readouterr().out
     assert "one system: no pair to compare" in said

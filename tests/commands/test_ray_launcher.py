@@ -202,11 +202,7 @@ def measured(folder: Path) -> dict[tuple[str, str], dict[str, float]]:
     for role in ("job", "sweep"):
         for run in mlflow_runs(folder, role)[1]:
             assert run.info.status == "FINISHED"
-            key = (
-                (run.data.tags.get("retriever", ""), run.data.tags.get("n_tokens", ""))
-                if role == "job"
-                else ("", "")
-            )
+            key = (run.data.tags.get("retriever", ""), run.data.tags.get("n_tokens", "")) if role == "job" else ("", "")
             assert key not in kept
             kept[key] = {
                 name: value
@@ -262,9 +258,7 @@ def test_a_node_dies_in_the_middle_of_a_sweep_and_all_is_as_without_ray(inside: 
 
 
 @pytest.mark.slow
-def test_sigterm_ends_the_jobs_on_ray_closes_their_runs_and_says_how_to_go_on(
-    inside: bool, tmp_path: Path
-) -> None:
+def test_sigterm_ends_the_jobs_on_ray_closes_their_runs_and_says_how_to_go_on(inside: bool, tmp_path: Path) -> None:
     if not inside:
         return
     go = threading.Event()

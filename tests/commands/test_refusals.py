@@ -59,9 +59,7 @@ def test_a_choice_that_matches_no_option_is_a_sweep_without_a_job(tmp_path: Path
         ("a b=1", "error: a b=1: is no key=value"),
     ],
 )  # fmt: skip
-def test_a_value_that_cannot_be_set_is_one_line_with_what_is_allowed(
-    given: str, told: str, tmp_path: Path
-) -> None:
+def test_a_value_that_cannot_be_set_is_one_line_with_what_is_allowed(given: str, told: str, tmp_path: Path) -> None:
     assert refused(tmp_path, given).startswith(told)
     assert list(tmp_path.iterdir()) == []
 
@@ -172,8 +170,7 @@ def test_only_errors_of_the_places_count(tmp_path: Path) -> None:
         return not_writable(OSError(number, "Permission denied", str(file)), places)
 
     assert told(errno.EACCES, tmp_path / "store" / "chunks" / "x") == (
-        f"{tmp_path}/store/chunks/x: cannot be written (permission denied); "
-        "store=<folder> chooses another place"
+        f"{tmp_path}/store/chunks/x: cannot be written (permission denied); store=<folder> chooses another place"
     )
     assert told(errno.EROFS, tmp_path) is not None  # the folder that the store would be made in
     assert told(errno.EACCES, tmp_path / "corpus.csv") is None

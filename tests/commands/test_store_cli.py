@@ -343,9 +343,7 @@ def test_gc_keeps_what_a_job_that_is_still_going_has_used(place: Place, capsys) 
 
 
 @pytest.mark.parametrize("content", [None, "no database"])
-def test_where_mlflow_cannot_be_asked_nothing_is_removed(
-    place: Place, tmp_path: Path, capsys, content
-) -> None:
+def test_where_mlflow_cannot_be_asked_nothing_is_removed(place: Place, tmp_path: Path, capsys, content) -> None:
     place.age(31)
     before = place.names()
     other = tmp_path / "other.db"
@@ -435,9 +433,7 @@ def test_days_that_are_none_are_refused(place: Place, capsys, days: str) -> None
     assert f"{days!r}: allowed are numbers of days from 0" in capsys.readouterr().err
 
 
-def test_vectors_go_only_when_asked_for_and_only_of_models_that_no_kept_entry_names(
-    place: Place, capsys
-) -> None:
+def test_vectors_go_only_when_asked_for_and_only_of_models_that_no_kept_entry_names(place: Place, capsys) -> None:
     embedder = {"component": "E", "model": "mine"}
     Store(place.store).get(Key("index", 1, {"embedder": embedder}), write_text("one"))
     used, old = (place.store / "vectors" / name for name in (vectors_name(embedder), "cd" * 16))

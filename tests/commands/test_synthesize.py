@@ -89,9 +89,7 @@ def test_every_filter_strikes_what_it_is_for_and_each_record_says_which(
     assert lost == "A bridge was built by Ines Korvath."
     assert by_town["south/Elbrin.md"]["raw"].startswith("A good question would be")
     # Evidence stands where the record says, white space as in the document.
-    docs = {
-        row["docno"]: row["text"] for row in Folder(path=corpus / "docs").documents()[0].to_dict("records")
-    }
+    docs = {row["docno"]: row["text"] for row in Folder(path=corpus / "docs").documents()[0].to_dict("records")}
     for row in accepted:
         assert all(docs[e["docno"]][e["start"] : e["end"]] == e["text"] for e in row["evidence"])
         assert {e["docno"] for e in row["evidence"]} == (
@@ -194,9 +192,7 @@ def test_what_is_written_is_a_dataset_that_a_job_runs_on(corpus: Path) -> None:
     assert frame["unanswerable"].sum() == len(written) - len(answerable)
 
 
-def test_a_dry_run_tells_calls_and_money_and_asks_nobody(
-    corpus: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_dry_run_tells_calls_and_money_and_asks_nobody(corpus: Path, capsys: pytest.CaptureFixture[str]) -> None:
     with ChatServer(reply) as server:
         price = ["llm.price={prompt:1000,completion:1000}", "dry_run=true", "n_questions=8", SHARES]
         assert main(arguments(corpus, server, *price)) == 0
@@ -245,9 +241,7 @@ def test_a_server_that_fails_ends_the_run_and_what_was_answered_is_not_asked_aga
     assert len(rows(corpus / "questions.jsonl")) == 6
 
 
-@pytest.mark.parametrize(
-    "attack", ["strange_characters", "number_for_text", "blank_text", "null_text", "html"]
-)
+@pytest.mark.parametrize("attack", ["strange_characters", "number_for_text", "blank_text", "null_text", "html"])
 def test_a_server_that_lies_gives_no_question_and_one_line(
     attack: str, corpus: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -266,14 +260,10 @@ def test_round_trip_filters_only_where_it_is_asked_to(corpus: Path) -> None:
         assert all("round_trip_rank" in row["provenance"]["filters"] for row in recorded)
         again = ["overwrite=true", "filters.round_trip=filter"]
         assert main(arguments(corpus, server, *more, *again)) == 0
-    assert {row["provenance"]["filters"]["round_trip_rank"] for row in rows(corpus / "questions.jsonl")} == {
-        1
-    }
+    assert {row["provenance"]["filters"]["round_trip_rank"] for row in rows(corpus / "questions.jsonl")} == {1}
 
 
-def test_rules_stand_in_for_a_model_and_say_so_everywhere(
-    corpus: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_rules_stand_in_for_a_model_and_say_so_everywhere(corpus: Path, capsys: pytest.CaptureFixture[str]) -> None:
     with ChatServer(reply) as server:
         own = [a for a in arguments(corpus, server) if not a.startswith("llm")]
         assert main([*own, "writer=cloze", "n_questions=8"]) == 0

@@ -78,9 +78,7 @@ def test_a_port_that_is_taken_is_one_line(database: str, capsys: pytest.CaptureF
         (["--tracking-uri", "sqlite:////nowhere/mlflow.db"], "error: /nowhere/mlflow.db is not there: "),
     ],
 )
-def test_what_cannot_be_served_is_one_line(
-    arguments: list[str], said: str, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_what_cannot_be_served_is_one_line(arguments: list[str], said: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert ui.main(arguments) == 2
     [line] = capsys.readouterr().err.splitlines()
     assert line.startswith(said)

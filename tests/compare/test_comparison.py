@@ -348,9 +348,7 @@ def test_what_cannot_be_compared_is_refused(jobs: Jobs, names: tuple[str, ...], 
 
 def test_topics_that_one_run_lacks_are_counted_and_the_shared_ones_paired(jobs: Jobs) -> None:
     found = jobs.compare("one", "fewer", across_datasets=True)
-    assert found.pairs.set_index("measure")["n"].to_dict() == dict.fromkeys(
-        [*HEADLINE, *RANKINGS, "truthfulness"], 9
-    )
+    assert found.pairs.set_index("measure")["n"].to_dict() == dict.fromkeys([*HEADLINE, *RANKINGS, "truthfulness"], 9)
     assert found.n_tests == {"headline": 3, "Rankings": 7, "Truthfulness (CRAG)": 1}
     assert any("The datasets differ" in note for note in found.notes)
     own, base = jobs.table("fewer")["ir_score"], jobs.table("one")["ir_score"]
@@ -468,9 +466,7 @@ def test_the_csv_of_runs_reads_back_in_full_precision(jobs: Jobs) -> None:
     assert table.loc[jobs.ids["two"], "retriever.top_k"] == 2
     assert table.loc[jobs.ids["two"], "ir_score"] == found.runs["ir_score"].iloc[1]
     pairs = found.pairs.set_index(["run_id", "measure"])
-    for measure, column in product(
-        ("ir_score", "correct", "hallucination"), ("", "_lo", "_hi", "_p", "_p_holm")
-    ):
+    for measure, column in product(("ir_score", "correct", "hallucination"), ("", "_lo", "_hi", "_p", "_p_holm")):
         values = table.loc[jobs.ids["none"], f"difference_{measure}{column}"]
         assert values == pairs.loc[(jobs.ids["none"], measure), column.lstrip("_") or "difference"]
     assert np.isnan(table.loc[jobs.ids["one"], "difference_ir_score"])
@@ -550,9 +546,7 @@ def command(jobs: Jobs, *arguments: str) -> int:
     return main([*(jobs.ids.get(a, a) for a in arguments), "--tracking-uri", jobs.uri])
 
 
-def test_the_command_prints_and_writes(
-    jobs: Jobs, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_the_command_prints_and_writes(jobs: Jobs, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     files = {name: tmp_path / name for name in ("csv", "md", "latex", "topics-csv")}
     options = [x for name, file in files.items() for x in (f"--{name}", str(file))]
     assert command(jobs, "one", "none", "--topics", "2", *options) == 0
@@ -566,9 +560,7 @@ def test_the_command_prints_and_writes(
     assert files["md"].read_text(encoding="utf-8").startswith("2 runs of experiment jsonl, 12 topics.")
 
 
-def test_a_format_on_standard_output_stands_there_alone(
-    jobs: Jobs, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_format_on_standard_output_stands_there_alone(jobs: Jobs, capsys: pytest.CaptureFixture[str]) -> None:
     assert command(jobs, "sweep", "--csv", "-") == 0
     assert len(pd.read_csv(io.StringIO(capsys.readouterr().out))) == 4
 

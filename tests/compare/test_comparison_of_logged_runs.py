@@ -41,9 +41,7 @@ def sweep(logged: LoggedRuns) -> str:
         made["ir_score"] *= {100: 0.5, 200: 1.0, 300: 1.0}[n]
         params = {"retriever.top_k": "30", "bootstrap": "200", "seed": "3", "store": f"s{number}"}
         params |= {"n_tokens": str(n), "zones.alpha": "0.1" if n == 300 else "0.2"}
-        logged.job(
-            made, "job", params, retriever=retriever, n_tokens=str(n), sweep_id="swept", job=str(number)
-        )
+        logged.job(made, "job", params, retriever=retriever, n_tokens=str(n), sweep_id="swept", job=str(number))
     return logged.sweep("swept")
 
 
@@ -111,9 +109,7 @@ def test_runs_of_the_same_name_are_told_apart_by_their_ids(logged: LoggedRuns) -
     assert same.loc["ir_score", ["difference", "lo", "hi"]].tolist() == [0, 0, 0]
     assert not any(math.copysign(1, x) < 0 for x in same["difference"])  # no minus nothing
     # Only what tells runs apart is in a name, and as little of it as needed.
-    deep = [
-        logged.job(rows(SIM), params={"retriever.top_k": k, "seed": "1"}, retriever="sim") for k in ("5", "9")
-    ]
+    deep = [logged.job(rows(SIM), params={"retriever.top_k": k, "seed": "1"}, retriever="sim") for k in ("5", "9")]
     names = compare([*deep, other], logged.uri).runs["run"].tolist()
     assert names[:2] == ["retriever.top_k=5", "retriever.top_k=9"]
     assert compare(deep, logged.uri).runs["run"].tolist() == names[:2]
@@ -151,10 +147,7 @@ def test_slices_are_told_of_and_shown_where_they_are_asked_for(logged: LoggedRun
             own = [score for score, k in zip(scores, kinds, strict=True) if k == kind]
             assert means[run_id, kind] == pytest.approx(sum(own) / len(own))
     none = [logged.job(rows(BM25), retriever="bm25"), logged.job(rows(SIM), retriever="sim")]
-    assert (
-        "The compared runs have no slices in common (slices=[type])."
-        in compare(none, logged.uri, slices=True).notes
-    )
+    assert "The compared runs have no slices in common (slices=[type])." in compare(none, logged.uri, slices=True).notes
 
 
 def test_what_cannot_be_compared_says_why(logged: LoggedRuns) -> None:

@@ -19,9 +19,7 @@ BACKENDS = ["torch", *(["onnx"] if onnx_backend.installed() else [])]
 
 @pytest.mark.parametrize("max_length", [None, 24])
 @pytest.mark.parametrize("backend", BACKENDS)
-def test_order_and_scores_are_those_of_rank(
-    tmp_path: Path, tools: Tools, backend: str, max_length: int | None
-) -> None:
+def test_order_and_scores_are_those_of_rank(tmp_path: Path, tools: Tools, backend: str, max_length: int | None) -> None:
     from sentence_transformers import CrossEncoder
 
     folder = write_cross_encoder(tmp_path / "tiny", positions=512)
@@ -29,10 +27,7 @@ def test_order_and_scores_are_those_of_rank(
     topics = data.topics[["qid", "query"]].head(3)
     chunks = data.docs[["docno", "text"]].head(12)
     run = pd.concat(
-        [
-            chunks[["docno"]].assign(qid=qid, score=-np.arange(12.0), rank=np.arange(12))
-            for qid in topics["qid"]
-        ]
+        [chunks[["docno"]].assign(qid=qid, score=-np.arange(12.0), rank=np.arange(12)) for qid in topics["qid"]]
     )
     part = CrossEncoderReranker(str(folder), depth=12, top_k=9, backend=backend, max_length=max_length)
     made = part.rerank(run, topics, chunks, tools)

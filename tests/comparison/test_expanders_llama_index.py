@@ -79,9 +79,7 @@ def test_where_windows_overlap_llama_index_repeats_the_text(tools: Tools) -> Non
     ours = expanded(NeighbourExpander(width=1), hits, tools)
     assert ours == [TEXTS["a"].removesuffix(" It stands."), TEXTS["c"]]
     # Every sentence of theirs is there.
-    assert {s for text in theirs for s in sentences_of(text)} == {
-        s for text in ours for s in sentences_of(text)
-    }
+    assert {s for text in theirs for s in sentences_of(text)} == {s for text in ours for s in sentences_of(text)}
 
 
 # --- auto-merging -------------------------------------------------------------------------------------------
@@ -98,9 +96,7 @@ def auto_merged(hits: dict[str, float], threshold: float) -> list[str]:
     nodes: dict[str, TextNode] = {}
     for parent, own in CHUNKS.groupby("parent"):
         whole = nodes[parent] = TextNode(id_=parent, text=TEXTS[parent])
-        children = [
-            TextNode(id_=docno, text=text) for docno, text in zip(own["docno"], own["text"], strict=True)
-        ]
+        children = [TextNode(id_=docno, text=text) for docno, text in zip(own["docno"], own["text"], strict=True)]
         whole.relationships[NodeRelationship.CHILD] = [c.as_related_node_info() for c in children]
         for i, child in enumerate(children):
             child.relationships[NodeRelationship.PARENT] = whole.as_related_node_info()
@@ -128,9 +124,7 @@ def auto_merged(hits: dict[str, float], threshold: float) -> list[str]:
         {"c%p1": 0.9, "c%p0": 0.8, "b%p0": 0.7, "b%p1": 0.6, "b%p2": 0.5, "b%p3": 0.4},
     ],
 )
-def test_documents_are_what_auto_merging_gives_where_any_hit_merges(
-    hits: dict[str, float], tools: Tools
-) -> None:
+def test_documents_are_what_auto_merging_gives_where_any_hit_merges(hits: dict[str, float], tools: Tools) -> None:
     assert expanded(DocumentExpander(), hits, tools) == auto_merged(hits, 0.0)
 
 

@@ -19,10 +19,7 @@ def runs(seed: int, depth: int = DEPTH) -> tuple[list[Scored], list[dict[str, di
         scores = -np.sort(-rng.normal(3, 2, (N_TOPICS, depth)))
         ours.append((np.repeat(np.arange(N_TOPICS), depth), items.ravel(), scores.ravel()))
         theirs.append(
-            {
-                f"q{t}": {f"d{d:02}": float(s) for d, s in zip(items[t], scores[t], strict=True)}
-                for t in range(N_TOPICS)
-            }
+            {f"q{t}": {f"d{d:02}": float(s) for d, s in zip(items[t], scores[t], strict=True)} for t in range(N_TOPICS)}
         )
     return ours, theirs
 

@@ -38,6 +38,4 @@ def test_the_same_ranking(tools, tmp_path):
     sim.build_index(chunks, tmp_path, asked)
     queries = rewriter.rewrite(topics, None, None, asked)
     run = search(sim, topics, queries, rewriter, chunks, tmp_path, asked)
-    assert run.set_index("docno")["score"].reindex(chunks["docno"]).to_numpy() == pytest.approx(
-        cosine, abs=1e-6
-    )
+    assert run.set_index("docno")["score"].reindex(chunks["docno"]).to_numpy() == pytest.approx(cosine, abs=1e-6)

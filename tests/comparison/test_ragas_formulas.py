@@ -32,9 +32,7 @@ def ragas_f1(tp: int, fp: int, fn: int) -> float:
     return 2 * precision * recall / (precision + recall) if precision + recall else 0.0
 
 
-def ragas_noise(
-    in_reference: np.ndarray, of_claims: np.ndarray, of_statements: np.ndarray, mode: str
-) -> float:
+def ragas_noise(in_reference: np.ndarray, of_claims: np.ndarray, of_statements: np.ndarray, mode: str) -> float:
     """Noise sensitivity of claims [n] over passages [n, k] and of the reference's statements [m, k]."""
     relevant = of_statements.any(axis=0)
     from_relevant = (of_claims & relevant).any(axis=1)

@@ -33,9 +33,7 @@ def test_the_same_hits_at_the_same_cosines(tools: Tools, tmp_path: Path) -> None
     row = dict(zip(chunks["docno"], range(N), strict=True))
     asked = dict(zip(topics["qid"], tools.embedder.embed(questions, "query"), strict=True))
     theirs = prf_of.VectorPrf(alpha=0.8, beta=0.6, k=DEPTH)(
-        first.assign(
-            query_vec=first["qid"].map(asked), doc_vec=[vectors[row[docno]] for docno in first["docno"]]
-        )
+        first.assign(query_vec=first["qid"].map(asked), doc_vec=[vectors[row[docno]] for docno in first["docno"]])
     )
     assert theirs["qid"].tolist() == topics["qid"].tolist()
     for qid, moved in zip(theirs["qid"], theirs["query_vec"], strict=True):

@@ -39,9 +39,7 @@ def both(tmp_path_factory):
         def embed_query(self, text):
             return embedder.embed([text])[0].tolist()
 
-    chunks = pd.DataFrame(
-        {"docno": [f"d{i:04}" for i in range(N_CHUNKS)], "text": [f"c {i}" for i in range(N_CHUNKS)]}
-    )
+    chunks = pd.DataFrame({"docno": [f"d{i:04}" for i in range(N_CHUNKS)], "text": [f"c {i}" for i in range(N_CHUNKS)]})
     topics = pd.DataFrame(
         {
             "qid": [f"q{i}" for i in range(N_TOPICS)],

@@ -23,13 +23,9 @@ def test_no_random_search_agrees_with_more_pairs(side, planted, noise):
     scores = rng.random(37_020)
     is_target = (scores > planted if side == "above" else scores < planted) ^ (rng.random(37_020) < noise)
     exact = fit_threshold(scores, is_target, side)
-    assert exact.log_likelihood == pytest.approx(
-        log_likelihood(exact.value, scores, is_target, side), abs=1e-3
-    )
+    assert exact.log_likelihood == pytest.approx(log_likelihood(exact.value, scores, is_target, side), abs=1e-3)
     for seed in range(3):
-        found = differential_evolution(
-            lambda t: -log_likelihood(t[0], scores, is_target, side), [(0, 1)], seed=seed
-        )
+        found = differential_evolution(lambda t: -log_likelihood(t[0], scores, is_target, side), [(0, 1)], seed=seed)
         disagreements = round(found.fun / 23.02585)
         assert exact.disagreements <= disagreements
         if disagreements == exact.disagreements:

@@ -69,9 +69,7 @@ SPLITTERS = [
 
 
 @pytest.mark.parametrize(("name", "arguments"), SPLITTERS)
-def test_same_chunks_as_langchain(
-    name: str, arguments: dict[str, Any], docs: pd.DataFrame, tools: Tools
-) -> None:
+def test_same_chunks_as_langchain(name: str, arguments: dict[str, Any], docs: pd.DataFrame, tools: Tools) -> None:
     import langchain_text_splitters
 
     chunker = LangChainChunker({"_target_": f"langchain_text_splitters.{name}", **arguments})
@@ -113,9 +111,7 @@ def test_an_embedding_splitter_gets_the_embedder(docs: pd.DataFrame, tools: Tool
     few = docs.iloc[:3]
     chunks = checked(chunker.chunk(few, tools), few)
     theirs = SemanticSplitterNodeParser(embed_model=Own(), breakpoint_percentile_threshold=80)
-    same_texts(
-        chunks, few, lambda text: [n.text for n in theirs.get_nodes_from_documents([Document(text=text)])]
-    )
+    same_texts(chunks, few, lambda text: [n.text for n in theirs.get_nodes_from_documents([Document(text=text)])])
     assert tools.embedder.texts  # type: ignore[attr-defined]
 
 

@@ -67,9 +67,6 @@ def test_the_same_files_elsewhere_have_the_same_digest(folder: Path, monkeypatch
 
 
 def test_what_has_a_version_or_no_files_has_no_digest() -> None:
-    assert (
-        code_digests(["ragauge.retrieval.retrievers.BM25", "builtins.dict", "json.loads", "nowhere.at.all"])
-        == {}
-    )
+    assert code_digests(["ragauge.retrieval.retrievers.BM25", "builtins.dict", "json.loads", "nowhere.at.all"]) == {}
     assert code_digests(["__main__.f"]) == {} or sys.modules["__main__"].__spec__ is not None
     assert code_digests([]) == {}

@@ -22,9 +22,7 @@ def test_a_good_frame_is_returned_itself_and_may_have_more_columns() -> None:
 
 
 def test_a_missing_column_is_named_beside_those_there() -> None:
-    with pytest.raises(
-        DataError, match=r"run frame from bm25: column\(s\) score, rank missing; it has qid, docno"
-    ):
+    with pytest.raises(DataError, match=r"run frame from bm25: column\(s\) score, rank missing; it has qid, docno"):
         frames.check("run", RUN[["qid", "docno"]], "bm25")
 
 
@@ -125,16 +123,10 @@ def test_lists_have_one_content_digest_whatever_holds_them() -> None:
 
 
 def test_ordinary_texts_and_numbers_have_the_content_digest_that_stores_know() -> None:
-    frame = pd.DataFrame(
-        {"docno": ["d1", "d2"], "text": ["One ü.\n", ""], "n": [1, 2], "x": [0.5, float("nan")]}
-    )
-    text = "".join(
-        f"{c}\x1f2\x1e{a}\x1f{b}\x1f" for c, a, b in (("docno", "d1", "d2"), ("text", "One ü.\n", ""))
-    )
+    frame = pd.DataFrame({"docno": ["d1", "d2"], "text": ["One ü.\n", ""], "n": [1, 2], "x": [0.5, float("nan")]})
+    text = "".join(f"{c}\x1f2\x1e{a}\x1f{b}\x1f" for c, a, b in (("docno", "d1", "d2"), ("text", "One ü.\n", "")))
     known = hashlib.sha256(text.encode())
-    known.update(
-        b"n\x1f2\x1e" + np.array([1, 2]).tobytes() + b"x\x1f2\x1e" + np.array([0.5, np.nan]).tobytes()
-    )
+    known.update(b"n\x1f2\x1e" + np.array([1, 2]).tobytes() + b"x\x1f2\x1e" + np.array([0.5, np.nan]).tobytes())
     assert frames.content_digest(frame) == known.hexdigest()
 
 

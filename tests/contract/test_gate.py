@@ -94,9 +94,7 @@ def test_what_is_no_rule_is_refused_in_one_line(given: Any, message: str) -> Non
         ("f1: {tolerance: -1}\n", "f1: tolerance=-1: allowed are numbers from 0"),
     ],
 )
-def test_a_gate_file_that_cannot_be_read_is_named_with_what_is_wrong(
-    tmp_path: Path, text: str, message: str
-) -> None:
+def test_a_gate_file_that_cannot_be_read_is_named_with_what_is_wrong(tmp_path: Path, text: str, message: str) -> None:
     file = tmp_path / "gate.yaml"
     file.write_text(text, encoding="utf-8")
     with pytest.raises(ConfigError) as caught:

@@ -125,9 +125,7 @@ def test_other_values_stay_as_they_are(key: str, value: Any) -> None:
 
 def test_no_shipped_option_holds_what_is_taken_for_a_key() -> None:
     config.register()
-    options = [
-        f"{f.parent.name}={f.stem}" for g in GROUPS for f in sorted((ROOT / "conf" / g).glob("*.yaml"))
-    ]
+    options = [f"{f.parent.name}={f.stem}" for g in GROUPS for f in sorted((ROOT / "conf" / g).glob("*.yaml"))]
     assert len(options) > 20
     with initialize_config_dir(str(ROOT / "conf"), version_base="1.3"):
         for option in options:
@@ -220,9 +218,7 @@ def test_key_json_holds_no_secret_and_its_entry_is_found_and_whole(tmp_path: Pat
     assert '"top_k": 3' in text
     assert Store(tmp_path).find(key) is not None
     # Another key is another entry, whatever key.json shows.
-    assert (
-        Store(tmp_path).find(Key("run", 1, {"retriever": {"api_key": "x", "top_k": 3}}, key.inputs)) is None
-    )
+    assert Store(tmp_path).find(Key("run", 1, {"retriever": {"api_key": "x", "top_k": 3}}, key.inputs)) is None
     (item,) = list_items(tmp_path)
     assert damage(item) == []
 

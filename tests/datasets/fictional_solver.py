@@ -469,11 +469,7 @@ class Reader:
                 match = re.fullmatch(pattern, query)
                 value = self._value(relation, match[1]) if match else None
                 if value is not None:
-                    return (
-                        value[0].lower() + value[1:]
-                        if value.startswith("The ") or relation == "product"
-                        else value
-                    )
+                    return value[0].lower() + value[1:] if value.startswith("The ") or relation == "product" else value
         return None
 
     def _several(self, text: str, relation: str, last: str, n: int) -> dict[str, str] | None:
@@ -508,9 +504,7 @@ class Reader:
                 match = re.fullmatch(pattern, query)
                 if match is None:
                     continue
-                values = self._several(match["of"], relation, "or", 3) or self._several(
-                    match["of"], relation, "and", 3
-                )
+                values = self._several(match["of"], relation, "or", 3) or self._several(match["of"], relation, "and", 3)
                 x = self._described(match["x"])
                 odd = [t for t, v in (values or {}).items() if self.title(v) != x]
                 if len(odd) == 1:

@@ -242,9 +242,7 @@ def test_absent_file_is_named_with_the_splits_that_are_there(tmp_path: Path) -> 
         Beir().files()
 
 
-@pytest.mark.parametrize(
-    "fields", [{"evidence": "text"}, {"min_relevance": 0}, {"split": ""}, {"title_in_text": 1}]
-)
+@pytest.mark.parametrize("fields", [{"evidence": "text"}, {"min_relevance": 0}, {"split": ""}, {"title_in_text": 1}])
 def test_values_out_of_range_name_the_key(fields: dict[str, Any]) -> None:
     with pytest.raises(ConfigError, match=f"dataset.{next(iter(fields))}="):
         Beir(**fields)
@@ -271,9 +269,7 @@ def test_job_of_a_collection(tmp_path: Path, small: SmallPipelines) -> None:
     assert Store(tmp_path / "store").find(pipeline.key("dataset")) is not None
 
 
-def test_texts_of_a_large_corpus_are_not_all_in_memory(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_texts_of_a_large_corpus_are_not_all_in_memory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(_rows, "_BATCH_CHARACTERS", 500_000)
     n, text = 3_000, "ten letters " * 800  # 29 MB
     write(tmp_path, [{"_id": f"d{i}", "title": "", "text": f"{i} {text}"} for i in range(1, n + 1)])

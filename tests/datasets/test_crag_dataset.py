@@ -65,9 +65,7 @@ def write(folder: Path, rows: list[Any], **fields: Any) -> CRAG:
 
 def test_distinct_snippets_are_the_documents(tmp_path: Path) -> None:
     data = checked(write(tmp_path, ROWS).load())
-    assert data.docs.values.tolist() == [
-        ["Anna's_Tower_|_Graz", "Anna's Tower | Graz", "Anna's tower stands in Graz."]
-    ]
+    assert data.docs.values.tolist() == [["Anna's_Tower_|_Graz", "Anna's Tower | Graz", "Anna's tower stands in Graz."]]
     assert data.evidence.empty
 
 

@@ -42,9 +42,7 @@ def test_relevant_passages_are_the_evidence(tmp_path: Path) -> None:
 
 
 def test_a_byte_order_mark_is_no_part_of_the_first_column(tmp_path: Path) -> None:
-    marked = write(
-        tmp_path, "\ufeffid,text\n7,Seven.\n", "\ufeffid,text_ids,question,answer\n1,[7],Which?,seven\n"
-    )
+    marked = write(tmp_path, "\ufeffid,text\n7,Seven.\n", "\ufeffid,text_ids,question,answer\n1,[7],Which?,seven\n")
     data = marked.load()
     assert data.docs.values.tolist() == [["7", "", "Seven."]]
     assert data.topics.values.tolist() == [["1", "Which?", "seven"]]
@@ -157,9 +155,7 @@ def test_missing_file_and_bad_column_name(tmp_path: Path) -> None:
 @pytest.mark.skipif(not DATA.is_dir(), reason="shared data is not there")
 @pytest.mark.parametrize(("part", "topics"), [("val", 500), ("train", 1747)])
 def test_real_files_as_they_stand(part: str, topics: int) -> None:
-    source = CsvDataset(
-        docs=str(DATA / "rag_mini_texts.csv"), topics=str(DATA / f"rag_mini_questions_{part}.csv")
-    )
+    source = CsvDataset(docs=str(DATA / "rag_mini_texts.csv"), topics=str(DATA / f"rag_mini_questions_{part}.csv"))
     data = source.load()
     assert (len(data.docs), len(data.topics)) == (13_314, topics)
     assert data.evidence.groupby("qid").size().between(2, 4).all()

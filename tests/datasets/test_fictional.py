@@ -68,9 +68,7 @@ def test_frames_keep_the_contract(data: object) -> None:
         "chain": 120,
         **dict.fromkeys(("comparison", "aggregation", "negation", "false_premise", "unanswerable"), 30),
     }
-    assert topics[topics["type"] == "chain"]["hops"].value_counts().to_dict() == dict.fromkeys(
-        range(1, 5), 30
-    )
+    assert topics[topics["type"] == "chain"]["hops"].value_counts().to_dict() == dict.fromkeys(range(1, 5), 30)
     # The kinds take turns: nine topics are one of each.
     assert topics["qid"].head(9).str.rpartition("-")[2].unique().tolist() == ["0001"]
     assert topics["qid"].head(9).str.rpartition("-")[0].is_unique
@@ -192,9 +190,7 @@ def test_twins_change_one_fact_in_one_sentence_and_the_answer_with_it(data: obje
         assert twin.answer == topics.loc[twin.qid, "answer"]
         assert not set(twin.answers) & set(twin.changed_answers)
         # What differs is one stretch of the sentence; the reader says what is told before and after.
-        before, after = (
-            Reader([Sentence(titles[twin.docno], text)]).said for text in (twin.sentence, twin.changed)
-        )
+        before, after = (Reader([Sentence(titles[twin.docno], text)]).said for text in (twin.sentence, twin.changed))
         differ = {relation for relation in before if before[relation] != after.get(relation)}
         assert differ == {twin.relation}, twin
         told = _sentences(data, twin.qid)
@@ -224,9 +220,7 @@ def test_one_seed_gives_the_same_bytes_in_any_process(tmp_path: Path, documents:
         folder = tmp_path / hash_seed
         environment = {**os.environ, "PYTHONHASHSEED": hash_seed}
         subprocess.run([sys.executable, "-c", code, str(folder)], env=environment, check=True)
-        digests.append(
-            {file.name: hashlib.sha256(file.read_bytes()).hexdigest() for file in sorted(folder.iterdir())}
-        )
+        digests.append({file.name: hashlib.sha256(file.read_bytes()).hexdigest() for file in sorted(folder.iterdir())})
     assert digests[0] == digests[1]
     assert set(digests[0]) == {"corpus-00000.jsonl", "counterfactuals.jsonl", "questions.jsonl"}
     other = write_shards(world_of(documents=documents, questions=8, seed=12), tmp_path / "other")
@@ -505,9 +499,7 @@ def test_the_page_shows_what_is_generated() -> None:
     shown = re.findall(r"^\| `\w+` \| (.+\?) \| (.+) \|$", page, flags=re.MULTILINE)
     assert len(shown) == 7
     for query, answer in shown:
-        assert queries.loc[query, "answer"] == answer or (
-            answer == "none" and queries.loc[query, "unanswerable"]
-        )
+        assert queries.loc[query, "answer"] == answer or (answer == "none" and queries.loc[query, "unanswerable"])
     twins = world.counterfactuals()
     (before,), (after,) = (
         re.findall(rf"^\| {row} \| (.+) \|$", page, flags=re.M) for row in ("as it stands", "changed")

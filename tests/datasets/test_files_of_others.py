@@ -15,9 +15,7 @@ TOPICS = "question,answer,text_ids\nWho is Zoë?,Zoë,[1]\n"
 DOCS = "id,title,text\n1,One,It was Zoë.\n"
 
 
-def csv(
-    folder: Path, docs: str = DOCS, topics: str = TOPICS, write: str = "utf-8", **keys: str
-) -> CsvDataset:
+def csv(folder: Path, docs: str = DOCS, topics: str = TOPICS, write: str = "utf-8", **keys: str) -> CsvDataset:
     (folder / "docs.csv").write_text(docs, encoding=write)
     (folder / "topics.csv").write_text(topics, encoding=write)
     return CsvDataset(docs=folder / "docs.csv", topics=folder / "topics.csv", **keys)
@@ -59,18 +57,14 @@ def test_separator_and_encoding_at_their_default_leave_stored_results_valid(tmp_
         ("id,title,text\n1,One,  \n2,Two,\n", r"docs\.csv: none of its 2 document\(s\) has a text"),
     ],
 )
-def test_an_empty_corpus_is_blamed_and_not_the_evidence_of_a_question(
-    docs: str, told: str, tmp_path: Path
-) -> None:
+def test_an_empty_corpus_is_blamed_and_not_the_evidence_of_a_question(docs: str, told: str, tmp_path: Path) -> None:
     with pytest.raises(DataError, match=told):
         csv(tmp_path, docs).load()
 
 
 def test_an_empty_corpus_of_json_lines_and_of_a_folder_is_blamed(tmp_path: Path) -> None:
     topics = tmp_path / "topics.jsonl"
-    topics.write_text(
-        '{"qid": "1", "query": "Who?", "answer": "Zoe", "evidence": [{"docno": "d", "text": "x"}]}\n'
-    )
+    topics.write_text('{"qid": "1", "query": "Who?", "answer": "Zoe", "evidence": [{"docno": "d", "text": "x"}]}\n')
     (tmp_path / "docs.jsonl").write_text("")
     with pytest.raises(DataError, match=r"docs\.jsonl: no document in it"):
         JsonlDataset(docs=tmp_path / "docs.jsonl", topics=topics).load()

@@ -199,9 +199,7 @@ def test_link_out_of_the_folder_is_not_followed(tmp_path: Path) -> None:
     ],
     ids=range(7),
 )
-def test_file_that_cannot_be_read_is_named_or_dropped(
-    tmp_path: Path, name: str, content: bytes, what: str
-) -> None:
+def test_file_that_cannot_be_read_is_named_or_dropped(tmp_path: Path, name: str, content: bytes, what: str) -> None:
     files: dict[str, str | bytes] = {"good.txt": "good", name: content}
     with pytest.raises(DataError, match=rf"documents/{name}: {what}"):
         folder(tmp_path, files, max_megabytes=2).load()

@@ -130,9 +130,7 @@ def test_bad_extra_passage_names_file_and_row(tmp_path: Path) -> None:
         write(tmp_path, ROWS, [{"title": "a", "text": "b"}, {"title": "c"}]).load()
 
 
-@pytest.mark.parametrize(
-    ("content", "what"), [("[1,", "not a JSON file"), ('{"a": 1}', "expected a JSON list")]
-)
+@pytest.mark.parametrize(("content", "what"), [("[1,", "not a JSON file"), ('{"a": 1}', "expected a JSON list")])
 def test_file_that_is_no_list(tmp_path: Path, content: str, what: str) -> None:
     source = write(tmp_path, ROWS)
     (tmp_path / "hotpot.json").write_text(content)

@@ -125,9 +125,7 @@ def test_answers_and_flags_as_published_sets_spell_them(tmp_path: Path) -> None:
 def test_cells_of_a_csv_file(tmp_path: Path) -> None:
     rows = [{"question": "q", "answer": "a", "context": "c", "no": "False"}, {"question": "r", "answer": "",
              "context": "c", "no": "true"}]  # fmt: skip
-    source = HuggingFace(
-        path=written(tmp_path / "rows.csv", rows), contexts_column="context", unanswerable_column="no"
-    )
+    source = HuggingFace(path=written(tmp_path / "rows.csv", rows), contexts_column="context", unanswerable_column="no")
     data = source.load()
     assert references(data.topics) == {"1": ("a",), "2": ()}
     assert len(as_frame(data.docs)) == 1

@@ -41,9 +41,7 @@ TOPIC = {
 def write(folder: Path, docs: Sequence[Any], topics: Sequence[Any], **fields: Any) -> JsonlDataset:
     for name, rows in (("docs", docs), ("topics", topics)):
         lines = [row if isinstance(row, str) else json.dumps(row) for row in rows]
-        (folder / f"{name}.jsonl").write_text(
-            "\n".join(lines) + "\n", encoding="utf-8", errors="surrogatepass"
-        )
+        (folder / f"{name}.jsonl").write_text("\n".join(lines) + "\n", encoding="utf-8", errors="surrogatepass")
     return JsonlDataset(docs=folder / "docs.jsonl", topics=str(folder / "topics.jsonl"), **fields)
 
 
@@ -149,9 +147,7 @@ def test_topic_goes_with_the_dropped_document_it_needs(tmp_path: Path) -> None:
 def test_bytes_that_are_no_utf8_spoil_one_line_only(tmp_path: Path) -> None:
     source = write(tmp_path, DOCS, [TOPIC], on_error="skip")
     with (tmp_path / "docs.jsonl").open("ab") as stream:
-        stream.write(
-            b'{"docno": "caf\xe9", "title": "", "text": ""}\n{"docno": "d", "title": "", "text": ""}\n'
-        )
+        stream.write(b'{"docno": "caf\xe9", "title": "", "text": ""}\n{"docno": "d", "title": "", "text": ""}\n')
     data = source.load()
     assert data.docs["docno"].tolist() == ["rhine", "aare", "blank", "d"]
     assert "line 4" in data.skipped[0]

@@ -83,9 +83,7 @@ def test_parquet_as_published_gives_the_same(tmp_path: Path) -> None:
     rows = copy.deepcopy(ROWS)
     rows[1]["all_relevant_sentence_keys"] = ["7z"]
     pq.write_table(pa.Table.from_pylist(rows), file)
-    named_or_dropped(
-        lambda **of: RAGBench(path=file, **of), f"{file}, row 2, qid '1741'", "'7z'", ["covid_358"]
-    )
+    named_or_dropped(lambda **of: RAGBench(path=file, **of), f"{file}, row 2, qid '1741'", "'7z'", ["covid_358"])
     file.write_bytes(file.read_bytes()[:-9])
     with pytest.raises(DataError, match="not a Parquet file"):
         RAGBench(path=file).load()

@@ -77,14 +77,10 @@ def test_no_file_bad_shares_and_retrieval_are_refused():
 
 def test_the_study_s_file_holds_what_its_docstring_says():
     rows = StudyOutcomes().outcomes()
-    assert rows.groupby("system").size().to_dict() == dict.fromkeys(
-        ["bm25", "mlq", "mmr", "reo", "sim"], 7404
-    )
+    assert rows.groupby("system").size().to_dict() == dict.fromkeys(["bm25", "mlq", "mmr", "reo", "sim"], 7404)
     bm25 = rows[rows["system"] == "bm25"]
     assert bm25["label"].value_counts().to_dict() == {5: 3142, 4: 3688, 1: 574}
     assert rows.loc[rows["system"] != "bm25", "label"].isna().all()
     # The figures are those of the means that the study prints, but for mlq (0.43 in its table).
     means = rows.groupby("system")["ir_score"].mean().round(2).to_dict()
-    assert means == pytest.approx(
-        {"bm25": 0.62, "sim": 0.52, "mmr": 0.46, "mlq": 0.40, "reo": 0.26}, abs=0.011
-    )
+    assert means == pytest.approx({"bm25": 0.62, "sim": 0.52, "mmr": 0.46, "mlq": 0.40, "reo": 0.26}, abs=0.011)

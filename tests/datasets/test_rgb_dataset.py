@@ -115,20 +115,14 @@ def test_bad_row_is_named_or_dropped(tmp_path: Path, change: dict[str, Any], fie
 
 
 def test_id_that_is_none_or_stands_twice(tmp_path: Path) -> None:
-    named_or_dropped(
-        lambda **of: write(tmp_path, [ROWS[0], ROWS[0]], **of), "line 2, qid '0'", "twice", ["0"]
-    )
+    named_or_dropped(lambda **of: write(tmp_path, [ROWS[0], ROWS[0]], **of), "line 2, qid '0'", "twice", ["0"])
     bad = {**ROWS[1], "id": None}
-    named_or_dropped(
-        lambda **of: write(tmp_path, [ROWS[0], bad], **of), "line 2", "'id' is not a string", ["0"]
-    )
+    named_or_dropped(lambda **of: write(tmp_path, [ROWS[0], bad], **of), "line 2", "'id' is not a string", ["0"])
 
 
 def test_known_snippets_of_an_answer_are_evidence_without_a_text(tmp_path: Path) -> None:
     data = write(tmp_path, [INTEGRATION, FACT], evidence="known").load()
-    found = (
-        data.evidence[["docno", "text"]].astype(object).where(data.evidence[["docno", "text"]].notna(), None)
-    )
+    found = data.evidence[["docno", "text"]].astype(object).where(data.evidence[["docno", "text"]].notna(), None)
     assert found.values.tolist() == [
         ["2-positive-0", "Anna built the tower."],
         ["2-positive-1", None],

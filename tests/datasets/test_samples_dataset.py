@@ -73,9 +73,7 @@ def load(path: Path, **how: Any) -> Dataset:
 
 
 @pytest.mark.parametrize("ending", ["jsonl", "json", "csv", "parquet"])
-@pytest.mark.parametrize(
-    "row", [RAGAS, OLD_RAGAS, DEEPEVAL, CAMEL], ids=["ragas", "old", "deepeval", "camel"]
-)
+@pytest.mark.parametrize("row", [RAGAS, OLD_RAGAS, DEEPEVAL, CAMEL], ids=["ragas", "old", "deepeval", "camel"])
 def test_a_sample_is_question_reference_evidence_contexts_and_answer(
     tmp_path: Path, row: Mapping[str, Any], ending: str
 ) -> None:
@@ -152,9 +150,7 @@ def test_rows_of_several_systems_are_one_topic_whose_attributes_they_agree_on(tm
 
 
 def test_documents_stand_beside_the_samples(tmp_path: Path) -> None:
-    docs = written(
-        tmp_path, "docs.jsonl", [{"docno": "d", "text": "x"}, {"docno": "e", "text": "", "title": "E"}]
-    )
+    docs = written(tmp_path, "docs.jsonl", [{"docno": "d", "text": "x"}, {"docno": "e", "text": "", "title": "E"}])
     data = load(written(tmp_path, "s.jsonl", [RAGAS]), docs=docs)
     assert data.docs["title"].tolist() == ["", "E"]
     assert len(scorable(data.evidence, data.topics)) == 2

@@ -155,10 +155,7 @@ def test_where_all_evidence_stands_in_the_context(columns: dict[str, Any], name:
 def test_a_missing_verdict_goes_before_lost_evidence_as_nobody_knows_that_it_failed() -> None:
     lost = parts((1, 1, 0, 0, 0, 0, 0))
     assert cause(topic(label=None, judge_status="unreadable"), lost) == "judge missing"
-    assert (
-        causes(topic(label=None, judge_status="unreadable"), lost)["decided_by"][0]
-        == "no verdict: unreadable"
-    )
+    assert causes(topic(label=None, judge_status="unreadable"), lost)["decided_by"][0] == "no verdict: unreadable"
     assert cause(topic(label=None, answer=None, answer_error="HTTP 500"), lost) == "generation error"
 
 
@@ -202,9 +199,7 @@ def test_the_first_rule_that_holds_is_the_cause() -> None:
 
 
 def test_rules_without_their_measures_are_one_line() -> None:
-    with pytest.raises(
-        ConfigError, match=r"context_precision, answer_correctness.*answers=\[.*failures=causes"
-    ):
+    with pytest.raises(ConfigError, match=r"context_precision, answer_correctness.*answers=\[.*failures=causes"):
         failures_by_rules(pd.DataFrame({"qid": ["q"], "context_recall": [1.0], "faithfulness": [1.0]}))
 
 

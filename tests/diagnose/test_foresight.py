@@ -148,9 +148,7 @@ def test_a_measure_counts_on_all_its_rows_also_on_those_without_an_ir_score() ->
     assert len(both) < len(known)
     auc = roc_auc_score(known["label"].eq(5), -known["length"])
     assert value(found, "length", "auc_right") == pytest.approx(auc)
-    less = roc_auc_score(both["label"].eq(5), -both["length"]) - roc_auc_score(
-        both["label"].eq(5), both["ir_score"]
-    )
+    less = roc_auc_score(both["label"].eq(5), -both["length"]) - roc_auc_score(both["label"].eq(5), both["ir_score"])
     assert value(found, "length", "auc_right", "less_ir") == pytest.approx(less)
     assert value(found, "length", "auc_right", "n") == known["qid"].nunique()
 
@@ -178,9 +176,7 @@ def test_systems_whose_means_are_equal_but_for_rounding_are_tied() -> None:
     scores = {"a": (0.1, 0.2), "b": (0.3, 0.0), "c": (0.9, 0.9)}
     assert sum(scores["a"]) != sum(scores["b"])
     labels = {"a": (4, 4), "b": (5, 4), "c": (5, 5)}
-    rows = frame(
-        [(str(i), name, labels[name][i], of[i]) for name, of in scores.items() for i in (0, 1)], "ir_score"
-    )
+    rows = frame([(str(i), name, labels[name][i], of[i]) for name, of in scores.items() for i in (0, 1)], "ir_score")
     tau = kendalltau([0.15, 0.15, 0.9], [0, 0.5, 1]).statistic
     assert value(foresight(rows, [], n_boot=0), "ir_score", "kendall") == pytest.approx(tau)
 
@@ -218,9 +214,7 @@ def test_systems_without_context_and_topics_that_cannot_be_right_are_left_out() 
     with_all = foresight(pd.concat([rows.assign(unanswerable=False), none, odd]), [], n_boot=0)
     assert with_all is not None
     assert with_all.n_systems == 2
-    assert value(with_all, "ir_score", "auc_right") == value(
-        foresight(rows, [], n_boot=0), "ir_score", "auc_right"
-    )
+    assert value(with_all, "ir_score", "auc_right") == value(foresight(rows, [], n_boot=0), "ir_score", "auc_right")
 
 
 def test_without_a_target_or_with_one_topic_there_is_nothing_to_foresee() -> None:
@@ -260,9 +254,7 @@ def test_the_best_measure_is_told_with_its_interval() -> None:
     assert found is not None
     text = foresight_text(found)
     assert text is not None
-    assert text.startswith(
-        "length foresees best which answers are right: AUC 1.000 (1.000 to 1.000); IR score"
-    )
+    assert text.startswith("length foresees best which answers are right: AUC 1.000 (1.000 to 1.000); IR score")
     shown = foresight_rows(found)["foresight"]
     assert [group["title"] for group in shown["groups"]] == [
         "Known before the LLM answers", "Known once it has answered",

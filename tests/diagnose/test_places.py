@@ -38,9 +38,7 @@ def test_parts_in_several_thirds_are_spread() -> None:
 
 def test_the_place_is_that_of_the_middle_of_the_part_in_the_context_as_it_is() -> None:
     assert place_of("Anna came.", FILL * 2 + "Anna came." + FILL) == 25 / 40
-    assert (
-        place_of("Anna came.", "x" + " " * 9 + "Anna came.") == 15 / 20
-    )  # nothing is folded where it stands
+    assert place_of("Anna came.", "x" + " " * 9 + "Anna came.") == 15 / 20  # nothing is folded where it stands
     assert place_of("Anna", "Anna and Anna") == 2 / 13
     # Folded, the context has 16 characters, and of the part at 6..16 none is left out: it is short.
     assert place_of("Ann  came.", "x yy   Ann came.") == (5 + 9 / 2) / 14

@@ -58,9 +58,7 @@ FILES = sorted(CONF.rglob("*.yaml"))
 
 
 @pytest.mark.parametrize("file", FILES, ids=lambda f: f.relative_to(CONF).as_posix())
-def test_every_key_and_every_comment_of_a_file_stands_in_its_section(
-    pages: dict[str, str], file: Path
-) -> None:
+def test_every_key_and_every_comment_of_a_file_stands_in_its_section(pages: dict[str, str], file: Path) -> None:
     text = file.read_text(encoding="utf-8")
     said = section(pages, file)
     rows = {plain(row.split("|")[1]): plain(row.split("|")[2]) for row in said.splitlines() if "|" in row}
@@ -129,9 +127,7 @@ def test_nothing_in_a_comment_is_markup(reference: ModuleType, tmp_path: Path) -
     (tmp_path / "judge").mkdir()
     (tmp_path / "judge" / "a.yaml").write_text("key: '|'  # <b>bold</b> | [x](y) *z* `a|b` docs/report.md\n")
     [(_, page)] = [
-        page
-        for path, page in reference.pages(tmp_path, ROOT / "docs", {}).items()
-        if path == "config/judge.md"
+        page for path, page in reference.pages(tmp_path, ROOT / "docs", {}).items() if path == "config/judge.md"
     ]
     row = next(line for line in page.splitlines() if "bold" in line)
     assert row.count("|") == 4

@@ -45,6 +45,4 @@ def test_what_is_said_of_parameters_becomes_a_list() -> None:
 
 def test_a_placeholder_in_angle_brackets_is_not_lost_as_a_tag() -> None:
     text = "The folder is outputs/<date>/<time>, or `runs:/<id>`.\n\n    code <b>\n"
-    assert as_markdown(text, set()) == (
-        "The folder is outputs/&lt;date>/&lt;time>, or `runs:/<id>`.\n\n    code <b>\n"
-    )
+    assert as_markdown(text, set()) == ("The folder is outputs/&lt;date>/&lt;time>, or `runs:/<id>`.\n\n    code <b>\n")

@@ -42,9 +42,7 @@ def test_a_cluster_is_reached_as_it_is(ray: ScriptedRay) -> None:
     assert _cluster._ALONE not in os.environ
 
 
-@pytest.mark.parametrize(
-    ("address", "loaded", "told"), [(None, False, "0"), (None, True, None), ("a:1", False, None)]
-)
+@pytest.mark.parametrize(("address", "loaded", "told"), [(None, False, "0"), (None, True, None), ("a:1", False, None)])
 def test_ray_is_told_to_keep_to_loopback_before_it_is_loaded(
     ray: ScriptedRay, monkeypatch: pytest.MonkeyPatch, address: str | None, loaded: bool, told: str | None
 ) -> None:
@@ -123,9 +121,7 @@ def test_room_is_that_of_every_node_by_itself(
 
 
 @pytest.mark.parametrize(("workers", "most"), [(None, 5), (3, 3), (9, 5)])
-def test_workers_are_as_many_as_there_is_room_for_at_most(
-    ray: ScriptedRay, workers: int | None, most: int
-) -> None:
+def test_workers_are_as_many_as_there_is_room_for_at_most(ray: ScriptedRay, workers: int | None, most: int) -> None:
     ray.node_rows = [node("one", CPU=2.0), node("other", CPU=3.0)]
     engine = RayEngine(workers=workers, block_rows=7)
     assert engine.rows_at_once == most * 4 * 7
@@ -140,9 +136,7 @@ def _same(block: int) -> int:
 
 def test_the_values_of_the_config_reach_ray(ray: ScriptedRay) -> None:
     ray.node_rows = [node("one", CPU=2.0, GPU=2.0)]
-    engine = RayEngine(
-        num_cpus=2, object_store_mb=90, worker_cpus=0.5, worker_gpus=0.25, retries=4, patience=7
-    )
+    engine = RayEngine(num_cpus=2, object_store_mb=90, worker_cpus=0.5, worker_gpus=0.25, retries=4, patience=7)
     assert engine._limits == _pool.Limits(0.5, 0.25, 4, 7)
     assert engine._most == 4
     assert list(engine.map(_same, [1])) == [1]

@@ -110,9 +110,7 @@ def test_who_died_with_the_node_of_a_lost_worker_gets_no_block(ray: ScriptedRay)
 
     ray.dies = dies
     ray.order = lambda refs: list(refs)[::-1]  # all are ready before one has a block
-    ray.silent = lambda number: (
-        ray.actors[number].blocks == [3] and ray.now == 0
-    )  # the others are done before
+    ray.silent = lambda number: ray.actors[number].blocks == [3] and ray.now == 0  # the others are done before
     assert list(Pool(Times(), Limits(1, 0, 1, 30.0)).map([1, 2, 3], 3)) == [2, 4, 6]
     assert len(gone) == 3
     assert ray.given.count(3) == 2
@@ -252,9 +250,7 @@ def test_work_that_a_worker_cannot_load_is_an_error_of_its_block_that_names_the_
 
 
 def test_work_that_cannot_be_sent_is_told_before_a_worker_starts(ray: ScriptedRay) -> None:
-    with pytest.raises(
-        ConfigError, match=r"^engine=ray: lock cannot be sent to workers \(.*\): engine=local"
-    ):
+    with pytest.raises(ConfigError, match=r"^engine=ray: lock cannot be sent to workers \(.*\): engine=local"):
         Pool(threading.Lock(), LIMITS)  # type: ignore[arg-type]
     assert not ray.actors
 

@@ -37,9 +37,7 @@ def test_an_error_of_the_work_is_raised_as_it_is_and_the_next_work_goes_on(told:
 
 def test_a_lost_worker_costs_no_block_and_one_that_is_always_lost_is_told(told: dict[str, Any]) -> None:
     assert told["one_lost"] == [[2], [1998], [4]]
-    assert told["all_lost"].startswith(
-        "EngineError: engine: the worker of one block of rows was lost 2 times"
-    )
+    assert told["all_lost"].startswith("EngineError: engine: the worker of one block of rows was lost 2 times")
     assert "done again" in told["stderr"]
 
 

@@ -109,9 +109,7 @@ def test_with_one_setting_it_is_the_paired_comparison_of_the_two_systems() -> No
     for measure in ("ir_score", "correct", "hallucination"):
         expected = pairs.loc[measure, ["difference", "lo", "hi", "n"]].astype(float)
         # The pair is a less b, and b was named first: the base.
-        np.testing.assert_allclose(
-            found.loc[measure, ["difference", "lo", "hi", "n"]].astype(float), expected
-        )
+        np.testing.assert_allclose(found.loc[measure, ["difference", "lo", "hi", "n"]].astype(float), expected)
 
 
 def test_averages_over_settings_are_those_of_brute_force() -> None:

@@ -76,9 +76,7 @@ def again(*rows: tuple[str, int | None, int | None, int | None]) -> pd.DataFrame
 
 
 def test_noise_and_position_by_hand() -> None:
-    found = judge_stability(
-        again(("a", 5, 5, 5), ("a", 4, 4, 5), ("b", 5, 4, 4), ("b", 1, 1, 1), ("c", 1, 1, None))
-    )
+    found = judge_stability(again(("a", 5, 5, 5), ("a", 4, 4, 5), ("b", 5, 4, 4), ("b", 1, 1, 1), ("c", 1, 1, None)))
     assert found is not None
     assert (found.n_pairs, found.n_topics) == (4, 2)
     # Of four answers three are labelled as before by the same request, two in another order.

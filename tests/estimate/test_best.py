@@ -124,9 +124,7 @@ def test_a_sample_is_compared_on_its_judged_topics_by_weight():
     parts = []
     for name, share in (("a", 0.8), ("b", 0.2)):
         label = np.where(rng.random(60) < share, 5, 1).astype(object)
-        judged = (np.arange(60) < 30) & (np.arange(60) % 3 > 0) | (np.arange(60) >= 30) & (
-            np.arange(60) % 6 == 0
-        )
+        judged = (np.arange(60) < 30) & (np.arange(60) % 3 > 0) | (np.arange(60) >= 30) & (np.arange(60) % 6 == 0)
         label[~judged] = None
         parts.append(
             outcomes({name: list(rng.random(60))}, {name: list(label)}).assign(

@@ -58,9 +58,7 @@ def test_a_leaderboard_of_sampled_judging_gives_shares_of_all_and_tests_what_was
         label[20:] = None
         p = {"p1": 1 - score, "p2": 0.0, "p3": 0.0, "p4": 0.0, "p5": score}
         qids = [f"q{i}" for i in range(60)]
-        part = pd.DataFrame(
-            {"qid": qids, "retriever": system, "ir_score": score, "judged": np.arange(60) < 20}
-        )
+        part = pd.DataFrame({"qid": qids, "retriever": system, "ir_score": score, "judged": np.arange(60) < 20})
         parts.append(part.assign(label=pd.array(label, dtype="Int8"), **p))
     frame = pd.concat(parts, ignore_index=True)
     board = leaderboard(frame, n_boot=50).set_index("retriever")

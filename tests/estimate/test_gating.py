@@ -240,6 +240,4 @@ def test_frames_that_cannot_be_compared_are_refused() -> None:
     with pytest.raises(DataError, match=r"not a number in \[0, 1\]"):
         paired_difference(rows.assign(ir_score=7.0), "new", "base", "ir_score", 0.1)
     with pytest.raises(DataError, match="comparison takes 2"):
-        paired_difference(
-            rows.assign(label=pd.NA).astype({"label": "Int8"}), "new", "base", "correct_share", 0.1
-        )
+        paired_difference(rows.assign(label=pd.NA).astype({"label": "Int8"}), "new", "base", "correct_share", 0.1)

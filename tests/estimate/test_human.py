@@ -147,9 +147,7 @@ def test_labels_drawn_by_verdict_are_weighted_by_verdict() -> None:
 def test_labels_of_the_best_scores_are_refused_and_a_random_draw_is_one_stratum() -> None:
     verdict = np.tile([5, 1, 4], 40)
     scores = np.linspace(0, 1, 120)
-    with pytest.raises(
-        DataError, match=r"their IR scores, on average 0\.8\d+, differ from those of the others"
-    ):
+    with pytest.raises(DataError, match=r"their IR scores, on average 0\.8\d+, differ from those of the others"):
         strata_of_labels(scores > 0.7, verdict, scores)
     assert set(strata_of_labels(np.arange(120) % 4 == 0, verdict, scores)) == {0}
 
@@ -177,9 +175,7 @@ def test_a_difference_that_is_the_judges_error_is_corrected() -> None:
 
 def test_labels_of_topics_in_place_of_answers_are_refused() -> None:
     frame = pair_of_systems(kind=True)
-    with pytest.raises(
-        DataError, match="on all 20 topics where the answers of several systems differ they have one"
-    ):
+    with pytest.raises(DataError, match="on all 20 topics where the answers of several systems differ they have one"):
         human_pairs(frame.assign(answer=frame["system"]))
     same = human_pairs(frame.assign(answer="one"))
     assert same is not None

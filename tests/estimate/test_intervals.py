@@ -46,9 +46,7 @@ def test_replicates_are_means_over_the_drawn_rows():
 
 
 def test_columns_at_once_agree_with_one_at_a_time():
-    table = pd.DataFrame(
-        {"a": [0.1, 0.4, 0.6, 0.9], "b": [1.0, 0.0, np.nan, 1.0], "c": [np.nan, np.nan, 2.0, np.nan]}
-    )
+    table = pd.DataFrame({"a": [0.1, 0.4, 0.6, 0.9], "b": [1.0, 0.0, np.nan, 1.0], "c": [np.nan, np.nan, 2.0, np.nan]})
     means = bootstrap_means(table, n_boot=200)
     assert means["a"] == bootstrap_mean(table["a"], n_boot=200)
     assert (means["b"].value, means["b"].n) == (pytest.approx(2 / 3), 3)
@@ -129,9 +127,7 @@ def test_topics_of_several_rows_count_as_one_to_all_of_their_rows():
 
 
 def test_a_mean_whose_values_are_all_equal_has_a_width():
-    assert (bounded_mean(np.ones(30)).lo, bounded_mean(np.ones(30)).hi) == pytest.approx(
-        (30 / (30 + 1.959964**2), 1)
-    )
+    assert (bounded_mean(np.ones(30)).lo, bounded_mean(np.ones(30)).hi) == pytest.approx((30 / (30 + 1.959964**2), 1))
     half = bounded_mean(np.full(30, 0.5))
     assert half.lo < 0.5 < half.hi
 

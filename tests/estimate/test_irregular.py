@@ -121,9 +121,7 @@ def test_zones_are_shares_of_all_rows(sweep: pd.DataFrame) -> None:
     )  # fmt: skip
     right = rows["label"].eq(5).fillna(False).to_numpy(dtype=float)
     gap = bootstrap_mean((scores > 0.5) - right, rows["qid"], 100, 1)
-    assert table.loc["above_k", ["difference", "lo", "hi"]].tolist() == pytest.approx(
-        [gap.value, gap.lo, gap.hi]
-    )
+    assert table.loc["above_k", ["difference", "lo", "hi"]].tolist() == pytest.approx([gap.value, gap.lo, gap.hi])
 
 
 def test_pairs_are_compared_on_the_topics_that_both_have(sweep: pd.DataFrame) -> None:
@@ -159,9 +157,7 @@ def test_curves_are_those_of_the_systems_with_two_budgets(sweep: pd.DataFrame) -
     assert found.n_budgets == 4
     tests = found.tests[found.tests["measure"] == "ir_score"]
     compared = {(r["a"], r["b"], r["n_tokens"]) for r in tests.to_dict("records")}
-    shared = {
-        (a, b, n) for a, b in itertools.combinations(sorted(shown), 2) for n in set(shown[a]) & set(shown[b])
-    }
+    shared = {(a, b, n) for a, b in itertools.combinations(sorted(shown), 2) for n in set(shown[a]) & set(shown[b])}
     assert compared == shared
 
 
@@ -192,9 +188,5 @@ def test_foresight_is_within_systems_over_all_their_topics(sweep: pd.DataFrame) 
         won += right.sum() * (~right).sum() * roc_auc_score(right, part["ir_score"])
         pairs += right.sum() * (~right).sum()
     assert table["ir_score", "auc_right"] == pytest.approx(won / pairs)
-    means = (
-        kept.assign(right=kept["label"].eq(5).astype(float)).groupby("system")[["ir_score", "right"]].mean()
-    )
-    assert table["ir_score", "kendall"] == pytest.approx(
-        kendalltau(means["ir_score"], means["right"]).statistic
-    )
+    means = kept.assign(right=kept["label"].eq(5).astype(float)).groupby("system")[["ir_score", "right"]].mean()
+    assert table["ir_score", "kendall"] == pytest.approx(kendalltau(means["ir_score"], means["right"]).statistic)

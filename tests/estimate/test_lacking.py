@@ -54,9 +54,7 @@ def test_who_is_scored_and_who_has_a_class() -> None:
     assert len(with_classes(frame)) == 12 + 2 * 4
     assert with_classes(frame[["qid", "label"]]) is not None
     assert len(with_classes(frame[["qid", "label"]])) == len(frame)
-    gaps = frame.assign(
-        unanswerable=frame["unanswerable"].astype(object).where(frame["unanswerable"], np.nan)
-    )
+    gaps = frame.assign(unanswerable=frame["unanswerable"].astype(object).where(frame["unanswerable"], np.nan))
     assert len(with_classes(gaps)) == len(with_classes(frame))  # a run that knows of no such topics
 
 

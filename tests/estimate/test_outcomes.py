@@ -10,9 +10,7 @@ from ragauge.estimate.outcomes import asked, check_outcomes, class_indicators, t
 
 
 def test_shares_are_over_all_rows():
-    frame = pd.DataFrame(
-        {"qid": list("abcdefgh"), "label": pd.array([1, 2, 2, 4, 5, 5, 5, None], dtype="Int8")}
-    )
+    frame = pd.DataFrame({"qid": list("abcdefgh"), "label": pd.array([1, 2, 2, 4, 5, 5, 5, None], dtype="Int8")})
     assert class_shares(frame) == {
         "judge_share_1": 1 / 8,
         "judge_share_2": 2 / 8,

@@ -110,9 +110,7 @@ def test_hallucinations_of_a_pair_are_compared_by_mcnemar():
 def test_holm_is_over_all_pairs_of_a_measure():
     rng = np.random.default_rng(1)
     base = rng.random(60)
-    frame = outcomes(
-        {"a": list(base), "b": list(base * 0.9), "c": list(np.clip(base + rng.normal(0, 0.1, 60), 0, 1))}
-    )
+    frame = outcomes({"a": list(base), "b": list(base * 0.9), "c": list(np.clip(base + rng.normal(0, 0.1, 60), 0, 1))})
     pairs = compare_pairs(frame, n_boot=50)
     p = np.sort(pairs["p"])
     stepped = np.minimum(np.maximum.accumulate(p * [3, 2, 1]), 1)

@@ -171,16 +171,12 @@ def test_the_detectable_difference_of_a_sweep_is_that_of_its_widest_pair() -> No
     frame = outcomes(scores, labels)
     pairs = compare_pairs(frame, "retriever", n_boot=20)
     found = detectable_differences(frame, pairs, "retriever").set_index("measure")
-    sds = [
-        (np.array(scores[a]) - np.array(scores[b])).std(ddof=1) for a, b in itertools.combinations("abc", 2)
-    ]
+    sds = [(np.array(scores[a]) - np.array(scores[b])).std(ddof=1) for a, b in itertools.combinations("abc", 2)]
     assert found.loc["ir_score", "difference"] == pytest.approx(detectable_mean(max(sds), n, 0.8, 0.05 / 3))
     assert found.loc["ir_score", "difference_median"] == pytest.approx(
         detectable_mean(sorted(sds)[1], n, 0.8, 0.05 / 3)
     )
-    psi = max(
-        (np.array(labels[a]) != np.array(labels[b])).mean() for a, b in itertools.combinations("abc", 2)
-    )
+    psi = max((np.array(labels[a]) != np.array(labels[b])).mean() for a, b in itertools.combinations("abc", 2))
     assert found.loc["correct", "difference"] == pytest.approx(detectable_share(psi, n, 0.8, 0.05 / 3))
     assert (found["comparisons"] == 3).all()
 
@@ -218,16 +214,12 @@ def test_the_variance_of_ppi_by_hand_and_beside_ppi_shares() -> None:
     assert ppi_variance(0.3, 0.7, 1.2, 100, 1000) == pytest.approx(0.21 / 100 * (1 - 0.49 * 0.9))
     assert ppi_variance(0.3, 0.0, 1.2, 100, 1000) == pytest.approx(0.21 / 100)
     # lambda is at most 1: correlation * ratio * 0.9 = 1.26 would be better.
-    assert ppi_variance(0.5, 0.7, 2.0, 100, 1000) == pytest.approx(
-        0.25 / 100 * (1 - 2 * 0.7 / 2 + 1 / 4 / 0.9)
-    )
+    assert ppi_variance(0.5, 0.7, 2.0, 100, 1000) == pytest.approx(0.25 / 100 * (1 - 2 * 0.7 / 2 + 1 / 4 / 0.9))
     rng = np.random.default_rng(2)
     n_topics, n = 4000, 400
     p = rng.beta(1, 1, n_topics)
     right = rng.random(n_topics) < p
-    frame = pd.DataFrame(
-        {"qid": np.arange(n_topics).astype(str), "label": np.where(right, 5, 4), "judged": False}
-    )
+    frame = pd.DataFrame({"qid": np.arange(n_topics).astype(str), "label": np.where(right, 5, 4), "judged": False})
     frame.loc[rng.choice(n_topics, n, replace=False), "judged"] = True
     frame = frame.assign(p1=0.0, p2=0.0, p3=0.0, p4=1 - p, p5=p)
     shares = ppi_shares(frame).set_index("share").loc["correct_share"]

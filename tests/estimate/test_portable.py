@@ -137,15 +137,11 @@ def test_a_file_that_is_no_predictor_is_refused_in_a_line(changes: dict[str, Any
 def test_a_missing_key_is_named(key: str) -> None:
     content = _content()
     del content[key]
-    with pytest.raises(
-        DataError, match="format" if key in ("format", "version") else f"lacks the key '{key}'"
-    ):
+    with pytest.raises(DataError, match="format" if key in ("format", "version") else f"lacks the key '{key}'"):
         read_portable(json.dumps(content))
 
 
-@pytest.mark.parametrize(
-    "text", ["", "[" * 100_000, "nothing", "[]", "1" * 5000, '{"format": "' + "x" * 2_000_000]
-)
+@pytest.mark.parametrize("text", ["", "[" * 100_000, "nothing", "[]", "1" * 5000, '{"format": "' + "x" * 2_000_000])
 def test_what_is_no_json_or_too_long_is_refused_in_a_line(text: str) -> None:
     with pytest.raises(DataError) as caught:
         read_portable(text)

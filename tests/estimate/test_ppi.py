@@ -52,9 +52,7 @@ def true_shares():
 
 def few_judged(n_topics=1000, n=200, seed=0, design="uniform"):
     scores, p, classes = population(n_topics, seed)
-    frame = pd.DataFrame(
-        {"qid": names(n_topics), "ir_score": scores, "label": pd.array(classes, dtype="Int8")}
-    )
+    frame = pd.DataFrame({"qid": names(n_topics), "ir_score": scores, "label": pd.array(classes, dtype="Int8")})
     frame[PROBABILITIES] = 0.8 * p + 0.04  # a predictor is never quite right
     chosen = choose_topics(frame.set_index("qid")["p5"], n, seed=seed, design=design)
     assert chosen["qid"].equals(frame["qid"])
@@ -274,9 +272,7 @@ def test_human_shares_from_a_judge():
     frame["label"] = pd.array(human, dtype="Int8")
     frame.loc[~frame["judged"], "label"] = pd.NA
     frame[PROBABILITIES] = judge[:, None] == np.arange(1, 6)
-    row = (
-        ppi_shares(frame.assign(**frame[PROBABILITIES].astype(float))).set_index("share").loc["correct_share"]
-    )
+    row = ppi_shares(frame.assign(**frame[PROBABILITIES].astype(float))).set_index("share").loc["correct_share"]
     assert (judge == 5).mean() > 0.55
     assert row["lo"] < 0.5 < row["hi"]
     assert row["effective_n"] > 400

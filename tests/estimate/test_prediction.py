@@ -79,9 +79,7 @@ def test_a_model_that_says_nothing_of_itself_is_refused() -> None:
 
 def test_topics_outside_of_what_the_model_was_fitted_on_are_told(caplog: pytest.LogCaptureFixture) -> None:
     scores = np.linspace(0.2, 0.8, 50)
-    fitted = pd.DataFrame(
-        {"qid": np.arange(50).astype(str), "ir_score": scores, "label": np.where(scores > 0.5, 5, 4)}
-    )
+    fitted = pd.DataFrame({"qid": np.arange(50).astype(str), "ir_score": scores, "label": np.where(scores > 0.5, 5, 4)})
     model = read_portable(portable(fit_predictor(fitted).model, {}).to_json())
     assert predict(model, FRAME).metrics["predicted_outside_share"] == pytest.approx(2 / 3)
     assert "ir_score was 0.2 to 0.8 there, 2 of 3 topics lie outside" in caplog.text

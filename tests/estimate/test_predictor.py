@@ -127,9 +127,7 @@ def test_out_of_fold_rows_come_from_the_other_folds():
 
 def test_measures_by_hand():
     """A topic that teaches nothing: three topics of one class, one of another, each its own fold."""
-    frame = pd.DataFrame(
-        {"qid": list("abcd"), "ir_score": [0.5] * 4, "label": pd.array([5, 5, 5, 1], dtype="Int8")}
-    )
+    frame = pd.DataFrame({"qid": list("abcd"), "ir_score": [0.5] * 4, "label": pd.array([5, 5, 5, 1], dtype="Int8")})
     e = cross_validate(frame, n_splits=4, n_boot=50).estimates
     # The right ones are given P(5) = 2/3 by the others, the lack P(5) = 1 and so P(1) = 0.
     log_loss = (3 * -math.log(2 / 3) + -math.log(1e-6)) / 4
@@ -151,9 +149,7 @@ def test_measures_agree_with_scikit_learn():
     p, y = table[PROBABILITIES].to_numpy(), table["label"].to_numpy(dtype=int)
     e = validated.estimates
     assert e["log_loss"].value == pytest.approx(log_loss(y, p, labels=[1, 2, 3, 4, 5]))
-    assert e["brier"].value == pytest.approx(
-        brier_score_loss(y, p, labels=[1, 2, 3, 4, 5], scale_by_half=False)
-    )
+    assert e["brier"].value == pytest.approx(brier_score_loss(y, p, labels=[1, 2, 3, 4, 5], scale_by_half=False))
     for name, positive, scores in (("auc_correct", y == 5, p[:, 4]), ("auc_lack", y == 1, p[:, 0])):
         won = pairs = 0.0
         for number in range(5):
@@ -240,9 +236,7 @@ def test_one_class_only_has_no_auc():
 
 @settings(max_examples=25, deadline=None)
 @given(
-    st.lists(
-        st.tuples(st.sampled_from([0.0, 0.3, 1.0]), st.sampled_from([1, 2, 3, 4, 5, None])), max_size=12
-    ),
+    st.lists(st.tuples(st.sampled_from([0.0, 0.3, 1.0]), st.sampled_from([1, 2, 3, 4, 5, None])), max_size=12),
     st.booleans(),
     st.booleans(),
 )

@@ -12,9 +12,7 @@ from ragauge.estimate.sampling import _allocate
 
 
 def p5_of(n_topics, seed=0):
-    return pd.Series(
-        np.random.default_rng(seed).random(n_topics), index=[f"q{i:04d}" for i in range(n_topics)]
-    )
+    return pd.Series(np.random.default_rng(seed).random(n_topics), index=[f"q{i:04d}" for i in range(n_topics)])
 
 
 def test_the_design_gives_each_stratum_its_number():

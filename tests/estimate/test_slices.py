@@ -165,9 +165,7 @@ def test_slices_that_are_all_right_are_not_certain() -> None:
 
 
 def test_one_slice_has_no_average() -> None:
-    rows = slice_estimates(
-        frame(20).assign(**{"slice:type": "x"})[["qid", "ir_score", "label", "slice:type"]]
-    )
+    rows = slice_estimates(frame(20).assign(**{"slice:type": "x"})[["qid", "ir_score", "label", "slice:type"]])
     assert macro_averages(rows).empty
 
 

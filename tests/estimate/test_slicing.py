@@ -66,9 +66,7 @@ def test_true_and_false_are_no_numbers() -> None:
 
 
 def test_bins_of_a_text_and_slices_without_end_are_refused_by_name() -> None:
-    with pytest.raises(
-        ConfigError, match=r"^slices: 'x' has the value 'bridge': bins are for numbers alone$"
-    ):
+    with pytest.raises(ConfigError, match=r"^slices: 'x' has the value 'bridge': bins are for numbers alone$"):
         slice_labels(pd.Series(["1", "bridge"]), SliceBy("x", 3))
     ids = pd.Series([f"topic {i}" for i in range(10_000)])
     with pytest.raises(ConfigError, match=r"^slices: 'x' has 10,000 slices, and allowed are 200: choose"):

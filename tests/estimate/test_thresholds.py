@@ -153,9 +153,7 @@ def test_brute_force_twin(pairs, side):
     for candidate, count in counts.items():
         assert any(candidate in i for i in t.intervals) == (count == best), candidate
     # maximal, apart and in order
-    assert all(
-        a.right <= b.left and not a.overlaps(b) for a, b in zip(t.intervals, t.intervals[1:], strict=False)
-    )
+    assert all(a.right <= b.left and not a.overlaps(b) for a, b in zip(t.intervals, t.intervals[1:], strict=False))
     assert t.interval.length == max(i.length for i in t.intervals)
 
 
@@ -355,9 +353,7 @@ def test_weights_are_rows_that_occur_as_often():
         assert weighted.base_rate == pytest.approx(repeated.base_rate)
         assert (weighted.lo, weighted.hi) == pytest.approx((repeated.lo, repeated.hi))
         gain = out_of_fold_gain(scores, target, side, topics, weights=times.astype(float))
-        again = out_of_fold_gain(
-            np.repeat(scores, times), np.repeat(target, times), side, np.repeat(topics, times)
-        )
+        again = out_of_fold_gain(np.repeat(scores, times), np.repeat(target, times), side, np.repeat(topics, times))
         assert (gain.value, gain.lo, gain.hi) == pytest.approx((again.value, again.lo, again.hi))
         plain = fit_threshold(scores, target, side, topics, n_boot=50, n_splits=5)
         ones = fit_threshold(scores, target, side, topics, n_boot=50, n_splits=5, weights=np.full(60, 7.0))

@@ -17,9 +17,7 @@ def sweep(shift, n_topics=300, seed=0, systems=5, lift=0.0):
     parts = []
     for system in range(systems):
         scores = np.clip(rng.beta(1, 1.5, n_topics) + shift * system, 0, 1)
-        right = rng.random(n_topics) < np.clip(
-            0.1 + 0.7 * scores + (lift if system == systems - 1 else 0), 0, 1
-        )
+        right = rng.random(n_topics) < np.clip(0.1 + 0.7 * scores + (lift if system == systems - 1 else 0), 0, 1)
         label = np.where(right, 5, np.where(rng.random(n_topics) < 0.6 - 0.5 * scores, 1, 4))
         parts.append(
             pd.DataFrame(

@@ -156,10 +156,7 @@ def test_each_measure_counts_its_requests_and_what_another_had_paid_for_is_cache
         job = small(evaluator=asking(server), answers=five())
         own_values(job)
         found = of_parts.costs_of_parts(job)
-    own = {
-        name: (found[f"answers_{name}_llm_calls"], found[f"answers_{name}_llm_calls_cached"])
-        for name in five()
-    }
+    own = {name: (found[f"answers_{name}_llm_calls"], found[f"answers_{name}_llm_calls_cached"]) for name in five()}
     assert own == {
         "faithfulness": (6, 0), "answer_relevancy": (3, 0), "answer_correctness": (6, 3),
         "context_recall": (3, 3), "noise_sensitivity": (0, 15),
@@ -173,9 +170,7 @@ def test_the_budgets_of_a_ranking_were_asked_about_one_by_one_and_share_a_reques
     def replies(prompt: str) -> str:
         return '{"needed": [1]}' if "Choose those" in prompt else answering(prompt)
 
-    parts: dict[str, Any] = {
-        "answers": {"context_recall": ContextRecall(), "context_relevance": ContextRelevance()}
-    }
+    parts: dict[str, Any] = {"answers": {"context_recall": ContextRecall(), "context_relevance": ContextRelevance()}}
     with ChatServer(replies) as server:
         parts["evaluator"] = asking(server)
         told = sum(calls(small(n_tokens=16, **parts)).values())
@@ -204,9 +199,7 @@ def test_more_missing_values_than_allowed_fail_the_job_and_no_claims_are_not_mis
 
     with ChatServer(prose) as server:
         parts = {"evaluator": asking(server), "answers": {"faithfulness": Faithfulness()}}
-        with pytest.raises(
-            MissingError, match=r"3 of 3 values of answers.faithfulness are missing, more than"
-        ):
+        with pytest.raises(MissingError, match=r"3 of 3 values of answers.faithfulness are missing, more than"):
             own_values(small(max_missing_share=0.5, **parts))
         job = small(max_missing_share=1.0, **parts)
         assert set(own_values(job)["status"]) == {"unreadable"}

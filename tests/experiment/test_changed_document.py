@@ -22,8 +22,7 @@ DOCS = tuple(
         "docno": f"d{i}",
         "title": "",
         "text": " ".join(
-            f"Document {i} says in its sentence {j} something about the subject {i * 7 + j}."
-            for j in range(6)
+            f"Document {i} says in its sentence {j} something about the subject {i * 7 + j}." for j in range(6)
         ),
     }
     for i in range(1, 6)
@@ -128,9 +127,7 @@ def test_a_new_document_embeds_itself_and_one_that_is_gone_nothing(
     assert embedded(small, embedder, DOCS[::-1], chunker=chunker) == []
 
 
-def test_the_question_that_changed_is_the_only_one_embedded(
-    small: SmallPipelines, embedder: CountingEmbedder
-) -> None:
+def test_the_question_that_changed_is_the_only_one_embedded(small: SmallPipelines, embedder: CountingEmbedder) -> None:
     embedded(small, embedder, DOCS)
     topics = [{**TOPICS[0], "query": "Who made the tower?"}, *TOPICS[1:]]
     assert embedded(small, embedder, DOCS, topics=topics) == ["Who made the tower?"]

@@ -71,9 +71,7 @@ def test_with_thirty_percent_faults_every_request_succeeds_once_and_no_key_is_on
     assert set(server.whole.values()) == {1}
     assert sum(server.calls.values()) > sum(server.whole.values())
     paid = sum(
-        r["metrics"][name]
-        for r in job_records(sweep_folders(tmp_path)[0])
-        for name in ("llm_calls", "judge_llm_calls")
+        r["metrics"][name] for r in job_records(sweep_folders(tmp_path)[0]) for name in ("llm_calls", "judge_llm_calls")
     )
     # Beside them, calls may have been charged that were cut, empty, too late or reset.
     assert sum(server.whole.values()) <= paid <= sum(server.calls.values())

@@ -74,9 +74,7 @@ def test_a_reply_of_marks_alone_is_no_answer(small: SmallPipelines) -> None:
 
 
 def test_numbers_follow_the_order_of_the_context_and_a_topic_without_passages_has_none() -> None:
-    used = pd.DataFrame(
-        {"qid": ["q1", "q1"], "position": [1, 0], "text": ["second one", "first"], "chars": [6, 5]}
-    )
+    used = pd.DataFrame({"qid": ["q1", "q1"], "position": [1, 0], "text": ["second one", "first"], "chars": [6, 5]})
     contexts = pd.DataFrame({"qid": ["q2", "q1"], "n_tokens": 9, "text": ["", "first second"]})
     assert numbered_contexts(contexts, used)["text"].tolist() == ["", "[1] first\n\n[2] second"]
 
@@ -111,9 +109,7 @@ def test_without_contexts_there_are_no_marks_and_no_citations(small: SmallPipeli
     assert rows["citation_recall"].isna().all()
 
 
-def test_what_citations_and_nuggets_lack_is_told_before_any_work(
-    small: SmallPipelines, tmp_path: Path
-) -> None:
+def test_what_citations_and_nuggets_lack_is_told_before_any_work(small: SmallPipelines, tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match=r"^answers.citations measures citations, .* llm.cite=true"):
         check_measures(small(llm=generator(), answers={"citations": Citations()}))
     with pytest.raises(ConfigError, match=r"^answers.citations measures citations"):
@@ -168,9 +164,7 @@ def test_a_passage_whose_request_failed_is_missing_and_a_rerun_asks_for_it_alone
 
 def test_an_evaluator_of_its_own_judges_passages_where_nobody_answers(small: SmallPipelines) -> None:
     with ChatServer(lambda prompt: '{"reason": "so", "useful": false}') as server:
-        job = small(
-            llm=NoLLM(), evaluator=generator(server.url), answers={"context_precision": ContextPrecision()}
-        )
+        job = small(llm=NoLLM(), evaluator=generator(server.url), answers={"context_precision": ContextPrecision()})
         check_measures(job)
         assert job.outcomes["context_precision"].tolist() == [0, 0, 0]
 

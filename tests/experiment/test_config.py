@@ -87,9 +87,7 @@ def test_a_service_is_written_once_for_retriever_and_llm() -> None:
         "service.url=http://localhost:8000/ask", "service.request={q: '{question}', n: '{n_tokens}'}",
         "service.response.answer=data.out", "service.timeout=9", "service.ledger=calls.db",
     ]  # fmt: skip
-    both = instantiate_components(
-        compose("config", overrides=["retriever=service", "llm=service", *given]), "b"
-    )
+    both = instantiate_components(compose("config", overrides=["retriever=service", "llm=service", *given]), "b")
     services = [both.retriever.own_chat, both.llm.own_chat]
     assert services[0] == services[1]
     for asked in services:

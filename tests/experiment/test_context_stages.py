@@ -47,9 +47,7 @@ class Copying:
         self.asked.extend(prompts)
         passages = [prompt.split("Passage:\n")[1].split("\n\nThe passage")[0] for prompt in prompts]
         return [
-            Reply(None, "HTTP 500")
-            if any(word in text for word in self.failing)
-            else Reply(text.split(".")[0])
+            Reply(None, "HTTP 500") if any(word in text for word in self.failing) else Reply(text.split(".")[0])
             for text in passages
         ]
 
@@ -84,9 +82,7 @@ def test_a_context_is_made_of_the_passages(small: SmallPipelines) -> None:
 
 
 def test_the_compressor_works_on_the_expanded_passages(small: SmallPipelines) -> None:
-    both = small(
-        expander=DocumentExpander(), compressor=SentenceCompressor(share=0.01), retriever=Sim(top_k=1)
-    )
+    both = small(expander=DocumentExpander(), compressor=SentenceCompressor(share=0.01), retriever=Sim(top_k=1))
     assert [stage.name for stage in both.stages][3:7] == ["run", "expanded", "compressed", "context"]
     assert texts_of(both) == ["Anna built the tower."]
     sizes = both.frame("compression").iloc[0]
@@ -178,9 +174,7 @@ def test_a_changed_document_reaches_the_passages(small: SmallPipelines) -> None:
     before = small(expander=DocumentExpander(), retriever=Sim(top_k=1))
     assert texts_of(before) == [DOCS[0]["text"]]
     docs = replaced(DOCS, 0, text="Anna built the tower. It fell.")
-    assert texts_of(small(expander=DocumentExpander(), retriever=Sim(top_k=1), docs=docs)) == [
-        docs[0]["text"]
-    ]
+    assert texts_of(small(expander=DocumentExpander(), retriever=Sim(top_k=1), docs=docs)) == [docs[0]["text"]]
 
 
 def made_of(pipeline: Pipeline) -> list[str]:
@@ -224,9 +218,7 @@ def test_passages_are_put_in_order_as_chunks_are(small: SmallPipelines) -> None:
     assert len(by_rank) == len(DOCS)
     assert contexts_of(small(**parts))[0] == " ".join(by_rank)
     assert contexts_of(small(**parts, order=ReverseOrder()))[0] == " ".join(by_rank[::-1])
-    assert contexts_of(small(**parts, order=LongContextOrder()))[0] == " ".join(
-        by_rank[i] for i in (1, 3, 2, 0)
-    )
+    assert contexts_of(small(**parts, order=LongContextOrder()))[0] == " ".join(by_rank[i] for i in (1, 3, 2, 0))
 
 
 # --- config -------------------------------------------------------------------------------------------------

@@ -31,9 +31,7 @@ def test_a_note_of_the_user_s_comes_first_and_what_there_is_not_is_not_named() -
     chosen = {"retriever": "sim", "chunker": "none", "llm": "none", "judge": "none"}
     note, measured, _ = job_note(chosen, "ours", 50, "none", "before the move ").split("\n\n")
     assert note == "before the move"
-    assert measured == (
-        "Measured: retriever sim, on the questions of ours, with a context of 50 tokens, no answers."
-    )
+    assert measured == ("Measured: retriever sim, on the questions of ours, with a context of 50 tokens, no answers.")
 
 
 def test_a_job_ends_with_its_run_its_folder_and_how_to_open_it(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -66,8 +64,7 @@ def test_labels_by_people_say_the_kappa_with_its_interval() -> None:
         "judge_agreement": 0.8, "judge_agreement_lo": 0.65, "judge_agreement_hi": 0.9,
     }  # fmt: skip
     assert metrics.judged_lines(values) == [
-        "  judge against 30 labels by people: kappa 0.70 (95 % 0.50 to 0.88), "
-        "equal 80.0% (95 % 65.0% to 90.0%)"
+        "  judge against 30 labels by people: kappa 0.70 (95 % 0.50 to 0.88), equal 80.0% (95 % 65.0% to 90.0%)"
     ]
     [line] = metrics.judged_lines({"human_labels": 3, "judge_kappa": float("nan")})
     assert line.endswith("kappa is not defined, since chance alone would agree always")

@@ -46,9 +46,7 @@ def measured(two_by_two: Path, tmp_path_factory: pytest.TempPathFactory) -> set[
     people = tmp_path_factory.mktemp("labels") / "people.csv"
     labels[["qid", "label"]].dropna().to_csv(people, index=False)
     database = sqlite3.connect(two_by_two / "mlruns" / "mlflow.db")
-    run_id = database.execute("select run_uuid from tags where key = 'role' and value = 'sweep'").fetchone()[
-        0
-    ]
+    run_id = database.execute("select run_uuid from tags where key = 'role' and value = 'sweep'").fetchone()[0]
     for more in (
         ["-m", "retriever=bm25,mlq", "n_tokens=100,300", f"human_labels={people}"],
         ["-m", "retriever=bm25,sim", "n_tokens=100", "judge.sample=8"],

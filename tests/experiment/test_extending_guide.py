@@ -53,9 +53,7 @@ def test_the_entry_point_is_that_of_the_example_package() -> None:
 
 
 @pytest.mark.slow
-def test_the_guide_s_command_runs_with_the_guide_s_files(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_guide_s_command_runs_with_the_guide_s_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     for block in blocks(GUIDE, "python", "yaml"):
         file = tmp_path / block.split("\n", 1)[0].removeprefix("# ")
         file.parent.mkdir(parents=True, exist_ok=True)

@@ -59,9 +59,7 @@ def test_they_are_what_the_metrics_say_and_are_made_once(store: Store) -> None:
 
 
 @pytest.mark.parametrize("change", ["label", "score", "missing", "topic", "name", "replicates", "code"])
-def test_whatever_they_depend_on_makes_them_anew(
-    store: Store, change: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_whatever_they_depend_on_makes_them_anew(store: Store, change: str, monkeypatch: pytest.MonkeyPatch) -> None:
     frame = outcomes()
     found(store, frame)
     other = outcomes()

@@ -103,9 +103,7 @@ class Asking(Substring):
     uses: ClassVar[frozenset[str]] = frozenset({"chat"})
 
 
-def test_a_measure_that_asks_an_llm_has_no_funnel(
-    small: SmallPipelines, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_a_measure_that_asks_an_llm_has_no_funnel(small: SmallPipelines, caplog: pytest.LogCaptureFixture) -> None:
     job = small(measure=Asking())
     assert not any(stage.name.startswith("funnel") for stage in job.stages)
     with caplog.at_level("INFO"):

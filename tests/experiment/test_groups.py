@@ -191,9 +191,7 @@ def test_a_digest_that_is_no_text_does_not_stop_the_pooling(tmp_path: Path) -> N
 
 def test_one_qid_with_two_questions_is_refused_whatever_the_digest_says(tmp_path: Path) -> None:
     lying = {"topics": "b", "record": {"dataset_digest": "a" * 64}}
-    with pytest.raises(
-        DataError, match=r"qid 'q00' is not the same topic .*'Question 0 of a\?' and 'Question"
-    ):
+    with pytest.raises(DataError, match=r"qid 'q00' is not the same topic .*'Question 0 of a\?' and 'Question"):
         load(write(tmp_path, {}, lying))
 
 

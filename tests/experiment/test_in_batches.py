@@ -197,9 +197,7 @@ print(peak("VmHWM") - before)
 
 
 @pytest.mark.slow
-@pytest.mark.skipif(
-    not Path("/proc/self/status").is_file(), reason="memory is read from /proc, as Linux has it"
-)
+@pytest.mark.skipif(not Path("/proc/self/status").is_file(), reason="memory is read from /proc, as Linux has it")
 def test_chunking_a_quarter_of_a_gigabyte_takes_less_memory_than_that(tmp_path: Path) -> None:
     """200,000 documents of 1,250 characters: 48 MiB more than before, where reading them whole took 972."""
     paths = os.pathsep.join(sys.path)  # the tests' own modules are on it

@@ -311,9 +311,7 @@ def test_the_table_of_many_topics_leaves_the_contexts_out(
     assert {"context_chars", "chunks", "evidence"} <= set(table)
 
 
-def test_a_row_names_no_more_than_the_first_chunks(
-    small: SmallPipelines, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_row_names_no_more_than_the_first_chunks(small: SmallPipelines, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(tables, "_TABLE_CHUNKS", 1)
     pipeline = small(n_tokens=16)
     table = tables.per_question(pipeline, pipeline.outcomes).set_index("qid")

@@ -97,9 +97,7 @@ def test_a_slow_rewriter_shows_in_its_stage_and_end_to_end(small: SmallPipelines
     assert SLOW <= found["latency_total_p50"] <= found["latency_total_p95"]
     others = [found[f"latency_{name}_p95"] for name in names if name != "queries"]
     assert sum(others) < SLOW
-    assert found["latency_total_p50"] == pytest.approx(
-        sum(found[f"latency_{name}_p50"] for name in names), abs=1e-9
-    )
+    assert found["latency_total_p50"] == pytest.approx(sum(found[f"latency_{name}_p50"] for name in names), abs=1e-9)
 
 
 def test_the_second_measurement_sends_nothing_and_costs_nothing(small: SmallPipelines) -> None:

@@ -65,9 +65,7 @@ def test_one_call_a_topic_for_llm_and_judge_with_tokens_and_money(small: SmallPi
         ({"llm": Extractive(), "retriever": MLQ()}, set()),
     ],
 )
-def test_only_those_count_who_would_be_asked(
-    small: SmallPipelines, parts: dict[str, Any], who: set[str]
-) -> None:
+def test_only_those_count_who_would_be_asked(small: SmallPipelines, parts: dict[str, Any], who: set[str]) -> None:
     assert set(needs(small(**parts))) == who
 
 
@@ -201,9 +199,7 @@ class OwnChatJudge:
     kind: ClassVar[str] = "chat"
     uses: ClassVar[frozenset[str]] = frozenset()
 
-    def judge(
-        self, topics: pd.DataFrame, evidence: pd.DataFrame, answers: pd.DataFrame, tools: Tools
-    ) -> pd.DataFrame:
+    def judge(self, topics: pd.DataFrame, evidence: pd.DataFrame, answers: pd.DataFrame, tools: Tools) -> pd.DataFrame:
         return verdict_frame(answers[["qid", "n_tokens"]], [Verdict(5) for _ in answers["qid"]])
 
 

@@ -130,9 +130,7 @@ def run(site: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
 
 
 def test_the_command_sees_packages_and_config_dir_everywhere(install: Install, site: Path) -> None:
-    install(
-        "team_f", {"conf/retriever/shallow.yaml": TOP_3, "conf/experiment/e.yaml": "# @package _global_\n"}
-    )
+    install("team_f", {"conf/retriever/shallow.yaml": TOP_3, "conf/experiment/e.yaml": "# @package _global_\n"})
     mine = site.parent / "mine" / "retriever"
     mine.mkdir(parents=True)
     (mine / "deep.yaml").write_text(TOP_3)

@@ -94,8 +94,7 @@ class FakeChat:
     def ask(self, prompts: Sequence[str], store: Any, what: str) -> list[Reply]:
         self.asked.extend(prompts)
         return [
-            Reply(None, "no reply") if p.startswith(self.failing) else Reply(p, None, 10, 2, 0.5, 0.25)
-            for p in prompts
+            Reply(None, "no reply") if p.startswith(self.failing) else Reply(p, None, 10, 2, 0.5, 0.25) for p in prompts
         ]
 
     def answer(self, topics: pd.DataFrame, contexts: pd.DataFrame, tools: Tools) -> pd.DataFrame:
@@ -117,9 +116,7 @@ class FakeJudge:
 
     labels: Mapping[str, int]
 
-    def judge(
-        self, topics: pd.DataFrame, evidence: pd.DataFrame, answers: pd.DataFrame, tools: Tools
-    ) -> pd.DataFrame:
+    def judge(self, topics: pd.DataFrame, evidence: pd.DataFrame, answers: pd.DataFrame, tools: Tools) -> pd.DataFrame:
         labels = [self.labels.get(qid) for qid in answers["qid"]]
         replies = [Reply(None if label is None else str(label)) for label in labels]
         frame = pd.DataFrame(replies_frame(answers, replies)).assign(
@@ -463,9 +460,7 @@ def test_the_sample_depends_on_topics_and_seed_alone(small: SmallPipelines) -> N
 def test_a_choice_made_elsewhere_decides_what_is_judged(small: SmallPipelines) -> None:
     job = small(judge=FakeJudge({"q1": 5, "q2": 4, "q3": 1}))
     job.sample = Sample(2, "neyman")
-    job.set_sampled(
-        pd.DataFrame({"qid": ["q3", "q1", "q2"], "stratum": [0, 1, 1], "judged": [True, False, True]})
-    )
+    job.set_sampled(pd.DataFrame({"qid": ["q3", "q1", "q2"], "stratum": [0, 1, 1], "judged": [True, False, True]}))
     labels = job.outcomes.set_index("qid")["label"]
     assert labels.dropna().to_dict() == {"q2": 4, "q3": 1}
     assert job.outcomes.set_index("qid")["stratum"].to_dict() == {"q1": 1, "q2": 1, "q3": 0}
@@ -603,9 +598,7 @@ def test_the_oracle_finds_all_evidence_and_noise_none(small: SmallPipelines) -> 
 # --- seconds ----------------------------------------------------------------------------------------------
 
 
-def test_the_time_of_a_stage_inside_another_counts_once(
-    small: SmallPipelines, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_time_of_a_stage_inside_another_counts_once(small: SmallPipelines, monkeypatch: pytest.MonkeyPatch) -> None:
     job = small()
     # begin outer at 0, inner 2 to 5, end outer at 10; then outer once more for 1.
     clock = iter([0.0, 2.0, 5.0, 10.0, 20.0, 21.0])
@@ -674,9 +667,7 @@ def test_features_are_known_before_any_llm_is_asked(small: SmallPipelines) -> No
         assert 0 < row["n_used"] <= 8
 
 
-def test_answers_that_lose_a_topic_are_an_error(
-    small: SmallPipelines, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_answers_that_lose_a_topic_are_an_error(small: SmallPipelines, monkeypatch: pytest.MonkeyPatch) -> None:
     pipeline = small()
     whole = type(pipeline.components.llm).answer
     monkeypatch.setattr(

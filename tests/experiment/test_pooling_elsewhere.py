@@ -114,9 +114,7 @@ def test_verdicts_that_are_waited_for_are_not_made_elsewhere(tmp_path: Path, cop
         folder = tmp_path / "second"
         os.rename(tmp_path / "first", folder)
     uri = None if copied else f"sqlite:///{tmp_path}/ours.db"
-    with pytest.raises(
-        ConfigError, match=r"1 job\(s\) wait for their verdicts, .*first --tracking-uri sqlite:////n"
-    ):
+    with pytest.raises(ConfigError, match=r"1 job\(s\) wait for their verdicts, .*first --tracking-uri sqlite:////n"):
         pooling.pool(folder, uri)
     assert not (tmp_path / "ours.db").exists()
 

@@ -76,9 +76,7 @@ def twowiki(folder: Path) -> FileSource:
 
 
 def dpr(folder: Path) -> FileSource:
-    tower, bridge = (
-        {"title": "T", "text": text, "passage_id": str(n)} for n, text in enumerate((TOWER, BRIDGE))
-    )
+    tower, bridge = ({"title": "T", "text": text, "passage_id": str(n)} for n, text in enumerate((TOWER, BRIDGE)))
     rows = [
         {"question": WHO, "answers": ["Anna"], "positive_ctxs": [tower], "hard_negative_ctxs": [bridge]},
         {"question": WHERE, "answers": ["in Linz", "Linz"], "positive_ctxs": [bridge]},
@@ -107,9 +105,7 @@ def crag(folder: Path) -> FileSource:
 
 def ragbench(folder: Path) -> FileSource:
     texts = [TOWER, BRIDGE]
-    sentences = [
-        [[f"{n}{'ab'[m]}", one] for m, one in enumerate(text.split(". "))] for n, text in enumerate(texts)
-    ]
+    sentences = [[[f"{n}{'ab'[m]}", one] for m, one in enumerate(text.split(". "))] for n, text in enumerate(texts)]
     rows = [
         {
             "id": str(n),

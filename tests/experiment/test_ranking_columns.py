@@ -72,9 +72,7 @@ def outcomes(n: int = 40, systems: str = "ab") -> pd.DataFrame:
     frames = []
     for system in systems:
         values = {i.name: rng.choice([0.0, 0.5, 1.0], n) for i in INFOS}
-        frame = pd.DataFrame(
-            {"qid": [f"q{i}" for i in range(n)], "system": system, "run_id": system, **values}
-        )
+        frame = pd.DataFrame({"qid": [f"q{i}" for i in range(n)], "system": system, "run_id": system, **values})
         frames.append(frame.assign(ir_score=rng.random(n), label=pd.array([5] * n, dtype="Int8")))
     return pd.concat(frames, ignore_index=True)
 

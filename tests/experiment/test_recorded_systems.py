@@ -70,9 +70,7 @@ def assert_same(live: Path, again: Path, ranked: bool) -> None:
     assert found(live)["correct_share"] == found(again)["correct_share"]
 
 
-def test_a_job_written_out_and_read_back_has_the_same_scores_and_classes(
-    two_by_two: Path, tmp_path: Path
-) -> None:
+def test_a_job_written_out_and_read_back_has_the_same_scores_and_classes(two_by_two: Path, tmp_path: Path) -> None:
     live = next(folder for folder in sorted(two_by_two.glob("multirun/*/*/0")))
     path, n = write_samples(live, tmp_path / "out" / "samples.jsonl")
     assert n == 12
@@ -184,9 +182,7 @@ def rows_of(label: int, **more: Any) -> list[dict[str, Any]]:
     return [{"qid": f"q{i}", **row, **more} for i in range(3)]
 
 
-def test_a_changed_label_is_another_verdict_though_nothing_else_changed(
-    small: SmallPipelines, tmp_path: Path
-) -> None:
+def test_a_changed_label_is_another_verdict_though_nothing_else_changed(small: SmallPipelines, tmp_path: Path) -> None:
     assert small(**recorded_parts(tmp_path, rows_of(5))).verdicts["label"].tolist() == [5, 5, 5]
     assert small(**recorded_parts(tmp_path, rows_of(2))).verdicts["label"].tolist() == [2, 2, 2]
 

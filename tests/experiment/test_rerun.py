@@ -296,8 +296,7 @@ def test_all_objections_are_listed_at_once_with_their_keys_and_do_nothing_to_a_t
     # A part that the user names instead is the user's own.
     one = log(retriever=retriever(nested=EVIL))
     assert (
-        again(one, uri, conf, "retriever=none")["retriever"]["_target_"]
-        == "ragauge.retrieval.retrievers.NoRetrieval"
+        again(one, uri, conf, "retriever=none")["retriever"]["_target_"] == "ragauge.retrieval.retrievers.NoRetrieval"
     )
 
 
@@ -309,17 +308,13 @@ def test_a_run_cannot_trust_itself(log: Log, uri: str, conf: Path) -> None:
 
 
 @pytest.mark.parametrize("llm", ["openai", "openai_compatible", "ollama"])
-def test_the_shipped_chat_models_and_addresses_need_no_trust(
-    log: Log, uri: str, conf: Path, llm: str
-) -> None:
+def test_the_shipped_chat_models_and_addresses_need_no_trust(log: Log, uri: str, conf: Path, llm: str) -> None:
     model = [] if llm == "openai" else [f"{part}.chat.model=m" for part in ("llm", "judge")]
     cfg = again(log(f"llm={llm}", f"judge={llm}", *model), uri, conf)
     assert cfg["llm"]["chat"]["_target_"].startswith("langchain_")
 
 
-def test_what_the_user_s_own_folders_name_needs_no_trust(
-    log: Log, uri: str, conf: Path, tmp_path: Path
-) -> None:
+def test_what_the_user_s_own_folders_name_needs_no_trust(log: Log, uri: str, conf: Path, tmp_path: Path) -> None:
     run_id = log(retriever=retriever(nested=EVIL))
     own = tmp_path / "own" / "retriever"
     own.mkdir(parents=True)
@@ -476,8 +471,7 @@ def test_of_the_jobs_of_a_sweep_the_first_three_that_differ_are_told(
     assert lines[-1] == "1 more: see rerun.json of each run"
     told = [line for line in lines if line.startswith("job ")]
     assert told == [
-        f"job {i}, rerun of {records[i]['rerun']['run_id']}: 0 of 1 metrics equal to the last bit"
-        for i in (1, 3, 4)
+        f"job {i}, rerun of {records[i]['rerun']['run_id']}: 0 of 1 metrics equal to the last bit" for i in (1, 3, 4)
     ]
     assert counted.done == {"comparing old and new": (6, 6)}
     table = track.Reader(uri).table(records[3]["run_id"], comparison.TABLE).set_index("metric")

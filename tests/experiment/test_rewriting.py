@@ -148,12 +148,8 @@ def test_a_rewriter_of_vectors_and_words_is_refused_by_a_retriever_of_texts(smal
         small(rewriter=PRF(), retriever=OfTexts(top_k=3)).frame("run")
 
 
-@pytest.mark.parametrize(
-    "rewriter", [HyDE(), RagFusion(), MultiQuery(queries="llm"), Decompose(queries="llm")]
-)
-def test_without_a_chat_model_those_that_need_one_say_which_do_not(
-    small: SmallPipelines, rewriter: Any
-) -> None:
+@pytest.mark.parametrize("rewriter", [HyDE(), RagFusion(), MultiQuery(queries="llm"), Decompose(queries="llm")])
+def test_without_a_chat_model_those_that_need_one_say_which_do_not(small: SmallPipelines, rewriter: Any) -> None:
     choices = {"rewriter": rewriter.component, "llm": "none", "retriever": "sim"}
     parts = {"llm": NoLLM(), "judge": NoJudge()}
     with pytest.raises(ConfigError) as told:
@@ -173,9 +169,7 @@ def test_without_a_chat_model_those_that_need_one_say_which_do_not(
         ("hybrid", Hybrid(arms=["sim", "run"], options={"sim": Sim(), "run": RecordedRetrieval(path="x")})),
     ],
 )
-def test_a_retriever_that_takes_no_queries_takes_no_rewriter(
-    name: str, retriever: Any, small: SmallPipelines
-) -> None:
+def test_a_retriever_that_takes_no_queries_takes_no_rewriter(name: str, retriever: Any, small: SmallPipelines) -> None:
     parts = small.components(rewriter=PRF(), retriever=retriever)
     told = f"retriever={name} takes no queries of a rewriter: with rewriter=prf choose another"
     with pytest.raises(ConfigError, match=told):

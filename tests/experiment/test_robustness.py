@@ -45,9 +45,7 @@ class KnownLLM:
         true, changed = twin["sentence"] in documents, twin["changed"] in documents
         dice = random.Random(f"{question}/{true}/{changed}/{len(documents)}")
         if changed and true:
-            return (
-                f"{ERRORS} They cannot be told apart." if dice.random() < SEES else topic["wrong_answers"][0]
-            )
+            return f"{ERRORS} They cannot be told apart." if dice.random() < SEES else topic["wrong_answers"][0]
         if changed:
             if dice.random() >= DETECTS:
                 return str(topic["wrong_answers"][0])
@@ -110,9 +108,7 @@ def test_the_abilities_of_an_llm_are_found_within_their_intervals(tmp_path: Path
 def test_a_dataset_without_changed_facts_has_three_abilities_and_a_line_for_the_fourth(
     tmp_path: Path,
 ) -> None:
-    docs = [
-        {"docno": f"d{i}", "title": "", "text": f"The tower number {i} stands in Town{i}."} for i in range(30)
-    ]
+    docs = [{"docno": f"d{i}", "title": "", "text": f"The tower number {i} stands in Town{i}."} for i in range(30)]
     topics = [
         {"qid": f"q{i}", "query": f"Where does the tower number {i} stand?", "answer": f"Town{i}",
          "evidence": [{"docno": f"d{i}", "text": docs[i]["text"]}]} for i in range(6)
@@ -131,9 +127,7 @@ def test_a_dataset_without_changed_facts_has_three_abilities_and_a_line_for_the_
     done = run(tmp_path, "retriever=robustness", "retriever.condition=changed", *own, *fixed[:-1])
     assert done.returncode == 2
     assert "no document of this dataset has a changed fact" in done.stderr
-    done = run(
-        tmp_path, "retriever=robustness", "answers=[counterfactual]", *own, *fixed[:3], "llm=extractive"
-    )
+    done = run(tmp_path, "retriever=robustness", "answers=[counterfactual]", *own, *fixed[:3], "llm=extractive")
     assert done.returncode == 2
     assert "no topic of this dataset has wrong_answers" in done.stderr
 

@@ -59,9 +59,7 @@ def metrics(folder: Path) -> list[dict[str, Any]]:
 def params_of(folder: Path, run_id: str) -> dict[str, str]:
     """What MLflow holds of a run's config."""
     with sqlite3.connect(folder / "mlruns" / "mlflow.db") as database:
-        return dict(
-            database.execute("select key, value from params where run_uuid = ?", (run_id,)).fetchall()
-        )
+        return dict(database.execute("select key, value from params where run_uuid = ?", (run_id,)).fetchall())
 
 
 def test_the_example_at_two_budgets_killed_and_restarted_is_asked_nothing_twice(

@@ -40,9 +40,7 @@ TOPICS = pd.DataFrame(
 
 
 def sliced(*names: Any, topics: pd.DataFrame = TOPICS, **weights: dict[str, float]) -> pd.DataFrame:
-    found = slices_of_topics(
-        topics, read_slices(names), weights, lambda: pd.DataFrame({"rarity": [1.0, 2, 3]})
-    )
+    found = slices_of_topics(topics, read_slices(names), weights, lambda: pd.DataFrame({"rarity": [1.0, 2, 3]}))
     assert found is not None
     return found
 
@@ -157,9 +155,7 @@ NASTY = ["a/b", "a_b", '<b>"x", y', "..", "", "  ", "ü 1", "x" * 300, "a:b"]
 def test_names_of_metrics_are_allowed_by_mlflow_and_differ() -> None:
     from mlflow.utils.validation import _validate_metric_name
 
-    frame = pd.DataFrame(
-        {"slice:my attr/x": [*NASTY, *NASTY], "slice:..": "only", "slice:correct_share": "1"}
-    )
+    frame = pd.DataFrame({"slice:my attr/x": [*NASTY, *NASTY], "slice:..": "only", "slice:correct_share": "1"})
     names = metric_names(frame)
     assert len(set(names.values())) == len(names) == len(set(NASTY)) + 2
     for name in names.values():

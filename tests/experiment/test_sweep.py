@@ -124,9 +124,7 @@ def test_every_job_is_a_flat_run_with_the_metrics_of_the_contract(swept: Path) -
 def test_every_score_equals_an_exact_match_over_the_row_s_own_context_and_evidence(swept: Path) -> None:
     client, runs = mlflow_runs(swept, "job")
     for logged in runs[:4]:
-        table = json.loads(
-            Path(client.download_artifacts(logged.info.run_id, "per_question.json")).read_text()
-        )
+        table = json.loads(Path(client.download_artifacts(logged.info.run_id, "per_question.json")).read_text())
         rows = pd.DataFrame(table["data"], columns=table["columns"])
         assert len(rows) == 12
         for row in rows.itertuples():
@@ -146,9 +144,7 @@ def test_the_sweep_has_one_run_of_its_own_that_pooling_again_replaces(swept: Pat
     assert len(runs) == 2
     for logged in runs:
         assert logged.data.metrics["jobs"] == 4
-        assert {"threshold_h", "threshold_k", "predictor_log_loss", "transfer_mae"} <= set(
-            logged.data.metrics
-        )
+        assert {"threshold_h", "threshold_k", "predictor_log_loss", "transfer_mae"} <= set(logged.data.metrics)
         # 12 topics of two systems: the one difference that can be seen is a large one.
         for measure in ("ir_score", "correct", "hallucination"):
             name = f"detectable_difference_{measure}"
@@ -239,9 +235,7 @@ def test_the_experiment_says_what_to_look_at_and_a_system_has_one_colour(swept: 
 
 
 @pytest.mark.slow
-def test_a_job_that_fails_is_recorded_and_the_others_and_the_pooled_step_still_run(
-    swept: Path, tmp_path
-) -> None:
+def test_a_job_that_fails_is_recorded_and_the_others_and_the_pooled_step_still_run(swept: Path, tmp_path) -> None:
     shutil.copytree(swept / ".ragauge", tmp_path / ".ragauge")
     done = run(tmp_path, "-m", *SMALL, "retriever=bm25,sim", "n_tokens=100", "retriever.top_k=30,0")
     assert done.returncode == 2
@@ -277,9 +271,7 @@ def test_a_killed_sweep_goes_on_where_it_was_and_makes_no_finished_stage_again(
 
 
 @pytest.mark.slow
-def test_two_jobs_at_a_time_do_no_work_twice_and_lock_no_database(
-    tmp_path, bring_models: Callable[..., None]
-) -> None:
+def test_two_jobs_at_a_time_do_no_work_twice_and_lock_no_database(tmp_path, bring_models: Callable[..., None]) -> None:
     pytest.importorskip("hydra_plugins.hydra_joblib_launcher")
     bring_models(tmp_path / ".ragauge", vectors=False)
     done = run_fresh(tmp_path, *TWO_BY_TWO, "hydra/launcher=joblib", "hydra.launcher.n_jobs=2")

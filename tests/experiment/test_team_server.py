@@ -61,9 +61,7 @@ def measured(run: Any) -> dict[str, float]:
 
 
 @pytest.fixture(scope="module")
-def team(
-    postgres: str, tmp_path_factory: pytest.TempPathFactory, bring_models: Callable[..., None]
-) -> Iterator[Team]:
+def team(postgres: str, tmp_path_factory: pytest.TempPathFactory, bring_models: Callable[..., None]) -> Iterator[Team]:
     pytest.importorskip("hydra_plugins.hydra_joblib_launcher")
     place = tmp_path_factory.mktemp("team")
     with database(postgres) as backend:

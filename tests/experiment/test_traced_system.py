@@ -41,10 +41,7 @@ def metrics(folder: Path) -> list[dict[str, float]]:
         "select run_uuid from runs join tags using (run_uuid) where key = 'role' and tags.value = 'job' "
         "order by start_time desc",
     )
-    return [
-        dict(query(folder, f"select key, value from latest_metrics where run_uuid = '{job}'"))
-        for (job,) in jobs
-    ]
+    return [dict(query(folder, f"select key, value from latest_metrics where run_uuid = '{job}'")) for (job,) in jobs]
 
 
 @pytest.mark.slow
@@ -121,9 +118,7 @@ def test_answers_stand_on_the_page_of_evaluation_runs_and_people_s_labels_come_b
     )
     assert {row[5] for row in said} == {evaluation}
     assert {row[4] for row in said} == {"CODE"}
-    classes = {
-        trace: (json.loads(value), why) for trace, name, value, why, *_ in said if name == "judge_class"
-    }
+    classes = {trace: (json.loads(value), why) for trace, name, value, why, *_ in said if name == "judge_class"}
     assert [classes[trace][0] for trace in measured[:4]] == [5, 5, 1, 3]
     assert classes[measured[0]][1].startswith("right")
     right = {trace: json.loads(value) for trace, name, value, *_ in said if name == "correct"}
@@ -140,8 +135,7 @@ def test_answers_stand_on_the_page_of_evaluation_runs_and_people_s_labels_come_b
         person = AssessmentSource("HUMAN", "ann@example.org")
         wrong = query(
             folder,
-            "select assessment_id from assessments "
-            f"where name = 'judge_class' and trace_id = '{measured[3]}'",
+            f"select assessment_id from assessments where name = 'judge_class' and trace_id = '{measured[3]}'",
         )[0][0]
         mlflow.override_feedback(trace_id=measured[3], assessment_id=wrong, value=4, source=person)
         mlflow.log_feedback(trace_id=measured[0], name="label", value="right", source=person)
@@ -171,10 +165,7 @@ def test_answers_of_another_dataset_get_traces_whose_labels_hold_for_equal_answe
     assert done.returncode == 0, done.stderr
     none = run(tmp_path, *small, "human_labels=mlflow")
     assert none.returncode == 2
-    assert (
-        "human_labels=mlflow: no trace of one of these answers in 'sample' has feedback by people"
-        in none.stderr
-    )
+    assert "human_labels=mlflow: no trace of one of these answers in 'sample' has feedback by people" in none.stderr
     traces = dict(query(tmp_path, "select value, request_id from trace_tags where key = 'ragauge.qid'"))
     assert len(traces) == 4
     (qid, trace), (other, changed), *_ = traces.items()

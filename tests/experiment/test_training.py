@@ -72,9 +72,7 @@ def test_a_training_leaves_a_run_a_model_a_card_and_what_it_learnt_from(train: T
     metrics = reader.metrics(run.run_id)
     assert metrics["alone_p_at_1_before"] == metrics["alone_p_at_1_after"]
     assert metrics["alone_p_at_1_gain"] == 0
-    assert (
-        metrics["training_topics"] + metrics["training_topics_left_out"] + metrics["validation_topics"] == 30
-    )
+    assert metrics["training_topics"] + metrics["training_topics_left_out"] + metrics["validation_topics"] == 30
     mined = reader.table(run.run_id, "negatives.json")
     assert len(mined) == metrics["training_topics"] == metrics["examples"]
     card = reader.text(run.run_id, "README.md")
@@ -93,9 +91,7 @@ def test_a_training_that_was_done_is_not_done_again(train: Train, tmp_path: Path
     assert len(list((tmp_path / "s" / "trained").iterdir())) == 2
 
 
-def test_a_training_that_fails_leaves_its_checkpoint_and_registers_nothing(
-    train: Train, tmp_path: Path
-) -> None:
+def test_a_training_that_fails_leaves_its_checkpoint_and_registers_nothing(train: Train, tmp_path: Path) -> None:
     code, record = train("leaks=drop", "+trainer.fails=true", "register=never")
     assert (code, record["error"]) == (2, "trainer: one topic is too few to learn from")
     (checkpoint,) = (tmp_path / "s" / "checkpoints").glob("*/last")
@@ -119,9 +115,7 @@ def test_a_training_that_fails_leaves_its_checkpoint_and_registers_nothing(
         ("dataset@elsewhere=hotpotqa", "elsewhere.path"),
     ],
 )
-def test_bad_input_is_one_line_before_any_work(
-    train: Train, tmp_path: Path, override: str, told: str
-) -> None:
+def test_bad_input_is_one_line_before_any_work(train: Train, tmp_path: Path, override: str, told: str) -> None:
     code, record = train(override)
     assert code == 2
     assert told.replace("elsewhere.path", "dataset.path") in str(record["error"])
@@ -131,9 +125,7 @@ def test_bad_input_is_one_line_before_any_work(
 def test_validation_questions_in_the_training_are_an_error_that_names_them(train: Train) -> None:
     code, record = train("++validation.limit=2")  # the first two of the training's own topics
     assert code == 2
-    assert str(record["error"]).startswith(
-        "2 of 2 validation questions stand in the training, word for word or"
-    )
+    assert str(record["error"]).startswith("2 of 2 validation questions stand in the training, word for word or")
     code, record = train("++validation.limit=2", "leaks=drop")
     assert code == 0
     metrics = record["metrics"]
@@ -158,9 +150,7 @@ def test_runs_are_for_another_trainer(train: Train) -> None:
     assert str(record["error"]).startswith("runs: a trainer of kind encoder learns from a dataset")
 
 
-def test_an_elsewhere_that_is_the_dataset_itself_is_told(
-    train: Train, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_an_elsewhere_that_is_the_dataset_itself_is_told(train: Train, caplog: pytest.LogCaptureFixture) -> None:
     assert train("leaks=drop", "dataset@elsewhere=sample", "elsewhere.limit=30")[0] == 0
     assert re.search(r"elsewhere: \d\d of 30 topics have a question of the training", caplog.text)
 
@@ -190,9 +180,7 @@ def test_a_training_goes_on_while_mlflow_is_silent_and_logs_its_charts_at_the_en
     assert len(asked) == 4  # once silent, MLflow is asked again for the model and at the end
 
 
-def test_the_charts_of_a_training_that_was_done_before_are_in_the_new_run_too(
-    train: Train, tmp_path: Path
-) -> None:
+def test_the_charts_of_a_training_that_was_done_before_are_in_the_new_run_too(train: Train, tmp_path: Path) -> None:
     train("leaks=drop")
     again = train("leaks=drop")[1]
     reader = track.Reader(f"sqlite:///{tmp_path / 'mlruns' / 'mlflow.db'}")
@@ -268,9 +256,7 @@ def test_the_other_keys_of_a_side_may_stand_for_keys_of_the_config(tmp_path: Pat
     assert splits.values()["training_topics_left_out"] == 12
 
 
-def test_a_model_that_retrieves_nothing_is_compared_with_nothing(
-    small: SmallPipelines, tmp_path: Path
-) -> None:
+def test_a_model_that_retrieves_nothing_is_compared_with_nothing(small: SmallPipelines, tmp_path: Path) -> None:
     class Judge(CopyTrainer):
         def systems(self, components: Components, model: Path | None) -> dict[str, Components]:
             return {}
@@ -340,9 +326,7 @@ def topics(*rows: tuple[str, str]) -> pd.DataFrame:
 
 
 def test_leaks_are_questions_of_the_same_words_or_nearly() -> None:
-    training = topics(
-        ("a", "Who wrote the Treatise on Light?"), ("b", "Where does the Rhine rise?"), ("c", "Who?")
-    )
+    training = topics(("a", "Who wrote the Treatise on Light?"), ("b", "Where does the Rhine rise?"), ("c", "Who?"))
     validation = topics(
         ("x", "who wrote  the treatise on LIGHT?"),
         ("y", "Where does the river Rhine rise?"),
@@ -358,9 +342,7 @@ def test_leaks_agree_with_a_look_at_every_pair() -> None:
     generator = np.random.default_rng(3)
     words = ["river", "mountain", "who", "wrote", "treatise", "light", "where", "city"]
     sides = [
-        topics(
-            *((f"{side}{i}", " ".join(generator.choice(words, generator.integers(2, 5)))) for i in range(40))
-        )
+        topics(*((f"{side}{i}", " ".join(generator.choice(words, generator.integers(2, 5)))) for i in range(40)))
         for side in "tv"
     ]
 

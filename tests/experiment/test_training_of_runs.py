@@ -66,9 +66,7 @@ class Runs:
         choices |= {"measure": measure["component"], "tokenizer": tokenizer["component"]}
         every = {**choices, "role": role, "n_tokens": n_tokens, "dataset_digest": f"{dataset}0123456789"}
         every |= {"sweep_id": sweep} if sweep else {}
-        with track.Tracker(self.uri, dataset).run(
-            "a job", {}, every | comparable.as_tag(means) | tags
-        ) as run:
+        with track.Tracker(self.uri, dataset).run("a job", {}, every | comparable.as_tag(means) | tags) as run:
             if role == "job":
                 run.table(rows, "per_question.json")
             known = rows[rows["label"].notna()]
@@ -287,16 +285,12 @@ def test_a_predictor_of_real_sweeps_serves_a_job_and_is_trained_again_by_its_run
     done = Command(tmp_path, "-m", "retriever=bm25,none", *small).wait()
     assert done.returncode == 0, done.stderr
     (sweep,) = (tmp_path / "multirun").glob("*/*")
-    done = Command(
-        tmp_path, "train", "trainer=predictor", f"runs=[{sweep}]", "register=team", "bootstrap=20"
-    ).wait()
+    done = Command(tmp_path, "train", "trainer=predictor", f"runs=[{sweep}]", "register=team", "bootstrap=20").wait()
     assert done.returncode == 0, done.stderr
     assert "registered as team" in done.stderr
     run_id = re.findall(r"MLflow run ([0-9a-f]{32})", done.stderr)[0]
     silent = [part for part in small if not part.startswith(("llm=", "judge="))]
-    done = Command(
-        tmp_path, "retriever=bm25", "llm=none", "judge=none", "predictor=models:/team/1", *silent
-    ).wait()
+    done = Command(tmp_path, "retriever=bm25", "llm=none", "judge=none", "predictor=models:/team/1", *silent).wait()
     assert done.returncode == 0, done.stderr
     job = sorted((tmp_path / "outputs").glob("*/*/job.json"))[-1]
     metrics = json.loads(job.read_text(encoding="utf-8"))["metrics"]

@@ -117,9 +117,7 @@ def test_one_answer_a_question_and_text_serves_all_retrievers_and_budgets(small:
         assert set(server.calls.values()) == {1}
         # Where a budget cuts no chunk, nothing is asked that another budget asked.
         assert alone < len(retrievers) * len(BUDGETS) * 3
-        again = small(
-            answers={"erag": erag}, llm=chat(server), retriever=retrievers[0], n_tokens=8, n_grid=BUDGETS
-        )
+        again = small(answers={"erag": erag}, llm=chat(server), retriever=retrievers[0], n_tokens=8, n_grid=BUDGETS)
         own_values(again)
         assert again.made == []
         assert costs_of_parts(again)["erag_llm_calls"] == 0
@@ -134,9 +132,7 @@ def test_a_dry_run_counts_stand_ins_where_the_llm_decides_what_is_found(small: S
         assert (quoted["answers.erag"]["calls"], quoted["answers.erag"]["calls_guessed"]) == (6, 6)
         assert quoted["answers.erag"]["cost_usd"] > 0
         # How many passages stand in a context is not known before.
-        assert (
-            added_up(needs(small(answers={"a": alignment(by="leave_one_out")}, **parts)))["answers.a"] == {}
-        )
+        assert added_up(needs(small(answers={"a": alignment(by="leave_one_out")}, **parts)))["answers.a"] == {}
         assert not server.calls
 
 

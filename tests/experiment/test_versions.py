@@ -105,9 +105,7 @@ def test_a_class_that_moved_finds_what_it_stored(tmp_path: Path, bring_models: C
     for file in [*package.rglob("*.py"), *(moved / "conf").rglob("*.yaml")]:
         text = file.read_text(encoding="utf-8")
         text = text.replace("ragauge.retrieval.retrievers.bm25 ", "ragauge.retrieval.retrievers.elsewhere ")
-        text = text.replace(
-            "ragauge.retrieval.retrievers.BM25", "ragauge.retrieval.retrievers.elsewhere.BM25"
-        )
+        text = text.replace("ragauge.retrieval.retrievers.BM25", "ragauge.retrieval.retrievers.elsewhere.BM25")
         text = text.replace("chunkers._tokens ", "chunkers._by_tokens ")
         file.write_text(text, encoding="utf-8")
     again = run_fresh(

@@ -26,9 +26,7 @@ def model(server: AttackServer, timeout: float) -> ChatLLM:
 
 
 @pytest.mark.parametrize("attack", ATTACKS)
-def test_an_attacked_request_has_a_text_or_an_error_and_the_others_their_replies(
-    store: Store, attack: str
-) -> None:
+def test_an_attacked_request_has_a_text_or_an_error_and_the_others_their_replies(store: Store, attack: str) -> None:
     with AttackServer(faults=lambda prompt, n: attack if prompt == "attacked" else None) as server:
         (before,) = model(server, 60).ask(["before"], store, "answers")
         timeout = 6 if attack in STALLING else 60  # long enough for a busy machine to have sent the request

@@ -34,9 +34,7 @@ def test_what_was_in_flight_may_come_again_and_is_counted() -> None:
         (("+a", "+c", "+d", "-b"), "", "more were in flight"),
     ],
 )
-def test_a_request_that_no_kill_cut_off_may_not_come_again(
-    events: tuple[str, ...], recorded: str, told: str
-) -> None:
+def test_a_request_that_no_kill_cut_off_may_not_come_again(events: tuple[str, ...], recorded: str, told: str) -> None:
     kills = [Kill(3, frozenset(recorded))]
     with pytest.raises(AssertionError, match=told):
         check_kills(log(*events), kills, 2)

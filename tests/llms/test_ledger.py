@@ -161,9 +161,7 @@ def test_a_file_on_a_network_share_is_warned_of(tmp_path: Path, monkeypatch, cap
     share = tmp_path / "team share"
     share.mkdir()
     place = str(share).replace(" ", "\\040")
-    mounts.write_text(
-        f"overlay / overlay rw 0 0\nserver:/x {place} nfs4 rw 0 0\nserver:/x {place}x ext4 rw 0 0\n"
-    )
+    mounts.write_text(f"overlay / overlay rw 0 0\nserver:/x {place} nfs4 rw 0 0\nserver:/x {place}x ext4 rw 0 0\n")
     kind = databases._file_system
     monkeypatch.setattr(databases, "_file_system", lambda folder: kind(folder, mounts))
     with caplog.at_level(logging.WARNING):
@@ -226,9 +224,7 @@ def test_a_ledger_of_the_older_form_is_upgraded_where_it_is(tmp_path: Path) -> N
         "CREATE TABLE calls (key TEXT PRIMARY KEY, request TEXT NOT NULL, reply TEXT NOT NULL, "
         "cost_usd DOUBLE PRECISION NOT NULL, budget TEXT NOT NULL, created TIMESTAMP)"
     )
-    reply = (
-        '{"text": "a reply", "finish": "stop", "prompt_tokens": 3, "completion_tokens": 4, "seconds": 0.5}'
-    )
+    reply = '{"text": "a reply", "finish": "stop", "prompt_tokens": 3, "completion_tokens": 4, "seconds": 0.5}'
     insert = "INSERT INTO calls (key, request, reply, cost_usd, budget) VALUES (?,?,?,?,?)"
     older.executemany(insert, [(key(i), '{"q":1}', reply, 0.25, "b") for i in range(3)])
     older.commit()
@@ -288,9 +284,7 @@ def test_an_edited_row_is_not_taken_from_a_server(postgres: str) -> None:
     ledger = Ledger(postgres)
     ledger.add(call("edited on a server"))
     with ledger._engine.begin() as connection:
-        connection.exec_driver_sql(
-            "UPDATE calls SET cost_usd = 7 WHERE key = %s", (key("edited on a server"),)
-        )
+        connection.exec_driver_sql("UPDATE calls SET cost_usd = 7 WHERE key = %s", (key("edited on a server"),))
     assert ledger.find([key("edited on a server")]) == {}
     ledger.add(call("edited on a server", text="asked again"))
     assert ledger.find([key("edited on a server")])[key("edited on a server")].text == "asked again"
@@ -398,9 +392,7 @@ def test_what_others_write_while_a_damaged_ledger_is_replaced_is_kept(filled: Pa
         assert other.stdout is not None
         other.stdout.close()
     ledger = Ledger(filled)
-    written = [
-        hashlib.sha256(f"{name} {i}".encode()).hexdigest() for name in ("one", "two") for i in range(150)
-    ]
+    written = [hashlib.sha256(f"{name} {i}".encode()).hexdigest() for name in ("one", "two") for i in range(150)]
     assert len(ledger.find(written)) == 300
     assert ledger.spent("others") == 300 * 0.25
     ledger.close()
@@ -435,9 +427,7 @@ def test_closing_a_second_ledger_on_a_file_keeps_the_claims_of_the_first(tmp_pat
     one, two = Ledger(tmp_path / "l.db"), Ledger(tmp_path / "l.db")
     assert one.claim(key("kept"))
     two.close()
-    script = (
-        "import sys; from ragauge.llms.ledger import Ledger; print(Ledger(sys.argv[1]).claim(sys.argv[2]))"
-    )
+    script = "import sys; from ragauge.llms.ledger import Ledger; print(Ledger(sys.argv[1]).claim(sys.argv[2]))"
     done = subprocess.run(
         [sys.executable, "-c", script, one.where, key("kept")], capture_output=True, text=True, check=True
     )
@@ -450,9 +440,7 @@ def test_closing_a_second_ledger_on_a_file_keeps_the_claims_of_the_first(tmp_pat
 
 def fill_up(ledger: Ledger) -> None:
     """Lets the file not grow any more: what SQLite says then is what it says of a full disk."""
-    event.listen(
-        ledger._engine, "begin", lambda connection: connection.exec_driver_sql("PRAGMA max_page_count=1")
-    )
+    event.listen(ledger._engine, "begin", lambda connection: connection.exec_driver_sql("PRAGMA max_page_count=1"))
 
 
 def test_a_call_that_does_not_fit_on_the_disk_is_found_and_written_later(tmp_path: Path) -> None:

@@ -95,9 +95,7 @@ def test_equal_prompts_are_paid_once_and_later_runs_pay_nothing(make: Make, stor
     assert llm.spent(store) >= 17
 
 
-def test_salt_options_and_parameters_are_other_requests_and_connections_are_not(
-    make: Make, store: Store
-) -> None:
+def test_salt_options_and_parameters_are_other_requests_and_connections_are_not(make: Make, store: Store) -> None:
     with ChatServer() as server, ChatServer() as elsewhere:
         make(server.url).ask(["p"], store, "answers")
         make(server.url).ask(["p"], store, "answers", salt="again")
@@ -197,15 +195,11 @@ def test_a_server_that_asks_for_too_long_a_wait_is_not_asked_again(make: Make, s
     assert server.calls["p"] == 1
 
 
-def test_a_server_that_is_gone_is_given_up(
-    make: Make, store: Store, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_a_server_that_is_gone_is_given_up(make: Make, store: Store, caplog: pytest.LogCaptureFixture) -> None:
     """After a reply, `give_up_after` requests in a row have to fail."""
     with ChatServer(faults=lambda prompt, n: None if prompt == "p0" else "503") as server:
         llm = make(server.url, retries=0, give_up_after=5, concurrency=1)
-        with pytest.raises(
-            MissingError, match=r"5 request\(s\) in a row failed at model .*, the last: .+\. What"
-        ):
+        with pytest.raises(MissingError, match=r"5 request\(s\) in a row failed at model .*, the last: .+\. What"):
             llm.ask([f"p{i}" for i in range(500)], store, "answers")
         assert sum(server.calls.values()) == 6
     told = [record.getMessage() for record in caplog.records if record.levelno >= logging.WARNING]
@@ -223,9 +217,7 @@ def test_a_server_that_was_never_there_is_given_up_after_one_round(make: Make, s
         llm.ask([f"p{i}" for i in range(500)], store, "answers")
 
 
-def test_a_server_that_answered_once_is_waited_for(
-    make: Make, store: Store, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_server_that_answered_once_is_waited_for(make: Make, store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
     """It may be starting again: `give_up_after` requests have to fail, and not one round of them."""
     asked: list[str] = []
 
@@ -305,9 +297,7 @@ def _job(llm: ChatLLM, prompts: list[str], store: Store) -> str:
 
 
 @pytest.mark.slow
-def test_a_kill_at_any_moment_loses_only_the_calls_in_flight(
-    make: Make, store: Store, tmp_path: Path
-) -> None:
+def test_a_kill_at_any_moment_loses_only_the_calls_in_flight(make: Make, store: Store, tmp_path: Path) -> None:
     prompts = [f"p{i}" for i in range(60)]
     script = tmp_path / "ask.py"
     script.write_text(_ASK)
@@ -400,9 +390,7 @@ def test_a_full_disk_ends_the_batch_in_one_line_and_pays_nothing_again(
             assert sum(server.calls.values()) == asked
             more = ["mount", "-o", "remount,size=64m", str(disk)]
             subprocess.run(more, check=True)
-            assert [r.text for r in llm.ask(prompts, store, "answers")] == [
-                f"reply to {p[:9]}" for p in prompts
-            ]
+            assert [r.text for r in llm.ask(prompts, store, "answers")] == [f"reply to {p[:9]}" for p in prompts]
             assert set(server.calls.values()) == {1}
             assert llm.spent(store) == 200 * 2001
     finally:
@@ -436,9 +424,7 @@ def test_a_key_is_sent_and_kept_nowhere(
     assert not any(SECRET in place for place in places)
 
 
-def test_a_local_server_is_not_sent_the_key_of_another_service(
-    store: Store, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_local_server_is_not_sent_the_key_of_another_service(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("OPENAI_API_KEY", SECRET)
     monkeypatch.delenv("RAGAUGE_API_KEY", raising=False)
     with ChatServer() as server:
@@ -447,13 +433,9 @@ def test_a_local_server_is_not_sent_the_key_of_another_service(
     assert "Bearer EMPTY" in server.headers[0].values()
 
 
-def test_a_service_without_its_key_is_an_error_before_any_call(
-    store: Store, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_service_without_its_key_is_an_error_before_any_call(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("OPENAI_API_KEY", raising=False)
-    llm = ChatLLM(
-        chat={"_target_": "langchain_openai.ChatOpenAI", "model": "m"}, api_key_env="OPENAI_API_KEY"
-    )
+    llm = ChatLLM(chat={"_target_": "langchain_openai.ChatOpenAI", "model": "m"}, api_key_env="OPENAI_API_KEY")
     with pytest.raises(ConfigError, match="OPENAI_API_KEY is not set"):
         llm.ask(["p"], store, "answers")
 
@@ -515,9 +497,7 @@ def test_values_out_of_range_are_refused(fields: dict[str, Any], says: str) -> N
         ({"_target_": "langchain_ollama.ChatOllama"}, "ChatOllama cannot be made"),
     ],
 )
-def test_a_model_that_cannot_be_made_is_an_error_before_any_call(
-    store: Store, chat: dict[str, Any], says: str
-) -> None:
+def test_a_model_that_cannot_be_made_is_an_error_before_any_call(store: Store, chat: dict[str, Any], says: str) -> None:
     with pytest.raises(ConfigError, match=says):
         ChatLLM(chat=chat).ask(["p"], store, "answers")
 

@@ -18,9 +18,7 @@ def test_a_file_of_another_suffix_is_read_and_not_sent_as_the_prompt(tmp_path: P
     monkeypatch.chdir(tmp_path)
     Path("own.md").write_text("From Markdown: $question\n", encoding="utf-8")
     assert load_prompt("own.md", "x.txt", ("question",)) == "From Markdown: $question"
-    with pytest.raises(
-        ConfigError, match=r"^retriever\.prompt=no/such\.md: the file cannot be read: No such file"
-    ):
+    with pytest.raises(ConfigError, match=r"^retriever\.prompt=no/such\.md: the file cannot be read: No such file"):
         load_prompt("no/such.md", "x.txt", ("question",), key="retriever.prompt")
     Path("latin.txt").write_bytes("Größe? $question".encode("latin-1"))
     with pytest.raises(ConfigError, match=r"^prompt=latin\.txt: the file cannot be read: not UTF-8"):

@@ -68,9 +68,7 @@ def test_two_servers_with_other_weights_under_one_name_share_no_reply(
         assert make(elsewhere).ask(["p"], store, "answers")[0].text == "of a"
         assert not elsewhere.calls
     assert make(a).served(store) != make(b).served(store)
-    assert make(a).describe(_Tools(store)) == {
-        "served": json.dumps(make(a).served(store), separators=(",", ":"))
-    }
+    assert make(a).describe(_Tools(store)) == {"served": json.dumps(make(a).served(store), separators=(",", ":"))}
 
 
 class _Tools:

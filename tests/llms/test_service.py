@@ -149,9 +149,7 @@ def test_what_changes_a_reply_asks_again_and_what_does_not_does_not(store: Store
         assert server.calls["Who?"] == 3
 
 
-def test_user_password_and_key_are_no_part_of_the_address(
-    store: Store, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_user_password_and_key_are_no_part_of_the_address(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
     url = "https://user:pass-word-17@Host.example:8443/ask/?index=v2&api_key=Qz7Rk2Wm9Xt4Lb8N"
     told = service(url).served(store)["address"]
     assert told == "https://host.example:8443/ask?index=v2&api_key=***"
@@ -161,9 +159,7 @@ def test_user_password_and_key_are_no_part_of_the_address(
 
 
 @pytest.mark.parametrize("fault", RESPONSES)
-def test_another_shape_is_a_missing_answer_that_names_the_path_and_what_came(
-    store: Store, fault: str
-) -> None:
+def test_another_shape_is_a_missing_answer_that_names_the_path_and_what_came(store: Store, fault: str) -> None:
     def one_is_wrong(question: str, n: int) -> str | None:
         return fault if question == "attacked" else None
 
@@ -326,9 +322,7 @@ def test_a_request_that_may_have_cost_its_tokens_counts_at_its_most(store: Store
     assert (reply.text, reply.cost_usd, reply.usage_unknown) == (None, 1.5, 1)
 
 
-def test_a_cost_above_the_most_is_charged_as_told_and_said(
-    store: Store, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_a_cost_above_the_most_is_charged_as_told_and_said(store: Store, caplog: pytest.LogCaptureFixture) -> None:
     with ServiceServer() as server:
         limits = {"cost_per_request": 0.1, "max_cost_usd": 1.0, "response": {"cost_usd": "cost"}}
         (reply,) = ask(service(server, "ours", **limits), store, "Who?")
@@ -372,9 +366,7 @@ def test_keys_are_sent_and_kept_nowhere(
 
 def test_a_key_that_is_not_there_is_an_error_before_any_request(store: Store) -> None:
     with ServiceServer() as server:
-        with pytest.raises(
-            ConfigError, match="api_key_env: the environment variable NOT_SET_HERE is not set"
-        ):
+        with pytest.raises(ConfigError, match="api_key_env: the environment variable NOT_SET_HERE is not set"):
             ask(service(server, api_key_env="NOT_SET_HERE"), store, "Who?")
         assert not server.calls
 
@@ -423,9 +415,7 @@ def test_a_key_that_is_not_there_is_an_error_before_any_request(store: Store) ->
         ({"nmae": "ours"}, "service.nmae: unknown; allowed are url"),
     ],
 )
-def test_a_bad_value_is_an_error_before_any_work_that_names_its_key(
-    fields: dict[str, Any], says: str
-) -> None:
+def test_a_bad_value_is_an_error_before_any_work_that_names_its_key(fields: dict[str, Any], says: str) -> None:
     with pytest.raises(ConfigError, match=says) as raised:
         Service.of({"url": "http://localhost:1/ask", **fields})
     assert "\n" not in str(raised.value)

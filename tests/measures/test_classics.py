@@ -163,9 +163,7 @@ def test_a_measure_has_a_name_without_what_mlflow_refuses(name: str, metric: str
     assert metric_of(name) == metric
 
 
-@pytest.mark.parametrize(
-    ("names", "told"), [(["P@5", "F1@0"], "F1@0"), (["MRR", "RR"], "MRR and RR are one metric")]
-)
+@pytest.mark.parametrize(("names", "told"), [(["P@5", "F1@0"], "F1@0"), (["MRR", "RR"], "MRR and RR are one metric")])
 def test_rankings_that_are_refused(names: list[str], told: str) -> None:
     with pytest.raises(ConfigError, match=told):
         check_rankings(names)

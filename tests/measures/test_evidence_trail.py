@@ -13,9 +13,7 @@ from hypothesis import strategies as st
 from ragauge.measures import Subsequence, Substring, Words
 from ragauge.measures.evidence_trail import in_corpus, joined
 
-DOCS = pd.DataFrame(
-    {"docno": ["d1", "d2", "d3"], "title": "", "text": ["aa bb cc dd", "zz yy xx", "ww vv uu tt"]}
-)
+DOCS = pd.DataFrame({"docno": ["d1", "d2", "d3"], "title": "", "text": ["aa bb cc dd", "zz yy xx", "ww vv uu tt"]})
 CHUNKS = pd.DataFrame(
     {
         "docno": ["d1%p0", "d1%p1", "d2%p0", "d3%p0"],
@@ -126,14 +124,10 @@ def test_values_are_those_of_plain_scoring(measure: Any, data: st.DataObject) ->
         {
             "docno": ["d0", "d1"],
             "title": "",
-            "text": [
-                " ".join(t for t, p in zip(texts, parents, strict=True) if p == d) for d in ("d0", "d1")
-            ],
+            "text": [" ".join(t for t, p in zip(texts, parents, strict=True) if p == d) for d in ("d0", "d1")],
         }
     )
-    parts = evidence(
-        *[(q, data.draw(st.sampled_from(["d0", "d1"])), data.draw(TEXTS)) for q in ("p", "p", "q")]
-    )
+    parts = evidence(*[(q, data.draw(st.sampled_from(["d0", "d1"])), data.draw(TEXTS)) for q in ("p", "p", "q")])
     hits = pd.concat(
         run_of(q, *data.draw(st.lists(st.sampled_from(chunks["docno"].tolist()), unique=True, max_size=4)))
         for q in ("p", "q")

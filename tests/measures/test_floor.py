@@ -29,9 +29,7 @@ def chunked(*texts: str) -> pd.DataFrame:
     return pd.DataFrame({"docno": [f"{d}%p0" for d in docs], "text": texts, "parent": docs})
 
 
-def found(
-    texts: Sequence[str], grid: Sequence[int], evidence: pd.DataFrame = EVIDENCE, **how: int
-) -> pd.DataFrame:
+def found(texts: Sequence[str], grid: Sequence[int], evidence: pd.DataFrame = EVIDENCE, **how: int) -> pd.DataFrame:
     return floors(Substring(), evidence, chunked(*texts), WordTokenizer(), grid, **how)
 
 

@@ -30,9 +30,7 @@ RUN = pd.DataFrame(
         "rank": [0, 1, 2, 3, 0, 1],
     }
 )
-QRELS = pd.DataFrame(
-    {"qid": ["q1", "q1", "q2", "q3"], "docno": ["a", "b", "y", "d"], "relevance": [1, 2, 1, 1]}
-)
+QRELS = pd.DataFrame({"qid": ["q1", "q1", "q2", "q3"], "docno": ["a", "b", "y", "d"], "relevance": [1, 2, 1, 1]})
 
 
 def by_topic(name: str, qrels: pd.DataFrame = QRELS) -> list[float]:
@@ -148,9 +146,7 @@ def test_trec_eval_ends_the_process_that_asks_for_a_cutoff_of_0() -> None:
 
 def test_a_value_outside_of_its_range_is_told() -> None:
     values = pd.Series([0.5, -0.25], index=["q1", "q2"])
-    with pytest.raises(
-        DataError, match=r"^measures: nDCG@5 of qid='q2' is -0.25; allowed are qrels by which"
-    ):
+    with pytest.raises(DataError, match=r"^measures: nDCG@5 of qid='q2' is -0.25; allowed are qrels by which"):
         _check_ratio("nDCG@5", values)
     _check_ratio("NumRet", values * 100)
 

@@ -77,9 +77,7 @@ def test_a_score_is_the_mean_over_the_parts_and_topics_without_hits_are_zero() -
 
 @pytest.mark.parametrize("reorder_after_cut", [False, True])
 @pytest.mark.parametrize("measure", [Substring(), Subsequence(), Words()])
-def test_a_score_is_that_of_the_context_that_the_llm_reads(
-    measure: Substring, reorder_after_cut: bool
-) -> None:
+def test_a_score_is_that_of_the_context_that_the_llm_reads(measure: Substring, reorder_after_cut: bool) -> None:
     layouts, prefixes = contexts(reorder_after_cut)
     scores = score_frame(measure, EVIDENCE, layouts, prefixes).set_index(["qid", "n_tokens"])["value"]
     for n in (0, 4, 8):

@@ -78,9 +78,7 @@ def test_threads_are_checked() -> None:
 
 @settings(max_examples=150, deadline=None)
 @given(st.lists(ANY_TEXT | FEW_LETTERS, max_size=3), ANY_TEXT | FEW_LETTERS, st.data())
-def test_equal_to_the_dynamic_programme_on_any_text(
-    evidence: list[str], context: str, data: st.DataObject
-) -> None:
+def test_equal_to_the_dynamic_programme_on_any_text(evidence: list[str], context: str, data: st.DataObject) -> None:
     evidence = [text for text in evidence if fold(text)]
     ends = sorted(data.draw(st.lists(st.integers(0, len(context)), max_size=4)))
     found = Subsequence().score(evidence, context, np.array(ends, dtype=np.int64))

@@ -202,9 +202,7 @@ def test_the_cost_of_repetitive_texts_does_not_multiply() -> None:
 
 
 @settings(max_examples=60, deadline=None)
-@given(
-    st.text(st.sampled_from("abc"), min_size=1, max_size=25), st.text(st.sampled_from("abcd"), max_size=60)
-)
+@given(st.text(st.sampled_from("abc"), min_size=1, max_size=25), st.text(st.sampled_from("abcd"), max_size=60))
 def test_the_automaton_alone_finds_the_same(pattern: str, text: str) -> None:
     ends = np.arange(len(text) + 1)
     out = np.empty(len(ends))

@@ -83,9 +83,7 @@ def test_the_floor_is_a_line_of_its_own_in_grey() -> None:
     (line,) = [line for line in axes.lines if line.get_label() == "unrelated text"]
     assert line.get_xdata().tolist() == [100, 1000]
     assert line.get_ydata().tolist() == [0.066, 0.099]
-    assert to_hex(line.get_color()) not in {
-        to_hex(other.get_color()) for other in axes.lines if other is not line
-    }
+    assert to_hex(line.get_color()) not in {to_hex(other.get_color()) for other in axes.lines if other is not line}
     assert len(axes.lines) == len(report.ir_score_by_n(CURVES).axes[0].lines) + 1
 
 

@@ -250,9 +250,7 @@ def test_the_judge_asked_again_has_a_table_with_one_row_for_jobs_judged_together
         file.write_text(json.dumps(record | {"metrics": record["metrics"] | own}))
     assert main([str(folder)]) == 0
     text = (folder / "report.html").read_text()
-    table = text[
-        text.index("The judge asked again") : text.index("</table>", text.index("The judge asked again"))
-    ]
+    table = text[text.index("The judge asked again") : text.index("</table>", text.index("The judge asked again"))]
     rows = re.findall(r"<tr><th scope=\"row\">(.*?)</tr>", table)
     assert len(rows) == 2
     assert rows[0].startswith("bm25, N = 100; bm25, N = 300; sim, N = 100")
@@ -349,9 +347,7 @@ def test_claims_and_verdicts_of_a_topic_are_shown_as_text(tmp_path: Path) -> Non
     folder = write_sweep(tmp_path)
     [content] = [pooled(s) for s in load(folder)]
     chosen = content.topics[0].outcome
-    detail = {
-        "claims": [{"claim": "<b>Anna</b> built it.", "verdict": "contradicted", "passages": ["d1", "d2"]}]
-    }
+    detail = {"claims": [{"claim": "<b>Anna</b> built it.", "verdict": "contradicted", "passages": ["d1", "d2"]}]}
     values = pd.DataFrame(
         {
             "qid": [chosen["qid"], "q-other"],
@@ -524,9 +520,7 @@ def test_without_the_folder_the_report_is_made_of_what_mlflow_holds(
     assert f"<mark>{FACT}<sup>1</sup></mark>" in text
 
 
-def test_an_unknown_run_is_told(
-    tracked: tuple[str, list[str], Path], capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_an_unknown_run_is_told(tracked: tuple[str, list[str], Path], capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["f" * 32, "--tracking-uri", tracked[0]]) == 2
     assert f"holds no run {'f' * 32}" in capsys.readouterr().err
 

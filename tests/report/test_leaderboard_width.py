@@ -54,6 +54,4 @@ def test_the_line_of_smallest_differences_is_of_the_headline_or_else_of_the_meas
     columns = ["measure", "unit", "difference", "difference_median", "comparisons"]
     rows = [("ir_score", "share", 0.1, 0.1, 1), ("m0", "share", 0.2, 0.2, 1)]
     assert detectable_text(pd.DataFrame(rows, columns=columns), INFOS).endswith(": IR score 0.100")
-    assert detectable_text(pd.DataFrame(rows[1:], columns=columns), INFOS).endswith(
-        ": measure number 0 20.0 points"
-    )
+    assert detectable_text(pd.DataFrame(rows[1:], columns=columns), INFOS).endswith(": measure number 0 20.0 points")

@@ -278,9 +278,7 @@ def tokenizers_by_name(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Hu
     return found
 
 
-def assert_ends_are_those_of_the_joined_text(
-    tokenizer: HuggingFaceTokenizer, topics: dict[str, list[str]]
-) -> None:
+def assert_ends_are_those_of_the_joined_text(tokenizer: HuggingFaceTokenizer, topics: dict[str, list[str]]) -> None:
     run, chunks = frames_of(topics)
     joined = [" ".join(texts) for texts in topics.values()]
     expected = [np.maximum.accumulate(offsets[:, 1]) for offsets in tokenizer.offsets(joined)]
@@ -308,9 +306,7 @@ def test_stitched_ends_are_those_of_the_joined_text(
     topics = {}
     for i in range(300):
         chunks = [
-            "".join(rng.choices(letters, k=rng.randint(0, 8)))
-            if rng.random() < 0.7
-            else " ".join(rng.sample(words, 4))
+            "".join(rng.choices(letters, k=rng.randint(0, 8))) if rng.random() < 0.7 else " ".join(rng.sample(words, 4))
             for _ in range(rng.randint(1, 6))
         ]
         topics[f"q{i}"] = list(dict.fromkeys(chunks))
@@ -318,12 +314,8 @@ def test_stitched_ends_are_those_of_the_joined_text(
 
 
 @settings(max_examples=30, deadline=None)
-@given(
-    chunks=st.lists(st.text(st.characters(codec="utf-8"), max_size=12), min_size=1, max_size=6, unique=True)
-)
-def test_stitching_holds_for_any_text(
-    tokenizers_by_name: dict[str, HuggingFaceTokenizer], chunks: list[str]
-) -> None:
+@given(chunks=st.lists(st.text(st.characters(codec="utf-8"), max_size=12), min_size=1, max_size=6, unique=True))
+def test_stitching_holds_for_any_text(tokenizers_by_name: dict[str, HuggingFaceTokenizer], chunks: list[str]) -> None:
     for tokenizer in tokenizers_by_name.values():
         assert_ends_are_those_of_the_joined_text(tokenizer, {"q": chunks})
 

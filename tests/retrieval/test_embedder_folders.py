@@ -94,9 +94,7 @@ class Marks:
 
 
 @pytest.mark.parametrize("place", ["", "2_Dense"])
-def test_weights_that_are_pickled_are_not_read_of_a_model_of_mlflow(
-    model: Path, tmp_path: Path, place: str
-) -> None:
+def test_weights_that_are_pickled_are_not_read_of_a_model_of_mlflow(model: Path, tmp_path: Path, place: str) -> None:
     marker = tmp_path / "ran"
     (model / place / "model.safetensors").unlink()
     (model / place / "pytorch_model.bin").write_bytes(pickle.dumps(Marks(marker)))

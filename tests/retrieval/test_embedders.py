@@ -28,9 +28,7 @@ from ragauge.store import vectors as vectors_on_disk
 from ragauge.texts.model_files import model_path
 
 CARRIED = model_path("all-MiniLM-L6-v2")
-needs_model = pytest.mark.skipif(
-    CARRIED is None, reason="the package that carries the model is not installed"
-)
+needs_model = pytest.mark.skipif(CARRIED is None, reason="the package that carries the model is not installed")
 
 
 needs_onnx = pytest.mark.skipif(not onnx_backend.installed(), reason="the extra onnx is not installed")
@@ -45,9 +43,7 @@ class Encoder:
     def __call__(self, texts: Sequence[str]) -> np.ndarray:
         self.asked.extend(texts)
         rows = [
-            np.random.default_rng(
-                list(hashlib.sha256(text.encode("utf-8", "surrogatepass")).digest())
-            ).normal(size=8)
+            np.random.default_rng(list(hashlib.sha256(text.encode("utf-8", "surrogatepass")).digest())).normal(size=8)
             for text in texts
         ]
         vectors = np.array(rows, dtype=np.float32).reshape(-1, 8)
@@ -113,9 +109,7 @@ def test_no_texts(model: Path, encoder: Encoder, store: Store) -> None:
     assert CachedEmbedder(embedder, store.root).embed([]).shape == embedder.embed([]).shape == (0, 8)
 
 
-def test_vectors_of_another_model_are_not_read(
-    embed: Any, encoder: Encoder, model: Path, store: Store
-) -> None:
+def test_vectors_of_another_model_are_not_read(embed: Any, encoder: Encoder, model: Path, store: Store) -> None:
     embed(["a"])
     other = model.with_name("other")
     shutil.copytree(model, other)
@@ -397,9 +391,7 @@ def test_identity_follows_name_and_content_not_the_path(model: Path, tmp_path: P
     (elsewhere / "onnx").mkdir()
     (elsewhere / "onnx" / "model.onnx").write_bytes(b"another format")
     here = identity(SentenceTransformerEmbedder(str(model)))
-    assert here == identity(
-        SentenceTransformerEmbedder(str(elsewhere), batch_size=1, device="cpu", threads=1)
-    )
+    assert here == identity(SentenceTransformerEmbedder(str(elsewhere), batch_size=1, device="cpu", threads=1))
     assert str(tmp_path) not in str(here)
     assert identity(SentenceTransformerEmbedder(str(model), device="cuda:1")) == {
         **here,
@@ -412,9 +404,7 @@ def test_identity_follows_name_and_content_not_the_path(model: Path, tmp_path: P
     assert identity(SentenceTransformerEmbedder(str(changed))) != here
 
 
-def test_model_that_cannot_be_had_says_how_to_give_a_path(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_model_that_cannot_be_had_says_how_to_give_a_path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     import huggingface_hub.constants
 
     monkeypatch.setattr(huggingface_hub.constants, "HF_HUB_OFFLINE", True)
@@ -476,9 +466,9 @@ def test_carried_model_embeds_and_batches_do_not_matter(store: Store, backend: s
     assert vectors.shape == (len(texts), 384)
     np.testing.assert_allclose(np.linalg.norm(vectors, axis=1), 1, atol=1e-6)
     assert vectors[0] @ vectors[1] > 0.4 > vectors[0] @ vectors[10]
-    alone = CachedEmbedder(SentenceTransformerEmbedder(backend=backend, batch_size=1), other.root).embed(
-        texts[::-1]
-    )[::-1]
+    alone = CachedEmbedder(SentenceTransformerEmbedder(backend=backend, batch_size=1), other.root).embed(texts[::-1])[
+        ::-1
+    ]
     np.testing.assert_allclose(alone, vectors, atol=2e-6)
     assert CachedEmbedder(SentenceTransformerEmbedder(backend=backend), store.root).embed([]).shape == (
         0,

@@ -114,9 +114,7 @@ def twin(
                     term = (score - min(values)) / sd
                 terms[doc].append(weight * term)
         scored = {
-            doc: max(of_doc)
-            if fusion == "max"
-            else sum(of_doc) * (len(of_doc) if fusion in ("mnz", "isr") else 1)
+            doc: max(of_doc) if fusion == "max" else sum(of_doc) * (len(of_doc) if fusion in ("mnz", "isr") else 1)
             for doc, of_doc in terms.items()
         }
         best = sorted(scored, key=lambda doc: (-round(scored[doc], 9), order[doc]))[:top_k]
@@ -129,9 +127,7 @@ def twin(
     st.sampled_from(FUSIONS), st.sampled_from(NORMALISATIONS), st.integers(1, 3), st.integers(0, 4),
     st.integers(1, 70), st.integers(0, 10_000),
 )  # fmt: skip
-def test_against_a_plain_twin(
-    fusion: str, normalise: str, n_lists: int, n_topics: int, top_k: int, seed: int
-) -> None:
+def test_against_a_plain_twin(fusion: str, normalise: str, n_lists: int, n_topics: int, top_k: int, seed: int) -> None:
     rng = np.random.default_rng(seed)
     n_docs = 80
     lists = lists_of(

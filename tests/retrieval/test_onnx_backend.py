@@ -50,9 +50,7 @@ def build(tmp_path_factory: pytest.TempPathFactory) -> Callable[..., str]:
 
         folder = tmp_path_factory.mktemp(architecture)
         torch.manual_seed(0)
-        config = transformers.AutoConfig.for_model(
-            architecture, vocab_size=30522, pad_token_id=0, **WIDTH, **HEADS
-        )
+        config = transformers.AutoConfig.for_model(architecture, vocab_size=30522, pad_token_id=0, **WIDTH, **HEADS)
         network = transformers.AutoModel.from_config(config, dtype=getattr(torch, dtype))
         network.save_pretrained(folder / "network")
         transformers.AutoTokenizer.from_pretrained(CARRIED).save_pretrained(folder / "network")
@@ -119,8 +117,7 @@ def test_the_default_model_gives_torch_s_vectors_and_rankings(store: Store) -> N
     by_onnx = CachedEmbedder(SentenceTransformerEmbedder(backend="onnx"), store.root).embed(docs + queries)
     assert np.abs(by_onnx - by_torch).max() < 1e-5
     tops = [
-        np.argsort(-(v[len(docs) :] @ v[: len(docs)].T), axis=1, kind="stable")[:, :10]
-        for v in (by_torch, by_onnx)
+        np.argsort(-(v[len(docs) :] @ v[: len(docs)].T), axis=1, kind="stable")[:, :10] for v in (by_torch, by_onnx)
     ]
     np.testing.assert_array_equal(*tops)
 
@@ -163,8 +160,7 @@ def test_threads_change_no_bit(build: Callable[..., str]) -> None:
     model, threads = build(), torch.get_num_threads()
     try:
         one, three = (
-            SentenceTransformerEmbedder(model, backend="onnx", batch_size=2, threads=n).embed(TEXTS)
-            for n in (1, 3)
+            SentenceTransformerEmbedder(model, backend="onnx", batch_size=2, threads=n).embed(TEXTS) for n in (1, 3)
         )
     finally:
         torch.set_num_threads(threads)
@@ -174,9 +170,7 @@ def test_threads_change_no_bit(build: Callable[..., str]) -> None:
 # --- the exported file --------------------------------------------------------------------------------
 
 
-def test_a_model_is_exported_once(
-    build: Callable[..., str], store: Store, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_model_is_exported_once(build: Callable[..., str], store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
     exported = []
     export = onnx_backend.export_transformer
     monkeypatch.setattr(
@@ -221,9 +215,5 @@ def test_an_export_that_gives_other_vectors_is_refused(
 
 
 def test_weights_of_half_precision_are_refused(build: Callable[..., str], store: Store) -> None:
-    with pytest.raises(
-        ConfigError, match=r"cannot run .*bfloat16, not torch.float32\. embedder\.backend=torch"
-    ):
-        CachedEmbedder(
-            SentenceTransformerEmbedder(build(dtype="bfloat16"), backend="onnx"), store.root
-        ).embed(TEXTS)
+    with pytest.raises(ConfigError, match=r"cannot run .*bfloat16, not torch.float32\. embedder\.backend=torch"):
+        CachedEmbedder(SentenceTransformerEmbedder(build(dtype="bfloat16"), backend="onnx"), store.root).embed(TEXTS)

@@ -33,9 +33,7 @@ def test_ranked_sorts_by_score_then_docno_and_keeps_the_order_of_topics() -> Non
         ({"score": [0.0, 2.0, 1.0, 0.5]}, "Toy: qid='b', docno='z', rank 1: a lower rank needs"),
     ],
 )
-def test_a_reranked_run_that_does_not_keep_to_the_run_is_an_error(
-    change: dict[str, list[object]], says: str
-) -> None:
+def test_a_reranked_run_that_does_not_keep_to_the_run_is_an_error(change: dict[str, list[object]], says: str) -> None:
     with pytest.raises(DataError) as told:
         check_reranked(RUN, ranked(RUN).assign(**change), "Toy")
     assert says in str(told.value)
@@ -47,9 +45,7 @@ def test_a_reranker_may_leave_out_pairs() -> None:
 
 
 def test_fusion_by_hand() -> None:
-    lists = pd.DataFrame(
-        {"qid": "q", "docno": ["x", "y", "y", "z"], "rank": [0, 1, 0, 1]}
-    )  # two lists: x y, and y z
+    lists = pd.DataFrame({"qid": "q", "docno": ["x", "y", "y", "z"], "rank": [0, 1, 0, 1]})  # two lists: x y, and y z
     fused = reciprocal_rank_fusion(lists, constant=60)
     assert fused["q", "y"] == pytest.approx(1 / 62 + 1 / 61, abs=1e-12)
     assert fused["q", "x"] == pytest.approx(1 / 61, abs=1e-12)

@@ -64,9 +64,7 @@ def test_equal_weights_give_what_the_joined_text_gives(built, weight):
     run = ask(one_search(("The RUNS of", weight), ("boat", weight), ("generous", weight)))
     expected = plain("The RUNS of boat generous")
     assert run["docno"].tolist() == list(expected)
-    assert {docno: score / weight for docno, score in scores(run).items()} == pytest.approx(
-        expected, rel=1e-12
-    )
+    assert {docno: score / weight for docno, score in scores(run).items()} == pytest.approx(expected, rel=1e-12)
 
 
 def test_a_score_is_the_weighted_sum_of_the_texts_scores(built):
@@ -89,9 +87,7 @@ def test_a_rank_turns_with_the_weights(built):
 
 def test_texts_without_a_word_of_the_index_find_nothing(built):
     ask, _ = built
-    both = pd.concat(
-        [one_search(("the", 1.0), ("unknown", 0.5)), one_search(("dog", 1.0), ("the", 1.0), qid="q1")]
-    )
+    both = pd.concat([one_search(("the", 1.0), ("unknown", 0.5)), one_search(("dog", 1.0), ("the", 1.0), qid="q1")])
     assert ask(both)["qid"].unique().tolist() == ["q1"]
     assert len(ask(one_search(("the", 1.0), ("of", 0.5)))) == 0
 

@@ -13,17 +13,13 @@ CHUNKS = pd.DataFrame(
     {"docno": ["x%p0", "y%p0", "z%p0"], "text": ["one two three", "four five", "six"],
      "parent": ["x", "y", "z"], "start": 0, "end": [13, 9, 3]}
 )  # fmt: skip
-RUN = pd.DataFrame(
-    {"qid": ["q"] * 3, "docno": ["x%p0", "y%p0", "z%p0"], "score": [3.0, 2.0, 1.0], "rank": [0, 1, 2]}
-)
+RUN = pd.DataFrame({"qid": ["q"] * 3, "docno": ["x%p0", "y%p0", "z%p0"], "score": [3.0, 2.0, 1.0], "rank": [0, 1, 2]})
 
 
 def used(n: int, order: LongContextOrder | None = None) -> list[tuple[object, ...]]:
     layouts, prefixes = build_contexts(RUN, CHUNKS, WordTokenizer(), [2, 4, 9], ["q", "no hits"], order)
     found = used_passages(layouts, prefixes, passages_of(RUN, CHUNKS), n)
-    return list(
-        found[["qid", "position", "rank", "docno", "text", "chars"]].itertuples(index=False, name=None)
-    )
+    return list(found[["qid", "position", "rank", "docno", "text", "chars"]].itertuples(index=False, name=None))
 
 
 def test_a_passage_is_whole_and_says_how_much_of_it_stands_in_the_context() -> None:

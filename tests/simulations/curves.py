@@ -34,10 +34,7 @@ def band_coverage(n: int, mean_place: float, trials: int, seed: int) -> tuple[fl
         (x,) = draw(n, mean_place, rng)
         band = curve_band(pd.DataFrame(x, columns=BUDGETS), seed=trial)
         found.append(
-            [
-                ((band[lo] <= truth) & (truth <= band[hi])).all()
-                for lo, hi in (("lo", "hi"), ("band_lo", "band_hi"))
-            ]
+            [((band[lo] <= truth) & (truth <= band[hi])).all() for lo, hi in (("lo", "hi"), ("band_lo", "band_hi"))]
         )
     alone, together = np.mean(found, axis=0)
     return float(alone), float(together)
@@ -47,9 +44,7 @@ def false_alarms(n: int, trials: int, seed: int) -> tuple[float, float]:
     """How often two equal systems differ at 5 % at the budget where they differ most: alone, over all."""
     rng, found = np.random.default_rng(seed), []
     for trial in range(trials):
-        curves = {
-            name: pd.DataFrame(x, columns=BUDGETS) for name, x in zip("ab", draw(n, 400, rng, 2), strict=True)
-        }
+        curves = {name: pd.DataFrame(x, columns=BUDGETS) for name, x in zip("ab", draw(n, 400, rng, 2), strict=True)}
         tests = compare_curves(curves, seed=trial)
         found.append([(tests[p] < 0.05).any() for p in ("p", "p_all_budgets")])
     alone, together = np.mean(found, axis=0)

@@ -35,9 +35,7 @@ def drawn(name: str, n: int, rng: np.random.Generator) -> np.ndarray:
 def of_funnel(changes: np.ndarray) -> Estimate:
     """The change as the funnel has it, of topics that had half of their evidence, or all that they lose."""
     before = np.maximum(0.5, -changes)
-    parts = pd.DataFrame(
-        {"qid": np.arange(len(changes)), "part": 0, "candidates": before, "context": before + changes}
-    )
+    parts = pd.DataFrame({"qid": np.arange(len(changes)), "part": 0, "candidates": before, "context": before + changes})
     row = funnel(parts).iloc[1]
     return Estimate(row["change"], row["change_lo"], row["change_hi"], len(changes))
 

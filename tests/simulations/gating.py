@@ -42,15 +42,12 @@ def gates(n: int, tolerance: float, trials: int, seed: int, worse: float = 0.0) 
     return regressed / trials, passed / trials
 
 
-def _pair_of_sweeps(
-    rng: np.random.Generator, hard: np.ndarray, tolerance: float, worse: float
-) -> list[Paired]:
+def _pair_of_sweeps(rng: np.random.Generator, hard: np.ndarray, tolerance: float, worse: float) -> list[Paired]:
     found = []
     for _ in range(SYSTEMS):
         base, new = job(rng, hard), job(rng, hard, worse)
         found += [
-            paired_test(new[metric], base[metric], tolerance, higher=metric != "hallucination_share")
-            for metric in base
+            paired_test(new[metric], base[metric], tolerance, higher=metric != "hallucination_share") for metric in base
         ]
     return found
 
@@ -97,9 +94,7 @@ def _long_tail(rng: np.random.Generator, n: int) -> np.ndarray:
     return found
 
 
-def power(
-    shares: bool, difference: float, tolerance: float, verdict: str, trials: int, seed: int
-) -> tuple[int, float]:
+def power(shares: bool, difference: float, tolerance: float, verdict: str, trials: int, seed: int) -> tuple[int, float]:
     """Topics that `topics_for_mean` plans for a power of 80 %, and how often the verdict comes on as many.
 
     The new system differs from the baseline by `difference` (below 0 is worse).

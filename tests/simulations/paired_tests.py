@@ -7,9 +7,7 @@ import numpy as np
 from ragauge.estimate.pairs import mcnemar_p, sign_flip_p
 
 
-def hallucination_rejections(
-    rates: tuple[float, float], shared: float, n: int, trials: int, seed: int
-) -> float:
+def hallucination_rejections(rates: tuple[float, float], shared: float, n: int, trials: int, seed: int) -> float:
     """How often the paired test calls two systems with these hallucination rates different at 5 %.
 
     On a `shared` part of the n topics the same topics are hard for both systems.

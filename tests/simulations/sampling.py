@@ -18,9 +18,7 @@ PROBABILITIES = [f"p{c}" for c in range(1, 6)]
 
 def class_probabilities(scores: np.ndarray) -> np.ndarray:
     """P(1..5) of a score: lack where it is low, right where it is high, class 3 rare."""
-    logits = np.stack(
-        [2 - 6 * scores, -0.5 + 0 * scores, -2.5 + 0 * scores, 0.8 - scores, -1 + 4 * scores], -1
-    )
+    logits = np.stack([2 - 6 * scores, -0.5 + 0 * scores, -2.5 + 0 * scores, 0.8 - scores, -1 + 4 * scores], -1)
     weights = np.exp(logits)
     return np.asarray(weights / weights.sum(axis=-1, keepdims=True))
 
@@ -58,9 +56,7 @@ def few_judged(n_topics: int, n: int, design: str, rng: np.random.Generator) -> 
     return frame.astype({"stratum": int, "judged": bool})
 
 
-def sampled_shares(
-    design: str, n_topics: int, n: int, trials: int, seed: int, fit: bool = False
-) -> dict[str, float]:
+def sampled_shares(design: str, n_topics: int, n: int, trials: int, seed: int, fit: bool = False) -> dict[str, float]:
     """What `ppi_shares` makes of n judged topics, over trials.
 
     `coverage` is the mean over the five classes, `least` the lowest of them; `sum_lo` and `sum_hi` are the
@@ -160,9 +156,7 @@ def human_corrected(
             half = n_labels if drawn == "right" else n_labels // 2
             chosen = np.concatenate([right[:half], wrong[: n_labels - half]])
         given = np.where(np.isin(np.arange(300), chosen), people.astype(float), np.nan)
-        frame = pd.DataFrame(
-            {"qid": _qids(300), "ir_score": rng.random(300), "label": pd.array(judge, "Int8")}
-        )
+        frame = pd.DataFrame({"qid": _qids(300), "ir_score": rng.random(300), "label": pd.array(judge, "Int8")})
         try:
             shares = human_shares(frame.assign(human_label=pd.array(given, dtype="Int8")))
         except DataError:

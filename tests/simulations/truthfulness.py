@@ -36,9 +36,7 @@ def _held(shares: tuple[float, ...], n_topics: int, trials: int, seed: int, befo
     for _ in range(trials):
         values = pd.Series(rng.choice(scores, n_topics, p=shares))
         found = (
-            bootstrap_mean(values, topics, 500, seed)
-            if before
-            else mean_of(values, topics, TRUTHFULNESS, 500, seed)
+            bootstrap_mean(values, topics, 500, seed) if before else mean_of(values, topics, TRUTHFULNESS, 500, seed)
         )
         held += found.lo - 1e-9 <= truth <= found.hi + 1e-9
     return held / trials

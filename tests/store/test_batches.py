@@ -67,9 +67,7 @@ def test_digest_of_numbers_in_several_row_groups(tmp_path: Path) -> None:
         ([], "it has no rows"),
     ],
 )
-def test_batches_are_checked_and_leave_nothing_behind(
-    tmp_path: Path, batches: list[pd.DataFrame], what: str
-) -> None:
+def test_batches_are_checked_and_leave_nothing_behind(tmp_path: Path, batches: list[pd.DataFrame], what: str) -> None:
     store = Store(tmp_path)
     with pytest.raises(DataError, match=what):
         store.get_frames(KEY, lambda: {"docs": in_batches(*batches)})

@@ -93,9 +93,7 @@ def test_row_groups_without_a_row_that_is_looked_for_are_not_read(
     assert read == [1, 4, 1]
 
 
-def test_digest_of_numbers_is_taken_a_row_group_at_a_time(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_digest_of_numbers_is_taken_a_row_group_at_a_time(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     frame = chunks(20).assign(share=[0.5, None] * 10, whole=True)
     frame.to_parquet(tmp_path / "f.parquet", row_group_size=6, index=False)
     expected = frames.content_digest(pd.read_parquet(tmp_path / "f.parquet"))
@@ -117,9 +115,7 @@ def test_digest_of_a_column_with_other_dtypes_by_row_group_is_that_of_the_whole(
     assert frame_digest(tmp_path / "f.parquet") == frames.content_digest(read)
 
 
-def test_a_frame_in_one_piece_is_written_in_row_groups(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_frame_in_one_piece_is_written_in_row_groups(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(_parquet, "BATCH_ROWS", 6)
     whole = Store(tmp_path / "a").get_frames(Key("chunks", 1), lambda: {"chunks": chunks(20)})
     assert [len(one) for one in whole.rows("chunks")] == [6, 6, 6, 2]

@@ -71,9 +71,7 @@ def test_an_answer_that_follows_passes_and_one_that_does_not_is_struck() -> None
     one, other = draft(0), draft(1)
     for each in (one, other):
         each.spans = (Span("d", 0, 5, "It was built in 1711."),)
-    checks.follows(
-        [one, other], Asked({"Question 0": '{"follows": true}', "Question 1": '{"follows": false}'})
-    )
+    checks.follows([one, other], Asked({"Question 0": '{"follows": true}', "Question 1": '{"follows": false}'}))
     assert (one.rejected_by, one.results["follows"]) == (None, PASSED)
     assert other.rejected_by == "follows"
 

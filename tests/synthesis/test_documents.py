@@ -8,16 +8,12 @@ from ragauge.synthesis.documents import Document, drawn, window
 
 
 def corpus(**texts: str) -> pd.DataFrame:
-    return pd.DataFrame(
-        [(docno, "", text) for docno, text in texts.items()], columns=["docno", "title", "text"]
-    )
+    return pd.DataFrame([(docno, "", text) for docno, text in texts.items()], columns=["docno", "title", "text"])
 
 
 def test_no_stratum_is_always_the_first() -> None:
     """One document of ten is alone in its folder: in systematic sampling it comes first once in eighteen."""
-    names = {f"a/{i}": "The mill of this place grinds." for i in range(9)} | {
-        "b/0": "Its bridge is made of stone."
-    }
+    names = {f"a/{i}": "The mill of this place grinds." for i in range(9)} | {"b/0": "Its bridge is made of stone."}
     orders = [list(drawn(corpus(**names), "folder", seed).in_order) for seed in range(360)]
     assert 10 <= sum(order[0] == "b/0" for order in orders) <= 32
     assert 30 <= sum(order[0] == "a/3" for order in orders) <= 60  # 17 / 18 of a ninth: 38

@@ -20,9 +20,7 @@ from ragauge.synthesis.writing import _reader
 TEXT = "The bridge of Linz\nwas built  in 1711. It is made of (grey) stone."
 
 
-def draft(
-    question: str = "When?", answer: str | None = "1711", *evidence: str, kind: str = "one_hop"
-) -> Draft:
+def draft(question: str = "When?", answer: str | None = "1711", *evidence: str, kind: str = "one_hop") -> Draft:
     written = Written(question, answer, tuple((0, sentence) for sentence in evidence))
     return Draft(0, Unit(kind, ("d1",)), (TEXT,), written=written)
 

@@ -123,13 +123,9 @@ def test_a_name_that_cannot_be_a_file_of_questions_is_told(out: str | None, told
     assert str(raised.value).startswith(told)
 
 
-def test_a_folder_that_nothing_can_be_written_into_is_told(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_folder_that_nothing_can_be_written_into_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "file").write_text("", encoding="utf-8")
-    with pytest.raises(
-        ConfigError, match=r"q\.jsonl cannot be written: .*file: (File exists|Not a directory)"
-    ):
+    with pytest.raises(ConfigError, match=r"q\.jsonl cannot be written: .*file: (File exists|Not a directory)"):
         checked_files(str(tmp_path / "file" / "q.jsonl"), overwrite=False)
     asked = []
 

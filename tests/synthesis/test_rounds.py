@@ -176,9 +176,7 @@ def test_whoever_writes_from_a_document_again_is_told_what_was_written_from_it(h
     result = synthesis(one_hop(16, 32), ask, hash_embedder, lambda line: None).run()
     prompts = [prompt for purpose, prompt in ask.asked if purpose == "questions"]
     written = {town(draft): draft.question for draft in result.drafts[:16] if draft.written is not None}
-    seconds = [
-        (draft, prompt) for draft, prompt in zip(result.drafts, prompts, strict=True) if draft.unit.use == 1
-    ]
+    seconds = [(draft, prompt) for draft, prompt in zip(result.drafts, prompts, strict=True) if draft.unit.use == 1]
     assert len(seconds) >= 6
     for draft, prompt in seconds:
         if town(draft) in written:
@@ -189,9 +187,7 @@ def test_whoever_writes_from_a_document_again_is_told_what_was_written_from_it(h
 def test_what_is_unanswerable_is_not_counted_as_found_by_the_retriever(hash_embedder) -> None:
     drafts = [Draft(i, Unit(kind, (str(i),)), ("",), written=Written("?", None))
               for i, kind in enumerate(("one_hop", "one_hop", "unanswerable"))]  # fmt: skip
-    for draft, (passed, rank) in zip(
-        drafts, (("passed", 1), ("not found", None), ("not applicable", 2)), strict=True
-    ):
+    for draft, (passed, rank) in zip(drafts, (("passed", 1), ("not found", None), ("not applicable", 2)), strict=True):
         draft.results |= {"round_trip": passed, "round_trip_rank": rank}
     result = Result(Settings(3, shares={"one_hop": 0.7, "unanswerable": 0.3}), drafts)
     assert outcome(result)["synthesis_round_trip_found"] == 1 / 2

@@ -37,9 +37,7 @@ def test_the_shares_of_questions_are_by_largest_remainders(
 def test_shares_add_up_and_none_is_a_whole_question_away_from_its_part(n: int) -> None:
     for parts in ((1, 1, 1, 1), (7, 1, 1, 1), (1, 2, 3, 4), (3, 3, 3, 1), (0, 1, 8, 1)):
         kinds = ("one_hop", "two_hop", "comparison", "unanswerable")
-        settings = Settings(
-            n, shares={kind: part / sum(parts) for kind, part in zip(kinds, parts, strict=True)}
-        )
+        settings = Settings(n, shares={kind: part / sum(parts) for kind, part in zip(kinds, parts, strict=True)})
         found = settings.wanted()
         assert sum(found.values()) == n
         for kind, part in zip(kinds, parts, strict=True):

@@ -65,9 +65,7 @@ def test_the_accepted_questions_are_kept_as_they_stand(
     [kept] = [json.loads(line) for line in (folder / "reviewed.jsonl").read_text("utf-8").splitlines()]
     assert kept.pop("review") == {"decision": "accept", "comment": 'gut; "so"'}
     assert kept == RECORDS[1]
-    assert capsys.readouterr().out == (
-        "reviewed.jsonl: 1 questions accepted, 1 rejected, 1 without a decision\n"
-    )
+    assert capsys.readouterr().out == ("reviewed.jsonl: 1 questions accepted, 1 rejected, 1 without a decision\n")
     assert apply() == 2
     assert apply("overwrite=true") == 0
 
@@ -103,18 +101,14 @@ def test_a_sheet_that_cannot_be_applied_gets_one_line(
     ],
     ids=["empty", "no decision", "another file's", "twice"],
 )
-def test_another_sheet_gets_one_line(
-    text: str, message: str, folder: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_another_sheet_gets_one_line(text: str, message: str, folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (folder / "sheet.csv").write_text(text, "utf-8")
     assert apply() == 2
     [line] = capsys.readouterr().err.splitlines()
     assert message in line
 
 
-def test_changed_wording_is_told_and_the_files_text_is_kept(
-    folder: Path, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_changed_wording_is_told_and_the_files_text_is_kept(folder: Path, caplog: pytest.LogCaptureFixture) -> None:
     fill(folder, q1=("accept", ""), q2=("accept", ""))
     text = (folder / "sheet.csv").read_text("utf-8")
     (folder / "sheet.csv").write_text(text.replace("Who?", "Who was it?"), "utf-8")

@@ -44,9 +44,7 @@ def test_the_order_follows_from_the_seed_and_not_from_the_order_of_the_corpus() 
 
 
 def test_strata_are_folders_lengths_or_a_column() -> None:
-    flat = docs(
-        ("1", "a b c d e."), ("2", "a b c d e f g."), ("3", "a b c d e f g h i j."), ("4", f"{'x ' * 40}.")
-    )
+    flat = docs(("1", "a b c d e."), ("2", "a b c d e f g."), ("3", "a b c d e f g h i j."), ("4", f"{'x ' * 40}."))
     found = drawn(flat, "auto", 0)
     assert found.by == "length"
     assert [found.in_order[str(i)].stratum for i in range(1, 5)] == ["shortest", "short", "long", "longest"]

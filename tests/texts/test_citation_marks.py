@@ -27,9 +27,7 @@ from ragauge.texts.citation_marks import statements_of, without_marks
         ("a[1]b", "a b", [(1,)]),
     ],
 )  # fmt: skip
-def test_a_mark_belongs_to_the_sentence_that_it_closes(
-    text: str, plain: str, cited: list[tuple[int, ...]]
-) -> None:
+def test_a_mark_belongs_to_the_sentence_that_it_closes(text: str, plain: str, cited: list[tuple[int, ...]]) -> None:
     assert without_marks(text) == plain
     assert [one.cited for one in statements_of(text)] == cited
 

@@ -15,8 +15,7 @@ from ragauge.texts.folding import FOLDS, checked_folds, fold_prefixes, fold_text
 # Letters with marks apart, syllables in parts, ligatures, half-width kana, what casefolding makes longer.
 JOINS = st.text(
     st.sampled_from(
-        "ae\u0301\u0327\u0344 \u1100\u1161\u11a8\u00ad\u200bﬁßİ‘”—-'\"ŉ"
-        "\uff76\uff9e\u0dd9\u0dcf\u00b4\u2026Σ\n"
+        "ae\u0301\u0327\u0344 \u1100\u1161\u11a8\u00ad\u200bﬁßİ‘”—-'\"ŉ\uff76\uff9e\u0dd9\u0dcf\u00b4\u2026Σ\n"
     ),
     max_size=25,
 )
@@ -29,9 +28,7 @@ def by_hand(text: str, folds: tuple[str, ...]) -> str:
     if "soft_hyphens" in folds:
         text = "".join(c for c in text if c not in "\u00ad\u200b\u2060\ufeff")
     if "quotes" in folds:
-        text = "".join(
-            "'" if c in "`´ʹʻʼ‘’‚‛′‵‹›＇" else '"' if c in "«»ʺ“”„‟″‶〝〞〟＂" else c for c in text
-        )
+        text = "".join("'" if c in "`´ʹʻʼ‘’‚‛′‵‹›＇" else '"' if c in "«»ʺ“”„‟″‶〝〞〟＂" else c for c in text)
     if "dashes" in folds:
         text = "".join("-" if c in "‐‑‒–—―⁃−⸺⸻︱︲﹘﹣－" else c for c in text)
     if "nfkc" in folds:
@@ -63,9 +60,7 @@ def test_the_order_is_one_whatever_was_asked_for() -> None:
 
 @pytest.mark.parametrize("wrong", [["accents"], "case", None, [1], 3])
 def test_another_name_is_refused_with_those_that_are_allowed(wrong: object) -> None:
-    with pytest.raises(
-        ConfigError, match=r"measure\.fold=.*soft_hyphens, quotes, dashes, nfkc, case"
-    ) as error:
+    with pytest.raises(ConfigError, match=r"measure\.fold=.*soft_hyphens, quotes, dashes, nfkc, case") as error:
         checked_folds("measure.fold", wrong)
     assert "\n" not in str(error.value)
 

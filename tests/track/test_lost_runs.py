@@ -127,9 +127,7 @@ def test_a_run_with_other_params_is_left_alone(tracker: Tracker) -> None:
         assert run.run_id != first
 
 
-def test_a_run_whose_process_is_alive_here_is_left_to_it(
-    tracker: Tracker, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_run_whose_process_is_alive_here_is_left_to_it(tracker: Tracker, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(_lost, "_DYING", 0.3)
     first = attempt(tracker, tags=provenance.process_tags())
     with tracker.run("r", PARAMS, TAGS) as run:

@@ -64,9 +64,7 @@ def write(uri: str, experiment: str, question: Any, day: int, **outputs: Any) ->
         found = client.get_experiment_by_name(experiment)
         experiment_id = found.experiment_id if found else client.create_experiment(experiment)
         start = FIRST + day * DAY
-        root = mlflow.start_span_no_context(
-            "ask", inputs=question, experiment_id=experiment_id, start_time_ns=start
-        )
+        root = mlflow.start_span_no_context("ask", inputs=question, experiment_id=experiment_id, start_time_ns=start)
         for number, documents in enumerate(outputs.get("found", ())):
             times = {"start_time_ns": start + number * 1000}
             span = mlflow.start_span_no_context("find", SpanType.RETRIEVER, root, **times)
@@ -208,9 +206,7 @@ def test_questions_and_answers_at_paths(uri: str, window: Callable[..., MlflowTr
     source = {"experiment": "odd", "question_path": "payload.ask", "answer_path": "x.say"}
     row = next(components.read_rows(window(**source).files()["traces"]))
     assert (row["user_input"], row["response"]) == ("Why?", "So.")
-    with pytest.raises(
-        DataError, match=r"trace tr-.*: no question at payload.asked of the root span's inputs"
-    ):
+    with pytest.raises(DataError, match=r"trace tr-.*: no question at payload.asked of the root span's inputs"):
         window(**{**source, "question_path": "payload.asked"}, on_error="raise").load()
     with pytest.raises(ConfigError, match=r"dataset.question_path='a\[' is no JMESPath expression"):
         window(question_path="a[")
@@ -223,9 +219,7 @@ def test_several_expected_responses_facts_and_documents_without_a_text(
     with at(uri):
         for response in ("first", "second"):
             mlflow.log_expectation(trace_id=several, name="expected_response", value=response)
-        mlflow.log_expectation(
-            trace_id=several, name="expected_retrieved_context", value=[{"doc_uri": "a b.md"}]
-        )
+        mlflow.log_expectation(trace_id=several, name="expected_retrieved_context", value=[{"doc_uri": "a b.md"}])
         mlflow.log_expectation(trace_id=facts, name="expected_facts", value=["one", "two"])
         mlflow.log_expectation(trace_id=marked, name="unanswerable", value=True)
         mlflow.log_expectation(trace_id=marked, name="expected_response", value="I cannot know.")
@@ -253,9 +247,7 @@ def test_an_evaluation_dataset_says_what_is_expected_of_the_same_questions(
         )
     topics, _ = frames(window(evaluation_dataset="golden"))
     assert topics.loc["Are you there?", "answer"] == "Hello."
-    with pytest.raises(
-        ConfigError, match=r"dataset.evaluation_dataset='silver': .* has no evaluation dataset"
-    ):
+    with pytest.raises(ConfigError, match=r"dataset.evaluation_dataset='silver': .* has no evaluation dataset"):
         window(evaluation_dataset="silver").files()
 
 
@@ -276,15 +268,10 @@ def test_a_topic_is_named_by_the_client_s_request_where_that_is_asked_for(
         "this qid stands twice",
         "it has no client request id (dataset.qid=trace_id takes the trace's own)",
     ]
-    assert (
-        source.trace_ids(data.topics)["r1"]
-        == next(components.read_rows(source.files()["traces"]))["trace_id"]
-    )
+    assert source.trace_ids(data.topics)["r1"] == next(components.read_rows(source.files()["traces"]))["trace_id"]
 
 
-def test_traces_of_ragauge_and_of_mlflow_s_judges_are_left_out(
-    uri: str, window: Callable[..., MlflowTraces]
-) -> None:
+def test_traces_of_ragauge_and_of_mlflow_s_judges_are_left_out(uri: str, window: Callable[..., MlflowTraces]) -> None:
     ids = [write(uri, "own", f"question {i}?", i) for i in range(3)]
     with at(uri):
         mlflow.set_trace_tag(ids[0], "ragauge.qid", "q1")
@@ -301,9 +288,7 @@ def test_a_filter_is_mlflow_s_and_what_is_wrong_with_it_is_said_in_one_line(
     message = str(told.value)
     assert message.startswith("dataset.filter='tags.version ~ 3': MLflow says: ")
     assert "\n" not in message
-    with pytest.raises(
-        ConfigError, match=r"no trace in experiment 'helpdesk' .* that pass \"tags.version = '9'\""
-    ):
+    with pytest.raises(ConfigError, match=r"no trace in experiment 'helpdesk' .* that pass \"tags.version = '9'\""):
         window(filter="tags.version = '9'").files()
 
 
@@ -368,15 +353,11 @@ def test_secrets_in_tags_are_not_kept_and_the_texts_that_are_measured_stay(
 
 def test_other_datasets_have_no_traces_to_take_contexts_and_answers_of() -> None:
     for part, name in ((TracedContexts, "retriever"), (TracedAnswers, "llm")):
-        with pytest.raises(
-            ConfigError, match=f"{name}=mlflow_traces gives what dataset=mlflow_traces recorded"
-        ):
+        with pytest.raises(ConfigError, match=f"{name}=mlflow_traces gives what dataset=mlflow_traces recorded"):
             part(SampleDataset())
 
 
-def test_mlflow_s_own_functions_look_where_they_did_before(
-    uri: str, window: Callable[..., MlflowTraces]
-) -> None:
+def test_mlflow_s_own_functions_look_where_they_did_before(uri: str, window: Callable[..., MlflowTraces]) -> None:
     window().files()
     assert "MLFLOW_TRACKING_URI" not in os.environ  # or runs would go where the traces are
     mlflow.set_tracking_uri("sqlite:///elsewhere.db")

@@ -87,9 +87,7 @@ def test_nested_config_becomes_dotted_params() -> None:
 
 
 def test_a_run_holds_params_tags_metrics_curves_artifacts_and_a_table(tracker: Tracker) -> None:
-    with tracker.run(
-        "bm25 · N=100", {"n_tokens": 100, "long": "x" * 9000}, {"retriever": "bm25"}, "a note"
-    ) as run:
+    with tracker.run("bm25 · N=100", {"n_tokens": 100, "long": "x" * 9000}, {"retriever": "bm25"}, "a note") as run:
         run.metrics({"ir_score": 0.5, "undefined": float("nan")}, {"ir_score_at_n": {100: 0.25, 50: 0.125}})
         (run.folder / "figures").mkdir()
         (run.folder / "figures" / "a.txt").write_text("figure")
@@ -231,9 +229,7 @@ def test_a_run_is_closed_although_another_process_has_its_process_id_by_now(trac
     with tracker.run("r", {}, {}) as run:
         client = client_of(tracker)
         made = {
-            name: client.create_run(
-                run.experiment_id, tags=provenance.process_tags() | {"ragauge.process": text}
-            )
+            name: client.create_run(run.experiment_id, tags=provenance.process_tags() | {"ragauge.process": text})
             for name, text in marks.items()
         }
         assert close_orphans(tracker.uri) == 2
@@ -484,9 +480,7 @@ def test_a_server_that_wants_a_password_is_told_with_where_to_put_it(fake: FakeS
 def test_an_experiment_that_another_machine_made_meanwhile_is_taken(fake: FakeServer) -> None:
     absent = {"error_code": "RESOURCE_DOES_NOT_EXIST", "message": "none"}
     fake.answers["experiments/get-by-name"].insert(0, (404, absent))
-    fake.answers["experiments/create"] = [
-        (400, {"error_code": "RESOURCE_ALREADY_EXISTS", "message": "there"})
-    ]
+    fake.answers["experiments/create"] = [(400, {"error_code": "RESOURCE_ALREADY_EXISTS", "message": "there"})]
     with Tracker(fake.url, "e").run("r", {}, {}) as run:
         assert run.experiment_id == "1"
     assert fake.asked[-1] == "runs/update"

@@ -22,9 +22,7 @@ def test_a_view_s_tag_holds_its_name_and_its_state_packed() -> None:
     head, _, packed = envelope["state"].partition(";")
     state = json.loads(zlib.decompress(base64.b64decode(packed)))
     assert (head, state) == ("deflate", view.state)
-    assert state["searchFilter"] == (
-        "tags.role = 'job' and tags.sweep_id = '2026_a' and tags.n_tokens = '300'"
-    )
+    assert state["searchFilter"] == ("tags.role = 'job' and tags.sweep_id = '2026_a' and tags.n_tokens = '300'")
     assert state["compareRunCharts"][0]["metricKey"] == "ir_score_at_n"
     # Older servers take 5,000 characters.
     assert len(view.encoded(10**13)) < 5000
@@ -34,9 +32,7 @@ def test_pages_stand_at_mlflow_s_addresses() -> None:
     assert views.page("7", views.CHARTS, "CHART") == (
         "#/experiments/7/runs?compareRunsMode=CHART&viewStateShareKey=ragauge-charts"
     )
-    assert views.sweep_page("7", "a b") == (
-        "#/experiments/7/runs?searchFilter=tags.sweep_id%20%3D%20%27a%20b%27"
-    )
+    assert views.sweep_page("7", "a b") == ("#/experiments/7/runs?searchFilter=tags.sweep_id%20%3D%20%27a%20b%27")
 
 
 def test_the_description_links_the_latest_sweep_where_there_is_one() -> None:

@@ -27,9 +27,7 @@ def test_the_latest_is_that_of_most_steps(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("state", [None, "", '{"global_step": 3'], ids=["none", "empty", "half"])
-def test_what_was_left_half_written_is_removed_and_the_one_before_taken(
-    tmp_path: Path, state: str | None
-) -> None:
+def test_what_was_left_half_written_is_removed_and_the_one_before_taken(tmp_path: Path, state: str | None) -> None:
     whole, half = checkpoint(tmp_path, 2), checkpoint(tmp_path, 3, state)
     for name in (BEST, f"{BEST}.new"):
         (tmp_path / name).write_bytes(b"weights")

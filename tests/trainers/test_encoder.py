@@ -56,9 +56,7 @@ def collection(first: int, last: int) -> TrainingData:
     topics = pd.DataFrame({"qid": [f"q{i}" for i in at], "query": [f"what is {letters(7 * i)}" for i in at]})
     topics = topics.assign(answer="")
     evidence = pd.DataFrame({"qid": topics["qid"], "part": 0, "docno": [f"d{i}" for i in at], "text": None})
-    rows = [
-        (f"q{i}", f"d{(i + step) % 60}", 10.0 - step, step) for i in at for step in range(6)
-    ]  # the evidence first
+    rows = [(f"q{i}", f"d{(i + step) % 60}", 10.0 - step, step) for i in at for step in range(6)]  # the evidence first
     run = pd.DataFrame(rows, columns=["qid", "docno", "score", "rank"])
     return TrainingData(topics, evidence, chunks, run)
 
@@ -117,9 +115,7 @@ def test_what_is_kept_is_the_average_with_the_base_at_the_base_s_length(
 
     own = SentenceTransformer(str(base), device="cpu", local_files_only=True).max_seq_length
 
-    def moved(
-        trainer: Any, given: Mapping[str, Any], steps: Any, tools: Any, evaluate: Any, *_: Any
-    ) -> Outcome:
+    def moved(trainer: Any, given: Mapping[str, Any], steps: Any, tools: Any, evaluate: Any, *_: Any) -> Outcome:
         """In place of a training: every weight is 1 more."""
         model = given["model"]
         assert model.max_seq_length == 16 < own
@@ -173,9 +169,7 @@ def test_examples_hold_each_positive_with_its_negatives_and_what_is_relevant(bas
     assert [row.question for row in rows] == [
         question for question in ("what is a", "what is a", "what is b") for _ in range(per_topic)
     ]  # one question, however it is spelt
-    assert [row.relevant for row in rows] == [
-        frozenset({f"d{i}"}) for i in range(3) for _ in range(per_topic)
-    ]
+    assert [row.relevant for row in rows] == [frozenset({f"d{i}"}) for i in range(3) for _ in range(per_topic)]
     assert set().union(*(row.passages for row in rows[:per_topic])) == {"d0", *found["d0"]}
 
 

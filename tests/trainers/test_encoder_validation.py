@@ -24,11 +24,7 @@ def data() -> TrainingData:
     topics = pd.DataFrame({"qid": [*qids, "q9"], "query": [f"ask {qid}" for qid in (*qids, "q9")]})
     evidence = pd.DataFrame({"qid": qids, "part": 0, "docno": texts[:TOPICS]})
     evidence["text"] = "text " + evidence["docno"]
-    hits = [
-        (f"q{i}", docno, rank)
-        for i in range(TOPICS)
-        for rank, docno in enumerate([f"o{i}", f"o{i + 1}", f"r{i}"])
-    ]
+    hits = [(f"q{i}", docno, rank) for i in range(TOPICS) for rank, docno in enumerate([f"o{i}", f"o{i + 1}", f"r{i}"])]
     run = pd.DataFrame(hits, columns=["qid", "docno", "rank"]).sample(frac=1, random_state=0)
     run["score"] = -run["rank"].astype(float)
     return TrainingData(topics, evidence, chunks, run)

@@ -35,18 +35,14 @@ def base(tmp_path: Path) -> str:
     return str(write_cross_encoder(tmp_path / "base", positions=128))
 
 
-def tools(
-    folder: Path, report: Report = lambda step, values: None, seconds: float | None = None
-) -> TrainingTools:
+def tools(folder: Path, report: Report = lambda step, values: None, seconds: float | None = None) -> TrainingTools:
     folder.mkdir(parents=True, exist_ok=True)
     given: Any = None
     return TrainingTools(given, folder, 0, seconds, report)
 
 
 def trained(base: str, folder: Path, run: TrainingTools, **keys: Any) -> Trained:
-    trainer = JudgeTrainer(
-        base, **{"max_length": 64, "epochs": 2, "batch_size": 8, "lr": 1e-3, "looks": 3, **keys}
-    )
+    trainer = JudgeTrainer(base, **{"max_length": 64, "epochs": 2, "batch_size": 8, "lr": 1e-3, "looks": 3, **keys})
     return trainer.train(collection(24), collection(8, first=24), folder, run)
 
 
@@ -112,9 +108,7 @@ def test_heads_on_an_untouched_encoder_learn_what_is_faithful(base: str, tmp_pat
 
 
 @pytest.mark.slow
-def test_a_tuned_encoder_learns_and_the_same_command_gives_the_same_weights(
-    base: str, tmp_path: Path
-) -> None:
+def test_a_tuned_encoder_learns_and_the_same_command_gives_the_same_weights(base: str, tmp_path: Path) -> None:
     losses: list[float] = []
 
     def report(step: int, values: Mapping[str, float]) -> None:
@@ -165,9 +159,7 @@ def test_a_time_limit_ends_at_the_best_state_and_the_learning_rate_has_come_down
     assert (tmp_path / "m" / MODEL / "judge.json").is_file()
 
 
-def tuning(
-    base: str, folder: Path, n: int, seconds: float | None = None, **changed: Any
-) -> _judge_tuning._Run:
+def tuning(base: str, folder: Path, n: int, seconds: float | None = None, **changed: Any) -> _judge_tuning._Run:
     """What tunes an encoder on n examples, before its first step."""
     made = examples(collection(24), QUESTIONS, seed=0)[:n]
     assert len(made) == n
@@ -190,9 +182,7 @@ def test_the_heads_see_the_interactions_of_words_in_standard_units(base: str, tm
     ]  # fmt: skip
 
 
-def test_the_network_s_heads_are_those_of_the_training_on_features_as_they_come(
-    base: str, tmp_path: Path
-) -> None:
+def test_the_network_s_heads_are_those_of_the_training_on_features_as_they_come(base: str, tmp_path: Path) -> None:
     import torch
 
     made = examples(collection(24), QUESTIONS, seed=0)
@@ -232,9 +222,7 @@ def test_an_example_moves_the_head_of_its_own_question_alone(base: str, tmp_path
     assert [bool(row.any()) for row in run.heads.weight.detach()] == [False, False, True]
 
 
-def test_the_time_of_an_earlier_process_counts(
-    base: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_time_of_an_earlier_process_counts(base: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     earlier = tuning(base, tmp_path, 16, seconds=10)
     earlier.spent = 9.5
     earlier._save()
@@ -295,9 +283,7 @@ def test_a_held_out_loss_that_is_no_number_ends_the_training(base: str, tmp_path
     assert reported == []
 
 
-def test_a_loss_that_is_no_number_ends_the_training_and_names_the_learning_rate(
-    base: str, tmp_path: Path
-) -> None:
+def test_a_loss_that_is_no_number_ends_the_training_and_names_the_learning_rate(base: str, tmp_path: Path) -> None:
     from safetensors.numpy import load_file, save_file
 
     file = Path(base) / "model.safetensors"
@@ -369,9 +355,7 @@ def test_a_bad_key_is_one_line(keys: dict[str, Any], told: str) -> None:
 
 def test_a_base_without_safetensors_or_for_fewer_tokens_is_one_line(base: str, tmp_path: Path) -> None:
     (tmp_path / "empty").mkdir()
-    with pytest.raises(
-        ConfigError, match=r"trainer\.model=.*empty: config\.json and \*\.safetensors are needed"
-    ):
+    with pytest.raises(ConfigError, match=r"trainer\.model=.*empty: config\.json and \*\.safetensors are needed"):
         JudgeTrainer(str(tmp_path / "empty")).base()
     with pytest.raises(ConfigError, match=r"trainer\.max_length=512: allowed are 8 to 128"):
         trained(base, tmp_path / "m", tools(tmp_path / "c"), max_length=512)
@@ -411,8 +395,7 @@ class Told:
 def test_an_answer_that_the_judge_is_certain_of_has_a_finite_loss() -> None:
     given = [(0, 1.0), *[(1, 0.95)] * 99, *[(0, 0.2)] * 50]
     unseen = [
-        Example(ANSWER_FAITHFULNESS, f"q{i}", label, "", "", Triple("", str(p)))
-        for i, (label, p) in enumerate(given)
+        Example(ANSWER_FAITHFULNESS, f"q{i}", label, "", "", Triple("", str(p))) for i, (label, p) in enumerate(given)
     ]
     label, p = np.array(given).T
     logits = np.log(np.clip(p, 1e-12, 1 - 1e-12)) - np.log1p(-np.clip(p, 1e-12, 1 - 1e-12))

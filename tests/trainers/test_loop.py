@@ -106,9 +106,7 @@ def test_the_learning_rate_rises_and_falls_to_zero(base: Path, tmp_path: Path) -
     steps = Steps(batch_size=2, epochs=1, learning_rate=1e-3, warm_up=0.25, evaluations=1)
     reported = training(base, tmp_path, steps)[2]
     rates = [found["learning_rate"] for _, found in reported if "learning_rate" in found]
-    assert rates == pytest.approx(
-        [1e-3 * share for share in (1 / 3, 2 / 3, 1, 5 / 6, 4 / 6, 3 / 6, 2 / 6, 1 / 6)]
-    )
+    assert rates == pytest.approx([1e-3 * share for share in (1 / 3, 2 / 3, 1, 5 / 6, 4 / 6, 3 / 6, 2 / 6, 1 / 6)])
 
 
 def test_a_curve_of_the_loss_has_200_points_and_the_first(base: Path, tmp_path: Path) -> None:
@@ -139,9 +137,7 @@ def test_random_numbers_in_a_training_are_those_of_its_seed(base: Path, tmp_path
     assert seeds == {3}
 
 
-def test_where_batches_run_out_before_their_number_the_last_step_is_evaluated(
-    base: Path, tmp_path: Path
-) -> None:
+def test_where_batches_run_out_before_their_number_the_last_step_is_evaluated(base: Path, tmp_path: Path) -> None:
     from sentence_transformers.base.sampler import DefaultBatchSampler
 
     class Fewer(DefaultBatchSampler):  # type: ignore[misc]
@@ -158,9 +154,7 @@ def test_where_batches_run_out_before_their_number_the_last_step_is_evaluated(
 
 
 @pytest.mark.parametrize("precision", ["f32", "bf16"])
-def test_a_training_that_was_stopped_continues_to_the_same_weights(
-    base: Path, tmp_path: Path, precision: str
-) -> None:
+def test_a_training_that_was_stopped_continues_to_the_same_weights(base: Path, tmp_path: Path, precision: str) -> None:
     steps = Steps(batch_size=4, epochs=3, learning_rate=1e-3, evaluations=6, precision=precision)
     whole, weights, reported = training(base, tmp_path / "whole", steps)
     with pytest.raises(Stopped):

@@ -33,16 +33,10 @@ Train = Callable[..., tuple[Trained, Path, dict[int, dict[str, float]]]]
 def data(side: str, n: int = 12) -> TrainingData:
     """Each topic asks for a name; one passage holds it, its evidence, and three others are found as well."""
     names = [f"{name}{side}{i}" for i, name in zip(range(n), NAMES * n, strict=False)]
-    chunks = pd.DataFrame(
-        {"docno": [f"d{side}{i}" for i in range(n)], "text": [f"{x} built it" for x in names]}
-    )
+    chunks = pd.DataFrame({"docno": [f"d{side}{i}" for i in range(n)], "text": [f"{x} built it" for x in names]})
     chunks = chunks.assign(parent=chunks["docno"], start=0, end=chunks["text"].str.len())
-    topics = pd.DataFrame(
-        {"qid": [f"q{side}{i}" for i in range(n)], "query": [f"what of {x}?" for x in names]}
-    )
-    evidence = pd.DataFrame(
-        {"qid": topics["qid"], "part": 0, "docno": chunks["docno"], "text": chunks["text"]}
-    )
+    topics = pd.DataFrame({"qid": [f"q{side}{i}" for i in range(n)], "query": [f"what of {x}?" for x in names]})
+    evidence = pd.DataFrame({"qid": topics["qid"], "part": 0, "docno": chunks["docno"], "text": chunks["text"]})
     hits = [(i, (i + step) % n, rank) for i in range(n) for rank, step in enumerate((1, 0, 2, 3))]
     run = pd.DataFrame(
         {
@@ -74,9 +68,7 @@ def plain(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def train(tmp_path: Path, tools: Tools) -> Train:
     made = iter(range(100))
 
-    def run(
-        trainer: Reranker, seed: int = 0, **given: Any
-    ) -> tuple[Trained, Path, dict[int, dict[str, float]]]:
+    def run(trainer: Reranker, seed: int = 0, **given: Any) -> tuple[Trained, Path, dict[int, dict[str, float]]]:
         at = tmp_path / str(next(made))
         (at / "checkpoints").mkdir(parents=True)
         (at / "out").mkdir()
@@ -104,9 +96,7 @@ def test_a_trained_model_is_read_by_the_cross_encoder_as_it_was_saved(
 ) -> None:
     trained, model, curve = train(Reranker(str(plain), loss=loss, **FAST))
     own = json.loads((model / "config_sentence_transformers.json").read_text())
-    assert (
-        own["activation_fn"] == f"torch.nn.modules.{'activation' if loss == 'bce' else 'linear'}.{activation}"
-    )
+    assert own["activation_fn"] == f"torch.nn.modules.{'activation' if loss == 'bce' else 'linear'}.{activation}"
     assert {file.suffix for file in model.iterdir()} <= {".json", ".safetensors", ".txt"}
     held_out = data("v", 6)
     reranker = CrossEncoderReranker(str(model), depth=4, backend="torch")
@@ -167,9 +157,7 @@ def test_a_reranker_learns_what_tells_evidence_from_other_hits(plain: Path, trai
 
     def told_apart(side: str, n: int) -> TrainingData:
         found = data(side, n)
-        nines = pd.DataFrame(
-            {"docno": [f"n{i}" for i in range(4)], "text": ["9 9 9 " * (i + 1) for i in range(4)]}
-        )
+        nines = pd.DataFrame({"docno": [f"n{i}" for i in range(4)], "text": ["9 9 9 " * (i + 1) for i in range(4)]})
         nines = nines.assign(parent=nines["docno"], start=0, end=nines["text"].str.len())
         docno = found.run["docno"].where(found.run["rank"] == 1, "n" + found.run["rank"].astype(str))
         return replace(found, chunks=pd.concat([found.chunks, nines]), run=found.run.assign(docno=docno))
@@ -304,9 +292,7 @@ def test_a_base_of_several_scores_is_one_line(tmp_path: Path) -> None:
 def test_a_classifier_that_does_not_say_how_many_scores_it_gives_has_two(tmp_path: Path) -> None:
     two = write_cross_encoder(tmp_path / "two", num_labels=2)
     config = json.loads((two / "config.json").read_text())
-    kept = {
-        name: value for name, value in config.items() if name not in ("id2label", "label2id", "num_labels")
-    }
+    kept = {name: value for name, value in config.items() if name not in ("id2label", "label2id", "num_labels")}
     (two / "config.json").write_text(json.dumps(kept))
     with pytest.raises(ConfigError, match=r"^trainer\.model=.*two: gives a pair 2 scores"):
         Reranker(str(two)).base()

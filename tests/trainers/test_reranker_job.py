@@ -47,9 +47,7 @@ def test_a_trained_reranker_is_registered_and_reranks_by_its_name(tmp_path: Path
     metrics = reader.metrics(run.run_id)
     for system in ("reranked", "fused"):
         for measure in ("p_at_1", "r_at_5"):
-            before, after, gain = (
-                metrics[f"{system}_{measure}_{end}"] for end in ("before", "after", "gain")
-            )
+            before, after, gain = (metrics[f"{system}_{measure}_{end}"] for end in ("before", "after", "gain"))
             assert after - before == pytest.approx(gain)
     pairs = reader.table(run.run_id, "pairs.json")
     assert len(pairs) == metrics["training_pairs"]

@@ -74,9 +74,7 @@ def test_strong_examples_come_where_there_are_any_and_none_where_they_are_not_as
 
 def test_wrong_answers_of_a_document_with_one_topic_are_its_sentences_without_evidence_and_answer() -> None:
     data = collection()
-    data = replace(
-        data, topics=data.topics.assign(answers=[[a, "the old tide"] for a in data.topics["answer"]])
-    )
+    data = replace(data, topics=data.topics.assign(answers=[[a, "the old tide"] for a in data.topics["answer"]]))
     more = "{text} Fog hangs over the mill. Some say it was {answer}. ... It is the old tide. They wait."
     answers = dict(zip("d" + data.topics["qid"].str[1:] + "#0", data.topics["answer"], strict=True))
     texts = [

@@ -76,9 +76,7 @@ def made(question: str, qid: str, label: int, strong: float) -> Iterator[Example
                 yield one
 
 
-def test_strong_passages_are_the_ten_best_hits_and_the_document_s_others_without_evidence_and_answer() -> (
-    None
-):
+def test_strong_passages_are_the_ten_best_hits_and_the_document_s_others_without_evidence_and_answer() -> None:
     found = {(one.kind, one.docno) for one in made(CONTEXT_RELEVANCE, "q0", 0, strong=1)}
     best = [f"x{i}#0" for i in range(8) if i != 3]
     assert found == {(SAME_DOCUMENT, "m#2"), *((HIT, docno) for docno in best)}
@@ -97,9 +95,7 @@ def test_no_passage_or_answer_is_unfaithful_that_holds_the_answer() -> None:
         passages = {one.docno for one in found if one.kind in (RANDOM_PASSAGE, HIT, SAME_DOCUMENT)}
         assert passages
         assert not passages & {"m#1", "x3#0", "m#0"}  # m#0 is evidence, though without the answer
-    other = {
-        one.triple.answer for one in made(ANSWER_FAITHFULNESS, "q0", 0, 0.0) if one.kind == RANDOM_ANSWER
-    }
+    other = {one.triple.answer for one in made(ANSWER_FAITHFULNESS, "q0", 0, 0.0) if one.kind == RANDOM_ANSWER}
     assert other == {
         "There are 1,204 geese.",  # but not 1,204, which stands in the passage
         "yes", "Asked whether it is old, people say yes.",

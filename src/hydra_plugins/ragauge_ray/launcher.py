@@ -31,9 +31,7 @@ class RayLauncherConf:
     # How often a job whose machine or process died is run again.
     max_retries: int = 3
     # Variables of this environment that jobs get, too: names, or patterns such as MLFLOW_*.
-    environment: list[str] = field(
-        default_factory=lambda: ["RAGAUGE_*", "MLFLOW_*", "PG*", "*_API_KEY", "AWS_*"]
-    )
+    environment: list[str] = field(default_factory=lambda: ["RAGAUGE_*", "MLFLOW_*", "PG*", "*_API_KEY", "AWS_*"])
     # Ray's runtime environment, such as {pip: [...]}; what stands in it is seen by all who see the cluster.
     runtime_env: dict[str, Any] = field(default_factory=dict)
 

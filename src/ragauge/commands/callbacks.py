@@ -92,6 +92,4 @@ def _refuse_no_jobs(config: DictConfig) -> None:
     for override in parser.parse_overrides(list(config.hydra.overrides.task)):
         if override.is_discrete_sweep() and not any(True for _ in override.sweep_string_iterator()):
             why = "the end of a range is not part of it" if override.is_range_sweep() else "nothing matches"
-            raise cli.Refused(
-                ConfigError(f"{override.input_line}: holds no value, so there is no job to run; {why}")
-            )
+            raise cli.Refused(ConfigError(f"{override.input_line}: holds no value, so there is no job to run; {why}"))

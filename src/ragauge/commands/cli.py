@@ -74,8 +74,7 @@ def _run_command(name: str, arguments: list[str]) -> int:
         close = difflib.get_close_matches(name, COMMANDS, n=1)
         hint = f" Did you mean {close[0]}?" if close else ""
         print(
-            f"error: unknown command {name!r}.{hint} Commands: {', '.join(COMMANDS)}; a job or a sweep takes "
-            "key=value",
+            f"error: unknown command {name!r}.{hint} Commands: {', '.join(COMMANDS)}; a job or a sweep takes key=value",
             file=sys.stderr,
         )
         return ConfigError.exit_code

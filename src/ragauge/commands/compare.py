@@ -28,12 +28,8 @@ def _parser() -> argparse.ArgumentParser:
         metavar="RUN",
         help="MLflow run id (or its beginning) of a job or sweep, or a folder",
     )
-    parser.add_argument(
-        "--baseline", help="a run's id or name; else the first run, or a sweep's best IR score"
-    )
-    parser.add_argument(
-        "--n-tokens", type=int, help="the budget of the pairs; else the largest of all systems"
-    )
+    parser.add_argument("--baseline", help="a run's id or name; else the first run, or a sweep's best IR score")
+    parser.add_argument("--n-tokens", type=int, help="the budget of the pairs; else the largest of all systems")
     parser.add_argument("--metrics", help="names as in MLflow, with commas between")
     parser.add_argument("--all", action="store_true", help="every metric")
     parser.add_argument("--topics", type=int, default=10, help="topics listed by score and by class (10)")
@@ -61,15 +57,11 @@ def _run(given: argparse.Namespace) -> None:
     files = {name: getattr(given, name) for name in ("csv", "topics_csv", "md", "latex")}
     to_stdout = [name for name, file in files.items() if file == _STDOUT]
     if len(to_stdout) > 1:
-        raise ConfigError(
-            f"--{' and --'.join(to_stdout).replace('_', '-')}: one format goes to standard output"
-        )
+        raise ConfigError(f"--{' and --'.join(to_stdout).replace('_', '-')}: one format goes to standard output")
     if given.topics < 0:
         raise ConfigError(f"--topics {given.topics}: allowed are 0 (none) and more")
     if given.bootstrap is not None and not 0 <= given.bootstrap <= 100_000:
-        raise ConfigError(
-            f"--bootstrap {given.bootstrap}: allowed are 0 (no intervals) to 100,000 replicates"
-        )
+        raise ConfigError(f"--bootstrap {given.bootstrap}: allowed are 0 (no intervals) to 100,000 replicates")
     if given.seed is not None and given.seed < 0:
         raise ConfigError(f"--seed {given.seed}: allowed are 0 and more")
     found = comparing.compare(

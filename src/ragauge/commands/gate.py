@@ -39,9 +39,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--n-tokens", type=int, help="of a sweep: the jobs of this budget alone")
     parser.add_argument("--pooled", action="store_true", help="of a sweep: the metrics of its own run")
     parser.add_argument("--junit", metavar="FILE", help="JUnit XML; - is standard output")
-    parser.add_argument(
-        "--markdown", metavar="FILE", help="a summary for a pull request; - is standard output"
-    )
+    parser.add_argument("--markdown", metavar="FILE", help="a summary for a pull request; - is standard output")
     parser.add_argument("--json", metavar="FILE", help="everything, as JSON; - is standard output")
     parser.add_argument("--github", action="store_true", help="annotations for GitHub's pull requests")
     parser.add_argument("--tracking-uri", help="where MLflow keeps the runs; else as in a run of ragauge")

@@ -81,9 +81,7 @@ def _started(overrides: Sequence[str], config_dir: str | Path | None, sweep: boo
 def _checked(overrides: Sequence[str]) -> list[str]:
     """The overrides; ConfigError for what is none, and for what only a terminal can show."""
     if isinstance(overrides, str) or not all(isinstance(one, str) for one in overrides):
-        raise ConfigError(
-            "overrides are a list of texts as on the command line: ['retriever=bm25', 'n_tokens=300']"
-        )
+        raise ConfigError("overrides are a list of texts as on the command line: ['retriever=bm25', 'n_tokens=300']")
     for one in overrides:
         if one.startswith("-") or one.lstrip("+").startswith("hydra.mode="):
             raise ConfigError(
@@ -91,9 +89,7 @@ def _checked(overrides: Sequence[str]) -> list[str]:
                 "--config-dir"
             )
         if one.replace(" ", "").lower() in ("dry_run=true", "dry_run=yes", "dry_run=on"):
-            raise ConfigError(
-                f"{one}: what would be needed is printed by the command line: ragauge {one} ..."
-            )
+            raise ConfigError(f"{one}: what would be needed is printed by the command line: ragauge {one} ...")
     return list(overrides)
 
 

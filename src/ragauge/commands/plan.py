@@ -17,9 +17,7 @@ def _parser() -> argparse.ArgumentParser:
         "share of right answers an interval of a width, from what a pilot sweep measured.",
     )
     parser.add_argument("source", help="a sweep's folder (multirun/<date>/<time>), or an MLflow run id")
-    parser.add_argument(
-        "--difference", type=float, required=True, help="that is to be seen, such as 0.05 (5 points)"
-    )
+    parser.add_argument("--difference", type=float, required=True, help="that is to be seen, such as 0.05 (5 points)")
     parser.add_argument("--power", type=float, default=0.8, help="how often it is to be seen (0.8)")
     parser.add_argument("--alpha", type=float, default=0.05, help="the error of the first kind (0.05)")
     parser.add_argument(

@@ -122,9 +122,7 @@ def _parser() -> argparse.ArgumentParser:
 
     def command(name: str, text: str, **more: Any) -> argparse.ArgumentParser:
         added = commands.add_parser(name, help=text, description=text, **more)
-        added.add_argument(
-            "--store", type=Path, metavar="FOLDER", help="the store; else RAGAUGE_STORE, else .ragauge"
-        )
+        added.add_argument("--store", type=Path, metavar="FOLDER", help="the store; else RAGAUGE_STORE, else .ragauge")
         return added
 
     def with_uri(added: argparse.ArgumentParser, text: str) -> None:

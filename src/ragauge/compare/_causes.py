@@ -35,6 +35,4 @@ def causes_table(changes: pd.DataFrame, names: Mapping[str, str], form: Format) 
         ]
         for row in shown.to_dict("records")
     ]
-    return (
-        Table([form.text(name) for name in ("run", "cause", "becomes", "topics")], rows, 3) if rows else None
-    )
+    return Table([form.text(name) for name in ("run", "cause", "becomes", "topics")], rows, 3) if rows else None

@@ -23,9 +23,7 @@ def check_alike(runs: Sequence[LoggedRun], across_datasets: bool) -> None:
             "that have the same qid, question, answer and evidence in all"
         )
     digest = {run.run_id: found["measure"] for run, found in zip(runs, measured_by(runs), strict=True)}
-    measures = _by(
-        runs, lambda run: (comparable.in_words("measure", run.tags, run.params), digest[run.run_id])
-    )
+    measures = _by(runs, lambda run: (comparable.in_words("measure", run.tags, run.params), digest[run.run_id]))
     if len(measures) > 1:
         listed = "; ".join(f"{words}: {ids}" for (words, _), ids in measures.items())
         raise DataError(f"the runs were scored by different measures ({listed}), so no score compares")
@@ -87,9 +85,7 @@ def notes_on(
     if len({job["tokenizer"] for job in found}) > 1:
         notes.append("The runs' tokenizers differ, so the same N is not the same budget.")
     if len({run.tags.get("dataset_digest") for run in runs}) > 1:
-        notes.append(
-            "The datasets differ: metrics are over the own topics of each run, pairs over shared ones."
-        )
+        notes.append("The datasets differ: metrics are over the own topics of each run, pairs over shared ones.")
     if n_tokens is None:
         notes.append("The compared runs have different budgets (n_tokens).")
     topics = outcomes.groupby("run_id", sort=False)["qid"].agg(set)
@@ -102,9 +98,7 @@ def notes_on(
             )
     cached = sum(r.metrics.get(k, 0) for r in runs for k in ("llm_calls_cached", "judge_llm_calls_cached"))
     if cached:
-        notes.append(
-            f"{cached:.0f} call(s) were answered by the ledger: a run's cost is what it paid itself."
-        )
+        notes.append(f"{cached:.0f} call(s) were answered by the ledger: a run's cost is what it paid itself.")
     return notes
 
 

@@ -63,9 +63,7 @@ def gate_junit(result: GateResult) -> str:
     for check in result.checks:
         of_jobs.setdefault((check.job, check.run_id), []).append(check)
     for (job, run_id), checks in of_jobs.items():
-        counts = {
-            kind: sum(_junit(result, c) == kind for c in checks) for kind in ("failure", "error", "skipped")
-        }
+        counts = {kind: sum(_junit(result, c) == kind for c in checks) for kind in ("failure", "error", "skipped")}
         suite = ElementTree.SubElement(
             root, "testsuite", name=_xml(f"{job} ({run_id[:8]})"), tests=str(len(checks)),
             failures=str(counts["failure"]), errors=str(counts["error"]), skipped=str(counts["skipped"]),

@@ -49,9 +49,7 @@ def latex(comparison: Comparison, metrics: Sequence[str]) -> str:
         [
             r"% needs \usepackage{booktabs}",
             *(f"% {clean(run)}: MLflow run {run_id}" for run, run_id in ids),
-            _latex_table(
-                view.metric_table(view.c.runs, ids=False), " ".join(metrics_caption), "tab:ragauge-metrics"
-            ),
+            _latex_table(view.metric_table(view.c.runs, ids=False), " ".join(metrics_caption), "tab:ragauge-metrics"),
             *(
                 _latex_table(
                     table,

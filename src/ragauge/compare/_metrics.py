@@ -52,9 +52,7 @@ def choose_metrics(comparison: Comparison, asked: str | None = None, everything:
     The few are those that some run has, and costs only where something was paid. ConfigError for a name that
     no run has.
     """
-    there = [
-        c for c in map(str, comparison.runs) if c not in ("run_id", "run", "system", "n_tokens", "compared")
-    ]
+    there = [c for c in map(str, comparison.runs) if c not in ("run_id", "run", "system", "n_tokens", "compared")]
     values = comparison.runs[there]
     known = [c for c in there if values[c].notna().any()]
     default = (*_DEFAULT, *(info.name for info in chosen_measures(comparison)))
@@ -64,9 +62,7 @@ def choose_metrics(comparison: Comparison, asked: str | None = None, everything:
     if asked is None:
         return [c for c in default if c in known and (not c.endswith("cost_usd") or values[c].gt(0).any())]
     chosen = list(
-        dict.fromkeys(
-            name.strip() if name.strip() in known else metric_of(name.strip()) for name in asked.split(",")
-        )
+        dict.fromkeys(name.strip() if name.strip() in known else metric_of(name.strip()) for name in asked.split(","))
     )
     unknown = [name for name in chosen if name not in known]
     if unknown:

@@ -32,9 +32,7 @@ def choose_compared(table: pd.DataFrame, swept: bool, n_tokens: int | None) -> t
     if len(ids) < 2:
         raise ConfigError(
             f"n_tokens={n_tokens}: {len(ids)} of the runs have this budget, and a pair takes two; there are "
-            + ", ".join(
-                f"{n} ({count} runs)" for n, count in table["n_tokens"].value_counts().sort_index().items()
-            )
+            + ", ".join(f"{n} ({count} runs)" for n, count in table["n_tokens"].value_counts().sort_index().items())
         )
     return n_tokens, ids
 
@@ -130,8 +128,7 @@ def pair_frame(
     section = counted["measure"].map({info.name: info.section for info in answers}).fillna(HEADLINE)
     families = dict(iter(counted.groupby(section, sort=False)))
     corrected = [
-        pd.Series(multipletests(family["p"], method="holm")[1], index=family.index)
-        for family in families.values()
+        pd.Series(multipletests(family["p"], method="holm")[1], index=family.index) for family in families.values()
     ]
     p_holm = pd.concat(corrected) if corrected else pd.Series(dtype=float)
     shown = every[with_base].assign(p_holm=p_holm)

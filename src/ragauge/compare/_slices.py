@@ -40,17 +40,14 @@ def slice_tables(
     return SliceTables(estimates, macro_averages(estimates, None, answers), every)
 
 
-def slice_table(
-    found: SliceTables, names: dict[str, str], answers: Sequence[AnswerMeasureInfo], form: Format
-) -> Table:
+def slice_table(found: SliceTables, names: dict[str, str], answers: Sequence[AnswerMeasureInfo], form: Format) -> Table:
     """A row for every slice and run: topics, each measure with its interval, and the difference from the
     baseline.
     """
     measures = _MEASURES | {info.name: (column_label(info), info.name) for info in answers}
     measures = {m: named for m, named in measures.items() if (found.estimates["measure"] == m).any()}
     values = {
-        (row["slicing"], row["slice"], row["run_id"], row["measure"]): row
-        for row in found.estimates.to_dict("records")
+        (row["slicing"], row["slice"], row["run_id"], row["measure"]): row for row in found.estimates.to_dict("records")
     }
     rows_of = [] if found.differences is None else found.differences.to_dict("records")
     differences = {(row["slicing"], row["slice"], row["a"], row["measure"]): row for row in rows_of}
@@ -66,9 +63,7 @@ def slice_table(
             value, difference = own.get(measure), differences.get((by, label, run_id, pair))
             missing = form.escape(NOTHING)
             cells.append(
-                missing
-                if value is None
-                else form.marked(value["value"], ".3f", False, False, value["lo"], value["hi"])
+                missing if value is None else form.marked(value["value"], ".3f", False, False, value["lo"], value["hi"])
             )
             cells.append(
                 missing if difference is None

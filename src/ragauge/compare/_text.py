@@ -81,8 +81,7 @@ def _text_table(table: Table, width: int, starts: Collection[int] = ()) -> str:
         for number, row in enumerate(zip(*(columns[c] for c in shown), strict=True), -1):
             lines += [""] if number in starts else []
             cells = [
-                pad(fit(cell, sizes[c]), sizes[c], right=c >= table.n_keys)
-                for cell, c in zip(row, shown, strict=True)
+                pad(fit(cell, sizes[c]), sizes[c], right=c >= table.n_keys) for cell, c in zip(row, shown, strict=True)
             ]
             lines.append(fit("  ".join(cells).rstrip(), width))
     return "\n".join(lines)

@@ -179,9 +179,7 @@ class View:
             topics, difference, p, p_holm = self._difference(row)
             of = self.format.text("right" if row["measure"] == "correct" else "hallucination")
             judge = self.format.number(row["judge_difference"], "+.3f")
-            rows.append(
-                [self.format.text(self.c.names[row["run_id"]]), of, topics, judge, difference, p, p_holm]
-            )
+            rows.append([self.format.text(self.c.names[row["run_id"]]), of, topics, judge, difference, p, p_holm])
         return Table([self.format.text(name) for name in header], rows, 2)
 
     def _difference(self, row: Mapping[Any, Any]) -> list[str]:
@@ -218,9 +216,7 @@ class View:
             ),
         ]
         if c.baseline_chosen:
-            said.append(
-                f.text(f"{base} was taken for its IR score, the best of them, so Holm counts all pairs.")
-            )
+            said.append(f.text(f"{base} was taken for its IR score, the best of them, so Holm counts all pairs."))
         if c.n_boot:
             said.append(
                 f.text(
@@ -260,9 +256,7 @@ class View:
         others = [f"{key}={common[key]}" for key in ("n_tokens", "seed", "bootstrap") if key in common]
         where = f" of experiment {common['experiment']}" if "experiment" in common else ""
         topics = f", {common['topics']} topics" if "topics" in common else ""
-        return (
-            f"{len(self.c.runs)} runs{where}{topics}. In common: {', '.join([*parts, *others]) or 'nothing'}."
-        )
+        return f"{len(self.c.runs)} runs{where}{topics}. In common: {', '.join([*parts, *others]) or 'nothing'}."
 
     def slice_table(self) -> Table | None:
         """The runs by slice with their differences from the baseline; None where there are no slices."""
@@ -282,9 +276,7 @@ class View:
         assert changes is not None
         changed = int(changes.loc[changes["cause"] != changes["becomes"], "topics"].sum())
         total = int(changes["topics"].sum())
-        return (
-            f"Causes of failure that changed from {self.c.names[self.c.baseline]}: {changed:,} of {total:,}"
-        )
+        return f"Causes of failure that changed from {self.c.names[self.c.baseline]}: {changed:,} of {total:,}"
 
     def slices_heading(self) -> str:
         """Heading of the runs by slice; not escaped."""

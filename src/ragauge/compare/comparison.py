@@ -114,9 +114,7 @@ def compare(
     found = Found.of(sources, uri)
     runs = found.runs
     if len(runs) < 2:
-        raise ConfigError(
-            f"a comparison takes two runs or more, or a sweep; {', '.join(sources)} gives {len(runs)}"
-        )
+        raise ConfigError(f"a comparison takes two runs or more, or a sweep; {', '.join(sources)} gives {len(runs)}")
     check_alike(runs, across_datasets)
     notes = list(found.notes)
     params = differing(runs)

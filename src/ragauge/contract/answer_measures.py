@@ -70,9 +70,7 @@ def checked(
     for key, info in shown:
         where = f"{ANSWERS}.{key}"
         if not _NAME.fullmatch(info.name):
-            raise ConfigError(
-                f"{where}: name {info.name!r}: allowed are letters, digits and _, a letter first"
-            )
+            raise ConfigError(f"{where}: name {info.name!r}: allowed are letters, digits and _, a letter first")
         for field in ("direction", "unit", "of"):
             value, known = getattr(info, field), get_args(allowed[field])
             if value not in known:
@@ -80,9 +78,7 @@ def checked(
         if not info.label.strip() or not info.section.strip():
             raise ConfigError(f"{where}: label and section may not be empty")
         if info.name in _COLUMNS or _OWN.fullmatch(info.name):
-            raise ConfigError(
-                f"{where}: the name {info.name!r} is that of a metric or column of ragauge's own"
-            )
+            raise ConfigError(f"{where}: the name {info.name!r} is that of a metric or column of ragauge's own")
         for name in (info.name + end for end in ENDS):
             if name in names:
                 raise ConfigError(f"{where} and {names[name]} would both write {name!r}")

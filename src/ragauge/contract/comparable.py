@@ -69,9 +69,7 @@ def in_words(part: str, choices: Mapping[str, str], settings: Mapping[str, Any])
     own = {
         key: _in_order(str(value))
         for key, value in settings.items()
-        if key.startswith(f"{part}.")
-        and key.rpartition(".")[2] not in _NOT_MEASURED
-        and str(value) != _LATER.get(key)
+        if key.startswith(f"{part}.") and key.rpartition(".")[2] not in _NOT_MEASURED and str(value) != _LATER.get(key)
     }
     return " ".join([choices.get(part, "?"), *(f"{key}={value}" for key, value in sorted(own.items()))])
 

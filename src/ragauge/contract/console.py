@@ -36,9 +36,7 @@ def table(rows: Sequence[Sequence[str]], right: Collection[int] = (), indent: st
         grid.add_row(*(Text(visible(cell, one_line=True)) for cell in row))
     out = io.StringIO()
     # Given in full, so that no variable of the environment (COLUMNS, FORCE_COLOR) has a say.
-    console = Console(
-        file=out, width=max(width, 20), color_system=None, force_terminal=False, force_jupyter=False
-    )
+    console = Console(file=out, width=max(width, 20), color_system=None, force_terminal=False, force_jupyter=False)
     console.print(grid, crop=False)
     return "\n".join(f"{indent}{line}".rstrip() for line in out.getvalue().splitlines())
 

@@ -72,9 +72,7 @@ class BringsTexts(Protocol):
     others for other budgets: its topics have the column n_tokens.
     """
 
-    def bring(
-        self, topics: pd.DataFrame, chunks: pd.DataFrame, tools: Tools
-    ) -> tuple[pd.DataFrame, pd.DataFrame]:
+    def bring(self, topics: pd.DataFrame, chunks: pd.DataFrame, tools: Tools) -> tuple[pd.DataFrame, pd.DataFrame]:
         """Frame `run` of the topics [qid, query], and [docno, text] of what it brings that is no chunk.
 
         `ragauge.retrieval.brought` names texts that have no name. The run may have a column `failed` (bool):
@@ -128,9 +126,7 @@ class Expander(Protocol):
     kind: ClassVar[str]
     uses: ClassVar[frozenset[str]]
 
-    def expand(
-        self, run: pd.DataFrame, chunks: pd.DataFrame, docs: pd.DataFrame, tools: Tools
-    ) -> pd.DataFrame:
+    def expand(self, run: pd.DataFrame, chunks: pd.DataFrame, docs: pd.DataFrame, tools: Tools) -> pd.DataFrame:
         """Frame `passages` in the order of the run; text that passages of a topic share stands once."""
 
 

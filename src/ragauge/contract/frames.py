@@ -47,9 +47,7 @@ SCHEMAS: Mapping[str, Schema] = {
         {"qid": "str", "part": "int", "docno": "str?", "text": "str?"},
         {"relevance": "int"},
     ),
-    "chunks": Schema(
-        ("docno",), {"docno": "str", "text": "str", "parent": "str", "start": "int", "end": "int"}
-    ),
+    "chunks": Schema(("docno",), {"docno": "str", "text": "str", "parent": "str", "start": "int", "end": "int"}),
     # What is searched for. Rows of one topic and `search` are one search, the weighted sum of their vectors
     # or of their terms; a topic's searches give a ranked list each. space: any, dense or lexical, where a row
     # is for such retrievers alone. role: query or passage, as embedders tell them apart. origin: who wrote
@@ -69,9 +67,7 @@ SCHEMAS: Mapping[str, Schema] = {
     ),
     "run": Schema(("qid", "docno"), {"qid": "str", "docno": "str", "score": "float", "rank": "int"}),
     # What goes into a context where texts are no longer those of chunks: docno is the best chunk within.
-    "passages": Schema(
-        ("qid", "rank"), {"qid": "str", "rank": "int", "docno": "str", "text": "str", "score": "float"}
-    ),
+    "passages": Schema(("qid", "rank"), {"qid": "str", "rank": "int", "docno": "str", "text": "str", "score": "float"}),
     # One text serves every budget that is a prefix of it; where the order depends on the budget
     # (reorder after the cut) every budget has a layout of its own.
     "layouts": Schema(
@@ -171,9 +167,7 @@ def check(name: str, frame: pd.DataFrame, source: str | None = None) -> pd.DataF
     where = f"{name} frame" + (f" from {source}" if source else "")
     missing = [column for column in schema.columns if column not in frame.columns]
     if missing:
-        raise DataError(
-            f"{where}: column(s) {', '.join(missing)} missing; it has {', '.join(map(str, frame.columns))}"
-        )
+        raise DataError(f"{where}: column(s) {', '.join(missing)} missing; it has {', '.join(map(str, frame.columns))}")
     optional = {column: kind for column, kind in schema.optional.items() if column in frame.columns}
     for column, kind in {**schema.columns, **optional}.items():
         problem = _problem(frame[column], kind)

@@ -82,17 +82,13 @@ def read_gate(given: Any, where: str = "gate.") -> Gate:
     twice: dict[Hashable, Rule] = {}
     for rule in rules:
         if twice.setdefault((rule.metric, rule.slice), rule) is not rule:
-            raise ConfigError(
-                f"{rule.where}: the metric is there twice; one rule holds min, max and tolerance"
-            )
+            raise ConfigError(f"{rule.where}: the metric is there twice; one rule holds min, max and tolerance")
     rules += _of_preset(given.get("preset"), {rule.metric for rule in rules}, where)
     settings: dict[str, Any] = {}
     for key in ("baseline", "baseline_tag"):
         if (value := given.get(key)) is not None:
             if not isinstance(value, str) or not value.strip():
-                raise ConfigError(
-                    f"{where}{key}={_short(value)}: allowed is a text (in quotes, if all digits)"
-                )
+                raise ConfigError(f"{where}{key}={_short(value)}: allowed is a text (in quotes, if all digits)")
             settings[key] = value.strip()
     if len(settings) == 2:
         raise ConfigError(f"{where}baseline and {where}baseline_tag: one of them says what the baseline is")
@@ -106,9 +102,7 @@ def read_gate(given: Any, where: str = "gate.") -> Gate:
         require_number(f"{where}max_missing_share", given["max_missing_share"], 0, 1)
         settings["max_missing_share"] = float(given["max_missing_share"])
     if settings and not rules:
-        raise ConfigError(
-            f"{where.rstrip('. :')}: no rule, such as {where}ir_score=0.6 or tolerance of a metric"
-        )
+        raise ConfigError(f"{where.rstrip('. :')}: no rule, such as {where}ir_score=0.6 or tolerance of a metric")
     return Gate(tuple(rules), **settings)
 
 
@@ -169,8 +163,7 @@ def _rule(metric: str, value: Any, where: str) -> Rule:
         return Rule(metric, minimum=float(value), where=where)
     if not isinstance(value, Mapping):
         raise ConfigError(
-            f"{where}={_short(value)}: allowed are a number, the minimum, and a mapping of "
-            f"{', '.join(_OF_RULES)}"
+            f"{where}={_short(value)}: allowed are a number, the minimum, and a mapping of {', '.join(_OF_RULES)}"
         )
     unknown = [key for key in value if key not in _OF_RULES]
     if unknown:
@@ -208,8 +201,7 @@ def _slice(given: Any, where: str) -> tuple[str, str | None] | None:
         if isinstance(by, str) and by.strip() and (isinstance(label, str) or is_number(label)):
             return by.strip(), str(label)
     raise ConfigError(
-        f"{where}: slice={_short(given)}: allowed are {{attribute: value}}, and an attribute for each of its "
-        "slices"
+        f"{where}: slice={_short(given)}: allowed are {{attribute: value}}, and an attribute for each of its slices"
     )
 
 

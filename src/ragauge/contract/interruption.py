@@ -76,9 +76,7 @@ def reason(error: KeyboardInterrupt) -> str:
 
 def tell(error: KeyboardInterrupt) -> int:
     """Prints what happened and how to go on, in a line; returns the exit code."""
-    print(
-        f"{reason(error)}; what is finished is kept, and the same command goes on from there", file=sys.stderr
-    )
+    print(f"{reason(error)}; what is finished is kept, and the same command goes on from there", file=sys.stderr)
     return exit_code(error)
 
 

@@ -216,9 +216,7 @@ class Reranker(Protocol):
     kind: ClassVar[str]
     uses: ClassVar[frozenset[str]]
 
-    def rerank(
-        self, run: pd.DataFrame, topics: pd.DataFrame, chunks: pd.DataFrame, tools: Tools
-    ) -> pd.DataFrame:
+    def rerank(self, run: pd.DataFrame, topics: pd.DataFrame, chunks: pd.DataFrame, tools: Tools) -> pd.DataFrame:
         """Frame `run` with other scores and ranks; see `ragauge.retrieval.ranking.ranked`.
 
         topics: [qid, query]; chunks: [docno, text, …] of every docno of the run.
@@ -310,9 +308,7 @@ class AnswerMeasureInfo:
         return self.unit in ("share", "ratio")
 
 
-Needed = Literal[
-    "references", "evidence", "contexts", "answers", "citations", "chat", "changed", "generator", "judge"
-]
+Needed = Literal["references", "evidence", "contexts", "answers", "citations", "chat", "changed", "generator", "judge"]
 
 
 class AnswerMeasure(Protocol):
@@ -435,9 +431,7 @@ class Judge(Protocol):
     kind: ClassVar[str]  # "chat", "embedded", "recorded" (nobody is asked) or "none"
     uses: ClassVar[frozenset[str]]
 
-    def judge(
-        self, topics: pd.DataFrame, evidence: pd.DataFrame, answers: pd.DataFrame, tools: Tools
-    ) -> pd.DataFrame:
+    def judge(self, topics: pd.DataFrame, evidence: pd.DataFrame, answers: pd.DataFrame, tools: Tools) -> pd.DataFrame:
         """Frame `verdicts`, a row for every row of `answers`; what cannot be read is a missing verdict."""
 
 

@@ -211,9 +211,7 @@ def _mask_scheme(match: re.Match[str]) -> str:
         secret = _is_basic(value)
     elif certain:
         # A header, if it is not prose such as "Bearer authentication is required".
-        secret = not re.fullmatch(
-            r"(?i)(?:tokens?|auth\w*|realm.*|schemes?|headers?|keys?|error.*)[.:]?", value
-        )
+        secret = not re.fullmatch(r"(?i)(?:tokens?|auth\w*|realm.*|schemes?|headers?|keys?|error.*)[.:]?", value)
     else:
         secret = len(value) >= 12 and any(c.isdigit() for c in value) and not is_digest(value)
         secret = secret and "=" not in value.rstrip("=") and not value[0].isdigit()

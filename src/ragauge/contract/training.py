@@ -74,9 +74,7 @@ class Trainer(Protocol):
     def base(self) -> Mapping[str, Any]:
         """The identity of the model that the training starts from; ConfigError where it is not there."""
 
-    def train(
-        self, data: TrainingData, held_out: TrainingData, folder: Path, tools: TrainingTools
-    ) -> Trained:
+    def train(self, data: TrainingData, held_out: TrainingData, folder: Path, tools: TrainingTools) -> Trained:
         """Fills `folder / MODEL` with the network, as safetensors; continues from a checkpoint that is there.
 
         `held_out` is what early stopping looks at. DataError where the data cannot be learnt from.

@@ -102,7 +102,5 @@ def _judgement(line: bytes) -> Judgement:
     # Published files are written by csv, which puts quotes around an id that holds one.
     (cells,) = csv.reader([text_of(line)], delimiter="\t")
     if len(cells) != 3:
-        raise BadRow(
-            f"{len(cells)} cells where three, separated by tabs, are expected: query-id, corpus-id and score"
-        )
+        raise BadRow(f"{len(cells)} cells where three, separated by tabs, are expected: query-id, corpus-id and score")
     return cells[0], cells[1], grade_of(cells[2])

@@ -61,9 +61,7 @@ class CsvDataset(FileSource):
             require_text(f"dataset.{key}", value, "names of columns")
         one = isinstance(self.separator, str) and len(self.separator) == 1 and self.separator not in '"\r\n'
         require("dataset.separator", self.separator, one, "one character, such as , and ;")
-        require(
-            "dataset.encoding", self.encoding, _is_encoding(self.encoding), "utf-8, latin-1, cp1252 and such"
-        )
+        require("dataset.encoding", self.encoding, _is_encoding(self.encoding), "utf-8, latin-1, cp1252 and such")
 
     def files(self) -> Mapping[str, Path]:
         """The files `docs` and `topics`; ConfigError if one is not there."""
@@ -177,6 +175,4 @@ def _printed_list(text: str, column: str) -> list[str]:
     inner = text[1:-1]
     if _LIST_ITEM.sub("", inner).strip(" ,\t\r\n"):
         raise no_list
-    return [
-        next(group for group in match.groups() if group is not None) for match in _LIST_ITEM.finditer(inner)
-    ]
+    return [next(group for group in match.groups() if group is not None) for match in _LIST_ITEM.finditer(inner)]

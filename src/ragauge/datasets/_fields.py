@@ -23,10 +23,7 @@ def listed_or_none(row: Mapping[str, Any], key: str) -> list[Any]:
 
 def strings(row: Mapping[str, Any], key: str) -> list[str]:
     """The list of strings under a key of a row; [] where it is absent or null."""
-    return [
-        valid_string(value, f"entry {number} of {key!r}")
-        for number, value in enumerate(listed_or_none(row, key))
-    ]
+    return [valid_string(value, f"entry {number} of {key!r}") for number, value in enumerate(listed_or_none(row, key))]
 
 
 def flag(row: Mapping[str, Any], key: str, default: bool = False) -> bool:

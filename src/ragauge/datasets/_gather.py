@@ -215,9 +215,7 @@ class Gatherer:
         parts = self._parts(evidence)
         for name, value in (attributes or {}).items():
             _check_attribute(name, value)
-        self._topics[qid] = _Topic(
-            query, answers, attributes or {}, unanswerable, tuple(dict.fromkeys(wrong_answers))
-        )
+        self._topics[qid] = _Topic(query, answers, attributes or {}, unanswerable, tuple(dict.fromkeys(wrong_answers)))
         self._evidence.extend((qid, number, *part) for number, part in enumerate(parts))
 
     def _parts(self, evidence: Iterable[Part]) -> list[tuple[str | None, str | None, int]]:
@@ -237,9 +235,7 @@ class Gatherer:
             found[docno, text] = max(grade, found.get((docno, text), 0))
         return [(docno, text, grade) for (docno, text), grade in found.items()]
 
-    def dataset(
-        self, docs_file: Path | str | None, topics_file: Path | str, docs: Batches | None = None
-    ) -> Dataset:
+    def dataset(self, docs_file: Path | str | None, topics_file: Path | str, docs: Batches | None = None) -> Dataset:
         """What was gathered; DataError where no topic is left, or no document.
 
         docs_file is None of a collection that need not have documents: texts come with what was retrieved.

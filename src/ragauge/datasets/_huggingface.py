@@ -178,9 +178,7 @@ def _texts(row: Mapping[str, Any], column: str) -> list[str]:
     values = [] if value is None else value if isinstance(value, list) else [value]
     # Whole numbers are texts, too: ids, and answers such as 1912.
     whole = [str(one) if type(one) is int else one for one in values]
-    return [
-        valid_string(one, f"column {column!r}: what should be a text or a list of texts") for one in whole
-    ]
+    return [valid_string(one, f"column {column!r}: what should be a text or a list of texts") for one in whole]
 
 
 def _identifier(row: Mapping[str, Any], column: str) -> str:

@@ -41,9 +41,7 @@ class IrDatasets(JudgedSource):
         super().__post_init__()
         for key in ("doc_field", "query_field"):
             if getattr(self, key) is not None:
-                require_text(
-                    f"dataset.{key}", getattr(self, key), "names of fields, and null (the default text)"
-                )
+                require_text(f"dataset.{key}", getattr(self, key), "names of fields, and null (the default text)")
 
     def files(self) -> Mapping[str, Path]:
         """None: where the library keeps what it downloaded is its own matter."""

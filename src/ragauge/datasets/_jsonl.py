@@ -108,8 +108,7 @@ def add_topics(gather: Gatherer, file: Path) -> None:
                 {key: row[key] for key in row if key not in _KEYS and is_attribute(row[key])},
                 unanswerable=flag(row, "unanswerable"),
                 wrong_answers=[
-                    valid_string(one, "an answer in 'wrong_answers'")
-                    for one in listed_or_none(row, "wrong_answers")
+                    valid_string(one, "an answer in 'wrong_answers'") for one in listed_or_none(row, "wrong_answers")
                 ],
             )
 

@@ -27,8 +27,6 @@ def questions_of(key: str, path: str | Path) -> list[str]:
             raise DataError(f"{where}: {bad}") from None
         texts = [cells[name] for name in _NAMES if isinstance(cells.get(name), str)]
         if not texts:
-            raise DataError(
-                f"{where}: neither 'query' nor 'question' holds a text; it has {', '.join(cells)}"
-            )
+            raise DataError(f"{where}: neither 'query' nor 'question' holds a text; it has {', '.join(cells)}")
         found.append(texts[0])
     return found

@@ -87,9 +87,7 @@ class RGB(OneFile):
                 listed_slots = json.dumps(slots, ensure_ascii=False)
                 attributes: dict[str, Attribute] = {"slots": len(slots), "answer_slots": listed_slots}
                 wrong = [string(row, "fakeanswer").strip()] if row.get("fakeanswer") is not None else []
-                gather.add_topic(
-                    qid, string(row, "query"), _references(slots), parts, attributes, wrong_answers=wrong
-                )
+                gather.add_topic(qid, string(row, "query"), _references(slots), parts, attributes, wrong_answers=wrong)
         return gather.dataset(file, file)
 
 
@@ -144,7 +142,4 @@ def _references(slots: list[list[str]]) -> list[str]:
     Alternatives are spellings (Jan 2, 2 January), listed in the same order in each slot. A slot that has
     fewer than another repeats its last.
     """
-    return [
-        ", ".join(slot[min(number, len(slot) - 1)] for slot in slots)
-        for number in range(max(map(len, slots)))
-    ]
+    return [", ".join(slot[min(number, len(slot) - 1)] for slot in slots) for number in range(max(map(len, slots)))]

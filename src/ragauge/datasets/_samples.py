@@ -96,9 +96,7 @@ class _Sample:
         first = row.text("reference")
         given = ([] if first is None else [first]) + (row.texts("references") or [])
         references = tuple(one for one in given if one.strip())
-        evidence: tuple[Part, ...] = tuple(
-            (None, text) for text in row.texts("evidence") or () if text.strip()
-        )
+        evidence: tuple[Part, ...] = tuple((None, text) for text in row.texts("evidence") or () if text.strip())
         marked = row.values.get("unanswerable", False)
         if str(marked).lower() not in ("true", "false"):
             raise BadRow(f"'unanswerable' is neither true nor false: {marked!r}")
@@ -111,9 +109,7 @@ class _Sample:
             if own and its and own != its:
                 raise BadRow(f"{name}: another one than in {self.where}")
             setattr(self, name, own or its)
-        self.differ |= {
-            name for name in {*self.extra, *other.extra} if self.extra.get(name) != other.extra.get(name)
-        }
+        self.differ |= {name for name in {*self.extra, *other.extra} if self.extra.get(name) != other.extra.get(name)}
 
 
 def _attributes(samples: Sequence[_Sample]) -> list[str]:

@@ -72,9 +72,7 @@ class SQuAD(OneFile):
                     for sentence in _sentences(question.context, number, text, start)
                 ]
                 references = [text for text, _ in answers]
-                gather.add_topic(
-                    qid, string(question.row, "question"), references, parts, unanswerable=marked
-                )
+                gather.add_topic(qid, string(question.row, "question"), references, parts, unanswerable=marked)
         return gather.dataset(file, file)
 
 
@@ -93,9 +91,7 @@ def _nested_questions(gather: Gatherer, corpus: Paragraphs, file: Path) -> Itera
             with gather.row(at):
                 context, rows_of = string(paragraph, "context"), listed(paragraph, "qas")
                 docno = corpus.add(title, context)
-                questions = [
-                    Question(f"{at}, question {n}", docno, context, row) for n, row in enumerate(rows_of)
-                ]
+                questions = [Question(f"{at}, question {n}", docno, context, row) for n, row in enumerate(rows_of)]
             yield from questions
 
 

@@ -52,9 +52,7 @@ class Table:
         path = Path(self.path).expanduser()
         if path.is_file():
             if not path.name.endswith(SUFFIXES):
-                raise ConfigError(
-                    f"dataset.{self.key}={self.path}: allowed are files of {', '.join(SUFFIXES)}"
-                )
+                raise ConfigError(f"dataset.{self.key}={self.path}: allowed are files of {', '.join(SUFFIXES)}")
             return [path]
         folder = path / self.subset if self.subset else path
         there = sorted(file for file in folder.rglob("*") if file.name.endswith(SUFFIXES) and file.is_file())

@@ -71,9 +71,7 @@ def causes_by_slice(outcomes: pd.DataFrame, n_boot: int = 1000, seed: int = 0) -
     return pd.concat(parts, ignore_index=True) if parts else pd.DataFrame()
 
 
-def right_by_place(
-    outcomes: pd.DataFrame, places: tuple[str, ...], n_boot: int = 1000, seed: int = 0
-) -> pd.DataFrame:
+def right_by_place(outcomes: pd.DataFrame, places: tuple[str, ...], n_boot: int = 1000, seed: int = 0) -> pd.DataFrame:
     """Right answers by where all of the evidence stands in the context: place, right, n, share, lo, hi."""
     rows = _in_question(outcomes)
     found = []
@@ -98,6 +96,4 @@ def transitions(before: pd.DataFrame, after: pd.DataFrame) -> pd.DataFrame:
     both = both.rename(columns={CAUSE: "cause", f"{CAUSE}_after": "becomes"})
     both = both.fillna({"cause": NOT_FAILED, "becomes": NOT_FAILED})
     counts = both.groupby(["cause", "becomes"]).size().rename("topics").reset_index()
-    return counts.sort_values(
-        ["topics", "cause", "becomes"], ascending=[False, True, True], ignore_index=True
-    )
+    return counts.sort_values(["topics", "cause", "becomes"], ascending=[False, True, True], ignore_index=True)

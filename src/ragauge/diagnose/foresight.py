@@ -106,9 +106,7 @@ def foresight(
         return None
     found = _over_patterns(rows, measures, n_boot, seed, level, group)
     table = pd.DataFrame(found)
-    table["p_holm"] = table.groupby("statistic", sort=False)["p"].transform(
-        lambda p: holm(p.to_numpy(dtype=float))
-    )
+    table["p_holm"] = table.groupby("statistic", sort=False)["p"].transform(lambda p: holm(p.to_numpy(dtype=float)))
     return Foresight(table, name, rows["qid"].nunique(), rows[group].nunique())
 
 
@@ -215,9 +213,7 @@ def _told(
         yield row
 
 
-def _statistics(
-    rows: pd.DataFrame, measures: Sequence[_Measure], n_boot: int, seed: int, group: str
-) -> np.ndarray:
+def _statistics(rows: pd.DataFrame, measures: Sequence[_Measure], n_boot: int, seed: int, group: str) -> np.ndarray:
     """float64 [1 + n_boot, measures, statistics]: of the rows, and of every resample of their topics."""
     from ragauge.diagnose._ranks import associations  # here, since numba takes its time
 
@@ -234,9 +230,7 @@ def _statistics(
     def of(drawn: np.ndarray) -> np.ndarray:
         found = np.empty((len(drawn), len(measures), len(STATISTICS)))
         ranks = np.empty((len(drawn), len(measures), 3))
-        associations(
-            orders, ties, systems, *of_target, topic, weight, right, lack, drawn.astype(float), ranks
-        )
+        associations(orders, ties, systems, *of_target, topic, weight, right, lack, drawn.astype(float), ranks)
         found[:, :, :3] = ranks
         found[:, :, 3] = _kendall(values, worth, topic, system, weight, n_topics, drawn.astype(float))
         return found

@@ -74,9 +74,7 @@ def funnel(parts: pd.DataFrame, level: float = LEVEL) -> pd.DataFrame:
         mean = bounded_mean(values, level=level)
         nothing = Estimate(float("nan"), float("nan"), float("nan"), len(values))
         change = nothing if before is None else paired_share_interval(values - before, level=level)
-        rows.append(
-            (step, STEPS[step], mean.value, mean.lo, mean.hi, change.value, change.lo, change.hi, len(values))
-        )
+        rows.append((step, STEPS[step], mean.value, mean.lo, mean.hi, change.value, change.lo, change.hi, len(values)))
         before = values
     columns = ["step", "label", "value", "lo", "hi", "change", "change_lo", "change_hi", "n"]
     return pd.DataFrame(rows, columns=columns)
@@ -102,9 +100,7 @@ def funnel_of_metrics(metrics: Mapping[str, float]) -> pd.DataFrame:
         if name in metrics:
             ends = [f"{name}{end}" for end in ("", "_lo", "_hi", "_change", "_change_lo", "_change_hi")]
             rows.append((step, label, *(metrics.get(end, float("nan")) for end in ends)))
-    return pd.DataFrame(
-        rows, columns=["step", "label", "value", "lo", "hi", "change", "change_lo", "change_hi"]
-    )
+    return pd.DataFrame(rows, columns=["step", "label", "value", "lo", "hi", "change", "change_lo", "change_hi"])
 
 
 def evidence_in_context(parts: pd.DataFrame) -> pd.Series:

@@ -33,9 +33,7 @@ def place_of(part: str, context: str) -> float | None:
     return (at + len(core) / 2) / len(text) if at >= 0 else None
 
 
-def evidence_places(
-    evidence: pd.DataFrame, contexts: Mapping[str, str], qids: Iterable[str]
-) -> dict[str, str]:
+def evidence_places(evidence: pd.DataFrame, contexts: Mapping[str, str], qids: Iterable[str]) -> dict[str, str]:
     """In which third of its context the evidence of a topic stands: beginning, middle, end, by qid.
 
     "spread" where its parts stand in several thirds. Topics of which a part is not found are left out; so are
@@ -54,9 +52,7 @@ def evidence_places(
             third = BEGINNING if place < 1 / 3 else MIDDLE if place <= 2 / 3 else END
             found.setdefault(qid, set()).add(third)
     return {
-        qid: thirds.copy().pop() if len(thirds) == 1 else SPREAD
-        for qid, thirds in found.items()
-        if qid not in lost
+        qid: thirds.copy().pop() if len(thirds) == 1 else SPREAD for qid, thirds in found.items() if qid not in lost
     }
 
 

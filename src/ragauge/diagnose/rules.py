@@ -62,9 +62,7 @@ def failures_by_rules(outcomes: pd.DataFrame) -> pd.DataFrame:
     values = {rule: outcomes[rule.measure].astype(float).to_numpy() for rule in RULES}
     broken = [values[rule] < rule.below for rule in RULES]
     found = np.select(broken, [rule.cause.name for rule in RULES], "")
-    told = [
-        np.array([f"{rule.measure} {value:.2f}" for value in values[rule]], dtype=object) for rule in RULES
-    ]
+    told = [np.array([f"{rule.measure} {value:.2f}" for value in values[rule]], dtype=object) for rule in RULES]
     why = np.select(broken, told, "")
     rows = pd.DataFrame({"qid": outcomes["qid"].to_numpy(), "cause": found, "decided_by": why})
     return rows[rows["cause"] != ""].astype({"cause": "str", "decided_by": "str"}).reset_index(drop=True)

@@ -195,8 +195,7 @@ class Pool:
     def _no_worker(self) -> str:
         wants = f"{self.limits.cpus:g} CPU and {self.limits.gpus:g} GPU"
         has = ", ".join(
-            f"{node['Resources'].get('CPU', 0):g} CPU and {node['Resources'].get('GPU', 0):g} GPU"
-            for node in nodes()
+            f"{node['Resources'].get('CPU', 0):g} CPU and {node['Resources'].get('GPU', 0):g} GPU" for node in nodes()
         )
         return (
             f"engine: no worker could be had within engine.patience={self.limits.patience:g} seconds: each "

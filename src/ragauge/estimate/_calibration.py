@@ -35,9 +35,7 @@ class RightCalibrated(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         self.n_splits = n_splits
         self.seed = seed
 
-    def fit(
-        self, X: pd.DataFrame, y: np.ndarray, groups: np.ndarray, weights: np.ndarray | None = None
-    ) -> Self:
+    def fit(self, X: pd.DataFrame, y: np.ndarray, groups: np.ndarray, weights: np.ndarray | None = None) -> Self:
         """The fitted classifier; y holds judge classes, groups the topic of every row."""
         labels = np.asarray(y)
         self.estimator_ = fitted(self.estimator, X, labels, weights)

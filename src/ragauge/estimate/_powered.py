@@ -104,9 +104,7 @@ def powered_means(
         here = stratum == s
         drawn = here & judged
         if drawn.sum() < min(2, here.sum()):
-            raise DataError(
-                f"stratum {s:g}: {drawn.sum()} of {here.sum()} topics are judged; it takes at least 2"
-            )
+            raise DataError(f"stratum {s:g}: {drawn.sum()} of {here.sum()} topics are judged; it takes at least 2")
         others = predicted[here & ~judged]
         parts.append(_Stratum(here.sum() / n_topics, values[drawn], predicted[drawn], others))
     lams = _lambdas(parts, together)
@@ -135,17 +133,13 @@ def _lambdas(parts: list[_Stratum], together: int) -> list[np.ndarray]:
         gain_left, cost_left = part.gain_and_cost_without_each()
         up, down = gain - own_gain + gain_left, cost - own_cost + cost_left
         if together:
-            up, down = (
-                np.broadcast_to(x[:, :together].sum(axis=1, keepdims=True), x.shape) for x in (up, down)
-            )
+            up, down = (np.broadcast_to(x[:, :together].sum(axis=1, keepdims=True), x.shape) for x in (up, down))
         # Predictions that are all alike leave rounding errors for a variance.
         lams.append(np.clip(np.divide(up, down, out=np.zeros_like(part.y), where=down > 1e-15), 0, 1))
     return lams
 
 
-def _over_strata(
-    parts: list[_Stratum], lams: list[np.ndarray], n_topics: int
-) -> tuple[np.ndarray, np.ndarray]:
+def _over_strata(parts: list[_Stratum], lams: list[np.ndarray], n_topics: int) -> tuple[np.ndarray, np.ndarray]:
     weights = np.array([part.weight for part in parts])[:, None]
     found = [part.mean(lam) for part, lam in zip(parts, lams, strict=True)]
     means, variances = np.array([mean for mean, _ in found]), np.array([of for _, of in found])

@@ -129,9 +129,7 @@ class Samples:
         there = np.flatnonzero(weight)
         bins, label = np.divmod(there, len(CLASSES))
         fold, at = np.divmod(bins, _BINS)
-        return pd.DataFrame(
-            {"qid": fold, "ir_score": self.score[at], "label": label + 1, "weight": weight[there]}
-        )
+        return pd.DataFrame({"qid": fold, "ir_score": self.score[at], "label": label + 1, "weight": weight[there]})
 
 
 class _Fit:

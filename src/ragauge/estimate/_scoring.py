@@ -122,9 +122,7 @@ class CalibrationLine:
         used = fold_of[:, both].any(axis=1)
         within = np.column_stack([fold_of[:, both], logit])[used].astype(float)
         nothing = np.zeros(len(p))
-        self.slope = _Logistic(
-            within, nothing[used], happened[used], topics[used], n_topics, row_weight[used]
-        )
+        self.slope = _Logistic(within, nothing[used], happened[used], topics[used], n_topics, row_weight[used])
         ones = np.ones((len(p), 1))
         self.intercept = _Logistic(ones, logit, happened, topics, n_topics, row_weight)
 
@@ -173,9 +171,7 @@ class _Logistic:
         return np.asarray(self.value + step[:, :, 0])
 
 
-def _newton(
-    columns: np.ndarray, offset: np.ndarray, happened: np.ndarray, weight: np.ndarray
-) -> np.ndarray | None:
+def _newton(columns: np.ndarray, offset: np.ndarray, happened: np.ndarray, weight: np.ndarray) -> np.ndarray | None:
     """The coefficients of greatest likelihood; None where they are not finite or not determined."""
     found = np.zeros(columns.shape[1])
     for _ in range(_NEWTON_STEPS):
@@ -201,9 +197,7 @@ def bins(probabilities: np.ndarray) -> np.ndarray:
     return np.minimum((probabilities * ECE_BINS).astype(np.int64), ECE_BINS - 1)
 
 
-def reliability_curve(
-    predicted: np.ndarray, happened: np.ndarray, weights: np.ndarray | None = None
-) -> pd.DataFrame:
+def reliability_curve(predicted: np.ndarray, happened: np.ndarray, weights: np.ndarray | None = None) -> pd.DataFrame:
     """Predicted probability against observed frequency in ten bins of equal width.
 
     Returns [lo, hi, predicted, observed, n] a row per bin, in order; predicted and observed are means over

@@ -23,9 +23,7 @@ class Segments:
         self.side = side
         self.order = np.argsort(scores, kind="stable")
         ranked = scores[self.order]
-        self.last = np.flatnonzero(
-            np.append(ranked[1:] != ranked[:-1], True)
-        )  # last row of each distinct score
+        self.last = np.flatnonzero(np.append(ranked[1:] != ranked[:-1], True))  # last row of each distinct score
         distinct = ranked[self.last]
         self.first = int(side == "above" and distinct[0] == 0)
         self.stop = len(distinct) + 1 - int(side == "below" and distinct[-1] == 1)
@@ -39,9 +37,7 @@ class Segments:
         removes a disagreement.
         """
         counts = np.cumsum(signed, axis=1)[:, self.last]
-        if (
-            counts.dtype.kind == "f"
-        ):  # equal sums of weights that are no whole numbers differ in the last bits
+        if counts.dtype.kind == "f":  # equal sums of weights that are no whole numbers differ in the last bits
             counts = counts.round(9)
         counts = np.concatenate([np.zeros((len(counts), 1), dtype=counts.dtype), counts], axis=1)
         return counts[:, self.first : self.stop]

@@ -58,10 +58,7 @@ def ablation(
     tables = topic_tables(frame, "system")
     tables = {measure: tables[measure] for measure in _MEASURES if measure in tables}
     found = _estimates(contrasts, tables, frame, n_boot, seed, level)
-    rows = [
-        (*contrast, measure, e.value, e.lo, e.hi, e.n, len(contrasts[contrast]))
-        for contrast, measure, e in found
-    ]
+    rows = [(*contrast, measure, e.value, e.lo, e.hi, e.n, len(contrasts[contrast])) for contrast, measure, e in found]
     return pd.DataFrame(rows, columns=["factor", "option", "base", *_COLUMNS, "settings"])
 
 

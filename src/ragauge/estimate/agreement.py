@@ -57,9 +57,7 @@ def judge_agreement(
     for name, frame in sides.items():
         twice = frame.duplicated(by)
         if twice.any():
-            raise DataError(
-                f"{name}: {dict(frame.loc[twice, by].iloc[0])} occurs twice; keys are {', '.join(by)}"
-            )
+            raise DataError(f"{name}: {dict(frame.loc[twice, by].iloc[0])} occurs twice; keys are {', '.join(by)}")
     if human["label"].isna().any():
         raise DataError(f"human labels: no label for {dict(human.loc[human['label'].isna(), by].iloc[0])}")
     both = human[[*by, "label"]].merge(
@@ -105,9 +103,7 @@ class Stability:
     n_topics: int
 
 
-def judge_stability(
-    labels: pd.DataFrame, n_boot: int = 1000, seed: int = 0, level: float = LEVEL
-) -> Stability | None:
+def judge_stability(labels: pd.DataFrame, n_boot: int = 1000, seed: int = 0, level: float = LEVEL) -> Stability | None:
     """How stable a judge's labels are; None where no answer has all of them.
 
     `labels` has a row per answer that was judged again: `qid`, `first`, `same` (the first request once more),

@@ -127,9 +127,7 @@ def best_systems(
     return pd.DataFrame({"p_best": p_best, "p_all_best": p_all}, index=values.columns)
 
 
-def top_optimism(
-    values: pd.DataFrame, lowest: bool = False, weights: np.ndarray | None = None, seed: int = 0
-) -> float:
+def top_optimism(values: pd.DataFrame, lowest: bool = False, weights: np.ndarray | None = None, seed: int = 0) -> float:
     """How much the score of the best of these systems is expected to be better than its true one; >= 0.
 
     The best in a random half of the topics is scored on the other half: its mean in the half that chose it
@@ -195,9 +193,7 @@ def _drawn(x: np.ndarray, seed: int) -> Callable[[int], np.ndarray]:
     return lambda i: each[i]
 
 
-def _model_confidence_p(
-    ahead: np.ndarray, scale: np.ndarray, drawn: Callable[[int], np.ndarray]
-) -> np.ndarray:
+def _model_confidence_p(ahead: np.ndarray, scale: np.ndarray, drawn: Callable[[int], np.ndarray]) -> np.ndarray:
     """float64 [systems]: the p of the model confidence set.
 
     Systems leave one by one, the one furthest behind any other that is left first; the p of a step is that of

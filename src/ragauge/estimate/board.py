@@ -33,9 +33,7 @@ def share_estimates(frame: pd.DataFrame, level: float = LEVEL) -> dict[str, Esti
     """
     frame = with_classes(check_outcomes(frame, ()))
     labels = labels_of(frame)
-    shares = {
-        name: bounded_mean(counts, frame["qid"], level) for name, counts in share_columns(labels).items()
-    }
+    shares = {name: bounded_mean(counts, frame["qid"], level) for name, counts in share_columns(labels).items()}
     if not (labels > 0).any():
         nan = float("nan")
         return {name: Estimate(share.value, nan, nan, share.n, level) for name, share in shares.items()}

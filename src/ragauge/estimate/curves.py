@@ -64,9 +64,7 @@ class Budgets:
         return pd.concat(parts, ignore_index=True)
 
 
-def budgets(
-    frame: pd.DataFrame, margin: float = MARGIN, level: float = LEVEL, seed: int = 0
-) -> Budgets | None:
+def budgets(frame: pd.DataFrame, margin: float = MARGIN, level: float = LEVEL, seed: int = 0) -> Budgets | None:
     """The curves of the outcomes of a sweep (columns system, n_tokens, qid, ir_score, label).
 
     None where no system has two budgets, and where nothing is known at two. Right answers are there for
@@ -260,9 +258,7 @@ def compare_curves(
     tables = {system: curve.reindex(topics) * w[:, None] for system, curve in curves.items()}
     drawn = None
     if not any(table.isna().any(axis=None) for table in tables.values()):
-        drawn = {
-            s: pd.DataFrame(all_flipped(t.to_numpy(), seed), columns=t.columns) for s, t in tables.items()
-        }
+        drawn = {s: pd.DataFrame(all_flipped(t.to_numpy(), seed), columns=t.columns) for s, t in tables.items()}
     columns = ["a", "b", "n_tokens", "difference", "lo", "hi", "p", "p_all_budgets", "n"]
     parts = [pd.DataFrame(columns=columns)]
     for a, b in combinations(tables, 2):
@@ -278,9 +274,7 @@ def compare_curves(
     return pd.concat(some or parts, ignore_index=True)[columns]
 
 
-def _over_budgets(
-    values: np.ndarray, weights: np.ndarray, sums: np.ndarray, level: float, seed: int
-) -> pd.DataFrame:
+def _over_budgets(values: np.ndarray, weights: np.ndarray, sums: np.ndarray, level: float, seed: int) -> pd.DataFrame:
     """The tests of one pair: `values` are its weighted differences, `sums` the same under random signs."""
     norms = np.sqrt((values**2).sum(axis=0))
     scale = np.divide(1, norms, out=np.zeros_like(norms), where=norms > 1e-6)

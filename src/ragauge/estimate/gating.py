@@ -74,8 +74,7 @@ def check_tolerance(
     known = comparable_metrics(answers)
     if metric not in known:
         raise ConfigError(
-            f"{key}: {metric} has no value for every topic, so no baseline compares; allowed are "
-            + ", ".join(known)
+            f"{key}: {metric} has no value for every topic, so no baseline compares; allowed are " + ", ".join(known)
         )
     if _is_bounded(metric, answers):
         ok = is_number(tolerance) and 0 <= tolerance < 1  # type: ignore[operator]
@@ -127,9 +126,7 @@ def paired_difference(
     if n < 2:
         lacking = [name for name in (new, base) if pair[name].notna().sum() < 2]
         who = "both" if len(lacking) != 1 else "the run" if lacking == [new] else "the baseline"
-        raise DataError(
-            f"{metric}: {n} topic(s) with a value in both runs; a comparison takes 2 ({who} lack it)"
-        )
+        raise DataError(f"{metric}: {n} topic(s) with a value in both runs; a comparison takes 2 ({who} lack it)")
     missing = 1 - n / int(some.sum())
     if metric in _CLASSES:
         missing = max(missing, _without_verdict(rows, group))

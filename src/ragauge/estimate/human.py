@@ -21,9 +21,7 @@ _UNSEEN = 0.5  # labels that differ from the verdict, added to the variance: few
 _SAME_LABELS = 10  # topics with several answers and one label that show a file to be about topics
 
 
-def human_agreement(
-    outcomes: pd.DataFrame, n_boot: int, seed: int, keys: Sequence[str] = ("qid",)
-) -> Agreement:
+def human_agreement(outcomes: pd.DataFrame, n_boot: int, seed: int, keys: Sequence[str] = ("qid",)) -> Agreement:
     """How far `label` agrees with `human_label` where an answer has both; `keys` tell the rows apart.
 
     An answer that was left out of a sample to judge has no verdict to compare.
@@ -56,9 +54,7 @@ def human_shares(outcomes: pd.DataFrame) -> pd.DataFrame | None:
     return ppi_shares(frame.assign(**verdicts), unseen=_UNSEEN)
 
 
-def strata_of_labels(
-    labelled: np.ndarray, verdict: np.ndarray, scores: np.ndarray, seed: int = 0
-) -> np.ndarray:
+def strata_of_labels(labelled: np.ndarray, verdict: np.ndarray, scores: np.ndarray, seed: int = 0) -> np.ndarray:
     """int [topics]: the strata by which labelled topics stand for all; one where they pass for a random draw.
 
     `labelled` bool, `verdict` what the judge said (any small whole numbers >= 0), `scores` the IR score. The
@@ -135,9 +131,7 @@ def human_pairs(frame: pd.DataFrame, group: str = "system", level: float = LEVEL
     if "human_label" not in frame or len(asked(frame)) < len(frame):
         return None
     people = frame["human_label"].astype("Int64").fillna(0).to_numpy(dtype=np.int64)
-    flat = frame[["qid", group]].assign(
-        ir_score=frame["ir_score"].fillna(-1.0), given=(people > 0).astype(float)
-    )
+    flat = frame[["qid", group]].assign(ir_score=frame["ir_score"].fillna(-1.0), given=(people > 0).astype(float))
     names = ("correct", "hallucination")
     for side, labels in (("people", people), ("judge", labels_of(frame))):
         flat = flat.assign(**{f"{side}_{name}": values for name, values in of_class(labels).items()})

@@ -214,11 +214,7 @@ def bootstrap_means(
     return {
         column: Estimate(
             float(sums[:, i].sum() / n[i]) if n[i] else float("nan"),
-            *(
-                percentile_interval(replicates[:, i], level)
-                if replicates is not None and n[i] > 1
-                else nothing
-            ),
+            *(percentile_interval(replicates[:, i], level) if replicates is not None and n[i] > 1 else nothing),
             int(n[i]),
             level,
         )

@@ -62,9 +62,7 @@ def check_outcomes(
         if bad.any():
             row = int(np.flatnonzero(bad)[0])
             who = ", ".join(f"{key}={frame[key].iloc[row]!r}" for key in keys)
-            raise DataError(
-                f"outcomes: column {column}, row {row} ({who}): {values.iloc[row]} is not {expected}"
-            )
+            raise DataError(f"outcomes: column {column}, row {row} ({who}): {values.iloc[row]} is not {expected}")
     return frame
 
 

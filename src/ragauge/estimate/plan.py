@@ -103,9 +103,7 @@ def mcnemar_power(n: int, discordant: float, difference: float, alpha: float = A
     return float(binom.pmf(m, n, psi) @ rejected)
 
 
-def topics_for_shares(
-    discordant: float, difference: float, power: float = POWER, alpha: float = ALPHA
-) -> float:
+def topics_for_shares(discordant: float, difference: float, power: float = POWER, alpha: float = ALPHA) -> float:
     """Topics on which McNemar's exact test of two shares that differ by `difference` has this power.
 
     `discordant` as in `mcnemar_power`, at least the difference. The search starts from Connor's formula
@@ -122,11 +120,7 @@ def topics_for_shares(
         low, high = high, 2 * high
         if high > _MOST:
             return math.inf
-    if (
-        low == 1
-        and (tried := math.floor(start * 0.9)) > 1
-        and (mcnemar_power(tried, psi, difference, alpha) < power)
-    ):
+    if low == 1 and (tried := math.floor(start * 0.9)) > 1 and (mcnemar_power(tried, psi, difference, alpha) < power):
         low = tried
     while high - low > 1:
         middle = (low + high) // 2
@@ -231,10 +225,7 @@ def plan_topics(
             topics = [topics_for_shares(psi, difference, power, each) for psi in (spread, upper)]
         else:
             spread, upper = float(values.std(ddof=1)), sd_upper(values, confidence, unit != "score")
-            topics = [
-                topics_for_mean(sd, difference, power, each) if sd == sd else math.nan
-                for sd in (spread, upper)
-            ]
+            topics = [topics_for_mean(sd, difference, power, each) if sd == sd else math.nan for sd in (spread, upper)]
         rows.append((a, b, len(values), spread, upper, *topics))
     columns = ["a", "b", "n", "spread", "spread_upper", "topics", "topics_upper"]
     return pd.DataFrame(rows, columns=columns).sort_values(["topics", "a", "b"], ignore_index=True)
@@ -279,8 +270,7 @@ def detectable_differences(
             order = np.argsort((np.sqrt(spread) if measure in OF_CLASSES else spread) / np.sqrt(n))
             solve = detectable_share if measure in OF_CLASSES else detectable_mean
             worst, median = (
-                solve(float(spread[at]), int(n[at]), power, each)
-                for at in (order[-1], order[len(order) // 2])
+                solve(float(spread[at]), int(n[at]), power, each) for at in (order[-1], order[len(order) // 2])
             )
         unit = units.get(measure, "share")
         seen = [value if unit != "share" or value <= 1 else math.nan for value in (worst, median)]

@@ -116,9 +116,7 @@ def plan_labels(
         cases: list[tuple[str, np.ndarray, np.ndarray | None]] = [("alone", right, None)]
         if "human_label" in seen and seen["human_label"].notna().sum() > 1:
             people = seen["human_label"].notna().to_numpy()
-            cases.append(
-                ("judge", (seen.loc[people, "human_label"] == RIGHT).to_numpy(dtype=float), right[people])
-            )
+            cases.append(("judge", (seen.loc[people, "human_label"] == RIGHT).to_numpy(dtype=float), right[people]))
         predicted = _predicted(part, estimate or {}, seed)
         if predicted is not None:
             cases.append(("predictor", right, predicted))

@@ -210,8 +210,7 @@ def read_portable(text: str) -> PortablePredictor:
         raise DataError(f"is not of the format {FORMAT}")
     if content.get("version") not in (_NO_RANGE, VERSION) or type(content["version"]) is not int:
         raise DataError(
-            f"has the format's version {_short(content.get('version'))}, this ragauge reads {_NO_RANGE} "
-            f"and {VERSION}"
+            f"has the format's version {_short(content.get('version'))}, this ragauge reads {_NO_RANGE} and {VERSION}"
         )
     if content["version"] == _NO_RANGE:
         content = {"range": None, **content}
@@ -241,9 +240,7 @@ def read_portable(text: str) -> PortablePredictor:
         spline=spline,
         mean=_numbers(content["mean"], "mean", n_columns),
         scale=scale,
-        coefficients=np.array([_numbers(r, "coefficients", n_columns) for r in rows]).reshape(
-            n_rows, n_columns
-        ),
+        coefficients=np.array([_numbers(r, "coefficients", n_columns) for r in rows]).reshape(n_rows, n_columns),
         intercepts=_numbers(content["intercepts"], "intercepts", n_rows),
         calibration=_read_calibration(content["calibration"], classes),
         settings=content["settings"],

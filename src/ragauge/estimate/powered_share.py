@@ -49,9 +49,7 @@ def powered_share(labels: np.ndarray, predicted: np.ndarray, level: float = LEVE
     """
     labels, predicted = np.asarray(labels, dtype=float), np.asarray(predicted, dtype=float)
     if labels.shape != predicted.shape or labels.ndim != 1:
-        raise DataError(
-            f"labels of shape {labels.shape} and predictions of {predicted.shape}: one of each a topic"
-        )
+        raise DataError(f"labels of shape {labels.shape} and predictions of {predicted.shape}: one of each a topic")
     known = ~np.isnan(labels)
     if not np.isin(labels[known], (0.0, 1.0)).all():
         raise DataError("labels: allowed are 1, 0, and nothing")

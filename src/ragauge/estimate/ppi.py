@@ -101,9 +101,7 @@ def ppi_shares(frame: pd.DataFrame, level: float = LEVEL, unseen: float = 0.0) -
     widened = found.variance + unseen / found.n**2
     variance = np.where(corrected, widened, found.classical_variance)
     lo, hi = share_limits(estimate, variance, found.n, found.df, level)
-    classical_lo, classical_hi = share_limits(
-        found.classical, found.classical_variance, found.n, found.df, level
-    )
+    classical_lo, classical_hi = share_limits(found.classical, found.classical_variance, found.n, found.df, level)
     known = variance > 0
     return pd.DataFrame(
         {
@@ -111,9 +109,7 @@ def ppi_shares(frame: pd.DataFrame, level: float = LEVEL, unseen: float = 0.0) -
             "estimate": estimate,
             "lo": lo,
             "hi": hi,
-            "effective_n": np.divide(
-                found.spread, variance, out=np.full_like(variance, found.n), where=known
-            ),
+            "effective_n": np.divide(found.spread, variance, out=np.full_like(variance, found.n), where=known),
             "lam": np.where(corrected, found.lam, 0.0),
             "classical": found.classical,
             "classical_lo": classical_lo,
@@ -124,9 +120,7 @@ def ppi_shares(frame: pd.DataFrame, level: float = LEVEL, unseen: float = 0.0) -
     )
 
 
-def _add_up(
-    estimate: np.ndarray, classical: np.ndarray, variance: np.ndarray
-) -> tuple[np.ndarray, np.ndarray]:
+def _add_up(estimate: np.ndarray, classical: np.ndarray, variance: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """The shares [8] with those outside (0, 1) replaced by the classical ones and the classes adding up to 1;
     and which are not replaced.
     """

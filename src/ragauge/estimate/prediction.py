@@ -26,9 +26,7 @@ class Prediction:
     topics: pd.DataFrame
 
 
-def settings_of(
-    measure: Mapping[str, Any], tokenizer: Mapping[str, Any], n_tokens: list[int]
-) -> dict[str, Any]:
+def settings_of(measure: Mapping[str, Any], tokenizer: Mapping[str, Any], n_tokens: list[int]) -> dict[str, Any]:
     """What a predictor's scores mean: stored with a model, hence without secrets, and compared before use."""
     return {
         "measure": redact_tree(dict(measure)),
@@ -53,13 +51,9 @@ def check_settings(trained: Mapping[str, Any], wanted: Mapping[str, Any], allow:
         budgets = trained.get("n_tokens") or [0]
         outside = [n for n in wanted["n_tokens"] if not min(budgets) <= n <= max(budgets)]
         if outside:
-            differences.append(
-                f"n_tokens: fitted on {min(budgets)} to {max(budgets)}, this job has {outside[0]}"
-            )
+            differences.append(f"n_tokens: fitted on {min(budgets)} to {max(budgets)}, this job has {outside[0]}")
     if differences and not allow:
-        raise ConfigError(
-            f"predictor: {'; '.join(differences)}. To use it nevertheless: predictor_mismatch=allow"
-        )
+        raise ConfigError(f"predictor: {'; '.join(differences)}. To use it nevertheless: predictor_mismatch=allow")
     return differences
 
 
@@ -92,9 +86,7 @@ def predict(model: Any, outcomes: pd.DataFrame) -> Prediction:
     topics = outcomes[["qid", "query", "ir_score"]].assign(
         risk=shares["hallucination_share"], **{f"p{c}": values for c, values in of_class.items()}
     )
-    return Prediction(
-        metrics, topics.sort_values(["risk", "qid"], ascending=[False, True], ignore_index=True)
-    )
+    return Prediction(metrics, topics.sort_values(["risk", "qid"], ascending=[False, True], ignore_index=True))
 
 
 def _outside_share(model: Any, outcomes: pd.DataFrame) -> dict[str, float]:

@@ -166,9 +166,7 @@ def _by_rate(
         if measure == "lack":
             shares["hallucination"] = of_class(given, ("hallucination",))["hallucination"]
         for of, values in shares.items():
-            found.estimates.append(
-                (name, "", of, *_row(bounded_mean(values, level=level)), int((given == 0).sum()))
-            )
+            found.estimates.append((name, "", of, *_row(bounded_mean(values, level=level)), int((given == 0).sum())))
         if rows is None:
             continue
         for of in ("ir_score", "answer_in_context"):
@@ -249,9 +247,7 @@ def _counterfactual(rows: pd.DataFrame, level: float) -> _Found:
         for measure in FACTS:
             values = part[measure].astype(float)
             e = bounded_mean(values.dropna(), level=level)
-            found.estimates.append(
-                (condition_name(condition), "", measure, *_row(e), int(values.isna().sum()))
-            )
+            found.estimates.append((condition_name(condition), "", measure, *_row(e), int(values.isna().sum())))
         detected = part[part["detected"] == 1]
         if len(detected) and condition != 0:
             e = bounded_mean(detected["corrected"].astype(float), level=level)
@@ -277,9 +273,7 @@ def _lacking(rows: pd.DataFrame, estimates: pd.DataFrame) -> dict[str, str]:
     if not classed["label"].notna().any():
         unjudged = _NO_VERDICTS
     elif "weight" in classed:
-        unjudged = (
-            "topics were judged by strata, whose shares this does not estimate: judge all, or a plain sample"
-        )
+        unjudged = "topics were judged by strata, whose shares this does not estimate: judge all, or a plain sample"
     if unjudged:
         told |= dict.fromkeys((NOISE, REJECTION, INTEGRATION), unjudged)
     else:

@@ -140,9 +140,7 @@ def fit_threshold(
     x = np.asarray(scores, dtype=float)
     target = np.asarray(is_target, dtype=bool)
     if x.shape != target.shape or x.ndim != 1:
-        raise DataError(
-            f"scores and targets must be two lists of one length, not {x.shape} and {target.shape}"
-        )
+        raise DataError(f"scores and targets must be two lists of one length, not {x.shape} and {target.shape}")
     nan = float("nan")
     n = len(x)
     if n == 0:

@@ -107,8 +107,7 @@ def leave_one_out(
     table["n"] = np.repeat(np.bincount(cells), len(CLASSES))
     same, other = shares.variances(found)
     error, error_base = (
-        _error(found[i] - found[2], resampled[i] - resampled[2], same[i], other[i], n_topics, level)
-        for i in (0, 1)
+        _error(found[i] - found[2], resampled[i] - resampled[2], same[i], other[i], n_topics, level) for i in (0, 1)
     )
     tau, taus = (_mean_tau(p[0][..., RIGHT - 1], p[2][..., RIGHT - 1], budget) for p in (found, resampled))
     return Transfer(

@@ -98,9 +98,7 @@ def cross_validate(
     predicted = dict(zip(PROBABILITY_COLUMNS, probabilities.T, strict=True))
     out_of_fold = rows[keys].assign(label=rows["label"].astype("Int8"), **predicted, fold=fold)
     if splits < 2:
-        estimates = {
-            name: Estimate(float("nan"), float("nan"), float("nan"), n_topics, level) for name in _MEASURES
-        }
+        estimates = {name: Estimate(float("nan"), float("nan"), float("nan"), n_topics, level) for name in _MEASURES}
         curve = reliability_curve(np.empty(0), np.empty(0))
     else:
         estimates = _estimates(probabilities, base, y, topics, fold, n_topics, weights, n_boot, seed, level)

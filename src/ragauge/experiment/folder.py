@@ -56,7 +56,5 @@ def write_json(path: Path, value: Mapping[str, Any]) -> None:
     """Writes a JSON file without secrets, whole or not at all."""
     path.parent.mkdir(parents=True, exist_ok=True)
     draft = path.with_suffix(".tmp")
-    draft.write_text(
-        json.dumps(redact_tree(value), indent=1, ensure_ascii=False, default=float), encoding="utf-8"
-    )
+    draft.write_text(json.dumps(redact_tree(value), indent=1, ensure_ascii=False, default=float), encoding="utf-8")
     os.replace(draft, path)

@@ -345,11 +345,7 @@ def _log_retrieval(
         **({"ir_score": curve[pipeline.n_tokens]} if pipeline.n_tokens in curve else {}),
         **({"ir_score_floor": floor[pipeline.n_tokens]} if pipeline.n_tokens in floor else {}),
         **ranking_means(values),
-        **{
-            name: value
-            for ann in approximate
-            for name, value in zip(ann["metric"], ann["value"], strict=True)
-        },
+        **{name: value for ann in approximate for name, value in zip(ann["metric"], ann["value"], strict=True)},
         **(metrics.rewriting(pipeline.frame("query_checks")) if pipeline.rewritten else {}),
         **(metrics.compression(pipeline.frame("compression")) if compressed else {}),
         **of_parts.lacking(pipeline),
@@ -358,11 +354,7 @@ def _log_retrieval(
         "topics_skipped": len(pipeline.frame("skipped")),
         "n_chunks": count_rows(pipeline.rows("chunks")),
         # Whoever made them: a stage that came from the store took no time here.
-        **{
-            f"seconds_made_{s}": pipeline.making[s].seconds
-            for s in ("chunks", "index")
-            if s in pipeline.making
-        },
+        **{f"seconds_made_{s}": pipeline.making[s].seconds for s in ("chunks", "index") if s in pipeline.making},
     }
 
 

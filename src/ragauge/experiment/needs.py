@@ -30,9 +30,7 @@ _TOKEN = "word "  # stands for a token of a context that is not known yet
 _COLUMNS = ["who", "key", "known", "exact", "prompt_tokens", "completion_tokens", "cost_usd"]
 
 
-def needs(
-    pipeline: Pipeline, *, judging: bool = True, latency_topics: int = 0, seed: int = 0
-) -> pd.DataFrame:
+def needs(pipeline: Pipeline, *, judging: bool = True, latency_topics: int = 0, seed: int = 0) -> pd.DataFrame:
     """The requests of the job, one a row: who, key, known, exact, prompt and completion tokens, cost_usd.
 
     who: rewriter, retriever, reranker, compressor, llm, answers.<name> or judge. key: equal for equal
@@ -165,9 +163,7 @@ def _guessed_of_varied(pipeline: Pipeline, measure: object, who: str) -> list[pd
     return [_stand_ins(told).assign(who=who) for _ in range(min(depth, getattr(retriever, "top_k", depth)))]
 
 
-def _of_latency(
-    pipeline: Pipeline, n_topics: int, seed: int, known: pd.DataFrame | None
-) -> list[pd.DataFrame]:
+def _of_latency(pipeline: Pipeline, n_topics: int, seed: int, known: pd.DataFrame | None) -> list[pd.DataFrame]:
     """The needs of a latency measurement, which asks everything anew; none where it is in the store.
 
     `known` are the job's answers: once all are there, the measurement can be looked up.
@@ -210,9 +206,7 @@ def of_judge(pipeline: Pipeline, answers: pd.DataFrame) -> pd.DataFrame:
 
 def _unanswered(topics: pd.DataFrame, n_tokens: int) -> pd.DataFrame:
     """Answers of all topics, none of them known."""
-    return pd.DataFrame(
-        {"qid": topics["qid"], "n_tokens": n_tokens, "answer": pd.array([None] * len(topics), "str")}
-    )
+    return pd.DataFrame({"qid": topics["qid"], "n_tokens": n_tokens, "answer": pd.array([None] * len(topics), "str")})
 
 
 def _unknown_contexts(pipeline: Pipeline) -> pd.DataFrame:

@@ -174,9 +174,7 @@ class JobResult(Logged):
         """[qid, n_tokens, label, status, raw ...]: the judge's class 1..5 of every answer that was judged."""
         if (stored := self._stored("verdicts")) is not None:
             return stored
-        found = self._of_outcomes(
-            "verdicts", {"label": "label", "judge_status": "status", "judge_raw": "raw"}
-        )
+        found = self._of_outcomes("verdicts", {"label": "label", "judge_status": "status", "judge_raw": "raw"})
         return found[~found["status"].isin(["not sampled"])].reset_index(drop=True)
 
     @cached_property

@@ -160,8 +160,5 @@ def load_sweep(folder: Path, records: Sequence[Mapping[str, Any]]) -> SweepResul
             pooled = Pooled(run, reader)
             parts = (experiment if len(experiments) > 1 else "", pooled.group)
             groups[" · ".join(filter(None, parts))] = pooled
-        jobs += [
-            JobResult(run, reader)
-            for run in reader.search({"sweep_id": sweep_id, "role": "job"}, experiment_id)
-        ]
+        jobs += [JobResult(run, reader) for run in reader.search({"sweep_id": sweep_id, "role": "job"}, experiment_id)]
     return SweepResult(groups, sorted(jobs, key=lambda job: job.number), folder)

@@ -231,9 +231,7 @@ def _tell_needs(synthesis: Synthesis, tell: Tell) -> None:
     )
 
 
-def _run(
-    cfg: DictConfig, choices: Mapping[str, str], pipeline: Pipeline, synthesis: Synthesis, files: Any
-) -> None:
+def _run(cfg: DictConfig, choices: Mapping[str, str], pipeline: Pipeline, synthesis: Synthesis, files: Any) -> None:
     from omegaconf import OmegaConf
 
     from ragauge.synthesis import cloze, records, rounds
@@ -247,9 +245,7 @@ def _run(
         **{group: choices.get(group, "?") for group in _TAGGED},
         "dataset_digest": pipeline.entry("dataset").digest,
     }  # fmt: skip
-    tracker = track.Tracker(
-        track.tracking_uri(cfg.tracking.uri), cfg.tracking.experiment or str(cfg.dataset.name)
-    )
+    tracker = track.Tracker(track.tracking_uri(cfg.tracking.uri), cfg.tracking.experiment or str(cfg.dataset.name))
     name = f"synthesize · {settings.n_questions} questions · {model}"
     with tracker.run(name, track.flatten(plain), tags, note=cfg.tracking.note) as run:
         _write_config(cfg, run.folder / "config")

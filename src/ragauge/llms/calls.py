@@ -112,9 +112,7 @@ class Batch:
             raise self.stop
         return self.replies
 
-    async def _work(
-        self, queue: Iterator[tuple[str, str, str]], model: Any, gate: _Gate, bar: Progress
-    ) -> None:
+    async def _work(self, queue: Iterator[tuple[str, str, str]], model: Any, gate: _Gate, bar: Progress) -> None:
         for key, request, prompt in queue:
             if self.stop is not None:
                 return
@@ -228,9 +226,7 @@ class Batch:
         began = time.monotonic()
         received, failed = None, None
         try:
-            message = await asyncio.wait_for(
-                model.ainvoke([("human", prompt)], **self.options), self.llm.timeout
-            )
+            message = await asyncio.wait_for(model.ainvoke([("human", prompt)], **self.options), self.llm.timeout)
             self.reached = True
             received = read_message(message, self.llm.chat["_target_"])
         except TimeoutError:

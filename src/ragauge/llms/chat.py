@@ -145,9 +145,7 @@ class ChatLLM(ChatSettings):
         """US dollars spent so far under the budget's name."""
         return self._ledger(store).spent(self.budget_name)
 
-    def _request(
-        self, prompt: str, salt: str, options: Mapping[str, Any] | None, served: Mapping[str, Any]
-    ) -> str:
+    def _request(self, prompt: str, salt: str, options: Mapping[str, Any] | None, served: Mapping[str, Any]) -> str:
         request: dict[str, Any] = {"chat": self.chat_identity(), "messages": [["human", prompt]]}
         if served:
             request["served"] = served

@@ -64,9 +64,7 @@ def key_to_send(llm: ChatSettings) -> str | None:
 
 
 @functools.lru_cache(maxsize=16)
-def _endpoint(
-    chat: str, api_key: str | None, requests_per_minute: float | None, pid: int
-) -> tuple[Any, _Gate]:
+def _endpoint(chat: str, api_key: str | None, requests_per_minute: float | None, pid: int) -> tuple[Any, _Gate]:
     """The LangChain model and its gate, one per process and config."""
     return build_chat_model(json.loads(chat), api_key), _Gate(60 / (requests_per_minute or float("inf")))
 
@@ -80,16 +78,11 @@ def build_chat_model(chat: Mapping[str, Any], api_key: str | None = None) -> Any
     if not hasattr(cls, "ainvoke"):
         raise ConfigError(f"chat._target_: {target} is not a LangChain chat model")
     known = {
-        name
-        for key, info in getattr(cls, "model_fields", {}).items()
-        for name in (key, info.alias)
-        if name is not None
+        name for key, info in getattr(cls, "model_fields", {}).items() for name in (key, info.alias) if name is not None
     }
     unknown = sorted(set(arguments) - known)
     if unknown and known:
-        raise ConfigError(
-            f"chat.{unknown[0]}: {class_name} has no such argument; allowed: {', '.join(sorted(known))}"
-        )
+        raise ConfigError(f"chat.{unknown[0]}: {class_name} has no such argument; allowed: {', '.join(sorted(known))}")
     if "max_retries" in known:
         arguments.setdefault("max_retries", 0)  # retries are counted, paced and limited here
     if api_key is not None:

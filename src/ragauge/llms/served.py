@@ -85,9 +85,7 @@ def _headers(chat: Mapping[str, Any], api_key: str | None) -> dict[str, str]:
 
 
 @functools.lru_cache(maxsize=64)
-def _asked_once(
-    kind: str, address: str, model: str, headers: str, budget: str, ledger: Ledger, pid: int
-) -> str:
+def _asked_once(kind: str, address: str, model: str, headers: str, budget: str, ledger: Ledger, pid: int) -> str:
     """JSON of what the server says; the process id, since a fork is another process."""
     parts = urlsplit(address)
     host = parts.netloc.rpartition("@")[2]

@@ -70,9 +70,7 @@ class Service(ChatLLM):
             )
 
     @classmethod
-    def of(
-        cls, service: Mapping[str, Any] | None, budget: str | None = None, ledger: str | None = None
-    ) -> Self:
+    def of(cls, service: Mapping[str, Any] | None, budget: str | None = None, ledger: str | None = None) -> Self:
         """The service of a config; ConfigError names the key (`service.url`) and what is allowed.
 
         budget, ledger: those of the job, in the place of the config's unless they are None.
@@ -178,9 +176,7 @@ class Service(ChatLLM):
             return self.cost_per_request
         return self.cost(prompt_tokens, completion_tokens)
 
-    def charge(
-        self, prompt: str, options: Mapping[str, Any] | None, received: Received | None
-    ) -> tuple[float, bool]:
+    def charge(self, prompt: str, options: Mapping[str, Any] | None, received: Received | None) -> tuple[float, bool]:
         """What the service says that it cost, else its tokens at their price, else cost_per_request."""
         if received is not None and received.cost_usd is not None:
             return received.cost_usd, False

@@ -84,9 +84,7 @@ def read_response(paths: Mapping[str, str | None], data: bytes, content_type: st
             kind = f" but {content_type}" if content_type else ""
             raise Unusable(f"the response is no JSON{kind}; it begins {_beginning(data)}") from None
         try:
-            prompt, completion = (
-                _count(paths, name, body) for name in ("prompt_tokens", "completion_tokens")
-            )
+            prompt, completion = (_count(paths, name, body) for name in ("prompt_tokens", "completion_tokens"))
             cost = _cost(paths, body)
             told = _search(paths, "error", body)
             if told:
@@ -129,12 +127,9 @@ def _contexts(paths: Mapping[str, str | None], body: Any) -> list[list[Any]] | N
         scores = _needed(paths, "scores", body)
         if not isinstance(scores, list) or len(scores) != len(found):
             raise Unusable(
-                f"{_named(paths, 'scores')} is no list of {len(found)}, as many as there are contexts: "
-                f"{_shown(scores)}"
+                f"{_named(paths, 'scores')} is no list of {len(found)}, as many as there are contexts: {_shown(scores)}"
             )
-    return [
-        _context(paths, i, item, score) for i, (item, score) in enumerate(zip(found, scores, strict=True))
-    ]
+    return [_context(paths, i, item, score) for i, (item, score) in enumerate(zip(found, scores, strict=True))]
 
 
 def _context(paths: Mapping[str, str | None], number: int, item: Any, score: Any) -> list[Any]:

@@ -139,18 +139,14 @@ class ChatSettings:
         """US dollars of a call that is estimated to take so many tokens."""
         return self.cost(prompt_tokens, completion_tokens)
 
-    def charge(
-        self, prompt: str, options: Mapping[str, Any] | None, received: Received | None
-    ) -> tuple[float, bool]:
+    def charge(self, prompt: str, options: Mapping[str, Any] | None, received: Received | None) -> tuple[float, bool]:
         """US dollars of a call, and whether they are the most that it can cost, its usage not being known.
 
         received: what came back; None for a call that may have cost something and gave nothing.
         """
         told = (None, None) if received is None else (received.prompt_tokens, received.completion_tokens)
         bounds = self.token_bounds(prompt, options)
-        prompt_tokens, completion_tokens = (
-            bound if n is None else n for n, bound in zip(told, bounds, strict=True)
-        )
+        prompt_tokens, completion_tokens = (bound if n is None else n for n, bound in zip(told, bounds, strict=True))
         return self.cost(prompt_tokens, completion_tokens), None in told
 
 

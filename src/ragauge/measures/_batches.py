@@ -222,9 +222,7 @@ def _cores() -> int:
 
 def _check(evidence: Sequence[Sequence[str]], contexts: Sequence[str], ends: Sequence[np.ndarray]) -> None:
     if not len(evidence) == len(contexts) == len(ends):
-        raise ValueError(
-            f"{len(evidence)} lists of evidence, {len(contexts)} contexts and {len(ends)} arrays of ends"
-        )
+        raise ValueError(f"{len(evidence)} lists of evidence, {len(contexts)} contexts and {len(ends)} arrays of ends")
     flat = np.concatenate([np.zeros(0, dtype=np.int64), *ends])
     owner = np.repeat(np.arange(len(ends)), [len(of_context) for of_context in ends])
     lengths = np.array([len(context) for context in contexts], dtype=np.int64)[owner]

@@ -80,9 +80,7 @@ def substrings(parts, part_at, part_sizes, first_part, texts, text_at, ends, end
     row = 0
     for job in range(text_at.size - 1):
         text_ends = folded_ends[: ends_at[job + 1] - ends_at[job]]
-        _fold(
-            texts[text_at[job] : text_at[job + 1]], ends[ends_at[job] : ends_at[job + 1]], folded, text_ends
-        )
+        _fold(texts[text_at[job] : text_at[job + 1]], ends[ends_at[job] : ends_at[job + 1]], folded, text_ends)
         for part in range(first_part[job], first_part[job + 1]):
             pattern = parts[part_at[part] : part_at[part] + part_sizes[part]]
             head = heads[: _table_size(pattern.size)]

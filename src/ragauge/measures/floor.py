@@ -19,9 +19,7 @@ from ragauge.contract.protocols import Measure, MeasuresPieces, Tokenizer, Tools
 from ragauge.measures.scores import part_scores
 from ragauge.retrieval.contexts import build_contexts
 
-DRAWS = (
-    4  # random contexts a topic: a fifth makes its floor 3 % more certain, and costs as much as the others
-)
+DRAWS = 4  # random contexts a topic: a fifth makes its floor 3 % more certain, and costs as much as the others
 _SEED = 0
 _CHARS_PER_TOKEN = 8  # of a window of chunks; one that holds too few tokens is made longer
 _POOL_WINDOWS, _POOL_CHUNKS = 20, 500  # the chunks that contexts are made of: so many windows, and chunks
@@ -181,9 +179,7 @@ class _Own:
         own = (doc >= 0) & np.isin(topic * len(self._docs) + doc, self._pairs)
         for row in np.flatnonzero(np.isin(topic, list(self._texts))).tolist():
             chunk = _fold(chunks["text"].iloc[row])
-            own[row] |= any(
-                _holds(chunk, part) or _holds(part, chunk) for part in self._texts[int(topic[row])]
-            )
+            own[row] |= any(_holds(chunk, part) or _holds(part, chunk) for part in self._texts[int(topic[row])])
         return own
 
 
@@ -225,9 +221,7 @@ class _Unrelated:
         lengths = _lengths(self.pool["text"])
         self._chars = np.concatenate([[0], np.cumsum(np.concatenate([lengths, lengths]))])
 
-    def contexts(
-        self, topics: np.ndarray, offsets: np.ndarray
-    ) -> Iterator[tuple[pd.DataFrame, pd.DataFrame]]:
+    def contexts(self, topics: np.ndarray, offsets: np.ndarray) -> Iterator[tuple[pd.DataFrame, pd.DataFrame]]:
         """Frames layouts and prefixes of topics, each from its offset in the pool on; some at a time.
 
         A window that holds fewer tokens than the largest budget is made longer, to all of the pool in the

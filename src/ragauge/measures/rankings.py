@@ -141,10 +141,7 @@ def unjudged(names: Iterable[str], qrels: pd.DataFrame) -> str | None:
     told = [
         name
         for name in names
-        if any(
-            part.NAME in ("Judged", "Bpref", "infAP") or part.params.get("judged_only")
-            for part in _parts(name)
-        )
+        if any(part.NAME in ("Judged", "Bpref", "infAP") or part.params.get("judged_only") for part in _parts(name))
     ]
     if not told or qrels.empty or (qrels["relevance"] < 1).any():
         return None
@@ -236,6 +233,4 @@ def _check_provider(name: str, measure: Any) -> None:
             else f"measures: {name!r}: no package computes it with these parameters"
         )
     if there.NAME == "gdeval":  # its script takes numbers for topics and documents
-        raise ConfigError(
-            f"measures: {name!r}: gdeval, which computes it, takes topics and documents by number"
-        )
+        raise ConfigError(f"measures: {name!r}: gdeval, which computes it, takes topics and documents by number")

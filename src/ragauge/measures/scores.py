@@ -30,9 +30,7 @@ def part_scores(
     not there.
     """
     qids = pd.Index(prefixes["qid"].unique())
-    parts = evidence[qids.get_indexer(pd.Index(evidence["qid"])) >= 0].sort_values(
-        ["qid", "part"], kind="stable"
-    )
+    parts = evidence[qids.get_indexer(pd.Index(evidence["qid"])) >= 0].sort_values(["qid", "part"], kind="stable")
     _check_evidence(parts, qids)
     if prefixes.empty:
         dtypes = {"qid": "str", "n_tokens": "int64", "part": "int64", "value": "float64"}
@@ -41,17 +39,13 @@ def part_scores(
     texts, numbers = parts["text"].to_numpy(dtype=object), parts["part"].to_numpy()
 
     # One context per layout that a prefix names; its ends rise, whatever order the prefixes stand in.
-    ordered = prefixes.assign(row=np.arange(len(prefixes))).sort_values(
-        ["qid", "layout", "end"], kind="stable"
-    )
+    ordered = prefixes.assign(row=np.arange(len(prefixes))).sort_values(["qid", "layout", "end"], kind="stable")
     context = ordered.groupby(["qid", "layout"], sort=False).ngroup().to_numpy()
     first = np.flatnonzero(np.diff(context, prepend=-1))
     wanted = ordered[["qid", "layout"]].iloc[first].merge(layouts, on=["qid", "layout"], how="left")
     if wanted["text"].isna().any():
         at = int(np.flatnonzero(wanted["text"].isna())[0])
-        raise DataError(
-            f"layouts frame: no layout {wanted['layout'].iloc[at]} of qid={wanted['qid'].iloc[at]!r}"
-        )
+        raise DataError(f"layouts frame: no layout {wanted['layout'].iloc[at]} of qid={wanted['qid'].iloc[at]!r}")
     rows = [rows_of_qid[qid] for qid in wanted["qid"]]
     ends = np.split(ordered["end"].to_numpy(), first[1:])
     values = _scored(measure, [list(texts[of_topic]) for of_topic in rows], wanted, ends, tools)

@@ -68,9 +68,7 @@ def _chunkings(table: pd.DataFrame | None) -> Rows:
     clean = None if table is None else table.astype(object).where(table.notna(), None)
     for row in [] if clean is None else clean.to_dict("records"):
         names = ("chunks", "system", "n_chunks", "seconds")
-        kept = found.setdefault(
-            (row["chunks"], row["system"]), {**{name: row[name] for name in names}, "scores": {}}
-        )
+        kept = found.setdefault((row["chunks"], row["system"]), {**{name: row[name] for name in names}, "scores": {}})
         kept["scores"][row["n_tokens"]] = row["ir_score"]
     return list(found.values())
 

@@ -54,9 +54,7 @@ def detail_lines(detail: str) -> list[str]:
         return []
     lines: list[str] = []
     for key, value in content.items() if isinstance(content, dict) else ():
-        lines += (
-            map(_line, value) if isinstance(value, list) else [f"{key.replace('_', ' ')}: {_said(value)}"]
-        )
+        lines += map(_line, value) if isinstance(value, list) else [f"{key.replace('_', ' ')}: {_said(value)}"]
     more = len(lines) - _MOST_LINES
     return [*lines[:_MOST_LINES], f"and {more} more"] if more > 0 else lines
 

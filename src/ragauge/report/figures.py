@@ -105,9 +105,7 @@ def judge_shares(shares: pd.DataFrame, title: str) -> Figure:
     figure, axes = new_figure(0.8 + 0.4 * lines, legend_rows(6, 2))
     at = np.arange(len(names))
     left = np.zeros(len(shares))
-    series = [
-        (f"judge_share_{c}", CLASS_COLOURS[c], f"{c} {JUDGE_CLASSES[c]}") for c in sorted(JUDGE_CLASSES)[::-1]
-    ]
+    series = [(f"judge_share_{c}", CLASS_COLOURS[c], f"{c} {JUDGE_CLASSES[c]}") for c in sorted(JUDGE_CLASSES)[::-1]]
     for column, colour, label in [*series, ("judge_share_missing", MISSING_COLOUR, "no verdict")]:
         values = np.nan_to_num(shares[column].to_numpy(dtype=float))
         if column == "judge_share_missing" and not values.any():
@@ -157,9 +155,7 @@ def sorted_scores(
     size = float(np.clip(6000 / max(len(scores), 1), 6, 26))
     # One scatter in the order of the scores: drawn class by class, the last class would cover the others.
     palette = np.array([MISSING_COLOUR, *CLASS_COLOURS.values()])
-    axes.scatter(
-        at, scores, s=size, c=palette[labels], zorder=2, linewidths=0, rasterized=len(scores) > _MANY_POINTS
-    )
+    axes.scatter(at, scores, s=size, c=palette[labels], zorder=2, linewidths=0, rasterized=len(scores) > _MANY_POINTS)
     for c in sorted(set(labels.tolist()), key=lambda c: c or len(palette)):
         name = f"{c} {JUDGE_CLASSES[c]}" if c else "no verdict"
         axes.plot([], [], "o", ms=5, color=palette[c], label=name)
@@ -178,9 +174,7 @@ def sorted_scores(
         colour = CLASS_COLOURS[zone.target]
         axes.axhspan(lo, hi, color=colour, alpha=0.12, lw=0, zorder=0, label=says)
     if floor is not None:
-        axes.axhline(
-            floor, color=_FLOOR_COLOUR, lw=1.1, ls="-.", zorder=0.5, label=f"unrelated text, {floor:.3f}"
-        )
+        axes.axhline(floor, color=_FLOOR_COLOUR, lw=1.1, ls="-.", zorder=0.5, label=f"unrelated text, {floor:.3f}")
     axes.set_ylim(-0.03, 1.03)
     axes.set_ylabel("IR score")
     axes.set_title(title, fontsize=10, loc="left")
@@ -199,9 +193,7 @@ def _zones_found(zones: Zones | None) -> list[tuple[Zone, str]]:
         return []
     found = [(zones.right, "right"), (zones.lack, "lack")]
     return [
-        (zone, f"{zone.side} {zone.value:.2f}: at most {zones.alpha:.0%} not {says}")
-        for zone, says in found
-        if zone.n
+        (zone, f"{zone.side} {zone.value:.2f}: at most {zones.alpha:.0%} not {says}") for zone, says in found if zone.n
     ]
 
 

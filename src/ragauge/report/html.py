@@ -301,10 +301,7 @@ def _components(records: Sequence[Mapping[str, Any]]) -> dict[str, list[str]]:
     """The options that were chosen of every config group."""
     known = dict.fromkeys(group for record in records for group in record["choices"])
     groups = [*(g for g in GROUPS if g in known), *(g for g in known if g not in GROUPS)]
-    chosen = {
-        group: list(dict.fromkeys(str(record["choices"].get(group)) for record in records))
-        for group in groups
-    }
+    chosen = {group: list(dict.fromkeys(str(record["choices"].get(group)) for record in records)) for group in groups}
     return {group: options for group, options in chosen.items() if options != ["None"]}
 
 

@@ -41,9 +41,7 @@ def published_rankings(records: Sequence[Mapping[str, Any]]) -> dict[str, dict[s
         return {}
     return {
         f"{name} (published)": {
-            f"{measure}_at_{k}": value
-            for measure, values in table.items()
-            for k, value in enumerate(values, 1)
+            f"{measure}_at_{k}": value for measure, values in table.items() for k, value in enumerate(values, 1)
         }
         for name, table in _TABLES.items()
     }

@@ -71,8 +71,7 @@ def sweep_html(
     for name, run_id, board, figures in groups:
         columns = [column for column in _BOARD if column in board and board[column].notna().any()]
         rows = [
-            [row["system"] if c == "system" else _interval(row, c) for c in columns]
-            for row in board.to_dict("records")
+            [row["system"] if c == "system" else _interval(row, c) for c in columns] for row in board.to_dict("records")
         ]
         parts += [_heading(name, f"run {run_id}"), _table(columns, rows)]
         if figures:

@@ -89,9 +89,7 @@ def abilities_figure(found: Abilities) -> Figure:
             curve = found.curve(system, COUNTERFACTUAL, measure)
             at = np.array([list(_CONDITIONS).index(c) for c in curve["condition"]], dtype=float)
             style = {"color": _FACT_COLOURS[measure], "marker": marker, "ms": 4, "lw": 1}
-            facts.errorbar(
-                at + shift + 0.07 * (j - 1), curve["value"], yerr=_reach(curve), ls="", capsize=2, **style
-            )
+            facts.errorbar(at + shift + 0.07 * (j - 1), curve["value"], yerr=_reach(curve), ls="", capsize=2, **style)
     shown = ["5+" if label == MANY else label for label in labels]
     integration.set_xticks(np.arange(len(labels)), shown)
     facts.set_xticks(np.arange(len(_CONDITIONS)), list(_CONDITIONS.values()))
@@ -103,9 +101,7 @@ def abilities_figure(found: Abilities) -> Figure:
         noise.plot([], [], "o", color=_FACT_COLOURS[measure], label=_FACT_NAMES[measure])
     for ax, ability in zip(axes.flat, (NOISE, REJECTION, INTEGRATION, COUNTERFACTUAL), strict=True):
         if ability in found.lacking:
-            ax.text(
-                0.5, 0.5, "not measured", transform=ax.transAxes, ha="center", color="#777777", fontsize=9
-            )
+            ax.text(0.5, 0.5, "not measured", transform=ax.transAxes, ha="center", color="#777777", fontsize=9)
     legend(figure, noise, 2)
     return figure
 

@@ -20,9 +20,7 @@ _MEASURES = {
 _DIFFERENCES = {"ir_score": "IR score", "correct": "Right, points", "hallucination": "Hallucination, points"}
 
 
-def slices(
-    found: SliceTables | None, systems: Sequence[str], answers: Sequence[AnswerMeasureInfo]
-) -> dict[str, Any]:
+def slices(found: SliceTables | None, systems: Sequence[str], answers: Sequence[AnswerMeasureInfo]) -> dict[str, Any]:
     """What the template of the section takes: {"slicings": [...], "slice_counts": {...}}.
 
     A slicing has its name, its `tables`, one for each measure with a row per slice and a cell per system,

@@ -152,9 +152,7 @@ def best_text(best: BestSystems) -> str:
         "hallucination": "{:.1%} of the fewest hallucinations",
     }
     shown = [words[measure].format(value) for measure, value in found.items()]
-    return (
-        f"part of the top score that is expected to be chance, at most: {', '.join(shown)}" if shown else ""
-    )
+    return f"part of the top score that is expected to be chance, at most: {', '.join(shown)}" if shown else ""
 
 
 def budgets_text(found: Budgets | None) -> str:

@@ -81,16 +81,12 @@ def contexts_at(layouts: pd.DataFrame, prefixes: pd.DataFrame, n: int) -> pd.Dat
     )
 
 
-def used_passages(
-    layouts: pd.DataFrame, prefixes: pd.DataFrame, passages: pd.DataFrame, n: int
-) -> pd.DataFrame:
+def used_passages(layouts: pd.DataFrame, prefixes: pd.DataFrame, passages: pd.DataFrame, n: int) -> pd.DataFrame:
     """Frame `used_passages`: what stands in the context of every topic at the budget n, in its order.
 
     `passages` are those that were laid out: [qid, docno, rank, text], each docno once a topic.
     """
-    here = prefixes[prefixes["n_tokens"] == n].merge(
-        layouts, on=["qid", "layout"], how="left", validate="one_to_one"
-    )
+    here = prefixes[prefixes["n_tokens"] == n].merge(layouts, on=["qid", "layout"], how="left", validate="one_to_one")
     rows = []
     for qid, text, end, count, docnos, starts in zip(
         *(here[name] for name in ("qid", "text", "end", "n_chunks", "docnos", "starts")), strict=True
@@ -109,9 +105,7 @@ def used_passages(
     return frames.check("used_passages", found[list(frames.SCHEMAS["used_passages"].columns)])
 
 
-def longest_passages(
-    layouts: pd.DataFrame, prefixes: pd.DataFrame, passages: pd.DataFrame, n: int
-) -> pd.DataFrame:
+def longest_passages(layouts: pd.DataFrame, prefixes: pd.DataFrame, passages: pd.DataFrame, n: int) -> pd.DataFrame:
     """Frame `used_passages` of the largest budget that was laid out, with `longest`, its `chars` there.
 
     `chars` are those of the budget n, 0 of a passage that does not stand in its context. Whatever the order,
@@ -172,9 +166,7 @@ def _checked_grid(n_grid: Iterable[int]) -> np.ndarray:
     return np.unique(np.array(values, dtype=np.int64))
 
 
-def _hits(
-    run: pd.DataFrame, chunks: pd.DataFrame | None, qids: Sequence[str], in_order: ContextOrder | None
-) -> _Hits:
+def _hits(run: pd.DataFrame, chunks: pd.DataFrame | None, qids: Sequence[str], in_order: ContextOrder | None) -> _Hits:
     topics = pd.Index(qids)
     if not topics.is_unique:
         raise DataError(f"topics: qid={topics[topics.duplicated()][0]!r} stands there twice")
@@ -192,9 +184,7 @@ def _hits(
         at = pd.Index(chunks["docno"]).get_indexer(pd.Index(docno))
         if (at < 0).any():
             row = int(np.flatnonzero(at < 0)[0])
-            raise DataError(
-                f"run of qid={qids[topic[row]]!r}: chunk docno={docno[row]!r} is not among the chunks"
-            )
+            raise DataError(f"run of qid={qids[topic[row]]!r}: chunk docno={docno[row]!r} is not among the chunks")
         distinct, which = np.unique(at, return_inverse=True)
         text = chunks["text"].iloc[distinct].to_numpy(dtype=object)[which]
     lengths = np.array([len(one) for one in text], dtype=np.int64)
@@ -225,10 +215,7 @@ def _prefix_ends(hits: _Hits, tokenizer: Tokenizer, grid: np.ndarray) -> tuple[n
         todo = np.flatnonzero(reach & (_tokens_by_topic(sizes, unit_at) < budget)[topic])
         distinct: dict[str, int] = {}
         which = np.array(
-            [
-                distinct.setdefault(" " * lead[u] + " ".join(hits.text[rows[u] : after[u]]), len(distinct))
-                for u in todo
-            ],
+            [distinct.setdefault(" " * lead[u] + " ".join(hits.text[rows[u] : after[u]]), len(distinct)) for u in todo],
             dtype=np.int64,
         )
         # A normaliser may reorder marks: a prefix holds all of its tokens, so its end never falls back.

@@ -37,8 +37,7 @@ def document_compressor(key: str, spec: Mapping[str, Any]) -> Any:
     made = build(key, spec, {})
     if not isinstance(made, BaseDocumentCompressor):
         raise ConfigError(
-            f"{key}: {spec['_target_']} made a {type(made).__name__}, which is no LangChain "
-            "BaseDocumentCompressor"
+            f"{key}: {spec['_target_']} made a {type(made).__name__}, which is no LangChain BaseDocumentCompressor"
         )
     return made
 

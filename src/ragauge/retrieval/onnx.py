@@ -80,8 +80,7 @@ def run_by_onnx(model: Any, name: str, digest: str, store: Store | None, kind: K
             raise ConfigError(f"{kind.group}.backend=onnx cannot run {name}: {reason}. {remedy}") from error
         if not deviation <= _TOLERANCE * max(1.0, float(np.abs(expected).max())):
             raise ConfigError(
-                f"{kind.group}.backend=onnx gives {name} other {kind.what} than torch (by {deviation:.2g}). "
-                f"{remedy}"
+                f"{kind.group}.backend=onnx gives {name} other {kind.what} than torch (by {deviation:.2g}). {remedy}"
             )
 
     if store is not None:
@@ -130,9 +129,7 @@ class OnnxTransformer:
         return {_HIDDEN: torch.from_numpy(hidden)}
 
 
-def exchange_transformer(
-    model: Any, file: Path, stand_in: Callable[[Any, Any], Any] = OnnxTransformer
-) -> None:
+def exchange_transformer(model: Any, file: Path, stand_in: Callable[[Any, Any], Any] = OnnxTransformer) -> None:
     """Puts an exported transformer in the place of the model's own."""
     import onnxruntime
 

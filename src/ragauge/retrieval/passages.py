@@ -17,9 +17,7 @@ def passages_of(run: pd.DataFrame, chunks: pd.DataFrame) -> pd.DataFrame:
     DataError where the run names a chunk that is not there.
     """
     there = chunks[["docno", "text", "parent", "start", "end"]]
-    found = run[["qid", "rank", "docno", "score"]].merge(
-        there, on="docno", how="left", validate="many_to_one"
-    )
+    found = run[["qid", "rank", "docno", "score"]].merge(there, on="docno", how="left", validate="many_to_one")
     unknown = found["parent"].isna()
     if unknown.any():
         row = found[unknown].iloc[0]

@@ -48,9 +48,7 @@ def hub_folder(key: str, model: str, organisation: str, patterns: tuple[str, ...
 
     repository = model if "/" in model else f"{organisation}/{model}"
     try:
-        folder = snapshot_download(
-            repository, allow_patterns=list(patterns), ignore_patterns=["onnx/*", "openvino/*"]
-        )
+        folder = snapshot_download(repository, allow_patterns=list(patterns), ignore_patterns=["onnx/*", "openvino/*"])
     except (OSError, HFValidationError, ValueError) as error:
         raise ConfigError(
             f"{key}={model}: neither a folder nor a model that the hub gave ({first_line(error)}). {remedy}"

@@ -66,9 +66,7 @@ def _inputs(inputs: Mapping[str, str], items: Sequence[Item]) -> Iterator[str]:
             if other.digest == digest or digest in other.manifest.get("frames", {}).values()
         ]  # fmt: skip
         found = ", ".join(f"{other.stage}/{other.digest[:length]}" for other in holders)
-        yield f"{name}: {digest[:length]}  " + (
-            found or "a file, part of a frame, or no longer in this store"
-        )
+        yield f"{name}: {digest[:length]}  " + (found or "a file, part of a frame, or no longer in this store")
 
 
 def _files(item: Item) -> Iterator[str]:

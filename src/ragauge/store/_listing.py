@@ -170,9 +170,7 @@ def _words(name: str, value: Any) -> str:
         plain = {
             k: v
             for k, v in value.items()
-            if k not in ("component", "index", "version")
-            and v is not None
-            and not _LONG_DIGEST.fullmatch(str(v))
+            if k not in ("component", "index", "version") and v is not None and not _LONG_DIGEST.fullmatch(str(v))
         }
         cls = str(value.get("component", value.get("index", name))).rpartition(".")[2]
         return f"{cls}({', '.join(_words(k, v) for k, v in plain.items())})" if plain else cls

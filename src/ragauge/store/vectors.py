@@ -82,9 +82,7 @@ class VectorCache:
         seen: set[Path] = set()
         found, vectors = _look_up(keys, self.folder, seen)
         # Texts of one length go together, so that little is padded; the longest first.
-        missing = np.array(
-            sorted(np.flatnonzero(~found).tolist(), key=lambda i: -_length(texts[i])), dtype=int
-        )
+        missing = np.array(sorted(np.flatnonzero(~found).tolist(), key=lambda i: -_length(texts[i])), dtype=int)
         if vectors is not None and not len(missing):
             return vectors
         with locked(self._lock):
@@ -152,9 +150,7 @@ def _length(text: str | tuple[str, str]) -> int:
     return len(text) if isinstance(text, str) else len(text[0]) + len(text[1])
 
 
-def _look_up(
-    keys: np.ndarray, folder: Path, seen: set[Path] | None = None
-) -> tuple[np.ndarray, np.ndarray | None]:
+def _look_up(keys: np.ndarray, folder: Path, seen: set[Path] | None = None) -> tuple[np.ndarray, np.ndarray | None]:
     """The keys that the segments hold, and float32 [len(keys), d] with their vectors (None: no segment).
 
     Segments of `seen` are left out, and those that were looked at are added to it: they never change.

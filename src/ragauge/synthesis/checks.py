@@ -110,9 +110,7 @@ def closed_book(drafts: Sequence[Draft], ask: Asker, filters: Filters) -> None:
             draft.results["closed_book"] = NOT_APPLICABLE
     prompt = load_prompt(None, "synthesize_closed_book.txt", ("question",))
     prompts = {draft.number: fill(prompt, question=draft.question) for draft in asked}
-    found = ask(
-        CLOSED_BOOK, dict.fromkeys(prompts.values(), str.strip), dict.fromkeys(prompts.values(), "word")
-    )
+    found = ask(CLOSED_BOOK, dict.fromkeys(prompts.values(), str.strip), dict.fromkeys(prompts.values(), "word"))
     open_ones = []
     for draft in asked:
         reply = found[prompts[draft.number]]
@@ -142,9 +140,7 @@ def _compare(drafts: Sequence[Draft], ask: Asker) -> None:
         assert draft.written is not None
         first, second = quoted(str(draft.written.answer)), quoted(draft.results["closed_book_reply"])
         prompts[draft.number] = fill(prompt, question=quoted(draft.question), first=first, second=second)
-    found = ask(
-        "same answer", dict.fromkeys(prompts.values(), _flag("same")), dict.fromkeys(prompts.values(), False)
-    )
+    found = ask("same answer", dict.fromkeys(prompts.values(), _flag("same")), dict.fromkeys(prompts.values(), False))
     for draft in drafts:
         reply = found[prompts[draft.number]]
         if reply.status != OK:

@@ -99,13 +99,10 @@ class Settings:
         total = sum(given.values())
         if abs(total - 1) > 1e-6:
             told = ", ".join(f"{kind}: {share:g}" for kind, share in given.items())
-            raise ConfigError(
-                f"shares={{{told}}} sum to {total:g}: the shares of the kinds that are named sum to 1"
-            )
+            raise ConfigError(f"shares={{{told}}} sum to {total:g}: the shares of the kinds that are named sum to 1")
         others = [kind for kind, share in given.items() if share and kind != ONE_HOP]
         if self.stand_in and others:
             raise ConfigError(
-                f"shares.{others[0]}={given[others[0]]:g}: writer=cloze, a stand-in by rules, writes one_hop "
-                "alone"
+                f"shares.{others[0]}={given[others[0]]:g}: writer=cloze, a stand-in by rules, writes one_hop alone"
             )
         return {kind: float(given[kind]) for kind in KINDS if kind in given}

@@ -108,7 +108,5 @@ def _decisions(file: Path, rows: Mapping[str, Mapping[str, Any]]) -> dict[str, t
         changed += "question" in row and row["question"] != shown
         found[qid] = (decision, str(row.get(COMMENT) or "").strip())
     if changed:
-        log.warning(
-            "%s: %d rows have another question than the file of questions; its texts are kept", file, changed
-        )
+        log.warning("%s: %d rows have another question than the file of questions; its texts are kept", file, changed)
     return found

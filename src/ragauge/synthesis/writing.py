@@ -36,9 +36,7 @@ def write(drafts: Sequence[Draft], documents: Documents, before: Mapping[str, li
 
     before: the questions that were written from a document for the draft's kind, by `<kind>/<docno>`.
     """
-    prompts = {
-        kind: load_prompt(None, f"synthesize_{kind}.txt", _PLACEHOLDERS[kind]) for kind in _PLACEHOLDERS
-    }
+    prompts = {kind: load_prompt(None, f"synthesize_{kind}.txt", _PLACEHOLDERS[kind]) for kind in _PLACEHOLDERS}
     readers: dict[str, Callable[[str], Written | None]] = {}
     guesses: dict[str, Written] = {}
     for draft in drafts:

@@ -41,10 +41,7 @@ def statements_of(text: str) -> list[Statement]:
         before = len(plain[:at].rstrip()) - 1
         if spans:
             cited[max(0, bisect_right(starts, before) - 1)].update(dict.fromkeys(numbers))
-    return [
-        Statement(plain[start:end], tuple(numbers))
-        for (start, end), numbers in zip(spans, cited, strict=True)
-    ]
+    return [Statement(plain[start:end], tuple(numbers)) for (start, end), numbers in zip(spans, cited, strict=True)]
 
 
 def _parted(text: str) -> tuple[str, list[tuple[int, list[int]]]]:

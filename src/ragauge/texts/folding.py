@@ -41,9 +41,7 @@ def checked_folds(key: str, names: object) -> tuple[str, ...]:
     listed = not isinstance(names, str) and isinstance(names, Iterable)
     given = list(names) if isinstance(names, Iterable) and listed else []
     ok = listed and all(name in FOLDS for name in given)
-    require(
-        key, given if listed else names, ok, f"lists of {', '.join(FOLDS)}, such as [] and [quotes,dashes]"
-    )
+    require(key, given if listed else names, ok, f"lists of {', '.join(FOLDS)}, such as [] and [quotes,dashes]")
     return tuple(name for name in FOLDS if name in given)
 
 
@@ -55,9 +53,7 @@ def fold_text(text: str, folds: tuple[str, ...]) -> str:
     return _normal(text, folds)
 
 
-def fold_prefixes(
-    text: str, ends: np.ndarray, folds: tuple[str, ...]
-) -> tuple[str, np.ndarray, dict[int, str]]:
+def fold_prefixes(text: str, ends: np.ndarray, folds: tuple[str, ...]) -> tuple[str, np.ndarray, dict[int, str]]:
     """A folded text, the ends of its prefixes there, and the prefixes that it does not hold.
 
     `ends` rise from 0 to len(text). For every j, `fold_text(text[: ends[j]])` is `folded[: found[j]]`, or

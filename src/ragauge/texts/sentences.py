@@ -10,9 +10,7 @@ import re
 # End punctuation with what closes behind it, where white space follows (CJK marks need none), or an
 # empty line.
 # Possessive and anchored to the first mark of a row, so that no text takes quadratic time.
-_CANDIDATE = re.compile(
-    r"""(?<![.!?…])[.!?…]++["'”’»)\]}]*+(?=\s)|[。！？]++["'”’»」』）)\]]*+|(?=\n[^\S\n]*+\n)"""
-)
+_CANDIDATE = re.compile(r"""(?<![.!?…])[.!?…]++["'”’»)\]}]*+(?=\s)|[。！？]++["'”’»」』）)\]]*+|(?=\n[^\S\n]*+\n)""")
 _SPACE = re.compile(r"\s*")
 _LAST_WORD = re.compile(r"[\w.&'’-]*\Z")
 _OPENING = "\"'“‘«([{¿¡"
@@ -29,8 +27,7 @@ _TITLES = _words(
 )
 # An abbreviation where a number follows, an ordinary word otherwise ("No. 5", "No. He left.").
 _BEFORE_NUMBER = _words(
-    "no nos fig figs vol vols p pp ch sec art op eq ed b d c r "
-    "jan feb mar apr jun jul aug sep sept oct nov dec"
+    "no nos fig figs vol vols p pp ch sec art op eq ed b d c r jan feb mar apr jun jul aug sep sept oct nov dec"
 )
 # May end a sentence: it does where the next word usually opens one.
 _EITHER = _words(

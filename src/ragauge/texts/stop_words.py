@@ -92,6 +92,4 @@ _TEXTS = {
         varför vart varje vem vi vid vilka vilken vilket vill vår vara varit åt än är över
     """,
 }
-STOP_WORDS: Mapping[str, frozenset[str]] = {
-    language: frozenset(text.split()) for language, text in _TEXTS.items()
-}
+STOP_WORDS: Mapping[str, frozenset[str]] = {language: frozenset(text.split()) for language, text in _TEXTS.items()}

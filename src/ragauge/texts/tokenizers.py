@@ -48,8 +48,7 @@ class WordTokenizer:
     def offsets(self, texts: Sequence[str]) -> list[np.ndarray]:
         """For each text int64 [tokens, 2]: first and past-the-last character of every token, in order."""
         return [
-            np.array([match.span() for match in _WORD.finditer(text)], dtype=np.int64).reshape(-1, 2)
-            for text in texts
+            np.array([match.span() for match in _WORD.finditer(text)], dtype=np.int64).reshape(-1, 2) for text in texts
         ]
 
 

@@ -7,8 +7,7 @@ import re
 # Scripts written without spaces between words, as the inside of a character class: Thai, Lao, Myanmar, Khmer,
 # kana, Han.
 WITHOUT_SPACES = (
-    "\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff"
-    "\u3005-\u3007\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff\U00020000-\U0003ffff"
+    "\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3005-\u3007\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff\U00020000-\U0003ffff"
 )
 UNSPACED = f"{WITHOUT_SPACES}\u1100-\u11ff\uac00-\ud7a3"  # and Korean, whose particles cling to the words
 _POSSESSIVE = re.compile(r"['’]s\b")

@@ -223,9 +223,7 @@ def is_silence(error: BaseException) -> bool:
     from mlflow.exceptions import MlflowException
     from requests.exceptions import RequestException
 
-    return isinstance(error, MlflowException) and isinstance(
-        error.__cause__ or error.__context__, RequestException
-    )
+    return isinstance(error, MlflowException) and isinstance(error.__cause__ or error.__context__, RequestException)
 
 
 def reason(error: BaseException) -> str:
@@ -236,9 +234,7 @@ def reason(error: BaseException) -> str:
     text = " ".join(str(error).split()) or type(error).__name__
     text = re.sub(r" \[SQL: .*| \(Background on this error at: .*", "", text)
     if re.search(r"\b401\b|UNAUTHENTICATED|not authenticated", text):
-        text += (
-            "; MLFLOW_TRACKING_USERNAME and MLFLOW_TRACKING_PASSWORD, or MLFLOW_TRACKING_TOKEN, say who asks"
-        )
+        text += "; MLFLOW_TRACKING_USERNAME and MLFLOW_TRACKING_PASSWORD, or MLFLOW_TRACKING_TOKEN, say who asks"
     return redact(text)
 
 

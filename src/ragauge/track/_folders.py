@@ -40,9 +40,7 @@ def model_folder(uri: str, model_uri: str, key: str) -> Path:
             mlflow.artifacts.download_artifacts(model_uri, dst_path=scratch)
     except (MlflowException, OSError) as error:
         raise ConfigError(f"{key}={model_uri} cannot be had from MLflow: {reason(error)}") from error
-    found = sorted(
-        {f.parent for f in Path(scratch).rglob("*.safetensors") if (f.parent / "config.json").is_file()}
-    )
+    found = sorted({f.parent for f in Path(scratch).rglob("*.safetensors") if (f.parent / "config.json").is_file()})
     whole = {file.parent for file in Path(scratch).rglob("modules.json")}
     found = sorted({next((at for at in (*reversed(f.parents), f) if at in whole), f) for f in found})
     if len(found) != 1:

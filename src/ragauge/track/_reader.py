@@ -111,9 +111,7 @@ class Reader:
         if not ids:
             return []
         has = f"tags.`{name}` LIKE '%'" if value is None else f"tags.`{name}` = '{value}'"
-        found = self._search(
-            f"{has} and attributes.status = 'FINISHED'", ids, order="attributes.start_time DESC"
-        )
+        found = self._search(f"{has} and attributes.status = 'FINISHED'", ids, order="attributes.start_time DESC")
         return [run for run in found if run.tags.get("role") in ("job", "sweep")]
 
     def measured(self, entry: str | None = None) -> list[LoggedRun]:
@@ -185,9 +183,7 @@ class Reader:
     ) -> list[LoggedRun]:
         from mlflow.exceptions import MlflowException
 
-        search = partial(
-            self._mlflow.search_runs, experiments or list(self._experiments), query, order_by=[order]
-        )
+        search = partial(self._mlflow.search_runs, experiments or list(self._experiments), query, order_by=[order])
         try:
             found = list(islice(pages(search), limit))
         except MlflowException as error:

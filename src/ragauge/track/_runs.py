@@ -92,9 +92,7 @@ class Run:
         """Sets tags, without secrets."""
         self._tags |= _texts(tags)
 
-    def metrics(
-        self, values: Mapping[str, float], curves: Mapping[str, Mapping[int, float]] | None = None
-    ) -> None:
+    def metrics(self, values: Mapping[str, float], curves: Mapping[str, Mapping[int, float]] | None = None) -> None:
         """Logs metrics (NaN ones are left out) and step charts {name: {step: value}}."""
         from mlflow.entities import Metric
 
@@ -176,9 +174,7 @@ class Run:
         except Exception as error:
             if not is_silence(error):
                 raise
-            log.warning(
-                "MLflow does not answer (%s); the work goes on, and is logged at its end", reason(error)
-            )
+            log.warning("MLflow does not answer (%s); the work goes on, and is logged at its end", reason(error))
             return False
         return True
 
@@ -215,9 +211,7 @@ class Run:
                     found[topic.qid] = root.trace_id
         return found
 
-    def evaluation(
-        self, topics: Iterable[TopicTrace], source: str, source_id: str, values: Mapping[str, float]
-    ) -> str:
+    def evaluation(self, topics: Iterable[TopicTrace], source: str, source_id: str, values: Mapping[str, float]) -> str:
         """Writes a run for MLflow's page *Evaluation runs*, a trace per topic with feedback; returns its id.
 
         It is a run of its own, since MLflow shows a run that has a model, such as a predictor, among training
@@ -249,9 +243,7 @@ class Run:
         """Logs the folder that `save_predictor` wrote as the run's model, and returns its URI."""
         return log_predictor(self.client, self.experiment_id, self.run_id, saved, registered_name)
 
-    def network(
-        self, folder: Path, card: str, facts: Mapping[str, Any], registered_name: str | None = None
-    ) -> str:
+    def network(self, folder: Path, card: str, facts: Mapping[str, Any], registered_name: str | None = None) -> str:
         """Logs the folder of a network as the run's model, and returns its URI; `log_network` says how."""
         self.flush()
         given = (self.client, self.experiment_id, self.run_id, folder, card, facts, registered_name)

@@ -127,8 +127,7 @@ def description(experiment_id: str, sweep_runs: Mapping[str, str] | None = None)
         "",
         "- `ir_score`: share of the needed evidence that stands in the first N tokens, 0 to 1",
         "- `correct_share`, `hallucination_share`, `judge_share_1` (lack of information): shares of topics",
-        "- `threshold_h`, `threshold_k`: IR scores below which information lacks, above which answers are "
-        "right",
+        "- `threshold_h`, `threshold_k`: IR scores below which information lacks, above which answers are right",
         "- `per_question.json` of a job: every question with truth, answer, verdict and context",
     ]
     return "\n".join(lines)

@@ -47,9 +47,7 @@ class Validation:
         wanted = wanted.head(max(n_chunks, relevant["docno"].nunique()))
         chunks = data.chunks[data.chunks["docno"].isin(set(wanted))]
         shown = tuple(dict.fromkeys([*_SHOWN, full_name(measure)]))
-        return cls(
-            topics, chunks, relevant.assign(relevance=1), shown, f"validation_{metric_of(full_name(measure))}"
-        )
+        return cls(topics, chunks, relevant.assign(relevance=1), shown, f"validation_{metric_of(full_name(measure))}")
 
     def values(self, encode: Callable[[list[str], str], np.ndarray]) -> dict[str, float]:
         """The means of the measures by name; encode: texts and their role to unit vectors."""

@@ -124,8 +124,7 @@ def require_packages(key: str) -> None:
     lacking = [name for name in ("accelerate", "datasets") if find_spec(name) is None]
     if lacking:
         raise ConfigError(
-            f"{key} needs packages that are not installed ({', '.join(lacking)}): "
-            "pip install 'ragauge[train]'"
+            f"{key} needs packages that are not installed ({', '.join(lacking)}): pip install 'ragauge[train]'"
         )
 
 
@@ -304,9 +303,7 @@ def _steering(
             tired = steps.patience is not None and self.since_best() >= steps.patience
             if done or late or tired:
                 short = done and step < self.planned
-                self.ended = (
-                    "max_seconds" if late or short else "patience" if tired and not done else "epochs"
-                )
+                self.ended = "max_seconds" if late or short else "patience" if tired and not done else "epochs"
                 control.should_training_stop = True
             elif step in self.history or time.monotonic() - self.saved >= _SAVE_EVERY:
                 control.should_save = True

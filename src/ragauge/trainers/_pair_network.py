@@ -122,9 +122,7 @@ class Watch:
             model.train(training)
         found = {self.name: self._mean(scores)}
         if self.fuse:
-            found[self.deciding] = self._mean(
-                fused_scores(self.hits["qid"], self.hits["score"], scores, self.fuse)
-            )
+            found[self.deciding] = self._mean(fused_scores(self.hits["qid"], self.hits["score"], scores, self.fuse))
         return found
 
     def _mean(self, scores: np.ndarray) -> float:

@@ -145,9 +145,7 @@ class Encoder:
         name = self.model if ":/" in self.model else Path(self.model).name
         return {"model": name, "digest": model_digest(self._base)}
 
-    def train(
-        self, data: TrainingData, held_out: TrainingData, folder: Path, tools: TrainingTools
-    ) -> Trained:
+    def train(self, data: TrainingData, held_out: TrainingData, folder: Path, tools: TrainingTools) -> Trained:
         """Fills `folder / MODEL` with the encoder of the best checkpoint, averaged with its base."""
         import torch
         from sentence_transformers import SentenceTransformerTrainer
@@ -246,9 +244,7 @@ class Encoder:
             negatives = mined.negatives[["qid", "positive", "negative"]]
             number = negatives.groupby(["qid", "positive"]).cumcount() + 1
             if self.loss == "triplet":
-                wide = wide.merge(
-                    negatives.rename(columns={"negative": "negative_1"}), on=["qid", "positive"]
-                )
+                wide = wide.merge(negatives.rename(columns={"negative": "negative_1"}), on=["qid", "positive"])
                 columns.append("negative_1")
             else:
                 every = negatives.assign(number=number).pivot(
@@ -268,9 +264,7 @@ class Encoder:
         folded = wide["query"].str.casefold().str.split().str.join(" ")
         rows = [
             Row(question, frozenset(passages), relevant[qid])
-            for question, qid, *passages in zip(
-                folded, wide["qid"], *(wide[name] for name in columns), strict=True
-            )
+            for question, qid, *passages in zip(folded, wide["qid"], *(wide[name] for name in columns), strict=True)
         ]
         texts = {"anchor": (self.query_prefix + wide["query"]).tolist()}
         texts |= {name: (self.passage_prefix + text[wide[name]]).tolist() for name in columns}
@@ -298,9 +292,7 @@ class Encoder:
         return np.asarray(vectors, dtype=np.float32)
 
     def _described(self) -> str:
-        size = (
-            f"triplet_margin={self.triplet_margin:g}" if self.loss == "triplet" else f"scale={self.scale:g}"
-        )
+        size = f"triplet_margin={self.triplet_margin:g}" if self.loss == "triplet" else f"scale={self.scale:g}"
         return (
             f"{self.loss} ({size}), batch_size={self.batch_size}, learning_rate={self.learning_rate:g}, "
             f"precision={self.precision}"

@@ -85,9 +85,7 @@ class JudgeTrainer:
         """Name and digest of the encoder; ConfigError where it is not there."""
         return {"model": Path(self.model).name, "digest": model_digest(self._folder())}
 
-    def train(
-        self, data: TrainingData, held_out: TrainingData, folder: Path, tools: TrainingTools
-    ) -> Trained:
+    def train(self, data: TrainingData, held_out: TrainingData, folder: Path, tools: TrainingTools) -> Trained:
         """Fills `folder / MODEL`; DataError where a question has examples of one class only."""
         import torch
 
@@ -95,8 +93,7 @@ class JudgeTrainer:
             torch.set_num_threads(self.threads)
         torch.manual_seed(tools.seed)
         learnt, unseen = (
-            self._examples(side, data, tools.seed)
-            for side, data in (("training", data), ("validation", held_out))
+            self._examples(side, data, tools.seed) for side, data in (("training", data), ("validation", held_out))
         )
         encoder, tokenizer = load_encoder(self._folder(), self._device(), f"trainer.model={self.model}")
         network = self._untrained(encoder, tokenizer)

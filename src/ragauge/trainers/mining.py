@@ -182,9 +182,7 @@ def similar(texts: list[str], same: float = SAME) -> tuple[np.ndarray, np.ndarra
     by_rarity = np.lexsort((held.indices, frequency[held.indices], text))
     place = np.arange(held.nnz) - held.indptr[:-1][text]
     rare = by_rarity[place < (sizes - np.ceil(same * sizes - 1e-9) + 1)[text]]
-    prefix = csr_matrix(
-        (np.ones(len(rare), dtype=np.int32), (text[rare], held.indices[rare])), shape=held.shape
-    )
+    prefix = csr_matrix((np.ones(len(rare), dtype=np.int32), (text[rare], held.indices[rare])), shape=held.shape)
     near = (prefix @ prefix.T).tocoo()
     first, second = near.row[near.row != near.col], near.col[near.row != near.col]
     # Sizes alone tell most of them apart.

@@ -77,9 +77,7 @@ def training_pairs(data: TrainingData, source: PairSource, seed: int) -> Pairs:
     missing = wanted.sub(drawn.groupby("qid").size(), fill_value=0).astype(int)
     others = _others(data.chunks["docno"].to_numpy(dtype=object), mined, drawn, missing, generator)
     negatives = pd.concat([drawn, others], ignore_index=True)
-    pairs = pd.concat(
-        [mined.positives[["qid", "docno"]].assign(label=1), negatives.assign(label=0)], ignore_index=True
-    )
+    pairs = pd.concat([mined.positives[["qid", "docno"]].assign(label=1), negatives.assign(label=0)], ignore_index=True)
     if pairs["label"].nunique() < 2:
         raise DataError(
             "trainer.negatives: every passage that could be a negative is evidence of its topic, so all "

@@ -92,9 +92,7 @@ class Reranker:
         weight = is_number(self.fuse) and 0 <= self.fuse < 1
         require("trainer.fuse", self.fuse, weight, "numbers from 0 (the reranker alone) to below 1")
         require_count("trainer.validation_topics", self.validation_topics, null="all held-out topics")
-        require_text(
-            "trainer.validation_measure", self.validation_measure, "names of ir-measures, such as nDCG@10"
-        )
+        require_text("trainer.validation_measure", self.validation_measure, "names of ir-measures, such as nDCG@10")
         full_name(self.validation_measure)
         require_count("trainer.threads", self.threads, null="torch's own choice")
         object.__setattr__(self, "device", settle_device("trainer", self.device))
@@ -130,18 +128,14 @@ class Reranker:
             "head": "its own" if scores_pairs else "new",
         }
 
-    def train(
-        self, data: TrainingData, held_out: TrainingData, folder: Path, tools: TrainingTools
-    ) -> Trained:
+    def train(self, data: TrainingData, held_out: TrainingData, folder: Path, tools: TrainingTools) -> Trained:
         """Fills `folder / MODEL` with the cross-encoder of the best evaluation.
 
         The table "pairs" holds what it learnt from (`pairs.Pairs`); values: their counts, and the steps.
         """
         started = time.monotonic()
         pairs = training_pairs(data, self._source, tools.seed)
-        watch = Watch(
-            held_out, self.validation_measure, self.depth, self.fuse, self.validation_topics, tools.seed
-        )
+        watch = Watch(held_out, self.validation_measure, self.depth, self.fuse, self.validation_topics, tools.seed)
         import torch
         from sentence_transformers.cross_encoder import CrossEncoderTrainer, losses
 
@@ -159,9 +153,7 @@ class Reranker:
         )
         loss = losses.BinaryCrossEntropyLoss(model) if self.loss == "bce" else losses.MSELoss(model)
         texts = data.chunks.set_index("docno")["text"]
-        rows = pairs.table.assign(
-            text=pairs.table["docno"].map(texts), label=pairs.table["label"].astype(float)
-        )
+        rows = pairs.table.assign(text=pairs.table["docno"].map(texts), label=pairs.table["label"].astype(float))
         dataset = Dataset.from_pandas(rows[["query", "text", "label"]], preserve_index=False)
         outcome = train_network(
             CrossEncoderTrainer,

@@ -142,9 +142,7 @@ class _Maker:
     def _answers_of(self, topic: _Topic) -> list[str]:
         """The first reference, and every sentence of the evidence that holds a reference."""
         wanted = [_run_of(answer) for answer in topic.references if _run_of(answer).strip()]
-        sentences = [
-            text[start:end].strip() for text in topic.evidence for start, end in sentence_spans(text)
-        ]
+        sentences = [text[start:end].strip() for text in topic.evidence for start, end in sentence_spans(text)]
         held = [one for one in sentences if any(answer in _run_of(one) for answer in wanted)]
         return list(dict.fromkeys([*topic.references[:1], *held]))
 
@@ -167,9 +165,7 @@ class _Maker:
         """Kind, docno and answer of a triple whose answer does not follow from the passage."""
         strong = self._rng.random() < self._strong
         if strong and self._rng.random() < 0.5:
-            changed = self._facts.changed(
-                answer, topic.references, topic.wrong, self._texts[docno], self._rng
-            )
+            changed = self._facts.changed(answer, topic.references, topic.wrong, self._texts[docno], self._rng)
             if changed is not None:
                 return CHANGED, docno, changed
         if strong or self._rng.random() < 0.5:
@@ -217,9 +213,7 @@ class _Maker:
                     found.append(text[start:end].strip())
         return found
 
-    def _example(
-        self, judged: str, topic: _Topic, label: int, kind: str, docno: str, answer: str = ""
-    ) -> Example:
+    def _example(self, judged: str, topic: _Topic, label: int, kind: str, docno: str, answer: str = "") -> Example:
         passage = self._texts.get(docno, "")
         return Example(judged, topic.qid, label, kind, docno, Triple(topic.query, passage, answer))
 
@@ -240,9 +234,7 @@ class _Maker:
         for pair in right:
             by_answer.setdefault(pair[1], []).append(pair)
         groups = list(by_answer.values())
-        chosen = (
-            groups[:1] + [groups[1:][i] for i in self._rng.permutation(len(groups) - 1)] if groups else []
-        )
+        chosen = groups[:1] + [groups[1:][i] for i in self._rng.permutation(len(groups) - 1)] if groups else []
         return [group[int(self._rng.integers(len(group)))] for group in chosen[: self._per_topic]]
 
     def _one(self, items: Sequence[str]) -> str:

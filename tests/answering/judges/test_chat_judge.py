@@ -14,9 +14,7 @@ from ragauge.contract.errors import ConfigError, DataError
 from ragauge.contract.protocols import Tools
 from ragauge.experiment.outcomes import metrics
 
-TOPICS = pd.DataFrame(
-    {"qid": ["q1", "q2"], "query": ["Who built it?", "Where is it?"], "answer": ["Anna", "in Graz"]}
-)
+TOPICS = pd.DataFrame({"qid": ["q1", "q2"], "query": ["Who built it?", "Where is it?"], "answer": ["Anna", "in Graz"]})
 EVIDENCE = pd.DataFrame(
     {
         "qid": ["q2", "q1", "q1"],
@@ -84,9 +82,7 @@ def test_one_answer_a_request_with_its_reason(tools: Tools) -> None:
         ("openai", "none", None),
     ],
 )
-def test_the_schema_goes_where_the_server_takes_it(
-    kind: str, schema: Any, where: str | None, tools: Tools
-) -> None:
+def test_the_schema_goes_where_the_server_takes_it(kind: str, schema: Any, where: str | None, tools: Tools) -> None:
     with ChatServer(reply=honest) as server:
         part = judge(server.url, kind, schema=schema)
         verdicts = part.judge(TOPICS, EVIDENCE, answers(("q1", 1, "right 5")), tools)

@@ -91,9 +91,7 @@ def _mutated(draw: st.DrawFn, good: str) -> str:
 @pytest.mark.slow
 @settings(max_examples=5000, deadline=None)
 @given(st.data(), _scores, st.integers(1, 8))
-def test_a_random_reply_gives_the_scores_it_shows_or_none(
-    data: st.DataObject, scores: list[int], n: int
-) -> None:
+def test_a_random_reply_gives_the_scores_it_shows_or_none(data: st.DataObject, scores: list[int], n: int) -> None:
     reply = data.draw(_noise | _mutated(_written_scores(scores)))
     found = parse_scores(reply, n)
     # The twin reads character by character: fields between commas, each exactly one of five digits.
@@ -105,9 +103,7 @@ def test_a_random_reply_gives_the_scores_it_shows_or_none(
 @pytest.mark.slow
 @settings(max_examples=5000, deadline=None)
 @given(st.data(), st.integers(-1, 7), st.text(max_size=12))
-def test_a_random_reply_gives_the_verdict_it_shows_or_none(
-    data: st.DataObject, label: int, reason: str
-) -> None:
+def test_a_random_reply_gives_the_verdict_it_shows_or_none(data: st.DataObject, label: int, reason: str) -> None:
     good = json.dumps({"label": label, "reason": reason})
     reply = data.draw(_noise | _mutated(good) | st.just(good))
     found = parse_verdict(reply)

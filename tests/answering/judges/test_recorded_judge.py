@@ -58,9 +58,7 @@ def test_missing_topics_are_an_error_or_missing_verdicts(tmp_path: Path, tools: 
 @pytest.mark.parametrize("label", ["6", "0", '"right"', "true", "2.5", "[5]", '{"a": 5}'])
 def test_what_is_no_class_is_named(tmp_path: Path, tools: Tools, label: str) -> None:
     text = f'{{"qid": "q2", "label": 1}}\n{{"qid": "q1", "label": {label}}}\n'
-    with pytest.raises(
-        DataError, match=r"labels\.jsonl, line 2 \(qid='q1'\): label .* allowed are 1 to 5 and null"
-    ):
+    with pytest.raises(DataError, match=r"labels\.jsonl, line 2 \(qid='q1'\): label .* allowed are 1 to 5 and null"):
         judged(tmp_path, text, tools, "labels.jsonl")
 
 

@@ -107,9 +107,7 @@ def test_phrases_that_say_that_documents_err(answer: str, expected: bool) -> Non
 def test_what_is_missing_is_missing_and_says_why() -> None:
     topics = pd.DataFrame({"qid": ["a", "b", "c"], "query": ["?"] * 3, "answer": ["x", "x", None]})
     topics["wrong_answers"] = [["y"], [], ["y"]]
-    answers = pd.DataFrame(
-        {"qid": ["a", "b", "c"], "n_tokens": 8, "answer": pd.array([None, "x", "x"], "str")}
-    )
+    answers = pd.DataFrame({"qid": ["a", "b", "c"], "n_tokens": 8, "answer": pd.array([None, "x", "x"], "str")})
     contexts = answers[["qid", "n_tokens"]].assign(text="")
     nothing: Any = None
     found = Counterfactual().measure(topics, nothing, contexts, answers, nothing)

@@ -119,9 +119,7 @@ def test_rouge_is_that_of_rouge_score(pairs: list[tuple[str, str]]) -> None:
 
 @settings(max_examples=60, deadline=None)
 @given(st.one_of(PAIRS, ANY_TEXT), st.integers(1, 8), st.sampled_from([0.5, 1, 2, 3]), st.booleans())
-def test_chrf_is_that_of_sacrebleu(
-    pairs: list[tuple[str, str]], order: int, beta: float, lowercase: bool
-) -> None:
+def test_chrf_is_that_of_sacrebleu(pairs: list[tuple[str, str]], order: int, beta: float, lowercase: bool) -> None:
     from sacrebleu.metrics.chrf import CHRF
 
     theirs = CHRF(char_order=order, beta=beta, lowercase=lowercase)
@@ -159,9 +157,7 @@ def test_the_best_reference_counts_in_each_value_by_itself() -> None:
 
 def test_what_is_missing_is_missing_in_every_value() -> None:
     found = framed(Usual(), ["a", None, "a"], [["a"], ["a"], []])
-    assert found["measure"].tolist() == [
-        name for name in ("em", "f1", "contains", "rouge_l") for _ in range(3)
-    ]
+    assert found["measure"].tolist() == [name for name in ("em", "f1", "contains", "rouge_l") for _ in range(3)]
     assert found["value"].isna().tolist() == [False, True, True] * 4
     assert found["status"].tolist() == ["ok", "no answer", "no reference"] * 4
 

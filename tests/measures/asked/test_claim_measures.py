@@ -60,9 +60,7 @@ def measured(
 
 def values(found: pd.DataFrame, measure: str) -> list[tuple[float | None, str]]:
     rows = found[found["measure"] == measure]
-    return [
-        (None if pd.isna(v) else round(v, 6), s) for v, s in zip(rows["value"], rows["status"], strict=True)
-    ]
+    return [(None if pd.isna(v) else round(v, 6), s) for v, s in zip(rows["value"], rows["status"], strict=True)]
 
 
 def details(found: pd.DataFrame) -> list[Any]:
@@ -120,9 +118,7 @@ USED = used(("q1", "Anna built it. It is tall."), ("q1", "It is blue."), ("q3", 
 
 def test_faithfulness_of_answers_and_why_it_is_missing() -> None:
     of = topics(*((f"q{i}", "Who built it?", "Anna") for i in range(1, 6)))
-    shown = used(
-        *((q, text) for q in ("q1", "q3", "q4", "q5") for text in ("Anna built it. It is tall.", "Blue."))
-    )
+    shown = used(*((q, text) for q in ("q1", "q3", "q4", "q5") for text in ("Anna built it. It is tall.", "Blue.")))
     given = answers(
         ("q1", "Anna built it. It is not tall. It is green. It is tall."), ("q2", "Anna."), ("q3", None),
         ("q4", "I cannot answer."), ("q5", "  "),
@@ -150,9 +146,7 @@ def test_context_recall_needs_no_answer_and_is_0_without_a_context() -> None:
 def test_answer_correctness_weighs_f1_and_similarity() -> None:
     of = topics(("q1", "?", "a b. c."), ("q2", "?", ("c.", "aa")), ("q3", "?", None), ("q4", "?", "a."),
                 ("q5", "?", "I cannot answer."))  # fmt: skip
-    given = answers(
-        ("q1", "a b. d."), ("q2", "a."), ("q3", "x"), ("q4", "I cannot answer that, a."), ("q5", "b.")
-    )
+    given = answers(("q1", "a b. d."), ("q2", "a."), ("q3", "x"), ("q4", "I cannot answer that, a."), ("q5", "b."))
     found = measured(AnswerCorrectness(), of, USED, given)
     # q1: TP 1, FP 1, FN 1: F1 1/2; cosine of (1,1,0) and (1,1,1) is sqrt(2/3). q2: the second reference is
     # the most similar. q4: an answer without claims says nothing of the reference: F1 0.
@@ -162,9 +156,7 @@ def test_answer_correctness_weighs_f1_and_similarity() -> None:
     expected = [0.75 * 0.5 + 0.25 * similar[0], 0.25 * similar[1], None, 0.25 * cannot, None]
     got = values(found, "answer_correctness")
     assert [status for _, status in got] == ["ok", "ok", "no reference", "ok", "no claims"]
-    assert [value for value, _ in got] == [
-        None if e is None else pytest.approx(e, abs=1e-5) for e in expected
-    ]
+    assert [value for value, _ in got] == [None if e is None else pytest.approx(e, abs=1e-5) for e in expected]
     assert values(found, "claims_f1")[0] == (0.5, "ok")
     # The other accepted answers stand in the request.
     chat = ScriptedChat()
@@ -314,9 +306,7 @@ def test_many_claims_are_asked_about_in_parts_and_one_bad_part_makes_all_missing
     found = measured(Faithfulness(), TOPICS, shown, answers(("q1", text)), chat)
     assert values(found, "faithfulness") == [(round(2 / 300, 6), "ok")]
     assert chat.kinds().count("verdicts") == 15
-    bad = ScriptedChat(
-        lambda t: "no" if "20. It has 299 rooms." in t and kind_of(t) == "verdicts" else reply(t)
-    )
+    bad = ScriptedChat(lambda t: "no" if "20. It has 299 rooms." in t and kind_of(t) == "verdicts" else reply(t))
     found = measured(Faithfulness(), TOPICS, shown, answers(("q1", text)), bad)
     assert values(found, "faithfulness") == [(None, "unreadable")]
 

@@ -38,9 +38,7 @@ def by_words(prompt: str) -> str:
     said = {}
     for number, text in re.findall(r'^(\d+): "(.*)"$', prompt, re.M):
         first, last = text.split()[0], text.split()[-1]
-        said[number] = (
-            "support" if last in answer else "partial_support" if first in answer else "not_support"
-        )
+        said[number] = "support" if last in answer else "partial_support" if first in answer else "not_support"
     return json.dumps(said)
 
 
@@ -94,9 +92,7 @@ def test_made_once_a_topic_and_assigned_once_a_distinct_answer(tools: Tools) -> 
 
 
 def test_a_topic_without_a_reference_has_none_and_an_empty_answer_states_none(tools: Tools) -> None:
-    lacking = topics(
-        ("q1", "a?", None), ("q2", "b?", "B"), ("q3", "c?", "C"), unanswerable=[False, False, True]
-    )
+    lacking = topics(("q1", "a?", None), ("q2", "b?", "B"), ("q3", "c?", "C"), unanswerable=[False, False, True])
     chat = model()
     rows = answers(("q1", "x"), ("q2", " "), ("q3", "x"))
     found = values(NuggetRecall().measure(lacking, EVIDENCE, lacking, rows, chat.tools(tools)))
@@ -120,9 +116,7 @@ def test_a_topic_without_a_reference_has_none_and_an_empty_answer_states_none(to
     ],
     ids=["none", "failed", "prose", "importance", "empty", "half a character", "texts", "cut"],
 )
-def test_nuggets_that_could_not_be_made_are_missing_and_never_0(
-    tools: Tools, reply: str | None, status: str
-) -> None:
+def test_nuggets_that_could_not_be_made_are_missing_and_never_0(tools: Tools, reply: str | None, status: str) -> None:
     chat = model(reply)
     found = measured(chat, tools, ("q1", "Anna built it."))
     assert set(found.values()) == {(None, status)}
@@ -220,9 +214,7 @@ def test_a_bad_file_names_file_line_and_what_is_allowed(tmp_path: Path, rows: li
         NuggetRecall(path=str(lines(tmp_path, *rows))).check_topics(TOPICS)
 
 
-def test_unknown_qids_and_topics_without_nuggets_are_counted(
-    tmp_path: Path, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_unknown_qids_and_topics_without_nuggets_are_counted(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     file = lines(tmp_path, of("q1", ("a", "vital")), of(7, ("a", "vital")))
     assert read_nuggets(file) == {"q1": (Nugget("a", "vital"),), "7": (Nugget("a", "vital"),)}
     with caplog.at_level(logging.INFO):

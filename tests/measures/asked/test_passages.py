@@ -79,9 +79,7 @@ def test_all_references_stand_in_one_request_and_a_blank_passage_needs_none(tool
     several = TOPICS.assign(answers=[["Anna", "Anna G."], ["Linz"]])
     chat = useful_with("Anna")
     rows = used(("q1", " \n", None), ("q1", "Anna built it.", None))
-    found = ContextPrecision().measure_passages(
-        several, NO_EVIDENCE, rows, answers(("q1", "x")), chat.tools(tools)
-    )
+    found = ContextPrecision().measure_passages(several, NO_EVIDENCE, rows, answers(("q1", "x")), chat.tools(tools))
     [prompt] = chat.asked
     assert '"Anna"\n"Anna G."\n' in prompt
     assert values(found)["q1", "context_precision"] == (0.5, "ok")
@@ -113,9 +111,7 @@ def test_a_reply_that_is_no_verdict_is_missing_and_never_0(tools: Tools, reply: 
     assert read_useful(reply) is None
     chat = always(reply)
     rows = used(("q1", "one", None), ("q1", "two", None))
-    found = ContextPrecision().measure_passages(
-        TOPICS, NO_EVIDENCE, rows, answers(("q1", "x")), chat.tools(tools)
-    )
+    found = ContextPrecision().measure_passages(TOPICS, NO_EVIDENCE, rows, answers(("q1", "x")), chat.tools(tools))
     assert values(found)["q1", "context_precision"] == (None, "unreadable")
     assert set(chat.asked.values()) == {2}  # once more, and no third time
 
@@ -200,9 +196,7 @@ def test_no_sentence_needed_is_a_value() -> None:
 
 
 def test_a_wrong_option_is_named() -> None:
-    with pytest.raises(
-        ConfigError, match=r"answers.context_relevance.by='words': allowed are sentences, chars"
-    ):
+    with pytest.raises(ConfigError, match=r"answers.context_relevance.by='words': allowed are sentences, chars"):
         ContextRelevance(by="words")
     with pytest.raises(ConfigError, match=r"answers.context_precision.prompt=.*must hold \$question"):
         ContextPrecision(prompt="Is $passage good?")

@@ -184,9 +184,7 @@ GRID = [1, 5, 9, 14, 20, 26, 40]
 def laid_out(dice: random.Random) -> tuple[pd.DataFrame, pd.DataFrame, dict[str, list[str]]]:
     """A run of one topic, its chunks, and their sentences, each of which begins with a letter of its own."""
     letters = iter("ABCDEFGHIJKLMNO")
-    texts = {
-        f"d{i}": [next(letters) + "1 2345" * dice.randint(1, 5) + "." for _ in range(3)] for i in range(5)
-    }
+    texts = {f"d{i}": [next(letters) + "1 2345" * dice.randint(1, 5) + "." for _ in range(3)] for i in range(5)}
     joined = [" ".join(sentences) for sentences in texts.values()]
     chunks = pd.DataFrame({"docno": list(texts), "text": joined, "parent": list(texts), "start": 0, "end": 1})
     run = pd.DataFrame({"qid": "q1", "docno": list(texts), "rank": range(5)}).assign(score=0.0)
@@ -244,9 +242,7 @@ def test_values_at_every_budget_equal_those_of_the_context_itself(tools: Tools, 
         at_most = {one: share_there(one, longest_text) for one in every}
         weights = {one: there[one] / at_most[one] for one in every if at_most[one]}
         of_needed = sum(weights.get(one, 0) for one in needed if at_most[one] == 1)
-        assert values(found[1])["q1", "context_relevance"][0] == pytest.approx(
-            of_needed / sum(weights.values())
-        )
+        assert values(found[1])["q1", "context_relevance"][0] == pytest.approx(of_needed / sum(weights.values()))
     # One request for all budgets, of each measure.
     assert len(asked(chat)) == 2
     assert set(chat.asked.values()) == {1}

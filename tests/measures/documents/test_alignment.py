@@ -83,9 +83,7 @@ def test_what_is_used_first_agrees_wholly_and_nothing_used_is_all_ignored() -> N
 def test_places_are_those_by_rank_whatever_the_order_of_the_context() -> None:
     rows = standing(passages(ranks=[7, 0, 3], q1=list("abc")))
     assert rows["place"].tolist() == [3, 1, 2]
-    found = use_values(
-        rows, np.array([False, True, False]), pd.Series([pd.NA] * 3, dtype="boolean"), None, 0.8
-    )
+    found = use_values(rows, np.array([False, True, False]), pd.Series([pd.NA] * 3, dtype="boolean"), None, 0.8)
     assert found.loc["q1", "use_agreement"] == 1
 
 
@@ -199,9 +197,7 @@ def test_equal_passages_are_used_alike() -> None:
 def test_an_answer_that_no_passage_holds_rests_on_nothing_and_a_missing_one_has_no_value() -> None:
     rows = passages(q1=["Snow", "Rivers"], q2=["Snow"])
     own = evidence(("q1", None, "Snow"))
-    found = alignment(vectors=False).measure_passages(
-        TOPICS, own, rows, answers(q1="Anna", q2=None), SimpleNamespace()
-    )
+    found = alignment(vectors=False).measure_passages(TOPICS, own, rows, answers(q1="Anna", q2=None), SimpleNamespace())
     assert by_measure(found) == {
         "rests_on_context": 0,
         "top_ranked_ignored_share": 1,
@@ -240,8 +236,7 @@ class Chat:
     def ask(self, prompts: Sequence[str], store: object, what: str, salt: str = "") -> list[Reply]:
         self.asked += prompts
         return [
-            Reply(next(reply for part, reply in self.replies.items() if part in prompt), None)
-            for prompt in prompts
+            Reply(next(reply for part, reply in self.replies.items() if part in prompt), None) for prompt in prompts
         ]
 
 
@@ -250,9 +245,7 @@ def test_the_model_names_the_passages_and_equal_answers_to_equal_contexts_are_on
     topics = TOPICS.assign(query="Who?")
     chat = Chat(Anna='{"used": [2]}')
     tools = SimpleNamespace(chat=chat, store=None)
-    found = alignment(by="llm").measure_passages(
-        topics, NO_EVIDENCE, rows, answers(q1="Anna", q2="Anna"), tools
-    )
+    found = alignment(by="llm").measure_passages(topics, NO_EVIDENCE, rows, answers(q1="Anna", q2="Anna"), tools)
     assert len(chat.asked) == 1
     assert "[1] Snow {x} $y\n[2] Anna built it" in chat.asked[0]
     assert by_measure(found)["used_rank"] == by_measure(found, "q2")["used_rank"] == 1

@@ -115,9 +115,7 @@ def test_one_hit_and_equal_texts_are_labelled_like_any_other() -> None:
     erag = ERag(depth=3, measures=("P@1", "P@3", "nDCG@3"))
     contexts = erag.vary(TOPICS, hits(q1=["Anna"], q2=["Linz", "Linz", "Linz"]), 50, TOOLS)
     found = values(erag, answered(contexts), "q1", "q2").set_index(["qid", "measure"])["value"].unstack()
-    assert found.loc["q1"].to_dict() == pytest.approx(
-        {"erag_p_at_1": 1, "erag_p_at_3": 1 / 3, "erag_ndcg_at_3": 1}
-    )
+    assert found.loc["q1"].to_dict() == pytest.approx({"erag_p_at_1": 1, "erag_p_at_3": 1 / 3, "erag_ndcg_at_3": 1})
     assert found.loc["q2"].to_dict() == {"erag_p_at_1": 1, "erag_p_at_3": 1, "erag_ndcg_at_3": 1}
 
 

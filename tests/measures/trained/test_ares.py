@@ -59,16 +59,12 @@ def test_a_context_is_as_relevant_as_its_best_passage_and_what_was_cut_off_is_no
     judge: Path, tmp_path: Path
 ) -> None:
     network = load_judge(judge, "cpu", "key")
-    each = network.probabilities(
-        "context_relevance", [Triple("Where?", "in Bar"), Triple("Where?", "in Foo")]
-    )
+    each = network.probabilities("context_relevance", [Triple("Where?", "in Bar"), Triple("Where?", "in Foo")])
     found = values(Ares(str(judge)), tmp_path / "s")["value"]
     assert found["ares_context_relevance", "a"] == pytest.approx(each.max(), abs=1e-6)
     mean = values(Ares(str(judge), passages="mean"), tmp_path / "s")["value"]
     assert mean["ares_context_relevance", "a"] == pytest.approx(each.mean(), abs=1e-6)
-    faithful = network.probabilities(
-        "answer_faithfulness", [Triple("Where?", t, "Bar") for t in ("in Bar", "in Foo")]
-    )
+    faithful = network.probabilities("answer_faithfulness", [Triple("Where?", t, "Bar") for t in ("in Bar", "in Foo")])
     assert found["ares_answer_faithfulness", "a"] == pytest.approx(faithful.max(), abs=1e-6)
     (relevant,) = network.probabilities("answer_relevance", [Triple("When?", "", "now")])
     assert found["ares_answer_relevance", "c"] == pytest.approx(relevant, abs=1e-6)
@@ -86,9 +82,7 @@ def test_what_cannot_be_judged_is_missing_and_says_why(judge: Path, tmp_path: Pa
 def test_where_nothing_can_be_judged_no_value_is_made_up(judge: Path, tmp_path: Path) -> None:
     unanswered = ANSWERS.assign(answer=None)
     measure = Ares(str(judge))
-    found = measure.measure_passages(
-        TOPICS, pd.DataFrame(), PASSAGES.iloc[:0], unanswered, tools(tmp_path / "s")
-    )
+    found = measure.measure_passages(TOPICS, pd.DataFrame(), PASSAGES.iloc[:0], unanswered, tools(tmp_path / "s"))
     assert len(found) == 9
     assert found["value"].isna().all()
     assert set(found["status"]) == {"no context", "no answer"}
@@ -153,9 +147,7 @@ def test_a_bad_key_is_one_line(judge: Path, keys: dict[str, Any], told: str) -> 
         Ares(**{"model": str(judge), **keys})
 
 
-def test_a_folder_that_is_no_judge_and_one_that_was_not_trained_for_a_question(
-    tmp_path: Path, judge: Path
-) -> None:
+def test_a_folder_that_is_no_judge_and_one_that_was_not_trained_for_a_question(tmp_path: Path, judge: Path) -> None:
     with pytest.raises(ConfigError, match=r"holds no judge\.json: it is no judge that trainer=judge made"):
         Ares(str(tmp_path / "base"))
     file = judge / "judge.json"

@@ -35,9 +35,7 @@ class SubjectEmbedder:
 
 
 def docs_of(*texts: str) -> pd.DataFrame:
-    return pd.DataFrame(
-        {"docno": [f"d{i}" for i in range(len(texts))], "title": "", "text": list(texts)}
-    ).astype("str")
+    return pd.DataFrame({"docno": [f"d{i}" for i in range(len(texts))], "title": "", "text": list(texts)}).astype("str")
 
 
 def chunk(tools: Tools, docs: pd.DataFrame, **fields: Any) -> tuple[pd.DataFrame, list[list[str]]]:

@@ -37,9 +37,7 @@ class StartTokenizer(WordTokenizer):
 
 
 def docs_of(*texts: str) -> pd.DataFrame:
-    return pd.DataFrame(
-        {"docno": [f"d{i}" for i in range(len(texts))], "title": "", "text": list(texts)}
-    ).astype("str")
+    return pd.DataFrame({"docno": [f"d{i}" for i in range(len(texts))], "title": "", "text": list(texts)}).astype("str")
 
 
 def pieces(texts: list[str], spans: list[tuple[int, int, int]]) -> list[str]:
@@ -92,9 +90,7 @@ def test_one_character_of_many_tokens_stands_alone() -> None:
 
 @pytest.mark.parametrize("tokenizer", [WordTokenizer(), StartTokenizer(), ByteTokenizer()])
 @given(
-    texts=st.lists(
-        st.one_of(st.text(), st.lists(st.sampled_from(["Aa", "bb.", "C!", ",", "é", "  "])).map(" ".join))
-    ),
+    texts=st.lists(st.one_of(st.text(), st.lists(st.sampled_from(["Aa", "bb.", "C!", ",", "é", "  "])).map(" ".join))),
     max_tokens=st.integers(4, 9),
 )
 def test_no_piece_is_too_long_and_no_token_is_lost(

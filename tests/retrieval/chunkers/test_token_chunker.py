@@ -17,9 +17,7 @@ from ragauge.texts.tokenizers import WordTokenizer
 
 
 def chunk(tools: Tools, texts: list[str], **fields: int) -> pd.DataFrame:
-    docs = pd.DataFrame({"docno": [f"d{i}" for i in range(len(texts))], "title": "", "text": texts}).astype(
-        "str"
-    )
+    docs = pd.DataFrame({"docno": [f"d{i}" for i in range(len(texts))], "title": "", "text": texts}).astype("str")
     return frames.check("chunks", TokenChunker(**fields).chunk(docs, tools))
 
 
@@ -40,9 +38,7 @@ class ThreePerCharacter(WordTokenizer):
 
     def offsets(self, texts: list[str]) -> list[np.ndarray]:
         return [
-            np.array([(i, i + 1) for i, c in enumerate(text) if not c.isspace() for _ in range(3)]).reshape(
-                -1, 2
-            )
+            np.array([(i, i + 1) for i, c in enumerate(text) if not c.isspace() for _ in range(3)]).reshape(-1, 2)
             for text in texts
         ]
 

@@ -241,10 +241,7 @@ class Shorten(BaseDocumentCompressor):
     ) -> Sequence[Document]:
         kept = [d for d in documents if self.without not in d.page_content]
         metadata: Any = (lambda d: {}) if self.renamed else (lambda d: d.metadata)
-        return [
-            Document(page_content=query[0] + d.page_content[: self.n], metadata=metadata(d))
-            for d in kept[::-1]
-        ]
+        return [Document(page_content=query[0] + d.page_content[: self.n], metadata=metadata(d)) for d in kept[::-1]]
 
 
 HERE = {"_target_": f"{__name__}.Shorten"}

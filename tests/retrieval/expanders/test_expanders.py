@@ -45,9 +45,7 @@ def chunks_of(docs: pd.DataFrame, spans: Sequence[tuple[str, int, int]]) -> pd.D
 def run_of(hits: dict[str, list[str]]) -> pd.DataFrame:
     """Frame `run`: the scores are 10, 9, 8, … by rank."""
     rows = [(qid, docno, 10.0 - i, i) for qid, docnos in hits.items() for i, docno in enumerate(docnos)]
-    return pd.DataFrame(rows, columns=["qid", "docno", "score", "rank"]).astype(
-        {"qid": "str", "docno": "str"}
-    )
+    return pd.DataFrame(rows, columns=["qid", "docno", "score", "rank"]).astype({"qid": "str", "docno": "str"})
 
 
 def sentences(text: str, *wanted: str) -> list[tuple[int, int]]:
@@ -105,9 +103,7 @@ def test_passages_that_touch_are_one_and_those_with_text_between_them_are_not(to
 class DocumentPart(NeighbourExpander):
     """Chunks as they are, merged where they touch."""
 
-    def expand(
-        self, run: pd.DataFrame, chunks: pd.DataFrame, docs: pd.DataFrame, tools: Tools
-    ) -> pd.DataFrame:
+    def expand(self, run: pd.DataFrame, chunks: pd.DataFrame, docs: pd.DataFrame, tools: Tools) -> pd.DataFrame:
         from ragauge.retrieval.expanders._merging import merged, placed_hits
 
         return merged(placed_hits(run, chunks, docs, None, "test"), docs["text"].tolist())
@@ -165,9 +161,7 @@ def test_a_chunk_that_ends_last_need_not_begin_last(tools: Tools) -> None:
         (99, "j", TEN),
     ],
 )
-def test_the_hit_stands_in_the_middle_of_its_parent(
-    tools: Tools, tokens: int, span: str, wanted: str
-) -> None:
+def test_the_hit_stands_in_the_middle_of_its_parent(tools: Tools, tokens: int, span: str, wanted: str) -> None:
     docs = docs_of({"c": "x", "d": TEN})
     start = TEN.index(span)
     chunks = chunks_of(docs, [("d", start, start + len(span))])
@@ -253,8 +247,7 @@ def collections(draw: st.DrawFn) -> tuple[pd.DataFrame, pd.DataFrame, dict[str, 
     chunks = chunks_of(docs, spans)
     names = chunks["docno"].tolist()
     hits = {
-        qid: draw(st.lists(st.sampled_from(names), unique=True, max_size=8)) if names else []
-        for qid in ("q1", "q2")
+        qid: draw(st.lists(st.sampled_from(names), unique=True, max_size=8)) if names else [] for qid in ("q1", "q2")
     }
     return docs, chunks, {qid: found for qid, found in hits.items() if found}
 
@@ -333,6 +326,4 @@ def test_the_same_as_brute_force(expander: Any, collection: Any) -> None:
     tools = Tools(store=None, embedder=None, tokenizer=WordTokenizer())  # type: ignore[arg-type]
     found = expander.expand(run_of(hits), chunks, docs, tools)
     columns = ["qid", "rank", "docno", "text"]
-    assert [tuple(row) for row in found[columns].itertuples(index=False)] == naive(
-        expander, docs, chunks, hits
-    )
+    assert [tuple(row) for row in found[columns].itertuples(index=False)] == naive(expander, docs, chunks, hits)

@@ -77,9 +77,7 @@ def nothing_loaded() -> Iterator[None]:
 # --- what comes out -----------------------------------------------------------------------------------
 
 
-def test_the_best_depth_hits_are_ordered_by_score_and_cut_at_top_k(
-    tiny: Path, letters: Letters, tools: Tools
-) -> None:
+def test_the_best_depth_hits_are_ordered_by_score_and_cut_at_top_k(tiny: Path, letters: Letters, tools: Tools) -> None:
     part = CrossEncoderReranker(str(tiny), depth=4, backend="torch")
     made = part.rerank(RUN[::-1], TOPICS, CHUNKS, tools)
     of_q1 = made[made["qid"] == "q1"]
@@ -92,9 +90,7 @@ def test_the_best_depth_hits_are_ordered_by_score_and_cut_at_top_k(
     assert cut[["qid", "docno", "rank"]].values.tolist() == [["q1", "a", 0], ["q2", "a", 0]]
 
 
-def test_what_lies_below_depth_is_dropped_even_if_it_would_be_best(
-    tiny: Path, letters: Letters, tools: Tools
-) -> None:
+def test_what_lies_below_depth_is_dropped_even_if_it_would_be_best(tiny: Path, letters: Letters, tools: Tools) -> None:
     run = RUN.assign(rank=[3, 2, 1, 0, 0, 1], score=[1.0, 2.0, 3.0, 4.0, 2.0, 1.0])
     made = CrossEncoderReranker(str(tiny), depth=2, backend="torch").rerank(run, TOPICS, CHUNKS, tools)
     assert made[made["qid"] == "q1"]["docno"].tolist() == ["c", "d"]
@@ -241,9 +237,7 @@ def test_batches_and_threads_do_not_matter(tiny: Path, tmp_path: Path, backend: 
         torch.set_num_threads(threads)
 
 
-def test_batches_hold_a_number_of_tokens_and_no_needless_padding(
-    tiny: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_batches_hold_a_number_of_tokens_and_no_needless_padding(tiny: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     model = _pair_model.load_pair_model(tiny, "torch", "cpu", None, None)
     monkeypatch.setitem(_pair_model.BATCH_TOKENS, "torch", 64)
     shapes: list[tuple[int, int]] = []
@@ -364,9 +358,7 @@ def test_a_score_that_is_no_number_is_an_error(tiny: Path, monkeypatch: pytest.M
         model.scores([("who?", "me")])
 
 
-def test_scores_are_listed_and_kept_with_their_model(
-    tiny: Path, letters: Letters, small: SmallPipelines
-) -> None:
+def test_scores_are_listed_and_kept_with_their_model(tiny: Path, letters: Letters, small: SmallPipelines) -> None:
     from ragauge.store import _listing, _removal
 
     job = small(reranker=CrossEncoderReranker(str(tiny), backend="torch"))

@@ -121,9 +121,7 @@ def test_all_topics_are_asked_at_once_for_a_position(tools: Tools) -> None:
     run, topics, chunks = frames(*(f"text {n}" for n in (3, 2, 1)), qids=["q1", "q2", "q3"])
     short = run[~((run["qid"] == "q2") & (run["rank"] > 0)) & ~((run["qid"] == "q3") & (run["rank"] > 1))]
     chat = Chat(by_number)
-    made = ListwiseReranker(depth=3, window=2, step=1).rerank(
-        short, topics, chunks, replace(tools, chat=chat)
-    )
+    made = ListwiseReranker(depth=3, window=2, step=1).rerank(short, topics, chunks, replace(tools, chat=chat))
     # Three hits take two windows, two hits one, one hit none.
     assert [len(prompts) for prompts in chat.asked] == [2, 1]
     assert made.groupby("qid")["docno"].agg(list).to_dict() == {

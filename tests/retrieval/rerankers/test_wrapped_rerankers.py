@@ -41,10 +41,7 @@ class ByLength(BaseDocumentCompressor):
     ) -> Sequence[Document]:
         ordered = sorted(documents, key=lambda d: -len(d.page_content))[: self.keep]
         given = [self.docnos.get(d.metadata["docno"], d.metadata["docno"]) for d in ordered]
-        return [
-            Document(page_content="changed", metadata={} if docno is None else {"docno": docno})
-            for docno in given
-        ]
+        return [Document(page_content="changed", metadata={} if docno is None else {"docno": docno}) for docno in given]
 
 
 def by_length(share: float = 1.0, columns: Sequence[str] = ("qid", "docno", "score")) -> Any:

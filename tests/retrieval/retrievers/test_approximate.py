@@ -30,9 +30,7 @@ class Vectors:
 
 
 CHUNKS = pd.DataFrame({"docno": [f"d{i}" for i in range(N)], "text": [str(i) for i in range(N)]}, dtype="str")
-TOPICS = pd.DataFrame(
-    {"qid": [f"q{i}" for i in range(50)], "query": [str(N + i) for i in range(50)]}, dtype="str"
-)
+TOPICS = pd.DataFrame({"qid": [f"q{i}" for i in range(50)], "query": [str(N + i) for i in range(50)]}, dtype="str")
 
 
 @pytest.fixture

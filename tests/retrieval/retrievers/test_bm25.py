@@ -139,9 +139,7 @@ def test_searching_writes_nothing(tmp_path):
     chunks = chunks_of(TEXTS)
     BM25().build_index(chunks, tmp_path, None)
     before = {file: file.stat().st_mtime_ns for file in tmp_path.rglob("*")}
-    BM25(top_k=2, threads=2).transformer(chunks, tmp_path, None)(
-        pd.DataFrame({"qid": ["1"], "query": ["capital"]})
-    )
+    BM25(top_k=2, threads=2).transformer(chunks, tmp_path, None)(pd.DataFrame({"qid": ["1"], "query": ["capital"]}))
     assert {file: file.stat().st_mtime_ns for file in tmp_path.rglob("*")} == before
 
 

@@ -72,9 +72,7 @@ def test_milvus_lite_in_one_process_conforms(tools: Tools, tmp_path: Path) -> No
 
 
 @pytest.mark.slow
-def test_the_engine_of_the_guide_conforms_by_the_guide_s_test(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_engine_of_the_guide_conforms_by_the_guide_s_test(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     guide = (Path(__file__).parents[3] / "docs" / "extending.md").read_text(encoding="utf-8")
     section = guide.split("## An engine that you run already\n", 1)[1].split("\n## ", 1)[0]
     for block in re.findall(r"^```python\n# (\S+)\n(.*?)^```", section, re.M | re.S):
@@ -129,9 +127,7 @@ def test_what_does_not_conform_is_told(tools: Tools, tmp_path: Path, spoil: Any,
 def test_a_retriever_compared_to_itself_overlaps_in_all_and_one_that_misses_half_in_half(
     tools: Tools, tmp_path: Path
 ) -> None:
-    chunks = pd.DataFrame(
-        {"docno": [f"d{i:02}" for i in range(40)], "text": [f"word{i} and more" for i in range(40)]}
-    )
+    chunks = pd.DataFrame({"docno": [f"d{i:02}" for i in range(40)], "text": [f"word{i} and more" for i in range(40)]})
     topics = pd.DataFrame({"qid": ["a", "b"], "query": ["word3 word7", "word9 and"]})
     same = compare_to_exact(Sim(), Sim(), chunks, topics, tmp_path / "same", tools)
     assert (same["overlap_at_10"], same["score_error"], same["topics"]) == (1, 0, 2)

@@ -61,10 +61,7 @@ def test_sim_against_a_full_sort_with_equal_texts(tmp_path_factory, n_chunks, to
     tools = Tools(store=None, embedder=Embedder(), tokenizer=None)
     run = search(Sim(top_k), tools, tmp_path_factory.mktemp("sim"), ["3", "5"], texts)
     for qid, query in (("q0", 3), ("q1", 5)):
-        cosine = {
-            d: round(float(pool[query].astype(float) @ pool[int(t)].astype(float)), 9)
-            for d, t in texts.items()
-        }
+        cosine = {d: round(float(pool[query].astype(float) @ pool[int(t)].astype(float)), 9) for d, t in texts.items()}
         expected = sorted(texts, key=lambda d: (-cosine[d], d))[:top_k]
         assert run[run["qid"] == qid]["docno"].tolist() == expected
 

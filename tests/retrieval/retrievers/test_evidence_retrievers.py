@@ -27,9 +27,7 @@ TEXTS = {
 
 def chunks_of(texts: dict[str, tuple[str, list[tuple[int, int]]]]) -> pd.DataFrame:
     rows = [
-        (f"{doc}%p{i}", text[a:b], doc, a, b)
-        for doc, (text, spans) in texts.items()
-        for i, (a, b) in enumerate(spans)
+        (f"{doc}%p{i}", text[a:b], doc, a, b) for doc, (text, spans) in texts.items() for i, (a, b) in enumerate(spans)
     ]
     return pd.DataFrame(rows, columns=["docno", "text", "parent", "start", "end"])
 
@@ -122,9 +120,7 @@ def collection(n_topics: int = 40, parts: int = 4) -> tuple[pd.DataFrame, pd.Dat
     chunks = chunks_of(docs)
     topics = pd.DataFrame({"qid": [f"q{t}" for t in range(n_topics)]}, dtype="str")
     topics["query"] = [f"number {parts * t}" for t in range(n_topics)]
-    evidence = evidence_of(
-        *((f"q{n // parts}", f"d{n:03}", texts[f"d{n:03}"]) for n in range(n_topics * parts))
-    )
+    evidence = evidence_of(*((f"q{n // parts}", f"d{n:03}", texts[f"d{n:03}"]) for n in range(n_topics * parts)))
     return topics, evidence, chunks
 
 
@@ -183,9 +179,7 @@ def test_the_seed_alone_decides_and_other_topics_do_not(tools: Tools, tmp_path: 
     assert mixed(Noise(n_passages=6, seed=1), tools, tmp_path)[0] != found
 
 
-def test_hard_distractors_are_the_other_retriever_s_best_without_the_evidence(
-    tools: Tools, tmp_path: Path
-) -> None:
+def test_hard_distractors_are_the_other_retriever_s_best_without_the_evidence(tools: Tools, tmp_path: Path) -> None:
     options = {"bm25": BM25()}
     noise = Noise(noise_rate=1, n_passages=3, distractors="hard", order="first", options=options)
     found, own = mixed(noise, tools, tmp_path)
@@ -197,9 +191,7 @@ def test_hard_distractors_are_the_other_retriever_s_best_without_the_evidence(
 
 
 def test_no_distractor_holds_evidence_word_by_word(tools: Tools, tmp_path: Path) -> None:
-    texts = {
-        f"d{i}": ("The  same words stand in every document of this corpus.", [(0, 55)]) for i in range(9)
-    }
+    texts = {f"d{i}": ("The  same words stand in every document of this corpus.", [(0, 55)]) for i in range(9)}
     texts["other"] = ("Nothing of it.", [(0, 14)])
     topics = pd.DataFrame({"qid": ["q"], "query": ["words"]}, dtype="str")
     evidence = evidence_of(("q", "d0", "same words stand"))

@@ -70,9 +70,7 @@ def test_two_lists_are_one_by_reciprocal_ranks(tmp_path: Path, tools: Tools) -> 
     assert run[["qid", "docno", "rank"]].to_numpy().tolist() == [
         ["q1", "c", 0], ["q1", "a", 1], ["q1", "b", 2], ["q1", "d", 3], ["q3", "d", 0],
     ]  # fmt: skip
-    assert run["score"].tolist() == pytest.approx(
-        [1 / 63 + 1 / 61, 1 / 61, 1 / 62, 1 / 62, 1 / 61], abs=1e-11
-    )
+    assert run["score"].tolist() == pytest.approx([1 / 63 + 1 / 61, 1 / 61, 1 / 62, 1 / 62, 1 / 61], abs=1e-11)
     assert sorted(path.name for path in tmp_path.iterdir()) == ["one", "two"]
 
 
@@ -105,8 +103,7 @@ def test_a_rewriter_s_queries_go_to_every_arm_before_lists_are_fused(tmp_path: P
     hybrid.build_index(CHUNKS, tmp_path, tools)
     topics = pd.DataFrame({"qid": ["q1"], "query": ["x"]}, dtype="str")
     queries = queries_frame(
-        {"qid": "q1", "search": n, "query": query, "origin": "toy"}
-        for n, query in enumerate(["x", "x again"])
+        {"qid": "q1", "search": n, "query": query, "origin": "toy"} for n, query in enumerate(["x", "x again"])
     )
     run = hybrid.search(topics, queries, TwoSearches(), CHUNKS, tmp_path, tools)  # type: ignore[arg-type]
     # One finds a b c (for `x again` nothing), two c d, then b.

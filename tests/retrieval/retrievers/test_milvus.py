@@ -54,9 +54,7 @@ def made(retriever: Milvus, folder: Path, tools: Tools, chunks: pd.DataFrame = C
 
 
 @contextmanager
-def server(
-    folder: Path, token: str | None = None, answer: Callable[[Any], Any] | None = None
-) -> Iterator[str]:
+def server(folder: Path, token: str | None = None, answer: Callable[[Any], Any] | None = None) -> Iterator[str]:
     """The address of a Milvus on a port of the loopback.
 
     token: what it wants to be told. answer: what it makes of the results of a search before it sends them.
@@ -144,9 +142,7 @@ def test_hybrid_is_the_sum_of_reciprocal_ranks(tools: Tools, tmp_path: Path) -> 
     np.testing.assert_allclose(found, expected.loc[found.index], rtol=1e-6)
 
 
-def test_milvus_lite_listens_on_no_port(
-    tools: Tools, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_milvus_lite_listens_on_no_port(tools: Tools, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def ports() -> set[str]:
         lines = [
             line.split()
@@ -175,9 +171,7 @@ def test_long_work_of_milvus_lite_is_not_cut_off_and_asked_for_again(
     import grpc
 
     opened, real = [], grpc.insecure_channel
-    monkeypatch.setattr(
-        grpc, "insecure_channel", lambda to, options: opened.append(dict(options)) or real(to, options)
-    )
+    monkeypatch.setattr(grpc, "insecure_channel", lambda to, options: opened.append(dict(options)) or real(to, options))
     made(Milvus(), tmp_path / "milvus", tools)(TOPICS)
     # gRPC's servers allow a ping in five minutes and hang up at the third that comes earlier.
     assert opened
@@ -215,9 +209,7 @@ def test_no_chunks_no_hits(tools: Tools, tmp_path: Path) -> None:
     assert made(Milvus(mode="hybrid"), tmp_path / "milvus", tools, CHUNKS.iloc[:0])(TOPICS).empty
 
 
-def test_an_index_that_looks_at_all_has_recall_1_and_one_cell_of_many_less(
-    tools: Tools, tmp_path: Path
-) -> None:
+def test_an_index_that_looks_at_all_has_recall_1_and_one_cell_of_many_less(tools: Tools, tmp_path: Path) -> None:
     words = [f"w{i}" for i in range(200)]
     rng = np.random.default_rng(0)
     texts = [" ".join(rng.choice(words, 6)) for _ in range(400)]
@@ -290,9 +282,7 @@ def test_a_maker_that_is_stopped_leaves_no_collection(tools: Tools, tmp_path: Pa
         assert collections(uri) == []
 
 
-def test_two_stores_that_fill_a_server_at_once_leave_one_whole_collection(
-    tools: Tools, tmp_path: Path
-) -> None:
+def test_two_stores_that_fill_a_server_at_once_leave_one_whole_collection(tools: Tools, tmp_path: Path) -> None:
     class Overtaken(HashEmbedder):
         """While it embeds, another store makes the same collection."""
 

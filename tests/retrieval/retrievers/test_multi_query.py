@@ -99,9 +99,7 @@ def test_rules_without_a_chat_model(tools, tmp_path, caplog):
     assert set(run["docno"]) == {"r", "p"}
     assert run["queries"].unique().tolist() == ["rules"]
     assert "by rules" in caplog.text
-    again = search(
-        MLQ(top_k=1, queries="rules"), replace(tools, chat=Chat({})), tmp_path / "i", ["Rome"], texts
-    )
+    again = search(MLQ(top_k=1, queries="rules"), replace(tools, chat=Chat({})), tmp_path / "i", ["Rome"], texts)
     assert again["docno"].tolist() == ["r"]
 
 

@@ -39,9 +39,7 @@ def test_with_words(query):
 
 @given(
     scores=st.integers(1, 4).flatmap(
-        lambda topics: st.lists(
-            st.lists(st.integers(0, 4), min_size=topics, max_size=topics), min_size=1, max_size=30
-        )
+        lambda topics: st.lists(st.lists(st.integers(0, 4), min_size=topics, max_size=topics), min_size=1, max_size=30)
     ),
     top_k=st.integers(1, 35),
     unfound=st.integers(0, 2),

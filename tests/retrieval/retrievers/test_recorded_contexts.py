@@ -93,9 +93,7 @@ def test_one_row_of_each_system_is_read_whether_beside_or_below_each_other(tmp_p
         brought(wide)
     with pytest.raises(DataError, match=r"retriever\.system='z' is no system of it: it has x, y, llm"):
         brought(wide, system="z")
-    long = written(
-        tmp_path, *({"qid": q, "system": s, "contexts": [q + s]} for s in "xy" for q in ("q1", "q2"))
-    )
+    long = written(tmp_path, *({"qid": q, "system": s, "contexts": [q + s]} for s in "xy" for q in ("q1", "q2")))
     assert contexts(long, system="y") == ["q1y", "q2y"]
     with pytest.raises(DataError, match=r"it holds several systems, choose one: retriever\.system=x, y"):
         brought(long)

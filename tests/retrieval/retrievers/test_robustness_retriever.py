@@ -127,17 +127,13 @@ def test_hard_distractors_are_those_that_the_other_retriever_ranks_highest(tmp_p
 def test_a_topic_is_the_same_in_any_selection() -> None:
     for condition in (0.6, 1, "changed"):
         retriever = Robustness(condition, distractors="random")
-        alone = retriever.rank_with_evidence(
-            TOPICS.iloc[1:], evidence_of(EVIDENCE), chunks_of(DOCS), Path(), TOOLS
-        )
+        alone = retriever.rank_with_evidence(TOPICS.iloc[1:], evidence_of(EVIDENCE), chunks_of(DOCS), Path(), TOOLS)
         assert set(alone["docno"]) == found(condition)["q2"]
 
 
 def test_too_few_distractors_no_evidence_and_no_changed_copies_are_a_line_each() -> None:
     few = {docno: DOCS[docno] for docno in ("d1", "d2", "n0", "n1")}
-    with pytest.raises(
-        DataError, match=r"condition=0.8: topic 'q1' needs 1[23] distractors, and only 2 of the 5"
-    ):
+    with pytest.raises(DataError, match=r"condition=0.8: topic 'q1' needs 1[23] distractors, and only 2 of the 5"):
         found(0.8, docs=few)
     assert found(0, docs=few)["q1"], "without noise a document for each topic is enough"
     with pytest.raises(DataError, match="no topic of this dataset has evidence that a chunk holds"):

@@ -54,9 +54,7 @@ def rows(run: pd.DataFrame) -> list[tuple[str, str, float, int]]:
 
 
 def test_texts_without_names_are_named_by_what_they_say(tools: Tools) -> None:
-    run, texts = bring(
-        tools, lambda q: ["Anna.", "Carl.", "Anna."] if "built" in q else ["Carl."], docno=None
-    )
+    run, texts = bring(tools, lambda q: ["Anna.", "Carl.", "Anna."] if "built" in q else ["Carl."], docno=None)
     anna, carl = name_of("Anna."), name_of("Carl.")
     assert rows(run) == [("q1", anna, 1.0, 0), ("q1", carl, 0.5, 1), ("q2", carl, 1.0, 0)]
     assert dict(texts.itertuples(index=False, name=None)) == {anna: "Anna.", carl: "Carl."}
@@ -84,15 +82,11 @@ def test_names_with_texts_stay_where_they_name_one_text(tools: Tools) -> None:
 
 
 def test_a_name_without_a_text_that_nobody_has_is_an_error(tools: Tools) -> None:
-    with pytest.raises(
-        DataError, match=r"docno 'c' of topic 'q1' comes without a text.*service\.response\.text"
-    ):
+    with pytest.raises(DataError, match=r"docno 'c' of topic 'q1' comes without a text.*service\.response\.text"):
         bring(tools, lambda q: [{"id": "c"}])
 
 
-@pytest.mark.parametrize(
-    ("scores", "taken"), [([3, 2.5, 2.5], [3.0, 2.5, 2.5]), ([0.1, 0.2, 0.3], [1, 0.5, 1 / 3])]
-)
+@pytest.mark.parametrize(("scores", "taken"), [([3, 2.5, 2.5], [3.0, 2.5, 2.5]), ([0.1, 0.2, 0.3], [1, 0.5, 1 / 3])])
 def test_scores_are_taken_where_they_fall_and_the_order_is_the_service_s(
     tools: Tools, scores: list[float], taken: list[float], caplog: pytest.LogCaptureFixture
 ) -> None:

@@ -35,9 +35,7 @@ class Vectors:
 CHUNKS = pd.DataFrame(
     {"docno": [f"d{i * 7919 % 1000}" for i in range(N)], "text": [str(i) for i in range(N)]}, dtype="str"
 ).assign(parent=lambda chunks: chunks["docno"])
-TOPICS = pd.DataFrame(
-    {"qid": [f"q{i}" for i in range(30)], "query": [str(i) for i in range(30)]}, dtype="str"
-)
+TOPICS = pd.DataFrame({"qid": [f"q{i}" for i in range(30)], "query": [str(i) for i in range(30)]}, dtype="str")
 
 
 def tools(engine: Engine) -> Tools:

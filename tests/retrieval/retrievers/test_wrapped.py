@@ -195,11 +195,7 @@ class Words(BaseRetriever):
 
     def _get_relevant_documents(self, query, *, run_manager):
         found = [d for d in self.documents if query.lower() in d.page_content.lower()] * self.repeat
-        return (
-            [Document(page_content=d.page_content, metadata={"source": "x"}) for d in found]
-            if self.lose
-            else found
-        )
+        return [Document(page_content=d.page_content, metadata={"source": "x"}) for d in found] if self.lose else found
 
 
 class Elsewhere(BaseRetriever):
@@ -218,9 +214,7 @@ class TestLangChainRetriever:
         assert run["score"].tolist() == [1, 1 / 2, 1]
 
     def test_a_retriever_of_the_community(self, tmp_path):
-        retriever = LangChainRetriever(
-            {"_target_": "langchain_community.retrievers.TFIDFRetriever", "k": 2}, top_k=1
-        )
+        retriever = LangChainRetriever({"_target_": "langchain_community.retrievers.TFIDFRetriever", "k": 2}, top_k=1)
         run = search(retriever, tmp_path)
         assert run["docno"].tolist() == ["paris%p0", "oslo%p0"]
 

@@ -12,9 +12,7 @@ from ragauge.retrieval.retrievers import Sim
 from ragauge.retrieval.rewriters import HyDE
 from ragauge.retrieval.searching import check_queries, search
 
-SEVERAL = (
-    "Passage 1: The tower is high.\n---\n\n**Passage 2:** Anna built it.\n * * * \n***\n\n----\nIn Graz.\n"
-)
+SEVERAL = "Passage 1: The tower is high.\n---\n\n**Passage 2:** Anna built it.\n * * * \n***\n\n----\nIn Graz.\n"
 
 
 class Chat:
@@ -90,9 +88,7 @@ def test_no_passage_at_all_is_an_error(tools):
         written(HyDE(), tools, None, "Who?")
 
 
-@pytest.mark.parametrize(
-    ("field", "value"), [("n_passages", 0), ("with_question", 1), ("prompt", "$passage")]
-)
+@pytest.mark.parametrize(("field", "value"), [("n_passages", 0), ("with_question", 1), ("prompt", "$passage")])
 def test_values_that_cannot_be(field, value):
     with pytest.raises(ConfigError, match=rf"rewriter\.{field}"):
         HyDE(**{field: value})

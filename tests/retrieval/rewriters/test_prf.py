@@ -32,22 +32,16 @@ def written(rewriter, topics, run, chunks):
 def test_the_relevance_model_by_hand():
     # 3 of 4 of the weight is the first's: apple 3/4 * 1/2, boat 3/4 * 1/2 + 1/4 * 1/4, car 1/4 * 3/4.
     docs = [["apple", "boat"], ["boat", "car", "car", "car"]]
-    assert relevance_model(docs, [3.0, 1.0], 5) == pytest.approx(
-        {"boat": 7 / 16, "apple": 6 / 16, "car": 3 / 16}
-    )
+    assert relevance_model(docs, [3.0, 1.0], 5) == pytest.approx({"boat": 7 / 16, "apple": 6 / 16, "car": 3 / 16})
     assert relevance_model(docs, [3.0, 1.0], 2) == pytest.approx({"boat": 7 / 13, "apple": 6 / 13})
     # Scores that are not above 0 say nothing of shares.
-    assert relevance_model(docs, [0.5, -0.5], 5) == pytest.approx(
-        {"boat": 3 / 8, "car": 3 / 8, "apple": 2 / 8}
-    )
+    assert relevance_model(docs, [0.5, -0.5], 5) == pytest.approx({"boat": 3 / 8, "car": 3 / 8, "apple": 2 / 8})
     assert relevance_model([[], []], [1.0, 1.0], 5) == {}
     assert relevance_model([], [], 5) == {}
 
 
 def test_the_rows_by_hand():
-    chunks, topics = frames_of(
-        ["Boats and the apple", "car, car", "none"], ["What are apple boats?", "what", "?"]
-    )
+    chunks, topics = frames_of(["Boats and the apple", "car, car", "none"], ["What are apple boats?", "what", "?"])
     run = run_of(("q0", "c000", 2.0, 0), ("q0", "c001", 2.0, 1), ("q0", "c002", 1.0, 2))
     found = written(PRF(fb_docs=2, fb_terms=2, original_weight=0.4, alpha=1, beta=0.5), topics, run, chunks)
     rows = [tuple(row) for row in found[["qid", "query", "weight", "space", "role", "origin"]].to_numpy()]
@@ -99,9 +93,7 @@ def test_rm3_against_brute_force(tmp_path):
     vocabulary = np.array([f"w{chr(97 + i)}{chr(97 + j)}x" for i in range(6) for j in range(6)])
     share = 1 / np.arange(3, 39)
     texts = [" ".join(rng.choice(vocabulary, rng.integers(4, 25), p=share / share.sum())) for _ in range(150)]
-    chunks, topics = frames_of(
-        texts, [" ".join(rng.choice(vocabulary[10:], 3, replace=False)) for _ in range(25)]
-    )
+    chunks, topics = frames_of(texts, [" ".join(rng.choice(vocabulary[10:], 3, replace=False)) for _ in range(25)])
     bm25, prf = BM25(top_k=150, stemmer="none"), PRF(fb_docs=4, fb_terms=6, original_weight=0.35)
     bm25.build_index(chunks, tmp_path)
     transformer = bm25.transformer(chunks, tmp_path)

@@ -19,11 +19,7 @@ def written(tmp_path, *lines, **settings):
     texts = (line if isinstance(line, str) else json.dumps(line) for line in lines)
     file.write_text("\n".join(texts) + "\n", encoding="utf-8")
     found = Recorded(path=file, **settings).rewrite(TOPICS, None, None, None)
-    return (
-        check_queries(found, TOPICS, "a test")[["qid", "search", "query", "role", "origin"]]
-        .to_numpy()
-        .tolist()
-    )
+    return check_queries(found, TOPICS, "a test")[["qid", "search", "query", "role", "origin"]].to_numpy().tolist()
 
 
 def test_passages_are_one_search(tmp_path):
@@ -61,9 +57,7 @@ def test_queries_are_a_search_each_and_lines_add_up(tmp_path):
 
 def test_a_topic_that_is_not_in_the_file_is_searched_by_its_question_and_told(tmp_path, caplog):
     with caplog.at_level(logging.WARNING):
-        found = written(
-            tmp_path, {"qid": "b", "passage": "Graz"}, {"qid": "z", "passage": "x"}, with_question=False
-        )
+        found = written(tmp_path, {"qid": "b", "passage": "Graz"}, {"qid": "z", "passage": "x"}, with_question=False)
     assert found == [["a", 0, "Who?", "query", "failed"], ["b", 0, "Graz", "passage", "recorded"]]
     assert "1 of 2 topics, such as qid='a', are not in" in caplog.text
 

@@ -57,9 +57,7 @@ def rows(queries):
 @pytest.mark.parametrize("queries", ["rules", "llm"])
 def test_sim_with_multi_query_gives_the_run_of_mlq(tools, tmp_path, union, with_question, queries):
     settings = {"queries": queries, "union": union, "with_question": with_question, "rrf_constant": 7}
-    chat = Chat(
-        {"Rome": "Rome apple\n2. Paris car\nolder\nno more than three", "dog": "Sorry:", "boat": "boat\nsold"}
-    )
+    chat = Chat({"Rome": "Rome apple\n2. Paris car\nolder\nno more than three", "dog": "Sorry:", "boat": "boat\nsold"})
     asked = replace(tools, chat=chat)
     chunks = pd.DataFrame({"docno": [f"c{i:02}" for i in range(len(TEXTS))], "text": TEXTS}, dtype="str")
     mlq, rewriter, sim = MLQ(top_k=6, **settings), MultiQuery(**settings), Sim(top_k=6)
@@ -96,9 +94,7 @@ def test_a_failed_rewrite_is_told_and_counted(tools, caplog):
     assert found["origin"].tolist() == ["llm", "failed", "failed"]
     assert found["query"].tolist() == ["cats", "car", "boat"]
     assert "multi_query: for 2 of 3 topics the question alone is searched (timed out)" in caplog.text
-    with pytest.raises(
-        MissingError, match=r"rag_fusion: no queries from the LLM for 2 of 2 topics \(timed out"
-    ):
+    with pytest.raises(MissingError, match=r"rag_fusion: no queries from the LLM for 2 of 2 topics \(timed out"):
         written(RagFusion(), tools, ["dog", "car"], {})
 
 

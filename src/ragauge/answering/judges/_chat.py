@@ -86,9 +86,7 @@ class ChatJudge(ChatLLM):
         require_choice("judge.schema", self.schema, _OPTIONS)
         require_count("judge.max_candidates", self.max_candidates)
         require_count("judge.repeat", self.repeat, 0)
-        prompt = load_prompt(
-            self.prompt, f"judge_{self.mode}.txt", _PLACEHOLDERS[self.mode], key="judge.prompt"
-        )
+        prompt = load_prompt(self.prompt, f"judge_{self.mode}.txt", _PLACEHOLDERS[self.mode], key="judge.prompt")
         object.__setattr__(self, "prompt", prompt)  # the text is part of the identity
 
     def identity(self) -> dict[str, Any]:
@@ -97,9 +95,7 @@ class ChatJudge(ChatLLM):
         own |= {"schema": self.schema} if self.mode == "single" else {"max_candidates": self.max_candidates}
         return {**super().identity(), **own}
 
-    def judge(
-        self, topics: pd.DataFrame, evidence: pd.DataFrame, answers: pd.DataFrame, tools: Tools
-    ) -> pd.DataFrame:
+    def judge(self, topics: pd.DataFrame, evidence: pd.DataFrame, answers: pd.DataFrame, tools: Tools) -> pd.DataFrame:
         """Frame `verdicts` with `reason` (mode single), `error`, and `request`, the call a verdict is from.
 
         In mode batch the candidates of a topic are its rows in `answers`. No answer, no call.
@@ -142,9 +138,7 @@ class ChatJudge(ChatLLM):
         """
         sample = self._to_repeat(candidates, seed)
         orders = _AGAIN[self.mode]
-        frames = [
-            self._judged(topics, evidence, sample, tools, order).assign(order=order) for order in orders
-        ]
+        frames = [self._judged(topics, evidence, sample, tools, order).assign(order=order) for order in orders]
         return pd.concat(frames, ignore_index=True)
 
     def _judged(
@@ -158,9 +152,7 @@ class ChatJudge(ChatLLM):
         """The verdicts of the first requests, or of those that repeat them in an order."""
         if candidates.duplicated(["qid", "candidate"]).any():
             row = candidates[candidates.duplicated(["qid", "candidate"])].iloc[0]
-            raise DataError(
-                f"candidates frame: qid {row['qid']!r}, candidate {row['candidate']!r} occurs twice"
-            )
+            raise DataError(f"candidates frame: qid {row['qid']!r}, candidate {row['candidate']!r} occurs twice")
         known = truths(topics, evidence, candidates["qid"])
         salt = self._salt(again)
         requests = self._requests(candidates, again)
@@ -278,9 +270,7 @@ class ChatJudge(ChatLLM):
     def _options(self) -> Mapping[str, Any]:
         return _OPTIONS[self.schema] if self.mode == "single" else {}
 
-    def _verdicts(
-        self, prompts: Sequence[str], sizes: Sequence[int], tools: Tools, salt: str
-    ) -> list[list[Verdict]]:
+    def _verdicts(self, prompts: Sequence[str], sizes: Sequence[int], tools: Tools, salt: str) -> list[list[Verdict]]:
         """The verdicts of every request, one per answer; what cannot be read is asked for once more."""
         options = self._options()
         replies = self.ask(prompts, tools.store, "verdicts", salt=salt, options=options)

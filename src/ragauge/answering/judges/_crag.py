@@ -51,9 +51,7 @@ class CragJudge(ChatLLM):
     def __post_init__(self) -> None:
         super().__post_init__()
         phrases = self.lack_phrases
-        if not isinstance(phrases, (list, tuple)) or not all(
-            isinstance(p, str) and p.strip() for p in phrases
-        ):
+        if not isinstance(phrases, (list, tuple)) or not all(isinstance(p, str) and p.strip() for p in phrases):
             raise ConfigError(f"judge.lack_phrases={phrases!r}: allowed are lists of texts")
         object.__setattr__(self, "lack_phrases", tuple(_plain(phrase) for phrase in phrases))
         placeholders = ("question", "reference", "answer")
@@ -64,9 +62,7 @@ class CragJudge(ChatLLM):
         """The model, the prompt and the phrases."""
         return {**super().identity(), "prompt": self.prompt, "lack_phrases": list(self.lack_phrases)}
 
-    def judge(
-        self, topics: pd.DataFrame, evidence: pd.DataFrame, answers: pd.DataFrame, tools: Tools
-    ) -> pd.DataFrame:
+    def judge(self, topics: pd.DataFrame, evidence: pd.DataFrame, answers: pd.DataFrame, tools: Tools) -> pd.DataFrame:
         """Frame `verdicts` with `reason`, which names the rule where no chat model was asked."""
         known = truths(topics, evidence, answers["qid"])
         pairs = self._distinct(answers)
@@ -106,8 +102,7 @@ class CragJudge(ChatLLM):
         asked = {
             pair: left[0]
             for pair in self._distinct(filled)
-            if self._by_rule(known[pair[0]], pair[1]) is None
-            and (left := self._to_ask(known[pair[0]], pair[1]))
+            if self._by_rule(known[pair[0]], pair[1]) is None and (left := self._to_ask(known[pair[0]], pair[1]))
         }
         prompts = [self._prompt(known[qid], reference, text) for (qid, text), reference in asked.items()]
         exact = [text != _EXPECTED_ANSWER for _, text in asked]
@@ -155,9 +150,7 @@ class CragJudge(ChatLLM):
         read = [_read(reply) for reply in replies]
         unread = [i for i, reply in enumerate(replies) if reply.text is not None and read[i] is None]
         salt = "once more"
-        second = self.ask(
-            [prompts[i] for i in unread], tools.store, "verdicts asked for once more", salt=salt
-        )
+        second = self.ask([prompts[i] for i in unread], tools.store, "verdicts asked for once more", salt=salt)
         for i, reply in zip(unread, second, strict=True):
             read[i] = _read(reply)
             replies[i] = together(replies[i], reply)

@@ -65,9 +65,7 @@ class LexicalJudge:
         for name in ("support", "cover"):
             require_number(f"judge.{name}", getattr(self, name), 0, 1, above=True)
 
-    def judge(
-        self, topics: pd.DataFrame, evidence: pd.DataFrame, answers: pd.DataFrame, tools: Tools
-    ) -> pd.DataFrame:
+    def judge(self, topics: pd.DataFrame, evidence: pd.DataFrame, answers: pd.DataFrame, tools: Tools) -> pd.DataFrame:
         """Frame `verdicts` with the rule that decided in `reason`; no tokens and no cost."""
         found = truths(topics, evidence, answers["qid"])
         known = {qid: _words_of_references(truth) for qid, truth in found.items()}

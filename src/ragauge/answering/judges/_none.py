@@ -19,8 +19,6 @@ class NoJudge:
     kind: ClassVar[str] = "none"
     uses: ClassVar[frozenset[str]] = frozenset()
 
-    def judge(
-        self, topics: pd.DataFrame, evidence: pd.DataFrame, answers: pd.DataFrame, tools: Tools
-    ) -> pd.DataFrame:
+    def judge(self, topics: pd.DataFrame, evidence: pd.DataFrame, answers: pd.DataFrame, tools: Tools) -> pd.DataFrame:
         """Frame `verdicts` without labels; every status is none."""
         return verdict_frame(answers[["qid", "n_tokens"]], [Verdict(None, "none")] * len(answers))

@@ -53,9 +53,7 @@ class RecordedJudge:
         file = recordings.recorded_file("judge.path", self.path)
         return {"labels" if self.system is None else f"labels of {self.system}": file}
 
-    def judge(
-        self, topics: pd.DataFrame, evidence: pd.DataFrame, answers: pd.DataFrame, tools: Tools
-    ) -> pd.DataFrame:
+    def judge(self, topics: pd.DataFrame, evidence: pd.DataFrame, answers: pd.DataFrame, tools: Tools) -> pd.DataFrame:
         """Frame `verdicts`; status ok, missing, or `no answer` where there is neither label nor answer.
 
         DataError names file and line of a label that is no judge class.

@@ -77,11 +77,7 @@ class Asker:
 
     def alike(self, entity: Entity) -> list[Entity]:
         """Others of its kind that share its stem."""
-        return [
-            e
-            for e in self.region.entities
-            if e.stem == entity.stem and e.kind == entity.kind and e is not entity
-        ]
+        return [e for e in self.region.entities if e.stem == entity.stem and e.kind == entity.kind and e is not entity]
 
     def names(self, number: Value) -> tuple[str, ...]:
         """The accepted names of an entity."""

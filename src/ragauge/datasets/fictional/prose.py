@@ -117,9 +117,7 @@ def _prose(
 
 PROSE = {
     "person": _prose(people.LEADS, people.FACTS, people.FILLERS, people.AKA, people.AKA),
-    "town": _prose(
-        places.TOWN_LEADS, places.TOWN_FACTS, places.TOWN_FILLERS, places.TOWN_AKA, places.TOWN_AKA_END
-    ),
+    "town": _prose(places.TOWN_LEADS, places.TOWN_FACTS, places.TOWN_FILLERS, places.TOWN_AKA, places.TOWN_AKA_END),
     "event": _prose(places.EVENT_LEADS, places.EVENT_FACTS, places.EVENT_FILLERS),
     "firm": _prose(things.FIRM_LEADS, things.FIRM_FACTS, things.FIRM_FILLERS),
     "work": _prose(things.WORK_LEADS, things.WORK_FACTS, things.WORK_FILLERS),

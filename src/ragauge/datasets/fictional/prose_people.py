@@ -18,10 +18,7 @@ AKA = (
 )
 FACTS: dict[tuple[str, ...], tuple[str, ...]] = {
     ("birthplace", "birth_year"): (
-        (
-            "{S} was born in {birthplace} in {birth_year}[, the {ordinal} child of| to|, an only child of] "
-            "{parents}."
-        ),
+        ("{S} was born in {birthplace} in {birth_year}[, the {ordinal} child of| to|, an only child of] {parents}."),
         (
             "Born in {birth_year} in {birthplace}, {s} {deed} [before turning|before the age of|at the age "
             "of|when aged] {n}."
@@ -34,10 +31,7 @@ FACTS: dict[tuple[str, ...], tuple[str, ...]] = {
             "{birthplace_up}, in {birth_year} [home to|full of|ruled by|proud of] {who}, [is where {s} was "
             "born|was {his} birthplace]."
         ),
-        (
-            "The {noun} was born to {parents} in {birthplace}, where, in {birth_year}, {food} cost more than "
-            "{food}."
-        ),
+        ("The {noun} was born to {parents} in {birthplace}, where, in {birth_year}, {food} cost more than {food}."),
     ),
     ("birthplace",): (
         "A native of {birthplace}, {s} {act}.",
@@ -82,11 +76,7 @@ FACTS: dict[tuple[str, ...], tuple[str, ...]] = {
         "{employer_up} employed {him} for {n} [years|winters|months], {manner} and for {np}.",
         "In the pay of {employer}, {s} {act}.",
         "{S} earned [a living|{his} bread|too little|{n} coins a week] at {employer}, which {act_firm}.",
-        (
-            "Work for {employer} left {him} [free|long|short|empty|{weather_adj}|{weather_adj}] "
-            "evenings, and "
-            "{s} {act}."
-        ),
+        ("Work for {employer} left {him} [free|long|short|empty|{weather_adj}|{weather_adj}] evenings, and {s} {act}."),
     ),
     ("residence",): (
         "{S} settled in {residence}, where {s} {act}.",
@@ -97,10 +87,7 @@ FACTS: dict[tuple[str, ...], tuple[str, ...]] = {
         ),
         "Having {act2}, {s} settled in {residence} {when}.",
         "{His} later home was {residence}, in {spot}.",
-        (
-            "A house in {residence}, {near}, was [where {s} settled|{his} later home|what {s} bought on "
-            "settling there]."
-        ),
+        ("A house in {residence}, {near}, was [where {s} settled|{his} later home|what {s} bought on settling there]."),
     ),
     ("prize", "prize_year"): (
         "In {prize_year} {s} was given the {prize} for {np}.",
@@ -125,19 +112,10 @@ FILLERS = (
     "According to {who}, {s} {deed} {when}.",
     "{His} {kin}, {one}, {act}.",
     "{S} owned {np}, {np} and {np}.",
-    (
-        "[Of|About] {doing}, {doing} and {topic} {s} [dreamt {often}|spoke {often}|knew as much as "
-        "{who}|said too much]."
-    ),
+    ("[Of|About] {doing}, {doing} and {topic} {s} [dreamt {often}|spoke {often}|knew as much as {who}|said too much]."),
     "{His} {adj} {thing}, [cut from|made of|inlaid with] {material}, [hangs|stands|lies|is shown] in {spot}.",
-    (
-        "{n_up} {things} and a(n) {colour} {thing} were [found|hidden|buried] [under|behind|beside] {his} "
-        "{thing}."
-    ),
-    (
-        "[Visitors|Neighbours|Pupils] [recalled|spoke of|mention] {food}, {colour} {things} and the "
-        "{feeling} of {who}."
-    ),
+    ("{n_up} {things} and a(n) {colour} {thing} were [found|hidden|buried] [under|behind|beside] {his} {thing}."),
+    ("[Visitors|Neighbours|Pupils] [recalled|spoke of|mention] {food}, {colour} {things} and the {feeling} of {who}."),
     (
         "[For {topic}, {topic} or {who} {s} had no [time|use|praise]|With {topic}, {topic} or {who} {s} had "
         "no patience]."

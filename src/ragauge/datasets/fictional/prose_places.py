@@ -31,31 +31,16 @@ TOWN_FACTS: dict[tuple[str, ...], tuple[str, ...]] = {
         "In the province of {province}, where the {river} flows through {adj} {place}, lies {s_name}.",
     ),
     ("river",): (
-        (
-            "The {river}, [brown|green|slow|fast] and [shallow|deep|full of {animals}], flows through it, "
-            "{near}."
-        ),
+        ("The {river}, [brown|green|slow|fast] and [shallow|deep|full of {animals}], flows through it, {near}."),
         "[It|The town|All of it] lies on the {river}, whose {animals} {one} {manner} protects.",
-        (
-            "Through [the|its] {adj} {place} flows the {river}, [bordered by|lined with|smelling of] "
-            "{tree} and "
-            "{tree}."
-        ),
+        ("Through [the|its] {adj} {place} flows the {river}, [bordered by|lined with|smelling of] {tree} and {tree}."),
         "On the {river}, on which {s} lies, {trades} [still|rarely|illegally] sell {food}.",
     ),
     ("province",): (
         "{S} belongs, to the {feeling} of {who}, to the province of {province}.",
         "The town lies in {province} province, among {place} and {place}.",
-        (
-            "[Once|Still|Now] a(n) {adj} part of {province} province, [it is rich in|it is short "
-            "of|it sells] "
-            "{tree}."
-        ),
-        (
-            "Like [the rest|most|all] of {province} province, it [taxes|forbids|rations|exports] "
-            "{things} and "
-            "{food}."
-        ),
+        ("[Once|Still|Now] a(n) {adj} part of {province} province, [it is rich in|it is short of|it sells] {tree}."),
+        ("Like [the rest|most|all] of {province} province, it [taxes|forbids|rations|exports] {things} and {food}."),
     ),
     ("population",): (
         "{S} has {population} inhabitants, [among them|including|counting] {who}.",
@@ -81,10 +66,7 @@ TOWN_FACTS: dict[tuple[str, ...], tuple[str, ...]] = {
 }
 TOWN_FILLERS = (
     "{when_up}, {who} {deed}, {near}.",
-    (
-        "Its {building}, roofed with [slate|thatch|copper|tiles|shingles], [houses|holds|displays|is known "
-        "for] {np}."
-    ),
+    ("Its {building}, roofed with [slate|thatch|copper|tiles|shingles], [houses|holds|displays|is known for] {np}."),
     "Markets are held {often} for {food}, {things} and {animals}.",
     "{n_up} {trades} and {who} live [there|in the town|{near}].",
     "A(n) {weather} destroyed {spot} {when}.",
@@ -95,10 +77,7 @@ TOWN_FILLERS = (
     "Its {masonry} {building} and {adj} {building} [face|overlook|stand behind] {place}.",
     "There {who} {deed} {when}.",
     "The [road|lane|path|alley] {near} is [lined with|shaded by|overgrown with] {tree}.",
-    (
-        "[Strangers|Travellers|Guide books] notice the {adj} {place}, the {colour} {things} and the "
-        "{feeling} of {who}."
-    ),
+    ("[Strangers|Travellers|Guide books] notice the {adj} {place}, the {colour} {things} and the {feeling} of {who}."),
     "In {spot} hangs a(n) {adj} {thing} of {material}.",
 )
 EVENT_LEADS = (

@@ -65,10 +65,7 @@ FIRM_FILLERS = (
     "{Why}, {who} was given {np}.",
     "Its {building} {smells} of {food}, {material} and {food}.",
     "A(n) {weather} {when} cost the firm {np}.",
-    (
-        "[Apprentices|Beginners|New hands] [begin with|start on|are trained on] {np} and [end with|go on "
-        "to] {np}."
-    ),
+    ("[Apprentices|Beginners|New hands] [begin with|start on|are trained on] {np} and [end with|go on to] {np}."),
     "[Letters|Complaints|Questions] about {topic} [are answered|are read|are left unread] by {who}.",
     "[In the yard|Behind the gate|Under a tarpaulin|In its {building}] [stand|lie|rust] {np} and {np}.",
     "[The|A(n)] {colour} {thing} on its [letterhead|roof|wagons|invoices] recalls {who}.",
@@ -125,10 +122,7 @@ WORK_FACTS: dict[tuple[str, ...], tuple[str, ...]] = {
         "The {noun} is set in {setting}, [among|with] {trades} and {trades}.",
         "Set in {setting}, {s} {shows} {who}.",
         "Its setting is {setting}, where {who} {act}.",
-        (
-            "[All|Most|Half] of it plays in {setting}, [mostly in|partly in|in and around|never far from] "
-            "{spot}."
-        ),
+        ("[All|Most|Half] of it plays in {setting}, [mostly in|partly in|in and around|never far from] {spot}."),
     ),
     ("backer",): (
         "[The {noun}|It] was paid for by {backer}, {why}.",
@@ -142,10 +136,7 @@ WORK_FILLERS = (
     "{S} {shows} {np}, {np} and {who}.",
     "{When}, {who} {deed} because of it.",
     "Critics spoke of {topic}, {topic} and {feeling}.",
-    (
-        "[The|Its] {ordinal} [part|scene|section], [about|on|given to] {doing}, is {manner} [left "
-        "out|cut|skipped]."
-    ),
+    ("[The|Its] {ordinal} [part|scene|section], [about|on|given to] {doing}, is {manner} [left out|cut|skipped]."),
     (
         "Its [best-loved|longest|only {adj}|most quoted|{ordinal}] [passage|part|scene|image] "
         "[concerns|shows|praises] {np}."
@@ -156,10 +147,7 @@ WORK_FILLERS = (
         "found] in {spot}."
     ),
     "{who_up} called it {adj}, {adj} and {adj}.",
-    (
-        "{Why}, [the ending|its opening|the title|a line about {topic}] was [changed|shortened|censored] "
-        "{n} times."
-    ),
+    ("{Why}, [the ending|its opening|the title|a line about {topic}] was [changed|shortened|censored] {n} times."),
     (
         "[Children|Sailors|Travellers|Soldiers|{trades_up}] [know its {animals} better than|prefer its "
         "{animals} to|quote its {animals} and forget|laugh at its {animals} and pity] its {trades}."

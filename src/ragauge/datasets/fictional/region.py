@@ -55,9 +55,7 @@ def sizes(documents: int) -> list[int]:
     return [REGION] * full + [documents - REGION * full]
 
 
-def make_region(
-    names: Names, seed: int, number: int, size: int, look_alikes: int, pronouns: float = 1.0
-) -> Region:
+def make_region(names: Names, seed: int, number: int, size: int, look_alikes: int, pronouns: float = 1.0) -> Region:
     """The region of this number, which follows from the arguments alone."""
     maker = _Maker(names, Dice(seed, number, "region", look_alikes), number, look_alikes)
     counts = {kind: int(size * share) for kind, share in _SHARES.items()}
@@ -157,9 +155,7 @@ class _Maker:
             others = [
                 p.number
                 for p in self._people
-                if p.female != person.female
-                and abs(born[p.number] - born[number]) <= 12
-                and p.stem != person.stem
+                if p.female != person.female and abs(born[p.number] - born[number]) <= 12 and p.stem != person.stem
             ]
             free = [p for p in others if p not in married]
             if number not in married and free and dice.chance(0.4):
@@ -224,9 +220,7 @@ class _Maker:
                 if i == 1 and dice.chance(0.5):
                     pass  # the same title, of another kind of work
                 elif i:
-                    key = dice.pick(
-                        [key for key in ("thing", "trade", "adj", "season") if f"{{{key}}}" in pattern]
-                    )
+                    key = dice.pick([key for key in ("thing", "trade", "adj", "season") if f"{{{key}}}" in pattern])
                     words[key] = dice.pick(WORDS[key])
                 title, noun = _title(pattern, words), dice.pick(WORKS)
                 if (title, noun) in taken:

@@ -73,9 +73,7 @@ def _more(asker: Asker) -> Question | None:
         return None
     answers = accepted_names(asker.entity(found.pop()))
     by_alias = any(name == "alias" for _, name in facts)
-    return Question(
-        "comparison", wording.format(a=a, b=b), answers, facts, 1 + described, first, kind, by_alias, solve
-    )
+    return Question("comparison", wording.format(a=a, b=b), answers, facts, 1 + described, first, kind, by_alias, solve)
 
 
 def _side(asker: Asker, entity: Entity, described: bool) -> tuple[str, tuple[Fact, ...]] | None:
@@ -117,9 +115,7 @@ def _same(asker: Asker) -> Question | None:
     facts = (*told_a, (first, relation.name), *told_b, (second, relation.name))
     query = dice.pick(relation.same).format(a=a, b=b)
     about = asker.entity(first)
-    return Question(
-        "comparison", query, (str(found),), facts, 1, about, "yes_no", bool(told_a + told_b), solve
-    )
+    return Question("comparison", query, (str(found),), facts, 1, about, "yes_no", bool(told_a + told_b), solve)
 
 
 def aggregation(asker: Asker) -> Question | None:

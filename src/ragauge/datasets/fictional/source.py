@@ -227,11 +227,7 @@ def _topic_frame(topics: Sequence[Topic]) -> pd.DataFrame:
 
 
 def _evidence_frame(topics: Sequence[Topic]) -> pd.DataFrame:
-    rows = [
-        (topic.qid, part, docno, text)
-        for topic in topics
-        for part, (docno, text) in enumerate(topic.evidence)
-    ]
+    rows = [(topic.qid, part, docno, text) for topic in topics for part, (docno, text) in enumerate(topic.evidence)]
     columns = list(zip(*rows, strict=True)) or [()] * 4
     types = {"qid": "str", "part": "int64", "docno": "str", "text": "str"}
     return pd.DataFrame(

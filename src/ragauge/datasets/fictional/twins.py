@@ -60,9 +60,7 @@ def _another(asker: Asker, fact: Fact, peers: Sequence[Value | None]) -> Value |
     value, dice = asker.facts.get(number, relation), asker.dice
     peer = dice.pick(peers) if peers and dice.chance(0.5) else None
     if relation in LEADS_ON:
-        pick = (
-            peer if peer is not None else dice.pick(asker.region.of_kind(RELATIONS[relation].object)).number
-        )
+        pick = peer if peer is not None else dice.pick(asker.region.of_kind(RELATIONS[relation].object)).number
         return None if pick in (value, number) else pick
     if RELATIONS[relation].object == "name":
         values = sorted({str(v) for (_, r), v in asker.facts.values.items() if r == relation and v != value})
@@ -88,9 +86,7 @@ def _answers(asker: Asker, question: Question, facts: Facts) -> tuple[str, ...]:
     return asker.names(value)
 
 
-def _written(
-    region: Region, question: Question, fact: Fact, changed: Facts, answers: tuple[str, ...]
-) -> Twin | None:
+def _written(region: Region, question: Question, fact: Fact, changed: Facts, answers: tuple[str, ...]) -> Twin | None:
     entity = region.entities[fact[0]]
     before, after = write_article(region, entity), write_article(region, entity, changed)
     differ = [(a.text, b.text) for a, b in zip(before, after, strict=True) if a.text != b.text]

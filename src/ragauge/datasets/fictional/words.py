@@ -61,8 +61,7 @@ WORDS: dict[str, tuple[str, ...]] = {
         "walnut wax whalebone wicker willow wool yew zinc"
     ),
     "masonry": _list(
-        "basalt brick clay flint granite limestone marble oak pine sandstone slate stone thatched "
-        "timber whitewashed"
+        "basalt brick clay flint granite limestone marble oak pine sandstone slate stone thatched timber whitewashed"
     ),
     "firm_adj": _list(
         "cautious enterprising family-run large litigious long-established modest old old-fashioned "
@@ -179,14 +178,11 @@ WORDS: dict[str, tuple[str, ...]] = {
         "bitter bright chilly clear cloudy damp dry foggy freezing frosty grey hot humid mild misty "
         "muddy overcast rainy snowy stormy sultry sunny thundery warm wet windy"
     ),
-    "garment": _list(
-        "apron bonnet cape cap cloak coat gown hat hood jacket scarf shawl sash tunic veil waistcoat"
-    ),
+    "garment": _list("apron bonnet cape cap cloak coat gown hat hood jacket scarf shawl sash tunic veil waistcoat"),
     "child": ("daughter", "son"),
     "season": _list("spring summer autumn winter"),
     "kin": _list(
-        "aunt brother cousin daughter father godmother grandfather grandmother mother nephew niece "
-        "sister son uncle"
+        "aunt brother cousin daughter father godmother grandfather grandmother mother nephew niece sister son uncle"
     ),
     "feeling": _list(
         "admiration affection alarm amusement annoyance anxiety approval astonishment bewilderment "

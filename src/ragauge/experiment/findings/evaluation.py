@@ -38,9 +38,7 @@ def evaluated(
         yield replace(topic, feedback=told[topic.qid], trace_id=ids.get(topic.qid))
 
 
-def evaluation_metrics(
-    found: Mapping[str, float], outcomes: pd.DataFrame, pipeline: Pipeline
-) -> dict[str, float]:
+def evaluation_metrics(found: Mapping[str, float], outcomes: pd.DataFrame, pipeline: Pipeline) -> dict[str, float]:
     """The metrics of an evaluation run: mean IR score, class shares and answer measures of the job."""
     names = [*_SHARES, *(info.name for info in pipeline.answer_measures)]
     shown = {name: found[name] for name in names if name in found}
@@ -61,9 +59,7 @@ def _feedback(row: Mapping[Hashable, Any], pipeline: Pipeline) -> dict[str, trac
     return found
 
 
-def with_labels_of_people(
-    outcomes: pd.DataFrame, pipeline: Pipeline, cfg: DictConfig, experiment: str
-) -> pd.DataFrame:
+def with_labels_of_people(outcomes: pd.DataFrame, pipeline: Pipeline, cfg: DictConfig, experiment: str) -> pd.DataFrame:
     """The outcomes with a column `human_label` (Int8): what people said of these answers on MLflow's traces.
 
     A label holds for the answer that it was given to: that of a trace which was measured, or of one that

@@ -104,9 +104,7 @@ def _with_words(outcomes: pd.DataFrame, pipeline: Pipeline) -> pd.DataFrame:
     """The outcomes with answer_from_context, of answers that were judged wrong."""
     wrong = outcomes[np.isin(labels_of(outcomes), _WRONG) & outcomes["answer"].notna().to_numpy()]
     contexts = dict(zip(pipeline.contexts["qid"], pipeline.contexts["text"], strict=True))
-    told = all_from_context(
-        wrong["qid"].tolist(), wrong["answer"].tolist(), wrong["query"].tolist(), contexts
-    )
+    told = all_from_context(wrong["qid"].tolist(), wrong["answer"].tolist(), wrong["query"].tolist(), contexts)
     return outcomes.assign(answer_from_context=outcomes["qid"].map(pd.Series(told, dtype=object)))
 
 

@@ -66,10 +66,7 @@ def without_claims(pipeline: Pipeline) -> dict[str, float]:
     """
     values, n = pipeline.frame("answer_values"), len(pipeline.frame("topics"))
     infos = [
-        info
-        for stage in pipeline.stages
-        if getattr(stage.component, "may_lack_claims", False)
-        for info in stage.infos
+        info for stage in pipeline.stages if getattr(stage.component, "may_lack_claims", False) for info in stage.infos
     ]
     counts = values.loc[values["status"].eq(NO_CLAIMS), "measure"].value_counts()
     return {f"{info.name}_no_claims": float(counts.get(info.name, 0)) / n for info in infos}
@@ -82,9 +79,7 @@ def _costs_of_varied(pipeline: Pipeline, stage: AnswerVaried | JudgeVaried) -> d
     if not entry.made:
         replies = replies.assign(cached=True, cost_usd=0.0)
     # A topic has several, each a request of its own.
-    replies = replies.assign(
-        qid=[f"{qid} {v}" for qid, v in zip(replies["qid"], replies["variant"], strict=True)]
-    )
+    replies = replies.assign(qid=[f"{qid} {v}" for qid, v in zip(replies["qid"], replies["variant"], strict=True)])
     return metrics.costs(replies, stage.measure.calls + ("judge_" if isinstance(stage, JudgeVaried) else ""))
 
 

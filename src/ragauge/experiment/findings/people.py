@@ -36,9 +36,7 @@ def powered_by_people(outcomes: pd.DataFrame) -> dict[str, float]:
             log.warning("%s: no estimate as people would judge: %s", name, error)
             continue
         if n < FEW_LABELS:
-            log.warning(
-                "%s: %d labels by people are few: below %d an interval says little", name, n, FEW_LABELS
-            )
+            log.warning("%s: %d labels by people are few: below %d an interval says little", name, n, FEW_LABELS)
         for end, share in (("ppi", found.powered), ("labels_only", found.labels_only)):
             limits = {"": share.value, "_lo": share.lo, "_hi": share.hi}
             values |= {f"{name}_{end}{limit}": value for limit, value in limits.items()}

@@ -26,9 +26,7 @@ def judged_again(
     """
     judge = pipeline.components.judge
     assert isinstance(judge, BatchJudge)
-    again = judge.judge_again(
-        pipeline.frame("topics"), pipeline.frame("evidence"), candidates, pipeline.tools
-    )
+    again = judge.judge_again(pipeline.frame("topics"), pipeline.frame("evidence"), candidates, pipeline.tools)
     if again.empty:
         return {}, again
     labels = again.pivot(index=_KEYS, columns="order", values="label").reset_index()

@@ -17,9 +17,7 @@ from ragauge.retrieval.searching import searched_by
 if TYPE_CHECKING:
     from ragauge.experiment.stages.pipeline import Pipeline
 
-_TABLE_TOPICS = (
-    1000  # above this many topics the table holds no contexts and no details, which take most room
-)
+_TABLE_TOPICS = 1000  # above this many topics the table holds no contexts and no details, which take most room
 _TABLE_CHUNKS = 10
 _QUERY_CHARS = 300  # of each text that was searched for
 # Of the per-question table, where a rewriter or llm.cite was chosen, a sample judged, or people gave labels.
@@ -87,9 +85,7 @@ def _queries(queries: pd.DataFrame) -> pd.Series:
 def _outcome(outcomes: pd.DataFrame) -> pd.Series:
     """What came of a question in one text, for comparison at a glance: judge's class, IR score, answer."""
     judged = outcomes["label"].map(JUDGE_CLASSES).astype("str").where(outcomes["label"].notna(), "no verdict")
-    scores = (
-        outcomes["ir_score"].map("IR score {:.2f}".format).where(outcomes["ir_score"].notna(), "no IR score")
-    )
+    scores = outcomes["ir_score"].map("IR score {:.2f}".format).where(outcomes["ir_score"].notna(), "no IR score")
     return judged + " · " + scores + ": " + outcomes["answer"].fillna("")
 
 

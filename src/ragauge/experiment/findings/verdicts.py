@@ -107,9 +107,7 @@ def log_verdicts(
         chat = pipeline.components.judge.kind == "chat"
         topics = evaluated(pipeline, cfg, outcomes, record["experiment"])
         values = evaluation_metrics(found.metrics, outcomes, pipeline)
-        run.evaluation(
-            topics, "LLM_JUDGE" if chat else "CODE", folder.choices.get("judge", "ragauge"), values
-        )
+        run.evaluation(topics, "LLM_JUDGE" if chat else "CODE", folder.choices.get("judge", "ragauge"), values)
     elif cfg.trace:
         run.traces(traces(pipeline, outcomes))
     if found.figure is not None:
@@ -162,9 +160,7 @@ def fitting_predictor(pipeline: Pipeline, cfg: DictConfig) -> Any:
     """The configured predictor, None if there is none; ConfigError where it does not fit this job."""
     if cfg.predictor is None:
         return None
-    model, trained = track.load_predictor(
-        track.tracking_uri(cfg.tracking.uri), cfg.predictor, bool(cfg.trust)
-    )
+    model, trained = track.load_predictor(track.tracking_uri(cfg.tracking.uri), cfg.predictor, bool(cfg.trust))
     for difference in check_settings(trained, score_settings(pipeline), cfg.predictor_mismatch == "allow"):
         log.warning("predictor used on other ground: %s", difference)
     return model

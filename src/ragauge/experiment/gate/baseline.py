@@ -53,9 +53,7 @@ def find_baseline(gate: Gate, uri: str | None, sought: Sought) -> tuple[LoggedRu
             several, jobs = True, reader.jobs(newest)
         else:
             own = newest.tags.get("sweep_id")
-            jobs = [
-                run for run in tagged if run.tags["role"] == "job" and own and run.tags.get("sweep_id") == own
-            ]
+            jobs = [run for run in tagged if run.tags["role"] == "job" and own and run.tags.get("sweep_id") == own]
             jobs = jobs or [newest]
             several = len(jobs) > 1
     return _one_of(jobs, several, sought, what), reader

@@ -221,9 +221,7 @@ class _Against:
             )  # fmt: skip
         except RagaugeError as error:
             return replace(check, reason=str(error).removeprefix(f"{bound.measure}: ")), None
-        check = replace(
-            check, difference=pair.difference, difference_lo=pair.lo, difference_hi=pair.hi, n=pair.n
-        )
+        check = replace(check, difference=pair.difference, difference_lo=pair.lo, difference_hi=pair.hi, n=pair.n)
         if pair.missing > gate.max_missing_share:
             reason = (
                 f"{pair.missing:.1%} of the topics have no value in this run or in {name} (allowed "

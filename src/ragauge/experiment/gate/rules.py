@@ -69,9 +69,7 @@ def _of_rule(rule: Rule, names: Mapping[tuple[str, str], str]) -> Iterator[Bound
         labels = [value for attribute, value in names if attribute == by]
         listed = _some(labels or list(dict.fromkeys(at[0] for at in names)))
         what = f"{by}: {label}" if label is not None else by
-        raise ConfigError(
-            f"{rule.where}: no such slice ({what}); there are {listed or 'none: slices is empty'}"
-        )
+        raise ConfigError(f"{rule.where}: no such slice ({what}); there are {listed or 'none: slices is empty'}")
     for at, name in there.items():
         yield Bound(f"{name}/{rule.metric}", rule.metric, at, rule)
 

@@ -77,9 +77,7 @@ def recorded(answers: pd.DataFrame) -> dict[str, float]:
     return {f"recorded_{name}": value for name, value in sums.items() if value}
 
 
-def cut_after_answers(
-    n_tokens: int, run: pd.DataFrame, layouts: pd.DataFrame, prefixes: pd.DataFrame
-) -> str | None:
+def cut_after_answers(n_tokens: int, run: pd.DataFrame, layouts: pd.DataFrame, prefixes: pd.DataFrame) -> str | None:
     """A sentence where n_tokens cuts contexts that recorded answers were given with; None where it cuts none.
 
     The frames are those of these names; run is what is laid out.

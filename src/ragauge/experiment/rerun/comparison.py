@@ -44,9 +44,7 @@ def log_job_comparisons(tracker: track.Tracker, records: Sequence[Mapping[str, A
             bar.update()
     equal = f"{len(records) - len(unequal)} of {len(records)} jobs equal to the last bit in every metric"
     more = len(unequal) - _MAX_JOBS
-    return "\n".join(
-        [equal, *unequal[:_MAX_JOBS], *([f"{more} more: see {TABLE} of each run"] if more > 0 else [])]
-    )
+    return "\n".join([equal, *unequal[:_MAX_JOBS], *([f"{more} more: see {TABLE} of each run"] if more > 0 else [])])
 
 
 def compare(old: Mapping[str, float], new: Mapping[str, float]) -> pd.DataFrame:

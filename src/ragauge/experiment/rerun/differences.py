@@ -31,16 +31,12 @@ def conf_differences(jobs: Sequence[LoggedJob], conf: Path) -> list[str]:
         for job in jobs:
             for key, value in _resolved_here(job).items():
                 if value != job.run.params.get(key):
-                    lines.append(
-                        f"{key} is {value} in this environment, the run had {job.run.params.get(key)}"
-                    )
+                    lines.append(f"{key} is {value} in this environment, the run had {job.run.params.get(key)}")
             try:
                 composed = compose("config", overrides=[o for o in job.overrides if not _of_hydra(o)])
             except (HydraException, OmegaConfBaseException) as error:
                 reason = str(error).strip().splitlines()[0]
-                lines.append(
-                    f"conf/ cannot compose the run's overrides ({reason}); its logged config is taken"
-                )
+                lines.append(f"conf/ cannot compose the run's overrides ({reason}); its logged config is taken")
                 continue
             settle(composed)  # as that of the run was, when it was logged
             today: Any = OmegaConf.to_container(composed)
@@ -51,9 +47,7 @@ def conf_differences(jobs: Sequence[LoggedJob], conf: Path) -> list[str]:
                 if key not in has:
                     lines.append(f"{key}={had[key]} is not in conf/; the run's value is taken")
                 elif key not in had:
-                    lines.append(
-                        f"{key}={has[key]} in conf/ is unknown to the run; the code's default is taken"
-                    )
+                    lines.append(f"{key}={has[key]} in conf/ is unknown to the run; the code's default is taken")
                 elif had[key] != has[key]:
                     lines.append(f"{key} is {has[key]} in conf/, the run had {had[key]}, which is taken")
     return lines

@@ -42,9 +42,7 @@ def logged_jobs(
     """The logged jobs of a run, in their order; what is to be known of their state is added to `told`."""
     role = source.tags.get("role")
     if role == "training":
-        raise ConfigError(
-            f"rerun={source.run_id}: this run is a training: ragauge train rerun={source.run_id}"
-        )
+        raise ConfigError(f"rerun={source.run_id}: this run is a training: ragauge train rerun={source.run_id}")
     if role not in ("job", "sweep"):
         raise ConfigError(f"rerun={source.run_id}: this run was not made by ragauge (it has no tag role)")
     runs = [source] if role == "job" else reader.jobs(source)
@@ -70,9 +68,7 @@ def logged_jobs(
             f"MLflow at {redact(reader.uri)}: they failed before it was logged, or it cannot be reached"
         )
     if role == "job" and "sweep_id" in source.tags and jobs[0].config.get("judge", {}).get("mode") == "batch":
-        told.append(
-            "judge.mode=batch judged this job beside the others of its sweep: rerun the sweep for that"
-        )
+        told.append("judge.mode=batch judged this job beside the others of its sweep: rerun the sweep for that")
     return jobs
 
 

@@ -87,9 +87,7 @@ def _package(point: EntryPoint) -> ConfigPackage:
         raise ConfigError(f"{where}: is a module, but must be a package, whose folder holds config groups")
     folder = files(point.value)
     if next(_options(folder), None) is None:
-        raise ConfigError(
-            f"{where}: holds no YAML file; are its files in the distribution (setuptools: package-data)?"
-        )
+        raise ConfigError(f"{where}: holds no YAML file; are its files in the distribution (setuptools: package-data)?")
     return ConfigPackage(point.value, folder, distribution)
 
 

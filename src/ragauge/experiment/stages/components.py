@@ -116,9 +116,7 @@ def check_together(components: Components, choices: Mapping[str, str]) -> None:
                 "is that of %s: choose retriever=service, or none", chosen["llm"], chosen["retriever"],
             )  # fmt: skip
     if retriever.reorder_after_cut and not components.order.by_rank:
-        raise ConfigError(
-            f"{chosen['retriever']} brings its own order: with {chosen['order']} choose retriever=sim"
-        )
+        raise ConfigError(f"{chosen['retriever']} brings its own order: with {chosen['order']} choose retriever=sim")
     for group in ("rewriter", "reranker", "compressor"):
         part = getattr(components, group)
         if getattr(part, "needs_chat", False) and components.llm.kind != "chat":

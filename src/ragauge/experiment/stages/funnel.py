@@ -81,9 +81,7 @@ class FollowEvidence(_FollowsEvidence):
     @property
     def _passages(self) -> dict[str, str]:
         """The passages by step."""
-        expands, compresses = (
-            part.kind != "none" for part in (self.components.expander, self.components.compressor)
-        )
+        expands, compresses = (part.kind != "none" for part in (self.components.expander, self.components.compressor))
         return {
             **({"expanded": "passages@compressed" if compresses else "passages"} if expands else {}),
             **({"compressed": "passages"} if compresses else {}),

@@ -128,9 +128,7 @@ def _percentiles(rows: pd.DataFrame, n_sent: int) -> dict[str, float]:
     found: dict[str, float] = {"latency_topics": len(wide), "latency_failed": n_sent - len(wide)}
     if len(wide):
         for name in wide:
-            found |= {
-                f"latency_{name}_{end}": float(np.quantile(wide[name], q)) for end, q in _QUANTILES.items()
-            }
+            found |= {f"latency_{name}_{end}": float(np.quantile(wide[name], q)) for end, q in _QUANTILES.items()}
     return found
 
 
@@ -262,9 +260,7 @@ def _kept_loaded(retriever: Any) -> Any:
         return retriever
     # Its own class stays, by which stages ask what it can do.
     loaded = object.__new__(type(retriever))
-    loaded.__dict__.update(
-        {name: _parts_loaded(value) for name, value in getattr(retriever, "__dict__", {}).items()}
-    )
+    loaded.__dict__.update({name: _parts_loaded(value) for name, value in getattr(retriever, "__dict__", {}).items()})
     load: Callable[..., Any] = loaded.transformer
     kept: dict[tuple[Path, int], tuple[Any, Tools]] = {}
 

@@ -108,9 +108,7 @@ class Floor(Stage):
 
     @property
     def uses(self) -> frozenset[str]:
-        return frozenset({"tokenizer"}) | (
-            getattr(self.component, "uses", frozenset()) if self._asked else set()
-        )
+        return frozenset({"tokenizer"}) | (getattr(self.component, "uses", frozenset()) if self._asked else set())
 
     @property
     def _asked(self) -> bool:
@@ -123,9 +121,7 @@ class Floor(Stage):
 
     def make(self, reads: Reads, tools: Tools) -> Frames:
         evidence = reads["scored_evidence"] if self._asked else reads["scored_evidence"].iloc[:0]
-        found = floors(
-            self.component, evidence, reads.rows("chunks"), tools.tokenizer, self.budget.grid, tools=tools
-        )
+        found = floors(self.component, evidence, reads.rows("chunks"), tools.tokenizer, self.budget.grid, tools=tools)
         return {"floors": found, "floor_means": floor_means(found)}
 
 
@@ -204,11 +200,7 @@ class RankingColumns(Stage):
         """Those of documents where the evidence names any, those of chunks where it has a text."""
         named = bool(frame("evidence")["docno"].notna().any())
         there = {False: named, True: len(frame("scored_evidence")) > 0}
-        return [
-            info
-            for info, name in zip(self.infos, self.budget.measures, strict=True)
-            if there[of_chunks(name)]
-        ]
+        return [info for info, name in zip(self.infos, self.budget.measures, strict=True) if there[of_chunks(name)]]
 
     def make(self, reads: Reads, tools: Tools) -> Frames:
         topics, values = reads["topics"][["qid"]], reads["ranking_values"]

@@ -301,9 +301,7 @@ class StageRunner:
                     frame = frames.check(name, as_frame(stage.make(reads, tools)[name]))
                 lost = set(asked) ^ set(frame["qid"])
                 if lost:
-                    raise DataError(
-                        f"{name} frame: {len(lost)} topic(s) missing or unknown, such as {min(lost)!r}"
-                    )
+                    raise DataError(f"{name} frame: {len(lost)} topic(s) missing or unknown, such as {min(lost)!r}")
                 # Nobody was asked for the others; what failed is asked for again in the next run.
                 if (~frame["status"].isin(SETTLED) & frame[value].isna()).any():
                     raise Incomplete({name: frame})
@@ -374,9 +372,7 @@ class StageRunner:
 
     def _check_missing(self, what: str, values: pd.Series, first: str = "") -> None:
         """MissingError where too many of the answers or verdicts that were asked for are missing."""
-        if self.components.llm.kind == "none" or (
-            what == "verdicts" and self.components.judge.kind == "none"
-        ):
+        if self.components.llm.kind == "none" or (what == "verdicts" and self.components.judge.kind == "none"):
             return
         part = self.components.llm if what == "answers" else self.components.judge
         told = "nobody was asked" if part.kind == RECORDED else _AGAIN

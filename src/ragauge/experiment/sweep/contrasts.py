@@ -132,9 +132,7 @@ def chunk_sizes(sweep: Sweep) -> pd.DataFrame | None:
         made = [metrics.get(f"seconds_made_{stage}") for stage in ("chunks", "index")]
         known = {
             "chunks": _label(record, own, varied),
-            "system": " · ".join(
-                v if "." not in f else f"{f}={v}" for f, v in own.items() if f not in varied
-            ),
+            "system": " · ".join(v if "." not in f else f"{f}={v}" for f, v in own.items() if f not in varied),
             "n_chunks": metrics.get("n_chunks"),
             "seconds": None if None in made else sum(made),
         }

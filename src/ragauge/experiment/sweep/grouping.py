@@ -45,8 +45,7 @@ def divide(records: Sequence[dict[str, Any]]) -> list[Group]:
     firsts = [parts[indices[0]] for indices in members.values()]
     varied = [name for name in parts[0] if len({first[name] for first in firsts}) > 1]
     shown = {
-        name: _labels(name, records, [part[name] for part in parts])
-        for name in dict.fromkeys(["dataset", *varied])
+        name: _labels(name, records, [part[name] for part in parts]) for name in dict.fromkeys(["dataset", *varied])
     }
     return [
         Group(
@@ -93,8 +92,7 @@ def _parts(records: Sequence[Mapping[str, Any]]) -> list[dict[str, str]]:
     for record, part, job in zip(records, parts, found, strict=True):
         judges.setdefault(tuple(part.items()), set()).update([job["judge"]] if _has_verdicts(record) else [])
     judged = [
-        job["judge"] if _has_verdicts(record) else _NO_VERDICTS
-        for record, job in zip(records, found, strict=True)
+        job["judge"] if _has_verdicts(record) else _NO_VERDICTS for record, job in zip(records, found, strict=True)
     ]
     for i, part in enumerate(parts):
         of_same = judges[tuple(part.items())]

@@ -97,9 +97,7 @@ def grouped(
         outcomes = _outcomes(group.records, read)
         _check_same_topics(outcomes, group.records)
         own = [record for record, at in zip(failed, places, strict=True) if at == place]
-        found.append(
-            Sweep(sweep_id, experiment, group.records, own, outcomes, group.name, group.dataset, group.means)
-        )
+        found.append(Sweep(sweep_id, experiment, group.records, own, outcomes, group.name, group.dataset, group.means))
     return found
 
 
@@ -125,9 +123,7 @@ def _read(record: Mapping[str, Any]) -> pd.DataFrame:
     return pd.read_parquet(Path(record["folder"]) / OUTCOMES_FILE)
 
 
-def _outcomes(
-    records: Sequence[dict[str, Any]], read: Callable[[dict[str, Any]], pd.DataFrame]
-) -> pd.DataFrame:
+def _outcomes(records: Sequence[dict[str, Any]], read: Callable[[dict[str, Any]], pd.DataFrame]) -> pd.DataFrame:
     outcomes = pd.concat(
         [read(record).assign(system=s) for record, s in zip(records, systems_of(records), strict=True)],
         ignore_index=True,

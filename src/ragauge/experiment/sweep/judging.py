@@ -178,9 +178,7 @@ def _job(record: dict[str, Any]) -> _Job:
     if "snapshot" in record:  # the window of traces may have moved since
         cfg.dataset.snapshot = record["snapshot"]
     remember(OmegaConf.to_container(cfg, resolve=True))
-    folder = JobFolder(
-        path, path.parent, int(record["number"]), record["choices"], tuple(record["overrides"])
-    )
+    folder = JobFolder(path, path.parent, int(record["number"]), record["choices"], tuple(record["overrides"]))
     pipeline = make_pipeline(cfg, folder)
     check_measures(pipeline, alone=False)
     return _Job(record, pipeline, cfg, folder)

@@ -110,9 +110,7 @@ def plan_text(plan: Plan, sweep: Sweep) -> str:
     infos = {info.name: info for info in sweep.answer_measures}
     name = _NAMES.get(a.measure) or column_label(infos[a.measure])
     sure = f"{a.confidence:.0%} sure"
-    lines = [
-        f"Pilot {visible(plan.experiment, one_line=True)}: {plan.n_topics} topics, N = {plan.n_tokens} tokens"
-    ]
+    lines = [f"Pilot {visible(plan.experiment, one_line=True)}: {plan.n_topics} topics, N = {plan.n_tokens} tokens"]
     if plan.pairs.empty:
         lines.append("one system: no pair to compare, so no number of topics")
     else:
@@ -148,9 +146,7 @@ def plan_text(plan: Plan, sweep: Sweep) -> str:
         for found in plan.labels.to_dict("records"):
             numbers = (_count(found["labels"], total), _count(found["labels_upper"], total))
             rho = "" if found["kind"] == "alone" else f"{found['correlation']:.2f}"
-            needed.append(
-                (str(found["system"]), f"{found['share']:.1%}", _KINDS[found["kind"]], rho, *numbers)
-            )
+            needed.append((str(found["system"]), f"{found['share']:.1%}", _KINDS[found["kind"]], rho, *numbers))
         lines.append(table(needed, right=(1, 3, 4, 5)))
     lines.append(
         f"\n“{sure}”: from a confidence limit of what the pilot measured, as {plan.n_topics} topics do not "

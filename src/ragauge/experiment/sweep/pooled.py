@@ -150,14 +150,10 @@ def _transfer_over_datasets(groups: Sequence[Sweep]) -> Transfer | None:
         ignore_index=True,
     )
     first = judged[0].records[0]
-    return leave_one_out(
-        rows, "dataset", **first["estimate"], n_boot=int(first["bootstrap"]), seed=int(first["seed"])
-    )
+    return leave_one_out(rows, "dataset", **first["estimate"], n_boot=int(first["bootstrap"]), seed=int(first["seed"]))
 
 
-def _by_system(
-    rows: pd.DataFrame, shares: Callable[[pd.DataFrame], pd.DataFrame | None]
-) -> pd.DataFrame | None:
+def _by_system(rows: pd.DataFrame, shares: Callable[[pd.DataFrame], pd.DataFrame | None]) -> pd.DataFrame | None:
     """The shares of every system one below the other, with a column system; None where none has any."""
     found = {system: shares(part) for system, part in rows.groupby("system", sort=False)}
     known = [frame.assign(system=system) for system, frame in found.items() if frame is not None]

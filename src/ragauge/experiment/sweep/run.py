@@ -58,9 +58,7 @@ def track_sweep(groups: Sequence[Sweep], folder: Path, tracking_uri: str | None)
     own = is_own(first.records[0], tracking_uri)
     start = time.perf_counter()
     found = contents(groups)  # of all groups before anything is replaced
-    tracker = track.Tracker(
-        tracking_uri or track.recorded_uri(first.records[0]["tracking_uri"]), first.experiment
-    )
+    tracker = track.Tracker(tracking_uri or track.recorded_uri(first.records[0]["tracking_uri"]), first.experiment)
     track.close_orphans(tracker.uri)
     tracker.replace_runs({"role": "sweep", "sweep_id": first.sweep_id})
     if own:
@@ -73,8 +71,7 @@ def track_sweep(groups: Sequence[Sweep], folder: Path, tracking_uri: str | None)
         for sweep, content in zip(groups, found, strict=True)
     }
     charts = [
-        views.charts_view(sweep.sweep_id, sweep.n_tokens, sweep.group, number)
-        for number, sweep in enumerate(groups, 1)
+        views.charts_view(sweep.sweep_id, sweep.n_tokens, sweep.group, number) for number, sweep in enumerate(groups, 1)
     ]
     experiment_id = tracker.experiment_id
     ids = {group: run.run_id for group, run in runs.items()}

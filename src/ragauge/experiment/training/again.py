@@ -44,9 +44,7 @@ def prepared(arguments: Sequence[str], conf: Path) -> Iterator[list[str]]:
     reader = track.Reader(uri)
     run = reader.run(ids[0])
     if run.tags.get("role") != "training":
-        raise ConfigError(
-            f"rerun={run.run_id}: this run is no training; without the word train: a job or a sweep"
-        )
+        raise ConfigError(f"rerun={run.run_id}: this run is no training; without the word train: a job or a sweep")
     files = reader.files(run.run_id, "config")
     if "config.yaml" not in files:
         raise ConfigError(f"rerun={run.run_id}: it ended before its configuration was logged")

@@ -70,8 +70,7 @@ def read_judged(sources: Sequence[str], uri: str | None) -> Judged:
     again = [run for run in jobs if run.tags.get("rerun_of") in tables]
     if again:
         notes.append(
-            f"{len(again)} job(s) are reruns of others among these, so that their answers count twice: "
-            f"{_ids(again)}."
+            f"{len(again)} job(s) are reruns of others among these, so that their answers count twice: {_ids(again)}."
         )
     settings = _settings(jobs, found.readers)
     _refuse_other_judges(jobs)
@@ -167,8 +166,7 @@ def _dataset_names(jobs: Sequence[LoggedRun]) -> dict[tuple[str, str], str]:
     every = dict.fromkeys(map(_dataset, jobs))
     options = [option for option, _ in every]
     return {
-        (option, digest): option if options.count(option) == 1 else f"{option} {digest[:8]}"
-        for option, digest in every
+        (option, digest): option if options.count(option) == 1 else f"{option} {digest[:8]}" for option, digest in every
     }
 
 

@@ -20,9 +20,7 @@ def leaked(training: pd.DataFrame, validation: pd.DataFrame) -> pd.DataFrame:
     columns = ["training_qid", "validation_qid", "similarity"]
     if training.empty or validation.empty:
         return pd.DataFrame(columns=columns)
-    folded = [
-        [" ".join(text.casefold().split()) for text in frame["query"]] for frame in (training, validation)
-    ]
+    folded = [[" ".join(text.casefold().split()) for text in frame["query"]] for frame in (training, validation)]
     counts = CountVectorizer(analyzer="char_wb", ngram_range=(5, 5), binary=True, lowercase=False)
     counts.fit(folded[0] + folded[1])
     ours, theirs = (counts.transform(texts).astype("float32") for texts in folded)

@@ -72,17 +72,13 @@ def plan(cfg: DictConfig, trainer: Trainer) -> Plan:
             told=_told(table),
         )
 
-    return Plan(
-        key, splits.training.store, str(cfg.dataset.name), track.flatten(plain), splits.values(), work
-    )
+    return Plan(key, splits.training.store, str(cfg.dataset.name), track.flatten(plain), splits.values(), work)
 
 
 def _key(cfg: DictConfig, trainer: Trainer, splits: Splits) -> Key:
     """What the trained model depends on: trainer, base, seed, time limit, shared models, and the data."""
     job = splits.training
-    shared = {
-        name: job.identity_of(getattr(job.components, name)) for name in sorted(trainer.uses - {"chat"})
-    }
+    shared = {name: job.identity_of(getattr(job.components, name)) for name in sorted(trainer.uses - {"chat"})}
     if "chat" in trainer.uses:
         shared["llm"] = job.identity_of(job.components.llm)
     params = {
@@ -100,9 +96,7 @@ def _key(cfg: DictConfig, trainer: Trainer, splits: Splits) -> Key:
     return Key("trained", int(getattr(trainer, "version", 1)), params, inputs)
 
 
-def _train(
-    cfg: DictConfig, trainer: Trainer, splits: Splits, key: Key, run: track.Run
-) -> tuple[Entry, Trained]:
+def _train(cfg: DictConfig, trainer: Trainer, splits: Splits, key: Key, run: track.Run) -> tuple[Entry, Trained]:
     """The stored outcome of the training, made now unless it is there."""
     store = splits.training.store
     checkpoints = store.checkpoints(key)

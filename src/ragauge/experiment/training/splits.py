@@ -75,9 +75,7 @@ def load_splits(cfg: DictConfig) -> Splits:
         sources = (components.dataset, _source("validation", {**spec, **other}))
     else:
         share, seed = float(cfg.validation_share), int(cfg.seed)
-        sources = tuple(
-            SplitDataset(components.dataset, side, share, seed) for side in ("training", "validation")
-        )
+        sources = tuple(SplitDataset(components.dataset, side, share, seed) for side in ("training", "validation"))
     store = Store(Path(cfg.store))
     training, validation = (_pipeline(cfg, components, source, store) for source in sources)
     found = leaked(training.frame("topics"), validation.frame("topics"))

@@ -51,9 +51,7 @@ class Bleu(AgainstReferences):
         ok = isinstance(self.orders, (list, tuple)) and all(
             is_number(n) and int(n) == n and 1 <= n <= 4 for n in self.orders
         )
-        require(
-            "answers.bleu.orders", self.orders, ok and len(self.orders) > 0, "lists of integers from 1 to 4"
-        )
+        require("answers.bleu.orders", self.orders, ok and len(self.orders) > 0, "lists of integers from 1 to 4")
         require_choice("answers.bleu.tokens", self.tokens, ("squad", "plain", "words", *OF_SACREBLEU))
         require_flag("answers.bleu.lowercase", self.lowercase)
         require_choice("answers.bleu.smoothing", self.smoothing, SMOOTHING)
@@ -64,15 +62,12 @@ class Bleu(AgainstReferences):
         """One for every order."""
         return tuple(AnswerMeasureInfo(f"bleu_{n}", f"BLEU-{n}", unit="share") for n in self.orders)
 
-    def compared(
-        self, answers: Sequence[str], references: Sequence[str], tools: Tools
-    ) -> Mapping[str, np.ndarray]:
+    def compared(self, answers: Sequence[str], references: Sequence[str], tools: Tools) -> Mapping[str, np.ndarray]:
         """Sentence BLEU of every pair, in [0, 1]."""
         texts, others = by_tokens(self._tokens(), answers, references)
         correct = _matches(texts, others, np.arange(len(references) + 1), max(self.orders))
         return {
-            f"bleu_{n}": sentence_bleu(correct[:, :n], texts.sizes, others.sizes, self.smoothing)
-            for n in self.orders
+            f"bleu_{n}": sentence_bleu(correct[:, :n], texts.sizes, others.sizes, self.smoothing) for n in self.orders
         }
 
     def of_job(self, topics: pd.DataFrame, answers: pd.DataFrame) -> dict[str, float]:
@@ -114,9 +109,7 @@ class Bleu(AgainstReferences):
         return tokens_of("answers.bleu.tokens", self.tokens, lowercase=self.lowercase)
 
 
-def sentence_bleu(
-    correct: np.ndarray, sizes: np.ndarray, other_sizes: np.ndarray, smoothing: str
-) -> np.ndarray:
+def sentence_bleu(correct: np.ndarray, sizes: np.ndarray, other_sizes: np.ndarray, smoothing: str) -> np.ndarray:
     """float64 [pairs] in [0, 1]: BLEU of matches of n-grams (correct[:, n - 1]) and numbers of tokens."""
     order = correct.shape[1]
     total = _totals(sizes, order)
@@ -145,9 +138,7 @@ def _log_precisions(correct: np.ndarray, total: np.ndarray, sizes: np.ndarray, s
     return np.where(there, np.log(precision), 0.0).sum(axis=1) / np.maximum(there.sum(axis=1), 1)
 
 
-def _log_precisions_of_nltk(
-    correct: np.ndarray, total: np.ndarray, sizes: np.ndarray, smoothing: str
-) -> np.ndarray:
+def _log_precisions_of_nltk(correct: np.ndarray, total: np.ndarray, sizes: np.ndarray, smoothing: str) -> np.ndarray:
     """The mean logarithm of the precisions as nltk has it: where one is still 0 it counts as 1."""
     total = np.maximum(total, 1)
     zero = (correct == 0) & (sizes > 1)[:, None]

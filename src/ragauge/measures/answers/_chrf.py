@@ -36,9 +36,7 @@ class ChrF(AgainstReferences):
         require_number("answers.chrf.beta", self.beta, 0, above=True)
         require_flag("answers.chrf.lowercase", self.lowercase)
 
-    def compared(
-        self, answers: Sequence[str], references: Sequence[str], tools: Tools
-    ) -> Mapping[str, np.ndarray]:
+    def compared(self, answers: Sequence[str], references: Sequence[str], tools: Tools) -> Mapping[str, np.ndarray]:
         """chrF of every pair, in [0, 1]; 0 where one of the two has no character."""
         from ragauge.measures.answers._kernels import ngram_matches  # here, since numba takes its time
 

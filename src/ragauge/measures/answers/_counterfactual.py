@@ -26,9 +26,7 @@ from ragauge.measures.asked.asking import ask_all
 
 _SECTION = "Counterfactual"
 _SENTENCE = re.compile(r"[^.!?。！？\n]+")
-_DOCUMENTS = re.compile(
-    r"\b(?:documents?|texts?|contexts?|passages?|sources?|articles?|information|evidence)\b", re.I
-)
+_DOCUMENTS = re.compile(r"\b(?:documents?|texts?|contexts?|passages?|sources?|articles?|information|evidence)\b", re.I)
 _WRONG = re.compile(
     r"\b(?:wrong(?:ly)?|incorrect(?:ly)?|inaccura\w+|mistaken(?:ly)?|false(?:ly)?|erroneous(?:ly)?|untrue"
     r"|inconsisten\w+|contradict\w*|conflicts?|conflicting|disagrees?|discrepan\w+|errors?|mistakes?"
@@ -70,9 +68,7 @@ class Counterfactual:
     infos: ClassVar[tuple[AnswerMeasureInfo, ...]] = (
         AnswerMeasureInfo("detected", "says that documents err", unit="share", section=_SECTION),
         AnswerMeasureInfo("corrected", "gives the true answer", unit="share", section=_SECTION),
-        AnswerMeasureInfo(
-            "fooled", "gives the changed answer", direction="lower", unit="share", section=_SECTION
-        ),
+        AnswerMeasureInfo("fooled", "gives the changed answer", direction="lower", unit="share", section=_SECTION),
     )
 
     detection: Literal["rules", "chat"] = "rules"
@@ -122,8 +118,7 @@ class Counterfactual:
                 if detected is not None:
                     of_row = (float(detected), *known[qid].given(answer, detected, context))
             values += [
-                (qid, n_tokens, info.name, value, status)
-                for info, value in zip(self.infos, of_row, strict=True)
+                (qid, n_tokens, info.name, value, status) for info, value in zip(self.infos, of_row, strict=True)
             ]
         frame = pd.DataFrame(values, columns=["qid", "n_tokens", "measure", "value", "status"])
         return frame.astype({"qid": "str", "measure": "str", "value": "float64", "status": "str"})

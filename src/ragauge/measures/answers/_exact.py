@@ -43,9 +43,7 @@ class ByTokens(AgainstReferences):
         """float64 [pairs]: the values of answers beside references, as tokens."""
         raise NotImplementedError
 
-    def compared(
-        self, answers: Sequence[str], references: Sequence[str], tools: Tools
-    ) -> Mapping[str, np.ndarray]:
+    def compared(self, answers: Sequence[str], references: Sequence[str], tools: Tools) -> Mapping[str, np.ndarray]:
         """The value of every pair."""
         tokens = tokens_of("tokens", self.tokens, self.articles)
         return {self.info.name: self.of_tokens(*by_tokens(tokens, answers, references))}

@@ -22,10 +22,7 @@ def measured(
     """
     pairs = list(zip(answers["qid"], answers["answer"], strict=True))
     status = [status_of(qid, answer, qid not in without) for qid, answer in pairs]
-    found = [
-        value(qid, answer) if known == "ok" else None
-        for (qid, answer), known in zip(pairs, status, strict=True)
-    ]
+    found = [value(qid, answer) if known == "ok" else None for (qid, answer), known in zip(pairs, status, strict=True)]
     return answers[["qid", "n_tokens"]].assign(
         measure=name,
         value=pd.Series(found, index=answers.index, dtype="float64"),

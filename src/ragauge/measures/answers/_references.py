@@ -20,9 +20,7 @@ class AgainstReferences:
     uses: ClassVar[frozenset[str]] = frozenset()
     needs: ClassVar[frozenset[str]] = frozenset({"references", "answers"})
 
-    def compared(
-        self, answers: Sequence[str], references: Sequence[str], tools: Tools
-    ) -> Mapping[str, np.ndarray]:
+    def compared(self, answers: Sequence[str], references: Sequence[str], tools: Tools) -> Mapping[str, np.ndarray]:
         """Of every info's name the value of every pair, float64 [pairs]."""
         raise NotImplementedError
 

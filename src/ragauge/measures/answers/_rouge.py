@@ -43,9 +43,7 @@ class _Rouge(AgainstReferences):
         """Of every pair what both share, and of how much in the answer and in the reference."""
         raise NotImplementedError
 
-    def compared(
-        self, answers: Sequence[str], references: Sequence[str], tools: Tools
-    ) -> Mapping[str, np.ndarray]:
+    def compared(self, answers: Sequence[str], references: Sequence[str], tools: Tools) -> Mapping[str, np.ndarray]:
         """Precision, recall or F1 of every pair, in [0, 1]; 0 where one of the two has no token."""
         shared, own, other = self.shared(*by_tokens(tokens_of("tokens", self.tokens), answers, references))
         of = {"precision": own, "recall": other, "f1": (own + other) / 2}[self.value]

@@ -21,13 +21,9 @@ class Similarity(AgainstReferences):
 
     component: ClassVar[str] = "similarity"
     uses: ClassVar[frozenset[str]] = frozenset({"embedder"})
-    info: ClassVar[AnswerMeasureInfo] = AnswerMeasureInfo(
-        "similarity", "similarity to the reference", unit="signed"
-    )
+    info: ClassVar[AnswerMeasureInfo] = AnswerMeasureInfo("similarity", "similarity to the reference", unit="signed")
 
-    def compared(
-        self, answers: Sequence[str], references: Sequence[str], tools: Tools
-    ) -> Mapping[str, np.ndarray]:
+    def compared(self, answers: Sequence[str], references: Sequence[str], tools: Tools) -> Mapping[str, np.ndarray]:
         """The cosine of every pair; every distinct text is embedded once, as a passage."""
         texts = list(dict.fromkeys([*answers, *references]))
         row = {text: i for i, text in enumerate(texts)}

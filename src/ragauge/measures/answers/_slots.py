@@ -62,9 +62,7 @@ class Slots:
                 return 0.0
             return float(all(any(fold(one) in text for one in slot) for slot in known[qid]))
 
-        return measured(
-            answers, self.info.name, all_there, {qid for qid, slots in known.items() if not slots[0]}
-        )
+        return measured(answers, self.info.name, all_there, {qid for qid, slots in known.items() if not slots[0]})
 
 
 def _slots(qid: str, text: object) -> Sequence[Sequence[str]]:
@@ -74,9 +72,7 @@ def _slots(qid: str, text: object) -> Sequence[Sequence[str]]:
         found = None
     if isinstance(found, list) and found and all(_is_slot(slot) for slot in found):
         return found
-    raise DataError(
-        f"topics frame: column {SLOTS} (qid={qid!r}): {text!r:.80} is no JSON list of lists of texts"
-    )
+    raise DataError(f"topics frame: column {SLOTS} (qid={qid!r}): {text!r:.80} is no JSON list of lists of texts")
 
 
 def _is_slot(slot: object) -> bool:

@@ -28,9 +28,7 @@ class Usual(AgainstReferences):
     optional: ClassVar[bool] = True
     infos: ClassVar[tuple[AnswerMeasureInfo, ...]] = tuple(part.info for part in _PARTS)
 
-    def compared(
-        self, answers: Sequence[str], references: Sequence[str], tools: Tools
-    ) -> Mapping[str, np.ndarray]:
+    def compared(self, answers: Sequence[str], references: Sequence[str], tools: Tools) -> Mapping[str, np.ndarray]:
         """The values of all parts."""
         found: dict[str, np.ndarray] = {}
         for part in _PARTS:

@@ -148,6 +148,4 @@ def similarities(pairs: Sequence[tuple[str, Sequence[str]]], embedder: Embedder)
         return [0.0] * len(lines)
     vectors = np.asarray(embedder.embed(list(every)), dtype=np.float64)
     at = {text: vectors[i] for i, text in enumerate(every)}
-    return [
-        max((float(at[text] @ at[one]) for one in of), default=0.0) if text else 0.0 for text, of in lines
-    ]
+    return [max((float(at[text] @ at[one]) for one in of), default=0.0) if text else 0.0 for text, of in lines]

@@ -74,9 +74,7 @@ def _asked(
 ) -> dict[str, Found[T]]:
     replies = chat.ask(list(requests), store, what, salt=salt)
     return {
-        prompt: Found(guesses[prompt], OK)
-        if reply.error == NOT_ASKED and prompt in guesses
-        else _found(reply, read)
+        prompt: Found(guesses[prompt], OK) if reply.error == NOT_ASKED and prompt in guesses else _found(reply, read)
         for (prompt, read), reply in zip(requests.items(), replies, strict=True)
     }
 

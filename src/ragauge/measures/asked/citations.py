@@ -147,9 +147,7 @@ class Citations:
         """All verdicts that the sentences need: on their passages together, each alone, and the rest."""
         verdicts: dict[Request, Found[bool]] = {}
         while todo := list(
-            dict.fromkeys(
-                request for one in sentences for request in one.requests(verdicts) if request not in verdicts
-            )
+            dict.fromkeys(request for one in sentences for request in one.requests(verdicts) if request not in verdicts)
         ):
             verdicts |= self._support(todo, tools)
         return verdicts

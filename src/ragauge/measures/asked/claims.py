@@ -101,9 +101,7 @@ def sentences(text: str) -> Claims:
     return tuple(dict.fromkeys(one_line(text[a:b]) for a, b in sentence_spans(text)))
 
 
-def supports(
-    rows: Sequence[tuple[Claims, Sequence[Passage]]], tools: Tools
-) -> list[Found[tuple[Verdict, ...]]]:
+def supports(rows: Sequence[tuple[Claims, Sequence[Passage]]], tools: Tools) -> list[Found[tuple[Verdict, ...]]]:
     """What the passages of a context say of each claim: a verdict per claim, in order.
 
     One request for every distinct (claims, set of passages): they are shown in an order of their own, so that
@@ -201,9 +199,7 @@ def _joined(found: Sequence[Found[tuple[Verdict, ...]]], order: Sequence[int]) -
     if lost is not None:
         return Found(None, lost.status, lost.raw)
     verdicts = [verdict for part in found for verdict in part.value or ()]
-    return Found(
-        tuple(replace(v, passages=tuple(sorted(order[i] for i in v.passages))) for v in verdicts), OK
-    )
+    return Found(tuple(replace(v, passages=tuple(sorted(order[i] for i in v.passages))) for v in verdicts), OK)
 
 
 def first_lost(*found: Found[Any] | None) -> Found[Any] | None:

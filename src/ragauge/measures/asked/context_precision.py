@@ -46,9 +46,7 @@ class ContextPrecision:
     uses: ClassVar[frozenset[str]] = frozenset({"chat"})
     needs: ClassVar[frozenset[str]] = frozenset({"references", "contexts"})
     infos: ClassVar[tuple[AnswerMeasureInfo, ...]] = (
-        AnswerMeasureInfo(
-            "context_precision", "context precision", unit="share", section="Contexts", of="context"
-        ),
+        AnswerMeasureInfo("context_precision", "context precision", unit="share", section="Contexts", of="context"),
     )
 
     prompt: str | None = None
@@ -80,9 +78,7 @@ class ContextPrecision:
         pairs = dict.fromkeys(
             (qid, text) for qid in answers["qid"] if qid in truth for _, _, text in found.get(qid, ())
         )
-        requests = {
-            (qid, text): self._request(queries[qid], truth[qid], text) for qid, text in pairs if text.strip()
-        }
+        requests = {(qid, text): self._request(queries[qid], truth[qid], text) for qid, text in pairs if text.strip()}
         readers = dict.fromkeys(requests.values(), read_useful)
         guesses = dict.fromkeys(readers, _BLANK)
         replies = ask_each(tools.chat, readers, tools.store, self.infos[0].label, guesses=guesses)

@@ -39,9 +39,7 @@ class ContextRelevance:
     uses: ClassVar[frozenset[str]] = frozenset({"chat"})
     needs: ClassVar[frozenset[str]] = frozenset({"contexts"})
     infos: ClassVar[tuple[AnswerMeasureInfo, ...]] = (
-        AnswerMeasureInfo(
-            "context_relevance", "context relevance", unit="share", section="Contexts", of="context"
-        ),
+        AnswerMeasureInfo("context_relevance", "context relevance", unit="share", section="Contexts", of="context"),
     )
     sees_longest: ClassVar[bool] = True
 

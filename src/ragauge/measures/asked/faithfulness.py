@@ -32,14 +32,10 @@ from ragauge.texts.words import words
 
 _INFOS = (
     AnswerMeasureInfo("faithfulness", "faithfulness", unit="share", section="Claims"),
-    AnswerMeasureInfo(
-        "contradicted_share", "claims that the context contradicts", "lower", "share", "Claims"
-    ),
+    AnswerMeasureInfo("contradicted_share", "claims that the context contradicts", "lower", "share", "Claims"),
 )
 _BY_WORDS = (
-    AnswerMeasureInfo(
-        "faithfulness", "faithfulness by words (stand-in, no LLM)", unit="share", section="Claims"
-    ),
+    AnswerMeasureInfo("faithfulness", "faithfulness by words (stand-in, no LLM)", unit="share", section="Claims"),
 )
 
 
@@ -136,9 +132,7 @@ class Faithfulness:
             return missing
         if claims is None or verdicts is None or not claims.value or not verdicts.value:
             return Measured(None, NO_CLAIMS)
-        return Measured(
-            faithfulness(verdicts.value), OK, {"claims": told(claims.value, verdicts.value, passages)}
-        )
+        return Measured(faithfulness(verdicts.value), OK, {"claims": told(claims.value, verdicts.value, passages)})
 
 
 def told(
@@ -153,10 +147,7 @@ def told(
 
 def _by_sentence(texts: Sequence[tuple[str, str]]) -> list[Found[Claims]]:
     """The sentences of every answer that have a word which is no function word."""
-    return [
-        Found(tuple(one for one in sentences(text) if set(words(one)) - FUNCTION_WORDS), OK)
-        for _, text in texts
-    ]
+    return [Found(tuple(one for one in sentences(text) if set(words(one)) - FUNCTION_WORDS), OK) for _, text in texts]
 
 
 @lru_cache(maxsize=1 << 14)  # contexts share passages

@@ -32,9 +32,7 @@ from ragauge.measures.asked.faithfulness import told
 from ragauge.measures.asked.values import Measured, lost, value_frame
 
 _INFOS = (
-    AnswerMeasureInfo(
-        "noise_sensitivity_relevant", "wrong claims from relevant passages", "lower", "share", "Claims"
-    ),
+    AnswerMeasureInfo("noise_sensitivity_relevant", "wrong claims from relevant passages", "lower", "share", "Claims"),
     AnswerMeasureInfo(
         "noise_sensitivity_irrelevant", "wrong claims from irrelevant passages", "lower", "share", "Claims"
     ),
@@ -116,9 +114,7 @@ class NoiseSensitivity:
         }  # fmt: skip
         asked = [i for i in range(len(rows)) if i not in measured]
         qids = [rows[i][0] for i in asked]
-        claims = dict(
-            zip(asked, claims_of([(question[rows[i][0]], rows[i][1]) for i in asked], tools), strict=True)
-        )
+        claims = dict(zip(asked, claims_of([(question[rows[i][0]], rows[i][1]) for i in asked], tools), strict=True))
         statements = reference_statements(topics, qids, tools)
         for i in asked:
             found = claims[i], statements[rows[i][0]]
@@ -132,11 +128,7 @@ class NoiseSensitivity:
         texts = {i: claims[i].value or () for i in ready}
         of_claims = supports([(texts[i], shown[rows[i][0]]) for i in ready], tools)
         agree = matches(
-            [
-                (question[q], texts[i], statements[q].value or (), known[q][1:])
-                for i in ready
-                for q in [rows[i][0]]
-            ],
+            [(question[q], texts[i], statements[q].value or (), known[q][1:]) for i in ready for q in [rows[i][0]]],
             tools,
         )
         for i, verdicts, match in zip(ready, of_claims, agree, strict=True):

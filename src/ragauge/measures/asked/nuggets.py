@@ -141,9 +141,7 @@ class NuggetRecall:
 
         return value_frame(answers, self.infos, [measured(*row) for row in rows])
 
-    def _nuggets(
-        self, topics: pd.DataFrame, evidence: pd.DataFrame, tools: Tools
-    ) -> dict[str, Found[Nuggets]]:
+    def _nuggets(self, topics: pd.DataFrame, evidence: pd.DataFrame, tools: Tools) -> dict[str, Found[Nuggets]]:
         """The nuggets of every topic: of the file, or made by the model; () where there are none."""
         if self.path:
             given = read_nuggets(nugget_path(self.path))

@@ -77,9 +77,7 @@ class Support:
 
     def _ask(self, pairs: Iterable[_Pair], known: dict[_Pair, bool | None], tools: Tools) -> None:
         if tools.chat is None:
-            raise ConfigError(
-                "measure=support asks an LLM: choose an evaluator, or an llm that is a chat model"
-            )
+            raise ConfigError("measure=support asks an LLM: choose an evaluator, or an llm that is a chat model")
         new = [pair for pair in dict.fromkeys(pairs) if pair not in known]
         prompts = [fill(str(self.prompt), statement=part, passage=passage) for part, passage in new]
         found = ask_all(tools.chat, prompts, _stated, tools.store, "support") if prompts else []

@@ -117,8 +117,7 @@ class Alignment:
         parts = []
         for info in self.infos:
             told = [
-                status(info.name, qid, answer)
-                for qid, answer in zip(answers["qid"], answers["answer"], strict=True)
+                status(info.name, qid, answer) for qid, answer in zip(answers["qid"], answers["answer"], strict=True)
             ]
             values = answers["qid"].map(found[info.name]).to_numpy(dtype=float, na_value=np.nan)
             parts.append(
@@ -278,9 +277,7 @@ class ByLeavingOut(Alignment):
         rows = []
         for (qid, n), own in standing(passages).groupby(["qid", "n_tokens"], sort=False):
             seen, positions = own["seen"].tolist(), own["position"].tolist()
-            rows += [
-                (qid, n, position, " ".join(seen[:i] + seen[i + 1 :])) for i, position in enumerate(positions)
-            ]
+            rows += [(qid, n, position, " ".join(seen[:i] + seen[i + 1 :])) for i, position in enumerate(positions)]
         found = pd.DataFrame(rows, columns=["qid", "n_tokens", "variant", "text"])
         return found.astype({"qid": "str", "n_tokens": "int64", "variant": "int64", "text": "str"})
 

@@ -158,18 +158,14 @@ class ERag:
             )
         return pd.concat(parts, ignore_index=True)
 
-    def labels(
-        self, topics: pd.DataFrame, evidence: pd.DataFrame, varied: pd.DataFrame, tools: Tools
-    ) -> np.ndarray:
+    def labels(self, topics: pd.DataFrame, evidence: pd.DataFrame, varied: pd.DataFrame, tools: Tools) -> np.ndarray:
         """float64 by row of `varied`: what its answer is worth, NaN where there is none."""
         if self.judged:
             return varied["label"].eq(RIGHT).astype(float).mask(varied["label"].isna()).to_numpy(dtype=float)
         measure, name = _BY[self.by](), self.by
         found = pd.Series(np.nan, index=varied.index)
         for _, rows in varied.groupby("variant"):  # a topic stands once in each
-            values = measure.measure(
-                topics, evidence, rows, rows[["qid", "n_tokens", "answer", "status"]], tools
-            )
+            values = measure.measure(topics, evidence, rows, rows[["qid", "n_tokens", "answer", "status"]], tools)
             own = values[values["measure"] == name].set_index("qid")["value"]
             found[rows.index] = rows["qid"].map(own).to_numpy(dtype=float)
         return found.to_numpy()
@@ -208,8 +204,7 @@ class ERag:
         cut = int(found[2]) if found and found[2] else None
         if found is None or (cut is None and found[1] in _ALWAYS_CUT):
             raise ConfigError(
-                f"answers.erag.measures: {name!r}: allowed are P@k, R@k, Success@k, and RR, AP, nDCG with or "
-                "without @k"
+                f"answers.erag.measures: {name!r}: allowed are P@k, R@k, Success@k, and RR, AP, nDCG with or without @k"
             )
         if cut is not None and cut > self.depth:
             raise ConfigError(

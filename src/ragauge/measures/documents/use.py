@@ -40,9 +40,7 @@ def holds_evidence(passages: pd.DataFrame, evidence: pd.DataFrame, topics: pd.Da
     texts = scorable(evidence, topics)
     texts = texts[texts["text"].str.strip() != ""]
     parts: Mapping[Any, list[str]] = texts.groupby("qid")["text"].apply(list).to_dict()
-    named = evidence[
-        evidence["docno"].notna() & ~evidence["qid"].isin(topics["qid"][is_unanswerable(topics)])
-    ]
+    named = evidence[evidence["docno"].notna() & ~evidence["qid"].isin(topics["qid"][is_unanswerable(topics)])]
     documents: Mapping[Any, set[str]] = named.groupby("qid")["docno"].apply(set).to_dict()
     found = pd.Series(pd.NA, index=passages.index, dtype="boolean")
     by_name = passages["qid"].isin(documents) & ~passages["qid"].isin(parts)

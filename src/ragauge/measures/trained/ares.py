@@ -158,9 +158,7 @@ class Ares:
         passages = pd.DataFrame({**columns, "chars": contexts["text"].str.len()})
         return self.measure_passages(topics, evidence, passages, answers, tools)
 
-    def _values(
-        self, question: str, asked: Sequence[_Asked], answers: pd.DataFrame, tools: Tools
-    ) -> pd.DataFrame:
+    def _values(self, question: str, asked: Sequence[_Asked], answers: pd.DataFrame, tools: Tools) -> pd.DataFrame:
         of_passages = question != ANSWER_RELEVANCE
         triples: list[Triple] = []
         spans, statuses = [], []

@@ -71,9 +71,7 @@ class JudgeNetwork:
         readable = [[text.encode("utf-8", "replace").decode() for text in side] for side in texts]
         # The second text is the longer one where the two are a question and a passage.
         cut = "longest_first" if len(texts) == 2 else True
-        found = self.tokenizer(
-            *readable, padding=True, truncation=cut, max_length=self.max_length, return_tensors="pt"
-        )
+        found = self.tokenizer(*readable, padding=True, truncation=cut, max_length=self.max_length, return_tensors="pt")
         return found.to(self.encoder.device)
 
     def _read_pairs(self, pairs: Sequence[tuple[str, str]]) -> np.ndarray:
@@ -109,8 +107,7 @@ class JudgeNetwork:
             sizes = tokens["attention_mask"].sum(dim=1).tolist()
             left = self.tokenizer.padding_side == "left"
             found |= {
-                text: states[-n:] if left else states[:n]
-                for text, states, n in zip(batch, hidden, sizes, strict=True)
+                text: states[-n:] if left else states[:n] for text, states, n in zip(batch, hidden, sizes, strict=True)
             }
         return found
 
@@ -185,9 +182,7 @@ def described(folder: Path, key: str) -> Mapping[str, Any]:
     try:
         told = json.loads((folder / FILE).read_text(encoding="utf-8"))
     except FileNotFoundError:
-        raise ConfigError(
-            f"{key}: {folder} holds no {FILE}: it is no judge that trainer=judge made"
-        ) from None
+        raise ConfigError(f"{key}: {folder} holds no {FILE}: it is no judge that trainer=judge made") from None
     except (OSError, ValueError) as error:
         raise ConfigError(f"{key}: {folder / FILE} cannot be read: {first_line(error)}") from None
     ok = (

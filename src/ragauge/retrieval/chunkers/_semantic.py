@@ -57,9 +57,7 @@ class SemanticChunker:
         breaks = self._breaks(texts, rows, starts, ends, tools)
         first = np.flatnonzero(np.r_[True, breaks | (rows[1:] != rows[:-1])])
         last = np.r_[first[1:], len(rows)] - 1
-        spans: list[Span] = list(
-            zip(rows[first].tolist(), starts[first].tolist(), ends[last].tolist(), strict=True)
-        )
+        spans: list[Span] = list(zip(rows[first].tolist(), starts[first].tolist(), ends[last].tolist(), strict=True))
         if self.max_tokens is not None:
             spans = split_long(texts, spans, tools.tokenizer, self.max_tokens)
         return chunks_frame(docs, spans)

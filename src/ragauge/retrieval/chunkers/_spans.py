@@ -37,9 +37,7 @@ def chunks_frame(docs: pd.DataFrame, spans: Iterable[Span]) -> pd.DataFrame:
     number = np.arange(len(rows)) - np.repeat(first, np.diff(np.r_[first, len(rows)]))
     return pd.DataFrame(
         {
-            "docno": pd.Series(
-                [f"{parents[row]}%p{i}" for row, i in zip(rows, number, strict=True)], dtype="str"
-            ),
+            "docno": pd.Series([f"{parents[row]}%p{i}" for row, i in zip(rows, number, strict=True)], dtype="str"),
             "text": pd.Series([texts[row][start:end] for row, start, end in trimmed], dtype="str"),
             "parent": pd.Series([parents[row] for row in rows], dtype="str"),
             "start": starts,
@@ -48,9 +46,7 @@ def chunks_frame(docs: pd.DataFrame, spans: Iterable[Span]) -> pd.DataFrame:
     )
 
 
-def split_long(
-    texts: Sequence[str], spans: Iterable[Span], tokenizer: Tokenizer, max_tokens: int
-) -> list[Span]:
+def split_long(texts: Sequence[str], spans: Iterable[Span], tokenizer: Tokenizer, max_tokens: int) -> list[Span]:
     """The spans, each with more than `max_tokens` tokens split at sentence ends, or else at token ends.
 
     Sentences are packed greedily; one that is too long by itself is cut behind a word where there is one.

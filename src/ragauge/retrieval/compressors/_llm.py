@@ -73,8 +73,7 @@ class LLMCompressor:
         texts = passages["text"].tolist()
         question = topics.set_index("qid")["query"]
         prompts = [
-            self._request(str(question[passages["qid"].iloc[own[0]]]), [texts[row] for row in own])
-            for own in rows
+            self._request(str(question[passages["qid"].iloc[own[0]]]), [texts[row] for row in own]) for own in rows
         ]
         replies = tools.chat.ask(prompts, tools.store, "compress") if prompts else []
         failed = np.zeros(len(passages), dtype=bool)
@@ -91,9 +90,7 @@ class LLMCompressor:
             counts = f"{len(errors)} of {len(replies)}"
             if len(errors) == len(replies):
                 raise MissingError(f"compressor=llm: {counts} replies failed ({errors[0]})")
-            log.warning(
-                "compressor=llm: %s replies failed, their passages stay whole (%s)", counts, errors[0]
-            )
+            log.warning("compressor=llm: %s replies failed, their passages stay whole (%s)", counts, errors[0])
         tools.count("compressor_failed", int(failed.sum()))
         return with_texts(passages.assign(failed=failed), texts)
 

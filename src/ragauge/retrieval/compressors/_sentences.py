@@ -117,7 +117,5 @@ def _distinct(texts: list[str]) -> tuple[list[str], np.ndarray]:
 
 def _joined(text: str, rows: list[tuple[int, tuple[int, int]]]) -> str:
     """The text of the sentences [(row, span)]; neighbours keep what stands between them."""
-    runs = [
-        [span for _, (_, span) in group] for _, group in groupby(enumerate(rows), lambda r: r[1][0] - r[0])
-    ]
+    runs = [[span for _, (_, span) in group] for _, group in groupby(enumerate(rows), lambda r: r[1][0] - r[0])]
     return " ".join(text[run[0][0] : run[-1][1]] for run in runs)

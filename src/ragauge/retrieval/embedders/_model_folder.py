@@ -77,8 +77,7 @@ def _checked(key: str, model: str, path: Path, of_mlflow: bool) -> Path:
         activation = config.get("activation_function") if isinstance(config, dict) else None
         if activation is not None and part != path and not _ACTIVATION.fullmatch(str(activation)):
             raise refused(
-                f"{part.name}/config.json names the activation {activation!r}; allowed are classes of "
-                "torch.nn"
+                f"{part.name}/config.json names the activation {activation!r}; allowed are classes of torch.nn"
             )
         if of_mlflow and not any(part.glob("*.safetensors")):
             pickled = sorted(file.name for pattern in _PICKLED for file in part.glob(pattern))

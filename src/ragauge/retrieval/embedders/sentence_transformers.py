@@ -59,9 +59,7 @@ class SentenceTransformerEmbedder:
     folder: str | None = runtime(None)
 
     def __post_init__(self) -> None:
-        require_text(
-            "embedder.model", self.model, "a model's name, the path of its folder, and an MLflow model's URI"
-        )
+        require_text("embedder.model", self.model, "a model's name, the path of its folder, and an MLflow model's URI")
         for key in ("batch_size", "threads"):
             require_count(f"embedder.{key}", getattr(self, key), null="")
         require_text("embedder.device", self.device, "devices of torch: cpu, cuda, cuda:1, mps")

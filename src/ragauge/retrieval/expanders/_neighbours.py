@@ -33,9 +33,7 @@ class NeighbourExpander:
         require_count("expander.width", self.width)
         require_count("expander.depth", self.depth, null="all hits")
 
-    def expand(
-        self, run: pd.DataFrame, chunks: pd.DataFrame, docs: pd.DataFrame, tools: Tools
-    ) -> pd.DataFrame:
+    def expand(self, run: pd.DataFrame, chunks: pd.DataFrame, docs: pd.DataFrame, tools: Tools) -> pd.DataFrame:
         """Frame `passages` with parent, start and end; DataError for a chunk without its parent."""
         hits = placed_hits(run, chunks, docs, self.depth, self.component)
         in_order = chunks.sort_values(["parent", "start", "end"], kind="stable")

@@ -19,8 +19,6 @@ class NoExpander:
     kind: ClassVar[str] = "none"
     uses: ClassVar[frozenset[str]] = frozenset()
 
-    def expand(
-        self, run: pd.DataFrame, chunks: pd.DataFrame, docs: pd.DataFrame, tools: Tools
-    ) -> pd.DataFrame:
+    def expand(self, run: pd.DataFrame, chunks: pd.DataFrame, docs: pd.DataFrame, tools: Tools) -> pd.DataFrame:
         """The texts of the hits."""
         return passages_of(run, chunks)

@@ -36,9 +36,7 @@ class ParentExpander:
         require_count("expander.tokens", self.tokens)
         require_count("expander.depth", self.depth, null="all hits")
 
-    def expand(
-        self, run: pd.DataFrame, chunks: pd.DataFrame, docs: pd.DataFrame, tools: Tools
-    ) -> pd.DataFrame:
+    def expand(self, run: pd.DataFrame, chunks: pd.DataFrame, docs: pd.DataFrame, tools: Tools) -> pd.DataFrame:
         """Frame `passages` with parent, start and end; DataError for a chunk without its parent."""
         hits = placed_hits(run, chunks, docs, self.depth, self.component)
         texts = docs["text"].tolist()
@@ -72,9 +70,7 @@ class DocumentExpander:
     def __post_init__(self) -> None:
         require_count("expander.depth", self.depth, null="all hits")
 
-    def expand(
-        self, run: pd.DataFrame, chunks: pd.DataFrame, docs: pd.DataFrame, tools: Tools
-    ) -> pd.DataFrame:
+    def expand(self, run: pd.DataFrame, chunks: pd.DataFrame, docs: pd.DataFrame, tools: Tools) -> pd.DataFrame:
         """Frame `passages` with parent, start and end; DataError for a chunk without its parent."""
         hits = placed_hits(run, chunks, docs, self.depth, self.component)
         texts = docs["text"].tolist()

@@ -37,8 +37,7 @@ def _checked(path: Path, model: str) -> Path:
     if not is_pair_model(path, config, own):
         # sentence-transformers would put a head of random numbers upon it.
         raise ConfigError(
-            f"reranker.model={model}: is no cross-encoder (an embedding model gives vectors, and no score of "
-            "a pair)"
+            f"reranker.model={model}: is no cross-encoder (an embedding model gives vectors, and no score of a pair)"
         )
     if any(name.endswith(_HEADS[0]) for name in _architectures(config)):
         require_one_score(model, len(config.get("id2label") or ()) or int(config.get("num_labels", 2)))
@@ -59,9 +58,7 @@ def checked_config(key: str, model: str, path: Path, remedy: str) -> tuple[dict[
         raise refused(f"the folder holds no model. {remedy}")
     if not any(path.glob("*.safetensors")):
         raise refused("holds no *.safetensors; other weights are not loaded, since that may execute code")
-    config, own = (
-        _json(path / file, key, model) for file in ("config.json", "config_sentence_transformers.json")
-    )
+    config, own = (_json(path / file, key, model) for file in ("config.json", "config_sentence_transformers.json"))
     for file, found in (("config.json", config), ("config_sentence_transformers.json", own)):
         nested = found.get("sentence_transformers")
         named = [found.get("activation_fn"), found.get("sbert_ce_default_activation_function")]
@@ -74,9 +71,7 @@ def checked_config(key: str, model: str, path: Path, remedy: str) -> tuple[dict[
 
 def is_pair_model(path: Path, config: dict[str, Any], own: dict[str, Any]) -> bool:
     """Whether the folder, whose files `checked_config` read, holds a network that scores pairs."""
-    alone = not (path / "modules.json").is_file() and any(
-        name.endswith(_HEADS) for name in _architectures(config)
-    )
+    alone = not (path / "modules.json").is_file() and any(name.endswith(_HEADS) for name in _architectures(config))
     return own.get("model_type") == "CrossEncoder" or alone
 
 

@@ -18,8 +18,6 @@ class NoReranker:
     kind: ClassVar[str] = "none"
     uses: ClassVar[frozenset[str]] = frozenset()
 
-    def rerank(
-        self, run: pd.DataFrame, topics: pd.DataFrame, chunks: pd.DataFrame, tools: Tools
-    ) -> pd.DataFrame:
+    def rerank(self, run: pd.DataFrame, topics: pd.DataFrame, chunks: pd.DataFrame, tools: Tools) -> pd.DataFrame:
         """The run itself."""
         return run

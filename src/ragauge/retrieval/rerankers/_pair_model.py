@@ -38,9 +38,7 @@ class PairModel:
     model: Any
     backend: str
 
-    def scores(
-        self, pairs: Sequence[Pair], batch_size: int | None = None, threads: int | None = None
-    ) -> np.ndarray:
+    def scores(self, pairs: Sequence[Pair], batch_size: int | None = None, threads: int | None = None) -> np.ndarray:
         """float32 [len(pairs)]: the logit of each pair through the model's activation.
 
         Pairs of about one length are computed together, `batch_size` of them or as many as fit
@@ -64,18 +62,14 @@ class PairModel:
                     scores[block[rows]] = found
         wrong = np.flatnonzero(~np.isfinite(scores))
         if len(wrong):
-            raise DataError(
-                f"reranker: the model gives the pair {pairs[wrong[0]]!r} the score {scores[wrong[0]]}"
-            )
+            raise DataError(f"reranker: the model gives the pair {pairs[wrong[0]]!r} the score {scores[wrong[0]]}")
         return scores
 
     def _features(self, pairs: Sequence[Pair]) -> tuple[dict[str, Any], np.ndarray, bool]:
         """The network's inputs, padded to the longest pair; tokens of each; whether padding stands left."""
         # A lone surrogate has no UTF-8, which the model's tokenizer needs.
         readable = [[text.encode("utf-8", "replace").decode() for text in pair] for pair in pairs]
-        features = self.model.preprocess(
-            readable, prompt=self.model.prompts.get(self.model.default_prompt_name)
-        )
+        features = self.model.preprocess(readable, prompt=self.model.prompts.get(self.model.default_prompt_name))
         attended = features["attention_mask"].numpy() != 0
         left = self.model[0].tokenizer.padding_side == "left"
         width = attended.shape[1]
@@ -120,9 +114,7 @@ def _sliced(features: dict[str, Any], rows: np.ndarray, width: int, left: bool) 
 
 
 @lru_cache(maxsize=2)
-def load_pair_model(
-    folder: Path, backend: str, device: str, max_length: int | None, root: Path | None
-) -> PairModel:
+def load_pair_model(folder: Path, backend: str, device: str, max_length: int | None, root: Path | None) -> PairModel:
     """The model in a checked folder, kept for the process; the store at `root` keeps its exported network.
 
     ConfigError where it cannot be loaded, or does not give a single score for a pair.
@@ -169,9 +161,7 @@ def _check_length(model: Any, folder: Path, max_length: int | None) -> None:
     for module in network.modules():
         table: Any = getattr(module, "position_embeddings", None)
         padding = getattr(table, "padding_idx", None)
-        if (
-            table is not None and padding is not None
-        ):  # RoBERTa and its kin count positions from behind the padding's
+        if table is not None and padding is not None:  # RoBERTa and its kin count positions from behind the padding's
             positions = table.num_embeddings - padding - 1
     if max_length is not None and max_length > positions:
         raise ConfigError(

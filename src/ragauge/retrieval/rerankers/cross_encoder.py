@@ -62,9 +62,7 @@ class CrossEncoderReranker:
     fuse: float = later(0.0)
 
     def __post_init__(self) -> None:
-        require_text(
-            "reranker.model", self.model, "a model's name, the path of its folder, and an MLflow model's URI"
-        )
+        require_text("reranker.model", self.model, "a model's name, the path of its folder, and an MLflow model's URI")
         check_depth(self.depth, self.top_k)
         require_count("reranker.max_length", self.max_length, 8, "tokens", null="the model's own")
         for key in ("batch_size", "threads"):
@@ -99,9 +97,7 @@ class CrossEncoderReranker:
     def _folder(self) -> Path:
         return pair_model_folder(self.model, self.folder)
 
-    def rerank(
-        self, run: pd.DataFrame, topics: pd.DataFrame, chunks: pd.DataFrame, tools: Tools
-    ) -> pd.DataFrame:
+    def rerank(self, run: pd.DataFrame, topics: pd.DataFrame, chunks: pd.DataFrame, tools: Tools) -> pd.DataFrame:
         """The best `depth` hits by falling score, ties by docno; ConfigError for a model of several."""
         found = candidates(run, topics, chunks, self.depth)
         pairs = list(zip(found["query"], found["text"], strict=True))
@@ -126,9 +122,7 @@ class CrossEncoderReranker:
             new += len(missing)
             return found[:, None]
 
-        cache = VectorCache(
-            root, vectors_name(self._scorer()), f"reranking with {Path(self.model).name}", PAIR_SCORES
-        )
+        cache = VectorCache(root, vectors_name(self._scorer()), f"reranking with {Path(self.model).name}", PAIR_SCORES)
         at_once = engine.rows_at_once
         scores = cache.get(pairs, score, at_once)[:, 0] if pairs else np.empty(0, dtype=np.float32)
         tools.count("reranker_pairs", new)

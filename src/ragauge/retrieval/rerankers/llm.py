@@ -67,9 +67,7 @@ class ListwiseReranker:
         )
         object.__setattr__(self, "prompt", prompt)  # the text is part of the identity
 
-    def rerank(
-        self, run: pd.DataFrame, topics: pd.DataFrame, chunks: pd.DataFrame, tools: Tools
-    ) -> pd.DataFrame:
+    def rerank(self, run: pd.DataFrame, topics: pd.DataFrame, chunks: pd.DataFrame, tools: Tools) -> pd.DataFrame:
         """The best `depth` hits in the order that the chat model gave them.
 
         One request for every window position of all topics at once. MissingError where all requests of a
@@ -89,9 +87,7 @@ class ListwiseReranker:
             start, end = windows[topic][position]
             rows = orders[topic][start:end]
             passages = "\n".join(f"[{i}] {shown[row]}" for i, row in enumerate(rows, 1))
-            return fill(
-                str(self.prompt), n_passages=str(len(rows)), question=questions[rows[0]], passages=passages
-            )
+            return fill(str(self.prompt), n_passages=str(len(rows)), question=questions[rows[0]], passages=passages)
 
         for position in range(max(map(len, windows), default=0)):
             asked = [topic for topic, of_topic in enumerate(windows) if position < len(of_topic)]
@@ -99,15 +95,11 @@ class ListwiseReranker:
             try:
                 replies = tools.chat.ask(prompts, tools.store, "reranker")
             except Unasked as unasked:
-                later = [
-                    request(topic, p) for topic in asked for p in range(position + 1, len(windows[topic]))
-                ]
+                later = [request(topic, p) for topic in asked for p in range(position + 1, len(windows[topic]))]
                 raise Unasked(unasked.prompts, unasked.who, later, unasked.chat) from None
             lost = [reply.error for reply in replies if reply.text is None]
             if lost and len(lost) == len(replies):
-                raise MissingError(
-                    f"reranker: no order from the LLM for any of {len(lost)} requests ({lost[0]})"
-                )
+                raise MissingError(f"reranker: no order from the LLM for any of {len(lost)} requests ({lost[0]})")
             if lost:
                 log.warning(
                     "reranker: %d of %d requests failed, and their passages stay in order (%s)",

@@ -48,9 +48,7 @@ class LangChainReranker:
     def __post_init__(self) -> None:
         check_depth(self.depth, self.top_k)
 
-    def rerank(
-        self, run: pd.DataFrame, topics: pd.DataFrame, chunks: pd.DataFrame, tools: Tools
-    ) -> pd.DataFrame:
+    def rerank(self, run: pd.DataFrame, topics: pd.DataFrame, chunks: pd.DataFrame, tools: Tools) -> pd.DataFrame:
         """ConfigError where the target makes no compressor; what it returns is checked (DataError)."""
         name = str(self.compressor.get("_target_"))
         compressor = document_compressor("reranker.compressor", self.compressor)
@@ -94,9 +92,7 @@ class PyTerrierReranker:
     def __post_init__(self) -> None:
         check_depth(self.depth, self.top_k)
 
-    def rerank(
-        self, run: pd.DataFrame, topics: pd.DataFrame, chunks: pd.DataFrame, tools: Tools
-    ) -> pd.DataFrame:
+    def rerank(self, run: pd.DataFrame, topics: pd.DataFrame, chunks: pd.DataFrame, tools: Tools) -> pd.DataFrame:
         """ConfigError where the target makes no transformer; its run is checked (DataError)."""
         name = str(self.transformer.get("_target_"))
         transformer = pyterrier_transformer("reranker.transformer", self.transformer, {})

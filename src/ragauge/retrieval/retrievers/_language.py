@@ -57,9 +57,7 @@ class Analysis:
 
     def query(self, text: str) -> str:
         """The query as the engine is given it."""
-        return fold(
-            self._stemmed(text, STOP_WORDS.get(self.language, frozenset()) if self.stops else frozenset())
-        )
+        return fold(self._stemmed(text, STOP_WORDS.get(self.language, frozenset()) if self.stops else frozenset()))
 
     def _stemmed(self, text: str, without: frozenset[str]) -> str:
         if self.language not in STOP_WORDS:

@@ -115,15 +115,11 @@ def lite(stack: ExitStack, folder: Path, timeout: float) -> Any:
     private = _temporary(stack)
     socket = private / "socket"
     if len(str(socket)) > _LONGEST_SOCKET:
-        raise ConfigError(
-            f"TMPDIR={private.parent}: Milvus Lite wants a shorter path for its socket, as /tmp"
-        )
+        raise ConfigError(f"TMPDIR={private.parent}: Milvus Lite wants a shorter path for its socket, as /tmp")
     try:
         server, database, _ = start_server_in_thread(str(folder), "unix", str(socket))  # type: ignore[arg-type]
     except DataDirLockedError as error:
-        raise ConfigError(
-            f"{folder}: another process has it open; Milvus Lite takes one at a time"
-        ) from error
+        raise ConfigError(f"{folder}: another process has it open; Milvus Lite takes one at a time") from error
     stack.callback(database.close)
     stack.callback(lambda: server.stop(grace=2).wait())
     return connected(stack, f"unix:{socket}", None, timeout, _NO_PINGS)

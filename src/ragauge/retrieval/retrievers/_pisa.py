@@ -32,9 +32,7 @@ _WEIGHTS = 4096
 _redirected = threading.Lock()
 
 
-def build(
-    texts: Iterable[str], n_texts: int, folder: Path, k1: float, b: float, stemmer: str, threads: int
-) -> None:
+def build(texts: Iterable[str], n_texts: int, folder: Path, k1: float, b: float, stemmer: str, threads: int) -> None:
     """Writes the index and the files for this k1 and b, so that searching only ever reads.
 
     Raises DataError if PISA took in fewer documents than there are, and whatever reading the texts raises.
@@ -83,9 +81,7 @@ class Searcher:
         import pandas as pd
 
         self._bm25.num_results = depth
-        return _hits(
-            self._bm25.transform(pd.DataFrame({"qid": np.arange(len(queries)), "query": list(queries)}))
-        )
+        return _hits(self._bm25.transform(pd.DataFrame({"qid": np.arange(len(queries)), "query": list(queries)})))
 
     def weighted(self, queries: Sequence[Sequence[tuple[str, float]]], depth: int) -> Hits:
         """As a call, for queries of several texts with weights: the weighted sum of the texts' scores.
@@ -98,9 +94,7 @@ class Searcher:
         self._weighted.num_results = depth
         whole, units = zip(*(_whole(self._words(parts)) for parts in queries), strict=True)
         hits = _hits(
-            self._weighted.transform(
-                pd.DataFrame({"qid": np.arange(len(queries)), "query_toks": list(whole)})
-            )
+            self._weighted.transform(pd.DataFrame({"qid": np.arange(len(queries)), "query_toks": list(whole)}))
         )
         return hits._replace(score=hits.score * np.array(units)[hits.topic])
 

@@ -45,9 +45,7 @@ class Searcher:
 
     def __call__(self, queries: Sequence[str], depth: int) -> Hits:
         """The best `depth` hits of every query (by its place), in no particular order."""
-        bm25 = self._pt.terrier.Retriever(
-            self._index, wmodel="BM25", num_results=depth, controls=dict(self._controls)
-        )
+        bm25 = self._pt.terrier.Retriever(self._index, wmodel="BM25", num_results=depth, controls=dict(self._controls))
         # Terrier's query language gives punctuation a meaning.
         words = [_NO_OPERATOR.sub(" ", query) for query in queries]
         found = bm25(pd.DataFrame({"qid": [str(row) for row in range(len(words))], "query": words}))

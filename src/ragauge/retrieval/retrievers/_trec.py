@@ -25,9 +25,7 @@ def read_trec_run(path: Path) -> pd.DataFrame:
         if not fields:
             continue
         if len(fields) != 6:
-            raise DataError(
-                f"{path.name}, line {number}: {len(fields)} fields; a line is: qid Q0 docno rank score tag"
-            )
+            raise DataError(f"{path.name}, line {number}: {len(fields)} fields; a line is: qid Q0 docno rank score tag")
         try:
             score = float(fields[4])
         except ValueError:
@@ -39,7 +37,5 @@ def read_trec_run(path: Path) -> pd.DataFrame:
     twice = found.duplicated(["qid", "docno"])
     if twice.any():
         row = found[twice].iloc[0]
-        raise DataError(
-            f"{path.name}, line {row['line']}: docno {row['docno']!r} stands twice for qid {row['qid']!r}"
-        )
+        raise DataError(f"{path.name}, line {row['line']}: docno {row['docno']!r} stands twice for qid {row['qid']!r}")
     return found

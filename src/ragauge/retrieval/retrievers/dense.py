@@ -288,9 +288,7 @@ class Sim(Dense):
         if len(files) == 1:
             return _ann.reader(files[0], wide)
         held = zip(files, rows, strict=True)
-        return _shards.Sharded(
-            index.engine, [_shards.ApproximateShard(file, wide, first) for file, (first, _) in held]
-        )
+        return _shards.Sharded(index.engine, [_shards.ApproximateShard(file, wide, first) for file, (first, _) in held])
 
     def _retrieve(self, index: VectorIndex, queries: np.ndarray) -> Hits:
         return index.nearest(queries, self.top_k, self._candidates(index))

@@ -167,9 +167,7 @@ class Noise(Arms):
         found = chunk.groupby(run["qid"].to_numpy(), sort=False).agg(list).to_dict()
         return [found.get(qid, []) for qid in topics["qid"]]
 
-    def _arranged(
-        self, of_evidence: list[int], others: list[int], qid: str, chunks: pd.DataFrame
-    ) -> list[int]:
+    def _arranged(self, of_evidence: list[int], others: list[int], qid: str, chunks: pd.DataFrame) -> list[int]:
         """The chunks of a topic as its context holds them."""
         half = len(others) // 2
         if self.order == "first":

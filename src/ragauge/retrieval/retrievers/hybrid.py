@@ -113,9 +113,7 @@ class Hybrid(Arms):
             if isinstance(arm, Approximates) and arm.approximate
         )
 
-    def _fused(
-        self, topics: pd.DataFrame, runs: Sequence[pd.DataFrame], chunks: pd.DataFrame
-    ) -> pd.DataFrame:
+    def _fused(self, topics: pd.DataFrame, runs: Sequence[pd.DataFrame], chunks: pd.DataFrame) -> pd.DataFrame:
         weights = [1.0 for _ in runs]
         if self.alpha is not None:
             weights = [1 - self.alpha, self.alpha]

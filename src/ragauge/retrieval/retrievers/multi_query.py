@@ -66,9 +66,7 @@ class MLQ(Dense):
         require_choice("retriever.queries", self.queries, ("auto", "llm", "rules"))
         require_choice("retriever.union", self.union, ("rrf", "first_seen"))
         require_number("retriever.rrf_constant", self.rrf_constant, 0)
-        prompt = load_prompt(
-            self.prompt, "multi_query.txt", ("question",), ("n_queries",), key="retriever.prompt"
-        )
+        prompt = load_prompt(self.prompt, "multi_query.txt", ("question",), ("n_queries",), key="retriever.prompt")
         object.__setattr__(self, "prompt", prompt)  # the text is part of the identity
 
     @property
@@ -114,9 +112,7 @@ class MLQ(Dense):
     def _request(self, question: str) -> str:
         return fill(str(self.prompt), n_queries=str(self.n_queries), question=question)
 
-    def _queries(
-        self, questions: list[str], chat: ChatModel | None, tools: Tools
-    ) -> tuple[list[list[str]], list[str]]:
+    def _queries(self, questions: list[str], chat: ChatModel | None, tools: Tools) -> tuple[list[list[str]], list[str]]:
         """Of each question the queries, at least one, and where they come from."""
         if chat is None:
             log.info("mlq: no chat model is asked; queries are the questions' parts, by rules")

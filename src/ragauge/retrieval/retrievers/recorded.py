@@ -86,9 +86,7 @@ class RecordedRetrieval:
 
         return as_transformer("RecordedRetrieval", rank)
 
-    def bring(
-        self, topics: pd.DataFrame, chunks: pd.DataFrame, tools: Tools
-    ) -> tuple[pd.DataFrame, pd.DataFrame]:
+    def bring(self, topics: pd.DataFrame, chunks: pd.DataFrame, tools: Tools) -> tuple[pd.DataFrame, pd.DataFrame]:
         """The run, and the texts that are no chunks.
 
         DataError names file and line of what cannot be read, and of a docno that is not there.
@@ -106,9 +104,7 @@ class RecordedRetrieval:
             found = [(row, _Contexts("", [])) for row in rows]  # an LLM alone
         told = [(row.qid, retrieved) for row, retrieved in found if retrieved is not None]
         qids = topics["qid"].tolist()
-        return self._laid_out(
-            topics, chunks, recordings.by_topic(file, told, qids, "contexts", self.on_missing)
-        )
+        return self._laid_out(topics, chunks, recordings.by_topic(file, told, qids, "contexts", self.on_missing))
 
     def _ranked(self, topics: pd.DataFrame, chunks: pd.DataFrame, file: Path) -> pd.DataFrame:
         """The run of a TREC run file."""

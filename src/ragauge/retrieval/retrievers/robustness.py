@@ -156,9 +156,7 @@ class Robustness(Arms):
 
             def candidates(row: int = row, qid: str = qid) -> Iterator[tuple[int, set[str]]]:
                 yield from ((c, untold.get(qid, set())) for c in hard[row])
-                yield from (
-                    (c, documents.get(qid, set())) for c in in_random_order(len(corpus.chunks), dice[row])
-                )
+                yield from ((c, documents.get(qid, set())) for c in in_random_order(len(corpus.chunks), dice[row]))
 
             for candidate, apart in candidates():
                 if len(distractors) == wanted[row]:

@@ -57,9 +57,7 @@ class ServiceContexts:
         require_count("retriever.top_k", self.top_k)
         asked = Service.of(self.service, self.budget, self.ledger)
         if asked.chat["response"]["contexts"] is None:
-            raise ConfigError(
-                "service.response.contexts=None: retriever=service needs the path of the contexts"
-            )
+            raise ConfigError("service.response.contexts=None: retriever=service needs the path of the contexts")
         if asked.asks_with("context"):
             raise ConfigError(
                 "service.request: holds {context}, which llm=service fills in with what a retriever found; "
@@ -80,9 +78,7 @@ class ServiceContexts:
         """Which service it was, as a tag of the run."""
         return self.own_chat.describe(tools)
 
-    def bring(
-        self, topics: pd.DataFrame, chunks: pd.DataFrame, tools: Tools
-    ) -> tuple[pd.DataFrame, pd.DataFrame]:
+    def bring(self, topics: pd.DataFrame, chunks: pd.DataFrame, tools: Tools) -> tuple[pd.DataFrame, pd.DataFrame]:
         """Frame `run`, and [docno, text] of what stands in no chunk; a request a topic.
 
         DataError for a name without a text that the corpus does not have. Raises TopicsFailed with both where

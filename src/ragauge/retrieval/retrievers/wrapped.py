@@ -135,9 +135,7 @@ class LangChainRetriever:
         retriever = build("retriever.retriever", self.retriever, given)
         if not isinstance(retriever, BaseRetriever):
             made = type(retriever).__name__
-            raise ConfigError(
-                f"retriever.retriever: {name} made a {made}, which is no LangChain BaseRetriever"
-            )
+            raise ConfigError(f"retriever.retriever: {name} made a {made}, which is no LangChain BaseRetriever")
         chunk_rows = _rows(chunks["docno"])
 
         def rank(topics: pd.DataFrame) -> pd.DataFrame:

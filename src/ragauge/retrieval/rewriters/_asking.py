@@ -33,9 +33,7 @@ def written_by_llm(
         error = next((r.error for r in replies if r.error), f"no {noun} in the replies")
         if failed == len(found):
             raise MissingError(f"{who}: no {noun} from the LLM for {failed} of {failed} topics ({error})")
-        log.warning(
-            "%s: for %d of %d topics the question alone is searched (%s)", who, failed, len(found), error
-        )
+        log.warning("%s: for %d of %d topics the question alone is searched (%s)", who, failed, len(found), error)
     return found
 
 

@@ -70,9 +70,7 @@ class HyDE:
                 fill(str(self.prompt), n_passages=str(self.n_passages), question=question)
                 for question in asked["query"]
             ]
-            passages = written_by_llm(
-                tools.chat, prompts, self._passages, tools.store, "hyde", "hyde", "passages"
-            )
+            passages = written_by_llm(tools.chat, prompts, self._passages, tools.store, "hyde", "hyde", "passages")
             found = dict(zip(asked["qid"], passages, strict=True))
         return queries_frame(
             row

@@ -52,9 +52,7 @@ class MultiQuery:
         require_flag("rewriter.with_question", self.with_question)
         require_choice("rewriter.union", self.union, ("rrf", "first_seen"))
         require_number("rewriter.rrf_constant", self.rrf_constant, 0)
-        prompt = load_prompt(
-            self.prompt, self.shipped_prompt, ("question",), ("n_queries",), key="rewriter.prompt"
-        )
+        prompt = load_prompt(self.prompt, self.shipped_prompt, ("question",), ("n_queries",), key="rewriter.prompt")
         object.__setattr__(self, "prompt", prompt)  # the text is part of the identity
 
     @property
@@ -85,10 +83,7 @@ class MultiQuery:
             raise ConfigError("rewriter.queries='llm' needs an llm that is a chat model (ollama, openai)")
         found: dict[int, list[str]] = {}
         if chat is not None and asked:
-            prompts = [
-                fill(str(self.prompt), n_queries=str(self.n_queries), question=questions[row])
-                for row in asked
-            ]
+            prompts = [fill(str(self.prompt), n_queries=str(self.n_queries), question=questions[row]) for row in asked]
             texts = written_by_llm(chat, prompts, parse_queries, tools.store, self.component, self.component)
             found = dict(zip(asked, texts, strict=True))
         elif chat is None:

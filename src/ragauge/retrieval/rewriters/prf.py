@@ -93,10 +93,7 @@ class PRF:
         model = relevance_model([seen[docno] for docno in docnos], hits["score"].tolist(), self.fb_terms)
         lexical = [
             {**asked, "weight": self.original_weight / own if model else 1.0},
-            *(
-                {**fed, "query": term, "weight": (1 - self.original_weight) * share}
-                for term, share in model.items()
-            ),
+            *({**fed, "query": term, "weight": (1 - self.original_weight) * share} for term, share in model.items()),
         ]
         return [
             {**row, "space": space}
@@ -126,6 +123,4 @@ def relevance_model(docs: Sequence[Sequence[str]], scores: Sequence[float], n_te
 
 def _content(text: str) -> list[str]:
     """The words of a text that can be terms: no function words of English, no single Latin letters."""
-    return [
-        word for word in words(text) if word not in FUNCTION_WORDS and (len(word) > 1 or not word.isascii())
-    ]
+    return [word for word in words(text) if word not in FUNCTION_WORDS and (len(word) > 1 or not word.isascii())]

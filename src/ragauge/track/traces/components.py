@@ -179,9 +179,7 @@ def _check(row: Row, source: MlflowTraces) -> None:
     """BadRow for a trace that is no topic."""
     if row["user_input"] is None:
         where = f"at {source.question_path}" if source.question_path else "in the usual places"
-        raise BadRow(
-            f"no question {where} of the root span's inputs (dataset.question_path says where it is)"
-        )
+        raise BadRow(f"no question {where} of the root span's inputs (dataset.question_path says where it is)")
     if row["id"] is None:
         raise BadRow("it has no client request id (dataset.qid=trace_id takes the trace's own)")
 
@@ -194,9 +192,7 @@ def read_rows(file: Path) -> Iterator[Row]:
                 row = json.loads(line)
                 lacking = [key for key in COLUMNS if key not in row]
             except (ValueError, TypeError) as error:
-                raise DataError(
-                    f"{file}, line {number}: not a line of a snapshot of traces: {error}"
-                ) from None
+                raise DataError(f"{file}, line {number}: not a line of a snapshot of traces: {error}") from None
             if lacking:
                 raise DataError(f"{file}, line {number}: {lacking[0]!r} is missing: no snapshot of traces")
             yield row
@@ -221,9 +217,7 @@ class TracedContexts:
         """The snapshot of the traces."""
         return _of(self.traces).files()
 
-    def bring(
-        self, topics: pd.DataFrame, chunks: pd.DataFrame, tools: Tools
-    ) -> tuple[pd.DataFrame, pd.DataFrame]:
+    def bring(self, topics: pd.DataFrame, chunks: pd.DataFrame, tools: Tools) -> tuple[pd.DataFrame, pd.DataFrame]:
         """Frame `run` of the topics and the texts of its passages; a trace without RETRIEVER spans has none.
 
         A passage is named by its document and its text: equal texts of a document are one passage.
@@ -239,9 +233,7 @@ class TracedContexts:
                 found.append((qid, docno, place))
         qids, docnos, ranks = zip(*found, strict=True) if found else ((), (), ())
         rank = np.array(ranks, dtype=np.int64)
-        run = pd.DataFrame({"qid": qids, "docno": docnos}, dtype="str").assign(
-            score=rank_scores(rank), rank=rank
-        )
+        run = pd.DataFrame({"qid": qids, "docno": docnos}, dtype="str").assign(score=rank_scores(rank), rank=rank)
         brought = pd.DataFrame({"docno": list(texts), "text": list(texts.values())}, dtype="str")
         return frames.check("run", run), brought[~brought["docno"].isin(chunks["docno"])]
 

@@ -185,11 +185,7 @@ def _references(known: Iterable[Mapping[str, Any]]) -> list[str]:
     texts = [text for text in responses if isinstance(text, str) and text.strip()]
     if not texts:
         facts: Any = next((told["expected_facts"] for told in known if told.get("expected_facts")), [])
-        lines = (
-            [fact for fact in facts if isinstance(fact, str) and fact.strip()]
-            if isinstance(facts, list)
-            else []
-        )
+        lines = [fact for fact in facts if isinstance(fact, str) and fact.strip()] if isinstance(facts, list) else []
         texts = ["\n".join(lines)] if lines else []
     return list(dict.fromkeys(texts))
 
@@ -201,9 +197,7 @@ def _evidence(known: Iterable[Mapping[str, Any]]) -> list[dict[str, str | None]]
         listed = told.get("expected_retrieved_context")
         for one in listed if isinstance(listed, list) else []:
             texts = passages_of([one])
-            document = (
-                texts[0].document if texts else (one.get("doc_uri") if isinstance(one, Mapping) else None)
-            )
+            document = texts[0].document if texts else (one.get("doc_uri") if isinstance(one, Mapping) else None)
             docno = docno_of(document) if isinstance(document, str) and document.strip() else None
             if texts or docno:
                 parts[docno, texts[0].text if texts else None] = None

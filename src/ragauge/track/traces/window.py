@@ -47,11 +47,7 @@ class Window:
 
     def describe(self) -> str:
         """The window in words, for messages."""
-        when = [
-            f"{word} {iso(ms)}"
-            for word, ms in (("since", self.since), ("until", self.until))
-            if ms is not None
-        ]
+        when = [f"{word} {iso(ms)}" for word, ms in (("since", self.since), ("until", self.until)) if ms is not None]
         passing = [f"that pass {self.filter!r}"] if self.filter else []
         return " ".join([f"experiment {self.experiment!r}", *when, *passing])
 
