@@ -13,12 +13,13 @@ from typing import Any
 
 import pandas as pd
 
-from ragauge import report
 from ragauge.contract import provenance
 from ragauge.contract.frames import content_digest
 from ragauge.contract.protocols import AnswerMeasureInfo
 from ragauge.estimate import ppi_shares, summary
 from ragauge.estimate.outcomes import fit_rows, with_classes
+from ragauge.show.drawing import save
+from ragauge.show.figures import sorted_scores
 from ragauge.store import Key, Store
 from ragauge.track import save_predictor
 
@@ -115,7 +116,7 @@ def findings(
             shares.to_parquet(folder / _SHARES, index=False)
         if estimates.model is not None:
             save_predictor(folder / _PREDICTOR, estimates.model, estimates.example, settings)
-            drawn = report.sorted_scores(judged, estimates.thresholds, name, estimates.zones, floor)
-            report.save(drawn, folder / _FIGURE)
+            drawn = sorted_scores(judged, estimates.thresholds, name, estimates.zones, floor)
+            save(drawn, folder / _FIGURE)
 
     return Findings(store.get(key, make).path)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pandas as pd
 
@@ -23,6 +23,8 @@ if TYPE_CHECKING:
     from ragauge.experiment.stages.pipeline import Pipeline
 
 log = logging.getLogger(__name__)
+
+_NAMED = 10  # topics that lack something, in a record
 
 
 def descriptions(pipeline: Pipeline) -> dict[str, str]:
@@ -123,6 +125,15 @@ def latencies(pipeline: Pipeline, cfg: DictConfig) -> dict[str, float]:
         return {}
 
 
-def lacking(pipeline: Pipeline) -> dict[str, float]:
-    """How many topics there are, and how many of them lack what (see `metrics.topics`)."""
-    return metrics.topics(pipeline.frame("topics"), pipeline.frame("scored_evidence"), pipeline.unjudged)
+def lacking(pipeline: Pipeline) -> dict[str, Any]:
+    """What a job's record holds of its topics: their number and how many lack what, the first ten of these.
+
+    metrics: topics, topics_<what>; lacking: qids by what (see `metrics.lacking`).
+    """
+    topics, lost = pipeline.frame("topics"), pipeline.frame("lost_evidence")
+    found = metrics.lacking(topics, pipeline.frame("scored_evidence"), lost, pipeline.unjudged)
+    counts = {f"topics_{name}": len(qids) for name, qids in found.items()}
+    return {
+        "metrics": {"topics": len(topics), **counts},
+        "lacking": {name: qids[:_NAMED] for name, qids in found.items()},
+    }

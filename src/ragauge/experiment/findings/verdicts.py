@@ -33,7 +33,7 @@ from ragauge.experiment.findings.tables import per_question, traces
 from ragauge.experiment.folder import JobFolder
 from ragauge.experiment.outcomes import metrics
 from ragauge.experiment.outcomes.slicing import log_slices, with_slices
-from ragauge.report.details import write_details
+from ragauge.findings.details import write_details
 
 if TYPE_CHECKING:
     from omegaconf import DictConfig

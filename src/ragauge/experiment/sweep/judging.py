@@ -32,6 +32,7 @@ from ragauge.experiment.outcomes import metrics
 from ragauge.experiment.stages.components import make_pipeline
 from ragauge.experiment.stages.measure_checks import check_measures
 from ragauge.experiment.stages.pipeline import Pipeline
+from ragauge.findings.people import judged_lines
 from ragauge.llms.chat_use import Unasked
 from ragauge.store import canonical_json
 
@@ -232,7 +233,7 @@ def _finish(
         record = {**record, "status": "FINISHED", "exit_code": 0, "deferred": False}
         record = {k: v for k, v in record.items() if k != "error"} | {"metrics": record["metrics"] | values}
         record["measured_by"] = measured_by(pipeline)
-        told = [metrics.line(record["name"], record["metrics"]), *metrics.judged_lines(record["metrics"])]
+        told = [metrics.line(record["name"], record["metrics"]), *judged_lines(record["metrics"])]
         print(*told, sep="\n", file=sys.stderr)
         enforce(cfg, record, lambda: pipeline.sliced)
     except Exception as error:

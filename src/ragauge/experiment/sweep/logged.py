@@ -13,16 +13,18 @@ from ragauge.contract import comparable
 from ragauge.contract.answer_measures import from_tags
 from ragauge.contract.errors import DataError
 from ragauge.contract.groups import GROUPS
+from ragauge.contract.jobs import Jobs
 from ragauge.contract.progress import progress
 from ragauge.experiment.outcomes.metrics import CURVES
 from ragauge.experiment.outcomes.slicing import WEIGHTS_TAG
-from ragauge.experiment.sweep.jobs import Sweep, grouped
+from ragauge.experiment.setup.trust import logged_yaml
+from ragauge.experiment.sweep.jobs import grouped
 from ragauge.track import LoggedRun, Reader
 
 _TABLE, _OVERRIDES = "per_question.json", "config/overrides.yaml"
 
 
-def find(run_id: str, uri: str) -> Path | list[Sweep]:
+def find(run_id: str, uri: str) -> Path | list[Jobs]:
     """The folder of the sweep that a run belongs to where it is on this machine; else the sweep's groups.
 
     `run_id` is that of a sweep's run or of a job's: of a group's run its jobs, of a job's run all jobs of the
@@ -50,7 +52,7 @@ def find(run_id: str, uri: str) -> Path | list[Sweep]:
     return _rebuilt(jobs, reader)
 
 
-def _rebuilt(runs: Sequence[LoggedRun], reader: Reader) -> list[Sweep]:
+def _rebuilt(runs: Sequence[LoggedRun], reader: Reader) -> list[Jobs]:
     experiment = runs[0].experiment
     records = [
         {**_record(run, reader), "experiment": experiment, "tracking_uri": reader.uri, "number": number}
@@ -72,8 +74,6 @@ def _rebuilt(runs: Sequence[LoggedRun], reader: Reader) -> list[Sweep]:
 
 def _record(run: LoggedRun, reader: Reader) -> dict[str, Any]:
     """What `job.json` holds of a job, as far as its run tells."""
-    import yaml
-
     tags, run_id = run.tags, run.run_id
     finished = run.status == "FINISHED"
     return {
@@ -82,7 +82,7 @@ def _record(run: LoggedRun, reader: Reader) -> dict[str, Any]:
         "name": run.name,
         "sweep_id": tags.get("sweep_id"),
         "choices": {group: tags.get(group, "?") for group in GROUPS},
-        "overrides": yaml.safe_load(reader.text(run_id, _OVERRIDES)) if finished else [],
+        "overrides": logged_yaml(reader.text(run_id, _OVERRIDES), _OVERRIDES) if finished else [],
         "n_tokens": int(tags["n_tokens"]),
         "seed": int(run.params.get("seed", 0)),
         "bootstrap": int(run.params.get("bootstrap", 1000)),

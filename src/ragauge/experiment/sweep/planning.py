@@ -11,10 +11,10 @@ import pandas as pd
 from ragauge.contract.answer_measures import column_label
 from ragauge.contract.console import table
 from ragauge.contract.errors import ConfigError, DataError
+from ragauge.contract.jobs import Jobs
 from ragauge.contract.visible import visible
 from ragauge.estimate.plan import ALPHA, CONFIDENCE, POWER, plan_topics
 from ragauge.estimate.plan_labels import plan_labels
-from ragauge.experiment.sweep.jobs import Sweep
 
 _SHOWN = 12  # pairs in the table, beside the worst and the median
 _NAMES = {"ir_score": "IR score", "correct": "right answers", "hallucination": "hallucinations"}
@@ -69,7 +69,7 @@ class Plan:
         }
 
 
-def plan(sweep: Sweep, asked: Asked) -> Plan:
+def plan(sweep: Jobs, asked: Asked) -> Plan:
     """What a study like the sweep takes; ConfigError and DataError as in `plan_topics` and `plan_labels`."""
     rows = sweep.outcomes[sweep.outcomes["n_tokens"] == sweep.n_tokens]
     n_topics = int(rows["qid"].nunique())
@@ -104,7 +104,7 @@ def plan(sweep: Sweep, asked: Asked) -> Plan:
     return Plan(asked, sweep.experiment, sweep.sweep_id, sweep.n_tokens, n_topics, comparisons, pairs, labels)
 
 
-def plan_text(plan: Plan, sweep: Sweep) -> str:
+def plan_text(plan: Plan, sweep: Jobs) -> str:
     """The plan for a terminal."""
     a = plan.asked
     infos = {info.name: info for info in sweep.answer_measures}

@@ -6,22 +6,25 @@ import re
 from collections.abc import Sequence
 from pathlib import Path
 
-from ragauge import report, track
+from ragauge import track
 from ragauge.contract.errors import ConfigError, DataError
+from ragauge.contract.jobs import Jobs
 from ragauge.experiment.sweep import logged
-from ragauge.experiment.sweep.jobs import Sweep, experiments, load
-from ragauge.experiment.sweep.pooled import contents
+from ragauge.experiment.sweep.jobs import experiments, load
+from ragauge.findings.pooling import pooled
+from ragauge.show.drawing import save
+from ragauge.show.html import write_report
 
 _RUN_ID = re.compile(r"[0-9a-f]{32}")
 
 
-def found(source: str, tracking_uri: str | None = None) -> list[Sweep]:
+def found(source: str, tracking_uri: str | None = None) -> list[Jobs]:
     """The groups of comparable jobs that `source` of `write` names; DataError where no job finished."""
     located = _located(source, tracking_uri)
     return located if isinstance(located, list) else _loaded(located)
 
 
-def _located(source: str, tracking_uri: str | None) -> Path | list[Sweep]:
+def _located(source: str, tracking_uri: str | None) -> Path | list[Jobs]:
     if Path(source).is_dir():
         return Path(source).absolute()
     if not _RUN_ID.fullmatch(source):
@@ -29,7 +32,7 @@ def _located(source: str, tracking_uri: str | None) -> Path | list[Sweep]:
     return logged.find(source, track.tracking_uri(tracking_uri))
 
 
-def _loaded(folder: Path) -> list[Sweep]:
+def _loaded(folder: Path) -> list[Jobs]:
     loaded = load(folder)
     if not loaded:
         raise DataError(f"{folder}: no job of this sweep finished, so there is nothing to report")
@@ -49,23 +52,24 @@ def write(source: str, tracking_uri: str | None = None, figures: Sequence[str] =
     located = _located(source, tracking_uri)
     if isinstance(located, list):
         path = Path.cwd() / f"report-{located[0].sweep_id}.html"
-        return _written(contents(located), path, figures)
+        return _written(located, path, figures)
     loaded = experiments(_loaded(located))
     written = []
     for groups in loaded:
         experiment = re.sub(r"[^\w.-]+", "_", groups[0].experiment)
         path = located / ("report.html" if len(loaded) == 1 else f"report-{experiment}.html")
-        written += _written(contents(groups), path, figures)
+        written += _written(groups, path, figures)
     return written
 
 
-def _written(found: Sequence[report.ReportContent], path: Path, figures: Sequence[str]) -> list[Path]:
-    report.write_report(found, path)
+def _written(groups: Sequence[Jobs], path: Path, figures: Sequence[str]) -> list[Path]:
+    pages = [pooled(jobs).page for jobs in groups]
+    write_report(pages, path)
     written = [path]
-    for number, content in enumerate(found, 1):
-        folder = path.with_name(f"{path.stem}-figures") / (f"group-{number}" if len(found) > 1 else "")
-        for name, drawn in content.figures.items():
+    for number, page in enumerate(pages, 1):
+        folder = path.with_name(f"{path.stem}-figures") / (f"group-{number}" if len(pages) > 1 else "")
+        for name, drawn in page.figures.items():
             for kind in figures:
                 written.append(folder / f"{name}.{kind}")
-                report.save(drawn, written[-1])
+                save(drawn, written[-1])
     return written

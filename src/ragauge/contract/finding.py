@@ -1,0 +1,241 @@
+"""A finding: what the jobs of a sweep amount to in one respect, and how that is shown.
+
+A finding is one class with a name, a `compute` and a `show`. Terminal, HTML, CSV and MLflow take what it
+gives and know no finding by name, so that a new one is a file and a line in `ragauge.findings.order`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
+
+import pandas as pd
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+    from ragauge.contract.jobs import Jobs
+
+Kind = Literal[
+    "score", "share", "points", "signed", "whole", "p", "usd", "seconds", "milliseconds"
+]  # how a number is written (ragauge.show.formats)
+
+
+@dataclass(frozen=True)
+class Num:
+    """A number in a table, with its interval and a tag such as "best"; None and NaN show as a dash."""
+
+    value: float | None
+    kind: Kind = "score"
+    lo: float | None = None
+    hi: float | None = None
+    tag: str = ""
+    note: str = ""  # small, after the number
+
+
+@dataclass(frozen=True)
+class Tagged:
+    """A text with a tag behind it (tone "bad" or "none" colours the tag) and a small line below."""
+
+    text: str
+    tag: str = ""
+    tone: Literal["", "bad", "none"] = ""
+    below: str = ""
+
+
+@dataclass(frozen=True)
+class Code:
+    """A command or a setting, as it is typed."""
+
+    text: str
+
+
+Cell = str | Num | Tagged | Code
+
+
+@dataclass(frozen=True)
+class Col:
+    """A column: its title, a small line under the title, whether its cells stand left, and may wrap."""
+
+    title: str
+    note: str = ""
+    left: bool = False
+    wrap: bool = False
+
+
+Heads = str | Sequence[Col | str]
+
+
+def columns_of(heads: Heads) -> list[Col]:
+    """The columns that `Grid.columns` means."""
+    return [_column(one) for one in (heads.split(" | ") if isinstance(heads, str) else heads)]
+
+
+def _column(head: Col | str) -> Col:
+    if isinstance(head, Col):
+        return head
+    title, _, note = head.removeprefix("<").partition(" / ")
+    return Col(title, note, left=head.startswith("<"))
+
+
+class Block:
+    """A piece of a section: a paragraph, a table, a picture, ..."""
+
+
+@dataclass(frozen=True)
+class Grid(Block):
+    """A table; the first column names the row. `label` is read to those who do not see it.
+
+    Columns are `Col`s or texts: "Best N / observed" has a small line under its title, the cells of "<Measure"
+    stand left, and "System | N" are two.
+    """
+
+    label: str
+    columns: Heads
+    rows: Sequence[Sequence[Cell]]
+
+
+@dataclass(frozen=True)
+class Text(Block):
+    """A paragraph; what stands between backticks is code. `tag` stands before it.
+
+    style: "" for running text, "small" for what explains a table, "note" for what limits the numbers.
+    """
+
+    text: str
+    style: Literal["", "small", "note"] = ""
+    tag: str = ""
+    tone: Literal["", "bad", "none"] = ""
+
+
+@dataclass(frozen=True)
+class Heading(Block):
+    """A heading inside a section."""
+
+    text: str
+
+
+@dataclass(frozen=True)
+class Picture(Block):
+    """One of the figures of the finding, by name; `alt` is read to those who do not see it."""
+
+    figure: str
+    alt: str
+    caption: str = ""
+
+
+@dataclass(frozen=True)
+class Fold(Block):
+    """Blocks that are opened by a click on the summary."""
+
+    summary: str
+    blocks: Sequence[Block]
+
+
+@dataclass(frozen=True)
+class Facts(Block):
+    """Terms, each with what is to be said of it."""
+
+    rows: Sequence[tuple[str, Block | Sequence[Block]]]
+
+
+@dataclass(frozen=True)
+class Preformatted(Block):
+    """Text whose line breaks stay."""
+
+    text: str
+
+
+@dataclass(frozen=True)
+class Bullets(Block):
+    """A list of texts."""
+
+    items: Sequence[str | Tagged]
+    numbered: bool = False
+
+
+@dataclass(frozen=True)
+class Marked(Block):
+    """A passage with marked stretches: (text, marks, strong); marks are the numbers of what is found there."""
+
+    where: str
+    pieces: Sequence[tuple[str, Sequence[int], bool]]
+
+
+@dataclass(frozen=True)
+class Article(Block):
+    """Blocks about one thing in a frame of their own, under a small line and a title."""
+
+    meta: str
+    title: str
+    blocks: Sequence[Block]
+
+
+@dataclass(frozen=True)
+class Section:
+    """A section of the report: its heading, and its blocks in order."""
+
+    heading: str
+    blocks: Sequence[Block]
+
+
+@dataclass(frozen=True)
+class Card:
+    """A number to see first: what it is, the number, and a line below."""
+
+    title: str
+    number: str
+    below: str = ""
+
+
+@dataclass(frozen=True)
+class Found:
+    """What a finding computed.
+
+    value: for the findings after it, and for Python. metrics: of the MLflow run, each a finite number.
+    steps: charts over n_tokens, {metric: {n_tokens: value}}. tables: CSV files by name. logged: tables of
+    MLflow's viewer by name. model: a fitted predictor with an example of its input, kept with the run.
+    """
+
+    value: Any = None
+    metrics: Mapping[str, float] = field(default_factory=dict)
+    steps: Mapping[str, Mapping[int, float]] = field(default_factory=dict)
+    tables: Mapping[str, pd.DataFrame] = field(default_factory=dict)
+    logged: Mapping[str, pd.DataFrame] = field(default_factory=dict)
+    model: tuple[Any, pd.DataFrame] | None = None
+
+
+@dataclass(frozen=True)
+class Shown:
+    """How a finding is shown: a section of the report, lines of the terminal, figures, cards and notes.
+
+    sections: usually one. notes: sentences that limit all numbers of the report; they stand at its head.
+    """
+
+    sections: Sequence[Section] = ()
+    lines: Sequence[str] = ()
+    figures: Mapping[str, Figure] = field(default_factory=dict)
+    cards: Sequence[Card] = ()
+    notes: Sequence[str] = ()
+
+
+Founds = Mapping[str, Any]  # the value of every finding before, by name; one that found nothing is not there
+
+
+class Finding:
+    """What is found out about comparable jobs.
+
+    name: unique; what later findings read it by. `compute` returns None where there is nothing to find;
+    `show` is then not called, and nothing is shown of it.
+    """
+
+    name: ClassVar[str]
+
+    def compute(self, jobs: Jobs, found: Founds) -> Found | None:
+        """What the jobs amount to; `found` holds the values of the findings before."""
+        raise NotImplementedError
+
+    def show(self, jobs: Jobs, value: Any, found: Founds) -> Shown:
+        """How the value is shown; nothing unless said otherwise."""
+        return Shown()

@@ -1,0 +1,120 @@
+"""The comparable finished jobs of a sweep: their records, and all outcomes in one frame."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Hashable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import pandas as pd
+
+from ragauge.contract.answer_measures import in_order
+from ragauge.contract.protocols import AnswerMeasureInfo
+
+_SETTINGS = ("seed", "bootstrap", "estimate")  # of the pooled estimates
+
+
+@dataclass(frozen=True)
+class Jobs:
+    """What findings are computed from, read from memory, a sweep's folder or MLflow alike.
+
+    records, failed: what the finished and the failed jobs left in `job.json`. outcomes: a row per job and
+    topic, with a column `system`: what the sweep varied but for n_tokens, so one line in a chart. group:
+    names these jobs where the sweep has others that are not comparable with them; "" where there are none.
+    dataset: names the topics. means: by what they were measured; groups of equal `means` differ in their
+    topics alone. siblings: the sweep's other groups.
+    """
+
+    sweep_id: str
+    experiment: str
+    records: list[dict[str, Any]]
+    failed: list[dict[str, Any]]
+    outcomes: pd.DataFrame
+    group: str = ""
+    dataset: str = ""
+    means: Hashable = None
+    siblings: Sequence[Jobs] = ()
+
+    @cached_property
+    def answer_measures(self) -> list[AnswerMeasureInfo]:
+        """The answer measures of the jobs, each once."""
+        return in_order(record.get("answer_measures", ()) for record in self.records)
+
+    @cached_property
+    def n_tokens(self) -> int:
+        """The largest budget that every system was judged at (the largest of all if there is none)."""
+        budgets = [set(rows["n_tokens"]) for _, rows in self.outcomes.groupby("system")]
+        return int(max(set.intersection(*budgets) or set.union(*budgets)))
+
+    @cached_property
+    def at_n(self) -> pd.DataFrame:
+        """The outcomes at `n_tokens`."""
+        return self.outcomes[self.outcomes["n_tokens"] == self.n_tokens]
+
+    @cached_property
+    def systems(self) -> list[str]:
+        """The system of every record."""
+        return systems_of(self.records)
+
+    @property
+    def lost(self) -> dict[str, str]:
+        """{system: error} of the systems of which no job finished."""
+        finished = set(self.systems)
+        lost = [r for r in self.failed if r.get("system", r["name"]) not in finished]
+        return {r.get("system", r["name"]): str(r.get("error", "no error was recorded")) for r in lost}
+
+    @property
+    def n_boot(self) -> int:
+        """Bootstrap replicates of intervals; those of the first job."""
+        return int(self.records[0]["bootstrap"])
+
+    @property
+    def seed(self) -> int:
+        """Seed of everything random; that of the first job."""
+        return int(self.records[0]["seed"])
+
+    @property
+    def notes(self) -> list[str]:
+        """Sentences on settings of the estimates that differ between the jobs; the first job's are used."""
+        notes = []
+        for key in _SETTINGS:
+            values = list(dict.fromkeys(json.dumps(record[key]) for record in self.records))
+            if len(values) > 1:
+                shown = " and ".join(value.replace('"', "") for value in values)
+                notes.append(f"The jobs have {key} {shown}: what is pooled takes the first.")
+        return notes
+
+    def metrics_by_system(self) -> dict[str, dict[int, Mapping[str, Any]]]:
+        """The metrics of the jobs: {system: {n_tokens: metrics}}."""
+        found: dict[str, dict[int, Mapping[str, Any]]] = {}
+        for system, record in zip(self.systems, self.records, strict=True):
+            found.setdefault(system, {})[int(record["n_tokens"])] = record["metrics"]
+        return found
+
+
+def system_names(overrides: Sequence[Sequence[str]]) -> list[str]:
+    """What tells jobs apart but for n_tokens: the values of the overrides that differ between them."""
+    chosen = [dict(o.split("=", 1) for o in job if "=" in o) for job in overrides]
+    keys = list(dict.fromkeys(k for job in chosen for k in job if k != "n_tokens"))
+    varied = [k for k in keys if len({job.get(k) for job in chosen}) > 1]
+    if not varied:
+        varied = [k for k in keys if k == "retriever"]
+    return [
+        " · ".join(
+            str(job.get(k, "default"))
+            if "." not in k or k == "recorded.system"
+            else f"{k.lstrip('+')}={job.get(k, 'default')}"
+            for k in varied
+        )
+        or "all"
+        for job in chosen
+    ]
+
+
+def systems_of(records: Sequence[Mapping[str, Any]]) -> list[str]:
+    """The system of every job of a sweep, in their order: the names on the records, where they have some."""
+    if all("system" in record for record in records):
+        return [str(record["system"]) for record in records]
+    return system_names([record["overrides"] for record in records])

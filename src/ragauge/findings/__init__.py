@@ -1,0 +1,1 @@
+"""What the jobs of a sweep amount to: a file for each finding, in the order of `ragauge.findings.order`."""

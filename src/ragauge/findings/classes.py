@@ -1,0 +1,117 @@
+"""The judge's classes by system, at the sweep's budget and at every other."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pandas as pd
+
+from ragauge.contract.finding import (
+    Cell,
+    Col,
+    Finding,
+    Fold,
+    Found,
+    Founds,
+    Grid,
+    Heads,
+    Num,
+    Picture,
+    Section,
+    Shown,
+    Text,
+)
+from ragauge.contract.frames import JUDGE_CLASSES
+from ragauge.contract.jobs import Jobs
+from ragauge.estimate import HEADLINE_SHARES
+from ragauge.findings import study
+from ragauge.findings.ir_score import metric_part
+from ragauge.show.figures import judge_shares
+
+_SHARES = [*(f"judge_share_{c}" for c in JUDGE_CLASSES), "judge_share_missing"]
+
+
+class Classes(Finding):
+    """What the judge made of the answers."""
+
+    name = "classes"
+
+    def compute(self, jobs: Jobs, found: Founds) -> Found | None:
+        """Shares of the classes, a row per system; None without verdicts."""
+        board = found["leaderboard"]
+        if not board.judged:
+            return None
+        charts: dict[str, dict[int, float]] = {}
+        for record, system in zip(jobs.records, jobs.systems, strict=True):
+            if record["metrics"].get("judge_share_missing", 1) < 1:
+                chart = charts.setdefault(f"correct_share_at_n/{metric_part(system)}", {})
+                chart[int(record["n_tokens"])] = record["metrics"]["correct_share"]
+        return Found(board.frame.set_index("system")[_SHARES], steps=charts)
+
+    def show(self, jobs: Jobs, value: pd.DataFrame, found: Founds) -> Shown:
+        """Bars, and right answers by budget behind a click."""
+        figure = judge_shares(_beside_study(jobs, value), f"Judge classes at N = {jobs.n_tokens} tokens")
+        blocks = [
+            Text(
+                "What the judge made of the answers. Classes 2 and 4 are hallucinations; 1 and 3 hold no wrong "
+                "statement."
+            ),
+            Picture(
+                "judge_shares",
+                "Bars of the five judge classes, one per system; the shares are in the leaderboard",
+                "Shares of topics by judge class, at the budget of the leaderboard.",
+            ),
+            Fold("Right answers by N, with intervals", [by_budget(jobs, "Right answers by N", _right)]),
+        ]
+        return Shown([Section("Judge classes by system", blocks)], figures={"judge_shares": figure})
+
+
+def _right(metrics: Any) -> Num | None:
+    if metrics["judge_share_missing"] >= 1:
+        return None
+    return Num(metrics["correct_share"], "share", metrics["correct_share_lo"], metrics["correct_share_hi"])
+
+
+def by_budget(jobs: Jobs, label: str, cell: Callable[[Any], Num | None], title: str = "System") -> Grid:
+    """A row per system, a column per budget: `cell` of the job's metrics, a dash where it gives None."""
+    grid = sorted({int(record["n_tokens"]) for record in jobs.records})
+    rows: list[list[Cell]] = [
+        [system, *((cell(by_n[n]) or "–") if n in by_n else "–" for n in grid)]
+        for system, by_n in jobs.metrics_by_system().items()
+    ]
+    return Grid(label, [Col(title), *(Col(str(n)) for n in grid)], rows)
+
+
+def _beside_study(jobs: Jobs, shares: pd.DataFrame) -> pd.DataFrame:
+    """The shares with those that the study published, on its data at its budget."""
+    if jobs.records[0]["choices"].get("dataset") != "hotpotqa" or jobs.n_tokens != study.JUDGE_SHARES_N_TOKENS:
+        return shares
+    published = pd.DataFrame(
+        {f"{s}, study": [*study.JUDGE_SHARES[s], 0.0] for s in shares.index if s in study.JUDGE_SHARES}, index=_SHARES
+    ).T
+    return pd.concat([shares, published])
+
+
+def shares_by_system(rows: pd.DataFrame, shares: Callable[[pd.DataFrame], pd.DataFrame | None]) -> pd.DataFrame | None:
+    """The shares of every system one below the other, with a column system; None where none has any."""
+    found = {system: shares(part) for system, part in rows.groupby("system", sort=False)}
+    known = [frame.assign(system=system) for system, frame in found.items() if frame is not None]
+    return pd.concat(known, ignore_index=True) if known else None
+
+
+def shares_of_all(shares: pd.DataFrame, alone: str) -> Grid:
+    """Estimated shares of all topics beside what the seen ones say `alone`; the two headlines."""
+    columns: Heads = ["System", "<Share", "All topics", Col(alone), "Seen", "Effective"]
+    rows: list[list[Cell]] = [
+        [
+            str(row["system"]),
+            "right" if row["share"] == "correct_share" else "hallucination",
+            Num(row["estimate"], "share", row["lo"], row["hi"]),
+            Num(row["classical"], "share", row["classical_lo"], row["classical_hi"]),
+            Num(row["n_judged"], "whole"),
+            Num(row["effective_n"], "whole"),
+        ]
+        for row in shares[shares["share"].isin(HEADLINE_SHARES)].to_dict("records")
+    ]
+    return Grid("Estimated shares of all topics", columns, rows)

@@ -1,0 +1,218 @@
+"""Why topics fail, one cause each, and what to try."""
+
+from __future__ import annotations
+
+import textwrap
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pandas as pd
+
+from ragauge.contract.finding import (
+    Block,
+    Cell,
+    Code,
+    Col,
+    Finding,
+    Fold,
+    Found,
+    Founds,
+    Grid,
+    Heading,
+    Heads,
+    Num,
+    Picture,
+    Section,
+    Shown,
+    Text,
+)
+from ragauge.contract.jobs import Jobs
+from ragauge.diagnose.failures import CAUSE, EVERY_CAUSE, cause_shares, causes_by_slice, right_by_place
+from ragauge.diagnose.places import PLACES
+from ragauge.findings.funnel import by_system, of_each
+from ragauge.show.drawing import CLASS_COLOURS, NAME_CHARS, legend, legend_rows, new_figure, plain
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+_MAX_SLICES = 8  # of one slicing in the table of causes
+_COLOURS = (
+    "#000000",
+    "#D55E00",
+    "#E69F00",
+    "#F0E442",
+    "#CC79A7",
+    "#8C6D31",
+    "#999999",
+    "#56B4E9",
+    "#0072B2",
+    "#DDDDDD",
+    "#EEEEEE",
+)
+
+
+@dataclass(frozen=True)
+class Causes:
+    """shares: of `cause_shares`, slices: of `causes_by_slice`, places: of `right_by_place`; by system."""
+
+    shares: pd.DataFrame
+    slices: pd.DataFrame
+    places: pd.DataFrame
+
+
+class Failures(Finding):
+    """The cause of every topic that failed."""
+
+    name = "failures"
+
+    def compute(self, jobs: Jobs, found: Founds) -> Found | None:
+        """`Causes`; None where no topic failed, or the jobs do not say why."""
+        n_boot, seed = jobs.n_boot, jobs.seed
+        value = Causes(
+            of_each(jobs, lambda rows: cause_shares(rows, n_boot, seed)),
+            of_each(jobs, lambda rows: causes_by_slice(rows, n_boot, seed)),
+            of_each(jobs, lambda rows: right_by_place(rows, PLACES, n_boot, seed)),
+        )
+        known = {
+            "failure_causes": value.shares,
+            "failure_slices": value.slices,
+            "right_by_evidence_place": value.places,
+        }
+        tables = {name: table for name, table in known.items() if len(table)}
+        return Found(value, tables=tables) if CAUSE in jobs.at_n and len(value.shares) else None
+
+    def show(self, jobs: Jobs, value: Causes, found: Founds) -> Shown:
+        """Shares of the causes, advice, and right answers by the place of the evidence."""
+        systems = found["leaderboard"].systems
+        blocks: list[Block] = [
+            Text(
+                "Every topic that failed has one cause, the first that holds in a fixed order: the step that lost most "
+                "of the part of its evidence of which least is left; where all of it stands in the context, its place "
+                "or the LLM; and the judge where there is no verdict. Causes are what the numbers say, and not what a "
+                "change would mend: a topic may fail twice."
+            ),
+            Picture(
+                "failures",
+                "Stacked bars of the causes of failure, one bar per system; the numbers are in the table below",
+                "Why topics fail, by system, as shares of all topics.",
+            ),
+            _shares(value.shares, systems),
+            Heading("What to try"),
+            _advice(value.shares),
+        ]
+        if len(value.places):
+            blocks += [
+                Heading("Right answers by the place of the evidence"),
+                Text(
+                    "Of topics all of whose evidence stands in the context: in which third of it. “Lost in the middle” "
+                    "is a suspicion about single topics; it has ground only where this table shows fewer right answers "
+                    "in the middle than at both ends, beyond the intervals."
+                ),
+                _places(value.places, systems),
+            ]
+        blocks += _slices(value.slices, systems)
+        blocks.append(
+            Text(
+                "Every topic with its cause is in failures.json of the jobs' runs, and side by side by `ragauge "
+                "compare`.",
+                "small",
+            )
+        )
+        figure = causes_figure(value.shares, systems)
+        drawn = {} if figure is None else {"failures": figure}
+        return Shown([Section("Why topics fail", blocks)], figures=drawn)
+
+
+def _shares(table: pd.DataFrame, systems: Sequence[str]) -> Grid:
+    columns = "System | <Cause | Topics | Of all topics | Of the failures"
+    return by_system(
+        "Causes of failure",
+        columns,
+        table,
+        systems,
+        lambda row: [
+            str(row["cause"]),
+            Num(row["topics"], "whole"),
+            Num(row["share"], "share", row["lo"], row["hi"]),
+            Num(row["of_failures"], "share"),
+        ],
+    )
+
+
+def _advice(table: pd.DataFrame) -> Grid:
+    """What to try for each cause that there is, the most frequent over all systems first."""
+    counts = table.groupby("cause")["topics"].sum().sort_values(ascending=False, kind="stable")
+    causes = [EVERY_CAUSE[str(name)] for name, topics in counts.items() if topics]
+    columns: Heads = [
+        "Cause",
+        Col("What to try", left=True, wrap=True),
+        Col("For example", left=True, wrap=True),
+    ]
+    return Grid("What to try for each cause", columns, [[c.name, c.advice, Code(c.overrides)] for c in causes])
+
+
+def _places(table: pd.DataFrame, systems: Sequence[str]) -> Grid:
+    columns = "System | <Evidence in the | Topics | Right"
+    return by_system(
+        "Right answers by the place of the evidence",
+        columns,
+        table,
+        systems,
+        lambda row: [
+            str(row["place"]) if row["place"] != "spread" else "several thirds",
+            Num(row["n"], "whole"),
+            Num(row["share"], "share", row["lo"], row["hi"]),
+        ],
+    )
+
+
+def _slices(table: pd.DataFrame, systems: Sequence[str]) -> list[Block]:
+    """The causes by slice of the first system of the leaderboard, a table for each slicing."""
+    if table.empty:
+        return []
+    first = next(name for name in systems if (table["system"] == name).any())
+    found: list[Block] = []
+    for by, part in table[table["system"] == first].groupby("slicing", sort=False):
+        labels = list(dict.fromkeys(part["slice"]))
+        sizes = part.groupby("slice")["n"].first()
+        cells = {(row["slice"], row["cause"]): row for row in part.to_dict("records")}
+        causes = part.groupby("cause")["topics"].sum().sort_values(ascending=False, kind="stable").index
+        rows: list[list[Cell]] = []
+        for label in labels[:_MAX_SLICES]:
+            of = [cells.get((label, cause)) for cause in causes]
+            shares = [Num(0.0, "share") if e is None else Num(e["share"], "share", e["lo"], e["hi"]) for e in of]
+            rows.append([str(label), Num(sizes[label], "whole"), *shares])
+        grid = Grid(f"Causes by {by}", [Col(str(by)), "Topics", *(Col(str(c)) for c in causes)], rows)
+        more = len(labels) - _MAX_SLICES
+        rest = [Text(f"{more} further slices are in tables/failure_slices.csv.", "small")] if more > 0 else []
+        found.append(Fold(f"Causes by {by}, {first}", [grid, *rest]))
+    return found
+
+
+def causes_figure(causes: pd.DataFrame, systems: Sequence[str]) -> Figure | None:
+    """Stacked bars of the causes of failure, a bar per system; None where no topic failed."""
+    names = [name for name in EVERY_CAUSE if causes.loc[causes["cause"] == name, "topics"].sum() > 0]
+    shown = [name for name in systems if (causes["system"] == name).any()]
+    if not names or not shown:
+        return None
+    labels = ["\n".join(textwrap.wrap(plain(name), NAME_CHARS)) for name in shown]
+    lines = sum(max(1.0, 0.62 * (label.count("\n") + 1)) for label in labels)
+    figure, axes = new_figure(0.8 + 0.4 * lines, legend_rows(len(names), 2))
+    share = causes.pivot_table(index="system", columns="cause", values="share", aggfunc="first")
+    share = share.reindex(index=shown, columns=names).fillna(0)
+    at, left = np.arange(len(shown)), np.zeros(len(shown))
+    colours = dict(zip(EVERY_CAUSE, (*_COLOURS, *CLASS_COLOURS.values()), strict=False))
+    for name in names:
+        values = share[name].to_numpy(dtype=float)
+        axes.barh(at, values, left=left, color=colours[name], label=name, height=0.74)
+        left += values
+    axes.set_yticks(at, labels)
+    axes.tick_params(axis="y", length=0)
+    axes.invert_yaxis()
+    axes.set_xlim(0, min(1.0, 1.05 * float(left.max())))
+    axes.xaxis.set_major_formatter(lambda value, _: f"{value:.0%}")
+    axes.set_xlabel("share of topics that fail")
+    legend(figure, axes, 2)
+    return figure

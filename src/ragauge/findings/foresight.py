@@ -1,0 +1,205 @@
+"""Which measure foresees the answers: every measure per topic held against what became of the answer."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pandas as pd
+
+from ragauge.contract.finding import (
+    Block,
+    Cell,
+    Col,
+    Finding,
+    Found,
+    Founds,
+    Grid,
+    Heading,
+    Num,
+    Picture,
+    Section,
+    Shown,
+    Tagged,
+    Text,
+)
+from ragauge.contract.jobs import Jobs
+from ragauge.diagnose.foresight import IR_SCORE, JUDGE, Foresight, foresight
+from ragauge.show.drawing import LINE_COLOURS, legend, legend_rows, new_figure, plain
+from ragauge.show.formats import score, whole
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+BEFORE, AFTER = ("context", "ranking"), ("answer",)
+_GROUPS = {"before": ("Known before the LLM answers", BEFORE), "after": ("Known once it has answered", AFTER)}
+_SHOWN = 25  # measures in the figure; all are in the table
+_HEIGHT = 0.26  # inches of a measure
+
+
+class Foresees(Finding):
+    """How well each measure foresees which answers are right."""
+
+    name = "foresight"
+
+    def compute(self, jobs: Jobs, found: Founds) -> Found | None:
+        """`Foresight`; None where there is nothing to hold the measures against."""
+        target = jobs.records[0].get("foresight", {}).get("target")
+        value = foresight(jobs.at_n, jobs.answer_measures, target, jobs.n_boot, jobs.seed)
+        if value is None:
+            return None
+        return Found(value, metrics=value.metrics(), tables={"measures": value.table}, logged={"measures": value.table})
+
+    def show(self, jobs: Jobs, value: Foresight, found: Founds) -> Shown:
+        """The measures known before the LLM answers, and those after."""
+        figure, line = foresight_figure(value), foresight_line(value)
+        judged = value.target == JUDGE
+        against = "the judge's class" if judged else f"`{value.target}`"
+        systems = "system" if value.n_systems == 1 else "systems"
+        blocks: list[Block] = [
+            Text(
+                f"Every measure that is known of each topic, held against {against}, at N = {jobs.n_tokens} tokens, "
+                f"over {whole(value.n_topics)} topics and {value.n_systems} {systems}. {_best_sentence(value)}".rstrip()
+            ),
+            Picture(
+                "foresight",
+                "The area under the ROC curve of every measure for right answers, with intervals",
+                "AUC for right answers: the probability that a right answer has a higher value than one that is not "
+                "right, within a system. 0.5 is chance.",
+            ),
+        ]
+        for title, of in _GROUPS.values():
+            rows = value.table[value.table["of"].isin(of)]
+            if len(rows):
+                blocks += [Heading(title), foresight_grid(title, rows, value)]
+        measures = value.table["measure"].nunique()
+        blocks.append(
+            Text(
+                "AUC for lack: the probability that a lack of information has a lower value than another answer. AUC "
+                "and Spearman's correlation compare topics within a system; Kendall's tau compares the systems' "
+                "means, and says little of a few systems. † marks a difference to the IR score that remains after "
+                f"Holm's correction over {measures} measures (p < 0.05), on the topics that have both. A measure "
+                "whose lower values are better counts with its sign changed. All of it is in measures.json and "
+                "tables/measures.csv.",
+                "small",
+            )
+        )
+        drawn = {} if figure is None else {"foresight": figure}
+        section = Section("Which measure foresees the answers", blocks)
+        return Shown([section], [line] if line else [], drawn)
+
+
+def _best_sentence(value: Foresight) -> str:
+    best = best_of(value)
+    if best is None:
+        return ""
+    auc = f"AUC {score(best['value'])}"
+    if best["lo"] == best["lo"]:
+        auc += f" ({score(best['lo'])} to {score(best['hi'])})"
+    if best["shown"]:
+        return f"Of what is known before the LLM answers, {best['label']} foresees best: {auc}."
+    return (
+        "No measure that is known before the LLM answers is shown to foresee which answers are right; the best is "
+        f"{best['label']}: {auc}."
+    )
+
+
+def foresight_grid(title: str, rows: pd.DataFrame, value: Foresight) -> Grid:
+    judged, with_ir = value.target == JUDGE, IR_SCORE in set(value.table["measure"])
+    several = value.n_systems > 2
+    aucs = {"auc_right": "AUC, right", **({"auc_lack": "AUC, lack"} if judged else {})}
+    columns: list[Col | str] = ["Measure", "Topics"]
+    for name in aucs.values():
+        columns += [Col(name), *(["less IR score"] if with_ir else [])]
+    columns += ["Spearman / over topics", *(["Kendall / over systems"] if several else [])]
+    lines: list[tuple[float, list[Cell]]] = []
+    for measure, part in rows.groupby("measure", sort=False):
+        of = part.set_index("statistic").to_dict("index")
+        cells: list[Cell] = [Tagged(str(part["label"].iloc[0]), below=str(measure)), Num(part["n"].iloc[0], "whole")]
+        for auc in aucs:
+            e = of[auc]
+            cells.append(Num(e["value"], "score", e["lo"], e["hi"]))
+            if with_ir:
+                mark = "†" if e["p_holm"] < 0.05 else ""
+                cells.append(Num(e["less_ir"], "signed", e["less_ir_lo"], e["less_ir_hi"], mark))
+        for statistic in ("spearman", *(["kendall"] if several else [])):
+            e = of[statistic]
+            cells.append(Num(e["value"], "score", e["lo"], e["hi"]))
+        lines.append((-_number(of["auc_right"]["value"]), cells))
+    return Grid(title, columns, [cells for _, cells in sorted(lines, key=lambda line: line[0])])
+
+
+def foresight_figure(found: Foresight) -> Figure | None:
+    """AUC of every measure for right answers, the best first, with intervals; None where none is defined."""
+    table = found.table[found.table["statistic"] == "auc_right"].dropna(subset="value")
+    table = table.sort_values("value", ascending=False, kind="stable").head(_SHOWN)
+    if table.empty:
+        return None
+    drawn = [(title, of, table["of"].isin(of)) for title, of in _GROUPS.values()]
+    drawn = [(title, of, rows) for title, of, rows in drawn if rows.any()]
+    figure, axes = new_figure(0.7 + _HEIGHT * len(table), legend_rows(len(drawn), 1))
+    at = np.arange(len(table))[::-1]
+    for number, (title, _, rows) in enumerate(drawn):
+        values = table.loc[rows, "value"].to_numpy(dtype=float)
+        lo, hi = (table.loc[rows, end].fillna(table["value"]).to_numpy(dtype=float) for end in ("lo", "hi"))
+        reach = np.abs(np.vstack([values - lo, hi - values]))
+        axes.errorbar(
+            values,
+            at[rows.to_numpy()],
+            xerr=reach,
+            fmt="os"[number],
+            ms=5,
+            lw=1.2,
+            color=LINE_COLOURS[number],
+            label=title,
+        )
+    axes.axvline(0.5, color="#777777", lw=1, ls=":")
+    ir_score = table.loc[table["measure"] == IR_SCORE, "value"]
+    if len(ir_score):
+        axes.axvline(float(ir_score.iloc[0]), color=LINE_COLOURS[0], lw=0.8, alpha=0.5)
+    axes.set_yticks(at, [plain(label) for label in table["label"]], fontsize=8.5)
+    axes.set_ylim(-0.6, len(table) - 0.4)
+    axes.set_xlabel("AUC for right answers; 0.5 is chance")
+    axes.grid(axis="x", alpha=0.25)
+    legend(figure, axes, 1)
+    return figure
+
+
+def best_of(found: Foresight) -> dict[str, Any] | None:
+    """Of what is known before the LLM answers the measure that foresees best; None where none is defined.
+
+    shown: whether its interval lies above 0.5. label: of measures that tie, all of them.
+    """
+    rows = found.table[(found.table["statistic"] == "auc_right") & found.table["of"].isin(BEFORE)]
+    rows = rows.dropna(subset="value")
+    if rows.empty:
+        return None
+    best = rows.sort_values("value", ascending=False, kind="stable").iloc[0]
+    row = {str(column): value for column, value in best.items()}
+    label = " = ".join(rows.loc[np.isclose(rows["value"], best["value"], rtol=0, atol=1e-12), "label"])
+    return {**row, "label": label, "shown": not row["lo"] <= 0.5}
+
+
+def _number(value: float) -> float:
+    return value if value == value else -1.0
+
+
+def foresight_line(found: Foresight) -> str | None:
+    """A line for the terminal: the measure that foresees best, and the IR score; None where there is none."""
+    if (best := best_of(found)) is None:
+        return None
+    told = f"{best['label']} foresees best which answers are right: AUC {_interval(best)}"
+    if not best["shown"]:
+        told = (
+            "no measure that is known before the LLM answers is shown to foresee which answers are right; "
+            f"the best, {best['label']}: AUC {_interval(best)}"
+        )
+    rows = found.table[(found.table["statistic"] == "auc_right") & (found.table["measure"] == IR_SCORE)]
+    if best["measure"] == IR_SCORE or rows.empty:
+        return told
+    return f"{told}; IR score {_interval(rows.iloc[0].to_dict())}"
+
+
+def _interval(row: dict[Any, Any]) -> str:
+    told = f"{row['value']:.3f}"
+    return f"{told} ({row['lo']:.3f} to {row['hi']:.3f})" if row["lo"] == row["lo"] else told

@@ -1,0 +1,216 @@
+"""Where evidence is lost: one measure of the same evidence at every step from the corpus to the context."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pandas as pd
+
+from ragauge.contract.finding import (
+    Block,
+    Cell,
+    Col,
+    Finding,
+    Found,
+    Founds,
+    Grid,
+    Heading,
+    Heads,
+    Num,
+    Picture,
+    Section,
+    Shown,
+    Text,
+)
+from ragauge.contract.jobs import Jobs
+from ragauge.diagnose.funnel import CLASSES, answers_by_evidence, funnel_of_metrics
+from ragauge.show.drawing import WIDTH, legend, plain
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+_MAX_SYSTEMS = 4  # funnels drawn
+_KEPT, _LOST, _GAINED = "#0072B2", "#D55E00", "#009E73"
+
+
+@dataclass(frozen=True)
+class Lost:
+    """steps: of `funnel_of_metrics`, answers: of `answers_by_evidence`, each with a column system.
+
+    without: the systems that have no funnel.
+    """
+
+    steps: pd.DataFrame
+    answers: pd.DataFrame
+    without: Sequence[str]
+
+
+class Funnel(Finding):
+    """What of the evidence each step keeps, loses and adds."""
+
+    name = "funnel"
+
+    def compute(self, jobs: Jobs, found: Founds) -> Found | None:
+        """`Lost`; None where no job followed its evidence."""
+        steps, without = [], []
+        for record, system in zip(jobs.records, jobs.systems, strict=True):
+            if int(record["n_tokens"]) == jobs.n_tokens:
+                table = funnel_of_metrics(record["metrics"])
+                without += [] if len(table) else [system]
+                steps += [table.assign(system=system)] if len(table) else []
+        if not steps:
+            return None
+        answers = of_each(jobs, lambda rows: answers_by_evidence(rows, n_boot=jobs.n_boot, seed=jobs.seed))
+        value = Lost(together(steps), answers, without)
+        known = {"funnel": value.steps, "answers_by_evidence": value.answers}
+        return Found(value, tables={name: table for name, table in known.items() if len(table)})
+
+    def show(self, jobs: Jobs, value: Lost, found: Founds) -> Shown:
+        """Waterfalls, the steps as a table, and what the LLM made of the evidence."""
+        systems = found["leaderboard"].systems
+        blocks: list[Block] = [
+            Text(
+                f"One measure of the same evidence at every step, at N = {jobs.n_tokens} tokens: in whole documents of "
+                "the corpus; in the one best chunk for each part of the evidence (of its own document, or of those "
+                "most like it where that lacks it); in all hits joined; and in what each further part of the system "
+                "hands on. No LLM is asked. A step may gain, where neighbouring chunks complete a sentence that the "
+                "chunker cut."
+            ),
+            Picture(
+                "funnel",
+                "Waterfall of the evidence by step for the first systems of the leaderboard; the numbers are in the "
+                "table below",
+                "What of the evidence each step keeps, loses and adds. Whiskers: 95 % intervals of the change, over "
+                "topics.",
+            ),
+            _steps(value.steps, systems),
+        ]
+        if len(value.answers):
+            blocks += [
+                Heading("What the LLM made of it"),
+                Text(
+                    "A part of the evidence counts as there where the measure is at least 0.9. Shares are of the "
+                    "topics of the row."
+                ),
+                _answers(value.answers, systems),
+            ]
+        figure = funnel_figure(value.steps, systems)
+        drawn = {} if figure is None else {"funnel": figure}
+        return Shown([Section("Where evidence is lost", blocks)], figures=drawn)
+
+
+def _steps(table: pd.DataFrame, systems: Sequence[str]) -> Grid:
+    columns = "System | <Step | Evidence there | Change"
+    return by_system(
+        "Evidence by step",
+        columns,
+        table,
+        systems,
+        lambda row: [
+            str(row["label"]),
+            Num(row["value"], "score", row["lo"], row["hi"]),
+            Num(row["change"], "signed", row["change_lo"], row["change_hi"]),
+        ],
+    )
+
+
+def _answers(table: pd.DataFrame, systems: Sequence[str]) -> Grid:
+    columns: list[Col | str] = ["System", "<Evidence in the context", "Topics"]
+    columns += [Col(name.capitalize()) for name in CLASSES]
+    wide = [
+        {"system": system, "evidence": evidence, "n": of["n"].iloc[0], "of": of.set_index("answer").to_dict("index")}
+        for (system, evidence), of in table.groupby(["system", "evidence"], sort=False)
+    ]
+    return by_system(
+        "Answers by the evidence in the context",
+        columns,
+        pd.DataFrame(wide),
+        systems,
+        lambda row: [
+            str(row["evidence"]),
+            Num(row["n"], "whole"),
+            *(Num(row["of"][c]["share"], "share", row["of"][c]["lo"], row["of"][c]["hi"]) for c in CLASSES),
+        ],
+    )
+
+
+def by_system(
+    label: str,
+    columns: Heads,
+    table: pd.DataFrame,
+    systems: Sequence[str],
+    cells: Callable[[dict[Any, Any]], list[Cell]],
+) -> Grid:
+    """The rows of each system one after the other, in the order of `systems`; its name stands once."""
+    of = dict(tuple(table.groupby("system", sort=False))) if len(table) else {}
+    rows: list[list[Cell]] = []
+    for system in (name for name in systems if name in of):
+        for at, row in enumerate(of[system].to_dict("records")):
+            rows.append([system if at == 0 else "", *cells(row)])
+    return Grid(label, columns, rows)
+
+
+def of_each(jobs: Jobs, made: Callable[[pd.DataFrame], pd.DataFrame]) -> pd.DataFrame:
+    """What is made of the outcomes of each system at the sweep's budget, one below the other."""
+    found = [(made(rows), system) for system, rows in jobs.at_n.groupby("system", sort=False)]
+    return together([table.assign(system=system) for table, system in found if len(table)])
+
+
+def together(tables: list[pd.DataFrame]) -> pd.DataFrame:
+    """The tables one below the other, the system first; one without rows where there is none."""
+    if not tables:
+        return pd.DataFrame({"system": pd.Series(dtype="str"), "cause": [], "topics": []})
+    every = pd.concat(tables, ignore_index=True)
+    return every[["system", *every.columns.drop("system")]]
+
+
+def funnel_figure(funnels: pd.DataFrame, systems: Sequence[str]) -> Figure | None:
+    """Waterfalls, one below the other: what of the evidence each step keeps, loses or adds.
+
+    `funnels`: the steps of `Lost`. The first four systems; None without one. Whiskers are intervals of the changes.
+    """
+    from matplotlib.figure import Figure
+
+    shown = [name for name in systems if (funnels["system"] == name).any()][:_MAX_SYSTEMS]
+    if not shown:
+        return None
+    tables = [funnels[funnels["system"] == name].reset_index(drop=True) for name in shown]
+    heights = [0.32 * len(table) + 0.45 for table in tables]
+    figure = Figure(figsize=(WIDTH, sum(heights) + 0.9), layout="constrained")
+    panels: Any = figure.subplots(len(tables), 1, squeeze=False, sharex=True, height_ratios=heights)[:, 0]
+    for axes, name, table in zip(panels, shown, tables, strict=True):
+        _waterfall(axes, table)
+        axes.set_title(plain(name), fontsize=10, loc="left")
+    for colour, label in ((_KEPT, "kept"), (_LOST, "lost"), (_GAINED, "gained")):
+        panels[0].plot([], [], "s", ms=8, color=colour, label=label)
+    panels[-1].set_xlabel("share of the evidence, mean over topics")
+    legend(figure, panels[0], 3)
+    return figure
+
+
+def _waterfall(axes: Any, table: pd.DataFrame) -> None:
+    """One funnel: a bar per step, with what changed behind it."""
+    at = np.arange(len(table))
+    value, change = table["value"].to_numpy(dtype=float), table["change"].fillna(0).to_numpy(dtype=float)
+    before = value - change
+    axes.barh(at, np.minimum(value, before), color=_KEPT, height=0.66)
+    axes.barh(at, np.maximum(-change, 0), left=value, color=_LOST, height=0.66)
+    axes.barh(at, np.maximum(change, 0), left=before, color=_GAINED, height=0.66)
+    known = table["change_lo"].notna().to_numpy()
+    lo, hi = (before + table[end].to_numpy(dtype=float) for end in ("change_lo", "change_hi"))
+    axes.hlines(at[known], lo[known], hi[known], color="black", lw=1)
+    for row in np.flatnonzero(known).tolist():
+        text = f"{change[row]:+.3f}".replace("-", "−")
+        right = max(value[row], before[row], hi[row])
+        axes.text(right + 0.015, row, text, va="center", fontsize=8)
+    axes.text(value[0] + 0.015, 0, f"{value[0]:.3f}", va="center", fontsize=8)
+    axes.set_yticks(at, [str(label) for label in table["label"]])
+    axes.tick_params(axis="y", length=0)
+    axes.invert_yaxis()
+    axes.set_xlim(0, 1.16)
+    axes.set_xticks(np.linspace(0, 1, 6))
+    axes.spines[["top", "right"]].set_visible(False)
+    axes.grid(axis="x", alpha=0.25)

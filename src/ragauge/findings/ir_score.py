@@ -1,0 +1,123 @@
+"""The IR score against the budget N, by system, with what unrelated text scores."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from ragauge.contract.finding import Cell, Col, Finding, Fold, Found, Founds, Grid, Num, Picture, Section, Shown, Text
+from ragauge.contract.jobs import Jobs
+from ragauge.findings import study
+from ragauge.show.figures import ir_score_by_n
+from ragauge.show.formats import score
+
+if TYPE_CHECKING:
+    from ragauge.estimate.curves import Budgets
+
+Curves = dict[str, dict[int, float]]
+
+
+@dataclass(frozen=True)
+class ScoreCurves:
+    """{system: {n_tokens: mean IR score}}, and the same of text that has nothing to do with the question."""
+
+    scores: Curves
+    floors: Curves
+
+
+class ScoreByN(Finding):
+    """How much of the evidence stands in the first N tokens."""
+
+    name = "ir_score"
+
+    def compute(self, jobs: Jobs, found: Founds) -> Found | None:
+        """`ScoreCurves`; None where no job has an IR score."""
+        curves = ScoreCurves(score_curves(jobs), floor_curves(jobs))
+        if not any(curves.scores.values()):
+            return None
+        steps = {f"ir_score_at_n/{metric_part(system)}": curve for system, curve in curves.scores.items()}
+        steps |= {f"ir_score_floor_at_n/{metric_part(name)}": curve for name, curve in curves.floors.items()}
+        return Found(curves, steps=steps)
+
+    def show(self, jobs: Jobs, value: ScoreCurves, found: Founds) -> Shown:
+        """The curves as a figure, their values behind a click."""
+        over_n: Budgets | None = found.get("budgets")
+        published = study.IR_SCORE if jobs.records[0]["choices"].get("dataset") == "hotpotqa" else None
+        bands = None if over_n is None else over_n.band_of("ir_score")
+        figure = ir_score_by_n(value.scores, published, value.floors, bands)
+        blocks = [
+            Text(
+                "The IR score is the share of the needed evidence that stands in the first N tokens of what was "
+                "retrieved, as a mean over topics."
+            ),
+            *(Text(_floor(name, curve, len(value.floors))) for name, curve in value.floors.items() if curve),
+            Picture(
+                "ir_score_by_n",
+                "Lines of the IR score over the budget N, one per system; the values are in the table below",
+                "IR score against N. Where lines lie on each other, the thinner ones are drawn on top.",
+            ),
+            Fold("The values, with intervals where a job was run", [_values(jobs, value)]),
+        ]
+        return Shown([Section("IR score against N", blocks)], figures={"ir_score_by_n": figure})
+
+
+def _floor(name: str, curve: Mapping[int, float], floors: int) -> str:
+    which = f" ({name})" if floors > 1 else ""
+    return (
+        f"It is not 0 on text that has nothing to do with the question: random passages of the same corpus{which} "
+        f"score {score(curve[max(curve)])} at N = {max(curve)}. What a system is above this floor, it owes to "
+        "what it found."
+    )
+
+
+def _values(jobs: Jobs, value: ScoreCurves) -> Grid:
+    grid = sorted({n for curve in value.scores.values() for n in curve})
+    of_jobs = jobs.metrics_by_system()
+    rows: list[list[Cell]] = []
+    for system, curve in value.scores.items():
+        known = of_jobs[system]
+        rows.append([system, *(_cell(known.get(n, {}), curve.get(n)) for n in grid)])
+    rows += [[name, *(Num(curve.get(n)) for n in grid)] for name, curve in value.floors.items()]
+    return Grid("IR score by N", ["System", *(Col(str(n)) for n in grid)], rows)
+
+
+def _cell(metrics: Mapping[str, Any], of_curve: float | None) -> Num:
+    if "ir_score" not in metrics:
+        return Num(of_curve)
+    return Num(metrics["ir_score"], "score", metrics.get("ir_score_lo"), metrics.get("ir_score_hi"))
+
+
+def metric_part(system: str) -> str:
+    """A system's name in the characters that MLflow allows in a metric."""
+    return re.sub(r"[^\w.\- /]+", "_", system)
+
+
+def score_curves(jobs: Jobs) -> Curves:
+    """IR score against the budget by system, as far as the largest budget of its jobs."""
+    curves: Curves = {}
+    for record, system in zip(jobs.records, jobs.systems, strict=True):
+        curve = {int(n): float(value) for n, value in record["ir_score_at_n"].items()}
+        curves[system] = curves.get(system, {}) | curve
+    return curves
+
+
+def floor_curves(jobs: Jobs) -> Curves:
+    """Floor of the IR score against the budget, {"unrelated text": {n_tokens: floor}}; {} where unknown.
+
+    Where jobs have different floors (another chunker, say), each with the first system that it is of.
+    """
+    curves: list[tuple[str, dict[int, float]]] = []
+    for record, system in zip(jobs.records, jobs.systems, strict=True):
+        curve = {int(n): float(value) for n, value in record.get("ir_score_floor_at_n", {}).items()}
+        if not curve:
+            continue
+        for _, known in curves:
+            if all(known.get(n, value) == value for n, value in curve.items()):
+                known.update(curve)
+                break
+        else:
+            curves.append((system, curve))
+    alone = len(curves) == 1
+    return {"unrelated text" if alone else f"unrelated text, {system}": curve for system, curve in curves}

@@ -1,0 +1,216 @@
+"""The leaderboard: shares and scores of every system, their paired tests, and which may be the best."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import pandas as pd
+
+from ragauge.contract.answer_measures import besides_rankings, column_label
+from ragauge.contract.finding import Card, Cell, Col, Finding, Fold, Found, Founds, Grid, Num, Section, Shown, Text
+from ragauge.contract.jobs import Jobs
+from ragauge.contract.protocols import AnswerMeasureInfo
+from ragauge.estimate import compare_pairs, leaderboard
+from ragauge.estimate import summary as metrics_of
+from ragauge.estimate.best import BestSystems, best_sets
+from ragauge.estimate.plan import detectable_differences
+from ragauge.findings.names import PAIRS, SHORT
+from ragauge.findings.terminal import best_text, detectable_text, leaderboard_text
+from ragauge.show.formats import interval, score, whole, written
+
+_RANKED_BY = 3  # measures of rankings in a leaderboard that has nothing else
+_TOPS = ("ir_score", "correct", "hallucination")
+_MARK = "≈ best"
+
+
+@dataclass(frozen=True)
+class Board:
+    """frame: of `leaderboard`, a row per system; pairs: of `compare_pairs`; best: of `best_sets`.
+
+    detectable: of `detectable_differences`.
+    """
+
+    frame: pd.DataFrame
+    pairs: pd.DataFrame
+    best: BestSystems
+    detectable: pd.DataFrame
+
+    @property
+    def judged(self) -> bool:
+        """Whether any system has verdicts."""
+        return bool(self.frame["correct_share"].notna().any())
+
+    @property
+    def scored(self) -> bool:
+        """Whether any system has an IR score."""
+        return bool(self.frame["ir_score"].notna().any())
+
+    @property
+    def systems(self) -> list[str]:
+        """The systems, the best first."""
+        return [str(name) for name in self.frame["system"]]
+
+
+class Leaderboard(Finding):
+    """The first thing to look at."""
+
+    name = "leaderboard"
+
+    def compute(self, jobs: Jobs, found: Founds) -> Found:
+        """`Board`, its tables and metrics."""
+        measures = jobs.answer_measures
+        pairs = compare_pairs(jobs.at_n, "system", jobs.n_boot, jobs.seed, answers=measures)
+        best = best_sets(jobs.at_n, "system", jobs.seed, answers=measures)
+        frame = leaderboard(jobs.at_n, "system", jobs.n_boot, jobs.seed, best=best, answers=measures)
+        detectable = detectable_differences(jobs.at_n, pairs, answers=measures)
+        return Found(
+            Board(frame, pairs, best, detectable),
+            metrics={**metrics_of.detectable(detectable), **best.metrics()},
+            tables={"leaderboard": frame, **({"paired_tests": pairs} if len(pairs) else {}), "best_sets": best.table},
+            logged={"leaderboard": frame},
+        )
+
+    def show(self, jobs: Jobs, value: Board, found: Founds) -> Shown:
+        """Cards, the table, and the tests behind a click."""
+        on_terminal = [info for info in jobs.answer_measures if info.on_terminal]
+        detectable = detectable_text(value.detectable, jobs.answer_measures)
+        lines = (
+            leaderboard_text(value.frame, jobs.n_tokens, value.judged, on_terminal),
+            *(f"not in the table, since its jobs failed: {one} ({error})" for one, error in jobs.lost.items()),
+            detectable_text(value.detectable, on_terminal),
+            best_text(value.best),
+        )
+        topics = int(value.frame["n_topics"].max())
+        blocks = [
+            Text(
+                f"marks the systems that may be the best at N = {jobs.n_tokens} tokens, over {whole(topics)} "
+                "topics: with 95 % confidence the truly best one is among them (max-t over topics; of several "
+                "equally good ones each is).",
+                tag=_MARK,
+            ),
+            _table(jobs, value),
+            *([Text(f"{detectable[0].upper()}{detectable[1:]}.", "small")] if detectable else []),
+            *_chance(value),
+            *([_tests(jobs, value, "sample" in found)] if len(value.pairs) else []),
+        ]
+        return Shown([Section("Leaderboard", blocks)], [line for line in lines if line], cards=_cards(jobs, value))
+
+
+def _cards(jobs: Jobs, value: Board) -> list[Card]:
+    """The best of each headline; of several that tie, all of them."""
+    headlines = (
+        ("Best IR score", "ir_score", "score", max),
+        ("Most right answers", "correct_share", "share", max),
+        ("Fewest hallucinations", "hallucination_share", "share", min),
+    )
+    cards = []
+    for title, column, kind, best in headlines:
+        known = value.frame.dropna(subset=column)
+        if known.empty:
+            continue
+        top = known[known[column] == best(known[column])]
+        row = top.iloc[0]
+        number = Num(row[column], kind, row[f"{column}_lo"], row[f"{column}_hi"])  # type: ignore[arg-type]
+        who = str(row["system"]) if len(top) == 1 else f"{len(top)} systems tie"
+        below = ", ".join(filter(None, (who, interval(number) if len(top) == 1 else "")))
+        cards.append(Card(f"{title} at N = {jobs.n_tokens}", written(number.value, number.kind), below))
+    return cards
+
+
+def _table(jobs: Jobs, value: Board) -> Grid:
+    rows = value.frame.to_dict("records")
+    several = _ranked_by(jobs, value)
+    columns: list[Col | str] = ["System"]
+    if value.scored:
+        columns.append("IR score")
+    if value.judged:
+        columns += ["Right", "Hallucination / classes 2 and 4"]
+        columns += [Col(str(c), SHORT[c]) for c in (1, 2, 3, 4)]
+        columns.append("No / verdict")
+    rejected = "rejection_share" in value.frame
+    if rejected:
+        columns.append("Rejected / of the unanswerable")
+    columns += [Col(column_label(info)) for info in several]
+    return Grid("Leaderboard", columns, [_row(row, value, rejected, several) for row in rows])
+
+
+def _row(row: Mapping[Any, Any], value: Board, rejected: bool, several: Sequence[AnswerMeasureInfo]) -> list[str | Num]:
+    cells: list[str | Num] = [str(row["system"])]
+    if value.scored:
+        cells.append(estimate(row, "ir_score", "score", "ir_score"))
+    if value.judged:
+        cells += [
+            estimate(row, "correct_share", "share", "correct"),
+            estimate(row, "hallucination_share", "share", "hallucination"),
+            *(Num(row[f"judge_share_{c}"], "share") for c in (1, 2, 3, 4, "missing")),
+        ]
+    if rejected:
+        cells.append(estimate(row, "rejection_share", "share"))
+    return cells + [measured(row, info) for info in several]
+
+
+def estimate(row: Mapping[Any, Any], column: str, kind: Any, best: str = "") -> Num:
+    """The value of a column with its interval, tagged where the row's system may be the best by `best`."""
+    tag = _MARK if best and row.get(f"{best}_in_best_set") is True else ""
+    return Num(row[column], kind, row[f"{column}_lo"], row[f"{column}_hi"], tag)
+
+
+def measured(row: Mapping[Any, Any], info: AnswerMeasureInfo) -> Num:
+    """An answer measure's mean of a row, as `estimate` gives it."""
+    return estimate(row, info.name, "share" if info.unit == "share" else "score", info.name)
+
+
+def _ranked_by(jobs: Jobs, value: Board) -> list[AnswerMeasureInfo]:
+    """The columns of a leaderboard without IR scores and verdicts: answer measures, or some of rankings."""
+    if value.scored or value.judged:
+        return []
+    return besides_rankings(jobs.answer_measures) or list(jobs.answer_measures[:_RANKED_BY])
+
+
+def _chance(value: Board) -> list[Text]:
+    optimism = value.best.optimism_at_top(_TOPS)
+    words = {
+        "ir_score": (lambda v: score(v), "of the best IR score"),
+        "correct": (lambda v: f"{100 * v:.1f} points", "of the most right answers"),
+        "hallucination": (lambda v: f"{100 * v:.1f} points", "of the fewest hallucinations"),
+    }
+    if not optimism:
+        return []
+    parts = ", ".join(f"{words[m][0](v)} {words[m][1]}" for m, v in optimism.items())
+    return [
+        Text(
+            f"The top of {len(value.frame)} systems owes part of its lead to chance. Expected, at most: {parts}.",
+            "small",
+        )
+    ]
+
+
+def _tests(jobs: Jobs, value: Board, sampled: bool) -> Fold:
+    names = {info.name: info for info in jobs.answer_measures}
+    rows: list[list[Cell]] = []
+    for pair in value.pairs.to_dict("records"):
+        info = names.get(str(pair["measure"]))
+        points = (info is None and pair["measure"] != "ir_score") or (info is not None and info.unit == "share")
+        label = PAIRS[str(pair["measure"])] if info is None else column_label(info) + ", points" * points
+        rows.append(
+            [
+                f"{pair['a']} – {pair['b']}",
+                label,
+                Num(pair["difference"], "points" if points else "score", pair["lo"], pair["hi"]),
+                Num(pair["p"], "p"),
+                Num(pair["p_holm"], "p"),
+                Num(pair["n"], "whole"),
+            ]
+        )
+    columns = "Pair | <Measure | Difference | p | p, Holm | Topics"
+    how = (
+        f"Difference of the first less the second, by topic. IR score{' and answer measures' * bool(names)}: "
+        "sign-flip permutation test; right and hallucination (classes 2 and 4): McNemar's exact test"
+    )
+    powered = ", and where a sample was judged the t test of the prediction-powered difference (topics: those judged)"
+    return Fold(
+        f"Paired tests, all {len(rows)}",
+        [Text(f"{how}{powered * sampled}.", "small"), Grid("Paired tests", columns, rows)],
+    )

@@ -1,0 +1,84 @@
+"""The findings of a sweep in the order in which they are computed and shown."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from importlib.metadata import entry_points
+
+from ragauge.contract.errors import ConfigError
+from ragauge.contract.finding import Finding
+from ragauge.findings.answers import Answers
+from ragauge.findings.asked_again import AskedAgain
+from ragauge.findings.budgets import OverBudgets
+from ragauge.findings.classes import Classes
+from ragauge.findings.cost import Cost
+from ragauge.findings.failures import Failures
+from ragauge.findings.foresight import Foresees
+from ragauge.findings.funnel import Funnel
+from ragauge.findings.ir_score import ScoreByN
+from ragauge.findings.leaderboard import Leaderboard
+from ragauge.findings.pareto import ScoreAgainstCost
+from ragauge.findings.parts import Parts
+from ragauge.findings.people import BesidePeople
+from ragauge.findings.predicted import PredictedShares
+from ragauge.findings.predictor import PredictorFound
+from ragauge.findings.rankings import Rankings
+from ragauge.findings.robustness import Robustness
+from ragauge.findings.sample import Sample
+from ragauge.findings.slices import Slices
+from ragauge.findings.thresholds import ThresholdsFound
+from ragauge.findings.topics import WorthReading
+from ragauge.findings.transfer import Transfers
+from ragauge.findings.unreadable import Unreadable
+from ragauge.findings.what_ran import WhatRan
+from ragauge.findings.zones import ZonesFound
+
+GROUP = "ragauge.findings"  # of entry points: a package's finding, as package.module:Class
+
+_OWN: tuple[type[Finding], ...] = (
+    Leaderboard,
+    ScoreByN,
+    OverBudgets,
+    Parts,
+    Funnel,
+    Rankings,
+    Classes,
+    Sample,
+    AskedAgain,
+    BesidePeople,
+    Answers,
+    Robustness,
+    Failures,
+    Slices,
+    ThresholdsFound,
+    ZonesFound,
+    PredictorFound,
+    PredictedShares,
+    Transfers,
+    Foresees,
+    ScoreAgainstCost,
+    Cost,
+    WorthReading,
+    Unreadable,
+    WhatRan,
+)
+
+
+def findings() -> Iterator[Finding]:
+    """ragauge's own, then those of installed packages; ConfigError for one that cannot be had."""
+    names = set()
+    for cls in _OWN:
+        names.add(cls.name)
+        yield cls()
+    for point in entry_points(group=GROUP):
+        where = f"entry point {point.name} = {point.value!r} (group {GROUP})"
+        try:
+            finding = point.load()()
+        except Exception as error:
+            raise ConfigError(f"{where}: cannot be loaded ({type(error).__name__}: {error})") from error
+        if not isinstance(finding, Finding):
+            raise ConfigError(f"{where}: is no ragauge.contract.finding.Finding")
+        if finding.name in names:
+            raise ConfigError(f"{where}: there is a finding {finding.name!r} already")
+        names.add(finding.name)
+        yield finding

@@ -1,0 +1,159 @@
+"""The judge beside people: agreement, and shares and differences as people would judge them."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import pandas as pd
+
+from ragauge.contract.errors import DataError
+from ragauge.contract.finding import Block, Cell, Col, Finding, Found, Founds, Grid, Num, Section, Shown, Text
+from ragauge.contract.jobs import Jobs
+from ragauge.estimate import Agreement
+from ragauge.estimate import summary as metrics_of
+from ragauge.estimate.human import human_agreement, human_pairs, human_shares
+from ragauge.findings.classes import shares_by_system, shares_of_all
+from ragauge.findings.names import PAIRS, SHORT
+from ragauge.show.formats import score, share, whole
+
+
+@dataclass(frozen=True)
+class People:
+    """agreement over all jobs; shares and pairs at n_tokens; refused: why labels did not serve."""
+
+    agreement: Agreement
+    shares: pd.DataFrame | None
+    pairs: pd.DataFrame | None
+    refused: Sequence[str]
+
+
+class BesidePeople(Finding):
+    """What labels by people say of the judge, and correct."""
+
+    name = "people"
+
+    def compute(self, jobs: Jobs, found: Founds) -> Found | None:
+        """`People`; None where no answer has a label by people."""
+        rows = jobs.outcomes
+        if "human_label" not in rows or rows["human_label"].isna().all():
+            return None
+        refused: list[str] = []
+
+        def kept(estimate: Callable[[pd.DataFrame], pd.DataFrame | None], what: str) -> Any:
+            def tried(part: pd.DataFrame) -> pd.DataFrame | None:
+                try:
+                    return estimate(part)
+                except DataError as error:
+                    of = f"{what}{part['system'].iloc[0]}: " if what else ""
+                    refused.append(f"{of}{error}")
+                    return None
+
+            return tried
+
+        agreement = human_agreement(rows, jobs.n_boot, jobs.seed, ("qid", "system", "n_tokens"))
+        shares = shares_by_system(jobs.at_n, kept(human_shares, "no shares for "))
+        pairs = kept(human_pairs, "")(jobs.at_n)
+        known = {"human_shares": shares, "human_pairs": pairs}
+        tables = {name: frame for name, frame in known.items() if frame is not None and len(frame)}
+        tables["judge_agreement"] = agreement.confusion.reset_index(names=agreement.confusion.index.name or "")
+        return Found(
+            People(agreement, shares, pairs, tuple(refused)), metrics=metrics_of.agreement(agreement), tables=tables
+        )
+
+    def show(self, jobs: Jobs, value: People, found: Founds) -> Shown:
+        """Agreement with its table, then the corrected shares and differences."""
+        a = value.agreement
+        more = f", {whole(a.n_missing)} more a label only" if a.n_missing else ""
+        blocks: list[Block] = [
+            Text(
+                f"{whole(a.n)} answers have a label by people and a verdict{more}. Cohen's κ "
+                f"{score(a.kappa.value)}{_between(a.kappa, score)}; equal labels "
+                f"{share(a.agreement.value)}{_between(a.agreement, share)}."
+            ),
+            _confusion(a.confusion),
+        ]
+        if value.shares is not None:
+            said = "The shares of all topics as people would judge them, the verdicts corrected by the labels (PPI++):"
+            blocks += [Text(said), shares_of_all(value.shares, "Labels alone")]
+        if value.pairs is not None and len(value.pairs):
+            blocks += [
+                Text(
+                    "Differences between systems as people would judge them: those of the verdicts, corrected by the "
+                    "labels that both answers of a topic have (PPI++, t test, Holm's correction over all pairs of a "
+                    "measure). A judge whose errors differ between systems bends the leaderboard's tests, but not "
+                    "these."
+                ),
+                _pairs(value.pairs),
+            ]
+        blocks += [Text(reason, "note") for reason in value.refused]
+        lines = [line.strip() for line in judged_lines(metrics_of.agreement(a))]
+        return Shown([Section("The judge beside people", blocks)], lines)
+
+
+def _between(e: Any, written: Callable[[float], str]) -> str:
+    return f" ({written(e.lo)} to {written(e.hi)})" if e.lo == e.lo else ""
+
+
+def _confusion(confusion: pd.DataFrame) -> Grid:
+    columns: list[Col | str] = ["People say"]
+    columns += [
+        Col(str(c), SHORT.get(int(c), "no verdict") if str(c).isdigit() else "no verdict") for c in confusion.columns
+    ]
+    rows: list[list[Cell]] = [
+        [f"{label} {SHORT[int(label)]}", *(Num(count, "whole") for count in row)]  # type: ignore[call-overload]
+        for label, row in confusion.iterrows()
+    ]
+    return Grid("Human labels by verdict", columns, rows)
+
+
+def _pairs(pairs: pd.DataFrame) -> Grid:
+    columns = "Pair | <Measure | By the judge | As people would judge | p | p, Holm | Labelled topics"
+    rows: list[list[Cell]] = [
+        [
+            f"{pair['a']} – {pair['b']}",
+            PAIRS[pair["measure"]],
+            Num(pair["judge_difference"], "points"),
+            Num(pair["difference"], "points", pair["lo"], pair["hi"]),
+            Num(pair["p"], "p"),
+            Num(pair["p_holm"], "p"),
+            Num(pair["n"], "whole"),
+        ]
+        for pair in pairs.to_dict("records")
+    ]
+    return Grid("Differences as people would judge", columns, rows)
+
+
+def judged_lines(values: Mapping[str, float]) -> list[str]:
+    """What a sample of judged topics and labels by people say, a line each; none where neither is there."""
+    found = []
+    if "judged_topics" in values:
+        n, of = values["judged_topics"], values.get("topics", math.nan)
+        of_all = f"{n:.0f} of {of:.0f} judged" if of == of else f"{n:.0f} judged"
+        found.append(
+            f"  {of_all}; of all: {_share_of('right', values, 'correct_share')}, "
+            f"{_share_of('hallucination', values, 'hallucination_share')}"
+        )
+    if "human_labels" in values:
+        n, kappa = values["human_labels"], values.get("judge_kappa", math.nan)
+        if kappa == kappa:
+            said = f"kappa {kappa:.2f}{_range(values, 'judge_kappa', '.2f')}"
+        else:
+            said = "kappa is not defined, since chance alone would agree always"
+        equal = values.get("judge_agreement", math.nan)
+        same = f", equal {equal:.1%}{_range(values, 'judge_agreement', '.1%')}" if equal == equal else ""
+        found.append(f"  judge against {n:.0f} labels by people: {said}{same}")
+    return found
+
+
+def _share_of(word: str, values: Mapping[str, float], name: str) -> str:
+    value = values.get(name, math.nan)
+    return f"{word} –" if value != value else f"{word} {value:.1%}{_range(values, name, '.1%')}"
+
+
+def _range(values: Mapping[str, float], name: str, spec: str) -> str:
+    """The 95 % interval of a metric, in brackets; empty where there is none."""
+    lo, hi = (values.get(f"{name}{end}", math.nan) for end in ("_lo", "_hi"))
+    return f" (95 % {lo:{spec}} to {hi:{spec}})" if lo == lo and hi == hi else ""

@@ -1,0 +1,73 @@
+"""All findings of comparable jobs, computed in order, and the page that shows them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from ragauge.contract.finding import Found, Shown
+from ragauge.contract.jobs import Jobs
+from ragauge.findings.order import findings
+from ragauge.show.formats import whole
+from ragauge.show.html import Page
+
+
+@dataclass(frozen=True)
+class Pooled:
+    """The jobs, what each finding found and how it is shown, by the finding's name in order."""
+
+    jobs: Jobs
+    found: dict[str, Found]
+    shown: dict[str, Shown]
+
+    def value(self, name: str) -> Any:
+        """The value of a finding; None where it found nothing."""
+        return self.found[name].value if name in self.found else None
+
+    @property
+    def lines(self) -> list[str]:
+        """What the terminal prints."""
+        return [line for shown in self.shown.values() for line in shown.lines]
+
+    @property
+    def page(self) -> Page:
+        """The report of these jobs."""
+        jobs, shown = self.jobs, self.shown.values()
+        systems = len(dict.fromkeys(jobs.systems))
+        group = f", {jobs.group}" if jobs.group else ""
+        topics = max(record["metrics"].get("topics", 0) for record in jobs.records)
+        notes = []
+        if jobs.group:
+            others = "; ".join(other.group for other in jobs.siblings)
+            notes.append(
+                f"The jobs of {jobs.group} alone. The sweep has others that are not comparable with them, since they "
+                f"measured other topics, or by other means: {others}."
+            )
+        return Page(
+            name=jobs.sweep_id,
+            experiment=jobs.experiment,
+            title=f"{jobs.experiment}{group}: {systems} {'system' if systems == 1 else 'systems'} compared",
+            about=f"ragauge report of {jobs.sweep_id} · {whole(topics)} topics · {len(jobs.records)} "
+            f"{'job' if len(jobs.records) == 1 else 'jobs'}",
+            failed=len(jobs.failed),
+            notes=[*notes, *(note for one in shown for note in one.notes)],
+            cards=[card for one in shown for card in one.cards],
+            sections=[section for one in shown for section in one.sections],
+            figures={name: figure for one in shown for name, figure in one.figures.items()},
+            group=jobs.group,
+        )
+
+
+def pooled(jobs: Jobs) -> Pooled:
+    """Computes every finding, then has each of those that found something shown."""
+    computed: dict[str, tuple[Any, Found]] = {}
+    for finding in findings():
+        found = finding.compute(jobs, {name: one.value for name, (_, one) in computed.items()})
+        if found is not None:
+            computed[finding.name] = finding, found
+    values = {name: found.value for name, (_, found) in computed.items()}
+    return Pooled(
+        jobs,
+        {name: found for name, (_, found) in computed.items()},
+        {name: finding.show(jobs, found.value, values) for name, (finding, found) in computed.items()},
+    )

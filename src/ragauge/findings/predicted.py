@@ -1,0 +1,53 @@
+"""Class shares that a given predictor foresees, without any LLM."""
+
+from __future__ import annotations
+
+from ragauge.contract.finding import Cell, Col, Finding, Found, Founds, Grid, Heads, Num, Section, Shown, Text
+from ragauge.contract.jobs import Jobs
+from ragauge.findings.names import SHORT
+from ragauge.show.formats import share
+
+
+class PredictedShares(Finding):
+    """What `predictor=models:/...` expects of every job; the jobs have logged it."""
+
+    name = "predicted"
+
+    def compute(self, jobs: Jobs, found: Founds) -> Found | None:
+        """The jobs that were predicted; None where none was."""
+        known = [
+            (system, record)
+            for system, record in zip(jobs.systems, jobs.records, strict=True)
+            if "predicted_correct_share" in record["metrics"]
+        ]
+        return Found(known) if known else None
+
+    def show(self, jobs: Jobs, value: list, found: Founds) -> Shown:
+        """A row per job."""
+        outside = max(record["metrics"].get("predicted_outside_share", 0) for _, record in value)
+        beyond = (
+            f" In a job up to {share(outside)} of the topics have scores outside of those that it was fitted on."
+            if outside
+            else ""
+        )
+        columns: Heads = [
+            "System",
+            "N",
+            "Right",
+            "Hallucination / classes 2 and 4",
+            *(Col(str(c), SHORT[c]) for c in (1, 2, 3, 4)),
+        ]
+        rows: list[list[Cell]] = []
+        for system, record in value:
+            m = record["metrics"]
+            shares = [
+                Num(m[f"predicted_{name}"], "share", m[f"predicted_{name}_lo"], m[f"predicted_{name}_hi"])
+                for name in ("correct_share", "hallucination_share")
+            ]
+            classes = [Num(m[f"predicted_share_{c}"], "share") for c in (1, 2, 3, 4)]
+            rows.append([system, str(record["n_tokens"]), *shares, *classes])
+        about = Text(
+            "The classes that the given predictor expects from what was retrieved, with intervals over topics."
+            f"{beyond} Each job's topics at risk are in its `topics_at_risk.json`."
+        )
+        return Shown([Section("Predicted, without any LLM", [about, Grid("Predicted shares", columns, rows)])])

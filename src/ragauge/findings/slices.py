@@ -1,0 +1,190 @@
+"""Every measure by slice of the topics, the averages over slices, and the two best systems slice by slice."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import pandas as pd
+
+from ragauge.contract.answer_measures import column_label
+from ragauge.contract.finding import (
+    Block,
+    Cell,
+    Col,
+    Finding,
+    Fold,
+    Found,
+    Founds,
+    Grid,
+    Heading,
+    Heads,
+    Num,
+    Section,
+    Shown,
+    Tagged,
+    Text,
+)
+from ragauge.contract.jobs import Jobs
+from ragauge.contract.protocols import AnswerMeasureInfo
+from ragauge.estimate.board import REJECTION
+from ragauge.estimate.slices import SliceTables, macro_averages, slice_differences, slice_estimates
+from ragauge.estimate.slicing import slicings
+from ragauge.show.formats import whole
+
+_MAX_SYSTEMS, _MAX_SLICES = 10, 30  # that a table shows; all are in tables/slices.csv
+_MEASURES = {
+    "ir_score": "IR score",
+    "correct_share": "Right",
+    "hallucination_share": "Hallucination",
+    REJECTION: "Unanswerable questions that were rejected",
+}
+_DIFFERENCES = {"ir_score": "IR score", "correct": "Right, points", "hallucination": "Hallucination, points"}
+Infos = Mapping[str, AnswerMeasureInfo]
+
+
+class Slices(Finding):
+    """What the measures are for some kinds of topics."""
+
+    name = "slices"
+
+    def compute(self, jobs: Jobs, found: Founds) -> Found | None:
+        """`SliceTables`; None where nothing is sliced."""
+        board = found["leaderboard"].frame
+        value = slice_tables(jobs.at_n, board, jobs.records[0], jobs.answer_measures)
+        if value is None or value.estimates.empty:
+            return None
+        tables = {"slices": value.estimates, "slice_averages": value.averages}
+        if value.differences is not None:
+            tables["slice_differences"] = value.differences
+        return Found(value, tables=tables)
+
+    def show(self, jobs: Jobs, value: SliceTables, found: Founds) -> Shown:
+        """A table for each slicing and measure, a column per system."""
+        infos = {info.name: info for info in jobs.answer_measures}
+        names = _MEASURES | {name: column_label(info) for name, info in infos.items()}
+        systems = found["leaderboard"].systems
+        blocks: list[Block] = [_warning(jobs, value, names, len(systems))]
+        for by, part in value.estimates.groupby("slicing", sort=False):
+            blocks.append(Heading(f"By {by}"))
+            averages = value.averages[value.averages["slicing"] == by]
+            measures = [m for m in names if (part["measure"] == m).any()]
+            for at, measure in enumerate(measures):
+                of, mean = part[part["measure"] == measure], averages[averages["measure"] == measure]
+                shown = _table(str(by), names[measure], of, mean, systems[:_MAX_SYSTEMS], _is_score(measure, infos))
+                blocks += shown if at == 0 else [Fold(f"{names[measure]} by {by}", shown)]
+            blocks += _pair(value.differences, str(by), infos)
+        blocks.append(
+            Text(
+                "The average over slices gives every slice the same weight unless `slice_weights` says otherwise; "
+                "topics whose value is not known are in none of them. A difference between two slices is one between "
+                "the topics that are in them, which may differ in more than the slice's name.",
+                "small",
+            )
+        )
+        return Shown([Section("Slices of the topics", blocks)])
+
+
+def _is_score(measure: str, infos: Infos) -> bool:
+    return measure == "ir_score" or (measure in infos and infos[measure].unit != "share")
+
+
+def _warning(jobs: Jobs, value: SliceTables, names: Mapping[str, str], systems: int) -> Text:
+    intervals = int(value.estimates["measure"].isin(list(names)).sum())
+    slices = int(value.estimates.groupby("slicing")["slice"].nunique().sum())
+    first = f", for the first {_MAX_SYSTEMS} of the {systems} systems of the leaderboard" * (systems > _MAX_SYSTEMS)
+    small = (
+        " The mark “small” is on slices with fewer than ten topics, which say little."
+        if value.estimates["small"].any()
+        else ""
+    )
+    return Text(
+        f"Every measure by slice of the topics, at N = {jobs.n_tokens} tokens{first}. Slices are many: of "
+        f"{whole(intervals)} intervals over {slices} slices expect {math.ceil(intervals / 20)} to miss, and the "
+        f"highest and lowest of many slices owe part of their distance to chance.{small} All of it is in "
+        "tables/slices.csv."
+    )
+
+
+def _table(
+    by: str, title: str, rows: pd.DataFrame, averages: pd.DataFrame, systems: Sequence[str], is_score: bool
+) -> list[Block]:
+    """One measure: a row for every slice with a cell for each system, and the averages over slices."""
+    kind: Any = "score" if is_score else "share"
+    sizes = rows.groupby("slice", sort=False)["n"].max()
+    largest = set(sizes.sort_values(ascending=False, kind="stable").index[:_MAX_SLICES])
+    cells = {(row["slice"], row["system"]): row for row in rows.to_dict("records")}
+    of_system = {row["system"]: row for row in averages.to_dict("records")}
+
+    def cell(e: Mapping[Any, Any] | None) -> Num:
+        return Num(None) if e is None else Num(e["value"], kind, e["lo"], e["hi"])
+
+    lines: list[list[Cell]] = []
+    for label, n in sizes.items():
+        if label in largest:
+            small = "small" if rows.loc[rows["slice"] == label, "small"].any() else ""
+            of = [cell(cells.get((label, system))) for system in systems]
+            lines.append([Tagged(str(label), small, "none"), Num(n, "whole"), *of])
+    if of_system:
+        averaged = max(int(row["slices"]) for row in of_system.values())
+        lines.append([f"average over {averaged} slices", "", *(cell(of_system.get(s)) for s in systems)])
+    grid = Grid(f"{title} by {by}", [Col(title), "Topics", *(Col(s) for s in systems)], lines)
+    more = len(sizes) - _MAX_SLICES
+    note = Text(f"{more} slices with fewer topics are in tables/slices.csv alone.", "small")
+    return [grid, note] if more > 0 else [grid]
+
+
+def _pair(differences: pd.DataFrame | None, by: str, infos: Infos) -> list[Block]:
+    """The two best systems of one slicing, slice by slice; nothing where no slice was compared."""
+    if differences is None or not (differences["slicing"] == by).any():
+        return []
+    rows = differences[differences["slicing"] == by]
+    measures = {m: t for m, t in _DIFFERENCES.items() if (rows["measure"] == m).any()}
+    measures |= {
+        name: column_label(info) + (", points" if info.unit == "share" else "")
+        for name, info in infos.items()
+        if (rows["measure"] == name).any()
+    }
+    found = {(row["slice"], row["measure"]): row for row in rows.to_dict("records")}
+    a, b = rows["a"].iloc[0], rows["b"].iloc[0]
+    lines: list[list[Cell]] = []
+    for label in list(dict.fromkeys(rows["slice"]))[:_MAX_SLICES]:
+        cells = [_difference(found.get((label, m)), _is_score(m, infos)) for m in measures]
+        n = max(row["n"] for (at, _), row in found.items() if at == label)
+        lines.append([str(label), Num(n, "whole"), *cells])
+    columns: Heads = ["Slice", "Topics", *(Col(title) for title in measures.values())]
+    tests = int(differences["p"].notna().sum())
+    about = Text(
+        "The first two systems of the leaderboard, topic by topic, in slices of ten topics or more. † marks a "
+        f"difference that remains after Holm's correction over all slices of the measure, {tests} tests in all "
+        "(p < 0.05).",
+        "small",
+    )
+    return [Fold(f"{a} less {b} by {by}", [about, Grid(f"Differences by {by}", columns, lines)])]
+
+
+def _difference(e: Mapping[Any, Any] | None, is_score: bool) -> Num:
+    if e is None:
+        return Num(None)
+    mark = "†" if e["p_holm"] < 0.05 else ""
+    return Num(e["difference"], "signed" if is_score else "points", e["lo"], e["hi"], mark)
+
+
+def slice_tables(
+    rows: pd.DataFrame, board: pd.DataFrame, record: Mapping[str, Any], answers: Sequence[AnswerMeasureInfo]
+) -> SliceTables | None:
+    """The slices of every system of a sweep at one budget, and how its two best systems differ by slice.
+
+    The two best are the first two of the leaderboard. None where the jobs have no slices in common.
+    """
+    if not slicings(rows):
+        return None
+    n_boot, seed = int(record["bootstrap"]), int(record["seed"])
+    estimates = slice_estimates(rows, "system", answers, n_boot, seed)
+    averages = macro_averages(estimates, record.get("slice_weights"), answers)
+    best = board["system"].tolist()[:2]
+    pair = None
+    if len(best) == 2:
+        pair = slice_differences(rows, best[0], best[1], "system", answers, n_boot, seed)
+    return SliceTables(estimates, averages, pair)

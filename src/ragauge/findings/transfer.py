@@ -1,0 +1,126 @@
+"""Transfer: a predictor of the others' rows predicts a retriever, dataset, chunker or LLM that it has not seen."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import pandas as pd
+
+from ragauge.contract.finding import (
+    Block,
+    Cell,
+    Finding,
+    Fold,
+    Found,
+    Founds,
+    Grid,
+    Heading,
+    Num,
+    Picture,
+    Section,
+    Shown,
+    Text,
+)
+from ragauge.contract.jobs import Jobs
+from ragauge.estimate.outcomes import fit_rows
+from ragauge.estimate.transfer import Transfer, leave_one_out, transfer_metrics
+from ragauge.findings.names import SHORT
+from ragauge.show import figures
+from ragauge.show.formats import score
+
+TRANSFER_GROUPS = ("retriever", "chunker", "llm")
+
+
+class Transfers(Finding):
+    """What leaving one out shows, by what is left out."""
+
+    name = "transfer"
+
+    def compute(self, jobs: Jobs, found: Founds) -> Found | None:
+        """{what was left out: `Transfer`}; None where nothing was judged twice."""
+        if "thresholds" not in found:
+            return None
+        rows = fit_rows(jobs.outcomes)
+        known = rows[rows["label"].notna()]
+        moved = {
+            by: leave_one_out(rows, by, **jobs.records[0]["estimate"], n_boot=jobs.n_boot, seed=jobs.seed)
+            for by in TRANSFER_GROUPS
+            if known[by].nunique() > 1
+        }
+        same = [jobs, *(other for other in jobs.siblings if other.means == jobs.means)]
+        if (over := over_datasets(same)) is not None:
+            moved["dataset"] = over
+        if not moved:
+            return None
+        tables = {f"transfer_{by}": one.table for by, one in moved.items()}
+        return Found(moved, metrics=transfer_metrics(moved), tables=tables)
+
+    def show(self, jobs: Jobs, value: dict[str, Transfer], found: Founds) -> Shown:
+        """Predicted against judged shares, a figure for each."""
+        blocks: list[Block] = []
+        for by, moved in value.items():
+            blocks += [*([Heading(f"By {by}")] if len(value) > 1 else []), *_blocks(by, moved)]
+        drawn = {f"transfer_{by}": figures.transfer(moved.table) for by, moved in value.items()}
+        return Shown([Section("Transfer to what the predictor has not seen", blocks)], figures=drawn)
+
+
+def over_datasets(groups: Sequence[Jobs]) -> Transfer | None:
+    """Leave one dataset out of groups that measured by the same means; None where under two have verdicts."""
+    judged = sorted(
+        (jobs for jobs in groups if fit_rows(jobs.outcomes)["label"].notna().any()),
+        key=lambda jobs: min(record["number"] for record in jobs.records),
+    )
+    if len(judged) < 2:
+        return None
+    # Topics of two collections are different ones, whatever their qids.
+    rows = pd.concat(
+        [
+            (rows := fit_rows(jobs.outcomes)).assign(
+                dataset=jobs.dataset, qid=jobs.dataset + "/" + rows["qid"].astype(str)
+            )
+            for jobs in judged
+        ],
+        ignore_index=True,
+    )
+    first = judged[0]
+    return leave_one_out(rows, "dataset", **first.records[0]["estimate"], n_boot=first.n_boot, seed=first.seed)
+
+
+def _blocks(by: str, t: Transfer) -> list[Block]:
+    points = _points(t.mean_absolute_error.value)
+    lo, hi = t.mean_absolute_error.lo, t.mean_absolute_error.hi
+    between = f" ({_points(lo)} to {_points(hi)})" if lo == lo else ""
+    tau = t.kendall_tau
+    tau_between = f" ({score(tau.lo)} to {score(tau.hi)})" if tau.lo == tau.lo else ""
+    columns = "Left out | <Class | Predicted | Judged | Difference / points | Rows"
+    rows: list[list[Cell]] = [
+        [
+            str(row["group"]),
+            f"{row['class']} {SHORT[row['class']]}",
+            Num(row["predicted"], "share"),
+            Num(row["judged"], "share"),
+            Num(row["difference"], "points", row["lo"], row["hi"]),
+            Num(row["n"], "whole"),
+        ]
+        for row in t.table.to_dict("records")
+    ]
+    return [
+        Text(
+            f"Each {by} is predicted by a model of the others, fitted on other topics. On as many new topics the "
+            f"class shares would be missed by {points} points on average{between}; perfect transfer would miss by "
+            f"{_points(t.mean_absolute_error_perfect)}, as topics are drawn by chance; taking the others' shares as "
+            f"they are misses by {_points(t.mean_absolute_error_base.value)}. Kendall's τ between the predicted and "
+            f"the judged order is {score(tau.value)}{tau_between}."
+        ),
+        Picture(
+            f"transfer_{by}",
+            f"Predicted class shares against judged ones, a marker per left-out {by}; the table has the values",
+            "Points on the dashed line are predicted as the judge found them.",
+        ),
+        Fold("The values, with intervals", [Grid(f"Transfer by {by}", columns, rows)]),
+    ]
+
+
+def _points(value: Any) -> str:
+    return f"{100 * value:.1f}" if value == value else "–"

@@ -1,0 +1,69 @@
+"""What terminal and figures say of the best systems and of budgets."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+
+from ragauge.estimate import leaderboard
+from ragauge.estimate.best import BestSystems, best_sets
+from ragauge.estimate.curves import budgets
+from ragauge.findings.budgets import budget_lines
+from ragauge.findings.terminal import best_text, leaderboard_text
+from ragauge.show.figures import ir_score_by_n
+
+
+def sweep(n_topics: int) -> pd.DataFrame:
+    """Two systems at two budgets; both find everything that they ever find within 100 tokens."""
+    score = np.linspace(0.2, 0.9, n_topics)
+    parts = [
+        pd.DataFrame(
+            {"qid": np.arange(n_topics).astype(str), "system": system, "n_tokens": n,
+             "ir_score": score - 0.1 * (system == "sim"), "label": pd.array([None] * n_topics, dtype="Int8")}
+        )
+        for system in ("bm25", "sim")
+        for n in (100, 200)
+    ]  # fmt: skip
+    return pd.concat(parts, ignore_index=True)
+
+
+def test_the_terminal_tells_the_smallest_budget_and_warns_of_picking_one() -> None:
+    enough, few = (budget_lines(budgets(sweep(n))) for n in (400, 20))
+    assert enough[0] == "smallest N within 0.01 of a system's best, IR score: bm25 100, sim 100"
+    assert few[0] == "smallest N within 0.01 of a system's best, IR score: bm25 200, sim 200"
+    assert enough[1].startswith("2 budgets: where N is picked for what it shows, take the p over all of them")
+
+
+def test_the_terminal_tells_how_much_of_the_top_is_chance() -> None:
+    table = pd.DataFrame({"measure": ["ir_score"] * 2 + ["correct"] * 2, "system": ["a", "b"] * 2,
+                          "in_best_set": True})  # fmt: skip
+    found = BestSystems(table, {"ir_score": 0.0204, "correct": 0.0312}, "system")
+    assert best_text(found) == (
+        "part of the top score that is expected to be chance, at most: 0.020 of the best IR score, "
+        "3.1% of the most right answers"
+    )
+    one = sweep(30)[lambda rows: (rows["system"] == "sim") & (rows["n_tokens"] == 100)]
+    assert best_text(best_sets(one, "system")) == ""
+
+
+def test_bands_are_shaded_beside_their_lines() -> None:
+    curves = {"bm25": {100: 0.5, 200: 0.6}, "sim": {100: 0.4, 200: 0.5}}
+    plain = ir_score_by_n(curves)
+    shaded = ir_score_by_n(curves, bands={"sim": {100: (0.35, 0.45), 200: (0.45, 0.55)}})
+    assert not plain.axes[0].collections
+    (area,) = shaded.axes[0].collections
+    heights = area.get_paths()[0].vertices[:, 1]
+    assert (heights.min(), heights.max()) == (0.35, 0.55)
+
+
+def test_a_system_without_verdicts_has_dashes_beside_judged_ones() -> None:
+    rows = sweep(40).query("n_tokens == 100")
+    known = rows["system"] == "bm25"
+    rows = rows.assign(label=pd.array(np.where(known, 5, 0), dtype="Int8"))
+    rows["label"] = rows["label"].mask(~known)
+    text = leaderboard_text(leaderboard(rows, "system", n_boot=0), 100, judged=True)
+    judged, unjudged = text.splitlines()[3:5]
+    assert "100.0%" in judged
+    assert "nan" not in text
+    assert unjudged.split()[0] == "sim"
+    assert unjudged.split()[3:] == ["–", "–", "–", "–", "100.0%"]
