@@ -5,8 +5,11 @@
 
 from __future__ import annotations
 
+import functools
+import gzip
 import json
 import time
+import zlib
 from collections.abc import Callable
 from http.server import BaseHTTPRequestHandler
 from typing import Any
@@ -28,7 +31,10 @@ HEADS: dict[str, tuple[int, dict[str, str]]] = {
     "wait_for_ever": (429, {"Retry-After": "1e400"}),
     "wait_until_the_past": (429, {"Retry-After": "Thu, 01 Jan 1970 00:00:00 GMT"}),
     "wait_for_nonsense": (429, {"Retry-After": "soon"}),
-    "redirect_loop": (302, {"Location": "/v1/chat/completions"}),
+    "packed_once": (200, {"Content-Encoding": "gzip"}),
+    "packed_twice": (200, {"Content-Encoding": "gzip, gzip"}),
+    "packed_error": (500, {"Content-Encoding": "gzip"}),
+    "packed_wrongly": (200, {"Content-Encoding": "gzip"}),
 }
 
 
@@ -233,6 +239,55 @@ def megabytes(reply: Body) -> bytes:
     return json.dumps(reply).encode()
 
 
+# --- bodies that are larger than they seem, or have no end -----------------------------------------------
+
+BOMB = 256 << 20  # bytes, unpacked
+BOMBS = ("packed_once", "packed_twice", "packed_error", "endless_body", "many_calls")
+
+
+@functools.cache
+def _packed() -> bytes:
+    pack = zlib.compressobj(1, wbits=31)
+    return b"".join(pack.compress(b" " * (BOMB >> 8)) for _ in range(1 << 8)) + pack.flush()
+
+
+@_mode
+def packed_once(reply: Body) -> bytes:
+    """Packs much into a megabyte."""
+    return _packed()
+
+
+@_mode
+def packed_twice(reply: Body) -> bytes:
+    """Packs the packed once more, to a few kilobytes."""
+    return gzip.compress(_packed())
+
+
+@_mode
+def packed_error(reply: Body) -> bytes:
+    """Fails with status 500 and much packed into a megabyte."""
+    return _packed()
+
+
+@_mode
+def packed_wrongly(reply: Body) -> bytes:
+    """Sends plain JSON as if it were packed."""
+    return json.dumps(reply).encode()
+
+
+@_mode
+def endless_body(reply: Body) -> bytes:
+    """Sends a body without an end, as fast as it is read."""
+    return b" " * (1 << 20)
+
+
+@_mode
+def many_calls(reply: Body) -> bytes:
+    """Calls a million tools without a name: a client makes an object of each."""
+    reply["choices"][0]["message"]["tool_calls"] = []
+    return json.dumps(reply).encode().replace(b"[]", b"[" + b"{}," * 1_000_000 + b"{}]")
+
+
 # --- statuses, and connections that break or stall -------------------------------------------------------
 
 
@@ -270,12 +325,6 @@ def wait_until_the_past(reply: Body) -> bytes:
 def wait_for_nonsense(reply: Body) -> bytes:
     """Asks to come back at no time that can be read."""
     return b'{"error": {"message": "slow down"}}'
-
-
-@_mode
-def redirect_loop(reply: Body) -> bytes:
-    """Sends the client to the same address again and again."""
-    return b""
 
 
 @_mode
@@ -319,12 +368,6 @@ class AttackServer(ChatServer):
 
 def _attacking(owner: AttackServer, base: Any) -> type[BaseHTTPRequestHandler]:
     class Handler(base):  # type: ignore[misc]
-        def do_GET(self) -> None:
-            if self.path == HEADS["redirect_loop"][1]["Location"]:  # clients follow a redirection with GET
-                self.put("redirect_loop", b"")
-            else:
-                super().do_GET()
-
         def respond(self, body: Body, prompt: str, fault: str | None) -> bool:
             if fault not in ATTACKS:
                 return bool(super().respond(body, prompt, fault))
@@ -352,6 +395,11 @@ def _attacking(owner: AttackServer, base: Any) -> type[BaseHTTPRequestHandler]:
             if fault == "endless_headers":
                 self.flush_headers()
                 self.trickle(b"X-More: 1\r\n" for _ in range(10**9))
+                return
+            if fault == "endless_body":
+                self.end_headers()
+                while not owner.closing.is_set():
+                    self.wfile.write(data)
                 return
             self.send_header("Content-Length", str(len(data)))
             self.end_headers()

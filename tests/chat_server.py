@@ -61,6 +61,7 @@ class ChatServer:
     usage: what the server says of its tokens: anything, or UNTOLD.
     about: what is said of the models, by path; bytes as they are, a number as a status, "hang", "drip" or
     "away" (a redirection) as what goes wrong; a path that is not in it is answered with 404.
+    away: the address that a fault such as "307" sends the client to; by default the one that it asked.
     """
 
     def __init__(
@@ -72,8 +73,9 @@ class ChatServer:
         hang: float = 5.0,
         usage: Usage = lambda prompt, n, honest: honest,
         about: dict[str, Any] | None = None,
+        away: str | None = None,
     ) -> None:
-        self.about = about or {}
+        self.about, self.away = about or {}, away
         self.asked_about: list[tuple[str, dict[str, str]]] = []
         self.reply, self.faults, self.delay = reply, faults, delay
         self.retry_after, self.hang, self.usage = retry_after, hang, usage
@@ -198,6 +200,8 @@ def _handler(owner: ChatServer) -> type[BaseHTTPRequestHandler]:
             message = f"refused with {status}; you sent {self.headers.get('Authorization')}"
             error: Any = message if self.path == "/api/chat" else {"message": message, "code": str(status)}
             headers = {"Retry-After": owner.retry_after} if status == 429 else {}
+            if 300 <= status < 400:
+                headers["Location"] = owner.away or self.path
             self.send(status, json.dumps({"error": error}).encode(), headers)
 
         def send(self, status: int, data: bytes, headers: dict[str, str]) -> None:

@@ -36,6 +36,9 @@ RESPONSES: dict[str, tuple[bytes, str]] = {
     "null_answer": (b'{"answer": null, "contexts": []}', "response.answer='answer' finds nothing"),
     "number_answer": (b'{"answer": 5, "contexts": []}', "response.answer='answer' is no text: 5"),
     "blank_answer": (b'{"answer": " ", "contexts": []}', "response.answer='answer' is an empty text"),
+    "invisible_answer": (
+        b'{"answer": "\\u200b\\ufeff ", "contexts": []}', "response.answer='answer' is an empty text",
+    ),
     "no_contexts": (b'{"answer": "Anna"}', "response.contexts='contexts' finds nothing"),
     "text_for_contexts": (b'{"answer": "Anna", "contexts": "Anna."}', "'contexts' is no list: \"Anna.\""),
     "object_for_contexts": (b'{"answer": "Anna", "contexts": {"a": 1}}', "'contexts' is no list"),
@@ -103,6 +106,10 @@ def _serving(owner: ServiceServer, base: Any) -> type[BaseHTTPRequestHandler]:
             if fault == "away":
                 self.send(307, b"", {"Location": f"{owner.url}/elsewhere"})
                 return False
+            if fault == "packed":
+                data = gzip.compress(json.dumps(owner.answer(body)).encode())
+                self.send(200, data, {"Content-Encoding": "gzip"})
+                return True
             if fault in RESPONSES:
                 packed = {"Content-Encoding": "gzip"} if fault == "packed_megabytes" else {}
                 kind = {"Content-Type": "text/html; charset=utf-8"} if fault == "html" else {}

@@ -25,12 +25,13 @@ def answered(folder: Path, rows: list[dict[str, Any]], tools: Tools, **how: Any)
     return frames.check("answers", RecordedAnswers(path=path, **how).answer(TOPICS, CONTEXTS, tools))
 
 
-def test_an_answer_of_white_space_is_no_answer(tmp_path: Path, tools: Tools) -> None:
-    rows = [{"qid": "q1", "answer": " \n\t"}, {"qid": "q2", "answer": ""}]
+@pytest.mark.parametrize("blank", ["", "\u200b\u2060\ufeff"])
+def test_an_answer_that_shows_nothing_is_no_answer(tmp_path: Path, tools: Tools, blank: str) -> None:
+    rows = [{"qid": "q1", "answer": " \n\t"}, {"qid": "q2", "answer": blank}]
     found = answered(tmp_path, rows, tools)
     assert found["answer"].isna().all()
     assert set(found["status"]) == {"missing"}
-    assert set(found["error"]) == {"the answer is white space alone"}
+    assert set(found["error"]) == {"the answer holds no visible character"}
 
 
 def test_answers_with_what_they_took_and_missing_ones_with_their_error(tmp_path: Path, tools: Tools) -> None:

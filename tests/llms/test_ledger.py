@@ -50,6 +50,30 @@ def test_more_keys_than_a_query_takes(where: str) -> None:
     ledger.close()
 
 
+def test_each_call_has_the_time_when_it_was_added_and_can_be_forgotten(where: str) -> None:
+    ledger = Ledger(where)
+    for name in ("stays", "goes"):
+        ledger.add(call(name, budget="of each"))
+    times = dict(ledger.each(lambda one, at: (one.key, at) if one.budget == "of each" else None))
+    assert set(times) == {key("stays"), key("goes")}
+    assert all(abs(at - time.time()) < 60 for at in times.values())
+    assert ledger.forget([key("goes"), key("never was")]) == 1
+    assert set(ledger.find([key("goes"), key("stays")])) == {key("stays")}
+    assert ledger.spent("of each") == 0.5
+    ledger.close()
+
+
+def test_a_call_that_is_set_aside_is_found_as_unreadable_alone(where: str) -> None:
+    ledger = Ledger(where)
+    ledger.add(call("aside", budget="of aside"))
+    ledger.set_aside(call("aside", budget="of aside"))
+    assert ledger.find([key("aside")]) == {}
+    [aside] = ledger.unread([key("aside"), key("other")])[key("aside")]
+    assert (aside.text, aside.unread_at) == ("a reply", 0.0)
+    assert ledger.spent("of aside") == 0.25
+    ledger.close()
+
+
 def test_the_first_of_two_calls_with_a_key_stays(where: str) -> None:
     ledger = Ledger(where)
     ledger.add(call("twice", text="first"))

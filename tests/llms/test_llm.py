@@ -245,8 +245,9 @@ def test_a_reply_cut_at_the_token_limit_keeps_its_text_and_is_marked(make: Make,
     assert server.calls["p"] == 1
 
 
-def test_an_empty_reply_is_asked_again_and_its_cost_counts(make: Make, store: Store) -> None:
-    with ChatServer(reply=lambda prompt: " ") as server:
+@pytest.mark.parametrize("blank", [" ", "\u200b"])
+def test_an_empty_reply_is_asked_again_and_its_cost_counts(make: Make, store: Store, blank: str) -> None:
+    with ChatServer(reply=lambda prompt: blank) as server:
         llm = make(server.url, retries=1, price={"prompt": 1e6, "completion": 0}, budget="blank")
         reply = llm.ask(["p"], store, "answers")[0]
         assert server.calls["p"] == 2

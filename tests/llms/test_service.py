@@ -16,7 +16,7 @@ from ragauge.contract.identity import identity
 from ragauge.contract.protocols import ChatModel, KnowsReplies, Reply, Serves
 from ragauge.llms.service import Service
 from ragauge.llms.service_client import _content_type
-from ragauge.llms.service_response import Context, Response
+from ragauge.llms.service_response import Context, Response, kept_response
 from ragauge.store import Store
 from service_server import RESPONSES, ServiceServer
 
@@ -195,7 +195,9 @@ def test_of_the_kind_of_what_came_sixty_characters_are_told() -> None:
         ({"contexts": ["x", "y"], "s": [1]}, {"scores": "s"}, r"response.scores='s' is no list of 2"),
         ({"contexts": ["x"], "s": [None]}, {"scores": "s"}, "is no finite number: null"),
         ({"contexts": [], "n": -3}, {"prompt_tokens": "n"}, "prompt_tokens='n'.*no number of tokens"),
-        ({"contexts": [], "usd": -1}, {"cost_usd": "usd"}, "is no cost in US dollars: -1"),
+        ({"contexts": [], "usd": -1}, {"cost_usd": "usd"}, "no cost of one request, 0 to 10000 US .*: -1"),
+        ({"contexts": [], "usd": 1e300}, {"cost_usd": "usd"}, "no cost of one request.*: 1e[+]300"),
+        ({"contexts": [], "n": 1e10}, {"prompt_tokens": "n"}, "prompt_tokens='n'.*no number of tokens"),
         ({"contexts": [], "failure": "busy"}, {"error": "failure"}, 'tells an error: "busy"'),
         ({"contexts": [], "n": 3}, {"contexts": "sort(n)"}, r"contexts='sort\(n\)' cannot be used on"),
     ],
@@ -250,7 +252,7 @@ def test_retry_after_is_waited_for_and_one_that_is_too_long_is_not(store: Store)
         ("404", "answers: the service at http://127.0.0.1:[0-9]+/ask refuses with 404"),
         ("405", "refuses with 405"),
         ("401", "refuses with 401"),
-        ("away", "service.url: the service sends to another address .307, Location .*/elsewhere"),
+        ("away", "/ask sends to http://127.0.0.1:[0-9]+/elsewhere .status 307.; give the address itself"),
     ],
 )
 def test_what_would_fail_every_time_is_a_config_error_that_names_the_address(
@@ -340,7 +342,8 @@ def test_keys_are_sent_and_kept_nowhere(
     monkeypatch.setenv("OUR_SERVICE", key)
 
     def echo(body: dict[str, Any]) -> Any:
-        return {"answer": "a", "contexts": ["x"], "request_headers": server.headers[-1]}
+        repeated = f"password=swordfish, {key}"  # only the second is a secret of this configuration
+        return {"answer": repeated, "contexts": [f"x {other}"], "request_headers": server.headers[-1]}
 
     def refuse(question: str, n: int) -> str | None:
         return "500" if question == "refused" else None
@@ -355,6 +358,9 @@ def test_keys_are_sent_and_kept_nowhere(
         ask(own, store, "Who?")
         assert server.headers[-1]["authorization"] == "Basic x"
     assert good.text is not None
+    response = kept_response(good.text)
+    assert response == Response("password=swordfish, ***", [Context("x ***", None, None)])
+    assert "1 reply(s) repeat a key of the configuration; *** stands in its place" in caplog.text
     assert "refused with 500; you sent" in str(refused.error)
     assert "finds nothing" in str(wrong.error)
     told = f"{refused.error} {wrong.error} {caplog.text}"

@@ -10,9 +10,10 @@ import pandas as pd
 
 from ragauge.contract.errors import DataError
 from ragauge.contract.protocols import Reply
+from ragauge.contract.visible import is_blank
 from ragauge.llms.chat import CUT
 
-BLANK = "the answer is white space alone"
+BLANK = "the answer holds no visible character"
 
 
 def queries_of(topics: pd.DataFrame, contexts: pd.DataFrame) -> list[str]:
@@ -26,9 +27,9 @@ def queries_of(topics: pd.DataFrame, contexts: pd.DataFrame) -> list[str]:
 def answer_frame(contexts: pd.DataFrame, replies: Sequence[Reply], no_reply: str = "missing") -> pd.DataFrame:
     """Frame `answers`: a row per context; one without a text has the status `no_reply`.
 
-    White space alone is no text: such an answer is missing, with BLANK as its error.
+    White space and zero-width characters alone are no text: the answer is missing, with BLANK as its error.
     """
-    replies = [replace(r, text=None, error=BLANK) if r.text is not None and not r.text.strip() else r
+    replies = [replace(r, text=None, error=BLANK) if r.text is not None and is_blank(r.text) else r
                for r in replies]  # fmt: skip
     status = [no_reply if r.text is None else ("cut" if r.error == CUT else "ok") for r in replies]
     return pd.DataFrame(

@@ -12,6 +12,7 @@ from ragauge.answering._frame import BLANK, answer_frame, queries_of
 from ragauge.contract.checks import require_flag
 from ragauge.contract.errors import ConfigError
 from ragauge.contract.protocols import Reply, Tools
+from ragauge.contract.visible import is_blank
 from ragauge.llms.chat import ChatLLM
 from ragauge.llms.prompts import fill, load_prompt
 from ragauge.texts.citation_marks import without_marks
@@ -37,6 +38,7 @@ class ChatGenerator(ChatLLM):
     """
 
     component: ClassVar[str] = "chat"
+    version: ClassVar[int] = 2
     kind: ClassVar[str] = "chat"
     uses: ClassVar[frozenset[str]] = frozenset()
 
@@ -99,7 +101,7 @@ class ChatGenerator(ChatLLM):
             return found
         plain = [without_marks(text) if isinstance(text, str) else None for text in found["answer"]]
         # A reply of marks alone, such as [2], says nothing.
-        blank = pd.Series([text is not None and not text.strip() for text in plain], index=found.index)
+        blank = pd.Series([text is not None and is_blank(text) for text in plain], index=found.index)
         return found.assign(
             answer=pd.array(plain, dtype="str"),
             cited_answer=found["answer"],

@@ -29,6 +29,7 @@ class ServiceAnswers:
     """
 
     component: ClassVar[str] = "service"
+    version: ClassVar[int] = 2
     kind: ClassVar[str] = "service"
     uses: ClassVar[frozenset[str]] = frozenset()
 

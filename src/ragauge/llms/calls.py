@@ -17,24 +17,27 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from ragauge.contract.errors import ConfigError, GateError, MissingError, RagaugeError
+from ragauge.contract.errors import ConfigError, GateError, MissingError, RagaugeError, causes
 from ragauge.contract.interruption import parent_gone
 from ragauge.contract.progress import Progress, progress
-from ragauge.contract.protocols import Reply
-from ragauge.contract.redact import redact
+from ragauge.contract.protocols import Reader, Reply
+from ragauge.contract.redact import mask_echo, redact
 from ragauge.llms.endpoints import _api_key, _endpoint, _Gate
+from ragauge.llms.guarded import BadResponse, Redirected
 from ragauge.llms.ledger import Call, Ledger
 from ragauge.llms.replies import (
     Received,
-    as_cached,
     as_reply,
     may_have_cost,
     read_message,
     retry_after,
     status_of,
+    together,
     was_not_sent,
     with_call,
 )
+from ragauge.llms.reservations import Planned, Room
+from ragauge.llms.unread import can_be_read, known_replies
 from ragauge.store import canonical_json
 
 if TYPE_CHECKING:
@@ -73,13 +76,13 @@ class _Failed(Exception):
 
 @dataclass
 class Batch:
-    """The state of one `ask`: what is reserved of the budget, what failed in a row, whether to stop."""
+    """The state of one `ask`: what it spent, what failed in a row, whether to stop."""
 
     llm: ChatSettings
     ledger: Ledger
     options: Mapping[str, Any]
     what: str
-    reserved: float = 0.0
+    readers: Mapping[str, Reader] = field(default_factory=dict)  # by key
     spent: float = 0.0
     failed_in_a_row: int = 0
     reached: bool = False  # whether a connection to the server was ever made
@@ -87,6 +90,7 @@ class Batch:
     replies: dict[str, Reply] = field(default_factory=dict)
     guessed: list[float] = field(default_factory=list)  # costs of calls whose usage is not known
     exceeding: list[str] = field(default_factory=list)  # calls that used more than they could, in words
+    echoes: int = 0  # replies in which a key of the configuration was masked
     failures: Counter[str] = field(default_factory=Counter)  # requests without a reply, by the last reason
 
     async def run(self, jobs: Sequence[tuple[str, str, str]]) -> dict[str, Reply]:
@@ -126,18 +130,28 @@ class Batch:
                 bar.set_postfix_str(f"{self.spent:.2f} USD", refresh=False)
 
     async def _once(self, key: str, request: str, prompt: str, model: Any, gate: _Gate) -> Reply:
-        """The reply, from whoever has it first: another process that is asking now, or this call."""
+        """The reply, from whoever has it first: another process that is asking now, or this call.
+
+        One that cannot be read is asked for once more.
+        """
         pause = 0.02
         while not self.ledger.claim(key):
             await asyncio.sleep(pause)
             pause = min(1.0, pause * 1.5)
         try:
-            found = self.ledger.find([key])
-            if found:
-                return as_cached(as_reply(found[key]))
-            return await self._attempts(key, request, prompt, model, gate)
+            if known := known_replies(self.ledger, [key], self.readers):
+                return known[key]
+            for call in self.ledger.find([key]).values():  # of before, and not readable
+                self.ledger.set_aside(call)
+            reply = await self._attempts(key, request, prompt, model, gate)
+            if self._can_be_read(key, reply) or known_replies(self.ledger, [key], self.readers):
+                return reply
+            return together(reply, await self._attempts(key, request, prompt, model, gate))
         finally:
             self.ledger.release(key)
+
+    def _can_be_read(self, key: str, reply: Reply) -> bool:
+        return can_be_read(reply, self.readers.get(key))
 
     async def _attempts(self, key: str, request: str, prompt: str, model: Any, gate: _Gate) -> Reply:
         llm = self.llm
@@ -149,11 +163,13 @@ class Batch:
             while parent_gone():  # this process is being ended, too
                 await asyncio.sleep(1)
             if self.stop is not None:
-                break
-            bound = await self._reserve(prompt)
+                raise _Stop(self.stop)
+            planned = await self._reserve(key, prompt)
+            charged: Call | None = None
             try:
-                call = await self._attempt(key, request, prompt, model)
+                call = charged = await self._attempt(key, request, prompt, model)
             except _Failed as failure:
+                charged = failure.call
                 why = str(failure)
                 error = f"{attempt + 1} attempt(s) ({llm.place}), the last: {why}"
                 paid = paid if failure.call is None else with_call(paid, failure.call)
@@ -164,7 +180,7 @@ class Batch:
                     with_call(paid, call), text=call.text, error=as_reply(call).error, seconds=call.seconds
                 )
             finally:
-                self.reserved -= bound
+                self._settle(planned, charged)
             if wait is None or wait > llm.max_wait:
                 break
             if wait:
@@ -195,26 +211,46 @@ class Batch:
                 )
             )
 
-    async def _reserve(self, prompt: str) -> float:
-        """The most the next call can cost, reserved; ends the batch where the budget does not hold it.
+    async def _reserve(self, key: str, prompt: str) -> Planned | None:
+        """The next call with what it may cost reserved, None without a limit; ends the batch at the limit.
 
-        Where it would hold it but for what calls in flight can cost, theirs is waited for.
+        Where calls in flight leave no room, of this process or another, waits for what they are billed.
         """
-        limit = self.llm.max_cost_usd
-        if limit is None:
-            return 0.0
-        bound = self.llm.cost_bound(prompt, self.options)
-        while (spent := self.ledger.spent(self.llm.budget_name)) + bound <= limit:
-            if spent + self.reserved + bound <= limit:
-                self.reserved += bound
-                return bound
-            await asyncio.sleep(0.02)
-        raise _Stop(
-            GateError(
-                f"max_cost_usd: {spent:.4f} of {limit} USD are spent and the next call to "
-                f"{self.llm.model_name} can cost {bound:.4f}; every reply that was paid for is kept"
-            )
-        )
+        llm = self.llm
+        if llm.max_cost_usd is None:
+            return None
+        bound = llm.cost_bound(prompt, self.options)
+        limit = llm.max_cost_usd * (1 + 1e-9)  # 20 calls of .01 sum to a little more than .20
+        planned = Planned(key, llm.budget_name, llm.model_name, bound, limit)
+        pause = 0.02
+        while not (room := self._room(planned)).reserved:
+            if room.spent + room.needed > planned.limit:
+                raise _Stop(
+                    GateError(
+                        f"max_cost_usd: {room.spent:.4f} of {llm.max_cost_usd} USD are spent and the next "
+                        f"call to {llm.model_name} can cost {room.needed:.4f}; every reply that was paid for "
+                        "is kept"
+                    )
+                )
+            await asyncio.sleep(pause)
+            pause = min(0.2, pause * 1.2)
+            if self.stop is not None:
+                raise _Stop(self.stop)
+        return planned
+
+    def _room(self, planned: Planned) -> Room:
+        try:
+            return self.ledger.reserve(planned)
+        except RagaugeError as error:
+            raise _Stop(error) from None
+
+    def _settle(self, planned: Planned | None, call: Call | None) -> None:
+        if planned is None:
+            return
+        try:
+            self.ledger.settle(planned, None if call is None else call.cost_usd)
+        except RagaugeError as error:
+            self.stop = self.stop or error
 
     async def _attempt(self, key: str, request: str, prompt: str, model: Any) -> Call:
         """One call; _Failed where it gave no answer, _Stop where none can come.
@@ -228,7 +264,7 @@ class Batch:
         try:
             message = await asyncio.wait_for(model.ainvoke([("human", prompt)], **self.options), self.llm.timeout)
             self.reached = True
-            received = read_message(message, self.llm.chat["_target_"])
+            received = self._without_echo(read_message(message, self.llm.chat["_target_"]))
         except TimeoutError:
             self.reached = True
             failed = _Failed(f"no reply within {self.llm.timeout:g} s", charged=True)
@@ -242,6 +278,14 @@ class Batch:
                 return call
             failed.call = call
         raise failed
+
+    def _without_echo(self, received: Received) -> Received:
+        """The reply with *** for the keys of this configuration that it repeats; such replies are counted."""
+        text, finish = mask_echo(received.text), mask_echo(received.finish)
+        if (text, finish) == (received.text, received.finish):
+            return received
+        self.echoes += 1
+        return dataclasses.replace(received, text=text, finish=finish)
 
     def _charged(
         self,
@@ -257,9 +301,10 @@ class Batch:
         told = (None, None) if received is None else (received.prompt_tokens, received.completion_tokens)
         bounds = llm.token_bounds(prompt, self.options)
         cost_usd, guessed = llm.charge(prompt, self.options, received)
+        if failed is not None:  # it was paid for, but is nothing to find again
+            key = f"{key[:48]}-unanswered-{uuid.uuid4().hex}"
         call = Call(
-            # What is no answer was paid for, but is nothing to find again.
-            key=key if failed is None else f"{key[:48]}-unanswered-{uuid.uuid4().hex}",
+            key=key,
             request=request,
             text=None if failed is not None or received is None else received.text,
             finish=str(failed) if received is None else received.finish,
@@ -270,6 +315,8 @@ class Batch:
             budget=llm.budget_name,
             usage_unknown=guessed,
         )
+        if not self._can_be_read(key, as_reply(call)):
+            call = dataclasses.replace(call, key=self.ledger.unread_key(key), unread_at=time.time())
         self.spent += call.cost_usd
         if call.usage_unknown:
             self.guessed.append(call.cost_usd)
@@ -294,7 +341,12 @@ class Batch:
                 log.warning("%s: no reply to %d more request(s), the last: %s", self.what, n - 1, why)
 
     def _tell_usage(self) -> None:
-        """Warns once of calls whose usage is not known, and once of those that used more than their bound."""
+        """Warns once of replies that repeat a key, of unknown usage, and of usage above its bound."""
+        if self.echoes:
+            log.warning(
+                "%s: %d reply(s) repeat a key of the configuration; *** stands in its place",
+                self.what, self.echoes,
+            )  # fmt: skip
         if self.guessed:
             log.warning(
                 "%s: of %d call(s) the server told no usage; each counts at the most it can cost, %.4f USD "
@@ -310,8 +362,11 @@ class Batch:
 
     def _failed(self, error: Exception) -> _Failed:
         """The failed attempt that an error means; raises _Stop where every call would fail."""
-        if isinstance(error, ConfigError):  # a client of ours says so
-            raise _Stop(error) from None
+        # Some clients put an error of their own, which says nothing, around what a response of theirs met.
+        error = next((link for link in causes(error) if isinstance(link, BadResponse)), error)
+        if isinstance(error, Redirected):
+            why = f"{self.what}: {self.llm.place} {redact(str(error))}; give the address itself"
+            raise _Stop(ConfigError(why)) from None
         self.reached = self.reached or not was_not_sent(error)
         why = redact(f"{type(error).__name__}: {error}"[:_LONGEST_ERROR])[:500]
         status = status_of(error)

@@ -7,26 +7,30 @@ without text and with the error.
 from __future__ import annotations
 
 import hashlib
+import logging
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from ragauge.contract.identity import named
-from ragauge.contract.protocols import FreshWorkplace, Reply, Tools, Workplace
+from ragauge.contract.protocols import FreshWorkplace, Reader, Reply, Tools, Workplace
 from ragauge.llms.calls import Batch
 from ragauge.llms.endpoints import key_to_send
-from ragauge.llms.ledger import Ledger, open_ledger
+from ragauge.llms.ledger import MOST_UNREAD, Ledger, open_ledger
 from ragauge.llms.loop import run_batch
-from ragauge.llms.replies import CUT, as_cached, as_repeated, as_reply
+from ragauge.llms.replies import CUT, as_repeated
 from ragauge.llms.served import served_identity
 from ragauge.llms.settings import CONNECTION_KEYS, ChatSettings
+from ragauge.llms.unread import can_be_read, form_in, known_replies, shown
 from ragauge.store import canonical_json
 
 if TYPE_CHECKING:
     import pandas as pd
 
 __all__ = ["CONNECTION_KEYS", "CUT", "ChatLLM"]
+
+log = logging.getLogger(__name__)
 
 _CHARACTERS_PER_TOKEN = 4  # of English text, for estimates before a call
 
@@ -62,15 +66,19 @@ class ChatLLM(ChatSettings):
         *,
         salt: str = "",
         options: Mapping[str, Any] | None = None,
+        readers: Sequence[Reader] = (),
     ) -> list[Reply]:
         """One reply per prompt, in order; finished calls are kept and never paid twice.
 
-        `options` go with the request (a JSON schema, say), `salt` tells a deliberate repetition from the
-        same request; both are part of what the ledger knows a call by. A reply cut at the token limit has its
-        text and the error CUT. A call that fails on every attempt gives text None and the error. Of equal
-        prompts the first is paid, the others are marked as cached; a cached reply has the tokens of its call
-        and costs 0. Raises ConfigError where every call would fail (key, model, address), GateError before
-        `max_cost_usd` is exceeded, MissingError after `give_up_after` failures in a row.
+        A reply that its reader cannot read is asked for once more, and then given as it is: `readers` has one
+        per prompt, or is empty where every text is a reply. The ledger keeps it, and a later run asks again,
+        until the request has MOST_UNREAD of them. `options` go with the request (a JSON schema, say), `salt`
+        tells a deliberate repetition from the same request; both are part of what the ledger knows a call by.
+        A reply cut at the token limit has its text and the error CUT. A call that fails on every attempt
+        gives text None and the error. Of equal prompts the first is paid, the others are marked as cached; a
+        cached reply has the tokens of its call and costs 0. Raises ConfigError where every call would fail
+        (key, model, address), GateError before `max_cost_usd` is exceeded, MissingError after `give_up_after`
+        failures in a row.
         """
         served = self.served(store) if prompts else {}
         if isinstance(store, FreshWorkplace):
@@ -79,20 +87,41 @@ class ChatLLM(ChatSettings):
         keys = [_digest(request) for request in requests]
         first = {key: i for i, key in reversed(list(enumerate(keys)))}
         ledger = self._ledger(store)
-        known = ledger.find(list(first))
+        reader_of = _by_key(keys, readers)
+        known = known_replies(ledger, list(first), reader_of)
         # The empty reply of an earlier run is no answer: its key is not found, it is asked again.
         todo = [(key, i) for key, i in first.items() if key not in known]
         todo.sort(key=lambda pair: pair[1])
         fresh: dict[str, Reply] = {}
         if todo:
-            batch = Batch(self, ledger, options or {}, what)
+            batch = Batch(self, ledger, options or {}, what, reader_of)
             jobs = [(key, requests[i], prompts[i]) for key, i in todo]
             fresh = run_batch(batch.run(jobs))
-        cached = {key: as_cached(as_reply(call)) for key, call in known.items()}
+        self._tell_unread({key: prompts[i] for key, i in first.items()}, known | fresh, reader_of, ledger, what)
         return [
-            cached[key] if key in cached else fresh[key] if first[key] == i else as_repeated(fresh[key])
+            known[key] if key in known else fresh[key] if first[key] == i else as_repeated(fresh[key])
             for i, key in enumerate(keys)
         ]
+
+    def _tell_unread(
+        self,
+        prompts: Mapping[str, str],
+        replies: Mapping[str, Reply],
+        readers: Mapping[str, Reader],
+        ledger: Ledger,
+        what: str,
+    ) -> None:
+        """Warns of the replies that cannot be read, and shows the first beside the form of its prompt."""
+        unread = [key for key, reply in replies.items() if not can_be_read(reply, readers.get(key))]
+        if not unread:
+            return
+        first = shown(str(replies[unread[0]].text), form_in(prompts[unread[0]]))
+        log.warning("%s: %d of %d replies could not be read; the first: %s", what, len(unread), len(replies), first)
+        if spent := sum(len(calls) >= MOST_UNREAD for calls in ledger.unread(unread).values()):
+            log.warning(
+                "%s: %d request(s) had %d unreadable replies each and are not asked again before "
+                "`ragauge ledger forget --unreadable`", what, spent, MOST_UNREAD,
+            )  # fmt: skip
 
     def known(
         self,
@@ -101,12 +130,13 @@ class ChatLLM(ChatSettings):
         *,
         salt: str = "",
         options: Mapping[str, Any] | None = None,
+        readers: Sequence[Reader] = (),
     ) -> list[Reply | None]:
-        """What `ask` would reply without a call: the ledger's replies, None where there is none."""
+        """What `ask` would reply without a call: the ledger's replies, None where it would ask."""
         served = self.served(store) if prompts else {}
         keys = [_digest(self._request(prompt, salt, options, served)) for prompt in prompts]
-        found = self._ledger(store).find(list(dict.fromkeys(keys)))
-        return [as_cached(as_reply(found[key])) if key in found else None for key in keys]
+        found = known_replies(self._ledger(store), list(dict.fromkeys(keys)), _by_key(keys, readers))
+        return [found.get(key) for key in keys]
 
     def needs_of(
         self,
@@ -115,19 +145,21 @@ class ChatLLM(ChatSettings):
         *,
         salt: str = "",
         options: Mapping[str, Any] | None = None,
+        readers: Sequence[Reader] = (),
         expected_tokens: int | None = None,
     ) -> pd.DataFrame:
         """What asking would need, one row per prompt: [key, known, exact, prompt_tokens, completion_tokens,
         cost_usd].
 
-        `key` names the request, equal for equal ones; `known` requests are in the ledger. Tokens and cost are
-        those of asking, estimates, of 4 characters a token; `exact` is True, the prompts being what they are.
+        `key` names the request, equal for equal ones; `known` requests are not asked again. Tokens and cost
+        are those of asking, estimates, of 4 characters a token; `exact` is True, the prompts being what they
+        are.
         """
         import pandas as pd
 
         served = self.served(store) if prompts else {}
         keys = [_digest(self._request(prompt, salt, options, served)) for prompt in prompts]
-        known = self._ledger(store).find(list(dict.fromkeys(keys)))
+        known = known_replies(self._ledger(store), list(dict.fromkeys(keys)), _by_key(keys, readers))
         tokens = [-(-len(prompt) // _CHARACTERS_PER_TOKEN) for prompt in prompts]
         expected = self.expected_tokens if expected_tokens is None else expected_tokens
         return pd.DataFrame(
@@ -158,6 +190,10 @@ class ChatLLM(ChatSettings):
     def _ledger(self, store: Workplace) -> Ledger:
         root = store.ledger_root if isinstance(store, FreshWorkplace) else store.root
         return open_ledger(self.ledger or os.environ.get("RAGAUGE_LEDGER") or root / "ledger.db")
+
+
+def _by_key(keys: Sequence[str], readers: Sequence[Reader]) -> dict[str, Reader]:
+    return dict(zip(keys, readers, strict=True)) if readers else {}
 
 
 def _digest(request: str) -> str:

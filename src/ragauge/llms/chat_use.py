@@ -121,8 +121,8 @@ class RepeatingChat:
         self.chat = chat
         self._salt = salt
 
-    def ask(self, prompts: Sequence[str], store: Workplace, what: str, salt: str = "") -> list[Reply]:
+    def ask(self, prompts: Sequence[str], store: Workplace, what: str, salt: str = "", **how: Any) -> list[Reply]:
         """The model's replies, one per prompt."""
         salt = f"{self._salt}, {salt}" if salt else self._salt
-        replies: list[Reply] = self.chat.ask(prompts, store, what, salt=salt)
+        replies: list[Reply] = self.chat.ask(prompts, store, what, salt=salt, **how)
         return replies

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 from filelock import FileLock
 
 from ragauge.contract.errors import ConfigError, DataError
+from ragauge.llms import reservations
 
 if TYPE_CHECKING:
     from sqlalchemy import Connection, Engine
@@ -44,9 +45,15 @@ SCHEMA = (
         seen TIMESTAMP DEFAULT CURRENT_TIMESTAMP,
         PRIMARY KEY (address, model)
     )""",
+    *reservations.SCHEMA,
 )
 _CACHE_KIB = 65_536
 ROW = "key, request, reply, cost_usd, budget, digest"
+# When a call was added, in seconds since 1970, by the name of the database.
+ADDED = {
+    "sqlite": "CAST(strftime('%s', created) AS REAL)",
+    "postgresql": "EXTRACT(EPOCH FROM CAST(created AS TIMESTAMP WITH TIME ZONE))",
+}
 _TOO_SMALL = """
     SELECT rows.budget FROM (SELECT budget, SUM(cost_usd) AS total FROM calls GROUP BY budget) AS rows
     LEFT JOIN budgets ON budgets.budget = rows.budget

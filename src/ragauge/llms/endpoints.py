@@ -14,12 +14,14 @@ from typing import TYPE_CHECKING, Any
 from ragauge.contract.build import locate
 from ragauge.contract.errors import ConfigError
 from ragauge.contract.redact import redact
+from ragauge.llms.guarded import guard
 
 if TYPE_CHECKING:
     from ragauge.llms.settings import ChatSettings
 
 
 _LOCAL_KEY = "EMPTY"  # what servers that check no key are sent; the clients refuse an empty one
+_NOT_AWAY = {"follow_redirects": False}
 
 
 @dataclass
@@ -85,9 +87,12 @@ def build_chat_model(chat: Mapping[str, Any], api_key: str | None = None) -> Any
         raise ConfigError(f"chat.{unknown[0]}: {class_name} has no such argument; allowed: {', '.join(sorted(known))}")
     if "max_retries" in known:
         arguments.setdefault("max_retries", 0)  # retries are counted, paced and limited here
+    if "sync_client_kwargs" in known:  # Ollama's may ask at once whether the model is there
+        arguments["sync_client_kwargs"] = {**(arguments.get("sync_client_kwargs") or {}), **_NOT_AWAY}
     if api_key is not None:
         arguments["api_key"] = api_key
     try:
-        return cls(**arguments)
+        model = cls(**arguments)
     except Exception as error:
         raise ConfigError(f"chat: {class_name} cannot be made: {redact(str(error))}") from None
+    return guard(model)

@@ -15,21 +15,26 @@ import os
 import sqlite3
 import threading
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from ragauge.contract.errors import RagaugeError
-from ragauge.llms import databases
+from ragauge.llms import databases, reservations
 from ragauge.llms.claims import FileClaims, ServerClaims, file_claims
 
 if TYPE_CHECKING:
     from sqlalchemy import Connection, Engine
     from sqlalchemy.exc import DBAPIError
 
+    from ragauge.llms.reservations import Planned, Room
+
 log = logging.getLogger(__name__)
 
 T = TypeVar("T")
+
+MOST_UNREAD = 6  # unreadable replies to one request; a model that never replies readably is not paid for ever
+UNREAD = "-unreadable-"  # in the keys of replies that their callers could not read
 
 _KEYS_PER_QUERY = 500  # below every database's limit of bound values
 _ADD = f"""INSERT INTO calls ({databases.ROW})
@@ -38,6 +43,7 @@ _REPLACE = """UPDATE calls SET request = :request, reply = :reply, cost_usd = :c
               digest = :digest WHERE key = :key"""
 _SPEND = """INSERT INTO budgets (budget, spent_usd) VALUES (:budget, :cost_usd)
             ON CONFLICT (budget) DO UPDATE SET spent_usd = budgets.spent_usd + excluded.spent_usd"""
+_SET_ASIDE = "UPDATE calls SET key = :key, reply = :reply, digest = :digest WHERE key = :before"
 _REMEMBER = """INSERT INTO served (address, model, identity, budget)
                VALUES (:address, :model, :identity, :budget) ON CONFLICT (address, model)
                DO UPDATE SET identity = excluded.identity, budget = excluded.budget,
@@ -51,6 +57,7 @@ class Call:
     `text` is None for what was paid for, or may have been, and is no answer: it counts as spent, no more.
     `finish` is the server's reason for ending, `seconds` the time it took, `budget` the name under which its
     cost is summed. `usage_unknown`: the server did not tell all tokens, and the cost is the most it can be.
+    `unread_at`: when its caller could not read it, in seconds since 1970; such a call has a key of its own.
     """
 
     key: str
@@ -63,6 +70,7 @@ class Call:
     seconds: float
     budget: str
     usage_unknown: bool = False
+    unread_at: float | None = None
 
 
 @dataclass(frozen=True)
@@ -122,11 +130,29 @@ class Ledger:
         good = [row for row in rows if databases.holds(row)]
         if len(good) < len(rows):
             self._tell_damaged({row[0] for row in rows} - {row[0] for row in good})
-        found = {
-            key: Call(key=key, request=request, cost_usd=cost, budget=budget, **json.loads(reply))
-            for key, request, reply, cost, budget, _ in good
-        }
+        found = {row[0]: _call(row) for row in good}
         return found | {key: self._unwritten[key] for key in keys if key in self._unwritten}
+
+    def unread(self, keys: Sequence[str]) -> dict[str, list[Call]]:
+        """The unreadable replies to the requests of these keys, the latest last; no key that has none."""
+        of = {unread: key for key in keys for unread in _unread_keys(key)}
+        found: dict[str, list[Call]] = {}
+        for unread, call in self.find(list(of)).items():
+            found.setdefault(of[unread], []).append(call)
+        return {key: sorted(calls, key=lambda call: call.unread_at or 0.0) for key, calls in found.items()}
+
+    def unread_key(self, key: str) -> str:
+        """The key under which the next unreadable reply to a request is kept."""
+        taken = self.find(_unread_keys(key))
+        return next((unread for unread in _unread_keys(key) if unread not in taken), _unread_keys(key)[-1])
+
+    def set_aside(self, call: Call) -> None:
+        """Keeps a finished call as one that cannot be read: it counts as spent, and is not found any more."""
+        from sqlalchemy import text
+
+        aside = replace(call, key=self.unread_key(call.key), unread_at=0.0)
+        values = {**_row(aside), "before": call.key}
+        self._do(lambda c: c.execute(text(_SET_ASIDE), values), write=True)
 
     def add(self, call: Call) -> None:
         """Commits the call and its cost; one that is there already stays as it is.
@@ -162,6 +188,58 @@ class Ledger:
         rest = sum(call.cost_usd for call in list(self._unwritten.values()) if call.budget == budget)
         return float(written or 0.0) + rest
 
+    def each(self, read: Callable[[Call, float], T | None]) -> list[T]:
+        """What `read` makes of every call and of when it was added (seconds since 1970); None is left out."""
+        from sqlalchemy import text
+
+        query = text(f"SELECT {databases.ROW}, {databases.ADDED[self._engine.dialect.name]} FROM calls")
+
+        def work(connection: Connection) -> list[T]:
+            rows = connection.execution_options(yield_per=_KEYS_PER_QUERY).execute(query)
+            made = (read(_call(row), float(row[-1] or 0)) for row in rows if databases.holds(row))
+            return [one for one in made if one is not None]
+
+        return self._do(work)
+
+    def forget(self, keys: Sequence[str]) -> int:
+        """Deletes the calls of these keys; how many there were. What was spent stays spent."""
+        from sqlalchemy import bindparam, text
+
+        query = text("DELETE FROM calls WHERE key IN :keys").bindparams(bindparam("keys", expanding=True))
+
+        def work(connection: Connection) -> int:
+            starts = range(0, len(keys), _KEYS_PER_QUERY)
+            some = (list(keys[start : start + _KEYS_PER_QUERY]) for start in starts)
+            return sum(connection.execute(query, {"keys": one}).rowcount for one in some)
+
+        return self._do(work, write=True)
+
+    def reserve(self, call: Planned) -> Room:
+        """What the call's budget has for it, reserved until `settle` if it is enough.
+
+        The caller holds the claim on the call. Reservations of processes that are gone are removed.
+        """
+        room = self._write_reservation(lambda connection: reservations.reserve(connection, call))
+        for key in () if room.reserved else room.others:
+            if self.claim(key):  # its process has ended
+                try:
+                    self._write_reservation(functools.partial(reservations.drop, key=key))
+                finally:
+                    self.release(key)
+        return room
+
+    def settle(self, call: Planned, billed: float | None) -> None:
+        """Ends the call's reservation; US dollars that it was billed, None where it was not charged."""
+        self._write_reservation(lambda connection: reservations.settle(connection, call, billed))
+
+    def _write_reservation(self, work: Callable[[Connection], T]) -> T:
+        from sqlalchemy import exc
+
+        try:
+            return self._do(work, write=True)
+        except (exc.DBAPIError, OSError) as error:
+            raise self._cannot_write(error) from None
+
     def __len__(self) -> int:
         from sqlalchemy import text
 
@@ -196,20 +274,7 @@ class Ledger:
     def _write(self, call: Call) -> None:
         from sqlalchemy import text
 
-        # JSON, because a reply may hold characters that a database's text type cannot (NUL, lone surrogates).
-        reply = json.dumps(
-            {
-                "text": call.text,
-                "finish": call.finish,
-                "prompt_tokens": call.prompt_tokens,
-                "completion_tokens": call.completion_tokens,
-                "seconds": round(call.seconds, 4),
-                **({"usage_unknown": True} if call.usage_unknown else {}),
-            }
-        )
-        request = call.request.encode("utf-8", "replace").decode()
-        row = (call.key, request, reply, float(call.cost_usd), call.budget)
-        values = dict(zip(databases.ROW.split(", "), (*row, databases.row_digest(*row)), strict=True))
+        values = _row(call)
 
         def write(connection: Connection) -> None:
             if not connection.execute(text(_ADD), values).rowcount:
@@ -299,6 +364,36 @@ class Ledger:
             f"ledger: {'no space left for' if no_space else 'cannot write to'} {self.where} ({cause}); "
             f"no further call is made, {len(self._unwritten)} paid reply(ies) are in memory alone"
         )
+
+
+def _call(row: Any) -> Call:
+    """The call that a row of `calls` is (the columns of ROW first)."""
+    key, request, reply, cost, budget = row[:5]
+    return Call(key=key, request=request, cost_usd=cost, budget=budget, **json.loads(reply))
+
+
+def _row(call: Call) -> dict[str, Any]:
+    """The call as a row of `calls`, by column."""
+    # JSON, because a reply may hold characters that a database's text type cannot (NUL, lone surrogates).
+    reply = json.dumps(
+        {
+            "text": call.text,
+            "finish": call.finish,
+            "prompt_tokens": call.prompt_tokens,
+            "completion_tokens": call.completion_tokens,
+            "seconds": round(call.seconds, 4),
+            **({"usage_unknown": True} if call.usage_unknown else {}),
+            **({} if call.unread_at is None else {"unread_at": call.unread_at}),
+        }
+    )
+    request = call.request.encode("utf-8", "replace").decode()
+    row = (call.key, request, reply, float(call.cost_usd), call.budget)
+    return dict(zip(databases.ROW.split(", "), (*row, databases.row_digest(*row)), strict=True))
+
+
+def _unread_keys(key: str) -> list[str]:
+    """The keys that unreadable replies to a request may have."""
+    return [f"{key[:48]}{UNREAD}{n}" for n in range(1, MOST_UNREAD + 1)]
 
 
 def open_ledger(where: str | Path) -> Ledger:

@@ -17,6 +17,7 @@ from typing import Any
 
 from ragauge.contract.errors import causes
 from ragauge.contract.protocols import Reply
+from ragauge.contract.visible import is_blank
 from ragauge.llms.ledger import Call
 
 CUT = "cut at the token limit"
@@ -28,7 +29,7 @@ _NOT_SENT = frozenset(
     {"ConnectError", "ConnectTimeout", "PoolTimeout", "ProxyError", "UnsupportedProtocol", "InvalidURL"}
 )
 _GATEWAY_TIMEOUTS = frozenset({408, 504, 524})  # the model behind the gateway may have answered
-_MOST_TOKENS = 10**12  # above this a number is no count of one call's tokens
+_MOST_TOKENS = 10**9  # above this a number is no count of one call's tokens
 
 
 @dataclass(frozen=True)
@@ -57,7 +58,7 @@ def read_message(message: Any, target: str) -> Received:
     refused = None
     if finish is None and target.startswith(_SAY_WHY_THEY_END):
         refused = "the connection ended before the reply did"
-    elif not text.strip():
+    elif is_blank(text):
         refused = "an empty reply"
     try:
         prompt, completion = (tokens(count) for count in _counts(message))
@@ -129,6 +130,25 @@ def with_call(reply: Reply, call: Call) -> Reply:
         cost_usd=reply.cost_usd + call.cost_usd,
         calls=reply.calls + 1,
         usage_unknown=reply.usage_unknown + call.usage_unknown,
+    )
+
+
+def together(first: Reply, second: Reply) -> Reply:
+    """The second reply, or the first where none came, with the tokens, cost, calls and time of both.
+
+    Where only one of them was paid now, the tokens and calls are its own.
+    """
+    paid = [reply for reply in (first, second) if not reply.cached] or [first, second]
+    return dataclasses.replace(
+        second,
+        text=first.text if second.text is None else second.text,
+        prompt_tokens=sum(reply.prompt_tokens for reply in paid),
+        completion_tokens=sum(reply.completion_tokens for reply in paid),
+        cost_usd=first.cost_usd + second.cost_usd,
+        seconds=first.seconds + second.seconds,
+        cached=first.cached and second.cached,
+        calls=sum(reply.calls for reply in paid),
+        usage_unknown=sum(reply.usage_unknown for reply in paid),
     )
 
 

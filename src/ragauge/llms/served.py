@@ -7,25 +7,26 @@ other settings, not the software's name, so that a restarted server says the sam
 
 from __future__ import annotations
 
+import asyncio
 import functools
 import hashlib
 import json
 import logging
 import os
-import time
 from collections.abc import Mapping
 from typing import Any
 from urllib.parse import urlsplit
 
 from ragauge.contract.redact import redact
+from ragauge.llms.guarded import BadResponse, Redirected, hooks
 from ragauge.llms.ledger import Ledger, Served
+from ragauge.llms.loop import run_batch
 from ragauge.store import canonical_json
 
 log = logging.getLogger(__name__)
 
 _SECONDS = 5.0  # of one question in all
 _ATTEMPTS = 2
-_LONGEST = 4 << 20  # bytes of an answer; a list of 400 models has some 100 KB
 # Of an entry of /models: vLLM (the path or repository, and a LoRA's base), and names of digests.
 _FIELDS = ("root", "parent", "digest", "sha", "sha256", "revision", "model_sha", "hash", "fingerprint")
 _META = ("n_params", "size", "n_vocab", "n_embd")  # llama.cpp
@@ -188,32 +189,35 @@ def _plain(entry: Mapping[str, Any], fields: tuple[str, ...]) -> dict[str, Any]:
 
 def _fetch(method: str, url: str, headers: Mapping[str, str], body: Any = None) -> Any:
     """The JSON of an answer; _Untold for whatever else comes, or nothing within a few seconds."""
+    return run_batch(_asked(method, url, headers, body))
+
+
+async def _asked(method: str, url: str, headers: Mapping[str, str], body: Any) -> Any:
     import httpx
 
     why = "no answer"
-    end = time.monotonic() + _SECONDS
-    for _ in range(_ATTEMPTS):
-        try:
-            data = b""
-            # Redirects are not followed: the key is for this address.
-            with httpx.stream(method, url, headers=dict(headers), json=body, timeout=_SECONDS / 2) as answer:
-                if answer.status_code != 200:
-                    raise _Untold(f"it answers {answer.status_code}")
-                for piece in answer.iter_bytes():
-                    data += piece
-                    if len(data) > _LONGEST:
-                        raise _Untold(f"its answer is longer than {_LONGEST >> 20} MiB")
-                    if time.monotonic() > end:
-                        raise _Untold(f"no whole answer within {_SECONDS:g} s")
-            return json.loads(data)
-        except (httpx.HTTPError, httpx.InvalidURL, OSError) as error:
-            why = f"{type(error).__name__}: {error}"
-        except (ValueError, RecursionError):
-            raise _Untold("its answer is no JSON") from None
-        except _Untold as error:
-            why = str(error)
-            if not why.startswith("it answers 5"):
-                raise
-        if time.monotonic() > end:
-            break
+    try:
+        async with (
+            asyncio.timeout(_SECONDS),
+            httpx.AsyncClient(timeout=_SECONDS / 2, event_hooks=hooks()) as client,
+        ):
+            for _ in range(_ATTEMPTS):
+                try:
+                    answer = await client.request(method, url, headers=dict(headers), json=body)
+                except (httpx.HTTPError, OSError) as error:
+                    why = f"{type(error).__name__}: {error}"
+                    continue
+                if answer.status_code == 200:
+                    return json.loads(answer.content)
+                why = f"it answers {answer.status_code}"
+                if answer.status_code < 500:
+                    break
+    except TimeoutError:
+        why = f"no whole answer within {_SECONDS:g} s"
+    except Redirected as error:
+        why = f"it {error}"
+    except (BadResponse, httpx.InvalidURL) as error:
+        why = str(error)
+    except (ValueError, RecursionError):
+        why = "its answer is no JSON"
     raise _Untold(why)

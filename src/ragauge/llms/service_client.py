@@ -6,13 +6,11 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from ragauge.contract.errors import ConfigError
+from ragauge.llms.guarded import hooks
 from ragauge.llms.replies import Received
 from ragauge.llms.service_response import read_response
 
-LONGEST = 16 << 20  # bytes of a response, unpacked; thirty contexts of a page each have some 100 KB
-_READ_OF_ERROR = 4096  # bytes of a refusal that are read
-_SHOWN = 200  # characters of it that are told
+_SHOWN = 200  # characters of a refusal that are told
 
 
 class Refused(Exception):
@@ -21,10 +19,6 @@ class Refused(Exception):
     def __init__(self, why: str, response: Any) -> None:
         super().__init__(why)
         self.response = response
-
-
-class TooLong(Exception):
-    """A response that is longer than `LONGEST`."""
 
 
 class ServiceClient:
@@ -51,48 +45,28 @@ class ServiceClient:
     async def ainvoke(self, messages: Sequence[tuple[str, str]]) -> Received:
         """What the service answers to the request that the last message holds.
 
-        Raises Refused, TooLong and what httpx raises for a connection that fails, and ConfigError for an
-        address that sends elsewhere. How long it may take is the caller's to say.
+        Raises Refused, BadResponse, and what httpx raises for a connection that fails. How long it may take
+        is the caller's to say.
         """
         import httpx
 
         if self._client is None:  # belongs to the event loop that it is first used on
-            self._client = httpx.AsyncClient(timeout=None)
+            self._client = httpx.AsyncClient(timeout=None, event_hooks=hooks())
         content = messages[-1][1]
         if self._method == "GET":
             sent: dict[str, Any] = {"params": _as_query(json.loads(content))}
         else:
             sent = {"content": content.encode()}
         headers = {"Accept": "application/json", "Content-Type": "application/json", **self._headers}
-        # Redirections are not followed: the key is for this address.
-        async with self._client.stream(self._method, self._url, headers=headers, **sent) as answer:
-            if answer.is_redirect:
-                raise ConfigError(
-                    f"service.url: the service sends to another address ({answer.status_code}, Location "
-                    f"{answer.headers.get('location', '?')}); give the address itself"
-                )
-            if not answer.is_success:
-                raise Refused(await _refusal(answer), answer)
-            return read_response(self._paths, await _whole(answer), _content_type(answer))
+        answer = await self._client.request(self._method, self._url, headers=headers, **sent)
+        if not answer.is_success:
+            raise Refused(_refusal(answer), answer)
+        return read_response(self._paths, answer.content, _content_type(answer))
 
 
-async def _whole(answer: Any) -> bytes:
-    data = bytearray()
-    async for piece in answer.aiter_bytes():
-        data += piece
-        if len(data) > LONGEST:
-            raise TooLong(f"the response is longer than {LONGEST >> 20} MiB")
-    return bytes(data)
-
-
-async def _refusal(answer: Any) -> str:
+def _refusal(answer: Any) -> str:
     """Status and beginning of a response that is none, on one line."""
-    data = bytearray()
-    async for piece in answer.aiter_bytes():
-        data += piece
-        if len(data) > _READ_OF_ERROR:
-            break
-    text = " ".join(data[:_READ_OF_ERROR].decode("utf-8", "replace").split())
+    text = " ".join(answer.content.decode("utf-8", "replace").split())
     status = f"{answer.status_code} {answer.reason_phrase}".strip()
     return f"{status}: {text[:_SHOWN]}{'…' if len(text) > _SHOWN else ''}" if text else status
 

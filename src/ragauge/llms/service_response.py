@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from ragauge.contract.errors import ConfigError
+from ragauge.contract.visible import is_blank
 from ragauge.llms.replies import Received, tokens
 from ragauge.store import canonical_json
 
@@ -17,7 +18,7 @@ DEFAULT_PATHS: Mapping[str, str | None] = {
     "prompt_tokens": None, "completion_tokens": None, "cost_usd": None, "error": None,
 }  # fmt: skip
 _SHOWN = 120  # characters of what came that an error shows
-_LEAST_COST = 0.0
+_MOST_COST = 10_000.0  # US dollars: above this a number is no cost of one request
 
 
 class Unusable(Exception):
@@ -110,7 +111,7 @@ def _answer(paths: Mapping[str, str | None], body: Any) -> str | None:
     found = _needed(paths, "answer", body)
     if not isinstance(found, str):
         raise Unusable(f"{_named(paths, 'answer')} is no text: {_shown(found)}")
-    if not found.strip():
+    if is_blank(found):
         raise Unusable(f"{_named(paths, 'answer')} is an empty text")
     return _writable(found)
 
@@ -175,8 +176,10 @@ def _cost(paths: Mapping[str, str | None], body: Any) -> float | None:
     found = _search(paths, "cost_usd", body)
     if found is None:
         return None
-    if not _is_number(found) or found < _LEAST_COST:
-        raise Unusable(f"{_named(paths, 'cost_usd')} is no cost in US dollars: {_shown(found)}")
+    if not _is_number(found) or not 0 <= found <= _MOST_COST:
+        raise Unusable(
+            f"{_named(paths, 'cost_usd')} is no cost of one request, 0 to {_MOST_COST:g} US dollars: {_shown(found)}"
+        )
     return float(found)
 
 

@@ -27,7 +27,7 @@ CONNECTION_KEYS = frozenset(
 _OUTPUT_LIMITS = ("max_tokens", "max_completion_tokens", "num_predict", "max_output_tokens", "max_new_tokens")
 _OUTPUT_BOUND = 4096  # completion tokens assumed at most where the config sets no limit
 _PROMPT_MARGIN = 64  # prompt tokens beside the prompt's own: the chat template's
-_PROCESS = f"process-{uuid.uuid4().hex}"
+PROCESS = f"process-{uuid.uuid4().hex}"
 
 
 @dataclass(frozen=True)
@@ -101,7 +101,7 @@ class ChatSettings:
     @property
     def budget_name(self) -> str:
         """The name under which the ledger sums what is spent."""
-        return self.budget or _PROCESS
+        return self.budget or PROCESS
 
     @property
     def model_name(self) -> str:

@@ -9,10 +9,12 @@ import pytest
 from chat_server import UNTOLD, ChatServer, faults_at
 from ragauge.answering.judges import ChatJudge, NoJudge
 from ragauge.answering.judges._chat import VERDICT_SCHEMA
+from ragauge.answering.judges._frame import truths
 from ragauge.contract import frames, identity
 from ragauge.contract.errors import ConfigError, DataError
 from ragauge.contract.protocols import Tools
 from ragauge.experiment.outcomes import metrics
+from scripted_chat import unframed
 
 TOPICS = pd.DataFrame({"qid": ["q1", "q2"], "query": ["Who built it?", "Where is it?"], "answer": ["Anna", "in Graz"]})
 EVIDENCE = pd.DataFrame(
@@ -43,7 +45,7 @@ def judge(url: str = "http://localhost", kind: str = "ollama", **fields: Any) ->
 
 def shown(prompt: str) -> list[str]:
     """The answers that a batch prompt shows, in order."""
-    block = prompt.split("one a line:\n")[1].split("\n\n")[0]
+    block = unframed(prompt).split("one a line:\n")[1].split("\n\n")[0]
     return [line.split(". ", 1)[1] for line in block.split("\n")]
 
 
@@ -51,7 +53,7 @@ def honest(prompt: str) -> str:
     """A judge that knows the classes of answers like `right 5`, in either mode."""
     if "one a line:" in prompt:
         return ", ".join(answer[-1] for answer in shown(prompt))
-    label = int(re.findall(r"Answer to grade: .*(\d)", prompt)[0])
+    label = int(re.findall(r"Answer to grade: .*(\d)", unframed(prompt))[0])
     return json.dumps({"label": label, "reason": f"it is {label}"})
 
 
@@ -69,7 +71,7 @@ def test_one_answer_a_request_with_its_reason(tools: Tools) -> None:
     assert verdicts["status"].tolist() == ["ok", "ok", "no answer"]
     assert verdicts["reason"].tolist()[:2] == ["it is 5", "it is 4"]
     assert json.loads(verdicts["raw"][0]) == {"label": 5, "reason": "it is 5"}
-    about_q1 = next(prompt for prompt in server.calls if "Who built it?" in prompt)
+    about_q1 = next(unframed(prompt) for prompt in server.calls if "Who built it?" in prompt)
     assert "- Anna built it.\n- Anna was born in Graz.\n" in about_q1
     assert "Reference answer: Anna\n" in about_q1
 
@@ -219,7 +221,7 @@ def test_the_order_of_candidates_depends_on_the_topic_and_moves_when_judged_agai
         part.judge_again(topics, evidence, given, tools)
     for body in server.bodies:
         prompt = body["messages"][-1]["content"]
-        qid = re.findall(r"Question: (\w+)", prompt)[0]
+        qid = re.findall(r"Question: (\w+)", unframed(prompt))[0]
         asked.setdefault(qid, []).append("".join(answer[0] for answer in shown(prompt)))
     assert {orders[0] for orders in asked.values()} == {"abcd", "bcda", "cdab", "dabc"}
     assert all(orders == [o := orders[0], o, o[2:] + o[:2]] for orders in asked.values())
@@ -326,8 +328,8 @@ def test_what_was_paid_before_there_were_two_orders_is_still_found(mode: Any, to
         if mode == "batch":
             (prompt,) = prompts
             texts = shown(prompt)
-            swapped = "\n".join(f"{i}. {text}" for i, text in enumerate(reversed(texts), 1))
-            prompts = [prompt.replace("\n".join(f"{i}. {t}" for i, t in enumerate(texts, 1)), swapped)]
+            truth = truths(TOPICS, EVIDENCE, given["qid"])["q1"]
+            prompts = [part._prompt(truth, texts[::-1])]
         # As version 0.1.0 asked once more.
         part.ask(prompts, tools.store, "verdicts", salt="again")
         before = sum(server.calls.values())

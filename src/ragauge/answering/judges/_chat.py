@@ -6,6 +6,7 @@ import hashlib
 import itertools
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any, ClassVar, Literal
 
 import numpy as np
@@ -13,12 +14,12 @@ import pandas as pd
 
 from ragauge.answering.judges._frame import Truth, Verdict, truths, verdict_frame
 from ragauge.answering.judges._parse import parse_scores, parse_verdict
-from ragauge.answering.judges._replies import divided, spread, together
+from ragauge.answering.judges._replies import divided, spread
 from ragauge.contract.checks import require_choice, require_count
 from ragauge.contract.errors import DataError
 from ragauge.contract.frames import JUDGE_CLASSES
 from ragauge.contract.identity import runtime
-from ragauge.contract.protocols import Order, Reply, Tools
+from ragauge.contract.protocols import Order, Reader, Reply, Tools
 from ragauge.llms.chat import CUT, ChatLLM
 from ragauge.llms.prompts import fill, load_prompt
 
@@ -43,6 +44,8 @@ _OPTIONS: Mapping[str, Mapping[str, Any]] = {
         }
     },
 }
+_FORM = '{"label": 1 to 5, "reason": "..."}'  # as the error of another reply shows it
+_FORM_OF_BATCH = "$n class(es) 1 to 5 with commas between them"
 _EXPECTED_ANSWER = "x" * 120  # stands for an answer that is not there yet, in estimates
 # The repetitions of each mode by the order of the candidates, and what tells a repeated request from the
 # first one in the ledger. In mode single there is no order.
@@ -67,7 +70,7 @@ class ChatJudge(ChatLLM):
     prompt: a text, or the name of a .txt file; null for the shipped one of the mode.
 
     A reply that cannot be read exactly, or that was cut at the token limit, is asked for once more; then its
-    verdicts are missing, with status `unreadable` and the raw reply.
+    verdicts are missing, with status `unreadable` and the raw reply, and a later run asks again.
     """
 
     component: ClassVar[str] = "chat"
@@ -226,20 +229,15 @@ class ChatJudge(ChatLLM):
         tokens = None
         if self.mode == "batch" and requests:
             tokens = 2 * -(-sum(sizes) // len(sizes))  # a class, a comma
-        salt, options = self._salt(again), self._options()
-
-        def needs(prompts: Sequence[str], salt: str) -> pd.DataFrame:
-            return self.needs_of(prompts, tools.store, salt=salt, options=options, expected_tokens=tokens)
-
-        first = needs(prompts, salt).assign(exact=[guessed.isdisjoint(answers) for _, answers in requests])
-        replies = self.known(prompts, tools.store, salt=salt, options=options)
-        # What cannot be read is asked for once more.
-        unread = [
-            prompt
-            for prompt, reply, n in zip(prompts, replies, sizes, strict=True)
-            if reply is not None and self._read(reply, n) is None
-        ]
-        return pd.concat([first, needs(unread, f"{salt} once more".strip())], ignore_index=True)
+        asked = self.needs_of(
+            prompts,
+            tools.store,
+            salt=self._salt(again),
+            options=self._options(),
+            readers=self._readers(sizes),
+            expected_tokens=tokens,
+        )
+        return asked.assign(exact=[guessed.isdisjoint(answers) for _, answers in requests])
 
     def _requests(self, candidates: pd.DataFrame, again: Order | None) -> list[tuple[str, list[str]]]:
         """What is asked for at once: (qid, distinct answers), in the order in which they are shown."""
@@ -271,22 +269,23 @@ class ChatJudge(ChatLLM):
         return _OPTIONS[self.schema] if self.mode == "single" else {}
 
     def _verdicts(self, prompts: Sequence[str], sizes: Sequence[int], tools: Tools, salt: str) -> list[list[Verdict]]:
-        """The verdicts of every request, one per answer; what cannot be read is asked for once more."""
-        options = self._options()
-        replies = self.ask(prompts, tools.store, "verdicts", salt=salt, options=options)
-        read = [self._read(reply, n) for reply, n in zip(replies, sizes, strict=True)]
-        unread = [i for i, reply in enumerate(replies) if reply.text is not None and read[i] is None]
-        second = self.ask(
-            [prompts[i] for i in unread],
+        """The verdicts of every request, one per answer."""
+        replies = self.ask(
+            prompts,
             tools.store,
-            "verdicts asked for once more",
-            salt=f"{salt} once more".strip(),
-            options=options,
+            "verdicts",
+            salt=salt,
+            options=self._options(),
+            readers=self._readers(sizes),
         )
-        for i, reply in zip(unread, second, strict=True):
-            read[i] = self._read(reply, sizes[i])
-            replies[i] = together(replies[i], reply)
-        return [divided(*row) for row in zip(replies, read, sizes, strict=True)]
+        form = {"single": _FORM, "batch": _FORM_OF_BATCH}[self.mode]
+        return [
+            divided(reply, self._read(reply, n), n, form.replace("$n", str(n)))
+            for reply, n in zip(replies, sizes, strict=True)
+        ]
+
+    def _readers(self, sizes: Sequence[int]) -> list[Reader]:
+        return [partial(self._read, n=n) for n in sizes]
 
     def _read(self, reply: Reply, n: int) -> list[tuple[int, str | None]] | None:
         """Class and reason of each of the n answers; None if there is no reply, or none that can be read."""

@@ -15,7 +15,7 @@ import pandas as pd
 
 from ragauge.answering.judges._frame import Truth, Verdict, truths, verdict_frame
 from ragauge.answering.judges._parse import parse_accuracy
-from ragauge.answering.judges._replies import divided, spread, together
+from ragauge.answering.judges._replies import divided, spread
 from ragauge.contract.errors import ConfigError
 from ragauge.contract.protocols import Reply, Tools
 from ragauge.llms.chat import CUT, ChatLLM
@@ -24,6 +24,7 @@ from ragauge.llms.prompts import fill, load_prompt
 LACK, WRONG, RIGHT = 1, 4, 5
 _INVALID = "invalid"  # stands in CRAG's answer to a question with a false premise: "invalid question"
 _EXPECTED_ANSWER = "x" * 120  # stands for an answer that is not there yet, in estimates
+_FORM = '{"accuracy": true or false}'  # as the error of another reply shows it
 _Keys = list[tuple[str, str]]  # (qid, answer)
 
 
@@ -38,7 +39,8 @@ class CragJudge(ChatLLM):
     class 1, which is right there; any other answer is wrong.
 
     prompt: a text, or the name of a .txt file; null for the shipped one. A reply that cannot be read exactly
-    is asked for once more; then the verdict is missing, unless another reference is met.
+    is asked for once more; then the verdict is missing, unless another reference is met, and a later run
+    asks again.
     """
 
     component: ClassVar[str] = "crag"
@@ -106,7 +108,8 @@ class CragJudge(ChatLLM):
         }
         prompts = [self._prompt(known[qid], reference, text) for (qid, text), reference in asked.items()]
         exact = [text != _EXPECTED_ANSWER for _, text in asked]
-        return self.needs_of(prompts, tools.store).assign(exact=exact, again=False)
+        needs = self.needs_of(prompts, tools.store, readers=[_read] * len(prompts))
+        return needs.assign(exact=exact, again=False)
 
     @staticmethod
     def _distinct(answers: pd.DataFrame) -> _Keys:
@@ -145,18 +148,12 @@ class CragJudge(ChatLLM):
         return fill(str(self.prompt), **{name: " ".join(text.split()) for name, text in values.items()})
 
     def _verdicts(self, prompts: Sequence[str], tools: Tools) -> list[Verdict]:
-        """What the chat model says to every prompt; what cannot be read is asked for once more."""
-        replies = self.ask(prompts, tools.store, "verdicts")
+        """What the chat model says to every prompt."""
+        replies = self.ask(prompts, tools.store, "verdicts", readers=[_read] * len(prompts))
         read = [_read(reply) for reply in replies]
-        unread = [i for i, reply in enumerate(replies) if reply.text is not None and read[i] is None]
-        salt = "once more"
-        second = self.ask([prompts[i] for i in unread], tools.store, "verdicts asked for once more", salt=salt)
-        for i, reply in zip(unread, second, strict=True):
-            read[i] = _read(reply)
-            replies[i] = together(replies[i], reply)
         names = [hashlib.sha256(prompt.encode("utf-8", "replace")).hexdigest()[:16] for prompt in prompts]
         return [
-            replace(divided(reply, None if label is None else [(label, None)], 1)[0], request=name)
+            replace(divided(reply, None if label is None else [(label, None)], 1, _FORM)[0], request=name)
             for reply, label, name in zip(replies, read, names, strict=True)
         ]
 

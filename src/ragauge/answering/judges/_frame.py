@@ -23,8 +23,8 @@ class Verdict:
     """One verdict: a class or None, how it came about, and what it cost.
 
     status: `ok`, `no answer` (nothing to judge), `missing` (no reply came), `unreadable` (a reply that is no
-    verdict, kept in `raw`), `none` (no judge). `request` names the request, which several verdicts may share;
-    its `calls`, and those of unknown usage, stand at the first of them.
+    verdict, kept in `raw`; `reason` shows it beside its form), `none` (no judge). `request` names the
+    request, which several verdicts may share; its `calls`, and those of unknown usage, stand at the first.
     """
 
     label: int | None

@@ -9,40 +9,27 @@ import pandas as pd
 
 from ragauge.answering.judges._frame import NO_ANSWER, Verdict
 from ragauge.contract.protocols import Reply
+from ragauge.llms.unread import shown
 
 
-def together(first: Reply, second: Reply) -> Reply:
-    """The second reply, or the first where none came, with the tokens, cost, calls and time of both.
+def divided(reply: Reply, read: list[tuple[int, str | None]] | None, n: int, form: str) -> list[Verdict]:
+    """One verdict per answer of a request, with its part of tokens, cost and time, and all of the calls.
 
-    Where only one of them was paid now, the tokens and calls are its own.
+    form: what a reply must be like, for the error of one that cannot be read.
     """
-    paid = [reply for reply in (first, second) if not reply.cached] or [first, second]
-    return replace(
-        second,
-        text=first.text if second.text is None else second.text,
-        prompt_tokens=sum(reply.prompt_tokens for reply in paid),
-        completion_tokens=sum(reply.completion_tokens for reply in paid),
-        cost_usd=first.cost_usd + second.cost_usd,
-        seconds=first.seconds + second.seconds,
-        cached=first.cached and second.cached,
-        calls=sum(reply.calls for reply in paid),
-        usage_unknown=sum(reply.usage_unknown for reply in paid),
-    )
-
-
-def divided(reply: Reply, read: list[tuple[int, str | None]] | None, n: int) -> list[Verdict]:
-    """One verdict per answer of a request, with its part of tokens, cost and time, and all of the calls."""
     status = "ok" if read is not None else "missing" if reply.text is None else "unreadable"
     error = None
     if read is None:
-        error = reply.error or f"not the {n} verdict(s) that were asked for"
+        error = reply.error if reply.text is None else shown(reply.text, form)
+        if reply.text is not None and reply.error:
+            error = f"{reply.error}: {error}"
     labels: Sequence[tuple[int | None, str | None]] = read if read is not None else [(None, None)] * n
     return [
         Verdict(
             label=label,
             status=status,
             raw=reply.text,
-            reason=reason,
+            reason=error if status == "unreadable" else reason,
             error=error,
             prompt_tokens=(reply.prompt_tokens + i) // n,  # adds up to all of them
             completion_tokens=(reply.completion_tokens + i) // n,

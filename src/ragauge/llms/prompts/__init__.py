@@ -1,12 +1,21 @@
-"""The prompts: texts with $placeholders, the shipped files or a user's own."""
+"""The prompts: texts with $placeholders, the shipped files or a user's own.
+
+`Answer: <$mark>$answer</$mark>` frames the answer: `fill` chooses a mark that stands in no value, so that no
+value can end its frame.
+"""
 
 from __future__ import annotations
 
+import hashlib
+from collections.abc import Mapping
 from importlib.resources import files
 from pathlib import Path
 from string import Template
 
 from ragauge.contract.errors import ConfigError
+
+_MARK = "mark"
+_DIGITS = 8  # of a mark, hexadecimal
 
 
 def load_prompt(
@@ -21,7 +30,8 @@ def load_prompt(
     A file is what ends in .txt, and any single word that is the path of a file.
 
     Raises ConfigError, which names the config key, if a file cannot be read, or if the text lacks one of the
-    placeholders or has one that is neither of them nor optional. A dollar sign that is meant is written `$$`.
+    placeholders or has one that is neither of them, nor optional, nor `$mark`. A dollar sign that is meant is
+    written `$$`.
     """
     try:
         if prompt is None:
@@ -33,9 +43,9 @@ def load_prompt(
         raise ConfigError(f"{key}={prompt}: the file cannot be read: {why}") from None
     template = Template(text)
     found = set(template.get_identifiers())
-    if not template.is_valid() or not set(placeholders) <= found <= {*placeholders, *optional}:
+    if not template.is_valid() or not set(placeholders) <= found <= {*placeholders, *optional, _MARK}:
         needed = ", ".join(f"${name}" for name in placeholders)
-        also = "".join(f", may hold ${name}" for name in optional)
+        also = "".join(f", may hold ${name}" for name in (*optional, _MARK))
         raise ConfigError(f"{key}={prompt or shipped!r}: must hold {needed}{also} and no other $placeholder")
     return text.strip()
 
@@ -48,5 +58,17 @@ def _names_a_file(prompt: str) -> bool:
 
 
 def fill(prompt: str, **values: str) -> str:
-    """The prompt with every placeholder replaced; what stands in the values is left as it is."""
-    return Template(prompt).substitute(values)
+    """The prompt with every placeholder replaced; what stands in the values is left as it is.
+
+    `$mark` becomes a word such as material-3fa2c18b, the same for the same values and in none of them.
+    """
+    return Template(prompt).substitute(values, **{_MARK: _mark_of(values)})
+
+
+def _mark_of(values: Mapping[str, str]) -> str:
+    """material- and the first digits of the values' SHA-256, hashed again while they stand in a value."""
+    text = "\x1f".join(f"{name}\x1f{value}" for name, value in sorted(values.items()))
+    digest = hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
+    while digest[:_DIGITS] in text.casefold():
+        digest = hashlib.sha256(digest.encode()).hexdigest()
+    return f"material-{digest[:_DIGITS]}"

@@ -1,0 +1,145 @@
+"""The command `ragauge ledger`: lists the calls that the ledger keeps, and forgets chosen ones."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+from collections.abc import Sequence
+from datetime import datetime
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from ragauge.commands._errors import told
+from ragauge.contract.console import table
+from ragauge.contract.errors import ConfigError
+from ragauge.contract.records import RECORD_FILE
+from ragauge.contract.redact import redact
+from ragauge.llms.ledger import UNREAD, Call, Ledger, open_ledger
+from ragauge.store._listing import time_text
+
+_SHOWN = 20  # calls that have a line of their own
+_REPLY = 60  # characters of a reply in such a line
+
+
+class _Listed(NamedTuple):
+    """A call in the list. state: `kept`, `unreadable`, or `no answer`, which is spent and never found."""
+
+    key: str
+    model: str
+    at: float
+    state: str
+    cost_usd: float
+    reply: str
+
+
+def _chosen(ledger: Ledger, given: argparse.Namespace, budgets: Sequence[str]) -> list[_Listed]:
+    """The calls that every given option chooses, the latest first."""
+
+    def read(call: Call, at: float) -> _Listed | None:
+        chat = json.loads(call.request).get("chat", {})
+        model = str(chat.get("model", chat.get("model_name", "?")))
+        state = "unreadable" if UNREAD in call.key else "no answer" if call.text is None else "kept"
+        if (
+            (given.unreadable and state != "unreadable")
+            or (given.model is not None and model != given.model)
+            or (given.job is not None and call.budget not in budgets)
+            or (given.after is not None and at < given.after)
+            or (given.before is not None and at >= given.before)
+        ):
+            return None
+        return _Listed(call.key, model, at, state, call.cost_usd, (call.text or call.finish)[:_REPLY])
+
+    return sorted(ledger.each(read), key=lambda one: -one.at)
+
+
+def _print(calls: Sequence[_Listed]) -> None:
+    """Prints sums of every model and state, and the latest calls."""
+    head = ("model", "state", "calls", "USD", "first", "last")
+    groups: dict[tuple[str, str], list[_Listed]] = {}
+    for call in calls:
+        groups.setdefault((call.model, call.state), []).append(call)
+    sums = [
+        (*name, f"{len(of)}", f"{sum(c.cost_usd for c in of):.4f}", time_text(of[-1].at), time_text(of[0].at))
+        for name, of in sorted(groups.items())
+    ]
+    print(table([head, *sums], right=(2, 3)))
+    rows = [(time_text(c.at), c.model, c.state, redact(c.reply)) for c in calls[:_SHOWN]]
+    if rows:
+        print("\n" + table([("asked", "model", "state", "reply"), *rows]))
+    if len(calls) > _SHOWN:
+        print(f"and {len(calls) - _SHOWN} earlier calls")
+
+
+def _record(folder: Path) -> dict[str, Any]:
+    """The record of a job, or of the first job of a sweep; ConfigError where the folder holds none."""
+    found = [folder / RECORD_FILE, *sorted(folder.glob(f"*/{RECORD_FILE}"))]
+    for path in found:
+        if path.is_file():
+            record: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
+            return record
+    raise ConfigError(f"--job {folder}: the folder of a job or a sweep has {RECORD_FILE}; this one has none")
+
+
+def _place(given: argparse.Namespace, record: dict[str, Any]) -> str:
+    """Where the ledger is: as given, else that of the job, else the one that a run would use."""
+    ledgers = sorted(set(record.get("ledgers", {}).values()))
+    if given.ledger is not None or len(ledgers) > 1:
+        place = given.ledger
+    elif ledgers and "***" not in ledgers[0]:
+        place = ledgers[0]
+    else:
+        store = Path(os.environ.get("RAGAUGE_STORE") or ".ragauge")
+        place = os.environ.get("RAGAUGE_LEDGER") or str(store / "ledger.db")
+    if place is None:
+        raise ConfigError(f"--ledger: choose one of those that the job used: {', '.join(ledgers)}")
+    if "://" not in place and not Path(place).is_file():
+        raise ConfigError(f"{place} is no ledger; name it by --ledger, RAGAUGE_LEDGER or RAGAUGE_STORE")
+    return str(place)
+
+
+def _time(text: str) -> float:
+    try:
+        return datetime.fromisoformat(text).timestamp()
+    except (ValueError, OverflowError):
+        raise argparse.ArgumentTypeError(f"{text!r}: allowed are 2026-11-24 and 2026-11-24T18:30") from None
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="ragauge ledger", description="The calls of LLMs that were paid for, and their replies."
+    )
+    commands = parser.add_subparsers(dest="command", required=True, metavar="command")
+    forget = "Forgets chosen calls, so that a run that needs them asks again; what was spent stays spent."
+    for name, text in (("ls", "Lists the calls, or chosen ones."), ("forget", forget)):
+        added = commands.add_parser(name, help=text, description=text)
+        added.add_argument("--ledger", metavar="PATH|URL", help="the ledger; else as in a run of ragauge")
+        added.add_argument("--unreadable", action="store_true", help="replies that could not be read")
+        added.add_argument("--model", metavar="NAME", help="calls of a model, by its name")
+        added.add_argument(
+            "--job", type=Path, metavar="FOLDER",
+            help="calls that a job paid for: in a sweep all of the sweep's, in one process all of its jobs'",
+        )  # fmt: skip
+        added.add_argument("--after", type=_time, metavar="TIME", help="calls since then, such as 2026-11-24")
+        added.add_argument("--before", type=_time, metavar="TIME", help="calls before then")
+    added.add_argument("--yes", action="store_true", help="forget them; else they are listed alone")
+    return parser
+
+
+@told
+def main(arguments: Sequence[str] | None = None) -> int:
+    """The command; its exit code."""
+    given = _parser().parse_args(arguments)
+    choices = (given.unreadable, given.model, given.job, given.after, given.before)
+    if given.command == "forget" and not any(choice not in (None, False) for choice in choices):
+        raise ConfigError("forget: choose calls by --unreadable, --model, --job, --after or --before")
+    record = {} if given.job is None else _record(given.job)
+    ledger = open_ledger(_place(given, record))
+    calls = _chosen(ledger, given, record.get("budgets", ()))
+    _print(calls)
+    if given.command == "forget" and given.yes:
+        forgotten = ledger.forget([call.key for call in calls])
+        print(f"{forgotten} call(s) forgotten; outputs of stages that were made of them stay in the store")
+    elif given.command == "forget":
+        print(f"\nnothing is forgotten: --yes forgets these {len(calls)} call(s)")
+    return 0

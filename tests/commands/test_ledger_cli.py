@@ -1,0 +1,73 @@
+"""`ragauge ledger`: lists and forgets chosen calls of a real ledger."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from ragauge.commands.ledger import main
+from ragauge.llms.ledger import UNREAD, Call, Ledger
+
+
+@pytest.fixture
+def ledger(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Ledger:
+    """Three calls of model a, one of them unreadable, and one of model b, which the job `b` paid for."""
+    made = Ledger(tmp_path / "ledger.db")
+    for n, (model, budget, unread) in enumerate(
+        [("a", "s", None), ("a", "s", None), ("a", "s", 1.0), ("b", "t", None)]
+    ):
+        request = json.dumps({"chat": {"model": model}, "messages": [["human", f"p{n}"]]})
+        key = f"{n:048d}{UNREAD}1" if unread else f"{n:064d}"
+        made.add(Call(key, request, f"reply\n{n}", "stop", 1, 1, 0.25, 0.1, budget, unread_at=unread))
+    record = {"budgets": ["t"], "ledgers": {"llm": str(tmp_path / "ledger.db")}}
+    (tmp_path / "b").mkdir()
+    (tmp_path / "b" / "job.json").write_text(json.dumps(record), encoding="utf-8")
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("RAGAUGE_LEDGER", str(tmp_path / "ledger.db"))
+    return made
+
+
+def test_calls_are_listed_by_model_and_state(ledger: Ledger, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["ls"]) == 0
+    lines = [" ".join(line.split()[:4]) for line in capsys.readouterr().out.splitlines()]
+    assert lines[1:4] == ["a kept 2 0.5000", "a unreadable 1 0.2500", "b kept 1 0.2500"]
+    assert len(lines) == 4 + 2 + 4
+
+
+@pytest.mark.parametrize(
+    ("chosen", "left"),
+    [
+        (["--unreadable"], 3),
+        (["--model", "a"], 1),
+        (["--model", "a", "--unreadable"], 3),
+        (["--model", "b", "--unreadable"], 4),
+        (["--job", "b"], 3),
+        (["--after", "2020-01-01"], 0),
+        (["--before", "2020-01-01T10:30"], 4),
+        (["--after", "2120-01-01"], 4),
+    ],
+)
+def test_chosen_calls_are_forgotten_with_yes_alone_and_stay_spent(
+    chosen: list[str], left: int, ledger: Ledger, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["forget", *chosen]) == 0
+    assert f"nothing is forgotten: --yes forgets these {4 - left} call(s)" in capsys.readouterr().out
+    assert len(ledger) == 4
+    assert main(["forget", *chosen, "--yes"]) == 0
+    assert len(ledger) == left
+    assert (ledger.spent("s"), ledger.spent("t")) == (0.75, 0.25)
+
+
+def test_what_chooses_nothing_or_names_nothing_is_refused(
+    ledger: Ledger, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["forget", "--yes"]) == 2
+    assert "choose calls by --unreadable, --model, --job" in capsys.readouterr().err
+    assert main(["ls", "--job", str(tmp_path)]) == 0  # the folder of a sweep
+    assert main(["ls", "--job", str(tmp_path / "none")]) == 2
+    assert main(["ls", "--ledger", "nowhere.db"]) == 2
+    assert not (tmp_path / "nowhere.db").exists()
+    with pytest.raises(SystemExit):
+        main(["ls", "--after", "yesterday"])

@@ -1,0 +1,125 @@
+"""Replies that cannot be read: asked again by a later run, up to a limit, and shown beside the form."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pandas as pd
+import pytest
+
+from chat_server import ChatServer
+from ragauge.answering.judges import ChatJudge
+from ragauge.contract.protocols import Tools
+from ragauge.contract.run_clock import run_begins
+from ragauge.llms.chat import ChatLLM
+from ragauge.llms.ledger import MOST_UNREAD, open_ledger
+from ragauge.llms.unread import shown
+
+QIDS = [f"q{i}" for i in range(4)]
+TOPICS = pd.DataFrame({"qid": QIDS, "query": QIDS, "answer": "Anna"})
+EVIDENCE = pd.DataFrame({"qid": QIDS, "part": 0, "docno": None, "text": "Anna built it."})
+ANSWERS = pd.DataFrame({"qid": QIDS, "n_tokens": 1, "answer": "Anna"})
+GOOD, BAD = '{"label": 5, "reason": "it is"}', '{"class":5}'
+PRICE = {"prompt": 1.0, "completion": 1.0}
+
+
+def judge(server: ChatServer, **fields: Any) -> ChatJudge:
+    chat = {"_target_": "langchain_ollama.ChatOllama", "model": "judge", "base_url": server.url}
+    return ChatJudge(chat=chat, retries=0, backoff=0.0, price=PRICE, budget="b", **fields)
+
+
+def asked(server: ChatServer) -> list[int]:
+    """How often each topic was asked about."""
+    return [sum(n for p, n in server.calls.items() if f">{qid}</" in p) for qid in QIDS]
+
+
+def judged(server: ChatServer, tools: Tools, **fields: Any) -> pd.DataFrame:
+    return judge(server, **fields).judge(TOPICS, EVIDENCE, ANSWERS, tools)
+
+
+def form_of(*unreadable: str) -> Any:
+    return lambda prompt: BAD if any(f">{qid}</" in prompt for qid in unreadable) else GOOD
+
+
+def test_a_later_run_asks_exactly_what_could_not_be_read_and_both_replies_are_paid(tools: Tools) -> None:
+    with ChatServer(reply=form_of("q1", "q3")) as server:
+        first = judged(server, tools)
+        assert asked(server) == [1, 2, 1, 2]
+        assert first["status"].tolist() == ["ok", "unreadable", "ok", "unreadable"]
+        server.reply = form_of()  # the server is mended
+        same = judged(server, tools)  # another job of the same run
+        assert asked(server) == [1, 2, 1, 2]
+        assert same["status"].tolist() == first["status"].tolist()
+        run_begins()
+        needed = judge(server).needs(TOPICS, EVIDENCE, ANSWERS.assign(candidate="1"), tools)
+        assert needed["known"].tolist() == [True, False, True, False]
+        later = judged(server, tools)
+        assert asked(server) == [1, 3, 1, 3]
+        assert later["label"].tolist() == [5, 5, 5, 5]
+        assert later["calls"].tolist()[1::2] == [1, 1]
+        assert later["cached"].tolist() == [True, False, True, False]
+        run_begins()
+        assert judged(server, tools)["cached"].all()
+        assert asked(server) == [1, 3, 1, 3]
+        ledger = open_ledger(tools.store.root / "ledger.db")
+        assert len(ledger) == 4 + 2 * 2  # the unreadable ones, too
+        honest = sum(len(b["messages"][-1]["content"].split()) for b in server.bodies)
+        honest += 4 * len(GOOD.split()) + 4 * len(BAD.split())
+        assert ledger.spent("b") == pytest.approx(honest / 1e6)
+
+
+def test_a_model_that_never_replies_readably_is_asked_six_times_and_no_more(
+    tools: Tools, caplog: pytest.LogCaptureFixture
+) -> None:
+    with ChatServer(reply=form_of("q1")) as server:
+        for _ in range(5):
+            judged(server, tools)
+            run_begins()
+    assert asked(server) == [1, MOST_UNREAD, 1, 1]
+    assert caplog.messages[0] == (
+        f'verdicts: 1 of 4 replies could not be read; the first: {BAD}; expected {{"label": 2, "reason": "The year '
+        "is right, the builder is made up.\"}; the reply has 'class', and 'label' is read"
+    )
+    assert caplog.messages[-1] == (
+        "verdicts: 1 request(s) had 6 unreadable replies each and are not asked again before "
+        "`ragauge ledger forget --unreadable`"
+    )
+
+
+def test_a_reply_that_was_kept_as_readable_and_is_not_is_asked_again(tools: Tools) -> None:
+    """The ledger may hold it from before its caller became stricter."""
+    with ChatServer(reply=lambda prompt: BAD) as server:
+        model = ChatLLM(**{k: v for k, v in vars(judge(server)).items() if k in ChatLLM.__dataclass_fields__})
+        assert model.ask(["a"], tools.store, "x")[0].text == BAD
+        server.reply = lambda prompt: GOOD
+        read = [lambda reply: json.loads(reply.text).get("label")]
+        assert model.ask(["a"], tools.store, "x", readers=read)[0].text == GOOD
+        assert model.ask(["a"], tools.store, "x", readers=read)[0].cached
+        assert server.calls["a"] == 2
+        assert model.spent(tools.store) == pytest.approx(8e-6)  # words: 1 + 1, and 1 + 5
+        assert len(open_ledger(tools.store.root / "ledger.db")) == 2
+
+
+def test_what_fails_after_an_unreadable_reply_keeps_its_text(tools: Tools) -> None:
+    faults = lambda prompt, n: "500" if n else None  # noqa: E731
+    with ChatServer(reply=lambda prompt: BAD, faults=faults) as server:
+        found = judged(server, tools)
+    assert asked(server) == [2] * 4
+    assert found["raw"].tolist() == [BAD] * 4
+    assert found["status"].tolist() == ["unreadable"] * 4
+
+
+@pytest.mark.parametrize(
+    ("raw", "form", "line"),
+    [
+        ('{"class":\n5}', '{"label": 1 to 5}',
+         '{"class": 5}; expected {"label": 1 to 5}; the reply has \'class\', and \'label\' is read'),
+        ("5", '{"label": 1 to 5}', '5; expected {"label": 1 to 5}'),
+        ('{"label": 9}', '{"label": 1 to 5}', '{"label": 9}; expected {"label": 1 to 5}'),
+        ("five", "", "five"),
+        ("x" * 300, "y", "x" * 200 + "...; expected y"),
+    ],
+)  # fmt: skip
+def test_a_reply_stands_beside_the_form(raw: str, form: str, line: str) -> None:
+    assert shown(raw, form) == line
