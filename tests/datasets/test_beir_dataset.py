@@ -282,3 +282,18 @@ def test_texts_of_a_large_corpus_are_not_all_in_memory(tmp_path: Path, monkeypat
         tracemalloc.stop()
     assert len(data.evidence) == 3
     assert peak < 8_000_000
+
+
+def test_a_corpus_without_a_text_is_refused_and_documents_without_one_are_counted(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    blank = [{**row, "title": " ", "text": "\n"} for row in CORPUS]
+    with pytest.raises(DataError, match=r"corpus\.jsonl: none of its 4 documents has a text") as caught:
+        write(tmp_path, blank).load()
+    assert "\n" not in str(caught.value)
+    assert not caplog.messages
+    write(tmp_path).load()
+    write(tmp_path, [*blank[1:], *blank[1:2], CORPUS[0]], on_error="skip").load()
+    one, three = caplog.messages
+    assert one.endswith("corpus.jsonl: 1 of 4 documents has no text and is never retrieved: 'd4'")
+    assert three.endswith("3 of 4 documents have no text and are never retrieved: 'd2', 'd3', 'd4'")

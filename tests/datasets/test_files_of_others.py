@@ -54,7 +54,7 @@ def test_separator_and_encoding_at_their_default_leave_stored_results_valid(tmp_
     ("docs", "told"),
     [
         ("id,title,text\n", r"docs\.csv: no document in it"),
-        ("id,title,text\n1,One,  \n2,Two,\n", r"docs\.csv: none of its 2 document\(s\) has a text"),
+        ("id,title,text\n1,One,  \n2,Two,\n", r"docs\.csv: none of its 2 documents has a text"),
     ],
 )
 def test_an_empty_corpus_is_blamed_and_not_the_evidence_of_a_question(docs: str, told: str, tmp_path: Path) -> None:

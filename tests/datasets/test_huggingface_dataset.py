@@ -274,3 +274,10 @@ def test_package_that_is_not_installed_is_named(monkeypatch: pytest.MonkeyPatch)
     monkeypatch.setitem(sys.modules, "datasets", None)
     with pytest.raises(ConfigError, match=r"needs the package `datasets` \(pip install 'ragauge\[hub\]'\)"):
         HuggingFace(path="some/set").files()
+
+
+def test_a_table_of_documents_without_a_text_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "q.jsonl").write_text('{"question": "Who?", "answer": "Zoe"}\n')
+    (tmp_path / "d.jsonl").write_text('{"id": "1", "text": " "}\n{"id": "2", "text": null}\n')
+    with pytest.raises(DataError, match=r"d\.jsonl: none of its 2 documents has a text"):
+        HuggingFace(path=tmp_path / "q.jsonl", docs=tmp_path / "d.jsonl").load()

@@ -171,8 +171,8 @@ Q1 = {"qid": "q1", "query": "?"}
         ({**Q1, "unanswerable": "perhaps"}, "'unanswerable' is neither true nor false"),
         ({**Q1, "unanswerable": True, "reference": "x"}, "unanswerable, and has the reference"),
         ({"qid": "q 1", "query": "?"}, "qid 'q 1' is empty or holds white space"),
-        ({**GOOD, "user_input": "Other?"}, "question: another one than in .*line 1"),
-        ({**GOOD, "reference": "Other"}, "references: another one than in .*line 1"),
+        ({**GOOD, "user_input": "Other?"}, "'user_input': another one than in .*line 1"),
+        ({**GOOD, "reference": "Other"}, "'reference': another one than in .*line 1"),
         ({"qid": "q1", "user_input": [{"content": "Hi", "type": "human"}]}, "samples of several turns"),
     ],
 )  # fmt: skip

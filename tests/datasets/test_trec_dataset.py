@@ -233,3 +233,23 @@ def test_what_is_not_there_names_the_key(tmp_path: Path) -> None:
 def test_values_out_of_range_name_the_key(fields: dict[str, Any]) -> None:
     with pytest.raises(ConfigError, match=f"dataset.{next(iter(fields))}="):
         Trec(**fields)
+
+
+def test_text_in_the_document_itself_where_no_text_element_stands(tmp_path: Path) -> None:
+    docs = """<DOC>
+<DOCNO>FT911-1</DOCNO>
+compact memories have flexible
+capacities &amp; speeds
+</DOC>
+<DOC><DOCNO>FT911-2</DOCNO><DOCHDR>http://x 200 OK</DOCHDR><html><head><title>Rivers</title>
+<style>p</style></head><p>The <b>Aare</b>.</p></html><DATE>1991</DATE></DOC>
+<DOC><DOCNO>FT911-3</DOCNO><HEADLINE>No text</HEADLINE><DATE>never closed, so it is text</DOC>"""
+    first, second, third = documents(write(tmp_path, docs, title_in_text=False))
+    assert first == ["FT911-1", "", "compact memories have flexible\ncapacities & speeds"]
+    assert [second[1], second[2].split()] == ["Rivers", ["The", "Aare", "."]]
+    assert third == ["FT911-3", "No text", "never closed, so it is text"]
+
+
+def test_a_text_element_is_all_of_the_text_even_where_it_is_empty(tmp_path: Path) -> None:
+    docs = "<DOC><DOCNO>FT911-1</DOCNO>outside<TEXT></TEXT></DOC><DOC><DOCNO>FT911-2</DOCNO>Bern.</DOC>"
+    assert documents(write(tmp_path, docs)) == [["FT911-1", "", ""], ["FT911-2", "", "Bern."]]

@@ -6,7 +6,7 @@ import csv
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import ClassVar
+from typing import Any, ClassVar
 
 from ragauge.contract.checks import require_flag, require_text
 from ragauge.contract.errors import ConfigError
@@ -21,7 +21,7 @@ from ragauge.datasets._judged import (
     judged_dataset,
     searched_text,
 )
-from ragauge.datasets._lines import existing_folder, lines, parse_json, text_of
+from ragauge.datasets._lines import existing_folder, json_rows, lines, parse_json, text_of
 from ragauge.datasets._rows import Document, Rows
 
 _GRADES = ("score", "relevance", "rel", "label", "grade")  # what a header calls the third column
@@ -63,8 +63,8 @@ class Beir(JudgedSource):
         corpus, queries, qrels = (files[role] for role in ("corpus", "queries", "qrels"))
         return judged_dataset(
             self,
-            Rows(str(corpus), lambda: lines(corpus), self._document),
-            Rows(str(queries), lambda: lines(queries), _query),
+            Rows(str(corpus), lambda: json_rows(corpus), self._document, {"docno": "_id"}),
+            Rows(str(queries), lambda: json_rows(queries), _query, {"qid": "_id", "query": "text"}),
             Rows(str(qrels), lambda: _without_header(qrels), _judgement),
         )
 
@@ -76,15 +76,15 @@ class Beir(JudgedSource):
         hint = f"; dataset.split may be {there}" if name.startswith("qrels/") and there else ""
         raise ConfigError(f"dataset.path={self.path}: there is no {name} or {name}.gz{hint}")
 
-    def _document(self, line: bytes) -> Document:
-        row = parse_json(line)
+    def _document(self, read: Any) -> Document:
+        row = parse_json(read)
         docno, text = string(row, "_id"), string(row, "text")
         title = string(row, "title") if row.get("title") is not None else ""
         return docno, title, searched_text(title, text, self.title_in_text)
 
 
-def _query(line: bytes) -> Query:
-    row = parse_json(line)
+def _query(read: Any) -> Query:
+    row = parse_json(read)
     return string(row, "_id"), string(row, "text")
 
 

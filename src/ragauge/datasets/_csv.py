@@ -78,10 +78,16 @@ class CsvDataset(FileSource):
         self._add_documents(gather, files["docs"])
         gather.end_of_documents(files["docs"])
         needed = ["query_column", *(key for key in _OPTIONAL if getattr(self, key) is not None)]
+        columns = {
+            "qid": self.qid_column,
+            "query": self.query_column,
+            "answer": self.answer_column,
+            "evidence": self.evidence_column,
+        }
         for number, row in self._rows(files["topics"], needed):
             if gather.full:
                 break
-            with gather.row(f"{files['topics']}, row {number}") as at:
+            with gather.row(f"{files['topics']}, row {number}", columns) as at:
                 cells = _cells(row)
                 qid = str(number) if self.qid_column is None else string(cells, self.qid_column).strip()
                 at.qid = qid
@@ -104,7 +110,7 @@ class CsvDataset(FileSource):
         if self.title_column != _OPTIONAL_TITLE:
             needed.append("title_column")
         for number, row in self._rows(file, needed):
-            with gather.row(f"{file}, row {number}"):
+            with gather.row(f"{file}, row {number}", {"docno": self.docno_column}):
                 cells = _cells(row)
                 title = string(cells, self.title_column) if self.title_column in cells else ""
                 docno = string(cells, self.docno_column).strip()

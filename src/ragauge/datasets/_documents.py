@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import logging
 import re
+import sys
+import zipfile
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -28,7 +30,7 @@ class Section:
 
 Heading = tuple[int, str]  # level (0: the title of all), text
 Block = Heading | str
-Reader = Callable[[Path, str], list[Section]]  # of a file and an encoding
+Reader = Callable[[Path, str], Iterable[Section]]  # of a file and an encoding
 
 
 def plain_text(file: Path, encoding: str) -> list[Section]:
@@ -85,19 +87,22 @@ def docx(file: Path, encoding: str) -> list[Section]:
         return _sections(blocks(), heading_in_text=True)
 
 
-def pdf(file: Path, encoding: str) -> list[Section]:
+def pdf(file: Path, encoding: str) -> Iterator[Section]:
     """The pages of a PDF with a text; BadRow where it cannot be read or none has one."""
     try:
         import pypdf
     except ImportError:
         raise ConfigError(_NEEDS.format(file, "pypdf")) from None
     logging.getLogger("pypdf").setLevel(logging.ERROR)  # it warns of every oddity of a file
+    n, with_text = 0, 0
     with _Readable():
-        pages = [page.extract_text() for page in pypdf.PdfReader(file).pages]
-    found = [Section(f"page={n}", f"page {n}", _clean(text)) for n, text in enumerate(pages, start=1)]
-    if not any(section.text.strip() for section in found):
-        raise BadRow(f"none of its {len(found)} pages has a text; scanned pages have to be recognised first")
-    return [section for section in found if section.text.strip()]
+        for n, page in enumerate(pypdf.PdfReader(file).pages, start=1):
+            text = _clean(page.extract_text())
+            if text.strip():
+                with_text += 1
+                yield Section(f"page={n}", f"page {n}", text)
+    if not with_text:
+        raise BadRow(f"none of its {n} pages has a text; scanned pages have to be recognised first")
 
 
 def by_llama_index(reader: Any) -> Reader:
@@ -123,6 +128,26 @@ READERS: Mapping[str, Reader] = {
     ".pdf": pdf,
 }  # fmt: skip
 _NEEDS = "{}: the package {} is needed (pip install 'ragauge[files]')"
+
+
+def require_small_archive(file: Path, most: float) -> None:
+    """BadRow where a ZIP file, as Word's are, holds more than so many bytes; nothing of any other file.
+
+    What it says of its own sizes may be wrong, so it is unpacked to be measured, and nothing is kept.
+    """
+    if not zipfile.is_zipfile(file):
+        return
+    size = 0
+    with _Readable(), zipfile.ZipFile(file) as archive:
+        for part in archive.infolist():
+            if part.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
+                raise BadRow(f"its part {part.filename[:80]!r} is packed by another method than deflate")
+            part.file_size = sys.maxsize  # else no more would be read than it says
+            with archive.open(part) as stream:
+                while piece := stream.read(1 << 16):
+                    size += len(piece)
+                    if size > most:
+                        raise BadRow(f"it unpacks to more than dataset.max_megabytes={most / 1e6:g}")
 
 
 class _Readable:

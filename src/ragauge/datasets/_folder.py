@@ -17,7 +17,7 @@ from ragauge.contract.checks import require, require_flag, require_number
 from ragauge.contract.errors import ConfigError
 from ragauge.contract.identity import runtime
 from ragauge.contract.protocols import Dataset
-from ragauge.datasets._documents import READERS, Reader, Section, by_llama_index
+from ragauge.datasets._documents import READERS, Reader, Section, by_llama_index, require_small_archive
 from ragauge.datasets._gather import BadRow, FileSource, Gatherer, existing_file
 from ragauge.datasets._jsonl import add_topics
 from ragauge.datasets._lines import existing_folder, is_encoding
@@ -31,7 +31,8 @@ class Folder(FileSource):
 
     sections: a page of a PDF, and what stands under a heading of Markdown, HTML or Word, is a document of
         its own; else every file is one. readers: {suffix: {_target_: a reader of LlamaIndex, …}} for further
-        kinds of file, or in place of the own ones. max_megabytes: a larger file is a bad row.
+        kinds of file, or in place of the own ones. max_megabytes: a file that is larger, packed or
+        unpacked, is a bad row.
     """
 
     component: ClassVar[str] = "folder"
@@ -132,7 +133,14 @@ class Folder(FileSource):
         megabytes = file.stat().st_size / 1e6
         if megabytes > self.max_megabytes:
             raise BadRow(f"it has {megabytes:,.1f} MB; dataset.max_megabytes={self.max_megabytes:g}")
-        found = read(file, self.encoding)
+        most = self.max_megabytes * 1e6
+        require_small_archive(file, most)
+        found, size = [], 0
+        for section in read(file, self.encoding):
+            size += len(section.text)
+            if size > most:
+                raise BadRow(f"its text has more than dataset.max_megabytes={self.max_megabytes:g}")
+            found.append(section)
         if not self.sections:
             found = [Section("", "", "\n\n".join(section.text for section in found))]
         docno = _escaped(path)

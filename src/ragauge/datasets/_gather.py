@@ -6,6 +6,7 @@ and raised, or dropped and described.
 
 from __future__ import annotations
 
+import logging
 import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -22,13 +23,19 @@ from ragauge.contract.identity import runtime
 from ragauge.contract.protocols import Dataset
 from ragauge.contract.topics import RESERVED
 
+log = logging.getLogger(__name__)
+
 PASSAGE_MARK = "%p"  # PyTerrier's passage convention: what follows it in a docno numbers a chunk
 Attribute = str | float | int | bool | None
 Part = tuple[str | None, str | None] | tuple[str | None, str | None, int]  # docno, text, relevance (1)
 
 
 class BadRow(Exception):
-    """What is wrong with the row at hand."""
+    """What is wrong with the row at hand; of: the part of it that is wrong, such as `query`."""
+
+    def __init__(self, what: str, of: str | None = None) -> None:
+        super().__init__(what)
+        self.of = of
 
 
 @dataclass
@@ -124,19 +131,24 @@ class Gatherer:
         self._skip = source.on_error == "skip"
         self._limit = source.limit
         self._docs: dict[str, tuple[str, str] | None] = {}  # None: neither title nor text are kept
+        self._without_text: list[str] = []
         self._topics: dict[str, _Topic] = {}
         self._evidence: list[tuple[str, int, str | None, str | None, int]] = []
         self._skipped: list[str] = []
 
     @contextmanager
-    def row(self, where: str) -> Iterator[Row]:
-        """A block that reads one row; `where` says which (file and line). A bad one is raised or dropped."""
+    def row(self, where: str, columns: Mapping[str, str | None] | None = None) -> Iterator[Row]:
+        """A block that reads one row; `where` says which (file and line). A bad one is raised or dropped.
+
+        columns: the file's own names of docno, qid, query, answer and evidence, for errors.
+        """
         row = Row(where)
         try:
             yield row
         except BadRow as bad:
             qid = "" if row.qid is None else f", qid {row.qid!r}"
-            message = f"{where}{qid}: {bad}"
+            column = (columns or {}).get(bad.of or "") or bad.of
+            message = f"{where}{qid}: {bad}{'' if column == bad.of else f' (column {column!r})'}"
             if not self._skip:
                 raise DataError(f"{message} (dataset.on_error=skip drops such rows)") from None
             self._skipped.append(message)
@@ -152,19 +164,31 @@ class Gatherer:
     def document_text(self, docno: str) -> str:
         """The text of a document; BadRow if there is none of that docno."""
         if docno not in self._docs:
-            raise BadRow(f"evidence names docno {docno!r}, which is no document of the corpus")
+            raise BadRow(f"evidence names docno {docno!r}, which is no document of the corpus", "evidence")
         return (self._docs[docno] or ("", ""))[1]
 
     def end_of_documents(self, source: Path | str) -> None:
         """Called before the topics are added; DataError where there is no document, or none with a text.
 
-        Evidence in a document that is not there would otherwise be told as a fault of the question.
+        Evidence in a document that is not there would otherwise be reported as a fault of the question.
         """
-        if not self._docs:
-            dropped = f"; left out: {self._skipped[0]}" if self._skipped else ""
-            raise DataError(f"{source}: no document in it{dropped}")
-        if not any(document is None or document[1].strip() for document in self._docs.values()):
-            raise DataError(f"{source}: none of its {len(self._docs)} document(s) has a text")
+        self._require_any(self._docs, "document", source)
+        if len(self._without_text) == (n := len(self._docs)):
+            of = "its document has no text" if n == 1 else f"none of its {n:,} documents has a text"
+            raise DataError(f"{source}: {of}; without one nothing can be retrieved")
+
+    def _warn_of_empty(self, source: Path | str) -> None:
+        if empty := self._without_text:
+            few = ", ".join(map(repr, empty[:3])) + (", …" if len(empty) > 3 else "")
+            have = "documents has no text and is" if len(empty) == 1 else "documents have no text and are"
+            of = f"{len(empty):,} of {len(self._docs):,}"
+            log.warning("%s: %s %s never retrieved: %s", source, of, have, few)
+
+    def _require_any(self, found: Mapping[str, Any], what: str, source: Path | str) -> None:
+        if not found:
+            n = len(self._skipped)
+            dropped = f"; of {n} things left out the first: {self._skipped[0]}" if n else ""
+            raise DataError(f"{source}: no {what} in it{dropped}")
 
     def note(self, what: str) -> None:
         """Counts and tells what was left out, whatever `on_error` says."""
@@ -174,10 +198,12 @@ class Gatherer:
         """One document; with `keep=False` its docno alone is kept, since its text comes in batches."""
         _check_identifier("docno", docno)
         if PASSAGE_MARK in docno:
-            raise BadRow(f"docno {docno!r} holds {PASSAGE_MARK!r}, which marks the chunks of a document")
+            raise BadRow(f"docno {docno!r} holds {PASSAGE_MARK!r}, which marks the chunks of a document", "docno")
         if docno in self._docs:
-            raise BadRow(f"docno {docno!r} stands twice in the corpus")
+            raise BadRow(f"docno {docno!r} stands twice in the corpus", "docno")
         self._docs[docno] = (title, text) if keep else None
+        if not text.strip():
+            self._without_text.append(docno)
 
     def add_topic(
         self,
@@ -200,14 +226,14 @@ class Gatherer:
         """
         _check_identifier("qid", qid)
         if qid in self._topics:
-            raise BadRow("this qid stands twice")
+            raise BadRow("this qid stands twice", "qid")
         if not query.strip():
-            raise BadRow("the query is empty")
+            raise BadRow("the query is empty", "query")
         answers = (answer,) if isinstance(answer, str) else tuple(dict.fromkeys(answer or ()))
         if any(not one.strip() for one in answers):
-            raise BadRow("the reference answer is empty")
+            raise BadRow("the reference answer is empty", "answer")
         if unanswerable and answers:
-            raise BadRow(f"the topic is unanswerable, and has the reference answer {answers[0]!r}")
+            raise BadRow(f"the topic is unanswerable, and has the reference answer {answers[0]!r}", "answer")
         if any(not one.strip() for one in wrong_answers):
             raise BadRow("a wrong answer is empty")
         if both := sorted(set(answers) & set(wrong_answers)):
@@ -224,7 +250,7 @@ class Gatherer:
             of = "" if docno is None else f" (docno {docno!r})"
             text = None if text is None else text.strip()
             if text == "":
-                raise BadRow(f"evidence part {number}{of} is empty")
+                raise BadRow(f"evidence part {number}{of} is empty", "evidence")
             if docno is None and text is None:
                 raise BadRow(f"evidence part {number} has neither a text nor a docno")
             if docno is not None:
@@ -241,27 +267,21 @@ class Gatherer:
         docs_file is None of a collection that need not have documents: texts come with what was retrieved.
         docs: the documents in batches, where not all of their texts were kept.
         """
-        files = {"topic": (self._topics, topics_file)}
         if docs_file is not None:
-            files = {"document": (self._docs, docs_file), **files}  # type: ignore[dict-item]
-        for what, (rows, file) in files.items():
-            if not rows:
-                n = len(self._skipped)
-                dropped = f"; of {n} things left out the first: {self._skipped[0]}" if n else ""
-                raise DataError(f"{file}: no {what} in it{dropped}")
-        if docs is None:
-            kept = [(docno, *document) for docno, document in self._docs.items() if document is not None]
-            return Dataset(document_frame(kept), *self._frames())
-        return Dataset(docs, *self._frames())
+            self.end_of_documents(docs_file)
+            self._warn_of_empty(docs_file)
+        self._require_any(self._topics, "topic", topics_file)
+        found = self._document_frame() if docs is None else docs
+        return Dataset(found, self._topic_frame(), self._evidence_frame(), tuple(self._skipped))
 
     def documents(self, file: Path | str) -> tuple[pd.DataFrame, tuple[str, ...]]:
         """Frame `docs`, and what was left out, of documents alone; DataError where none is left."""
         self.end_of_documents(file)
-        kept = [(docno, *document) for docno, document in self._docs.items() if document is not None]
-        return document_frame(kept), tuple(self._skipped)
+        self._warn_of_empty(file)
+        return self._document_frame(), tuple(self._skipped)
 
-    def _frames(self) -> tuple[pd.DataFrame, pd.DataFrame, tuple[str, ...]]:
-        return self._topic_frame(), self._evidence_frame(), tuple(self._skipped)
+    def _document_frame(self) -> pd.DataFrame:
+        return document_frame([(docno, *kept) for docno, kept in self._docs.items() if kept is not None])
 
     def _topic_frame(self) -> pd.DataFrame:
         topics = list(self._topics.values())
@@ -348,4 +368,4 @@ def optional_columns(row: Mapping[str, Any]) -> dict[str, str]:
 def _check_identifier(what: str, value: str) -> None:
     # A run file separates its columns by white space, and PISA cuts a docno there.
     if not value or value.split() != [value] or "\0" in value:
-        raise BadRow(f"{what} {value!r} is empty or holds white space")
+        raise BadRow(f"{what} {value!r} is empty or holds white space", what)

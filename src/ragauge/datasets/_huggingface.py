@@ -78,17 +78,25 @@ class HuggingFace(FileSource):
         batches = None
         if docs is not None:
             relevant = {docno for question in questions for docno in question.relevant}
-            batches = stream_documents(gather, Rows(docs.path, docs.rows, self._document), relevant)
+            batches = stream_documents(
+                gather, Rows(docs.path, docs.rows, self._document, {"docno": self.docno_column}), relevant
+            )
         contexts: dict[str, str] = {}
         if docs is None:
             for text in (text for question in questions for text in question.contexts):
                 if text.strip() and text not in contexts:
                     contexts[text] = f"context-{len(contexts) + 1}"
                     gather.add_document(contexts[text], "", text)
+        columns = {
+            "qid": self.qid_column,
+            "query": self.question_column,
+            "answer": self.answer_column,
+            "evidence": self.evidence_column or self.relevant_column,
+        }
         for question in questions:
             if gather.full:
                 break
-            with gather.row(question.where) as at:
+            with gather.row(question.where, columns) as at:
                 row = question.row
                 at.qid = qid = self._qid(question)
                 queries = _texts(row, self.question_column)

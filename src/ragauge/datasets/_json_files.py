@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from ragauge.datasets._lines import begins_list, json_list, lines
+from ragauge.datasets._lines import begins_list, json_list, json_rows
 from ragauge.datasets._tables import parquet_rows
 
 
@@ -27,4 +27,4 @@ def rows(file: Path) -> Iterator[tuple[str, Any]]:
         for number, row in enumerate(json_list(file)):
             yield f"{file}, row {number}", row
     else:
-        yield from lines(file)
+        yield from json_rows(file)

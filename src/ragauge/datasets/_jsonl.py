@@ -21,7 +21,7 @@ from ragauge.datasets._gather import (
     string,
     valid_string,
 )
-from ragauge.datasets._lines import lines, parse_json
+from ragauge.datasets._lines import json_rows, parse_json
 
 _KEYS = ("qid", "query", "answer", "answers", "unanswerable", "evidence", "wrong_answers")
 _SAMPLE = Path(__file__).parent / "sample"
@@ -85,7 +85,7 @@ def _read(source: FileSource, files: Mapping[str, Path]) -> Dataset:
 
 
 def _add_documents(gather: Gatherer, file: Path) -> None:
-    for where, line in lines(file):
+    for where, line in json_rows(file):
         with gather.row(where):
             row = parse_json(line)
             gather.add_document(string(row, "docno"), string(row, "title"), string(row, "text"))
@@ -93,7 +93,7 @@ def _add_documents(gather: Gatherer, file: Path) -> None:
 
 def add_topics(gather: Gatherer, file: Path) -> None:
     """Adds the topics of a question file, up to the limit."""
-    for where, line in lines(file):
+    for where, line in json_rows(file):
         if gather.full:
             break
         with gather.row(where) as at:

@@ -54,7 +54,7 @@ def judged_dataset(
     for where, row in queries.read():
         if gather.full:
             break
-        with gather.row(where) as at:
+        with gather.row(where, queries.columns) as at:
             qid, text = queries.parse(row)
             at.qid = qid
             if qid not in relevant:

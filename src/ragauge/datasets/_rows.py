@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Collection, Iterator, Mapping
+from dataclasses import dataclass, field
 from typing import Any, Generic, TypeVar
 
 import pandas as pd
@@ -23,12 +23,13 @@ class Rows(Generic[T]):
     """The rows of one source, such as a file.
 
     source: what errors about all of them name. read: where each row stands and the row as it is, from the
-        first at every call. parse: what the row says, or BadRow.
+        first at every call. parse: what the row says, or BadRow. columns: as in `Gatherer.row`.
     """
 
     source: str
     read: Callable[[], Iterator[tuple[str, Any]]]
     parse: Callable[[Any], T]
+    columns: Mapping[str, str | None] = field(default_factory=dict)
 
 
 def stream_documents(gather: Gatherer, rows: Rows[Document], texts_of: Collection[str] = ()) -> Batches:
@@ -41,7 +42,7 @@ def stream_documents(gather: Gatherer, rows: Rows[Document], texts_of: Collectio
     n_good = 0
     for number, (where, row) in enumerate(rows.read()):
         dropped.add(number)
-        with gather.row(where):
+        with gather.row(where, rows.columns):
             docno, title, text = rows.parse(row)
             gather.add_document(docno, title, text, keep=docno in texts_of)
             dropped.discard(number)

@@ -63,7 +63,7 @@ class SamplesDataset(FileSource):
                     topics[recorded.qid] = _Sample.of(recorded)
         attributes = _attributes(list(topics.values()))
         for qid, sample in topics.items():
-            with gather.row(sample.where) as at:
+            with gather.row(sample.where, sample.columns) as at:
                 at.qid = qid
                 own = {name: sample.extra[name] for name in attributes if name in sample.extra}
                 gather.add_topic(
@@ -83,12 +83,14 @@ class _Sample:
     evidence: tuple[Part, ...]
     unanswerable: bool
     extra: Mapping[str, Any]
+    columns: Mapping[str, str | None]  # as in `Gatherer.row`
     differ: set[str] = field(default_factory=set)  # keys of `extra` on which rows disagree
 
     @classmethod
     def of(cls, row: Recorded) -> _Sample:
         if isinstance(row.values.get("question"), list):
-            raise BadRow("the question is a list of messages: samples of several turns cannot be measured")
+            name = row.named["question"]
+            raise BadRow(f"{name!r} is a list of messages: samples of several turns cannot be measured")
         question = row.text("question")
         if question is None:
             names = ", ".join(recordings.NAMES["question"])
@@ -100,15 +102,24 @@ class _Sample:
         marked = row.values.get("unanswerable", False)
         if str(marked).lower() not in ("true", "false"):
             raise BadRow(f"'unanswerable' is neither true nor false: {marked!r}")
-        return cls(row.where, question, references, evidence, str(marked).lower() == "true", row.extra)
+        named = row.named.get
+        columns = {
+            "qid": named("qid"),
+            "query": named("question"),
+            "answer": named("reference") or named("references"),
+            "evidence": named("evidence"),
+        }
+        unanswerable = str(marked).lower() == "true"
+        return cls(row.where, question, references, evidence, unanswerable, row.extra, columns)
 
     def add(self, other: _Sample) -> None:
         """Takes what another row of the question knows; BadRow where it says something else."""
-        for name in ("question", "references", "evidence", "unanswerable"):
+        for name, of in (("question", "query"), ("references", "answer"), ("evidence", "evidence")):
             own, its = getattr(self, name), getattr(other, name)
             if own and its and own != its:
-                raise BadRow(f"{name}: another one than in {self.where}")
+                raise BadRow(f"{other.columns[of]!r}: another one than in {self.where}")
             setattr(self, name, own or its)
+        self.unanswerable = self.unanswerable or other.unanswerable
         self.differ |= {name for name in {*self.extra, *other.extra} if self.extra.get(name) != other.extra.get(name)}
 
 

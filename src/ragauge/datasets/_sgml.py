@@ -4,16 +4,21 @@ from __future__ import annotations
 
 import html
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from ragauge.datasets._gather import BadRow, valid_string
-from ragauge.datasets._lines import every_line
+from ragauge.datasets._lines import every_line, longest, require_short
 
 _TAG = re.compile(r"<(/?)([A-Za-z][\w-]*)([^<>]*)>")
 _LABEL = re.compile(r"\s*(?:Number|Topic|Description|Narrative)\s*:\s*", re.IGNORECASE)
 _TITLES = ("headline", "title", "ttl", "head", "hl")
+# Elements that are no text of a document without <TEXT>.
+_NO_TEXT = (
+    "docno", "docid", "docoldno", "dochdr", "doctype", "fileid", "parent", "date", "date_time", "pub", "page",
+    "section", "length", "profile", *_TITLES,
+)  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -32,6 +37,7 @@ def blocks(file: Path, tags: str, encoding: str) -> Iterator[tuple[str, Block]]:
     """
     mark = re.compile(rf"<(/?)(?:{tags})(\s[^<>]*)?>", re.IGNORECASE)
     held: list[str] | None = None
+    size, most = 0, longest(file)
     where = attributes = ""
     for number, raw in enumerate(every_line(file), start=1):
         line = raw.decode(encoding, "surrogateescape")
@@ -40,24 +46,31 @@ def blocks(file: Path, tags: str, encoding: str) -> Iterator[tuple[str, Block]]:
             if held is not None:
                 held.append(line[at : found.start()])
                 yield where, Block("".join(held), attributes, bool(found[1]))
-            held = None if found[1] else []
+            held, size = None if found[1] else [], 0
             where, attributes = f"{file}, line {number}", found[2] or ""
             at = found.end()
         if held is not None:
             held.append(line[at:])
+            size += len(raw)
+            require_short(file, size, most, f"the element <{tags.partition('|')[0]}>")
     if held is not None:
         yield where, Block("".join(held), attributes, False)
 
 
 def document(block: Block) -> tuple[str, str, str]:
-    """docno, title and text of a <DOC>: the text of all its <TEXT> elements, "" where it has none."""
+    """docno, title and text of a <DOC>.
+
+    The text is that of all its <TEXT> elements. Where it has none, as in the Vaswani collection, it is what
+    stands in <DOC> outside of `_NO_TEXT`.
+    """
     _require_closed(block, "DOC")
     docnos = _elements(block.text, "docno")
     if len(docnos) != 1:
         raise BadRow(f"the document has {len(docnos)} <DOCNO> elements; it must have one")
     titles = [title for name in _TITLES for title in _elements(block.text, name)]
     title = " ".join(_plain(titles[0], "the title").split()) if titles else ""
-    texts = [_plain(text, "the text").strip() for text in _elements(block.text, "text")]
+    found = _elements(block.text, "text") or [_without(block.text, _NO_TEXT)]
+    texts = [_plain(text, "the text").strip() for text in found]
     return _plain(docnos[0], "the docno").strip(), title, "\n".join(texts)
 
 
@@ -96,6 +109,20 @@ def _elements(text: str, name: str) -> list[str]:
             found.append(text[start : tag.start()])
             start = None
     return found
+
+
+def _without(text: str, names: Sequence[str]) -> str:
+    """The text without the elements of these names; one that is never closed stays."""
+    kept: list[str] = []
+    opened: re.Match[str] | None = None
+    at = 0
+    for tag in re.finditer(rf"<(/?)({'|'.join(names)})(?:\s[^<>]*)?>", text, re.IGNORECASE):
+        if opened is None and not tag[1]:
+            opened = tag
+        elif opened is not None and tag[1] and tag[2].lower() == opened[2].lower():
+            kept.append(text[at : opened.start()])
+            at, opened = tag.end(), None
+    return " ".join([*kept, text[at:]])
 
 
 def _plain(text: str, what: str) -> str:

@@ -11,7 +11,7 @@ from typing import Any
 
 from ragauge.contract.errors import ConfigError, DataError
 from ragauge.datasets._gather import BadRow, check_separator
-from ragauge.datasets._lines import begins_list, json_list, lines, parse_json
+from ragauge.datasets._lines import json_rows, parse_json
 
 SUFFIXES = (".parquet", ".jsonl", ".jsonl.gz", ".json", ".csv", ".tsv")
 _FIELD_LIMIT = 2**31 - 1  # characters; csv stops at 131,072 of its own accord
@@ -107,11 +107,8 @@ def _rows_of(file: Path) -> Iterator[tuple[str, Any]]:
         yield from parquet_rows(file)
     elif file.suffix in (".csv", ".tsv"):
         yield from _csv_rows(file)
-    elif file.suffix == ".json" and begins_list(file):
-        for number, row in enumerate(json_list(file), start=1):
-            yield f"{file}, row {number}", row
     else:
-        yield from lines(file)
+        yield from json_rows(file)
 
 
 def parquet_rows(file: Path) -> Iterator[tuple[str, Any]]:

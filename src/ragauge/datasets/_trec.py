@@ -22,7 +22,7 @@ from ragauge.datasets._judged import (
     judged_dataset,
     searched_text,
 )
-from ragauge.datasets._lines import every_line, is_encoding, lines, parse_json, text_of
+from ragauge.datasets._lines import every_line, is_encoding, json_rows, lines, parse_json, text_of
 from ragauge.datasets._rows import Document, Rows
 from ragauge.datasets._sgml import blocks, document, topic
 
@@ -40,7 +40,7 @@ class Trec(JudgedSource):
     """
 
     component: ClassVar[str] = "trec"
-    version: ClassVar[int] = 1
+    version: ClassVar[int] = 2
 
     name: str = runtime("trec")
     docs: str | Path | None = runtime(None)
@@ -97,9 +97,10 @@ class Trec(JudgedSource):
             for where, block in blocks(file, "DOC", self.encoding):
                 yield where, (document, block)
         else:
-            parse = _json_document if start == "{" else partial(_cells, self.encoding)
-            for where, line in lines(file):
-                yield where, (parse, line)
+            is_json = start in ("{", "[")
+            parse = _json_document if is_json else partial(_cells, self.encoding)
+            for where, row in json_rows(file) if is_json else lines(file):
+                yield where, (parse, row)
 
     def _document(self, read: tuple[Callable[[Any], Any], Any]) -> Document:
         found = read[0](read[1])
@@ -130,8 +131,8 @@ def _start(file: Path) -> str:
     return ""
 
 
-def _json_document(line: bytes) -> Document:
-    row = parse_json(line)
+def _json_document(read: Any) -> Document:
+    row = parse_json(read)
     title = string(row, "title") if isinstance(row, Mapping) and row.get("title") is not None else ""
     return string(row, _key(row, _DOCNO)), title, string(row, _key(row, _TEXT))
 

@@ -12,7 +12,7 @@ from ragauge.contract.identity import runtime
 from ragauge.datasets._fields import listed_or_none, optional_string, strings
 from ragauge.datasets._gather import Attribute, BadRow, existing_file, string
 from ragauge.datasets._hotpotqa import AnswersOf, HotpotQA
-from ragauge.datasets._lines import lines
+from ragauge.datasets._lines import json_rows
 from ragauge.datasets._tables import parsed
 
 
@@ -77,7 +77,7 @@ def _relation(number: int, fact: Any) -> str:
 def _aliases(file: Path, wanted: set[Any]) -> dict[str, list[str]]:
     """Aliases and demonyms of the wanted ids, from a line {Q_id, aliases, demonyms} each."""
     found = {}
-    for where, line in lines(file):
+    for where, line in json_rows(file):
         try:
             row = parsed(line)
             known = string(row, "Q_id")

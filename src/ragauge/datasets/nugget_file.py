@@ -9,7 +9,7 @@ from typing import Any, NamedTuple, TypeGuard
 
 from ragauge.contract.errors import ConfigError, DataError
 from ragauge.datasets._gather import BadRow
-from ragauge.datasets._lines import lines, parse_json
+from ragauge.datasets._lines import json_rows, parse_json
 
 log = logging.getLogger(__name__)
 
@@ -41,7 +41,7 @@ def read_nuggets(file: Path) -> dict[str, tuple[Nugget, ...]]:
     """
     found: dict[str, tuple[Nugget, ...]] = {}
     places: dict[str, str] = {}
-    for where, line in lines(file):
+    for where, line in json_rows(file):
         try:
             row = parse_json(line)
             if not isinstance(row, Mapping):

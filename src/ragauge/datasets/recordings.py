@@ -20,7 +20,7 @@ from typing import Any, TypeVar
 from ragauge.contract.checks import require, require_choice
 from ragauge.contract.errors import ConfigError, DataError
 from ragauge.datasets._gather import BadRow, check_separator, is_attribute, valid_string
-from ragauge.datasets._lines import begins_list, json_list, parse_json
+from ragauge.datasets._lines import json_rows, parse_json
 
 log = logging.getLogger(__name__)
 
@@ -142,13 +142,9 @@ def entries(file: Path) -> Iterator[Entry]:
         yield from _csv_entries(file)
     elif kind in (".parquet", ".pq"):
         yield from _parquet_entries(file)
-    elif begins_list(file):
-        yield from _list_entries(file)
     else:
-        with file.open("rb") as stream:
-            for number, line in enumerate(stream, start=1):
-                if line.strip():
-                    yield Entry(f"{file}, line {number}", lambda line=line: _object(line))  # type: ignore[misc]
+        for where, row in json_rows(file):
+            yield Entry(where, lambda row=row: _object(row))  # type: ignore[misc]
 
 
 def read_rows(file: Path, system: str | None, key: str) -> list[Recorded]:
@@ -214,7 +210,7 @@ def recorded_row(row: Mapping[str, Any], where: str, number: str) -> Recorded:
             named[key] = name
     qid = values.get("qid", number)
     if not isinstance(qid, (str, int)) or isinstance(qid, bool):
-        raise BadRow(f"'qid' is neither a text nor a whole number: {_short(qid)}")
+        raise BadRow(f"{named['qid']!r} is neither a text nor a whole number: {_short(qid)}")
     extra = {
         str(name): value
         for name, value in row.items()
@@ -271,19 +267,11 @@ def _few(qids: Sequence[str]) -> str:
 # --- one file format each -----------------------------------------------------------------------------------
 
 
-def _object(line: bytes) -> Mapping[str, Any]:
-    return _mapping(parse_json(line))
-
-
-def _mapping(row: Any) -> Mapping[str, Any]:
+def _object(read: Any) -> Mapping[str, Any]:
+    row = parse_json(read)
     if not isinstance(row, Mapping):
         raise BadRow(f"expected a JSON object, found {_short(row)}")
     return row
-
-
-def _list_entries(file: Path) -> Iterator[Entry]:
-    for number, row in enumerate(json_list(file), 1):
-        yield Entry(f"{file}, row {number}", lambda row=row: _mapping(row))  # type: ignore[misc]
 
 
 def _parquet_entries(file: Path) -> Iterator[Entry]:

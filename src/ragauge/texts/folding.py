@@ -45,6 +45,11 @@ def checked_folds(key: str, names: object) -> tuple[str, ...]:
     return tuple(name for name in FOLDS if name in given)
 
 
+def fold_space(text: str) -> str:
+    """The text with every run of white space as one space, and none at either end."""
+    return " ".join(text.split())
+
+
 def fold_text(text: str, folds: tuple[str, ...]) -> str:
     """The text with these spellings folded (`FOLDS`)."""
     for name, table in _REPLACED.items():

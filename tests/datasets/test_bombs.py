@@ -1,0 +1,134 @@
+"""Files that unpack to much more than they seem to hold: no more of them is read than a good one may have."""
+
+from __future__ import annotations
+
+import bz2
+import gzip
+import io
+import json
+import tracemalloc
+import zipfile
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import docx
+import pytest
+
+from ragauge.contract.errors import DataError
+from ragauge.datasets import Folder, _lines
+from ragauge.datasets._lines import json_value, lines
+from ragauge.datasets._sgml import blocks
+
+MB = 1_000_000
+UNPACKED = 64 * MB
+
+
+@contextmanager
+def little_memory(most: int = 12 * MB) -> Iterator[None]:
+    tracemalloc.start()
+    yield
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert peak < most
+
+
+@pytest.mark.parametrize(
+    ("read", "begin", "piece", "what"),
+    [
+        (lambda file: list(lines(file)), b'{"text": "', b"word ", "a line of it"),
+        (json_value, b"[", b"[]," * 100 + b"\n", "it"),
+        (
+            lambda file: list(blocks(file, "doc", "utf-8")),
+            b"<doc>",
+            b"word " * 100 + b"\n",
+            "the element <doc>",
+        ),
+    ],
+    ids=["lines", "json", "sgml"],
+)
+@pytest.mark.parametrize(("suffix", "pack"), [(".gz", gzip.compress), (".bz2", bz2.compress)])
+def test_of_a_packed_file_no_thing_is_longer_than_a_document_may_be(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, read: Callable[[Path], Any], begin: bytes, piece: bytes,
+    what: str, suffix: str, pack: Callable[[bytes], bytes],
+) -> None:  # fmt: skip
+    monkeypatch.setattr(_lines, "LONGEST", 2 * MB)
+    file = tmp_path / f"bomb{suffix}"
+    file.write_bytes(pack(begin + piece * (4 * MB // len(piece))))
+    with little_memory(), pytest.raises(DataError, match=f"bomb{suffix}: {what} unpacks to more than 2 MB"):
+        read(file)
+
+
+def test_many_lines_and_what_is_packed_as_texts_are_may_be_longer(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file = tmp_path / "good.jsonl.gz"
+    row = json.dumps({"text": bytes(range(1, 128)).decode("ascii") * 8}).encode()
+    file.write_bytes(gzip.compress(b"\n".join([row] * 1000)))
+    monkeypatch.setattr(_lines, "LONGEST", len(row) + 1)
+    monkeypatch.setattr(_lines, "_TIGHTEST", 0)
+    assert sum(1 for _ in lines(file)) == 1000
+    monkeypatch.setattr(_lines, "LONGEST", 1)
+    monkeypatch.setattr(_lines, "_TIGHTEST", 1000)
+    assert sum(1 for _ in lines(file)) == 1000
+
+
+def word_file(file: Path, lie: bool = False, method: int = zipfile.ZIP_DEFLATED) -> None:
+    """A Word document with a large part; with `lie` its sizes and its checksum are those of a small one."""
+    whole = io.BytesIO()
+    docx.Document().save(whole)
+    with zipfile.ZipFile(whole) as good, zipfile.ZipFile(file, "w", method) as bomb:
+        for part in good.infolist():
+            data = good.read(part)
+            if part.filename == "word/document.xml":
+                data += b" " * UNPACKED
+            bomb.writestr(part.filename, data)
+            if lie and part.filename == "word/document.xml":
+                made = bomb.getinfo(part.filename)
+                made.file_size, made.CRC = part.file_size, part.CRC
+
+
+@pytest.mark.parametrize(
+    ("fields", "says"),
+    [
+        ({}, "it unpacks to more than dataset.max_megabytes=2"),
+        ({"lie": True}, "it unpacks to more than dataset.max_megabytes=2"),
+        ({"method": zipfile.ZIP_BZIP2}, "its part .* is packed by another method than deflate"),
+    ],
+)
+def test_a_word_document_is_measured_unpacked(tmp_path: Path, fields: dict[str, Any], says: str) -> None:
+    folder = tmp_path / "documents"
+    folder.mkdir()
+    word_file(folder / "bomb.docx", **fields)
+    (tmp_path / "topics.jsonl").write_text("")
+    with little_memory(), pytest.raises(DataError, match=f"bomb.docx: {says}"):
+        Folder(path=folder, topics=tmp_path / "topics.jsonl", max_megabytes=2).load()
+
+
+def test_the_pages_of_a_pdf_together_have_no_more_text_than_a_file_may(tmp_path: Path) -> None:
+    pypdf = pytest.importorskip("pypdf")
+    folder = tmp_path / "documents"
+    folder.mkdir()
+    (tmp_path / "topics.jsonl").write_text("")
+    text = b"BT /F1 12 Tf 72 700 Td (" + b"word " * 2_000 + b") Tj ET"
+    writer = pypdf.PdfWriter()
+    content = pypdf.generic.StreamObject()
+    content.set_data(text)
+    shared = writer._add_object(content.flate_encode())
+    font = pypdf.generic.DictionaryObject(
+        {
+            pypdf.generic.NameObject(key): pypdf.generic.NameObject(value)
+            for key, value in (("/Type", "/Font"), ("/Subtype", "/Type1"), ("/BaseFont", "/Helvetica"))
+        }
+    )
+    fonts = pypdf.generic.DictionaryObject({pypdf.generic.NameObject("/F1"): writer._add_object(font)})
+    resources = pypdf.generic.DictionaryObject({pypdf.generic.NameObject("/Font"): fonts})
+    for _ in range(50):  # each of 10 kB, all of them the same stream
+        page = writer.add_blank_page(600, 800)
+        page[pypdf.generic.NameObject("/Contents")] = shared
+        page[pypdf.generic.NameObject("/Resources")] = resources
+    writer.write(str(folder / "bomb.pdf"))
+    source = Folder(path=folder, topics=tmp_path / "topics.jsonl", max_megabytes=0.1)
+    with pytest.raises(DataError, match=r"bomb\.pdf: its text has more than dataset.max_megabytes=0\.1"):
+        source.load()
