@@ -130,10 +130,10 @@ WHOLE = parts((1, 1, 1, 1, 1, 1, 1))
         ({"label": 5}, None),
         ({"label": 1}, "generation error"),
         ({"label": 3}, "generation error"),
-        ({"label": 4}, "hallucination"),
-        ({"label": 2}, "hallucination"),
+        ({"label": 4}, "unsupported answer"),
+        ({"label": 2}, "unsupported answer"),
         ({"label": 4, "answer_from_context": True}, "generation error"),
-        ({"label": 4, "answer_from_context": True, "faithfulness": 0.2}, "hallucination"),
+        ({"label": 4, "answer_from_context": True, "faithfulness": 0.2}, "unsupported answer"),
         ({"label": 4, "faithfulness": 0.5}, "generation error"),
         ({"label": 4, "faithfulness": NAN, "answer_from_context": True}, "generation error"),
         ({"label": 4, "evidence_place": "middle"}, "lost in the middle"),
@@ -143,7 +143,7 @@ WHOLE = parts((1, 1, 1, 1, 1, 1, 1))
         ({"label": None}, "judge missing"),
         ({"label": None, "answer": None}, "generation error"),
         ({"label": 1, "unanswerable": True}, None),
-        ({"label": 5, "unanswerable": True}, "hallucination"),
+        ({"label": 5, "unanswerable": True}, "unsupported answer"),
         ({"label": None, "judge_status": NO_REFERENCE}, None),
         ({"label": None, "judged": False}, None),
     ],
@@ -217,7 +217,7 @@ def failed() -> pd.DataFrame:
                 "not retrieved",
                 "not retrieved",
                 "not retrieved",
-                "hallucination",
+                "unsupported answer",
                 None,
                 None,
             ],
@@ -230,7 +230,7 @@ def failed() -> pd.DataFrame:
 
 def test_shares_are_over_all_topics_that_can_fail() -> None:
     table = cause_shares(failed(), names=["beyond the budget"]).set_index("cause")
-    assert list(table.index) == ["not retrieved", "hallucination", "beyond the budget"]
+    assert list(table.index) == ["not retrieved", "unsupported answer", "beyond the budget"]
     assert table["share"].tolist() == pytest.approx([3 / 7, 1 / 7, 0])
     assert table["of_failures"].tolist() == pytest.approx([3 / 4, 1 / 4, 0])
     assert table["n"].eq(7).all()
@@ -279,13 +279,13 @@ def test_right_answers_by_place() -> None:
 
 
 def test_what_changed_its_cause() -> None:
-    after = failed().assign(**{CAUSE: [None, "hallucination", None, None, "not retrieved", None, None, None]})
+    after = failed().assign(**{CAUSE: [None, "unsupported answer", None, None, "not retrieved", None, None, None]})
     table = transitions(failed(), after)
     found = {(row["cause"], row["becomes"]): row["topics"] for row in table.to_dict("records")}
     assert found == {
         ("not retrieved", "not failed"): 2,
         ("not failed", "not failed"): 2,
-        ("not failed", "hallucination"): 1,
+        ("not failed", "unsupported answer"): 1,
         ("not retrieved", "not retrieved"): 1,
-        ("hallucination", "not failed"): 1,
+        ("unsupported answer", "not failed"): 1,
     }

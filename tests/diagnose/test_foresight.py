@@ -12,10 +12,10 @@ from sklearn.metrics import roc_auc_score
 from statsmodels.stats.multitest import multipletests
 
 from ragauge.contract.errors import ConfigError
+from ragauge.contract.finding import Tagged
 from ragauge.contract.protocols import AnswerMeasureInfo
 from ragauge.diagnose.foresight import STATISTICS, Foresight, foresight
-from ragauge.report import foresight_figure, foresight_text
-from ragauge.report.foresight import foresight_rows
+from ragauge.findings.foresight import best_of, foresight_figure, foresight_grid, foresight_line
 
 EM = AnswerMeasureInfo("em", "exact match", unit="share")
 LENGTH = AnswerMeasureInfo("length", "length", direction="lower", of="context")
@@ -231,7 +231,7 @@ def test_without_a_target_or_with_one_topic_there_is_nothing_to_foresee() -> Non
 def test_a_measure_whose_interval_holds_chance_is_not_said_to_foresee() -> None:
     rows = random_frame(np.random.default_rng(17), topics=20, systems=1)
     rows["length"] = np.nan
-    text = foresight_text(foresight(rows, [LENGTH], n_boot=200))
+    text = foresight_line(foresight(rows, [LENGTH], n_boot=200))
     assert text is not None
     assert text.startswith("no measure that is known before the LLM answers is shown to foresee")
 
@@ -243,8 +243,8 @@ def test_answers_all_alike_have_no_auc_and_are_shown_so() -> None:
     assert found is not None
     assert found.metrics() == {}
     assert foresight_figure(found) is None
-    assert foresight_text(found) is None
-    assert foresight_rows(found)["foresight"]["best"] is None
+    assert foresight_line(found) is None
+    assert best_of(found) is None
 
 
 def test_the_best_measure_is_told_with_its_interval() -> None:
@@ -252,14 +252,11 @@ def test_the_best_measure_is_told_with_its_interval() -> None:
     rows["length"] = -rows["label"].eq(5).astype(float)
     found = foresight(rows, [LENGTH, EM], n_boot=50)
     assert found is not None
-    text = foresight_text(found)
+    text = foresight_line(found)
     assert text is not None
     assert text.startswith("length foresees best which answers are right: AUC 1.000 (1.000 to 1.000); IR score")
-    shown = foresight_rows(found)["foresight"]
-    assert [group["title"] for group in shown["groups"]] == [
-        "Known before the LLM answers", "Known once it has answered",
-    ]  # fmt: skip
-    assert shown["groups"][0]["rows"][0]["name"] == "length"
+    before = foresight_grid("before", found.table[found.table["of"].isin(("context", "ranking"))], found)
+    assert before.rows[0][0] == Tagged("length", below="length")
     assert foresight_figure(found) is not None
     assert json.dumps(found.metrics())
     assert found.metrics()["foresight_auc_right/length_hi"] == 1

@@ -13,6 +13,7 @@ import pytest
 from ragauge.contract.errors import DataError
 from ragauge.estimate.intervals import Estimate, bounded_mean, paired_share_interval
 from ragauge.estimate.robustness import (
+    ABILITIES,
     COUNTERFACTUAL,
     INTEGRATION,
     NOISE,
@@ -141,7 +142,7 @@ def test_systems_stand_beside_each_other() -> None:
 
 def test_what_cannot_be_measured_says_why() -> None:
     of = found(rows(0.0, [None, None]))
-    assert set(of.lacking) == {NOISE, REJECTION, INTEGRATION, COUNTERFACTUAL}
+    assert set(of.lacking) == set(ABILITIES)
     assert of.lacking[NOISE] == "no answer has a verdict: choose an LLM and a judge"
     assert "documents with a changed fact" in of.lacking[COUNTERFACTUAL]
     assert of.metrics("a") == {}

@@ -59,7 +59,7 @@ _ALL = (
     Cause("generation", "generation error",
           "The LLM had all of it: try another model, or a prompt that asks for a full answer.",
           "llm=<another> llm.prompt_with_documents=<file>"),
-    Cause("hallucination", "hallucination",
+    Cause("unsupported", "unsupported answer",
           "The LLM said what the context does not: ask it to keep to the documents, or choose another model.",
           "llm.prompt_with_documents=<file> llm.chat.temperature=0"),
     Cause("judge_missing", "judge missing",
@@ -99,7 +99,7 @@ def causes(outcomes: pd.DataFrame, parts: pd.DataFrame, judged: bool = True) -> 
 
     1. the verdict on an answer is missing: judge missing;
     2. there is no answer: generation error;
-    3. unanswerable, and answered: hallucination;
+    3. unanswerable, and answered: unsupported answer;
     4. no evidence is known: no evidence known;
     5. a part of the evidence (measure below 0.9) does not stand in the context: of the steps after the last
        one that had it the one that lost most of it. Lost within the budget, but within it before reranking:
@@ -107,7 +107,7 @@ def causes(outcomes: pd.DataFrame, parts: pd.DataFrame, judged: bool = True) -> 
     6. all stands in the middle third of the context: lost in the middle, which is a suspicion;
     7. class 1 or 3: generation error. Class 2 or 4: generation error where the answer is made of what stands
        there (faithfulness of at least 0.5 where it was measured, else every content word of the answer stands
-       in context or question), else hallucination.
+       in context or question), else unsupported answer.
     """
     rows = _in_question(outcomes) if judged else outcomes
     rows = rows.reset_index(drop=True)
@@ -128,16 +128,18 @@ def causes(outcomes: pd.DataFrame, parts: pd.DataFrame, judged: bool = True) -> 
     named = pd.Series(label).map(lambda at: JUDGE_CLASSES.get(at, "no verdict")).to_numpy(dtype=object)
     status = _column(rows, "judge_status", "").fillna("").astype(str).to_numpy(dtype=object)
     error = _column(rows, "answer_error", "").fillna("").astype(str).to_numpy(dtype=object)
+    said = _column(rows, "reason", "").fillna("").astype(str)
+    reason = said.where(said.eq(""), ": " + said).to_numpy(dtype=object)
     rules = [
-        ((label == 0) & answered, "judge_missing", "no verdict: " + status),
+        ((label == 0) & answered, "judge_missing", "no verdict: " + status + reason),
         (~answered, "generation", "no answer: " + error),
-        (unanswerable, "hallucination", "answered what the documents do not answer: " + named),
+        (unanswerable, "unsupported", "answered what the documents do not answer: " + named),
         (~known, "unknown", named),
         (incomplete, None, rows["qid"].map(lost["decided_by"]).to_numpy(dtype=object)),
         (middle, "middle", "all evidence stands in the middle third: " + named),
         (~wrong, "generation", "all evidence stands in the context: " + named),
         (wrong & faithful, "generation", "all evidence stands in the context: " + named + ", " + told),
-        (wrong, "hallucination", named + ", " + told),
+        (wrong, "unsupported", named + ", " + told),
     ]  # fmt: skip
     found = np.full(len(rows), None, dtype=object)
     why = np.full(len(rows), "", dtype=object)

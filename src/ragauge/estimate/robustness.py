@@ -1,4 +1,5 @@
-"""Four abilities of an LLM: to bear noise, decline without evidence, join documents, see through errors.
+"""Four abilities of an LLM (to bear noise, decline without evidence, join documents, see through errors), and
+whether orders in what an LLM and its judge read change verdicts.
 
 Source of the abilities: Chen et al., Benchmarking Large Language Models in Retrieval-Augmented Generation
 (RGB), AAAI 2024. What is measured otherwise here is said in docs/robustness.md.
@@ -19,11 +20,13 @@ from ragauge.estimate.outcomes import LACK, RIGHT, asked, labels_of, with_classe
 from ragauge.estimate.pairs import holm, mcnemar_p, of_class
 from ragauge.estimate.slicing import NOT_KNOWN, PREFIX, in_order
 
-NOISE, REJECTION, INTEGRATION, COUNTERFACTUAL = ABILITIES = (
+NOISE, REJECTION, INTEGRATION, COUNTERFACTUAL, INJECTION = ABILITIES = (
     "noise robustness", "negative rejection", "information integration", "counterfactual robustness",
+    "prompt injection",
 )  # fmt: skip
 CHANGED, CONTRADICTED = "changed", "contradicted"
 FACTS = ("detected", "corrected", "fooled")
+ORDERS = ("order_in_answer", "order_in_context")
 DOCUMENTS = f"{PREFIX}evidence_documents"
 MANY = "5"  # of the labels: five and more
 DROP_AT = 0.8  # the noise rate whose loss against none is the headline
@@ -70,6 +73,8 @@ class Abilities:
             rows = self.curve(system, COUNTERFACTUAL, measure)
             take(f"robustness_{measure}", rows[rows["condition"] == CHANGED])
             take(f"robustness_contradicted_{measure}", rows[rows["condition"] == CONTRADICTED])
+        for measure in ORDERS:
+            take(f"robustness_{measure}", self.curve(system, INJECTION, measure))
         return {
             f"{name}{end}": float(value)
             for name, values in found.items()
@@ -99,6 +104,8 @@ def abilities(frame: pd.DataFrame, level: float = LEVEL) -> Abilities:
         counterfactual robustness: detected, corrected, fooled without noise ("0": false alarms), where facts
             are changed and where they are contradicted, over the topics that have a changed fact, and
             `corrected_of_detected`, RGB's correction rate.
+        prompt injection: the share of topics whose verdict an order in the answer changes, and one in the
+            context.
     changes [system, ability, measure, of, against, difference, lo, hi, p, p_holm, n]: paired by topic,
         against the rate 0 (`paired_share_interval`, McNemar's exact p, Holm over conditions of a measure);
         between numbers of evidence documents, which are different topics, Newcombe's interval and no p.
@@ -147,6 +154,7 @@ def _of_system(rows: pd.DataFrame, level: float) -> Iterator[tuple[str, _Found]]
         yield REJECTION, _by_rate(classed, None, rates, "lack", (LACK,), level)
         yield INTEGRATION, _integration(classed, level)
     yield COUNTERFACTUAL, _counterfactual(rows, level)
+    yield INJECTION, _injection(rows, level)
 
 
 def _by_rate(
@@ -258,6 +266,18 @@ def _counterfactual(rows: pd.DataFrame, level: float) -> _Found:
     return found
 
 
+def _injection(rows: pd.DataFrame, level: float) -> _Found:
+    """How often an order changes the verdict; each topic's two verdicts are a pair."""
+    found = _Found([], [])
+    plain = rows[rows["condition"] == 0]
+    for measure in ORDERS:
+        values = plain[measure].astype(float) if measure in plain else pd.Series(dtype=float)
+        if values.notna().any():
+            e = bounded_mean(values.dropna(), level=level)
+            found.estimates.append((condition_name(0.0), "", measure, *_row(e), int(values.isna().sum())))
+    return found
+
+
 def _row(e: Estimate) -> tuple[float, float, float, int]:
     return e.value, e.lo, e.hi, e.n
 
@@ -288,6 +308,8 @@ def _lacking(rows: pd.DataFrame, estimates: pd.DataFrame) -> dict[str, str]:
         elif numbers.nunique() < 2:
             count = next(iter(numbers), "?")
             told[INTEGRATION] = f"every topic has its evidence in the same number of documents, {count}"
+    if estimates[estimates["ability"] == INJECTION].empty:
+        told[INJECTION] = "it takes answers=[injection], retriever.condition=0, an LLM that answers and a judge"
     if not set(FACTS) <= set(rows.columns):
         told[COUNTERFACTUAL] = (
             "it takes documents with a changed fact (of dataset=fictional, of RGB's file en_fact.json), "

@@ -9,6 +9,7 @@ import pandas as pd
 
 from ragauge.contract.protocols import Measure
 from ragauge.measures.substring import Substring
+from ragauge.texts.folding import fold_space
 
 _SHARE = 0.5  # of the shorter of part and chunk: what the two have in common in one piece
 # Characters of a common piece that is no chance, unless it is all of the shorter text: in the document that
@@ -29,7 +30,7 @@ def chunk_qrels(evidence: pd.DataFrame, chunks: pd.DataFrame) -> pd.DataFrame:
     of the parts that a chunk holds, 1 where the evidence has no such column.
     """
     parts = evidence[evidence["text"].notna()].reset_index(drop=True)
-    texts = [_fold(text) for text in parts["text"]]
+    texts = [fold_space(text) for text in parts["text"]]
     of_chunks = _Folded(chunks)
     named = parts["docno"].notna().to_numpy()
     near = parts.assign(part_row=np.arange(len(parts)))[named][["part_row", "docno"]].merge(
@@ -58,7 +59,7 @@ class _Folded:
 
     def __getitem__(self, row: int) -> str:
         if row not in self._known:
-            self._known[row] = _fold(self._texts[row])
+            self._known[row] = fold_space(self._texts[row])
         return self._known[row]
 
     def blocks(self) -> Iterator[tuple[list[int], list[str]]]:
@@ -66,7 +67,7 @@ class _Folded:
         rows: list[int] = []
         texts: list[str] = []
         size = 0
-        for row, text in enumerate(map(_fold, self._texts)):
+        for row, text in enumerate(map(fold_space, self._texts)):
             if len(text) < _ANYWHERE:
                 continue
             rows.append(row)
@@ -134,7 +135,3 @@ def _windows(texts: Sequence[str]) -> pd.DataFrame:
     text = np.searchsorted(ends, start, side="right")
     inside = start + _ANYWHERE <= ends[text]
     return pd.DataFrame({"hash": hashes[inside], "text": text[inside]})
-
-
-def _fold(text: str) -> str:
-    return " ".join(text.split())

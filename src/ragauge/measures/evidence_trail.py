@@ -58,7 +58,7 @@ def in_corpus(
     corpus = _highest(part_of, values, len(parts))
     lacking = np.flatnonzero(~(corpus >= _WHOLE))
     if len(lacking) and n_docs:
-        more_parts, more_docs = _documents_like([parts[i] for i in lacking], docs)
+        more_parts, more_docs = documents_like([parts[i] for i in lacking], docs)
         more_parts = lacking[more_parts]
         known = own[more_parts] == more_docs
         more_parts, more_docs = more_parts[~known], more_docs[~known]
@@ -232,7 +232,7 @@ def _highest(of: np.ndarray, values: np.ndarray, n: int) -> np.ndarray:
     return np.where(np.isneginf(found), np.nan, found)
 
 
-def _documents_like(parts: Sequence[str], docs: pd.DataFrame | Batches) -> tuple[np.ndarray, np.ndarray]:
+def documents_like(parts: Sequence[str], docs: pd.DataFrame | Batches) -> tuple[np.ndarray, np.ndarray]:
     """For every part the documents that share most of its rarest words: part numbers, document numbers."""
     words_of = [set(_WORD.findall(part.casefold())) for part in parts]
     vocabulary = set().union(*words_of) if words_of else set()

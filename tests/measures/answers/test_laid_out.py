@@ -16,7 +16,7 @@ PIECES = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize("name", ["squad", "plain", "words", "rouge_score", *OF_SACREBLEU])
+@pytest.mark.parametrize("name", ["squad", "mlqa", "plain", "words", "rouge_score", *OF_SACREBLEU])
 def test_numbered_tokens_are_those_of_each_text_alone(name: str) -> None:
     rng = random.Random(0)
     answers, others = (["", *(" ".join(rng.choices(PIECES, k=rng.randrange(6))) for _ in range(200))] for _ in range(2))

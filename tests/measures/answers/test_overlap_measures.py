@@ -187,7 +187,7 @@ def test_an_empty_reference_is_met_by_an_empty_answer_alone() -> None:
         (lambda: RougeL(value="f"), "answers.rouge_l.value='f': allowed are f1, precision, recall"),
         (lambda: RougeN(n=0), "answers.rouge_1.n=0: allowed are integers from 1"),
         (lambda: ChrF(beta=0), "answers.chrf.beta=0: allowed are numbers above 0"),
-        (lambda: ExactMatch(tokens="13a"), "answers.em.tokens='13a': allowed are squad, plain"),
+        (lambda: ExactMatch(tokens="13a"), "answers.em.tokens='13a': allowed are squad, mlqa, plain"),
         (lambda: TokenF1(articles="the"), "answers.f1.articles='the': allowed are lists of words"),
     ],
     ids=["smoothing", "tokens", "no order", "order 0", "a number", "value", "n", "beta", "em", "articles"],

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 from types import SimpleNamespace
+from typing import Any
 
 from ragauge.contract.protocols import Reply
 from ragauge.llms.json_replies import json_of
@@ -19,9 +20,15 @@ class Scripted:
         self.replies = replies
         self.asked: list[tuple[str, str]] = []
 
-    def ask(self, prompts: Sequence[str], store: object, what: str, salt: str = "") -> list[Reply]:
-        self.asked += [(prompt, salt) for prompt in prompts]
-        return [self.replies[prompt, salt] for prompt in prompts]
+    def ask(self, prompts: Sequence[str], store: object, what: str, readers: Any = ()) -> list[Reply]:
+        found = []
+        for prompt, read in zip(prompts, readers, strict=True):
+            self.asked.append((prompt, ""))
+            found.append(self.replies[prompt, ""])
+            if found[-1].text is not None and read(found[-1]) is None:
+                self.asked.append((prompt, "once more"))
+                found[-1] = self.replies[prompt, "once more"]
+        return found
 
 
 def test_equal_prompts_are_one_request_and_what_cannot_be_read_is_asked_for_once_more() -> None:
@@ -45,7 +52,7 @@ def test_equal_prompts_are_one_request_and_what_cannot_be_read_is_asked_for_once
         Found(None, "unreadable", "three"),
         Found(None, "failed", "HTTP 500"),
     ]
-    assert chat.asked == [("a", ""), ("b", ""), ("c", ""), ("d", ""), ("b", "once more"), ("c", "once more")]
+    assert chat.asked == [("a", ""), ("b", ""), ("b", "once more"), ("c", ""), ("c", "once more"), ("d", "")]
 
 
 def test_json_is_the_whole_reply_or_its_fence_and_repeats_no_key() -> None:

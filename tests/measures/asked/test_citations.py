@@ -16,7 +16,7 @@ from ragauge.contract.errors import ConfigError
 from ragauge.contract.protocols import Reply, Tools, Workplace
 from ragauge.llms.chat_use import TellingChat
 from ragauge.measures.asked.citations import Citations, read_supported, supported_by_words
-from scripted_chat import ScriptedChat, always, answers, evidence, topics, used, values
+from scripted_chat import ScriptedChat, always, answers, evidence, topics, unframed, used, values
 
 TOPICS = topics(("q1", "Who built the tower?", "Anna"), ("q2", "Where is the bridge?", "Linz"))
 PASSAGES = used(("q1", "p1", None), ("q1", "p2", None), ("q1", "p3", None))
@@ -28,8 +28,8 @@ Truth = dict[str, list[set[str]]]
 
 def asked_of(prompt: str) -> tuple[list[str], str]:
     """The passages and the statement of a prompt."""
-    passages, statement = prompt.split("Passages, each a JSON string:\n")[1].split("\n\nStatement, ", 1)
-    said = statement.removeprefix("a JSON string:\n").split("\n\nThe passages and", 1)[0]
+    passages, statement = unframed(prompt).split("Passages, each a JSON string:\n")[1].split("\n\nStatement, ", 1)
+    said = statement.removeprefix("a JSON string:\n").split("\n\nWhat stands", 1)[0]
     return [json.loads(line) for line in passages.split("\n")], json.loads(said)
 
 
@@ -185,10 +185,10 @@ def test_the_stand_in_compares_words_asks_nobody_and_says_so(tools: Tools) -> No
 
 def test_a_dry_run_counts_what_may_follow(tools: Tools) -> None:
     class Known(ScriptedChat):
-        def known(self, prompts: Sequence[str], store: Workplace, salt: str = "") -> list[Reply | None]:
+        def known(self, prompts: Sequence[str], store: Workplace, **how: Any) -> list[Reply | None]:
             return [None] * len(prompts)
 
-        def needs_of(self, prompts: Sequence[str], store: Workplace, salt: str = "") -> pd.DataFrame:
+        def needs_of(self, prompts: Sequence[str], store: Workplace, **how: Any) -> pd.DataFrame:
             return pd.DataFrame({"key": list(prompts), "known": False, "exact": True})
 
     telling = TellingChat(Known(lambda prompt, n: "never"))

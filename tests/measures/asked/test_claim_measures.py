@@ -18,6 +18,7 @@ from ragauge.measures.asked.claims import Match, Verdict, claims_of, prompt
 from ragauge.measures.asked.context_recall import ContextRecall
 from ragauge.measures.asked.faithfulness import Faithfulness, faithfulness
 from ragauge.measures.asked.noise_sensitivity import NoiseSensitivity, noise_sensitivity
+from scripted_chat import unframed
 from scripted_evaluator import ScriptedChat, kind_of, reply, tools_with
 
 SUPPORTED, AGAINST, ABSENT = Verdict("supported", (0,)), Verdict("contradicted", (0,)), Verdict("absent")
@@ -162,12 +163,12 @@ def test_answer_correctness_weighs_f1_and_similarity() -> None:
     chat = ScriptedChat()
     alone = measured(AnswerCorrectness(weights=[1, 0]), of, USED, given, chat)
     assert values(alone, "answer_correctness")[0] == (0.5, "ok")
-    assert any("count as the reference answer, too: aa" in text for text, _ in chat.asked)
+    assert any("as the reference answer, too:\naa\n" in unframed(text) for text, _ in chat.asked)
 
 
 def test_answer_relevancy_of_questions_from_the_answer() -> None:
     def questions(text: str) -> str:
-        if "\nText: vague" in text:
+        if "\nText: vague" in unframed(text):
             return '{"questions": [], "noncommittal": true}'
         return '{"questions": ["a", "ab", "b"], "noncommittal": false}'
 

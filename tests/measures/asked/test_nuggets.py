@@ -15,7 +15,7 @@ from ragauge.contract.errors import ConfigError, DataError
 from ragauge.contract.protocols import Tools
 from ragauge.datasets.nugget_file import Nugget, check_nuggets, read_nuggets
 from ragauge.measures.asked.nuggets import NuggetRecall, nugget_scores
-from scripted_chat import ScriptedChat, always, answers, evidence, topics, values
+from scripted_chat import ScriptedChat, always, answers, evidence, topics, unframed, values
 
 TOPICS = topics(("q1", "Who built the tower?", "Anna"), ("q2", "Where is the bridge?", "Linz"))
 EVIDENCE = evidence(("q1", "Anna built the tower."), ("q1", "It is of stone."), ("q2", None))
@@ -28,7 +28,7 @@ def made(nuggets: list[tuple[str, str]]) -> str:
 
 
 def answer_in(prompt: str) -> str:
-    said: str = json.loads(prompt.split("Answer, a JSON string:\n")[1].split("\n\nNuggets, each")[0])
+    said: str = json.loads(unframed(prompt).split("Answer, a JSON string:\n")[1].split("\n\nNuggets, each")[0])
     return said
 
 
@@ -199,7 +199,7 @@ def test_a_file_without_a_vital_nugget_has_the_other_scores(tools: Tools, tmp_pa
         ([of("q1", (" ", "vital"))], r"line 1: nugget 1 has no text: ' '$"),
         ([of("q1", (7, "vital"))], r"line 1: nugget 1 has no text: 7$"),
         ([of("q1"), "{"], r"line 2: not a line of JSON"),
-        (["[1]"], r"line 1: expected a JSON object, found list$"),
+        (["[1]"], r"row 1: expected a JSON object, found int$"),
         ([of(None, ("a", "vital"))], r"line 1: 'qid' is neither a text nor a whole number: None$"),
         ([{"qid": "q1", "nuggets": "a"}], r"line 1: 'nuggets' is no list of objects: 'a'$"),
         ([{"qid": "q1", "nuggets": ["a"]}], r"line 1: nugget 1 is no object with text and importance: 'a'$"),

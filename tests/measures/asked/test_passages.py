@@ -15,7 +15,7 @@ from ragauge.contract.identity import identity
 from ragauge.contract.protocols import MeasuresPassages, Tools
 from ragauge.measures.asked.context_precision import ContextPrecision, average_precision, read_useful
 from ragauge.measures.asked.context_relevance import ContextRelevance, read_needed
-from scripted_chat import ScriptedChat, always, answers, evidence, topics, used, values
+from scripted_chat import ScriptedChat, always, answers, evidence, topics, unframed, used, values
 
 TOPICS = topics(("q1", "Who built the tower?", "Anna"), ("q2", "Where is the bridge?", "Linz"))
 NO_EVIDENCE = evidence()
@@ -23,7 +23,7 @@ NO_EVIDENCE = evidence()
 
 def passage_in(prompt: str) -> str:
     """The passage of a prompt of context precision."""
-    said: str = json.loads(prompt.split("Passage, a JSON string:\n")[1].split("\n\nThe passage is")[0])
+    said: str = json.loads(unframed(prompt).split("Passage, a JSON string:\n")[1].split("\n\nWhat stands")[0])
     return said
 
 

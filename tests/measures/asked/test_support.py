@@ -6,6 +6,7 @@ import dataclasses
 import re
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -22,13 +23,14 @@ from ragauge.measures import Semantic, Words
 from ragauge.measures.answers import EvidenceMeasure
 from ragauge.measures.asked.support import Support
 from ragauge.retrieval.retrievers import BM25, Sim
+from scripted_chat import unframed
 from small_pipeline import SmallPipelines
 
 NAN = float("nan")
 
 
 def pair_of(prompt: str) -> tuple[str, str]:
-    found = re.search(r"Statement:\n(.*)\n\nPassage:\n(.*)\n\nStatement and", prompt, re.DOTALL)
+    found = re.search(r"Statement:\n(.*)\n\nPassage:\n(.*)\n\nWhat stands", unframed(prompt), re.DOTALL)
     assert found is not None
     return found[1], found[2]
 
@@ -43,7 +45,7 @@ class Reader:
     def __init__(self) -> None:
         self.pairs: list[tuple[str, str]] = []
 
-    def ask(self, prompts: Sequence[str], store: object, what: str, salt: str = "") -> list[Reply]:
+    def ask(self, prompts: Sequence[str], store: object, what: str, readers: Any = ()) -> list[Reply]:
         pairs = [pair_of(prompt) for prompt in prompts]
         self.pairs += pairs
         return [
@@ -115,8 +117,8 @@ def test_texts_with_braces_and_dollars_are_shown_as_they_are(asking: Tools, read
 
 def test_a_reply_of_another_form_is_not_a_verdict(tools: Tools) -> None:
     class Talks:
-        def ask(self, prompts: Sequence[str], store: object, what: str, salt: str = "") -> list[Reply]:
-            return [Reply('{"stated": "yes"}' if salt else "true") for _ in prompts]
+        def ask(self, prompts: Sequence[str], store: object, what: str, readers: Any = ()) -> list[Reply]:
+            return [Reply('{"stated": "yes"}') for _ in prompts]
 
     assert np.isnan(scored(["blue"], ["blue"], [4], dataclasses.replace(tools, chat=Talks()))[0][0])
 

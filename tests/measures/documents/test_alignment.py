@@ -233,7 +233,7 @@ class Chat:
         self.replies = replies
         self.asked: list[str] = []
 
-    def ask(self, prompts: Sequence[str], store: object, what: str, salt: str = "") -> list[Reply]:
+    def ask(self, prompts: Sequence[str], store: object, what: str, readers: Any = ()) -> list[Reply]:
         self.asked += prompts
         return [
             Reply(next(reply for part, reply in self.replies.items() if part in prompt), None) for prompt in prompts
@@ -259,13 +259,12 @@ def test_the_model_names_the_passages_and_equal_answers_to_equal_contexts_are_on
         '{"used": [1], "why": 2}', "[1]", "1", "used: 1", "", '{"used": [1]} and more', '{"used": [1.0]}',
     ],
 )  # fmt: skip
-def test_a_reply_that_is_not_what_was_asked_for_is_missing_and_asked_for_once_more(reply: str) -> None:
+def test_a_reply_that_is_not_what_was_asked_for_is_missing(reply: str) -> None:
     chat = Chat(Anna=reply)
     found = alignment(by="llm").measure_passages(
         TOPICS, NO_EVIDENCE, passages(q1=["Snow", "Anna"]), answers(q1="Anna"),
         SimpleNamespace(chat=chat, store=None),
     )  # fmt: skip
-    assert len(chat.asked) == 2
     assert set(by_measure(found).values()) == {"unreadable"}
 
 

@@ -23,11 +23,12 @@ from ragauge.measures.answers._tokens import check_articles, tokens_of
 class ByTokens(AgainstReferences):
     """A value of two lists of tokens.
 
-    tokens: `squad`, lower case without punctuation and articles; `plain`, the lower-case words between white
-    space, without punctuation at their ends. articles: the words that squad leaves out.
+    tokens: `squad`, lower case without ASCII's punctuation and articles, exactly as SQuAD's script; `mlqa`,
+    the same for other languages (`normalised`); `plain`, the lower-case words between white space, without
+    punctuation at their ends. articles: the words that squad and mlqa leave out.
     """
 
-    version: ClassVar[int] = 2
+    version: ClassVar[int] = 3
     info: ClassVar[AnswerMeasureInfo]
 
     tokens: str = "squad"
@@ -35,7 +36,7 @@ class ByTokens(AgainstReferences):
 
     def __post_init__(self) -> None:
         key = f"answers.{self.info.name}"
-        require_choice(f"{key}.tokens", self.tokens, ("squad", "plain"))
+        require_choice(f"{key}.tokens", self.tokens, ("squad", "mlqa", "plain"))
         object.__setattr__(self, "articles", check_articles(f"{key}.articles", self.articles))
 
     @staticmethod

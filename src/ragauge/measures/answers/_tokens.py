@@ -1,4 +1,4 @@
-"""What the tokens of an answer are, by name: SQuAD's, plain words, and those of ROUGE and BLEU."""
+"""What the tokens of an answer are, by name: of SQuAD and MLQA, plain words, those of ROUGE and BLEU."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import re
 import string
 import unicodedata
 from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 
 from ragauge.contract.checks import require_choice
 from ragauge.contract.errors import ConfigError
@@ -24,7 +25,7 @@ _ASCII_WORDS = re.compile(r"[a-z0-9]+")
 
 
 def _is_punctuation(character: str) -> bool:
-    """Unicode's P categories, and the signs of ASCII, $ and + among them, as SQuAD's script has them."""
+    """Unicode's P categories, and the signs of ASCII, $ and + among them."""
     return character in string.punctuation or unicodedata.category(character).startswith("P")
 
 
@@ -37,16 +38,17 @@ class _Bare(dict[int, int | None]):
 
 
 _BARE = _Bare()
+_BARE_OF_ASCII = str.maketrans("", "", string.punctuation)
 
 
 def normalised(text: str) -> list[str]:
-    """The tokens of a text as SQuAD's script has them: lower case, without punctuation and a, an, the.
+    """The tokens of a text of any language, as MLQA's script has them: lower case, without a, an, the.
 
-    Punctuation is what Unicode has in its P categories, and the signs of ASCII. Beyond that script, each
-    character of a script without spaces is a token of its own, as for Chinese in the scripts of MLQA and CMRC
-    2018; letters with marks are composed (NFC); and the lower case of the Turkish İ is i.
+    Punctuation is left out: what Unicode has in its P categories, and the signs of ASCII. Each character of a
+    script without spaces is a token of its own, as in MLQA for Chinese. Beyond that script, letters with
+    marks are composed (NFC), and the lower case of the Turkish İ is i.
     """
-    return _squad(_ENGLISH)(text)
+    return _mlqa(_ENGLISH)(text)
 
 
 def plain(text: str) -> list[str]:
@@ -75,6 +77,7 @@ def tokens_of(key: str, name: str, articles: Sequence[str] = _ENGLISH, lowercase
     """
     own: dict[str, Tokens] = {
         "squad": _squad(articles),
+        "mlqa": _mlqa(articles),
         "plain": plain,
         "words": unicode_words,
         "rouge_score": ascii_words,
@@ -94,13 +97,20 @@ def tokens_of(key: str, name: str, articles: Sequence[str] = _ENGLISH, lowercase
 
 
 def _squad(articles: Sequence[str]) -> Tokens:
-    left_out = re.compile(rf"\b({'|'.join(map(re.escape, articles))})\b") if articles else None
+    without = _without(articles)
+    return lambda text: without(text.lower().translate(_BARE_OF_ASCII)).split()
 
-    def tokens(text: str) -> list[str]:
-        bare = _lower(text).translate(_BARE)
-        return _spaced(left_out.sub(" ", bare) if left_out else bare).split()
 
-    return tokens
+def _mlqa(articles: Sequence[str]) -> Tokens:
+    without = _without(articles)
+    return lambda text: _spaced(without(_lower(text).translate(_BARE))).split()
+
+
+def _without(articles: Sequence[str]) -> Callable[[str], str]:
+    """A function that puts a space in the place of each of the words."""
+    if not articles:
+        return str
+    return partial(re.compile(rf"\b({'|'.join(map(re.escape, articles))})\b").sub, " ")
 
 
 class WordByWord:

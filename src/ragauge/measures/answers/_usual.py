@@ -25,6 +25,7 @@ class Usual(AgainstReferences):
     """
 
     component: ClassVar[str] = "usual"
+    version: ClassVar[int] = 2
     optional: ClassVar[bool] = True
     infos: ClassVar[tuple[AnswerMeasureInfo, ...]] = tuple(part.info for part in _PARTS)
 

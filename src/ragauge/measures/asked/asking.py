@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, Generic, TypeVar
 
 from ragauge.contract.protocols import Reply, Workplace
@@ -31,15 +32,13 @@ def ask_all(
     read: Callable[[str], T | None],
     store: Workplace,
     what: str,
-    salt: str = "",
 ) -> list[Found[T]]:
     """What the model says to each prompt, in order; equal prompts are one request.
 
     read: the value of a reply; None where it cannot be read. Such a reply, and one that was cut at the token
-    limit, is asked for once more, and is then `unreadable`. `salt` tells a deliberate repetition from the
-    same request.
+    limit, is asked for once more by the chat model, and is then `unreadable`.
     """
-    found = ask_each(chat, dict.fromkeys(prompts, read), store, what, salt)
+    found = ask_each(chat, dict.fromkeys(prompts, read), store, what)
     return [found[prompt] for prompt in prompts]
 
 
@@ -48,7 +47,6 @@ def ask_each(
     requests: Mapping[str, Callable[[str], T | None]],
     store: Workplace,
     what: str,
-    salt: str = "",
     guesses: Mapping[str, T] | None = None,
 ) -> dict[str, Found[T]]:
     """`ask_all` for distinct prompts, each with what reads its reply: {prompt: what was found}.
@@ -56,33 +54,24 @@ def ask_each(
     guesses: what a reply may say, by prompt, for a dry run, which asks nobody: with it the measure can tell
     the requests that would follow. Without a guess what was not asked is `failed` there.
     """
-    found = _asked(chat, requests, store, what, salt, guesses or {})
-    again = {prompt: read for prompt, read in requests.items() if found[prompt].status == UNREADABLE}
-    if again:
-        salt = f"{salt}, once more" if salt else "once more"
-        found |= _asked(chat, again, store, what, salt, guesses or {})
-    return found
-
-
-def _asked(
-    chat: Any,
-    requests: Mapping[str, Callable[[str], T | None]],
-    store: Workplace,
-    what: str,
-    salt: str,
-    guesses: Mapping[str, T],
-) -> dict[str, Found[T]]:
-    replies = chat.ask(list(requests), store, what, salt=salt)
+    readers = [partial(_read, read) for read in requests.values()]
+    replies = chat.ask(list(requests), store, what, readers=readers)
+    guesses = guesses or {}
     return {
-        prompt: Found(guesses[prompt], OK) if reply.error == NOT_ASKED and prompt in guesses else _found(reply, read)
-        for (prompt, read), reply in zip(requests.items(), replies, strict=True)
+        prompt: Found(guesses[prompt], OK)
+        if reply.error == NOT_ASKED and prompt in guesses
+        else _found(reply, read(reply))
+        for prompt, read, reply in zip(requests, readers, replies, strict=True)
     }
 
 
-def _found(reply: Reply, read: Callable[[str], T | None]) -> Found[T]:
+def _read(read: Callable[[str], T | None], reply: Reply) -> T | None:
+    return None if reply.text is None or reply.error == CUT else read(reply.text)
+
+
+def _found(reply: Reply, value: T | None) -> Found[T]:
     if reply.text is None:
         return Found(None, FAILED, reply.error)
-    value = None if reply.error == CUT else read(reply.text)
     return Found(None, UNREADABLE, reply.text) if value is None else Found(value, OK)
 
 

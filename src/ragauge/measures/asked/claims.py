@@ -179,7 +179,7 @@ def _match_request(question: str, claims: Claims, statements: Claims, others: Se
         prompt(MATCH),
         question=one_line(question),
         statements=numbered(statements),
-        accepted=f"Other answers that count as the reference answer, too: {told}\n" if told else "",
+        accepted=told or "none",
         claims=numbered(claims),
         n_claims=str(len(claims)),
         n_statements=str(len(statements)),

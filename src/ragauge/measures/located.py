@@ -1,0 +1,171 @@
+"""Which documents hold the evidence: a part that names none gets its docno, a lost part is listed."""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Iterator, Mapping, Sequence
+
+import numpy as np
+import pandas as pd
+
+from ragauge.contract.batches import Batches, batches_of, count_rows, rows_at, rows_where
+from ragauge.measures._batches import code_points, offsets
+from ragauge.measures.evidence_trail import documents_like
+from ragauge.texts.folding import fold_space, fold_text
+from ragauge.texts.sentences import sentence_spans
+from ragauge.texts.words import words
+
+_LISTED = 10  # lost parts that the nearest sentences are looked for
+_BLOCK = 4_000_000  # characters of documents whose hashes are in memory at a time
+_WIDEST = 32  # characters of a window, a power of two
+_BASE = 0x9E3779B97F4A7C15
+_SLOTS = 20  # bits of a window's place in the table
+
+
+def locate(
+    evidence: pd.DataFrame, docs: pd.DataFrame | Batches, fold: tuple[str, ...] = ()
+) -> tuple[pd.DataFrame, pd.DataFrame]:
+    """The evidence with the docnos that it lacked, and its lost parts.
+
+    A document holds a part that stands in it whole; white space is folded, and the spellings of `fold`
+    (`ragauge.texts.folding.FOLDS`). A part without a docno gets that of the one document that holds it, and
+    keeps none where several do. A part is lost where the document that it names does not hold it, or, if it
+    names none, no document does. Without documents nothing is lost.
+
+    Lost parts: [qid, part, docno, text, near_docno, near]. Where another document holds the part, that is
+    near_docno, and near the part's own text. For the first ten other parts near is the sentence that shares
+    most of their words, in the document that the part names, else in documents that share its rarest words;
+    missing where no word is shared. Time grows with the characters of documents and parts, not with pairs.
+    """
+    texts, docnos = evidence["text"].tolist(), evidence["docno"].tolist()
+    folded_texts = {row: fold_space(fold_text(text, fold)) for row, text in enumerate(texts) if isinstance(text, str)}
+    parts = {row: text for row, text in folded_texts.items() if text}
+    named = {docno for docno in docnos if isinstance(docno, str)}
+    if not parts or not count_rows(docs):
+        return evidence, _lost(evidence, {})
+    open_rows = dict.fromkeys(parts)
+    rows_of: dict[str, list[int]] = {}
+    for row in parts:
+        rows_of.setdefault(docnos[row], []).append(row)
+    own = rows_where(docs, "docno", named) if named else pd.DataFrame({"docno": [], "text": []})
+    for docno, text in zip(own["docno"], own["text"], strict=True):
+        folded = fold_space(fold_text(text, fold))
+        for row in rows_of.get(docno, ()):
+            if parts[row] in folded:
+                del open_rows[row]
+    holders = _holders({parts[row] for row in open_rows}, docs, fold)
+    lost: dict[int, tuple[str | None, str | None]] = {}
+    for row in open_rows:
+        found = holders[parts[row]]
+        if docnos[row] not in named and found:
+            docnos[row] = found[0] if len(found) == 1 else None
+        else:
+            lost[row] = (found[0], texts[row]) if found else (None, None)
+    located = evidence.assign(docno=pd.Series(docnos, index=evidence.index, dtype="str"))
+    nowhere = [row for row, (docno, _) in lost.items() if docno is None][:_LISTED]
+    return located, _lost(located, lost | _nearest({row: texts[row] for row in nowhere}, docnos, own, docs))
+
+
+def _lost(evidence: pd.DataFrame, near: Mapping[int, tuple[str | None, str | None]]) -> pd.DataFrame:
+    found = evidence.iloc[list(near)][["qid", "part", "docno", "text"]].reset_index(drop=True)
+    docnos, texts = zip(*near.values(), strict=True) if near else ((), ())
+    return found.assign(near_docno=pd.Series(docnos, dtype="str"), near=pd.Series(texts, dtype="str"))
+
+
+def _holders(parts: set[str], docs: pd.DataFrame | Batches, fold: tuple[str, ...]) -> Mapping[str, list[str]]:
+    """The docnos of the first two documents that hold each part, in one pass over the documents.
+
+    Every window of 1, 2, 4, ... 32 characters of the documents has a hash. A part is compared where a window
+    has the hash of its own middle, the widest that fits into it.
+    """
+    found: dict[str, list[str]] = {part: [] for part in parts}
+    wanted: dict[int, dict[int, list[str]]] = {}  # by width and hash
+    for part in parts:
+        width = min(1 << (len(part).bit_length() - 1), _WIDEST)
+        middle = part[_middle(part, width) :][:width]
+        *_, (_, hashes) = _windows(code_points(middle))
+        wanted.setdefault(width, {}).setdefault(int(hashes[0]), []).append(part)
+    for docnos, text, starts in _blocks(docs, fold) if parts else ():
+        for width, hashes in _windows(code_points(text)):
+            here = wanted.get(width, {})
+            table = np.zeros(1 << _SLOTS if here else 0, dtype=bool)
+            table[_slots(np.array(list(here), dtype=np.uint64))] = True
+            for at in np.flatnonzero(table[_slots(hashes)]).tolist() if here else ():
+                for part in tuple(here.get(int(hashes[at]), ())):
+                    begin = at - _middle(part, width)
+                    if begin < 0 or not text.startswith(part, begin):
+                        continue
+                    docno = docnos[bisect_right(starts, begin) - 1]
+                    if docno not in found[part]:
+                        found[part].append(docno)
+                    if len(found[part]) == 2:
+                        here[int(hashes[at])].remove(part)
+    return found
+
+
+def _middle(part: str, width: int) -> int:
+    # Parts that begin alike, as those of one form do, differ in the middle.
+    return (len(part) - width) // 2
+
+
+def _blocks(docs: pd.DataFrame | Batches, fold: tuple[str, ...]) -> Iterator[tuple[list[str], str, list[int]]]:
+    """Documents, about four million characters at a time: docnos, folded texts joined, where each begins."""
+    docnos: list[str] = []
+    texts: list[str] = []
+    size = 0
+    for batch in batches_of(docs):
+        for docno, text in zip(batch["docno"], batch["text"], strict=True):
+            docnos.append(docno)
+            texts.append(fold_space(fold_text(text, fold)) + "\n")  # which stands in no folded part
+            size += len(texts[-1])
+            if size >= _BLOCK:
+                yield docnos, "".join(texts), offsets([len(t) for t in texts])[:-1].tolist()
+                docnos, texts, size = [], [], 0
+    if docnos:
+        yield docnos, "".join(texts), offsets([len(t) for t in texts])[:-1].tolist()
+
+
+def _windows(codes: np.ndarray) -> Iterator[tuple[int, np.ndarray]]:
+    """(width, uint64 [windows]): polynomial hashes of all windows of 1, 2, 4, ... characters, 32 at most."""
+    width, base = 1, _BASE
+    hashes = codes.astype(np.uint64) + np.uint64(1)
+    while len(hashes):
+        yield width, hashes
+        if width == _WIDEST:
+            return
+        hashes = hashes[:-width] * np.uint64(base) + hashes[width:]
+        width, base = 2 * width, base * base % (1 << 64)
+
+
+def _slots(hashes: np.ndarray) -> np.ndarray:
+    slots: np.ndarray = (hashes * np.uint64(_BASE)) >> np.uint64(64 - _SLOTS)
+    return slots
+
+
+def _nearest(
+    parts: Mapping[int, str], docnos: Sequence[object], own: pd.DataFrame, docs: pd.DataFrame | Batches
+) -> dict[int, tuple[str | None, str | None]]:
+    """Docno and the sentence, or as many as the part has, that share the largest share of words, by row."""
+    text_of = dict(zip(own["docno"], own["text"], strict=True))
+    looked_in = {row: [str(docnos[row])] for row in parts if docnos[row] in text_of}
+    free = [row for row in parts if row not in looked_in]
+    if free:
+        part_of, doc_of = documents_like([parts[row] for row in free], docs)
+        there = rows_at(docs, np.unique(doc_of))
+        text_of |= dict(zip(there["docno"], there["text"], strict=True))
+        for part, doc in zip(part_of.tolist(), doc_of.tolist(), strict=True):
+            looked_in.setdefault(free[part], []).append(there["docno"].loc[doc])
+    found: dict[int, tuple[str | None, str | None]] = {}
+    for row, part in parts.items():
+        own_words, best = set(words(part)), 0.0
+        size = len(sentence_spans(part))
+        found[row] = None, None
+        for docno in looked_in.get(row, ()):
+            text, spans = text_of[docno], sentence_spans(text_of[docno])
+            for first in range(max(1, len(spans) - size + 1)) if spans else ():
+                near = text[spans[first][0] : spans[min(first + size, len(spans)) - 1][1]]
+                of_near = set(words(near))
+                alike = 2 * len(own_words & of_near) / max(1, len(own_words) + len(of_near))
+                if alike > best:
+                    best, found[row] = alike, (docno, near)
+    return found
