@@ -21,11 +21,11 @@ import numpy as np
 import pandas as pd
 from timing import against, print_header, print_row
 
-from ragauge import report
+from ragauge.contract.jobs import Jobs
 from ragauge.estimate.prediction import settings_of
 from ragauge.experiment.findings.estimates import findings
-from ragauge.experiment.sweep.jobs import Sweep
-from ragauge.experiment.sweep.pooled import pooled
+from ragauge.findings.pooling import pooled
+from ragauge.show.html import write_report
 from ragauge.store import Store
 
 TOPICS, BUDGETS = 7404, range(100, 1100, 100)
@@ -96,12 +96,12 @@ def main() -> None:
         ]
         together = [rows.assign(system=r) for rows, (r, _) in zip(frames, cells, strict=True)]
         del frames
-        sweep = Sweep("made", "made", records, [], pd.concat(together, ignore_index=True))
+        sweep = Jobs("made", "made", records, [], pd.concat(together, ignore_index=True))
         start = time.perf_counter()
         content = pooled(sweep)
         of_pool = time.perf_counter() - start
         start = time.perf_counter()
-        report.write_report(content, Path(scratch) / "report.html")
+        write_report([content.page], Path(scratch) / "report.html")
         of_report = time.perf_counter() - start
     unit = 1 << 20 if sys.platform == "linux" else 1 << 30
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / unit

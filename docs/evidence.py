@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from ragauge import report
 from ragauge.datasets import StudyOutcomes
 from ragauge.estimate import fit_thresholds
 from ragauge.estimate.unjudged import foresee, foreseen_errors
-from ragauge.report.study import JUDGE_SHARES
+from ragauge.findings.recorded import foreseen_figure
+from ragauge.findings.study import JUDGE_SHARES
+from ragauge.show.drawing import save
 
 FIGURE = Path(__file__).parent / "figures" / "evidence.png"
 PUBLISHED_H, PUBLISHED_K = 0.105, 0.67
@@ -29,7 +30,7 @@ def main() -> None:
         print(table[table["share"] != "between"].round(3).to_string(index=False))
         print({error: round(value, 3) for error, value in foreseen_errors(table).items()})
         if name == "thresholds published":
-            report.save(report.foreseen(table), FIGURE)
+            save(foreseen_figure(table), FIGURE)
     for letter, side, target in (("k", "above", 5), ("h", "below", 1)):
         t = PUBLISHED_K if letter == "k" else PUBLISHED_H
         said = judged["ir_score"] > t if side == "above" else judged["ir_score"] < t

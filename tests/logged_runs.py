@@ -10,7 +10,7 @@ import pandas as pd
 from ragauge import track
 from ragauge.contract import comparable
 from ragauge.contract.groups import GROUPS
-from ragauge.estimate.outcomes import class_shares
+from ragauge.estimate.summary import quality
 
 
 def questions(scores: Mapping[str, float], labels: Mapping[str, int | None] | None = None) -> pd.DataFrame:
@@ -40,8 +40,7 @@ class LoggedRuns:
         means = comparable.digests({"measure": {"component": "substring"}, "judge": {"component": "chat"}})
         every = {**dict.fromkeys(GROUPS, "none"), "role": "job", "n_tokens": "100"}
         every |= {"dataset_digest": "0" * 64} | comparable.as_tag(means) | tags
-        metrics = {"ir_score": float(rows["ir_score"].mean()), "topics": len(rows)}
-        metrics |= class_shares(rows)
+        metrics = {"topics": len(rows), **quality(rows)}
         with track.Tracker(self.uri, self.experiment).run(name, params or {}, every) as run:
             run.table(rows, "per_question.json")
             run.metrics(metrics)

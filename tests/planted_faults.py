@@ -157,7 +157,7 @@ def faults(limit: int) -> dict[str, tuple[str, dict[str, Any]]]:
         "the LLM refuses": ("generation error", {}),
         "the LLM reads another sentence": ("generation error", {"llm": MISREADING}),
         "the LLM fails": ("generation error", {"llm": FAILING}),
-        "the LLM invents": ("hallucination", {"llm": INVENTING}),
+        "the LLM invents": ("unsupported answer", {"llm": INVENTING}),
         "the judge cannot be read": ("judge missing", {"judge": Unreadable()}),
     }  # fmt: skip
     return {fault: (cause, usual | parts) for fault, (cause, parts) in planted.items()}

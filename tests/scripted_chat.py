@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
@@ -9,7 +10,7 @@ from typing import Any
 
 import pandas as pd
 
-from ragauge.contract.protocols import Reply, Tools, Workplace
+from ragauge.contract.protocols import Reader, Reply, Tools, Workplace
 
 
 @dataclass
@@ -23,8 +24,19 @@ class ScriptedChat:
     def identity(self) -> dict[str, Any]:
         return {"component": "scripted"}
 
-    def ask(self, prompts: Sequence[str], store: Workplace, what: str, salt: str = "") -> list[Reply]:
-        return [self._reply(prompt, salt) for prompt in prompts]
+    def ask(
+        self,
+        prompts: Sequence[str],
+        store: Workplace,
+        what: str,
+        salt: str = "",
+        readers: Sequence[Reader] = (),
+    ) -> list[Reply]:
+        found = [self._reply(prompt, salt) for prompt in prompts]
+        for i, read in enumerate(readers):
+            if found[i].text is not None and read(found[i]) is None:
+                found[i] = self._reply(prompts[i], f"{salt}, once more")
+        return found
 
     def _reply(self, prompt: str, salt: str) -> Reply:
         if (prompt, salt) not in self._kept:
@@ -38,6 +50,11 @@ class ScriptedChat:
     def tools(self, others: Tools) -> Tools:
         """Tools with this model."""
         return replace(others, chat=self)
+
+
+def unframed(prompt: str) -> str:
+    """The prompt without the marks that frame what is filled in."""
+    return re.sub(r"<material-\w+>\n?|\n?</material-\w+>", "", prompt)
 
 
 def always(text: str | None) -> ScriptedChat:

@@ -14,6 +14,7 @@ from types import SimpleNamespace
 from typing import Any
 
 from ragauge.contract.protocols import Reply
+from scripted_chat import unframed
 
 _ENTRY = re.compile(r"^(?:\[(\d+)\]|(\d+)\.) (.*)$", re.M)
 
@@ -40,7 +41,7 @@ def reply(prompt: str) -> str:
     found = {
         "claims": _claims, "verdicts": _verdicts, "ways": _ways, "match": _match, "questions": _questions,
     }  # fmt: skip
-    return found.get(kind_of(prompt), lambda _: "?")(prompt)
+    return found.get(kind_of(prompt), lambda _: "?")(unframed(prompt))
 
 
 def _claims(prompt: str) -> str:
@@ -92,7 +93,7 @@ def _questions(prompt: str) -> str:
 
 def answer_from_documents(prompt: str) -> str:
     """An llm's answer: the sentence of the documents that has most words of the question, if it has two."""
-    documents, _, question = prompt.rpartition("\nQuestion: ")
+    documents, _, question = unframed(prompt).rpartition("\nQuestion: ")
     sentences = re.split(r"(?<=[.!?])\s+", documents.rpartition("\nDocuments:\n")[2])
     asked = _words(question) - {"the", "of", "a", "in", "is", "was", "to", "and", "answer"}
     best = max(sentences, key=lambda one: len(asked & _words(one)))
@@ -106,11 +107,16 @@ class ScriptedChat:
         self.replies = replies
         self.asked: list[tuple[str, str]] = []
 
-    def ask(self, prompts: Sequence[str], store: object, what: str, salt: str = "") -> list[Reply]:
-        """The replies; None of the function is a request that failed."""
+    def ask(self, prompts: Sequence[str], store: object, what: str, salt: str = "", readers: Any = ()) -> list[Reply]:
+        """The replies; None of the function is a request that failed. Unreadable ones are asked for twice."""
         self.asked += [(prompt, salt) for prompt in prompts]
         texts = [self.replies(prompt) for prompt in prompts]
-        return [Reply(text) if text is not None else Reply(None, error="HTTP 500") for text in texts]
+        found = [Reply(text) if text is not None else Reply(None, error="HTTP 500") for text in texts]
+        for i, read in enumerate(readers):
+            if found[i].text is not None and read(found[i]) is None:
+                self.asked.append((prompts[i], "once more"))
+                found[i] = Reply(self.replies(prompts[i]))
+        return found
 
     def kinds(self) -> list[str]:
         """What was asked for, request by request."""

@@ -6,6 +6,8 @@ import json
 import re
 from pathlib import Path
 
+from scripted_chat import unframed
+
 # What the writer does with the town's document when it is asked for a question that it answers.
 TOWNS = {
     "Aldor": "bad evidence",
@@ -76,7 +78,7 @@ def towns_in(prompt: str) -> list[str]:
 
 def reply(prompt: str) -> str:
     """The reply to a prompt of a synthesis."""
-    kind = kind_of(prompt)
+    kind, prompt = kind_of(prompt), unframed(prompt)
     if kind in ("one_hop", "two_hop", "comparison", "unanswerable"):
         return _written(kind, towns_in(prompt), prompt)
     asked = re.search(r"^Question(?:, as a JSON string:\n|: )(.*)$", prompt, re.M)

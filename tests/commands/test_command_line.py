@@ -249,8 +249,8 @@ def swept(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 _COMMANDS = (
-    "compare", "export", "gate", "help", "plan", "pool", "report", "stages", "store", "synthesize", "train",
-    "ui",
+    "compare", "export", "gate", "help", "ledger", "plan", "pool", "report", "stages", "store", "synthesize",
+    "train", "ui",
 )  # fmt: skip
 
 

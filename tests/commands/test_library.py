@@ -6,6 +6,7 @@ import asyncio
 import json
 import logging
 import os
+import re
 import subprocess
 import sys
 import tomllib
@@ -17,6 +18,9 @@ import pandas as pd
 import pytest
 from hydra import compose, initialize_config_dir
 from hydra.core.global_hydra import GlobalHydra
+from packaging.requirements import Requirement
+from packaging.utils import canonicalize_name
+from packaging.version import Version
 
 import ragauge
 from processes import ROOT, clean_environment
@@ -24,7 +28,7 @@ from processes import run as run_py
 from ragauge.experiment.findings import whereabouts
 from ragauge.experiment.results import JobResult, Logged
 from ragauge.experiment.sweep_results import SweepResult
-from ragauge.report import notebook
+from ragauge.show import notebook
 from ragauge.track import LoggedRun
 
 SMALL = [
@@ -47,6 +51,20 @@ def test_importing_ragauge_loads_nothing_heavy() -> None:
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=300)
     version = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]["version"]
     assert done.stdout == f"HEAVY [] {version}\n", done.stderr
+
+
+def test_every_dependency_ranges_from_what_the_tests_run_with_to_the_next_major_version() -> None:
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
+    lines = (ROOT / "constraints.txt").read_text("utf-8").splitlines()
+    pins = dict(line.split("==") for line in lines if not line.startswith("#"))
+    pins = {canonicalize_name(name): Version(version) for name, version in pins.items()}
+    extras = [text for texts in project["optional-dependencies"].values() for text in texts]
+    for wanted in map(Requirement, [*project["dependencies"], *extras]):
+        pin = pins[canonicalize_name(wanted.name)]
+        assert pin in wanted.specifier, wanted
+        # An untested older minor or newer major version, such as sentence-transformers 5.7 or 7, is outside.
+        assert f"{pin.major + 1}" not in wanted.specifier, wanted
+        assert wanted.name == "hydra-core" or f"{pin.major}.{pin.minor - 1}" not in wanted.specifier, wanted
 
 
 @pytest.mark.parametrize(
@@ -189,6 +207,16 @@ def test_the_frames_of_a_job_fit_together(job: JobResult) -> None:
     assert set(job.run["docno"]) > set(job.contexts["docnos"].sum())
     assert job.figures["sorted_scores"].png.startswith(b"\x89PNG")
     assert "8 topics" in job._repr_html_()
+
+
+@pytest.mark.slow
+def test_the_columns_that_the_guide_names_are_those_of_the_frames(job: JobResult) -> None:
+    guide = (ROOT / "docs" / "library.md").read_text(encoding="utf-8")
+    for name in FRAMES:
+        [row] = re.findall(rf"^\| `{name}` \| (.*) \|$", guide, re.MULTILINE)
+        named = re.findall(r"`([^`]+)`", row)
+        assert "qid" in named
+        assert not set(named) - set(getattr(job, name).columns), name
 
 
 @pytest.mark.slow

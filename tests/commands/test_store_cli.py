@@ -129,7 +129,7 @@ def test_a_job_records_every_entry_that_it_used(place: Place) -> None:
     assert kept | own == place.names()
     assert sorted(name.split("/")[0] for name in place.bm25.entries or ()) == [
         "answers", "chunks", "classics", "context", "dataset", "findings", "floor", "funnel", "funnel_corpus",
-        "index", "run", "scores", "verdicts",
+        "index", "located", "run", "scores", "verdicts",
     ]  # fmt: skip
     assert {name.split("/")[0] for name in own} == {
         "findings",
@@ -217,7 +217,7 @@ def test_what_is_not_there_is_an_error_that_says_what_is(place: Place, capsys, a
     assert place.command(*arguments) == 2
     err = capsys.readouterr().err
     assert message in err
-    assert "holds 21 entries of the stages answers, chunks, classics, context, dataset" in err
+    assert "holds 22 entries of the stages answers, chunks, classics, context, dataset" in err
 
 
 def test_a_folder_that_is_not_there_is_an_error(tmp_path: Path, capsys) -> None:
@@ -285,7 +285,7 @@ def test_gc_keeps_what_was_used_lately(place: Place, capsys) -> None:
     place.delete(place.none)
     assert place.command("gc", "--keep-days", "30") == 0
     assert place.names() == before
-    assert "kept, used within 30 days: 21 entries" in capsys.readouterr().out
+    assert "kept, used within 30 days: 22 entries" in capsys.readouterr().out
 
 
 def test_gc_keeps_what_a_kept_run_needs_until_the_run_is_deleted(place: Place, capsys) -> None:
@@ -339,7 +339,7 @@ def test_gc_keeps_what_a_job_that_is_still_going_has_used(place: Place, capsys) 
         assert place.command("gc", "--keep-days", "0") == 0
         assert place.names() == {used}
     assert "used since a run began that is still going: at work" in capsys.readouterr().out
-    assert len(unused) == 20
+    assert len(unused) == 21
 
 
 @pytest.mark.parametrize("content", [None, "no database"])
@@ -543,7 +543,7 @@ def flip(file: Path) -> None:
 
 def test_verify_finds_a_flipped_byte_and_removes_the_entry_if_told_to(place: Place, capsys) -> None:
     assert place.command("verify") == 0
-    assert "21 entries and 0 segments of vectors read, 0 damaged" in capsys.readouterr().out
+    assert "22 entries and 0 segments of vectors read, 0 damaged" in capsys.readouterr().out
     damaged = next(item for item in list_items(place.store) if item.stage == "chunks")
     flip(damaged.path / "chunks.parquet")
     assert place.command("verify") == 2

@@ -54,6 +54,19 @@ def test_the_address_is_told_when_the_server_answers_and_not_before(database: st
     assert _server._is_free(port)  # Ctrl-C has ended the server, too
 
 
+def test_kill_9_ends_the_server_and_what_it_started(database: str, tmp_path: Path) -> None:
+    port = free_port()
+    # As MLflow's command does: the server that listens is a child of the one that was started.
+    of_server = f"import subprocess, sys; subprocess.run([sys.executable, '-c', {SLOW!r}, '{port}'])"
+    serve = "import sys; from ragauge.track import _server; "
+    serve += f"_server.serve({database!r}, {port}, command=[sys.executable, '-c', {of_server!r}])"
+    with subprocess.Popen([sys.executable, "-c", serve], stdout=subprocess.PIPE, text=True) as started:
+        assert started.stdout is not None
+        assert "MLflow's UI: " in started.stdout.readline()
+        started.kill()
+    until(lambda: _server._is_free(port), "the server's end", seconds=20)
+
+
 def test_a_server_that_does_not_start_is_told_with_its_last_words(database: str) -> None:
     command = [sys.executable, "-c", "import sys; sys.exit('no such table: experiments')"]
     with pytest.raises(TrackingError, match="ended before it answered: no such table: experiments"):

@@ -15,7 +15,7 @@ def outcomes() -> pd.DataFrame:
         {
             "run_id": ["a"] * 3 + ["b"] * 3,
             "qid": ["1", "2", "3"] * 2,
-            "failure_cause": ["not retrieved", "not retrieved", None, None, "hallucination", None],
+            "failure_cause": ["not retrieved", "not retrieved", None, None, "unsupported answer", None],
         }
     )
 
@@ -25,14 +25,14 @@ def test_changes_are_from_the_baseline_to_each_other_run() -> None:
     assert found is not None
     assert {tuple(row) for row in found.to_numpy().tolist()} == {
         ("b", "not retrieved", "not failed", 1),
-        ("b", "not retrieved", "hallucination", 1),
+        ("b", "not retrieved", "unsupported answer", 1),
         ("b", "not failed", "not failed", 1),
     }
     table = causes_table(found, {"b": "other"}, PLAIN)
     assert table is not None
     assert [list(row) for row in table.rows] == [
-        ["other", "not retrieved", "hallucination", "1"],
         ["other", "not retrieved", "not failed", "1"],
+        ["other", "not retrieved", "unsupported answer", "1"],
     ]
 
 

@@ -25,7 +25,7 @@ def test_the_same_ranking(tools, tmp_path):
     cosine = vectors @ theirs / np.linalg.norm(theirs)
 
     class Chat:
-        def ask(self, prompts, store, what):
+        def ask(self, prompts, store, what, **how):
             return [Reply("\n---\n".join(passages))]
 
     chunks = pd.DataFrame({"docno": [f"d{i:03}" for i in range(120)], "text": texts}, dtype="str")

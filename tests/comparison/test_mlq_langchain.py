@@ -31,7 +31,7 @@ def test_the_same_union(tmp_path):
             return Embedder().embed([text])[0].tolist()
 
     class Chat:
-        def ask(self, prompts, store, what):
+        def ask(self, prompts, store, what, **how):
             return [Reply("\n".join(f"query {i}" for i in (161, 171, 181)))] * len(prompts)
 
     chunks = pd.DataFrame({"docno": [f"d{i}" for i in range(150)], "text": [f"c {i}" for i in range(150)]})

@@ -5,7 +5,9 @@ from __future__ import annotations
 import json
 import logging
 import os
+import random
 import re
+import string
 from pathlib import Path
 from typing import Any
 
@@ -249,3 +251,56 @@ def test_a_config_with_a_key_is_refused_without_repeating_it(value: Any, where: 
 def test_a_config_without_keys_passes() -> None:
     plain = {"api_key": None, "max_tokens": 5, "url": "http://host:80/v1", "stop": ["a", 1]}
     config.refuse_keys(OmegaConf.create({"chat": plain}))
+
+
+GENERATED = "Qz7Rk2Wm9Xt4Vb6Np1Lc8Jd3"
+
+
+def test_a_word_drawn_at_random_is_refused_in_any_value_of_a_config_and_masked_in_records() -> None:
+    joined = "Qz7Rk2Wm-9Xt4Vb6Np_1Lc8Jd3"
+    assert joined not in str(redact_config({"llm.zugang": f"a {joined}."}))
+    for value in (GENERATED, f"asked with {GENERATED}, twice", [f"a {GENERATED}"]):
+        assert "zugang: holds what looks like a key" in str(secret_in({"zugang": value}, "llm"))
+        assert GENERATED not in str(redact_config({"llm.zugang": value}))
+    remember({"name": GENERATED})
+    assert redact(f"experiment {GENERATED}") == "experiment ***"
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        "Qwen2VLForConditionalGeneration", "Meta-Llama-3.1-8B-Instruct-Q4_K_M.gguf", "20241107T123000ZtoNow",
+        "/data/corpus2024export99v3FINAL.jsonl", "models:/m-eb804fc01e604934a24c45e1e9b8d597",
+        "ragauge.retrieval.embedders.SentenceTransformerEmbedder", "d41d8cd98f00b204e9800998ecf8427e",
+        "mistralai/Mixtral8x7BInstructV01awq", "550e8400-e29b-41d4-a716-446655440000",
+        "Phi-3-mini-4k-instruct-Q5_K_M-GGUF", "all-MiniLM-L6-v2-ONNX-quantized8", "A" * 40, "a1" * 20,
+        "intfloat/multilingualE5largeInstruct", "THUDM/chatglm3SixBillion128kContextInt4",
+    ],
+)  # fmt: skip
+def test_names_dates_and_digests_are_no_words_drawn_at_random(value: str) -> None:
+    assert secret_in({"model": value}, "llm") is None
+
+
+def test_of_words_drawn_at_random_nineteen_of_twenty_are_known() -> None:
+    rng = random.Random(0)
+    words = ["".join(rng.choices(string.ascii_letters + string.digits, k=32)) for _ in range(400)]
+    assert sum(redact_tree(word, "note") == "***" for word in words) >= 380
+
+
+def test_an_address_that_cannot_be_parsed_shows_no_part_of_its_password() -> None:
+    for sign in "/?#":
+        address = f"http://me:Qz7Rk2Wm{sign}9Xt4Vb6N@host:80/ask"
+        assert redact(f"url={address}") == "url=http://***@host:80/ask"
+        assert "url: holds what looks like" in str(secret_in({"url": address}, "service"))
+        remember({"url": address})
+        assert redact("Invalid port: 'Qz7Rk2Wm'") == "Invalid port: '***'"
+    for harmless in ("http://host:8080/team@v1/ask", "https://host/a?mail=me@host", "sqlite:///a@b.db"):
+        assert redact(harmless) == harmless
+
+
+def test_of_an_answer_exact_secrets_alone_are_masked_and_no_words() -> None:
+    quoted = 'Planted"7Zq0x4'
+    remember({"headers": {"X-Api-Key": quoted}, "password": "swordfish", "url": "http://a:b1cd2efg@h"})
+    text = "swordfish sk-0a1b2c3d4e5f6a7b8c9d password=hunter22 http://tok@host"
+    assert module.mask_echo(text) == text
+    assert module.mask_echo(f"{text} b1cd2efg {json.dumps(quoted)}") == f'{text} *** "***"'

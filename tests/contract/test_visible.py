@@ -11,9 +11,9 @@ import pandas as pd
 import pytest
 import yaml
 
-from ragauge.contract.visible import Formatter, csv_text, spreadsheet_cell, visible
-from ragauge.report.html import _environment
-from ragauge.report.text import leaderboard_text
+from ragauge.contract.visible import Formatter, csv_text, is_blank, spreadsheet_cell, visible
+from ragauge.findings.terminal import leaderboard_text
+from ragauge.show.html import _environment
 
 EVIL = "a\x00b\x1b[2Jc\x7fd\x9be\u202ef\u2066g"
 SHOWN = "a␀b␛[2Jc␡d⟦U+009B⟧e⟦U+202E⟧f⟦U+2066⟧g"
@@ -110,3 +110,8 @@ def test_a_log_line_on_the_terminal_shows_what_a_server_wrote() -> None:
     assert logs["formatters"]["simple"]["()"] == "ragauge.contract.visible.Formatter"
     record = logging.LogRecord("x", logging.ERROR, "f", 1, "the server says %s", (EVIL,), None)
     assert Formatter("%(message)s").format(record) == f"the server says {SHOWN}"
+
+
+def test_what_shows_nothing_is_blank() -> None:
+    assert all(map(is_blank, ["", " \n\u00a0", "\u200b", "\ufeff\u2060\u00ad", "\u3164\u2800", "\u200e\x00"]))
+    assert not any(map(is_blank, ["a", "\u200ba", "0", ".", "\u0645\u200c", "\U0001f469\u200d\U0001f52c"]))

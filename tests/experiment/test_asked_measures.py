@@ -17,6 +17,7 @@ from ragauge.experiment.findings.tables import per_question
 from ragauge.experiment.needs import added_up
 from ragauge.experiment.needs import needs as requests_of
 from ragauge.experiment.stages.pipeline import Pipeline
+from ragauge.findings.details import detail_lines, details_of, write_details
 from ragauge.llms.evaluator import Evaluator
 from ragauge.measures.asked.answer_correctness import AnswerCorrectness
 from ragauge.measures.asked.answer_relevancy import AnswerRelevancy
@@ -24,7 +25,6 @@ from ragauge.measures.asked.context_recall import ContextRecall
 from ragauge.measures.asked.context_relevance import ContextRelevance
 from ragauge.measures.asked.faithfulness import Faithfulness
 from ragauge.measures.asked.noise_sensitivity import NoiseSensitivity
-from ragauge.report.details import detail_lines, details_of, write_details
 from scripted_evaluator import kind_of, reply
 from small_pipeline import SmallPipelines, own_values
 
@@ -87,7 +87,7 @@ def test_a_dry_run_counts_measures_of_answers_that_are_not_there_yet(small: Smal
         assert not server.calls
         # References once for both jobs; of each job three answers of which nothing is known.
         assert found["answers.faithfulness"] | {"prompt_tokens": 0, "cost_usd": 0} == {
-            "calls": 12, "calls_cached": 0, "calls_guessed": 12, "prompt_tokens": 0,
+            "calls": 12, "calls_cached": 0, "calls_shared": 0, "calls_guessed": 12, "prompt_tokens": 0,
             "completion_tokens": 12 * 60, "cost_usd": 0,
         }  # fmt: skip
         assert found["answers.answer_correctness"]["calls"] == 3 + 6

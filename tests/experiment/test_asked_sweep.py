@@ -13,6 +13,7 @@ from test_sweep import job_records, sweep_folders
 from chat_server import ChatServer
 from kills import check_kills, kill_and_read
 from processes import ROOT, Command, clean_environment, until
+from scripted_chat import unframed
 from scripted_evaluator import answer_from_documents, kind_of, reply
 
 MEASURES = ("faithfulness", "answer_relevancy", "answer_correctness", "context_recall", "noise_sensitivity")
@@ -61,7 +62,7 @@ def sent(prompts: list[str], topics: pd.DataFrame) -> Counter[str]:
     references = [f"\nQuestion: {query}\n\nAnswer: {answer}\n" for query, answer in asked]
     counts: Counter[str] = Counter()
     for prompt in prompts:
-        of_reference = any(one in prompt for one in references)
+        of_reference = any(one in unframed(prompt) for one in references)
         counts[kind_of(prompt) + (" of references" if of_reference else "")] += 1
     return counts
 

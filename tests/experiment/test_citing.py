@@ -25,6 +25,7 @@ from ragauge.measures.asked.nuggets import NuggetRecall
 from ragauge.retrieval.contexts import numbered_contexts
 from ragauge.retrieval.order import LongContextOrder
 from ragauge.retrieval.retrievers import NoRetrieval
+from scripted_chat import unframed
 from small_pipeline import SmallPipelines
 
 BRIDGE = "Where is the bridge?"
@@ -47,7 +48,9 @@ def test_passages_come_numbered_and_the_answer_is_measured_without_its_marks(sma
         check_measures(job)
         asked = needs(job)
         rows = job.outcomes.set_index("qid")
-        shown = [prompt for prompt in server.whole if "Question: Who built the tower?\nAnswer:" in prompt]
+        shown = [
+            prompt for prompt in map(unframed, server.whole) if "Question: Who built the tower?\nAnswer:" in prompt
+        ]
     [prompt] = shown
     passages = job.frame("used_passages").query("qid == 'q1'").sort_values("position")
     pieces = [text[:chars] for text, chars in zip(passages["text"], passages["chars"], strict=True)]
@@ -70,7 +73,7 @@ def test_a_reply_of_marks_alone_is_no_answer(small: SmallPipelines) -> None:
         rows = small(llm=citing(server), max_missing_share=1.0).frame("answers")
     assert rows["answer"].isna().all()
     assert set(rows["status"]) == {"missing"}
-    assert set(rows["error"]) == {"the answer is white space alone"}
+    assert set(rows["error"]) == {"the answer holds no visible character"}
 
 
 def test_numbers_follow_the_order_of_the_context_and_a_topic_without_passages_has_none() -> None:
@@ -175,4 +178,4 @@ def test_a_question_sent_alone_shows_its_passages_numbered_too(small: SmallPipel
         found = latency(job, n_topics=2, seed=0)
         assert found["latency_failed"] == 0
         assert found["latency_llm_calls"] > 0
-        assert all("\nPassages:\n[1] " in prompt for prompt in server.whole)
+        assert all("\nPassages:\n[1] " in unframed(prompt) for prompt in server.whole)

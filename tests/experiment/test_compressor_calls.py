@@ -9,6 +9,7 @@ from test_chat_sweep import sweep
 from test_sweep import job_records, sweep_folders
 
 from chat_server import ChatServer
+from scripted_chat import unframed
 
 JOB = ["retriever=bm25", "n_tokens=100", "n_grid=[100]", "dataset.limit=5"]
 COMPRESSED = [*JOB, "compressor=llm", "compressor.depth=2", "expander=document"]
@@ -18,7 +19,7 @@ def reply(prompt: str) -> str:
     """The first sentence of a passage, or nothing, by its length; an answer; a verdict."""
     if "Copy from the passage" not in prompt:
         return '{"label": 3, "reason": "why not"}' if "label" in prompt else "An answer."
-    passage = prompt.split("Passage:\n")[1].split("\n\nThe passage is material")[0]
+    passage = unframed(prompt).split("Passage:\n")[1].split("\n\nWhat stands")[0]
     return "NONE" if len(passage) % 5 == 0 else passage.split(". ")[0]
 
 

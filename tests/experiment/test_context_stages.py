@@ -27,6 +27,7 @@ from ragauge.retrieval.compressors import LangChainCompressor, LLMCompressor, Se
 from ragauge.retrieval.expanders import DocumentExpander, NeighbourExpander
 from ragauge.retrieval.order import LongContextOrder, RankOrder, ReverseOrder
 from ragauge.retrieval.retrievers import Reo, Sim
+from scripted_chat import unframed
 from small_pipeline import DOCS, SmallPipelines, replaced
 
 CONF = Path(__file__).resolve().parents[2] / "conf"
@@ -43,9 +44,9 @@ class Copying:
     failing: list[str] = field(default_factory=list, metadata={"runtime": True})
     asked: list[str] = field(default_factory=list, metadata={"runtime": True})
 
-    def ask(self, prompts: Sequence[str], store: Workplace, what: str) -> list[Reply]:
+    def ask(self, prompts: Sequence[str], store: Workplace, what: str, **how: object) -> list[Reply]:
         self.asked.extend(prompts)
-        passages = [prompt.split("Passage:\n")[1].split("\n\nThe passage")[0] for prompt in prompts]
+        passages = [unframed(prompt).split("Passage:\n")[1].split("\n\nWhat stands")[0] for prompt in prompts]
         return [
             Reply(None, "HTTP 500") if any(word in text for word in self.failing) else Reply(text.split(".")[0])
             for text in passages
@@ -68,11 +69,11 @@ def contexts_of(pipeline: Pipeline) -> list[str]:
 
 def test_a_context_is_made_of_the_passages(small: SmallPipelines) -> None:
     plain = small(retriever=Sim(top_k=2))
-    assert [stage.name for stage in plain.stages][3:5] == ["run", "context"]
+    assert [stage.name for stage in plain.stages][4:6] == ["run", "context"]
     # The chunk of six words alone lacks the second sentence.
     assert not contexts_of(plain)[0].startswith(DOCS[0]["text"])
     whole = small(retriever=Sim(top_k=2), expander=DocumentExpander(), n_tokens=12)
-    assert [stage.name for stage in whole.stages][3:6] == ["run", "expanded", "context"]
+    assert [stage.name for stage in whole.stages][4:7] == ["run", "expanded", "context"]
     first = whole.frame("run").iloc[0]
     assert first["docno"] == "d1%p0"
     assert texts_of(whole)[0] == DOCS[0]["text"]
@@ -83,7 +84,7 @@ def test_a_context_is_made_of_the_passages(small: SmallPipelines) -> None:
 
 def test_the_compressor_works_on_the_expanded_passages(small: SmallPipelines) -> None:
     both = small(expander=DocumentExpander(), compressor=SentenceCompressor(share=0.01), retriever=Sim(top_k=1))
-    assert [stage.name for stage in both.stages][3:7] == ["run", "expanded", "compressed", "context"]
+    assert [stage.name for stage in both.stages][4:8] == ["run", "expanded", "compressed", "context"]
     assert texts_of(both) == ["Anna built the tower."]
     sizes = both.frame("compression").iloc[0]
     assert sizes["characters_out"] == sum(map(len, (texts_of(both, qid)[0] for qid in ("q1", "q2", "q3"))))
@@ -274,11 +275,11 @@ def test_the_command_stages_lists_those_of_the_config(
         return [line.split() for line in capsys.readouterr().out.splitlines()]
 
     plain = [row[0] for row in listed("retriever=sim")]
-    assert plain[:6] == ["stage", "dataset", "chunks", "index", "run", "context"]
+    assert plain[:7] == ["stage", "dataset", "located", "chunks", "index", "run", "context"]
     rows = listed("retriever=sim", "expander=neighbours", "compressor=sentences", "order=reverse")
-    assert [row[0] for row in rows[4:8]] == ["run", "expanded", "compressed", "context"]
+    assert [row[0] for row in rows[5:9]] == ["run", "expanded", "compressed", "context"]
     # Nothing is made, so that what depends on it has no digest yet.
-    assert rows[5][1:] == ["not", "known", "no"]
+    assert rows[6][1:] == ["not", "known", "no"]
     assert not list(tmp_path.glob("store/*/*"))
 
 

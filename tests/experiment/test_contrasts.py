@@ -7,14 +7,9 @@ from typing import Any
 import pandas as pd
 import pytest
 
-from ragauge.experiment.sweep.contrasts import (
-    ablation_of,
-    chunk_sizes,
-    gain_of_retrieval,
-    score_against_cost,
-    settings_of,
-)
-from ragauge.experiment.sweep.jobs import Sweep, systems_of
+from ragauge.contract.jobs import Jobs, systems_of
+from ragauge.findings.pareto import score_against_cost
+from ragauge.findings.parts import ablation_of, chunk_sizes, gain_of_retrieval, settings_of
 
 
 def record(*overrides: str, n: int = 100, **metrics: float) -> dict[str, Any]:
@@ -28,10 +23,12 @@ def record(*overrides: str, n: int = 100, **metrics: float) -> dict[str, Any]:
         "ir_score_at_n": {n: metrics.get("ir_score", 0.5)},
         "metrics": {"ir_score": 0.5, "judge_share_missing": 0.0, "correct_share": 0.25, **metrics},
         "answer_measures": [],
+        "bootstrap": 10,
+        "seed": 0,
     }
 
 
-def sweep(*records: dict[str, Any], labels: dict[str, list[int]] | None = None) -> Sweep:
+def sweep(*records: dict[str, Any], labels: dict[str, list[int]] | None = None) -> Jobs:
     parts = [
         pd.DataFrame(
             {
@@ -44,7 +41,7 @@ def sweep(*records: dict[str, Any], labels: dict[str, list[int]] | None = None) 
         )
         for r, system in zip(records, systems_of(records), strict=True)
     ]
-    return Sweep("s", "e", list(records), [], pd.concat(parts, ignore_index=True))
+    return Jobs("s", "e", list(records), [], pd.concat(parts, ignore_index=True))
 
 
 SIZES = [
@@ -60,7 +57,7 @@ def test_a_factor_is_what_the_jobs_differ_in_but_for_the_budget() -> None:
 
 
 def test_chunks_are_not_compared_where_nothing_is_retrieved() -> None:
-    found = ablation_of(sweep(*SIZES), 10, 0).query("measure == 'ir_score'").set_index("factor")
+    found = ablation_of(sweep(*SIZES)).query("measure == 'ir_score'").set_index("factor")
     assert found.loc["chunker.size", "difference"] == pytest.approx(0.2)
     assert found.loc["chunker.size", "settings"] == 1
     assert (found.loc["retriever", "base"], found.loc["retriever", "settings"]) == ("none", 2)
@@ -74,18 +71,18 @@ def test_the_gain_is_over_the_same_llm_with_the_settings_most_alike() -> None:
         if (r, size) != ("none", 128)
     ]  # fmt: skip
     labels = {name: [5, 5] for name in systems_of(jobs) if name.startswith("bm25")}
-    found = gain_of_retrieval(sweep(*jobs, labels=labels), 10, 0)
+    found = gain_of_retrieval(sweep(*jobs, labels=labels))
     assert found is not None
     right = found[found["measure"] == "correct"]
     assert right["difference"].tolist() == [1.0] * 4
     llms = {column: right[column].str.split(" · ").str[1] for column in ("system", "base")}
     assert (llms["system"] == llms["base"]).all()
-    assert gain_of_retrieval(sweep(record("retriever=bm25"), record("retriever=sim")), 10, 0) is None
+    assert gain_of_retrieval(sweep(record("retriever=bm25"), record("retriever=sim"))) is None
 
 
 def test_an_llm_alone_at_another_budget_is_compared_nevertheless() -> None:
     jobs = [record("retriever=bm25", n=300), record("retriever=bm25", n=100), record("retriever=none", n=0)]
-    found = gain_of_retrieval(sweep(*jobs, labels={"bm25": [5, 1]}), 10, 0)
+    found = gain_of_retrieval(sweep(*jobs, labels={"bm25": [5, 1]}))
     assert found is not None
     assert found.set_index("measure").loc["correct", "difference"] == 0.5
 

@@ -8,7 +8,7 @@ import pytest
 
 from ragauge import track
 from ragauge.experiment.findings.described import job_note, run_text, where_text
-from ragauge.experiment.outcomes import metrics
+from ragauge.findings.people import judged_lines
 
 CHOICES = {
     "retriever": "bm25", "chunker": "semantic", "reranker": "cross_encoder", "order": "rank",
@@ -52,10 +52,10 @@ def test_a_sample_of_judged_topics_says_of_how_many_and_how_sure() -> None:
         "topics": 120, "judged_topics": 40, "hallucination_share": 0.1,
         "correct_share": 0.25, "correct_share_lo": 0.125, "correct_share_hi": 0.375,
     }  # fmt: skip
-    assert metrics.judged_lines(values) == [
+    assert judged_lines(values) == [
         "  40 of 120 judged; of all: right 25.0% (95 % 12.5% to 37.5%), hallucination 10.0%"
     ]
-    assert metrics.judged_lines({"topics": 120, "correct_share": 0.25}) == []
+    assert judged_lines({"topics": 120, "correct_share": 0.25}) == []
 
 
 def test_labels_by_people_say_the_kappa_with_its_interval() -> None:
@@ -63,8 +63,8 @@ def test_labels_by_people_say_the_kappa_with_its_interval() -> None:
         "human_labels": 30, "judge_kappa": 0.7, "judge_kappa_lo": 0.5, "judge_kappa_hi": 0.875,
         "judge_agreement": 0.8, "judge_agreement_lo": 0.65, "judge_agreement_hi": 0.9,
     }  # fmt: skip
-    assert metrics.judged_lines(values) == [
+    assert judged_lines(values) == [
         "  judge against 30 labels by people: kappa 0.70 (95 % 0.50 to 0.88), equal 80.0% (95 % 65.0% to 90.0%)"
     ]
-    [line] = metrics.judged_lines({"human_labels": 3, "judge_kappa": float("nan")})
+    [line] = judged_lines({"human_labels": 3, "judge_kappa": float("nan")})
     assert line.endswith("kappa is not defined, since chance alone would agree always")

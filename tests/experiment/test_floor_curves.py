@@ -6,16 +6,16 @@ from typing import Any
 
 import pandas as pd
 
-from ragauge.experiment.sweep.jobs import Sweep
-from ragauge.experiment.sweep.pooled import floor_curves
+from ragauge.contract.jobs import Jobs
+from ragauge.findings.ir_score import floor_curves
 
 
-def swept(*jobs: tuple[str, dict[str, float] | None]) -> Sweep:
+def swept(*jobs: tuple[str, dict[str, float] | None]) -> Jobs:
     records: list[dict[str, Any]] = [
         {"overrides": [f"chunker={chunker}"], **({} if floor is None else {"ir_score_floor_at_n": floor})}
         for chunker, floor in jobs
     ]
-    return Sweep("id", "sample", records, [], pd.DataFrame())
+    return Jobs("id", "sample", records, [], pd.DataFrame())
 
 
 def test_jobs_of_one_floor_are_one_line_as_far_as_the_largest_budget() -> None:

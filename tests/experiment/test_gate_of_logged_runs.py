@@ -91,3 +91,26 @@ def test_the_newest_run_with_a_tag_that_is_of_another_sweep_is_the_baseline(logg
     assert found.name == "newer"
     with pytest.raises(DataError, match="no other finished run of the experiment gated has this tag"):
         find_baseline(gate, ours.uri, Sought("any", "gated"))
+
+
+def test_a_bound_inside_of_the_interval_decides_nothing_unless_the_value_alone_is_asked_for(
+    logged: LoggedRuns,
+) -> None:
+    # Six of 25 answers are hallucinations: .24, and .115 to .434 by Wilson.
+    labels = [4] * 6 + [5] * 19
+    qids = [f"q{i:02}" for i in range(25)]
+    given = dict(zip(qids, labels, strict=True))
+    run = logged.job(questions(dict.fromkeys(qids, 0.5), given), "few")
+    for bound, by, verdict in (
+        (0.30, "interval", "inconclusive"), (0.30, "value", "pass"), (0.20, "value", "missed"),
+        (0.45, "interval", "pass"), (0.10, "interval", "missed"),
+    ):  # fmt: skip
+        [check] = checks(logged, run, hallucination_share={"max": bound, "by": by})
+        assert (check.verdict, round(check.value, 2)) == (verdict, 0.24), (bound, by)
+    [open_] = checks(logged, run, hallucination_share={"max": 0.30})
+    assert open_.said.endswith("is neither clearly above nor clearly at most 0.3: inconclusive")
+    [least] = checks(logged, run, correct_share={"min": 0.8})
+    assert least.verdict == "inconclusive"
+    # Without an interval the value decides.
+    [whole] = checks(logged, run, topics={"min": 25})
+    assert whole.verdict == "pass"

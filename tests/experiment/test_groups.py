@@ -13,14 +13,14 @@ import pytest
 from test_sweep import mlflow_runs, sweep_folders
 
 from processes import run
-from ragauge import report
 from ragauge.commands import compare, pool
 from ragauge.commands.report import main as report_command
 from ragauge.contract.errors import DataError
 from ragauge.estimate import asked, fit_thresholds
 from ragauge.estimate.transfer import leave_one_out
 from ragauge.experiment.sweep.jobs import load
-from ragauge.experiment.sweep.pooled import contents
+from ragauge.findings.pooling import Pooled, pooled
+from ragauge.show.html import write_report
 from ragauge.track import Reader
 
 N = 30
@@ -77,12 +77,41 @@ def of_part(part: str, text: str, *overrides: str, **more: Any) -> dict[str, Any
     return {"overrides": list(overrides), "record": {"measured_by": {**ALIKE, part: text}}, **more}
 
 
+def contents(groups: list[Any]) -> list[Pooled]:
+    return [pooled(jobs) for jobs in groups]
+
+
 def names(folder: Path) -> list[str]:
     return [sweep.group for sweep in load(folder)]
 
 
 def jobs_of(folder: Path) -> dict[str, list[int]]:
     return {s.group: [record["number"] for record in s.records] for s in load(folder)}
+
+
+# --- what failed --------------------------------------------------------------------------------------
+
+
+def failed(*overrides: str) -> dict[str, Any]:
+    return {"overrides": list(overrides), "record": {"status": "FAILED", "error": "the service is down"}}
+
+
+def test_of_two_systems_the_one_that_finished_keeps_its_name_and_the_other_is_named(
+    tmp_path: Path,
+) -> None:
+    one, two = (["recorded.path=x.jsonl", f"recorded.system={name}"] for name in ("one", "two"))
+    [sweep] = load(write(tmp_path, {"overrides": one}, failed(*two)))
+    assert set(sweep.outcomes["system"]) == {"one"}
+    assert sweep.lost == {"two": "the service is down"}
+    assert contents([sweep])[0].value("leaderboard").frame["system"].tolist() == ["one"]
+
+
+def test_a_system_that_failed_at_one_budget_alone_is_not_lost(tmp_path: Path) -> None:
+    jobs = [{"overrides": ["retriever=bm25", "n_tokens=100"]}, failed("retriever=bm25", "n_tokens=200"),
+            {"overrides": ["retriever=sim", "n_tokens=100"]}]  # fmt: skip
+    [sweep] = load(write(tmp_path, *jobs))
+    assert set(sweep.outcomes["system"]) == {"bm25", "sim"}
+    assert sweep.lost == {}
 
 
 # --- what is a group --------------------------------------------------------------------------------
@@ -92,12 +121,13 @@ def test_equal_qids_of_two_topic_files_are_not_paired(tmp_path: Path) -> None:
     jobs = [{"topics": t, "overrides": [f"dataset.topics={t}.jsonl", f"retriever={r}"], "noise": i}
             for t in "ab" for i, r in enumerate(("bm25", "sim"))]  # fmt: skip
     groups = contents(load(write(tmp_path, *jobs)))
-    assert [g.group for g in groups] == [f"dataset=jsonl (topics={t}.jsonl)" for t in "ab"]
+    assert [g.jobs.group for g in groups] == [f"dataset=jsonl (topics={t}.jsonl)" for t in "ab"]
     for group in groups:
-        assert group.board["system"].tolist() == group.board["system"].drop_duplicates().tolist()
-        assert set(group.board["system"]) == {"bm25", "sim"}
-        assert set(zip(group.pairs["a"], group.pairs["b"], strict=True)) == {("bm25", "sim")}
-    assert groups[0].others == [groups[1].group]
+        board = group.value("leaderboard")
+        assert board.frame["system"].tolist() == board.frame["system"].drop_duplicates().tolist()
+        assert set(board.frame["system"]) == {"bm25", "sim"}
+        assert set(zip(board.pairs["a"], board.pairs["b"], strict=True)) == {("bm25", "sim")}
+    assert [other.group for other in groups[0].jobs.siblings] == [groups[1].jobs.group]
 
 
 @pytest.mark.parametrize(
@@ -115,13 +145,14 @@ def test_jobs_measured_by_other_means_share_no_threshold(tmp_path: Path, part: s
             for i, r in enumerate(("bm25", "sim"))]  # fmt: skip
     folder = write(tmp_path, *jobs)
     groups = contents(load(folder))
-    assert [g.group for g in groups] == [f"{part}={option}" for option in options]
+    assert [g.jobs.group for g in groups] == [f"{part}={option}" for option in options]
     for place, group in enumerate(groups):
         own = [pd.read_parquet(folder / str(2 * place + i) / "outcomes.parquet") for i in range(2)]
         alone = fit_thresholds(pd.concat(own, ignore_index=True), n_boot=40, seed=0)
-        assert group.estimates.thresholds.k.value == alone.k.value
-        assert group.estimates.thresholds.k.n == 2 * N
-    assert groups[0].estimates.thresholds.k.value < 0.5 < groups[1].estimates.thresholds.k.value
+        assert group.value("thresholds").estimates.thresholds.k.value == alone.k.value
+        assert group.value("thresholds").estimates.thresholds.k.n == 2 * N
+    low, high = (group.value("thresholds").estimates.thresholds.k.value for group in groups)
+    assert low < 0.5 < high
 
 
 def test_systems_budgets_and_how_work_is_done_make_no_groups(tmp_path: Path) -> None:
@@ -163,8 +194,9 @@ def test_jobs_without_verdicts_join_the_only_judge_but_not_one_of_several(tmp_pa
     folder = write(tmp_path / "one", silent, judged)
     assert jobs_of(folder) == {"": [0, 1]}
     (content,) = contents(load(folder))
-    assert set(content.pairs.loc[content.pairs["measure"] == "ir_score", "n"]) == {N}
-    assert content.estimates.thresholds.k.n == N
+    pairs = content.value("leaderboard").pairs
+    assert set(pairs.loc[pairs["measure"] == "ir_score", "n"]) == {N}
+    assert content.value("thresholds").estimates.thresholds.k.n == N
     several = write(tmp_path / "two", silent, judged, of_part("judge", "x" * 16, "judge=openai"))
     assert jobs_of(several) == {"judge=no verdicts": [0], "judge=lexical": [1], "judge=openai": [2]}
     # Of another dataset, that dataset's judge is the only one.
@@ -223,24 +255,24 @@ def test_transfer_leaves_datasets_out_across_the_groups_of_the_same_means(tmp_pa
             for d in ("abc", "xyz") for i, r in enumerate(("bm25", "sim"))]  # fmt: skip
     folder = write(tmp_path, *jobs, of_part("judge", "x" * 16, "dataset=abc", "judge=openai"))
     groups = contents(load(folder))
-    assert [g.group for g in groups] == [
+    assert [g.jobs.group for g in groups] == [
         "dataset=abc, judge=lexical", "dataset=xyz, judge=lexical", "dataset=abc, judge=openai",
     ]  # fmt: skip
     rows = pd.concat([pd.read_parquet(folder / str(i) / "outcomes.parquet") for i in range(4)])
     rows["qid"] = rows["dataset"] + "/" + rows["qid"]
     expected = leave_one_out(asked(rows.reset_index(drop=True)), "dataset", n_boot=40, seed=0)
     for group in groups[:2]:
-        assert set(group.transfers) == {"retriever", "dataset"}
-        pd.testing.assert_frame_equal(group.transfers["dataset"].table, expected.table)
-        assert "transfer_dataset" in group.figures
-    assert "dataset" not in groups[2].transfers
+        assert set(group.value("transfer")) == {"retriever", "dataset"}
+        pd.testing.assert_frame_equal(group.value("transfer")["dataset"].table, expected.table)
+        assert "transfer_dataset" in group.page.figures
+    assert groups[2].value("transfer") is None
 
 
 def test_the_study_s_curves_stand_beside_hotpotqa_alone(tmp_path: Path) -> None:
     jobs = [{"topics": d[0], "overrides": [f"dataset={d}", "retriever=bm25"]} for d in ("sample", "hotpotqa")]
     shown = [
-        [text.get_text() for axes in group.figures["ir_score_by_n"].axes for text in axes.texts]
-        + [str(line.get_label()) for axes in group.figures["ir_score_by_n"].axes for line in axes.lines]
+        [text.get_text() for axes in group.page.figures["ir_score_by_n"].axes for text in axes.texts]
+        + [str(line.get_label()) for axes in group.page.figures["ir_score_by_n"].axes for line in axes.lines]
         for group in contents(load(write(tmp_path, *jobs)))
     ]
     assert ["study" in " ".join(texts) for texts in shown] == [False, True]
@@ -262,7 +294,7 @@ def test_a_report_of_several_groups_holds_each_with_anchors_of_its_own(tmp_path:
     assert "<b>}" not in text
     assert text.count("<!doctype") == 1
     one = tmp_path / "one.html"
-    report.write_report(contents(load(tmp_path))[0], one)
+    write_report([pooled(load(tmp_path)[0]).page], one)
     assert "The sweep has others that are not comparable" in one.read_text()
 
 

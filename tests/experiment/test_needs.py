@@ -84,7 +84,7 @@ def test_equal_requests_of_several_jobs_count_once(small: SmallPipelines) -> Non
     jobs = [small(llm=llm(), judge=LexicalJudge(), retriever=NoRetrieval(), n_tokens=n) for n in (4, 8)]
     assert [needs(job)["llm"]["calls"] for job in jobs] == [3, 3]
     both = added_up(gathered([requests_of(job) for job in jobs]))["llm"]
-    assert (both["calls"], both["calls_cached"]) == (3, 3)
+    assert (both["calls"], both["calls_cached"], both["calls_shared"]) == (3, 0, 3)
 
 
 @pytest.mark.parametrize("mode", ["single", "batch"])
@@ -178,6 +178,7 @@ def test_needs_are_told_in_a_line() -> None:
     counts = {
         "calls": 1200,
         "calls_cached": 34,
+        "calls_shared": 0,
         "calls_guessed": 0,
         "prompt_tokens": 56789,
         "completion_tokens": 6000,
@@ -189,6 +190,8 @@ def test_needs_are_told_in_a_line() -> None:
     assert [part.split(":")[0] for part in two.split("; ")] == ["llm", "judge"]
     guessed = describe_needs({"llm": {**counts, "calls_guessed": 12, "cost_usd": 0}})
     assert guessed.startswith("llm: 1,200 calls (34 paid before; 12 are estimates), about")
+    shared = describe_needs({"llm": {**counts, "calls_shared": 56, "calls_guessed": 12, "cost_usd": 0}})
+    assert "(34 paid before, 56 shared with others; 12 are estimates)" in shared
     assert describe_needs({}) == "no LLM calls"
 
 

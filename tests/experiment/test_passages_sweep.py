@@ -16,6 +16,7 @@ from chat_server import ChatServer
 from kills import check_kills, kill_and_read
 from processes import Command, clean_environment, until
 from ragauge.texts.citation_marks import statements_of
+from scripted_chat import unframed
 
 TOPICS, CONCURRENCY = 6, 8
 MEASURES = "answers=[context_precision,context_relevance,nuggets,citations]"
@@ -40,7 +41,7 @@ def strings_after(prompt: str, mark: str) -> list[str]:
 
 def reply(prompt: str) -> str:
     """By rules, from the prompt alone; the answers cite the first passages, and one that is not there."""
-    kind = kind_of(prompt)
+    kind, prompt = kind_of(prompt), unframed(prompt)
     if kind == "context_precision":
         [passage] = strings_after(prompt, "Passage, a JSON string:\n")
         references = strings_after(prompt, "one is enough:\n")
@@ -84,13 +85,13 @@ def passages_of(record: dict[str, Any]) -> int:
 
 
 def question_of(prompt: str) -> str:
-    return prompt.split("\nQuestion: ")[1].split("\n")[0]
+    return unframed(prompt).split("\nQuestion: ")[1].split("\n")[0]
 
 
 def judged_passages(prompts: list[str]) -> set[tuple[str, str]]:
     """What context precision was asked about, as (question, passage)."""
     mark, kind = "Passage, a JSON string:\n", "context_precision"
-    block = [(question_of(p), p.split(mark)[1].split("\n\n")[0]) for p in prompts if kind_of(p) == kind]
+    block = [(question_of(p), unframed(p).split(mark)[1].split("\n\n")[0]) for p in prompts if kind_of(p) == kind]
     assert len(block) == len(set(block))
     return set(block)
 

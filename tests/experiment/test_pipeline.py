@@ -30,9 +30,12 @@ from ragauge.experiment.stages.pipeline import Pipeline
 from ragauge.measures import Substring, Words, rankings
 from ragauge.retrieval.chunkers import NoChunker, TokenChunker
 from ragauge.retrieval.retrievers import BM25, Hybrid, Noise, NoRetrieval, Oracle, Sim
+from ragauge.store import _parquet
 from small_pipeline import DOCS, TOPICS, SmallPipelines, replaced
 
-STAGES = ("dataset", "chunks", "index", "run", "context", "scores", "answers", "verdicts", "classics")
+STAGES = (
+    "dataset", "located", "chunks", "index", "run", "context", "scores", "answers", "verdicts", "classics",
+)  # fmt: skip
 
 
 def made(of: Pipeline) -> set[str]:
@@ -91,7 +94,7 @@ class FakeChat:
     failing: tuple[str, ...] = runtime(())
     reverse: bool = False
 
-    def ask(self, prompts: Sequence[str], store: Any, what: str) -> list[Reply]:
+    def ask(self, prompts: Sequence[str], store: Any, what: str, **how: Any) -> list[Reply]:
         self.asked.extend(prompts)
         return [
             Reply(None, "no reply") if p.startswith(self.failing) else Reply(p, None, 10, 2, 0.5, 0.25) for p in prompts
@@ -251,12 +254,15 @@ def test_a_changed_parameter_makes_again_what_depends_on_it(
     [
         ({"docs": replaced(DOCS, 0, text="Anna built the tower in May. It stands in Graz.")}, set(STAGES)),
         # A title is in no chunk, and equal chunks are the same chunks.
-        ({"docs": replaced(DOCS, 0, title="A tower")}, {"dataset", "chunks"}),
-        ({"topics": replaced(TOPICS, 0, query="Which rivers?")}, set(STAGES) - {"chunks", "index"}),
+        ({"docs": replaced(DOCS, 0, title="A tower")}, {"dataset", "located", "chunks"}),
+        (
+            {"topics": replaced(TOPICS, 0, query="Which rivers?")},
+            set(STAGES) - {"located", "chunks", "index"},
+        ),
         ({"topics": replaced(TOPICS, 0, answer="Anna herself")}, {"dataset", "verdicts"}),
         (
             {"topics": replaced(TOPICS, 0, evidence=[{"docno": "d1", "text": "It stands high"}])},
-            {"dataset", "scores", "classics", "verdicts"},
+            {"dataset", "located", "scores", "classics", "verdicts"},
         ),
         ({"topics": TOPICS[:2]}, set(STAGES) - {"chunks", "index"}),
     ],
@@ -316,6 +322,20 @@ def test_a_dataset_without_topics_is_refused(small: SmallPipelines) -> None:
 
     with pytest.raises(ConfigError, match="dataset empty: no topic is left"):
         _ = small(dataset=Empty()).frame("topics")
+
+
+@pytest.mark.parametrize("batch_rows", [50_000, 2])
+def test_documents_without_a_chunk_are_refused_and_not_scored_as_0(
+    small: SmallPipelines, monkeypatch: pytest.MonkeyPatch, batch_rows: int
+) -> None:
+    class Silent(NoChunker):
+        def chunk(self, docs: pd.DataFrame, tools: Tools) -> pd.DataFrame:
+            return super().chunk(docs.assign(text=" "), tools)
+
+    monkeypatch.setattr(_parquet, "BATCH_ROWS", batch_rows)
+    for _ in range(2):
+        with pytest.raises(DataError, match=r"^dataset jsonl: Silent makes no chunk of its 4 documents: at"):
+            _ = small(chunker=Silent()).frame("chunks")
 
 
 def test_skipped_rows_are_kept_with_their_reasons(small: SmallPipelines) -> None:
@@ -513,8 +533,8 @@ def test_no_retrieval_scores_0_everywhere(small: SmallPipelines) -> None:
     assert not job.frame("ranking_values")["value"].any()
 
 
-def test_evidence_without_documents_leaves_the_document_measures_out(small: SmallPipelines) -> None:
-    job = small(topics=[{**t, "evidence": [p["text"] for p in t["evidence"]]} for t in TOPICS])
+def test_evidence_that_no_document_holds_leaves_the_document_measures_out(small: SmallPipelines) -> None:
+    job = small(topics=[{**t, "evidence": [f"{p['text']} Or so." for p in t["evidence"]]} for t in TOPICS])
     assert job.frame("ranking_values").empty
     assert [info for info in job.answer_measures if info.of == "ranking"] == []
     assert "p_at_1" not in job.outcomes

@@ -16,8 +16,8 @@ from ragauge.contract.groups import RANKINGS
 from ragauge.contract.protocols import AnswerMeasureInfo
 from ragauge.estimate import compare_pairs, leaderboard
 from ragauge.experiment.rerun.jobs import _read_job
+from ragauge.findings.terminal import detectable_text, leaderboard_text
 from ragauge.measures.rankings import ranking_infos
-from ragauge.report.text import detectable_text, leaderboard_text
 from ragauge.track import LoggedRun
 from small_pipeline import TOPICS, SmallPipelines, replaced
 
@@ -25,11 +25,11 @@ INFOS = list(ranking_infos(RANKINGS))
 
 
 def test_documents_and_chunks_by_topic(small: SmallPipelines) -> None:
-    unnamed = replaced(TOPICS, 1, evidence=["The bridge stands in Linz."])
+    unnamed = replaced(TOPICS, 1, evidence=["The bridge stands in Lint."])
     job = small(topics=unnamed)
     job.measures = ("P@1", "chunk:P@1", "chunk:NumRel(rel=1)")
     found = job.outcomes.set_index("qid")
-    # q2 names no document; and its evidence is too short for a chunk by its text alone.
+    # q2 names no document, and none holds its evidence, which is too short for a chunk by its text alone.
     assert found["p_at_1"].isna().tolist() == [False, True, False]
     assert found["chunk_p_at_1"].isna().tolist() == [False, True, False]
     values = job.frame("answer_values").set_index(["measure", "qid"])["status"]

@@ -224,6 +224,7 @@ def retriever(**more: Any) -> dict[str, Any]:
 
 
 RUNS, READS = "runs code", "reads the environment, or what else a resolver does"
+FILES, CHAINED = "may read this file or folder", "names a value that is made of others itself"
 NAMES, REACHES, WRITES = "reads this environment variable", "reaches this address", "writes this file"
 
 
@@ -262,6 +263,15 @@ NAMES, REACHES, WRITES = "reads this environment variable", "reaches this addres
         (retriever(x="http://evil.example\\@127.0.0.1/"), "x", "http://***@127.0.0.1/", REACHES),
         (retriever(x="evil.example", base_url="${retriever.x}"), "base_url", "${retriever.x}", REACHES),
         (retriever(ledger="../theirs.db"), "ledger", "../theirs.db", WRITES),
+        (retriever(model="private"), "model", "private", FILES),
+        (retriever(model="./private/../private"), "model", "./private/../private", FILES),
+        (retriever(model="~"), "model", "~", FILES),
+        (retriever(model="file:private"), "model", "file:private", FILES),
+        (retriever(note=["a", "private"]), "note[1]", "private", FILES),
+        (retriever(x="priv", note="${.x}ate"), "note", "${.x}ate", FILES),
+        (retriever(x="${store}/traces"), "x", "${store}/traces", "cannot be resolved"),
+        (retriever(model="porter2"), "model", "porter2", FILES),  # conf/ names it as a stemmer, and not so
+        (retriever(x="${seed}", note="${.x}"), "note", "${.x}", CHAINED),
     ],
 )  # fmt: skip
 def test_what_a_logged_config_would_run_read_or_reach_is_listed_and_needs_trust(
@@ -276,6 +286,8 @@ def test_what_a_logged_config_would_run_read_or_reach_is_listed_and_needs_trust(
     tmp_path: Path,
 ) -> None:
     monkeypatch.chdir(tmp_path)
+    (tmp_path / "private").mkdir()
+    (tmp_path / "porter2").mkdir()
     assert refusal(log(retriever=node), uri, conf) == f"retriever.{key}={value} ({why})"
     assert not (tmp_path / "executed").exists()
 
@@ -305,6 +317,54 @@ def test_a_run_cannot_trust_itself(log: Log, uri: str, conf: Path) -> None:
     assert "os.mkdir" in refusal(run_id, uri, conf)
     assert again(run_id, uri, conf, "trust=true")["trust"] is True
     assert again(log("trust=true"), uri, conf)["trust"] is False
+
+
+def test_a_folder_of_this_machine_is_read_where_the_command_line_or_a_config_of_this_clone_names_it(
+    log: Log, uri: str, conf: Path, tmp_path: Path
+) -> None:
+    private = str(tmp_path / "private")
+    (tmp_path / "private").mkdir()
+    run_id = log("dataset=folder", f"dataset.path={private}")
+    assert refusal(run_id, uri, conf) == f"dataset.path={private} ({FILES})"
+    for given in (f"dataset.path={private}", "trust=true"):
+        assert again(run_id, uri, conf, given)["dataset"]["path"] == private
+    (conf / "dataset" / "mine.yaml").write_text(f"defaults: [folder, _self_]\npath: {private}\n")
+    assert again(run_id, uri, conf)["dataset"]["path"] == private
+
+
+BOMB = "a0: &a0 [x, x, x, x, x, x, x, x, x]\n" + "".join(
+    f"a{i}: &a{i} [{', '.join([f'*a{i - 1}'] * 9)}]\n" for i in range(1, 9)
+)
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        (BOMB, "has an anchor or alias in line 1; none is allowed"),
+        ("gate: " + "[" * 100_000, "has more than 50 brackets within each other"),
+        ("gate: " + "x" * 300_000, r"has 300,006 characters; allowed are 262,144"),
+        ("5", "cannot be read: it is no mapping or list"),
+    ],
+    ids=["aliases", "brackets", "size", "number"],
+)
+@pytest.mark.parametrize("file", ["config.yaml", "overrides.yaml"])
+def test_a_logged_file_that_would_fill_memory_is_refused_at_once(
+    log: Log, uri: str, conf: Path, file: str, text: str, says: str
+) -> None:
+    from mlflow import MlflowClient
+
+    run_id = log()
+    MlflowClient(uri).log_text(run_id, text, f"config/{file}")
+    with pytest.raises(ConfigError, match=rf"its config/{file} {says}"):
+        again(run_id, uri, conf)
+
+
+def test_interpolations_that_would_double_a_text_time_and_again_are_refused(log: Log, uri: str, conf: Path) -> None:
+    bomb = {f"a{i}": f"${{.a{i - 1}}}${{.a{i - 1}}}" for i in range(1, 60)}
+    lines = refusal(log(retriever=retriever(a0="x" * 10, **bomb)), uri, conf).splitlines()
+    assert lines[0] == f"retriever.a2=${{.a1}}${{.a1}} ({CHAINED})"
+    many = retriever(**{f"a{i}": "${seed}" for i in range(201)})
+    assert "one of more than 200 interpolations" in refusal(log(retriever=many), uri, conf)
 
 
 @pytest.mark.parametrize("llm", ["openai", "openai_compatible", "ollama"])

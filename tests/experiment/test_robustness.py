@@ -15,6 +15,7 @@ from test_sweep import mlflow_runs
 from chat_server import ChatServer
 from processes import Command, clean_environment, run
 from ragauge.datasets import FictionalWorld
+from scripted_chat import unframed
 
 WORLD = FictionalWorld(twins=True, types=("chain", "comparison", "aggregation"), seed=5)
 RIGHT, NOISE_COSTS, REFUSES, DETECTS, CORRECTS, SEES = 0.9, 0.5, 0.7, 0.4, 0.5, 0.8
@@ -38,6 +39,7 @@ class KnownLLM:
 
     def __call__(self, prompt: str) -> str:
         assert ERRORS in prompt, "the preset's prompt says that documents may err"
+        prompt = unframed(prompt)
         question = re.findall(r"^Question: (.*)$", prompt, re.M)[-1]
         documents = prompt.split("Documents:\n")[1].rsplit("\n\nQuestion:", 1)[0]
         topic: Any = self.topics[question]
@@ -80,8 +82,9 @@ def test_the_abilities_of_an_llm_are_found_within_their_intervals(tmp_path: Path
         done = sweep(tmp_path, server.url)
         assert done.returncode == 0, done.stderr
         assert max(server.whole.values()) == 1
-        # Eight conditions of 80 topics; what is asked twice (where a coin adds no noise) is paid once.
-        assert 500 < len(server.whole) <= 640
+        # Eight conditions of 80 topics, and once an order in the context; what is asked twice (where a coin
+        # adds no noise) is paid once.
+        assert 580 < len(server.whole) <= 720
     _, runs = mlflow_runs(tmp_path, "sweep", "fictional")
     values = runs[0].data.metrics
     for name, true in {
@@ -97,8 +100,12 @@ def test_the_abilities_of_an_llm_are_found_within_their_intervals(tmp_path: Path
     }.items():
         lo, hi = values[f"robustness_{name}_lo"], values[f"robustness_{name}_hi"]
         assert lo <= true <= hi, (name, lo, true, hi)
+    # This LLM follows no order. A longer context is another throw of its dice.
+    lo, hi = values["robustness_order_in_context_lo"], values["robustness_order_in_context_hi"]
+    assert lo <= 2 * RIGHT * (1 - RIGHT) <= hi
+    assert "robustness_order_in_answer" in values
     found = pd.read_csv(next(tmp_path.glob("mlruns/**/robustness.csv")))
-    assert found["ability"].nunique() == 4
+    assert found["ability"].nunique() == 5
     page = next(p for p in tmp_path.glob("mlruns/**/report.html")).read_text(encoding="utf-8")
     assert "Counterfactual robustness" in page
     assert "Not measured" not in page.split('id="robustness"')[1].split("</section>")[0]
@@ -123,6 +130,7 @@ def test_a_dataset_without_changed_facts_has_three_abilities_and_a_line_for_the_
     assert conditions == [0, 0.2, 0.4, 0.6, 0.8, 1]
     assert "counterfactual robustness was not measured: it takes documents with a changed fact" in done.stdout
     assert "noise robustness was not measured: no answer has a verdict" in done.stdout
+    assert "prompt injection was not measured: it takes answers=[injection]" in done.stdout
     # What is asked for by name and is not there is an error of one line.
     done = run(tmp_path, "retriever=robustness", "retriever.condition=changed", *own, *fixed[:-1])
     assert done.returncode == 2

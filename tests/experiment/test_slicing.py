@@ -20,10 +20,10 @@ from ragauge.experiment.outcomes.slicing import (
     metrics_of_slices,
     read_slices,
     read_weights,
-    slice_tables,
     slices_of_topics,
     with_slices,
 )
+from ragauge.findings.slices import slice_tables
 from ragauge.track import Run
 from small_pipeline import TOPICS as SMALL
 from small_pipeline import SmallPipelines, replaced

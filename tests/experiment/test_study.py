@@ -10,7 +10,7 @@ from processes import run
 from ragauge.datasets import StudyOutcomes
 from ragauge.estimate import fit_thresholds, fit_zones
 from ragauge.estimate.unjudged import foresee
-from ragauge.report.study import JUDGE_SHARES
+from ragauge.findings.study import JUDGE_SHARES
 from ragauge.track import Reader
 
 

@@ -15,9 +15,9 @@ from processes import TWO_BY_TWO, Command, run, run_fresh, until
 from ragauge.commands import plan, pool, report
 from ragauge.contract.errors import DataError
 from ragauge.contract.frames import JUDGE_CLASSES
+from ragauge.contract.jobs import system_names
 from ragauge.experiment.sweep import pooling
-from ragauge.experiment.sweep.jobs import system_names
-from ragauge.report import LINE_COLOURS
+from ragauge.show.drawing import LINE_COLOURS
 from ragauge.store._listing import list_items
 
 SMALL = ["dataset.limit=12", "chunker=none", "bootstrap=50"]

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import pandas as pd
 
-from ragauge.experiment.sweep.jobs import Sweep
+from ragauge.contract.jobs import Jobs
 
 
-def sweep(budgets: dict[str, list[int]]) -> Sweep:
+def sweep(budgets: dict[str, list[int]]) -> Jobs:
     rows = [{"system": system, "n_tokens": n, "qid": "q1"} for system, ns in budgets.items() for n in ns]
-    return Sweep("s", "ragauge", [], [], pd.DataFrame(rows))
+    return Jobs("s", "ragauge", [], [], pd.DataFrame(rows))
 
 
 def test_the_leaderboard_s_budget_is_the_largest_that_every_system_has() -> None:

@@ -83,6 +83,22 @@ def test_a_module_outside_of_the_folder_and_a_strange_activation_are_refused(mod
         embedder(model).embed(["abc"])
 
 
+def test_a_layer_at_the_root_has_its_activation_checked_too_and_kernels_of_the_hub_are_refused(
+    model: Path,
+) -> None:
+    whole = (model / "modules.json").read_text(encoding="utf-8")
+    config = json.loads((model / "config.json").read_text(encoding="utf-8"))
+    (model / "config.json").write_text(json.dumps(config | {"activation_function": "torch.hub.load"}))
+    named(model, {"path": "", "type": "sentence_transformers.models.Dense"})
+    with pytest.raises(ConfigError, match=r": config\.json names the activation 'torch\.hub\.load'"):
+        embedder(model).embed(["abc"])
+    (model / "modules.json").write_text(whole)
+    args = {"model_args": {"allow_all_kernels": True, "attn_implementation": "of-others/kernel"}}
+    (model / "sentence_bert_config.json").write_text(json.dumps(args))
+    with pytest.raises(ConfigError, match=r"sentence_bert_config\.json holds allow_all_kernels"):
+        embedder(model).embed(["abc"])
+
+
 class Marks:
     """Makes a folder when it is unpickled."""
 

@@ -82,7 +82,7 @@ def asked_over_http(n_topics: int, noise: float, liking: float, tools: Tools, se
 
     def reply(prompt: str) -> str:
         true = np.array([int(c) for c in re.findall(r"^\d+\. answer (\d)$", prompt, re.M)])
-        number = int(re.findall(r"Question: q(\d+)", prompt)[0])
+        number = int(re.findall(r"Question: <[\w-]+>q(\d+)", prompt)[0])
         of_topic = np.full(len(true), 2 * noise * (number % 2))
         with lock:
             chances = _chances(true, np.arange(len(true)), of_topic, liking)

@@ -16,6 +16,7 @@ from ragauge.synthesis.duplicates import Known
 from ragauge.synthesis.settings import Filters
 from ragauge.synthesis.units import Unit
 from ragauge.synthesis.writing import _reader
+from scripted_chat import unframed
 
 TEXT = "The bridge of Linz\nwas built  in 1711. It is made of (grey) stone."
 
@@ -152,7 +153,7 @@ def test_what_is_unanswerable_is_not_asked_without_documents() -> None:
     asked = []
 
     def reply(purpose: str, prompt: str) -> str:
-        asked.append((purpose, prompt.splitlines()[-2]))
+        asked.append((purpose, unframed(prompt).splitlines()[-2]))
         return "unknown"
 
     one, open_one = draft("When?"), draft("Why?", None, kind="unanswerable")
@@ -191,7 +192,7 @@ def test_the_text_of_documents_cannot_end_what_marks_it_in_a_prompt() -> None:
 
     checks.follows([one], asker(reply))
     assert one.rejected_by == "follows"
-    lines = seen[0].splitlines()
+    lines = unframed(seen[0]).splitlines()
     assert json.loads(lines[lines.index("Evidence, a JSON list of texts:") + 1]) == [text]
 
 

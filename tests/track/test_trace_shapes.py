@@ -38,7 +38,8 @@ def test_the_question_is_found_in_the_inputs_of(inputs: Any) -> None:
     assert question_of(inputs) == "Why?"
 
 
-@pytest.mark.parametrize("inputs", [None, "", "  ", 3, {}, [], {"a": "x", "b": "y"}, {"messages": [BOT]}])
+@pytest.mark.parametrize("inputs", [None, "", "  ", 3, {}, [], {"a": "x", "b": "y"}, {"messages": [BOT]},
+                                    {"nodes": [{"text": "Why?"}]}, {"texts": ["Why?"]}])  # fmt: skip
 def test_no_question_is_made_up_from(inputs: Any) -> None:
     assert question_of(inputs) is None
 

@@ -6,6 +6,8 @@ import json
 import os
 import re
 import shutil
+import subprocess
+import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -15,6 +17,7 @@ import pandas as pd
 import pytest
 from mlflow.entities import SpanType
 
+from processes import clean_environment
 from ragauge.contract import frames as frames_of_model
 from ragauge.contract.context_parts import BringsTexts
 from ragauge.contract.errors import ConfigError, DataError
@@ -277,6 +280,41 @@ def test_traces_of_ragauge_and_of_mlflow_s_judges_are_left_out(uri: str, window:
         mlflow.set_trace_tag(ids[0], "ragauge.qid", "q1")
         mlflow.set_trace_tag(ids[1], "mlflow.trace.sourceScorer", "correctness")
     assert window(experiment="own").load().topics["qid"].tolist() == ids[2:]
+
+
+_BUILDS_AN_INDEX = """
+import sys
+import mlflow
+from llama_index.core import Document, MockEmbedding, VectorStoreIndex
+from llama_index.core.llms import MockLLM
+mlflow.set_tracking_uri(sys.argv[1])
+mlflow.set_experiment("index")
+mlflow.llama_index.autolog()
+documents = [Document(text=text) for text in ("Port 4711.", "At two.")]
+index = VectorStoreIndex.from_documents(documents, embed_model=MockEmbedding(embed_dim=8))
+index.insert(Document(text="One text alone."))
+index.as_query_engine(llm=MockLLM(max_tokens=8)).query("On which port?")
+"""
+
+
+def test_traces_that_cut_or_embed_texts_are_no_requests(uri: str, window: Callable[..., MlflowTraces]) -> None:
+    asked = write(uri, "cut", "Why?", 0)
+    write(uri, "cut", {"nodes": [{"text": "One text."}]}, 1, answer=[{"text": "One text."}])
+    write(uri, "cut", {"texts": ["One", "two"], "show_progress": False}, 2, answer=[[0.5], [0.5]])
+    assert window(experiment="cut", on_error="raise").load().topics["qid"].tolist() == [asked]
+
+
+@pytest.mark.slow
+def test_traces_of_building_an_index_of_llamaindex_are_left_out_and_counted(
+    uri: str, window: Callable[..., MlflowTraces], caplog: pytest.LogCaptureFixture
+) -> None:
+    # A process of its own: autologging patches LlamaIndex for the whole process.
+    subprocess.run([sys.executable, "-c", _BUILDS_AN_INDEX, uri], check=True, env=clean_environment())
+    with caplog.at_level("INFO", "ragauge"):
+        data = window(experiment="index", on_error="raise").load()
+    assert data.topics["query"].tolist() == ["On which port?"]
+    # The splitter and the embedder, for two documents and for one.
+    assert "4 trace(s) without question, retrieval and answer" in caplog.text
 
 
 def test_a_filter_is_mlflow_s_and_what_is_wrong_with_it_is_said_in_one_line(

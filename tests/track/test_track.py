@@ -17,6 +17,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from logged_runs import LoggedRuns, questions
 from ragauge.contract import provenance
 from ragauge.contract.errors import ConfigError, DataError, TrackingError
 from ragauge.track import (
@@ -521,3 +522,13 @@ def test_a_run_that_failed_ends_well_where_its_rest_is_logged(tracker: Tracker) 
     with tracker.resume(run.run_id) as again:
         again.metrics({"m": 1.0})
     assert [run.info.status for run in runs_of(tracker)] == ["FINISHED"]
+
+
+def test_runs_of_an_earlier_attempt_leave_their_sweep(tmp_path: Path) -> None:
+    runs = LoggedRuns(f"sqlite:///{tmp_path / 'mlflow.db'}", "e")
+    rows = questions({"q": 1.0})
+    old, new = (runs.job(rows, name, sweep_id="s", job=name) for name in ("0", "1"))
+    Tracker(runs.uri, "e").supersede({"role": "job", "sweep_id": "s"}, {new})
+    reader = Reader(runs.uri)
+    assert [run.run_id for run in reader.search({"sweep_id": "s"}, reader.run(new).experiment_id)] == [new]
+    assert reader.run(old).tags["superseded_in"] == "s"

@@ -53,6 +53,9 @@ class KeysCallback(Callback):
         hydra = GlobalHydra.instance().hydra
         if hydra is not None:
             hydra.config_loader = KeyGuard(hydra.config_loader)  # type: ignore[assignment]
+        from ragauge.experiment.folder import begin_attempt  # here: --help does without pandas
+
+        begin_attempt(Path(config.hydra.sweep.dir).absolute())
         cli.sweep_begins(config.tracking.uri)
 
 

@@ -11,7 +11,7 @@ import multiprocessing
 import os
 import sys
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import AbstractContextManager, ExitStack, contextmanager
+from contextlib import AbstractContextManager, ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -22,6 +22,7 @@ from ragauge.commands.conf import conf_folder, config_dir, has_config_path, quot
 from ragauge.contract import interruption
 from ragauge.contract.errors import ConfigError, RagaugeError, full_disk, not_writable
 from ragauge.contract.redact import guard_output, redact
+from ragauge.contract.run_clock import run_begins
 from ragauge.contract.visible import visible
 
 if TYPE_CHECKING:
@@ -123,6 +124,7 @@ def run_composed(config_name: str, task: Callable[[DictConfig], None], arguments
     guard_output()
     config.register()
     set_exit_code(0)
+    run_begins()
 
     # Hydra then raises instead of printing a trace and leaving with 1.
     full_error = os.environ.setdefault("HYDRA_FULL_ERROR", "1")
@@ -208,5 +210,8 @@ def run_job(cfg: DictConfig) -> None:
         overrides=origin.overrides if origin else tuple(hydra_cfg.overrides.task),
         origin=origin,
     )
+    if folder.sweep is not None:
+        with suppress(OSError):  # a worker may have worked for an earlier sweep
+            run_begins((folder.sweep / "multirun.yaml").stat().st_mtime)
     with interruption.working():
         set_exit_code(execute(cfg, folder), folder.path)

@@ -10,9 +10,9 @@ from ragauge.commands._errors import told
 
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
-        prog="ragauge report", description="Writes the report of a sweep as one HTML file."
+        prog="ragauge report", description="Writes the report of a sweep or a job as one HTML file."
     )
-    parser.add_argument("source", help="a sweep's folder (multirun/<date>/<time>), or an MLflow run id")
+    parser.add_argument("source", help="the folder of a sweep or of a job, or an MLflow run id")
     parser.add_argument("--tracking-uri", help="where MLflow keeps the run; else as in a run of ragauge")
     parser.add_argument(
         "--figures",

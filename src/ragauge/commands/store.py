@@ -51,7 +51,7 @@ def _print_beside(root: Path, items: Sequence[Item]) -> None:
         print(f"{vectors.name}: {words_on(vectors, models)}, in {len(vectors.segments)} segments")
     known = {*KINDS, *(item.stage for item in items)}
     for path in sorted(path for path in root.glob("[!.]*") if path.name not in known):
-        words = ", the LLM calls that were paid for; no command removes it" if path.name == _LEDGER else ""
+        words = ", the LLM calls that were paid for; see ragauge ledger" if path.name == _LEDGER else ""
         size = _listing.folder_size(path) if path.is_dir() else path.stat().st_size
         print(f"{path.name}: {size_text(size)}{words}")
 

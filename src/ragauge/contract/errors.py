@@ -47,6 +47,10 @@ class MissingError(RagaugeError):
     exit_code = 4
 
 
+class UnreadableJudgeError(MissingError):
+    """A judge of whose replies, ten or more, none could be read: it would read no better in other jobs."""
+
+
 class TrackingError(RagaugeError):
     """MLflow stopped answering while a run was open; what was computed is in the store."""
 

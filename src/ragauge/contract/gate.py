@@ -14,6 +14,7 @@ from ragauge.contract.checks import is_number, require_choice, require_flag, req
 from ragauge.contract.errors import ConfigError
 
 Action = Literal["block", "investigate"]
+By = Literal["interval", "value"]
 ALPHA = 0.05  # of the tests against a baseline, one-sided
 MAX_MISSING = 0.05  # share of topics without a value that a comparison with a baseline bears
 PRESETS: Mapping[str, Mapping[str, float]] = {
@@ -22,16 +23,17 @@ PRESETS: Mapping[str, Mapping[str, float]] = {
     },
 }  # fmt: skip
 _SETTINGS = ("baseline", "baseline_tag", "alpha", "strict", "max_missing_share", "preset", "rules")
-_OF_RULES = ("min", "max", "tolerance", "action", "slice")
+_OF_RULES = ("min", "max", "tolerance", "action", "slice", "by")
 
 
 @dataclass(frozen=True)
 class Rule:
     """What one metric has to reach.
 
-    minimum, maximum: bounds of its value. tolerance: how much worse than in the baseline its mean over the
-    same topics may be. slice: (attribute, value), (attribute, None) for each of its slices, None for all
-    topics. action: `investigate` is told and changes no exit code. where: what an error calls the rule.
+    minimum, maximum: bounds of its value. by: `interval`, where a bound inside of the metric's interval is
+    inconclusive, or `value`, which looks at the value alone. tolerance: how much worse than in the baseline
+    its mean over the same topics may be. slice: (attribute, value), (attribute, None) for each of its slices,
+    None for all topics. action: `investigate` is told and changes no exit code. where: what an error calls the rule.
     """
 
     metric: str
@@ -40,6 +42,7 @@ class Rule:
     tolerance: float | None = None
     action: Action = "block"
     slice: tuple[str, str | None] | None = None
+    by: By = "interval"
     where: str = ""
 
 
@@ -72,7 +75,7 @@ class Gate:
 def read_gate(given: Any, where: str = "gate.") -> Gate:
     """The gate that a mapping describes; ConfigError for what is none.
 
-    {metric: minimum} or {metric: {min, max, tolerance, action, slice}}, a list `rules` of mappings that name
+    {metric: minimum} or {metric: {min, max, tolerance, action, slice, by}}, a list `rules` of mappings that name
     their `metric`, and the settings of `Gate`; `preset` is a name of PRESETS, whose rule gives way to another
     one for the same metric. `where` goes before every key in a message.
     """
@@ -179,6 +182,8 @@ def _rule(metric: str, value: Any, where: str) -> Rule:
         raise ConfigError(f"{where}: min={bounds['min']:g} is above max={bounds['max']:g}")
     action = value.get("action", "block")
     require_choice(f"{where}: action", action, get_args(Action))
+    by = value.get("by", "interval")
+    require_choice(f"{where}: by", by, get_args(By))
     low, high, tolerance = (bounds.get(key) for key in ("min", "max", "tolerance"))
     return Rule(
         metric,
@@ -187,6 +192,7 @@ def _rule(metric: str, value: Any, where: str) -> Rule:
         tolerance=None if tolerance is None else float(tolerance),
         action=action,
         slice=_slice(value.get("slice"), where),
+        by=by,
         where=where,
     )
 

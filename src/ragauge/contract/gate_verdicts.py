@@ -10,8 +10,8 @@ from typing import Any, Literal
 from ragauge.contract.errors import DataError, GateError
 from ragauge.contract.gate import Action
 
-# missed: a value is beyond min or max. The other three but pass are of a comparison with a baseline; a value
-# that is not there is invalid, too.
+# missed: a metric is beyond min or max. regressed: it is worse than in a baseline. inconclusive: its interval,
+# or that of the difference, leaves both open. invalid: there is no value, or none that compares.
 Verdict = Literal["pass", "missed", "regressed", "inconclusive", "invalid"]
 Kind = Literal["min", "max", "baseline", "job"]
 _NAN = math.nan
@@ -65,9 +65,12 @@ class Check:
         if self.kind == "baseline":
             return self._compared
         bound, value = f"{self.bound:g}", f"{self.metric}={self.value:.4f}"
-        if self.verdict == "missed":
-            return f"{value} is {'below' if self.kind == 'min' else 'above'} {bound}"
-        return f"{value} is {'at least' if self.kind == 'min' else 'at most'} {bound}"
+        known = math.isfinite(self.lo) and math.isfinite(self.hi)
+        interval = f" [{self.lo:.4f}, {self.hi:.4f}]" if known else ""
+        side = ("below", "at least") if self.kind == "min" else ("above", "at most")
+        if self.verdict == "inconclusive":
+            return f"{value}{interval} is neither clearly {side[0]} nor clearly {side[1]} {bound}: inconclusive"
+        return f"{value}{interval} is {side[0] if self.verdict == 'missed' else side[1]} {bound}"
 
     @property
     def _compared(self) -> str:

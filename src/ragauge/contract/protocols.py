@@ -110,12 +110,22 @@ class Reply:
     usage_unknown: int = 0
 
 
+# What a reply says, and None where it cannot be read.
+Reader = Callable[[Reply], object]
+
+
 @runtime_checkable
 class ChatModel(Protocol):
     """An LLM that can be asked: what `llm=ollama` and the like provide to other components."""
 
-    def ask(self, prompts: Sequence[str], store: Workplace, what: str) -> list[Reply]:
-        """One reply per prompt, in order; finished calls are kept and never paid twice."""
+    def ask(
+        self, prompts: Sequence[str], store: Workplace, what: str, *, readers: Sequence[Reader] = ()
+    ) -> list[Reply]:
+        """One reply per prompt, in order; finished calls are kept and never paid twice.
+
+        readers: one per prompt, or none. A reply that its reader cannot read is asked for once more, and
+        again in a later run.
+        """
 
 
 @runtime_checkable
@@ -393,7 +403,9 @@ class VariesContexts(Protocol):
 
     It is asked in place of `measure`. varies: whether these are made of the texts of the "ranking" or of the
     passages of the "context". judged: whether the judge says what the answers from them are worth. calls:
-    what the metrics of these calls begin with, such as erag_.
+    what the metrics of these calls begin with, such as erag_. A measure with a method `to_judge` makes of the
+    answers [qid, n_tokens, variant, answer, status] those that the judge is asked about, variants of its own
+    among them.
     """
 
     varies: ClassVar[Literal["ranking", "context"]]
@@ -508,8 +520,8 @@ class AsksForAnswers(Protocol):
 class KnowsReplies(Protocol):
     """A chat model that can tell what it replied before, without a call."""
 
-    def known(self, prompts: Sequence[str], store: Workplace) -> list[Reply | None]:
-        """The kept reply of every prompt, None where there is none."""
+    def known(self, prompts: Sequence[str], store: Workplace, *, readers: Sequence[Reader] = ()) -> list[Reply | None]:
+        """The kept reply of every prompt, None where `ask` would ask."""
 
 
 @runtime_checkable

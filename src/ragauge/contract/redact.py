@@ -3,7 +3,7 @@
 A secret is known in three ways: by the name it stands under, by its form
 (`ragauge.contract.secret_patterns`), and by its value, where that is in the environment under a secret name
 or was remembered from the job's config. What is measured (corpora, questions, contexts, answers, verdicts)
-never passes through here.
+never passes through here, but for `mask_echo` of what a server answered.
 """
 
 from __future__ import annotations
@@ -15,12 +15,14 @@ import re
 import sys
 import warnings
 from collections.abc import Mapping, Sequence
+from functools import lru_cache
 from traceback import format_exception
 from typing import Any
 from urllib.parse import quote
 
 from ragauge.contract.secret_patterns import (
     MASK,
+    generated_in,
     is_about_a_secret,
     is_scheme,
     is_secret_name,
@@ -67,6 +69,17 @@ def redact(text: str, sure: bool = False) -> str:
     text = _HEADER.sub(_mask_header, text)
     text = _mask_pairs(text)
     return re.sub(r"\x00(\d+)\x00", lambda match: kept[int(match[1])], text) if kept else text
+
+
+def mask_echo(text: str) -> str:
+    """What a server answered, with *** for every secret of this process's configs that it repeats.
+
+    Only exact values are masked, and none that is a word: what is measured stays as it is otherwise.
+    """
+    exact = {value for value in _remembered if not value.isalpha() or len(value) >= _LONG}
+    for value in _as_written(exact):
+        text = text.replace(value, MASK)
+    return text
 
 
 def redact_tree(value: Any, name: str = "", secret: bool = False, sure: bool = False) -> Any:
@@ -153,7 +166,7 @@ def remember(config: Any, name: str = "", secret: bool = False) -> None:
             for piece in (text, *text.split(" ")[1:]):
                 _add(piece)
         elif isinstance(config, str):
-            for piece in _masked_pieces(text):
+            for piece in (*_masked_pieces(text), *generated_in(text)):
                 _add(piece)
 
 
@@ -187,15 +200,26 @@ def _add(value: str) -> None:
 
 def _known_values(sure: bool) -> list[str]:
     """Secret values of the environment and of the config, as they may be written, the longest first."""
-    found = set(_remembered)
-    for name, value in os.environ.items():
+    return _listed(tuple(os.environ.items()), frozenset(_remembered), sure)
+
+
+@lru_cache(maxsize=8)
+def _listed(environment: tuple[tuple[str, str], ...], remembered: frozenset[str], sure: bool) -> list[str]:
+    found = set(remembered)
+    for name, value in environment:
         if len(value) < _SHORTEST or not is_secret_variable(name):
             continue
         if not (value.startswith(("/", "~", ".")) and os.path.exists(os.path.expanduser(value))):
             found.add(value)
     if sure:
         found = {value for value in found if len(value) >= _LONG or looks_random(value)}
-    for value in list(found):
+    return _as_written(found)
+
+
+def _as_written(values: set[str]) -> list[str]:
+    """The values as an address, JSON and Python write them, the longest first."""
+    found = set(values)
+    for value in values:
         if not value.isalnum():
             found |= {quote(value, safe=""), json.dumps(value)[1:-1], repr(value)[1:-1]}
     return sorted(found, key=len, reverse=True)
@@ -209,7 +233,9 @@ def _masked_pieces(text: str) -> list[str]:
     pattern = "(.+?)".join(map(re.escape, masked.split(MASK)))
     match = re.fullmatch(pattern, text, re.S)
     found = list(match.groups()) if match else []
-    return [*found, *(password for piece in found if (password := piece.partition(":")[2]))]
+    passwords = [password for piece in found if (password := piece.partition(":")[2])]
+    # Of an address that cannot be parsed an error names what it took for the port.
+    return [*found, *passwords, *(part for password in passwords for part in re.split("[/?#]", password))]
 
 
 def _redact_value(value: str, name: str, secret: bool, sure: bool) -> str:
@@ -225,6 +251,8 @@ def _redact_value(value: str, name: str, secret: bool, sure: bool) -> str:
     if may_be_secret_name(name) and looks_random(value):
         return MASK
     value = redact(value, sure)
+    for word in generated_in(value):
+        value = value.replace(word, MASK)
     if value[:1] in "{[":  # a mapping or list in an override: every name in it stands before a colon
         value = _mask_pairs(value, certain=True)
     return value

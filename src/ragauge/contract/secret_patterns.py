@@ -6,8 +6,16 @@ import base64
 import binascii
 import re
 from functools import lru_cache
+from itertools import pairwise
 
 MASK = "***"
+
+# Words of letters and digits, alone or joined by - and _, and the least share of neighbours of another kind:
+# it is .62 in a random key, and a third in a name in CamelCase.
+_GENERATED = (
+    (re.compile(r"(?<![A-Za-z0-9])[A-Za-z0-9]{20,512}(?![A-Za-z0-9])"), 0.4),
+    (re.compile(r"(?<![\w-])[A-Za-z0-9]{1,256}(?:[_-]+[A-Za-z0-9]{1,256}){1,32}(?![\w-])"), 0.5),
+)
 
 # Words that make a name secret wherever they stand in it.
 _WORDS = frozenset(
@@ -121,6 +129,25 @@ def looks_random(value: str) -> bool:
     return len(longest) >= 12 and bool(re.search(r"\d", longest)) and bool(re.search("[A-Za-z]", longest))
 
 
+def generated_in(text: str) -> list[str]:
+    """The words of a text that are keys by their look: 20 or more letters and digits, drawn at random.
+
+    Capital letters, small ones and digits take turns in them; in digests, names and dates they do not.
+    """
+    return [
+        word
+        for words, least in _GENERATED
+        for word in words.findall(text)
+        if len(word) >= 20 and _takes_turns(word, least)
+    ]
+
+
+def _takes_turns(word: str, least: float) -> bool:
+    kinds = ["0" if c.isdigit() else "A" if c.isupper() else "a" for c in word if c.isalnum()]
+    turns = sum(kind != following for kind, following in pairwise(kinds))
+    return len(set(kinds)) == 3 and len(kinds) >= 20 and turns >= least * (len(kinds) - 1)
+
+
 def is_digest(value: str) -> bool:
     """Whether a value is written as hexadecimal digests and UUIDs are."""
     return re.fullmatch(r"[0-9a-f]{32}|[0-9a-f]{40}|[0-9a-f]{64}|[0-9a-f-]{36}", value) is not None
@@ -164,7 +191,11 @@ _PREFIXED = "|".join(
         r"eyJ[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]{8,}(?:\.[A-Za-z0-9_-]*)?",  # a JSON web token
     ]
 )
-_ADDRESS = re.compile(r"(?<![A-Za-z0-9+.-])([A-Za-z][A-Za-z0-9+.-]*)://([^/\s\"'<>?#]*)@")
+# Behind the colon stands a password, with / or ? in it where no number of a port ends there.
+_ADDRESS = re.compile(
+    r"(?<![A-Za-z0-9+.-])([A-Za-z][A-Za-z0-9+.-]*)://"
+    r"([^/\s\"'<>?#]*|[^/\s\"'<>?#:@]*:(?!\d{1,5}[/?#])[^\s\"'<>@]{0,512})@"
+)
 _SCHEME = re.compile(
     r"\b(Bearer|Basic|Token|ApiKey|Api-Key|Digest|SharedAccessSignature)(\s+)([^\s\"',;{}$<>]{3,})", re.I
 )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import re
+import unicodedata
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -11,6 +12,8 @@ if TYPE_CHECKING:
 
 # Control characters but for line ends and tabs; what turns the direction of writing; line ends of Unicode.
 _HIDDEN = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
+# Letters, marks and signs that show nothing: fillers of Hangul, the blank of Braille, joiners and selectors.
+_UNSEEN = "\u034f\u115f\u1160\u2800\u3164\ufe0e\ufe0f\uffa0"
 _FORMULA = re.compile(r"[=+\-@\t\r\n\uff1d\uff0b\uff0d\uff20]")  # in full width, too
 _NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?")
 
@@ -25,6 +28,11 @@ def visible(value: object, one_line: bool = False) -> str:
     if one_line:
         text = " ".join(re.split(r"[ \t\r\n\v\f\x1c-\x1f\x85\u2028\u2029]+", text)).strip()
     return _HIDDEN.sub(_shown, text.replace("\r\n", "\n"))
+
+
+def is_blank(text: str) -> bool:
+    """True if nothing of the text can be seen: white space, zero-width and control characters alone."""
+    return all(c in _UNSEEN or unicodedata.category(c) in ("Zs", "Zl", "Zp", "Cc", "Cf") for c in text)
 
 
 def _shown(match: re.Match[str]) -> str:

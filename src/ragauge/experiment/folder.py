@@ -5,17 +5,37 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import uuid
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from ragauge.contract.errors import MissingError, UnreadableJudgeError
 from ragauge.contract.interruption import CODES
 from ragauge.contract.records import RECORD_FILE
 from ragauge.contract.redact import redact_tree
+from ragauge.contract.run_clock import of_this_run
 
 if TYPE_CHECKING:
     from ragauge.experiment.rerun.plan import Origin
+
+
+_ATTEMPT = ".attempt"  # in a sweep's folder: which attempt at the sweep is the latest
+
+
+def begin_attempt(sweep: Path) -> None:
+    """Notes in a sweep's folder that its jobs are run anew: what earlier attempts left there is superseded."""
+    with suppress(OSError):  # the jobs say why nothing can be written there
+        sweep.mkdir(parents=True, exist_ok=True)
+        (sweep / _ATTEMPT).write_text(uuid.uuid4().hex, encoding="utf-8")
+
+
+def attempt_of(sweep: Path) -> str | None:
+    """The latest attempt at the sweep in a folder; None where none was noted."""
+    file = sweep / _ATTEMPT
+    return file.read_text(encoding="utf-8") if file.is_file() else None
 
 
 @dataclass(frozen=True)
@@ -50,6 +70,39 @@ class JobFolder:
         except (OSError, ValueError):
             return None
         return None if record.get("exit_code") in CODES else record.get("run_id")
+
+
+@dataclass(frozen=True)
+class UnreadableJudge:
+    """The note in a sweep's folder that one of its judges cannot be read; no job asks that judge any more.
+
+    judge: the config of the judge. A note of an earlier attempt at the sweep does not count.
+    """
+
+    folder: JobFolder
+    judge: Mapping[str, Any]
+
+    @property
+    def _path(self) -> Path | None:
+        name = hashlib.sha256(json.dumps(self.judge, sort_keys=True).encode()).hexdigest()[:8]
+        return self.folder.sweep and self.folder.sweep / f"unreadable_judge_{name}.json"
+
+    def leave(self, error: UnreadableJudgeError) -> None:
+        """Writes the note, for the other jobs of the sweep; nothing for a single job."""
+        if self._path is not None:
+            write_json(self._path, {"job": self.folder.number, "error": str(error)})
+
+    def refuse(self) -> None:
+        """MissingError where another job of the sweep left the note in this run."""
+        try:
+            if self._path is None or not of_this_run(self._path.stat().st_mtime):
+                return
+            note = json.loads(self._path.read_text(encoding="utf-8"))
+        except FileNotFoundError:
+            return
+        raise MissingError(
+            f"not run, and nothing was asked: of job {note['job']}, which has the same judge, {note['error']}"
+        )
 
 
 def write_json(path: Path, value: Mapping[str, Any]) -> None:

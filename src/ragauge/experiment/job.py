@@ -11,10 +11,12 @@ from contextlib import suppress
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+from uuid import uuid4
 
 from ragauge import track
 from ragauge.contract import answer_measures as shown
 from ragauge.contract.batches import count_rows
+from ragauge.contract.errors import UnreadableJudgeError
 from ragauge.contract.groups import AROUND_RETRIEVER, GROUPS
 from ragauge.contract.interruption import refuse_lost
 from ragauge.contract.protocols import ASKED, judges_together
@@ -33,7 +35,7 @@ from ragauge.experiment.findings.verdicts import (
     sample_topics,
     score_settings,
 )
-from ragauge.experiment.folder import JobFolder
+from ragauge.experiment.folder import JobFolder, UnreadableJudge, attempt_of
 from ragauge.experiment.gate.checking import check_gate, enforce
 from ragauge.experiment.guard import OUTPUT, STORE, guarded
 from ragauge.experiment.needs import NEEDS_FILE, added_up, describe_needs, needs
@@ -46,9 +48,11 @@ from ragauge.experiment.setup.config import settle
 from ragauge.experiment.setup.packages import config_packages
 from ragauge.experiment.stages.components import make_pipeline
 from ragauge.experiment.stages.measure_checks import check_measures
+from ragauge.findings.lacking import lacking_text, lost_text
+from ragauge.findings.people import judged_lines
 from ragauge.llms.chat_use import Unasked
+from ragauge.llms.settings import PROCESS
 from ragauge.measures.rankings import cut_short, full_name, metric_of, ranking_means, unjudged
-from ragauge.report.text import lacking_text
 from ragauge.track import views
 
 if TYPE_CHECKING:
@@ -71,6 +75,7 @@ def execute(cfg: DictConfig, folder: JobFolder) -> int:
         "name": name,
         "number": folder.number,
         "sweep_id": folder.sweep_id,
+        "attempt": None if folder.sweep is None else attempt_of(folder.sweep),
         "choices": dict(folder.choices),
         "overrides": list(folder.overrides),
         "n_tokens": int(cfg.n_tokens),
@@ -91,21 +96,27 @@ def execute(cfg: DictConfig, folder: JobFolder) -> int:
     }
 
     def work() -> None:
-        record.update(_used(cfg))
-        _run(cfg, folder, record)
+        record.update(_used(cfg, folder))
+        try:
+            _run(cfg, folder, record)
+        except UnreadableJudgeError as error:
+            _unreadable_judge(cfg, folder).leave(error)
+            raise
 
     places: dict[str, str | Path] = {STORE: str(cfg.store), OUTPUT: folder.path}
     return guarded(folder, record, work, places, lambda: _database(record))
 
 
-def _used(cfg: DictConfig) -> dict[str, Any]:
+def _used(cfg: DictConfig, folder: JobFolder) -> dict[str, Any]:
     """What a job reads and writes, wherever it is started from: pooling finds it again by this."""
     store = Path(cfg.store).absolute()
     named = {part: cfg[part].get("ledger") for part in ("llm", "evaluator", "judge")}
     default = os.environ.get("RAGAUGE_LEDGER") or str(store / "ledger.db")
     ledgers = {part: str(ledger or default) for part, ledger in named.items()}
+    budgets = {str(cfg[part].get("budget") or folder.sweep_id or PROCESS) for part in named}
     return {
         "store": str(store),
+        "budgets": sorted(budgets),
         "ledgers": {
             part: redact(ledger if "://" in ledger else str(Path(ledger).absolute()))
             for part, ledger in ledgers.items()
@@ -149,6 +160,7 @@ def _run(cfg: DictConfig, folder: JobFolder, record: dict[str, Any]) -> None:
     if cfg.dry_run:
         _dry_run(cfg, folder, record)
         return
+    _unreadable_judge(cfg, folder).refuse()
     # The config error of a single job leaves no run behind; in a sweep every job has its run.
     ready = _prepared(cfg, folder) if folder.sweep is None else None
     tracker = track.Tracker(track.tracking_uri(cfg.tracking.uri), record["experiment"])
@@ -176,8 +188,7 @@ def _run(cfg: DictConfig, folder: JobFolder, record: dict[str, Any]) -> None:
                 log.info("  %s", line)
         for reason in pipeline.frame("skipped")["skipped"]:
             log.warning("skipped: %s", reason)
-        for line in lacking_text([{"metrics": of_parts.lacking(pipeline)}]):
-            _tell_once(folder.sweep_id or run.run_id, line)
+        record["lacking"] = _tell_lacking(pipeline, folder)
         for line in told_of_window(window_metrics(pipeline)):
             log.warning("%s", line)
         record["deferred"] = _judged_later(pipeline, folder)
@@ -225,7 +236,7 @@ def _run(cfg: DictConfig, folder: JobFolder, record: dict[str, Any]) -> None:
         tracker.present([views.jobs_view()], views.description(record["experiment_id"]), replace=False)
     record["status"] = "FINISHED"
     log.info("%s", metrics.line(record["name"], values))
-    for line in metrics.judged_lines(values):
+    for line in judged_lines(values):
         log.info("%s", line)
     if folder.sweep is None:
         uri = redact(track.tracking_uri(cfg.tracking.uri))
@@ -238,10 +249,28 @@ def _run(cfg: DictConfig, folder: JobFolder, record: dict[str, Any]) -> None:
         enforce(cfg, record, lambda: pipeline.sliced)
 
 
+def _unreadable_judge(cfg: DictConfig, folder: JobFolder) -> UnreadableJudge:
+    from omegaconf import OmegaConf
+
+    judge: Any = OmegaConf.to_container(cfg.judge, resolve=True)
+    return UnreadableJudge(folder, judge)
+
+
+def _tell_lacking(pipeline: Pipeline, folder: JobFolder) -> dict[str, list[str]]:
+    """Logs what topics lack and which parts of the evidence are lost; returns qids by what they lack."""
+    found, job = of_parts.lacking(pipeline), folder.sweep_id or uuid4().hex
+    for line in lacking_text([found]):
+        _tell_once(job, line)
+    for line in lost_text(pipeline.frame("lost_evidence")):
+        _tell_once(job, line, logging.WARNING)
+    named: dict[str, list[str]] = found["lacking"]
+    return named
+
+
 @cache
-def _tell_once(sweep: str, line: str) -> None:
+def _tell_once(sweep: str, line: str, level: int = logging.INFO) -> None:
     """Logs what is so of every job of a sweep, once in a process."""
-    log.info("%s", line)
+    log.log(level, "%s", line)
 
 
 def _without_copies(plain: Mapping[str, Any], written: Any) -> dict[str, Any]:
@@ -272,6 +301,7 @@ def _tags(cfg: DictConfig, folder: JobFolder) -> dict[str, Any]:
 def _dry_run(cfg: DictConfig, folder: JobFolder, record: dict[str, Any]) -> None:
     """Prints and records what the job would need; a sweep's end adds what judging together would."""
     pipeline, predictor = _prepared(cfg, folder)
+    _tell_lacking(pipeline, folder)
     later = _judged_later(pipeline, folder)
     if not later:
         with suppress(Unasked):  # without its contexts a job's topics are a uniform sample
@@ -332,6 +362,8 @@ def _log_retrieval(
     write_config(cfg, folder, out / "config")
     write_trec_run(pipeline.frame("run"), out / "run.trec", folder.choices.get("retriever", "ragauge"))
     write_qrels(pipeline.frame("evidence"), out / "qrels.trec")
+    if len(lost := pipeline.frame("lost_evidence")):
+        run.table(lost, "lost_evidence.json")
     record |= {
         **{
             name: {n: value for n, value in steps.items() if n <= pipeline.n_tokens}
@@ -348,7 +380,7 @@ def _log_retrieval(
         **{name: value for ann in approximate for name, value in zip(ann["metric"], ann["value"], strict=True)},
         **(metrics.rewriting(pipeline.frame("query_checks")) if pipeline.rewritten else {}),
         **(metrics.compression(pipeline.frame("compression")) if compressed else {}),
-        **of_parts.lacking(pipeline),
+        **of_parts.lacking(pipeline)["metrics"],
         **funnel_of_job(pipeline),
         **window_metrics(pipeline),
         "topics_skipped": len(pipeline.frame("skipped")),

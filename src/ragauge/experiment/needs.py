@@ -19,7 +19,7 @@ from ragauge.contract.protocols import ASKED, AsksForAnswers, TellsJudging, judg
 from ragauge.experiment.measure_needs import of_measures, untold
 from ragauge.experiment.stages.latency import stored
 from ragauge.experiment.stages.order import question_stages
-from ragauge.experiment.stages.varied import AnswerVaried
+from ragauge.experiment.stages.varied import AnswerVaried, to_judge
 from ragauge.llms.chat_use import Unasked
 
 if TYPE_CHECKING:
@@ -132,7 +132,7 @@ def _of_varied(pipeline: Pipeline, found: bool) -> list[pd.DataFrame]:
             continue
         contexts = pipeline.frame(stage.contexts)
         stored = store.find(pipeline.key(stage.label)) is not None
-        for _, rows in contexts.groupby("variant"):
+        for variant, rows in contexts.groupby("variant"):
             own = rows.reset_index(drop=True)
             answers = own.assign(answer=pd.array([None] * len(own), dtype="str"))
             if isinstance(llm, AsksForAnswers):
@@ -144,7 +144,9 @@ def _of_varied(pipeline: Pipeline, found: bool) -> list[pd.DataFrame]:
             if not isinstance(judge, TellsJudging):
                 asked.append(untold(f"{who}, judge", len(own)))
                 continue
-            candidates = answers[["qid", "answer"]].assign(candidate=uuid.uuid4().hex)
+            asked_about = to_judge(stage.measure, answers.assign(variant=variant))
+            names = uuid.uuid4().hex + asked_about["variant"].astype(str)
+            candidates = asked_about[["qid", "answer"]].assign(candidate=names)
             told = judge.needs(topics, pipeline.frame("evidence"), candidates, pipeline.tools)
             asked.append(told.assign(who=f"{who}, judge"))
     return asked
@@ -231,16 +233,16 @@ def to_ask(pipeline: Pipeline, answers: pd.DataFrame) -> pd.DataFrame:
 
 
 def added_up(requests: pd.DataFrame) -> dict[str, dict[str, float]]:
-    """Requests by who asks: {calls, calls_cached, calls_guessed, prompt_tokens, completion_tokens, cost_usd}.
+    """Requests by who asks: {calls, calls_cached, calls_shared, calls_guessed, prompt_tokens, ...}.
 
-    calls: distinct requests that are not answered, of which calls_guessed are stand-ins; calls_cached: the
-    other rows. A request of several counts where it stands first: whoever asks later finds it in the ledger.
-    {} of who cannot say what asking would need.
+    calls: distinct requests that are not answered, of which calls_guessed are stand-ins; calls_cached: rows
+    that are answered; calls_shared: rows whose request stands further up, whose reply will be in the ledger.
+    prompt_tokens, completion_tokens, cost_usd: of calls. {} of who cannot say what asking would need.
     """
     sums: dict[str, dict[str, float]] = {}
     requests = requests.reset_index(drop=True)
-    first = ~requests["known"].astype(bool)
-    first &= ~requests["key"].where(first).duplicated()
+    unknown = ~requests["known"].astype(bool)
+    first = unknown & ~requests["key"].where(unknown).duplicated()
     for who, rows in requests.groupby("who", sort=False):
         if rows["prompt_tokens"].isna().any():
             sums[str(who)] = {}
@@ -248,7 +250,8 @@ def added_up(requests: pd.DataFrame) -> dict[str, dict[str, float]]:
         todo = rows[first[rows.index]]
         sums[str(who)] = {
             "calls": len(todo),
-            "calls_cached": len(rows) - len(todo),
+            "calls_cached": int(rows["known"].astype(bool).sum()),
+            "calls_shared": int(unknown[rows.index].sum()) - len(todo),
             "calls_guessed": int((~todo["exact"].astype(bool)).sum()),
             "prompt_tokens": int(todo["prompt_tokens"].sum()),
             "completion_tokens": int(todo["completion_tokens"].sum()),
@@ -264,11 +267,12 @@ def describe_needs(sums: Mapping[str, Mapping[str, float]]) -> str:
     return "; ".join(
         f"{who}: cannot tell before it is asked"
         if not n
-        else f"{who}: {n['calls']:,.0f} calls ({n['calls_cached']:,.0f} paid before{_guessed(n)}), "
+        else f"{who}: {n['calls']:,.0f} calls ({n['calls_cached']:,.0f} paid before{_shared(n)}), "
         f"about {n['prompt_tokens']:,.0f} + {n['completion_tokens']:,.0f} tokens, {n['cost_usd']:,.2f} USD"
         for who, n in sums.items()
     )
 
 
-def _guessed(n: Mapping[str, float]) -> str:
-    return f"; {n['calls_guessed']:,.0f} are estimates" if n["calls_guessed"] else ""
+def _shared(n: Mapping[str, float]) -> str:
+    shared = f", {n['calls_shared']:,.0f} shared with others" if n["calls_shared"] else ""
+    return shared + (f"; {n['calls_guessed']:,.0f} are estimates" if n["calls_guessed"] else "")

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import pandas as pd
 
-from ragauge import report, track
+from ragauge import track
 from ragauge.contract.build import build, locate
 from ragauge.contract.errors import ConfigError, DataError
 from ragauge.contract.interruption import refuse_lost
@@ -26,6 +26,9 @@ from ragauge.experiment.rerun.comparison import log_comparison
 from ragauge.experiment.rerun.comparison import summary as comparison_line
 from ragauge.experiment.setup.config import check_values
 from ragauge.experiment.stages.file_digests import file_digest
+from ragauge.findings.recorded import lines, page
+from ragauge.show.drawing import save
+from ragauge.show.html import write_report
 from ragauge.track import views
 
 if TYPE_CHECKING:
@@ -90,30 +93,17 @@ def run_recorded(
         foreseen = foresee(judged, others, h, k, source.judged_shares, **record["estimate"], seed=cfg.seed)
         alphas = zones_by_alpha(judged, float(cfg.zones.confidence))
         values = {**_shares(judged), **estimates.metrics, **foreseen_errors(foreseen), "topics": len(judged)}
-        title = f"{record['experiment']}: recorded outcomes, and their thresholds"
-        figures = {
-            "sorted_scores": report.sorted_scores(judged, estimates.thresholds, title, estimates.zones),
-            **({"foreseen": report.foreseen(foreseen)} if len(others) else {}),
-        }
+        shown = page(record["experiment"], cfg.tracking.note or "", judged, estimates, _systems(rows), foreseen, alphas)
         for name in ("figures", "tables", "config"):
             (run.folder / name).mkdir()
-        for name, figure in figures.items():
-            report.save(figure, run.folder / "figures" / f"{name}.png")
+        for name, figure in shown.figures.items():
+            save(figure, run.folder / "figures" / f"{name}.png")
         for name, table in (("zones_by_alpha", alphas), ("foreseen", foreseen)):
             text = csv_text(table)
             (run.folder / "tables" / f"{name}.csv").write_text(text, encoding="utf-8", newline="")
         write_config(cfg, folder, run.folder / "config")
-        content = report.RecordedContent(
-            record["experiment"],
-            cfg.tracking.note or "",
-            estimates,
-            _systems(rows),
-            foreseen,
-            alphas,
-            figures,
-        )
-        report.write_recorded(content, run.folder / "report.html")
-        report.write_recorded(content, folder.path / "report.html")
+        write_report([shown], run.folder / "report.html")
+        write_report([shown], folder.path / "report.html")
         values |= {"seconds_total": time.perf_counter() - start}
         run.metrics(values)
         again = None
@@ -122,7 +112,7 @@ def run_recorded(
         record |= {"metrics": values}
     tracker.present([views.jobs_view()], views.description(record["experiment_id"]), replace=False)
     record["status"] = "FINISHED"
-    print(report.thresholds_text(estimates))
+    print(*lines(estimates), sep="\n")
     for line in foreseen.query("share == 'right'").to_dict("records"):
         known = f", judged {line['judged']:.1%}" if line["judged"] == line["judged"] else ""
         print(f"right answers of {line['system']}: predictor {line['predictor']:.1%}, "

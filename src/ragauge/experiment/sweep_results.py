@@ -13,7 +13,7 @@ from ragauge import track
 from ragauge.contract.errors import DataError
 from ragauge.contract.records import RECORD_FILE
 from ragauge.experiment.results import JobResult, Logged
-from ragauge.report import notebook
+from ragauge.show import notebook
 from ragauge.track import LoggedRun, Reader
 
 

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import hashlib
 import json
+import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import lru_cache
-from pathlib import Path
+from pathlib import Path, PurePosixPath
+from typing import Any
 
 from ragauge.contract.checks import require_choice
 from ragauge.contract.errors import ConfigError
@@ -15,6 +17,16 @@ from ragauge.retrieval import onnx as onnx_backend
 from ragauge.store import file_sha256
 
 BACKENDS = ("auto", "torch", "onnx")
+# What a model's configuration may have called upon its numbers; sentence-transformers calls what is named.
+ACTIVATION = re.compile(r"torch\.nn\.(modules\.(activation|linear)\.)?[A-Z]\w*")
+# Modules that hold nothing but numbers; others of sentence-transformers import what their files name.
+_MODULES = frozenset(
+    {
+        "CNN", "Dense", "Dropout", "LSTM", "LayerNorm", "LogitScore", "Normalize", "Pooling",
+        "StaticEmbedding", "Transformer", "WeightedLayerPooling",
+    }
+)  # fmt: skip
+_MODULE = re.compile(r"sentence_transformers(\.[a-z_]+)+\.(\w+)")
 
 
 def settle_backend(backend: str, device: str, group: str = "embedder") -> str:
@@ -72,6 +84,55 @@ def model_digest(folder: Path) -> str:
             if file.is_file() and file.suffix in suffixes:
                 sha.update(f"{file.relative_to(folder).as_posix()}\0{file_sha256(file)}\n".encode())
     return sha.hexdigest()
+
+
+def safe_parts(key: str, model: str, path: Path) -> list[Path]:
+    """The folder of a model and those of its modules, which sentence-transformers loads without running code.
+
+    ConfigError, which names the key, for a module or an activation that is neither sentence-transformers' nor
+    torch.nn's, a module outside of the folder, and a configuration that has kernels of the hub run.
+    """
+
+    def refused(why: str) -> ConfigError:
+        return ConfigError(f"{key}={model}: {why}")
+
+    entries: Any = [{}]
+    if (path / "modules.json").is_file():
+        entries = read_json(key, model, path / "modules.json")
+    if not isinstance(entries, list) or not all(isinstance(entry, dict) for entry in entries):
+        raise refused("modules.json holds no list of modules")
+    parts = [path]
+    for entry in entries:
+        place, kind = PurePosixPath(str(entry.get("path", ""))), entry.get("type")
+        named = _MODULE.fullmatch(str(kind))
+        if kind is not None and (named is None or named[2] not in _MODULES):
+            raise refused(
+                f"modules.json names the module {kind!r}; allowed are those of sentence_transformers "
+                f"called {', '.join(sorted(_MODULES))}, since others may execute code"
+            )
+        if place.is_absolute() or ".." in place.parts:
+            raise refused(f"modules.json names the folder {str(place)!r}, outside of the model's own")
+        part = path / place
+        parts.append(part)
+        if named and named[2] == "Dense" and (part / "config.json").is_file():
+            config = read_json(key, model, part / "config.json")
+            activation = config.get("activation_function") if isinstance(config, dict) else None
+            if activation is not None and not ACTIVATION.fullmatch(str(activation)):
+                raise refused(
+                    f"{(place / 'config.json')} names the activation {activation!r}; allowed are classes of torch.nn"
+                )
+        for file in part.glob("sentence_*_config.json"):
+            if "allow_all_kernels" in json.dumps(read_json(key, model, file)):
+                raise refused(f"{place / file.name} holds allow_all_kernels, which runs code of the hub")
+    return list(dict.fromkeys(parts))
+
+
+def read_json(key: str, model: str, file: Path) -> Any:
+    """What a JSON file of a model's folder holds; ConfigError, naming the key, where it cannot be read."""
+    try:
+        return json.loads(file.read_text(encoding="utf-8"))
+    except (OSError, ValueError, RecursionError) as error:
+        raise ConfigError(f"{key}={model}: {file.name} cannot be read: {error}") from None
 
 
 @contextmanager

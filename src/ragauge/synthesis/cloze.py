@@ -14,6 +14,8 @@ from ragauge.texts.words import words
 BLANK = "____"
 MODEL = "stand-in by rules (cloze)"
 _NUMBER = re.compile(r"(?<![\w.,])\d[\d.,]*(?<![.,])(?!\w)")
+# A line of Markdown that is a heading: after number signs, or with the line below that underlines it.
+_HEADING = re.compile(r"^ {0,3}#{1,6}(?:[ \t].*)?\r?$|^.*\n {0,3}(?:={2,}|-{2,})[ \t]*\r?$", re.MULTILINE)
 _LEAST, _MOST = 6, 60  # words of a sentence
 
 
@@ -31,10 +33,13 @@ def write(drafts: Sequence[Draft], before: Mapping[str, list[str]], seed: int) -
 
 
 def _possible(text: str) -> list[Written]:
-    """The cloze questions of a text: every sentence with every name and number that stands in it once."""
+    """The cloze questions of a text: every sentence with every name and number that stands in it once.
+
+    A heading of Markdown is no sentence, and no part of one.
+    """
     found = []
-    for start, end in sentence_spans(text):
-        sentence = text[start:end]
+    pieces = _HEADING.split(text)
+    for sentence in (piece[start:end] for piece in pieces for start, end in sentence_spans(piece)):
         if not _LEAST <= len(words(sentence)) <= _MOST:
             continue
         spans = [*names(sentence), *(match.group() for match in _NUMBER.finditer(sentence))]

@@ -5,6 +5,8 @@ from __future__ import annotations
 import logging
 import os
 import re
+import shutil
+import tempfile
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from functools import lru_cache
@@ -33,6 +35,9 @@ _FIRST_LOOK = {"MLFLOW_HTTP_REQUEST_MAX_RETRIES": "1", "MLFLOW_HTTP_REQUEST_TIME
 
 _VARIABLE = "MLFLOW_TRACKING_URI"
 DEFAULT_FOLDER = Path("mlruns")
+_WHERE = f"tracking.uri or {_VARIABLE} says where it is"
+_LONGEST_REASON = 500  # characters; a server that is no MLflow may answer with a page
+_MAKING = ".making-mlflow-"
 _PAGE = 500  # of one search: a server gives no more traces at a time
 
 
@@ -66,23 +71,20 @@ def connect(uri: str) -> MlflowClient:
     logging.getLogger("mlflow.store.db.utils").setLevel(logging.CRITICAL)
     import mlflow
     from mlflow import MlflowClient
-    from mlflow.exceptions import MlflowException
-    from sqlalchemy.exc import SQLAlchemyError
 
     with _prepared(uri), quiet():
         try:
+            if (database := local_database(uri)) is not None:
+                _make_whole(database)
             mlflow.set_tracking_uri(uri)
             client = MlflowClient(uri)
             with _first_look():
                 client.search_experiments(max_results=1)
-        except (MlflowException, SQLAlchemyError) as error:
+        except _no_answers() as error:
             if _place_refuses(uri, error):
                 raise
             if is_silence(error):
-                raise ConfigError(
-                    f"MLflow at {redact(uri)} does not answer ({reason(error)}); tracking.uri or "
-                    "MLFLOW_TRACKING_URI says where it is"
-                ) from error
+                raise ConfigError(f"MLflow at {redact(uri)} does not answer ({reason(error)}); {_WHERE}") from error
             raise ConfigError(f"MLflow at {redact(uri)}: {reason(error)}") from error
     return client
 
@@ -108,10 +110,12 @@ def client_of(uri: str, experiment: str) -> tuple[MlflowClient, str]:
                     found = client.get_experiment_by_name(experiment)
                     if found is None:
                         raise
+            if not found.experiment_id:  # a server that answers {} to whatever it is asked
+                raise ConfigError(f"MLflow at {redact(uri)}: what answers there is no MLflow; {_WHERE}")
             if found.lifecycle_stage == "deleted":
                 client.restore_experiment(found.experiment_id)
             return client, found.experiment_id
-        except MlflowException as error:
+        except _no_answers() as error:
             if is_silence(error) or _place_refuses(uri, error):
                 raise
             raise ConfigError(f"MLflow at {redact(uri)}: {reason(error)}") from error
@@ -154,6 +158,15 @@ def aside() -> Iterator[None]:
             os.environ[_VARIABLE] = environment
 
 
+def _no_answers() -> tuple[type[Exception], ...]:
+    """What MLflow's client raises where the store refuses, or is something else than an MLflow."""
+    from google.protobuf.json_format import ParseError
+    from mlflow.exceptions import MlflowException
+    from sqlalchemy.exc import SQLAlchemyError
+
+    return MlflowException, SQLAlchemyError, ParseError, RecursionError
+
+
 def _place_refuses(uri: str, error: BaseException) -> bool:
     """Whether a local database's disk is full, or its place cannot be written: a job tells that itself."""
     database = local_database(uri)
@@ -176,6 +189,25 @@ def _prepared(uri: str) -> Iterator[None]:
     database.parent.mkdir(parents=True, exist_ok=True)
     with FileLock(database.parent / ".prepare.lock"):
         yield
+
+
+def _make_whole(database: Path) -> None:
+    """Makes MLflow's tables, where there is no database yet, in a file that takes its place when it is whole.
+
+    MLflow changes its tables a hundred times until they are those of today. A database that a full disk or a
+    kill leaves in between it never repairs.
+    """
+    from mlflow import MlflowClient
+
+    for left in database.parent.glob(f"{_MAKING}*"):  # by a process that was killed: the lock is ours
+        shutil.rmtree(left, ignore_errors=True)
+    if database.exists() and database.stat().st_size:
+        return
+    with tempfile.TemporaryDirectory(prefix=_MAKING, dir=database.parent) as folder:
+        made = Path(folder) / database.name
+        store = MlflowClient(f"sqlite:///{made}")._tracking_client.store  # makes the tables
+        store.engine.dispose()
+        made.replace(database)
 
 
 @contextmanager
@@ -235,7 +267,8 @@ def reason(error: BaseException) -> str:
     text = re.sub(r" \[SQL: .*| \(Background on this error at: .*", "", text)
     if re.search(r"\b401\b|UNAUTHENTICATED|not authenticated", text):
         text += "; MLFLOW_TRACKING_USERNAME and MLFLOW_TRACKING_PASSWORD, or MLFLOW_TRACKING_TOKEN, say who asks"
-    return redact(text)
+    text = redact(text)
+    return text if len(text) <= _LONGEST_REASON else f"{text[:_LONGEST_REASON]}…"
 
 
 @contextmanager

@@ -10,7 +10,7 @@ import re
 import shutil
 import tempfile
 import time
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -23,7 +23,7 @@ import pandas as pd
 
 from ragauge.contract import provenance
 from ragauge.contract.redact import redact, redact_config, redact_tree
-from ragauge.track._connection import at, client_of, is_silence, quiet, reachable, reason, with_tags
+from ragauge.track._connection import at, client_of, is_silence, pages, quiet, reachable, reason, with_tags
 from ragauge.track._feedback import (
     ANSWER_TAG,
     EVALUATION_RUN,
@@ -312,6 +312,19 @@ class Tracker:
         with reachable(self.uri):
             for run in client.search_runs([experiment_id], with_tags(tags)):
                 client.delete_run(run.info.run_id)
+
+    def supersede(self, tags: Mapping[str, str], current: Collection[str]) -> None:
+        """Takes ended runs that carry all of the tags, but for the `current` ones, out of their sweep.
+
+        They are of earlier attempts at its jobs: `superseded_in` takes the place of their tag `sweep_id`.
+        """
+        client, experiment_id = client_of(self.uri, self.experiment)
+        with reachable(self.uri):
+            earlier = list(pages(lambda **page: client.search_runs([experiment_id], with_tags(tags), **page)))
+            for run in earlier:
+                if run.info.run_id not in current and run.info.status != "RUNNING":
+                    client.set_tag(run.info.run_id, "superseded_in", tags["sweep_id"])
+                    client.delete_tag(run.info.run_id, "sweep_id")
 
     def colour(self, colours: Mapping[str, str]) -> None:
         """Gives runs {id: colour, such as #0072B2} in MLflow's charts and lists."""

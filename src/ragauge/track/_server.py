@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import signal
 import socket
 import subprocess
 import sys
@@ -12,6 +11,7 @@ import time
 import urllib.error
 import urllib.request
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from typing import TextIO
 
 from ragauge.contract.errors import ConfigError, TrackingError
@@ -22,6 +22,7 @@ from ragauge.track._connection import local_database
 HOST = "127.0.0.1"
 _LOOK = 0.3  # seconds between two looks at whether the server answers
 _GRACE = 10.0  # seconds that it has for ending
+_GUARD = "read line; kill -KILL 0"  # 0: its own process group
 _LINES = 5  # of its output, told where it does not start
 
 
@@ -57,9 +58,11 @@ def serve(
     given = {"MLFLOW_BACKEND_STORE_URI": uri, "MLFLOW_SERVER_ENABLE_JOB_EXECUTION": "false"}
     url = f"http://{HOST}:{port}"
     with tempfile.TemporaryFile("w+", encoding="utf-8", errors="replace") as said:
-        # In a session of its own: Ctrl-C then reaches this process alone, which ends the server's.
+        # In a process group of its own: Ctrl-C then reaches this process alone, which ends the server's. Only
+        # this process can write to the guard's pipe: when it ends, by kill -9 too, the guard ends the group.
+        guard = subprocess.Popen(["/bin/sh", "-c", _GUARD], stdin=subprocess.PIPE, process_group=0)
         server = subprocess.Popen(
-            command, env={**os.environ, **given}, stdout=said, stderr=said, start_new_session=True
+            command, env={**os.environ, **given}, stdout=said, stderr=said, process_group=guard.pid
         )
         try:
             with working("MLflow's server starts"):
@@ -71,7 +74,7 @@ def serve(
             if server.wait() != 0:
                 raise TrackingError(f"MLflow's server ended: {_last(said)}")
         finally:
-            _end(server)
+            _end(server, guard)
 
 
 def _is_free(port: int) -> bool:
@@ -101,14 +104,10 @@ def _last(said: TextIO) -> str:
     return redact(" | ".join(lines[-_LINES:]) or "it said nothing")
 
 
-def _end(server: subprocess.Popen[bytes]) -> None:
-    """Ends the server with all that it started."""
-    for number in (signal.SIGTERM, signal.SIGKILL):
-        try:
-            os.killpg(server.pid, number)
-        except ProcessLookupError:
-            break
-        try:
-            server.wait(_GRACE)
-        except subprocess.TimeoutExpired:
-            continue
+def _end(server: subprocess.Popen[bytes], guard: subprocess.Popen[bytes]) -> None:
+    """Ends the server with all that it started, and the guard, whose process group they are."""
+    server.terminate()
+    with suppress(subprocess.TimeoutExpired):
+        server.wait(_GRACE)
+    guard.communicate()  # closes the pipe
+    server.wait()

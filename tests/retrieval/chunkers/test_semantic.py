@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -10,6 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from patched import instead_of
 from ragauge.contract import frames
 from ragauge.contract.errors import ConfigError
 from ragauge.contract.protocols import Tools
@@ -167,3 +169,35 @@ def test_percentiles_are_numpys_group_by_group(groups: list[list[float]], percen
 def test_values_out_of_range_name_the_key(fields: dict[str, Any]) -> None:
     with pytest.raises(ConfigError, match=f"chunker.{next(iter(fields))}="):
         SemanticChunker(**fields)
+
+
+@pytest.mark.parametrize(("milliseconds", "n_warned"), [(100, 1), (10, 0)])
+def test_what_takes_long_is_announced_before_it_is_embedded(
+    tools: Tools,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+    milliseconds: int,
+    n_warned: int,
+) -> None:
+    now = [0.0]
+    seen: list[tuple[int, int]] = []
+
+    class Slow(SubjectEmbedder):
+        def embed(self, texts: Sequence[str], store: Any = None) -> np.ndarray:
+            now[0] += len(texts) * milliseconds / 1000 + (0 if seen else 60)  # the model is loaded
+            seen.append((len(texts), len(caplog.messages)))
+            return super().embed(texts)
+
+    monkeypatch.setattr(_semantic, "time", instead_of(time, monotonic=lambda: now[0]))
+    docs = docs_of("".join(f"Word {i:04} {'xyz'[i % 3]}. " for i in range(6_000)), "Short x.")
+    chunks = SemanticChunker(**PLAIN).chunk(docs, replace(tools, embedder=Slow()))
+    assert seen == [(1, 0), (131, 0), (6_000, n_warned)]  # every 46th from the second on
+    if n_warned:
+        assert caplog.messages == [
+            "chunker=semantic embeds 6,000 windows of sentences, about 10 min with this embedder; "
+            "chunker=tokens embeds none (documents: 2, the longest of 78,000 characters)"
+        ]
+    monkeypatch.setattr(_semantic, "_MANY_WINDOWS", 10_000)
+    unasked, calls = chunk(tools, docs, **PLAIN)
+    assert len(calls) == 1
+    pd.testing.assert_frame_equal(chunks, unasked)

@@ -41,7 +41,7 @@ class Replies:
     replies: list[Reply]
     asked: list[str] = field(default_factory=list)
 
-    def ask(self, prompts: Sequence[str], store: Workplace, what: str) -> list[Reply]:
+    def ask(self, prompts: Sequence[str], store: Workplace, what: str, **how: object) -> list[Reply]:
         self.asked += prompts
         return [self.replies.pop(0) for _ in prompts]
 
@@ -310,7 +310,7 @@ def test_no_passages_stay_none(compressor: Any) -> None:
         (lambda: LLMCompressor(depth=0), "compressor.depth=0: allowed are integers from 1, and null"),
         (
             lambda: LLMCompressor(prompt="$question"),
-            "must hold $question, $passage and no other $placeholder",
+            "must hold $question, $passage, may hold $mark and no other $placeholder",
         ),
     ],
 )

@@ -30,7 +30,7 @@ class Chat:
         self.reply = reply
         self.asked: list[list[list[str]]] = []  # the passages of every request of every ask
 
-    def ask(self, prompts: Sequence[str], store: Any, what: str) -> list[Reply]:
+    def ask(self, prompts: Sequence[str], store: Any, what: str, **how: Any) -> list[Reply]:
         passages = [[line for line in prompt.split("\n") if line.startswith("[")] for prompt in prompts]
         self.asked.append(passages)
         replies = [self.reply(of_prompt) for of_prompt in passages]
@@ -155,7 +155,7 @@ def test_passages_are_one_line_of_so_many_tokens_and_their_text_is_no_placeholde
     prompts: list[str] = []
 
     class Kept(Chat):
-        def ask(self, asked: Sequence[str], store: Any, what: str) -> list[Reply]:
+        def ask(self, asked: Sequence[str], store: Any, what: str, **how: Any) -> list[Reply]:
             prompts.extend(asked)
             return super().ask(asked, store, what)
 

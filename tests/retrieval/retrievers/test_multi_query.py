@@ -20,7 +20,7 @@ class Chat:
         self.replies = replies
         self.prompts = []
 
-    def ask(self, prompts, store, what):
+    def ask(self, prompts, store, what, **how):
         self.prompts += prompts
         return [
             next((reply for word, reply in self.replies.items() if word in prompt), Reply(None, "timed out"))

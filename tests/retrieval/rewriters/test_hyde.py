@@ -19,7 +19,7 @@ class Chat:
     def __init__(self, *replies):
         self.replies, self.prompts = replies, []
 
-    def ask(self, prompts, store, what):
+    def ask(self, prompts, store, what, **how):
         self.prompts += prompts
         return [Reply(text) if text is not None else Reply(None, "cut off") for text in self.replies]
 

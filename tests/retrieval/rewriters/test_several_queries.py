@@ -26,7 +26,7 @@ class Chat:
     def __init__(self, replies):
         self.replies, self.prompts = replies, []
 
-    def ask(self, prompts, store, what):
+    def ask(self, prompts, store, what, **how):
         self.prompts += prompts
         return [
             next(

@@ -138,7 +138,11 @@ def evaluate(gate: Gate, jobs: Sequence[Gated], uri: str | None = None) -> GateR
 
 
 def _by_value(job: Gated, bound: Bound) -> list[Check]:
-    """The checks of a rule's minimum and maximum; the value decides, its interval is told."""
+    """The checks of a rule's minimum and maximum.
+
+    The metric's 95 % interval decides, and is inconclusive where the bound lies inside of it; of a metric
+    without an interval, and of a rule that says so, the value does.
+    """
     value, lo, hi = (float(job.metrics.get(f"{bound.metric}{end}", math.nan)) for end in ("", "_lo", "_hi"))
     measure = bound.measure.rpartition("/")[2].removesuffix("_lo").removesuffix("_hi")
     reason = ""
@@ -150,8 +154,7 @@ def _by_value(job: Gated, bound: Bound) -> list[Check]:
     for kind, limit in (("min", bound.rule.minimum), ("max", bound.rule.maximum)):
         if limit is None:
             continue
-        missed = value < limit if kind == "min" else value > limit
-        verdict = "invalid" if reason else "missed" if missed else "pass"
+        verdict = "invalid" if reason else _verdict(kind, limit, value, lo, hi, bound.rule.by)
         found.append(
             Check(
                 job.name, job.run_id, bound.metric, kind, verdict, bound.rule.action, limit,  # type: ignore[arg-type]
@@ -159,6 +162,15 @@ def _by_value(job: Gated, bound: Bound) -> list[Check]:
             )
         )  # fmt: skip
     return found
+
+
+def _verdict(kind: str, limit: float, value: float, lo: float, hi: float, by: str) -> str:
+    """pass, missed or inconclusive for one bound."""
+    if by == "value" or lo != lo or hi != hi:
+        lo = hi = value
+    if kind == "max":  # a maximum is a minimum of the negative
+        lo, hi, limit = -hi, -lo, -limit
+    return "pass" if lo >= limit else "missed" if hi < limit else "inconclusive"
 
 
 @dataclass(frozen=True)

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
-from typing import Any
 
 import pandas as pd
 
@@ -20,6 +19,7 @@ from ragauge.estimate.slicing import PREFIX
 from ragauge.experiment.gate.checking import Gated, evaluate
 from ragauge.experiment.gate.rules import bounds, check_bounds, check_settings
 from ragauge.experiment.outcomes.slicing import metrics_of_slices
+from ragauge.experiment.setup.trust import logged_yaml
 from ragauge.track import LoggedRun, Reader
 
 
@@ -79,9 +79,7 @@ def _check_gate(gate: Gate) -> None:
 
 def _gate_of_run(run: LoggedRun, reader: Reader) -> Gate:
     """The gate of the config that the run logged."""
-    import yaml
-
-    config: Any = yaml.safe_load(reader.text(run.run_id, "config/config.yaml"))
+    config = logged_yaml(reader.text(run.run_id, "config/config.yaml"), f"run {run.run_id[:8]}: its config")
     gate = read_gate((config or {}).get("gate") or {}, f"run {run.run_id[:8]}: gate.")
     if not gate.rules:
         raise ConfigError(

@@ -100,19 +100,25 @@ def topic_sums(run: pd.DataFrame, columns: Sequence[str]) -> dict[str, float]:
     return {name: int(first[name].sum()) for name in columns if name in first}
 
 
-def topics(frame: pd.DataFrame, scored_evidence: pd.DataFrame, unjudged: Collection[str]) -> dict[str, float]:
-    """How many topics there are, and how many of them lack evidence, have nothing to judge by, or no answer.
+def lacking(
+    topics: pd.DataFrame,
+    scored_evidence: pd.DataFrame,
+    lost_evidence: pd.DataFrame,
+    unjudged: Collection[str],
+) -> dict[str, list[str]]:
+    """The qids of the topics that lack something, by what follows `topics_` in its metric.
 
-    An unanswerable topic counts as that alone.
+    That is evidence, evidence where it should be, something to judge by, or an answer. An unanswerable topic
+    counts as that alone.
     """
-    marked = is_unanswerable(frame)
-    without = ~frame["qid"].isin(scored_evidence["qid"]) & ~marked
-    return {
-        "topics": len(frame),
-        "topics_without_evidence": int(without.sum()),
-        "topics_without_reference": len(unjudged),
-        "topics_unanswerable": int(marked.sum()),
+    marked = is_unanswerable(topics)
+    found = {
+        "without_evidence": ~topics["qid"].isin(scored_evidence["qid"]) & ~marked,
+        "lost_evidence": topics["qid"].isin(lost_evidence["qid"]) & ~marked,
+        "without_reference": topics["qid"].isin(unjudged),
+        "unanswerable": marked,
     }
+    return {name: topics.loc[rows, "qid"].tolist() for name, rows in found.items()}
 
 
 def curve(scores: pd.DataFrame) -> dict[int, float]:
@@ -167,36 +173,3 @@ def line(name: str, values: Mapping[str, float]) -> str:
         parts.append(f"{cost:.4f} USD")
     parts.append(f"{values['seconds_total']:.1f} s")
     return f"{name:<32} " + "  ".join(parts)
-
-
-def judged_lines(values: Mapping[str, float]) -> list[str]:
-    """What a sample of judged topics and labels by people say, a line each; none where neither is there."""
-    found = []
-    if "judged_topics" in values:
-        n, of = values["judged_topics"], values.get("topics", math.nan)
-        of_all = f"{n:.0f} of {of:.0f} judged" if of == of else f"{n:.0f} judged"
-        found.append(
-            f"  {of_all}; of all: {_share('right', values, 'correct_share')}, "
-            f"{_share('hallucination', values, 'hallucination_share')}"
-        )
-    if "human_labels" in values:
-        n, kappa = values["human_labels"], values.get("judge_kappa", math.nan)
-        if kappa == kappa:
-            said = f"kappa {kappa:.2f}{_range(values, 'judge_kappa', '.2f')}"
-        else:
-            said = "kappa is not defined, since chance alone would agree always"
-        equal = values.get("judge_agreement", math.nan)
-        same = f", equal {equal:.1%}{_range(values, 'judge_agreement', '.1%')}" if equal == equal else ""
-        found.append(f"  judge against {n:.0f} labels by people: {said}{same}")
-    return found
-
-
-def _share(word: str, values: Mapping[str, float], name: str) -> str:
-    value = values.get(name, math.nan)
-    return f"{word} –" if value != value else f"{word} {value:.1%}{_range(values, name, '.1%')}"
-
-
-def _range(values: Mapping[str, float], name: str, spec: str) -> str:
-    """The 95 % interval of a metric, in brackets; empty where there is none."""
-    lo, hi = (values.get(f"{name}{end}", math.nan) for end in ("_lo", "_hi"))
-    return f" (95 % {lo:{spec}} to {hi:{spec}})" if lo == lo and hi == hi else ""

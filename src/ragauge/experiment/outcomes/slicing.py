@@ -17,10 +17,8 @@ from ragauge.estimate import summary
 from ragauge.estimate.board import REJECTION
 from ragauge.estimate.intervals import Estimate
 from ragauge.estimate.slices import (
-    SliceTables,
     Weights,
     macro_averages,
-    slice_differences,
     slice_estimates,
 )
 from ragauge.estimate.slicing import (
@@ -253,25 +251,3 @@ def metric_names(outcomes: pd.DataFrame) -> dict[tuple[str, str], str]:
         for label, of_label in zip(labels, distinct(labels), strict=True):
             found[name, label] = f"slice/{slug}/{of_label}"
     return found
-
-
-def slice_tables(
-    rows: pd.DataFrame,
-    board: pd.DataFrame,
-    record: Mapping[str, Any],
-    answers: Sequence[AnswerMeasureInfo],
-) -> SliceTables | None:
-    """The slices of every system of a sweep at one budget, and how its two best systems differ by slice.
-
-    The two best are the first two of the leaderboard. None where the jobs have no slices in common.
-    """
-    if not slicings(rows):
-        return None
-    n_boot, seed = int(record["bootstrap"]), int(record["seed"])
-    estimates = slice_estimates(rows, "system", answers, n_boot, seed)
-    averages = macro_averages(estimates, record.get("slice_weights"), answers)
-    best = board["system"].tolist()[:2]
-    pair = None
-    if len(best) == 2:
-        pair = slice_differences(rows, best[0], best[1], "system", answers, n_boot, seed)
-    return SliceTables(estimates, averages, pair)

@@ -16,6 +16,7 @@ from ragauge.contract.progress import progress
 from ragauge.contract.redact import redact
 from ragauge.experiment.rerun.environment import PACKAGES_FILE, read_packages
 from ragauge.experiment.setup.config import Config
+from ragauge.experiment.setup.trust import logged_yaml
 
 # Where a run works and writes, and whom it trusts: the user's own. What the run is stays the same.
 HERE = ("store", "tracking.uri", "register_predictor", "trust", ENGINE)
@@ -73,17 +74,10 @@ def logged_jobs(
 
 
 def _read_job(run: track.LoggedRun, files: Mapping[str, str], told: list[str]) -> LoggedJob:
-    from omegaconf import OmegaConf
-    from omegaconf.errors import OmegaConfBaseException
-    from yaml import YAMLError
-
     where = f"rerun={run.run_id}: its config/config.yaml"
     if not re.fullmatch(r"[\w-]+", run.run_id):  # it becomes a file's name
         raise ConfigError(f"rerun={run.run_id!r}: no id of an MLflow run")
-    try:
-        config: Any = OmegaConf.to_container(OmegaConf.create(files["config.yaml"]), resolve=False)
-    except (ValueError, YAMLError, OmegaConfBaseException) as error:
-        raise ConfigError(f"{where} cannot be read: {str(error).splitlines()[0]}") from error
+    config = logged_yaml(files["config.yaml"], where)
     if not isinstance(config, dict):
         raise ConfigError(f"{where} is no mapping")
     for key in ("tracking", "estimate", *GROUPS):
@@ -98,7 +92,7 @@ def _read_job(run: track.LoggedRun, files: Mapping[str, str], told: list[str]) -
         for parent in parents:
             node = node.get(parent, {})
         node.pop(name, None)
-    overrides: Any = OmegaConf.to_container(OmegaConf.create(files.get("overrides.yaml", "[]")))
+    overrides = logged_yaml(files.get("overrides.yaml", "[]"), where.replace("config.yaml", "overrides.yaml"))
     overrides = [_renamed(str(override)) for override in overrides]
     for before, today in RENAMED.items():
         if before in config and today not in config:

@@ -106,8 +106,8 @@ def _refuse_foreign(jobs: Sequence[LoggedJob], given: Sequence[str], known: Vouc
     more = [f"  and {len(told) - MAX_LINES} more"] if len(told) > MAX_LINES else []
     raise ConfigError(
         f"rerun={jobs[0].run.run_id}: the logged configuration names what neither conf/ nor an installed "
-        "config package does; give another value, or trust=true if you trust whoever logged it\n"
-        + "\n".join([*told[:MAX_LINES], *more])
+        "config package does; give the value on the command line, or "
+        "trust=true if you trust whoever logged it\n" + "\n".join([*told[:MAX_LINES], *more])
     )
 
 

@@ -17,7 +17,7 @@ from omegaconf import MISSING
 from ragauge.contract.checks import require, require_choice, require_number
 from ragauge.contract.errors import ConfigError
 from ragauge.contract.groups import FEATURES, RANKINGS
-from ragauge.contract.redact import secret_in
+from ragauge.contract.redact import redact_tree, secret_in
 from ragauge.experiment.setup.packages import PackageSearchPath
 
 if TYPE_CHECKING:
@@ -26,6 +26,12 @@ if TYPE_CHECKING:
 MAX_N_TOKENS = 1_000_000
 # Components of ragauge that run a model by torch or ONNX Runtime, by group.
 _WITH_BACKEND = {"embedder": "SentenceTransformerEmbedder", "reranker": "CrossEncoderReranker"}
+
+# What becomes the name of a folder, an experiment or a model, and so stands in clear.
+_NAMES = (
+    *("dataset.name", "tracking.experiment", "store", "register", "register_predictor"),
+    *("hydra.run.dir", "hydra.sweep.dir", "hydra.sweep.subdir", "hydra.job.name"),
+)
 
 
 @dataclass
@@ -155,8 +161,23 @@ def refuse_keys(config: Any) -> None:
     for override in hydra.get("overrides", {}).get("task", []):
         told = told or secret_in([override], override.partition("=")[0].lstrip("+~"))
     told = told or secret_in(hydra, "hydra")
+    told = told or next(filter(None, (_secret_name(config, key) for key in _NAMES)), None)
     if told:
         raise ConfigError(told)
+
+
+def _secret_name(config: Any, key: str) -> str | None:
+    """What is wrong with a name that an interpolation made of a secret; None where there is none."""
+    from omegaconf import OmegaConf
+    from omegaconf.errors import OmegaConfBaseException
+
+    try:
+        name = OmegaConf.select(config, key)
+    except OmegaConfBaseException:  # what cannot be resolved yet, or here
+        return None
+    if name is None or redact_tree(str(name), sure=True) == str(name):
+        return None
+    return f"{key}: holds a key or password, and folders and experiments are called so; give another name"
 
 
 def check_values(cfg: Any) -> None:

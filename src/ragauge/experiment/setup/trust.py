@@ -6,6 +6,7 @@ the folder of `--config-dir`. Beside that, ragauge's component classes and code 
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field
@@ -14,6 +15,7 @@ from importlib.resources.abc import Traversable
 from pathlib import Path
 from typing import Any
 
+from ragauge.contract.errors import ConfigError
 from ragauge.experiment.setup.packages import config_packages
 
 # Where ragauge's components are; of its other code (commands, the store's removal) a config runs nothing.
@@ -22,6 +24,9 @@ _PLAIN = re.compile(r"\$\{[\w.\[\]]+\}")  # the value of another key
 _ADDRESS_KEY = re.compile(r"ur[li]|host|endpoint|proxy|proxies|server|api_base|address", re.I)
 _HERE = re.compile(r"(https?://)?(localhost|127\.0\.0\.1|\[::1\])(:\d{1,5})?(/[\w./-]*)?")
 _SQLITE = b"SQLite format 3\0"
+_LONGEST = 256 * 1024  # characters of a logged file; a usual configuration has 10,000
+_DEEPEST = 50  # brackets within brackets
+_MOST_REFERENCES = 200
 
 
 @dataclass(frozen=True)
@@ -31,6 +36,7 @@ class Vouched:
     packages: frozenset[str] = frozenset()  # top-level names of the installed config packages
     targets: set[str] = field(default_factory=set)
     texts: set[str] = field(default_factory=set)
+    values: set[tuple[str, str]] = field(default_factory=set)  # the texts with their keys, such as path
     environment: set[str] = field(default_factory=set)
 
     def may_run(self, target: str) -> bool:
@@ -73,24 +79,63 @@ def vouched(conf: Path, config_dir: Path | None = None) -> Vouched:
                     known.environment.add(value)
                 else:
                     known.texts.add(value)
+                    known.values.add((_name(path), value))
     return known
+
+
+def logged_yaml(text: str, where: str) -> Any:
+    """What a YAML file that others logged holds, unresolved; `where` begins the message of a ConfigError.
+
+    A kilobyte of anchors and aliases, or of brackets, would take minutes and gigabytes; OmegaConf, which
+    wrote the file, writes none of the first and few of the second.
+    """
+    import yaml
+    from omegaconf import OmegaConf
+    from omegaconf.errors import OmegaConfBaseException
+
+    if len(text) > _LONGEST:
+        raise ConfigError(f"{where} has {len(text):,} characters; allowed are {_LONGEST:,}")
+    depth = 0
+    try:
+        for token in yaml.scan(text, Loader=yaml.SafeLoader):
+            if isinstance(token, (yaml.AnchorToken, yaml.AliasToken)):
+                raise ConfigError(f"{where} has an anchor or alias in line {token.start_mark.line + 1}; "
+                                  "none is allowed")  # fmt: skip
+            depth += isinstance(token, (yaml.FlowSequenceStartToken, yaml.FlowMappingStartToken))
+            depth -= isinstance(token, (yaml.FlowSequenceEndToken, yaml.FlowMappingEndToken))
+            if depth > _DEEPEST:
+                raise ConfigError(f"{where} has more than {_DEEPEST} brackets within each other")
+        return OmegaConf.to_container(OmegaConf.create(text), resolve=False)
+    except (AssertionError, ValueError, RecursionError, yaml.YAMLError, OmegaConfBaseException) as error:
+        why = str(error).partition("\n")[0] or "it is no mapping or list"  # OmegaConf asserts without a word
+        raise ConfigError(f"{where} cannot be read: {why}") from error
 
 
 def foreign(config: Mapping[str, Any], known: Vouched, given: Collection[str] = ()) -> list[str]:
     """What of an unresolved config nobody here vouches for, as lines `key=value (why)`.
 
     These are code that is instantiated, interpolations by anything but another key (environment variables
-    and other resolvers), environment variables that a key names, addresses that are not this machine's, and
-    ledgers that would be written where none is. Keys in `given`, or below one, are the user's own.
+    and other resolvers), environment variables that a key names, addresses that are not this machine's,
+    files and folders that are on this machine, and ledgers that would be written where none is. Keys in
+    `given`, or below one, are the user's own.
     """
     from omegaconf import OmegaConf
 
     resolved = OmegaConf.create(dict(config))
+    references = {path: value for path, value in _leaves(config) if isinstance(value, str) and "${" in value}
+    if sum(value.count("${") for value in references.values()) > _MOST_REFERENCES:
+        return [f"{next(iter(references))}=... (one of more than {_MOST_REFERENCES} interpolations)"]
+    chaining = [path for path, value in references.items() if _PLAIN.search(value)]
     found = []
     for path, value in _leaves(config):
-        if any(path == key or path.startswith((f"{key}.", f"{key}[")) for key in given):
+        if any(_is_within(path, key) for key in given):
             continue
-        why = _objection(path, value, known, resolved)
+        # A config of this clone names ${dataset} whole; ${.name} would mean another value in every mapping.
+        own = path in references and "${." not in value and (_name(path), value) in known.values
+        if path in references and not own and _is_chained(path, value, chaining):
+            why: str | None = "names a value that is made of others itself"  # a few such fill any memory
+        else:
+            why = _objection(path, value, known, resolved)
         if why:
             found.append(f"{path}={value} ({why})")
     return found
@@ -103,11 +148,12 @@ def _objection(path: str, value: Any, known: Vouched, root: Any) -> str | None:
         if value is None or value == "???" or (isinstance(value, str) and known.may_run(value)):
             return None
         return "runs code"
-    if not isinstance(value, str) or value in known.texts:
+    if not isinstance(value, str) or (_name(path), value) in known.values:
         return None
     if "${" in value:
         if "${" in _PLAIN.sub("", value):
-            return "reads the environment, or what else a resolver does"
+            known_text = value in known.texts
+            return None if known_text else "reads the environment, or what else a resolver does"
         text = _selected(root, path)
         if text is None:
             return "cannot be resolved"
@@ -117,9 +163,36 @@ def _objection(path: str, value: Any, known: Vouched, root: Any) -> str | None:
         return None if text in known.environment else "reads this environment variable"
     if "://" in text or _ADDRESS_KEY.search(key):
         return None if text in known.texts or _HERE.fullmatch(text) else "reaches this address"
-    if key == "ledger" and (Path(text).is_absolute() or ".." in Path(text).parts) and not _is_database(text):
-        return "writes this file"
-    return None
+    if key == "ledger":
+        elsewhere = Path(text).is_absolute() or ".." in Path(text).parts
+        return "writes this file" if elsewhere and not _is_database(text) else None
+    return None if (_name(path), text) in known.values else _reads(text)
+
+
+def _reads(text: str) -> str | None:
+    """What speaks against a text that is a file or folder of this machine."""
+    path = re.sub(r"(?i)^file:", "", text.strip())
+    there = path and (os.path.exists(path) or os.path.exists(os.path.expanduser(path)))
+    return "may read this file or folder" if there else None
+
+
+def _name(path: str) -> str:
+    """The last name of a dotted key, without the number of a list's item."""
+    return path.rpartition(".")[2].partition("[")[0]
+
+
+def _is_within(path: str, key: str) -> bool:
+    return path == key or path.startswith((f"{key}.", f"{key}["))
+
+
+def _is_chained(path: str, value: str, references: Collection[str]) -> bool:
+    """Whether an interpolation of the value at the path names one of the references, or what holds one."""
+    for dots, name in re.findall(r"\$\{(\.*)([\w.\[\]]+)\}", value):
+        above = re.findall(r"[^.\[\]]+", path)[: -len(dots)] if dots else []
+        target = ".".join([*above, *re.findall(r"[^.\[\]]+", name)])
+        if any(_is_within(re.sub(r"\[(\w+)\]", r".\1", other), target) for other in references):
+            return True
+    return False
 
 
 def _selected(root: Any, path: str) -> str | None:

@@ -86,10 +86,7 @@ class UsedPassages(Stage):
         return ("layouts", "prefixes", *texts_of_ranking(self.components))
 
     def make(self, reads: Reads, tools: Tools) -> Frames:
-        if "passages" in self.reads:
-            passages = reads["passages"]
-        else:
-            passages = passages_of(reads["run"], retrieved_chunks(reads))
+        passages = reads["passages"] if "passages" in self.reads else passages_of(reads["run"], retrieved_chunks(reads))
         laid_out = reads["layouts"], reads["prefixes"]
         return {self.makes[0]: self._stand_in(*laid_out, passages, self.budget.n_tokens)}
 

@@ -12,12 +12,13 @@ from ragauge.contract.batches import Batches
 from ragauge.contract.context_parts import (
     OverRetrievers,
 )
-from ragauge.contract.errors import ConfigError
+from ragauge.contract.errors import ConfigError, DataError
 from ragauge.contract.identity import code_of
 from ragauge.contract.progress import progress
 from ragauge.contract.protocols import Chunker, Retriever, Source, Tools
 from ragauge.experiment.stages.file_digests import digests_of_files
 from ragauge.experiment.stages.stage import Budget, Components, Made, Reads, Stage
+from ragauge.measures.located import locate
 from ragauge.retrieval.chunkers import chunked
 from ragauge.store import link_files
 
@@ -45,6 +46,30 @@ class ReadDataset(Stage):
         return {"docs": data.docs, "topics": data.topics, "evidence": data.evidence, "skipped": skipped}
 
 
+class Locate(Stage):
+    """evidence with the docnos that it lacked, and lost_evidence, the parts that stand nowhere (`locate`).
+
+    Spellings are folded as in the score, so that `measure.fold` is in the key.
+    """
+
+    name = "located"
+    reads = ("docs", "evidence")
+    makes = ("evidence", "lost_evidence")
+    doing = "locating {evidence:,} pieces of evidence in {docs:,} documents"
+    uses = frozenset()
+
+    def params(self) -> dict[str, Any]:
+        return {"fold": list(self._fold)}
+
+    @property
+    def _fold(self) -> tuple[str, ...]:
+        return tuple(getattr(self.components.measure, "fold", ()))
+
+    def make(self, reads: Reads, tools: Tools) -> Made:
+        evidence, lost = locate(reads["evidence"], reads.rows("docs"), self._fold)
+        return {"evidence": evidence, "lost_evidence": lost}
+
+
 class Chunk(Stage):
     """Documents to chunks."""
 
@@ -61,13 +86,25 @@ class Chunk(Stage):
         docs = reads.rows("docs")
         if isinstance(docs, Batches):
             return {"chunks": Batches(lambda: self._chunks_of(docs, tools))}
-        return {"chunks": chunked(self.component, docs, tools)}
+        chunks = chunked(self.component, docs, tools)
+        self._require_any(len(chunks), len(docs))
+        return {"chunks": chunks}
 
     def _chunks_of(self, docs: Batches, tools: Tools) -> Iterator[pd.DataFrame]:
+        n_chunks = 0
         with progress(docs.n_rows, "chunking", "document") as bar:
             for some in docs:
-                yield chunked(self.component, some, tools)
+                chunks = chunked(self.component, some, tools)
+                n_chunks += len(chunks)
+                yield chunks
                 bar.update(len(some))
+        self._require_any(n_chunks, docs.n_rows)
+
+    def _require_any(self, n_chunks: int, n_docs: int) -> None:
+        """DataError where documents have no chunk at all: every score would be 0."""
+        if n_docs and not n_chunks:
+            made = f"{type(self.component).__name__} makes no chunk of its {n_docs:,} documents"
+            raise DataError(f"dataset {self.components.dataset.name}: {made}: at least one needs a text")
 
 
 class Index(Stage):

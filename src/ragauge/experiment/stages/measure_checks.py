@@ -78,6 +78,8 @@ def _lacking(pipeline: Pipeline, alone: bool) -> Iterator[tuple[str, str]]:
         )
     if alone and (pipeline.n_tokens == 0 or getattr(of.retriever, "top_k", 1) == 0):
         yield "contexts", "measures contexts, and this job gives the LLM none"
+    if getattr(of.retriever, "condition", 0) != 0:
+        yield "plain", "is measured on the plain evidence alone, retriever.condition=0"
     topics = pipeline.frame("topics")
     if not any(references(topics).values()):
         yield "references", "compares with reference answers, and no topic of this dataset has one"

@@ -21,7 +21,7 @@ from ragauge.experiment.stages.answering import (
     sees_longest,
 )
 from ragauge.experiment.stages.contexts import Compress, Cut, Expand, LayOut
-from ragauge.experiment.stages.documents import Chunk, Index, ReadDataset, retrievers_within
+from ragauge.experiment.stages.documents import Chunk, Index, Locate, ReadDataset, retrievers_within
 from ragauge.experiment.stages.funnel import FindInCorpus, FollowEvidence, ScoreUnreranked, has_funnel
 from ragauge.experiment.stages.measuring import (
     CheckQueries,
@@ -54,6 +54,7 @@ def stages(components: Components, budget: Budget) -> list[Stage]:
 
     def chosen() -> Iterator[Stage]:
         yield ReadDataset(components, budget)
+        yield Locate(components, budget)
         yield Chunk(components, budget)
         if not isinstance(components.retriever, BringsTexts):
             for arm in retrievers_within(components.retriever):

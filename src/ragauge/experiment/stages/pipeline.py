@@ -24,6 +24,7 @@ from ragauge.experiment.stages.answering import MeasureAnswers, cites
 from ragauge.experiment.stages.order import is_rewritten, stages
 from ragauge.experiment.stages.running import StageRunner
 from ragauge.experiment.stages.stage import Budget, Stage
+from ragauge.experiment.stages.varied import OfMeasure
 from ragauge.measures.questions import DERIVED
 from ragauge.measures.truthfulness import TRUTHFULNESS, truthfulness
 from ragauge.store import Key
@@ -78,7 +79,8 @@ class Pipeline(StageRunner):
             self.__dict__["stages"] = [
                 stage
                 for stage in self.stages
-                if not isinstance(stage, MeasureAnswers) or stage.component in kept.values()
+                if not isinstance(stage, (MeasureAnswers, OfMeasure))
+                or getattr(stage, "measure", stage.component) in kept.values()
             ]
             self.__dict__.pop("answer_measures", None)
 
@@ -228,5 +230,5 @@ class Pipeline(StageRunner):
     def set_verdicts(self, frame: pd.DataFrame) -> None:
         """Takes verdicts that were made elsewhere, together with those of other jobs."""
         frame = frames.check("verdicts", frame, "a judge")
-        self._check_missing("verdicts", frame["label"])
+        self._check_missing("verdicts", frame, "label")
         self._frames["verdicts"] = frame

@@ -6,6 +6,7 @@ identities of the shared models that it uses, and the digests of what it reads.
 
 from __future__ import annotations
 
+import math
 import time
 import uuid
 from collections.abc import Iterable, Iterator, Mapping
@@ -22,17 +23,24 @@ import pandas as pd
 from ragauge.contract import frames
 from ragauge.contract.answer_measures import SETTLED
 from ragauge.contract.batches import Batches, as_frame
-from ragauge.contract.errors import DataError, MissingError
+from ragauge.contract.errors import DataError, MissingError, UnreadableJudgeError
 from ragauge.contract.identity import identity
 from ragauge.contract.progress import working
 from ragauge.contract.protocols import SHARED, BringsChat, ChatModel, Serves, Tools
 from ragauge.experiment.outcomes.metrics import RECORDED, full_cost, taken
 from ragauge.experiment.stages.stage import Components, Incomplete, Made, Reads, Stage
 from ragauge.llms.chat_use import SharedChat
+from ragauge.llms.ledger import MOST_UNREAD
 from ragauge.retrieval.embedders import CachedEmbedder
 from ragauge.store import Entry, Key, Store
 
-_AGAIN = "what was paid for is kept, and a rerun asks only for the rest"
+_AGAIN = (
+    "what was paid for is kept, and a rerun asks only for the rest (an unreadable reply "
+    f"{MOST_UNREAD} times at most, then see ragauge ledger forget)"
+)
+# Of this many topics or more, a few may be missing whatever their share is: 2 of 25 are 8 %.
+_FEW, _FEW_FROM = 2, 10
+_REPLIES = 10  # unreadable ones, if none is readable, that say that the judge's model or prompt is wrong
 
 
 @dataclass(frozen=True)
@@ -51,7 +59,8 @@ class StageRunner:
     """The stages of one job, each computed on first use.
 
     n_tokens, n_grid: the job's budget, and those at which the score is laid out, in tokens.
-    max_missing_share: a larger share of missing answers or verdicts is a MissingError.
+    max_missing_share: a larger share of missing answers or verdicts is a MissingError; of ten or more, two
+        may be missing whatever the share, unless it is 0.
     `seconds` holds the time of each stage in this process, `made` the names of the stages that were not in
     the store, `making` what each took when its output was made.
     """
@@ -263,10 +272,7 @@ class StageRunner:
 
         with self._timed(stage.name):
             try:
-                if stage.makes:
-                    entry = self.store.get_frames(key, make, told)
-                else:
-                    entry = self.store.get(key, fill, told)
+                entry = self.store.get_frames(key, make, told) if stage.makes else self.store.get(key, fill, told)
             except Incomplete as incomplete:
                 # Under a key of its own, so that a rerun asks again.
                 alone = replace(key, params={**key.params, "incomplete": uuid.uuid4().hex})
@@ -322,9 +328,7 @@ class StageRunner:
         elif "cached" in frame and not recorded:
             frame = frame.assign(cached=True, cost_usd=0.0, seconds=0.0)
         if name != "answer_values":
-            told_by = frame["error"] if "error" in frame else pd.Series(dtype="str")
-            errors = told_by[frame[value].isna()].dropna().tolist() if len(told_by) else []
-            self._check_missing(name, frame[value], f"; the first: {errors[0]}" if errors else "")
+            self._check_missing(name, frame, value)
         elif "chat" in stage.uses:
             lost = frame.loc[~frame["status"].isin(SETTLED) & frame[value].isna(), "qid"]
             self._check_share(f"values of {stage.asks_as}", lost.nunique(), frame["qid"].nunique())
@@ -370,17 +374,30 @@ class StageRunner:
             inner = sum(self.seconds.values()) - before
             self.seconds[name] = self.seconds.get(name, 0.0) + time.perf_counter() - start - inner
 
-    def _check_missing(self, what: str, values: pd.Series, first: str = "") -> None:
-        """MissingError where too many of the answers or verdicts that were asked for are missing."""
+    def _check_missing(self, what: str, frame: pd.DataFrame, value: str) -> None:
+        """MissingError where too many of the answers or verdicts that were asked for are missing.
+
+        UnreadableJudgeError where the judge replied to ten requests or more, and never readably.
+        """
         if self.components.llm.kind == "none" or (what == "verdicts" and self.components.judge.kind == "none"):
             return
+        missing = frame[value].isna()
+        errors = frame["error"][missing].dropna() if "error" in frame else pd.Series(dtype="str")
+        first = f"the first: {errors.iloc[0]}; " if len(errors) else ""
         part = self.components.llm if what == "answers" else self.components.judge
         told = "nobody was asked" if part.kind == RECORDED else _AGAIN
-        self._check_share(what, int(values.isna().sum()), len(values), f"{told}{first}")
+        if "request" in frame:
+            replies = frame[frame["request"].notna() & frame["raw"].notna()]
+            n = replies["request"].nunique()
+            if n >= _REPLIES and replies[value].isna().all():
+                raise UnreadableJudgeError(f"none of the judge's {n} replies could be read; {first}{told}")
+        self._check_share(what, int(missing.sum()), len(frame), f"{first}{told}")
 
     def _check_share(self, what: str, missing: int, of: int, told: str = _AGAIN) -> None:
-        if missing > self.max_missing_share * of:
+        few = _FEW if of >= _FEW_FROM and self.max_missing_share else 0
+        if missing > max(few, self.max_missing_share * of):
             raise MissingError(
                 f"{missing} of {of} {what} are missing, more than max_missing_share="
-                f"{self.max_missing_share:g} allows; {told}"
+                f"{self.max_missing_share:g} allows; {told}; max_missing_share="
+                f"{math.ceil(100 * missing / of) / 100:g} goes on without them"
             )

@@ -10,6 +10,7 @@ import pandas as pd
 from ragauge.contract import frames
 from ragauge.contract.answer_measures import infos_of
 from ragauge.contract.errors import DataError
+from ragauge.contract.identity import identity
 from ragauge.contract.protocols import AnswerMeasure, Generator, Judge, Tools, VariesContexts
 from ragauge.experiment.stages.answering import checked_values
 from ragauge.experiment.stages.contexts import texts_of_ranking
@@ -31,7 +32,7 @@ def varied_stages(components: Components, budget: Budget, key: str, measure: Any
     yield MeasureVaried(components, budget, key, measure)
 
 
-class _OfMeasure(Stage):
+class OfMeasure(Stage):
     """A stage of one measure; a job may have several such measures."""
 
     def __init__(self, components: Components, budget: Budget, key: str, measure: Any) -> None:
@@ -59,7 +60,7 @@ class _OfMeasure(Stage):
         return passages_of(reads["run"], retrieved_chunks(reads)) if len(names) > 1 else reads[names[0]]
 
 
-class VaryContexts(_OfMeasure):
+class VaryContexts(OfMeasure):
     """<key>_contexts: what the llm is to answer from, beside the job's contexts."""
 
     name = "varied_contexts"
@@ -82,7 +83,7 @@ class VaryContexts(_OfMeasure):
         return {self.contexts: found[[*_KEYS, "text"]]}
 
 
-class AnswerVaried(_OfMeasure):
+class AnswerVaried(OfMeasure):
     """varied_answers: what the llm answers from these contexts; as `answers`, with `variant`.
 
     Neither the retriever nor this job's n_tokens is in its key, but what they bring.
@@ -122,7 +123,7 @@ class AnswerVaried(_OfMeasure):
         return {ANSWERED: found}
 
 
-class JudgeVaried(_OfMeasure):
+class JudgeVaried(OfMeasure):
     """varied_verdicts: what the judge says of these answers; as `verdicts`, with `variant`."""
 
     name = JUDGED
@@ -137,8 +138,13 @@ class JudgeVaried(_OfMeasure):
     def inputs(self) -> dict[str, str]:
         return digests_of_files(self.component)
 
+    def params(self) -> dict[str, Any]:
+        changes = {"measure": identity(self.measure)} if hasattr(self.measure, "to_judge") else {}
+        return {**super().params(), **changes}
+
     def make(self, reads: Reads, tools: Tools) -> Frames:
-        topics, evidence, answers = reads["topics"], reads["evidence"], reads[ANSWERED]
+        topics, evidence = reads["topics"], reads["evidence"]
+        answers = to_judge(self.measure, reads[ANSWERED])
         parts = [frames.empty("verdicts").assign(variant=pd.Series(dtype="int64"))]
         for variant, rows in answers[answers["answer"].notna()].groupby("variant"):
             asked = rows[["qid", "n_tokens", "answer", "status"]].reset_index(drop=True)
@@ -150,7 +156,7 @@ class JudgeVaried(_OfMeasure):
         return {JUDGED: found}
 
 
-class MeasureVaried(_OfMeasure):
+class MeasureVaried(OfMeasure):
     """What the measure makes of the answers from its contexts."""
 
     name = "answer_values"
@@ -176,11 +182,17 @@ class MeasureVaried(_OfMeasure):
         varied = reads[ANSWERED][[*_KEYS, "answer", "status"]]
         if self.measure.judged:
             verdicts = reads[JUDGED][[*_KEYS, "label"]]
-            varied = varied.merge(verdicts, on=_KEYS, how="left", validate="one_to_one")
+            varied = varied.merge(verdicts, on=_KEYS, how="outer", validate="one_to_one")
         found = self.measure.measure_varied(
             reads["topics"], reads["evidence"], self.passages(reads), varied, reads["answers"], tools
         )
         return {"answer_values": checked_values(found, type(self.measure).__name__, self.infos)}
+
+
+def to_judge(measure: VariesContexts, answers: pd.DataFrame) -> pd.DataFrame:
+    """The answers that the judge is asked about: those of the llm, or what the measure makes of them."""
+    own = getattr(measure, "to_judge", None)
+    return answers if own is None else own(answers)
 
 
 def _joined(parts: list[pd.DataFrame]) -> pd.DataFrame:

@@ -16,7 +16,7 @@ from ragauge.contract.redact import redact
 from ragauge.contract.visible import visible
 from ragauge.experiment.rerun.differences import capped
 from ragauge.experiment.rerun.environment import PACKAGES_FILE, environment_differences, read_packages
-from ragauge.experiment.setup.trust import foreign, vouched
+from ragauge.experiment.setup.trust import foreign, logged_yaml, vouched
 
 # Where the run wrote, whom it trusted, and under which name its model is known: the user's own.
 _HERE = ("store", "trust", "register")
@@ -48,7 +48,7 @@ def prepared(arguments: Sequence[str], conf: Path) -> Iterator[list[str]]:
     files = reader.files(run.run_id, "config")
     if "config.yaml" not in files:
         raise ConfigError(f"rerun={run.run_id}: it ended before its configuration was logged")
-    config: Any = OmegaConf.to_container(OmegaConf.create(files["config.yaml"]), resolve=False)
+    config = logged_yaml(files["config.yaml"], f"rerun={run.run_id}: its config/config.yaml")
     if not isinstance(config, dict) or "defaults" in config or "hydra" in config:
         raise ConfigError(f"rerun={run.run_id}: its config/config.yaml is no configuration of a training")
     registered = config.get("register")
@@ -61,7 +61,8 @@ def prepared(arguments: Sequence[str], conf: Path) -> Iterator[list[str]]:
         if lines:
             raise ConfigError(
                 f"rerun={run.run_id}: the logged configuration names what neither conf/ nor an installed "
-                "config package does; give another value, or trust=true if you trust whoever logged it\n"
+                "config package does; give the value on the command line, or "
+                "trust=true if you trust whoever logged it\n"
                 + "\n".join(f"  {visible(redact(line), one_line=True)}" for line in lines)
             )
     told = environment_differences(run.tags, read_packages(files.get(PACKAGES_FILE, "")))

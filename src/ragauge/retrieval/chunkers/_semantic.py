@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import logging
+import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import ClassVar
@@ -10,10 +12,16 @@ import numpy as np
 import pandas as pd
 
 from ragauge.contract.checks import require_count, require_number
+from ragauge.contract.progress import duration
 from ragauge.contract.protocols import Tools
 from ragauge.retrieval.chunkers._spans import Span, chunks_frame, split_long
 from ragauge.texts.sentences import sentence_spans
 
+log = logging.getLogger(__name__)
+
+_MANY_WINDOWS = 1_024  # fewer take minutes with no usual model
+_TIMED_WINDOWS = 128  # of many, to foresee how long all take
+_LONG_SECONDS = 300.0
 _BLOCK_WINDOWS = 1 << 17  # whose vectors are in memory at a time: 200 MB of 384 floats each
 
 
@@ -75,15 +83,35 @@ class SemanticChunker:
             return breaks
         low = np.maximum(at - self.window_each_side, np.repeat(head, count)[at])
         high = np.minimum(at + self.window_each_side, np.repeat(head + count, count)[at] - 1)
-        for block in blocks_of_groups(rows[at], _BLOCK_WINDOWS):
+        for number, block in enumerate(blocks_of_groups(rows[at], _BLOCK_WINDOWS)):
             here = at[block]
             spans = zip(rows[here], starts[low[block]], ends[high[block]], strict=True)
             windows = [texts[row][start:end] for row, start, end in spans]
+            if number == 0:
+                _warn_of_duration(windows, len(at), texts, tools)
             distances = cosine_distances(tools.embedder.embed(windows))
             inside = rows[here[1:]] == rows[here[:-1]]
             before = here[:-1][inside]
             breaks[before] = above_percentile(distances[inside], rows[before], self.breakpoint_percentile)
         return breaks
+
+
+def _warn_of_duration(windows: list[str], n_windows: int, texts: list[str], tools: Tools) -> None:
+    """Warns where embedding all windows takes long, judged by some of them; stored vectors take no time."""
+    if len(windows) < _MANY_WINDOWS:
+        return
+    tools.embedder.embed(windows[:1])  # loads the model
+    some = windows[1 :: len(windows) // _TIMED_WINDOWS]
+    began = time.monotonic()
+    tools.embedder.embed(some)
+    seconds = (time.monotonic() - began) * n_windows / len(some)
+    if seconds >= _LONG_SECONDS:
+        longest = f"{max(map(len, texts)):,}"
+        log.warning(
+            "chunker=semantic embeds %s windows of sentences, about %s with this embedder; "
+            "chunker=tokens embeds none (documents: %s, the longest of %s characters)",
+            f"{n_windows:,}", duration(seconds), f"{len(texts):,}", longest,
+        )  # fmt: skip
 
 
 def merge_sentences(spans: list[tuple[int, int]], min_chars: int) -> list[tuple[int, int]]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import re
 from dataclasses import dataclass
+from functools import partial
 from typing import ClassVar, Literal
 
 import numpy as np
@@ -39,6 +40,7 @@ class LLMCompressor:
     """
 
     component: ClassVar[str] = "llm"
+    version: ClassVar[int] = 2
     kind: ClassVar[str] = "llm"
     uses: ClassVar[frozenset[str]] = frozenset({"chat"})
     needs_chat: ClassVar[bool] = True
@@ -75,7 +77,8 @@ class LLMCompressor:
         prompts = [
             self._request(str(question[passages["qid"].iloc[own[0]]]), [texts[row] for row in own]) for own in rows
         ]
-        replies = tools.chat.ask(prompts, tools.store, "compress") if prompts else []
+        readers = [partial(self._read, n=len(own)) for own in rows]
+        replies = tools.chat.ask(prompts, tools.store, "compress", readers=readers) if prompts else []
         failed = np.zeros(len(passages), dtype=bool)
         errors = []
         for own, reply in zip(rows, replies, strict=True):
@@ -97,7 +100,8 @@ class LLMCompressor:
     def _request(self, question: str, texts: list[str]) -> str:
         if self.per == "passage":
             return fill(str(self.prompt), question=question, passage=texts[0])
-        numbered = "\n\n".join(f"[{number}] {text}" for number, text in enumerate(texts, 1))
+        # A line each, so that no passage can pass for the next one.
+        numbered = "\n\n".join(f"[{number}] {' '.join(text.split())}" for number, text in enumerate(texts, 1))
         return fill(str(self.prompt), question=question, passages=numbered)
 
     def _read(self, reply: Reply, n: int) -> list[str] | None:

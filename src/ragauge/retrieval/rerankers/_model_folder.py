@@ -2,19 +2,15 @@
 
 from __future__ import annotations
 
-import json
-import re
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
 from ragauge.contract.errors import ConfigError
-from ragauge.retrieval.pretrained import hub_folder
+from ragauge.retrieval.pretrained import ACTIVATION, hub_folder, read_json, safe_parts
 
 GIVE_A_FOLDER = "Give the path of a cross-encoder's folder (with config.json and *.safetensors)"
 MODEL_FILES = ("*.json", "*.txt", "*.model", "*.jinja", "*.safetensors")
-# What follows a logit: a model's configuration names it, and sentence-transformers calls what is named.
-_ACTIVATION = re.compile(r"torch\.nn\.(modules\.(activation|linear)\.)?[A-Z]\w*")
 _HEADS = ("ForSequenceClassification", "ForCausalLM")  # architectures that score a pair
 
 
@@ -22,7 +18,7 @@ def pair_model_folder(model: str, folder: str | None = None) -> Path:
     """The folder that holds the model's files; a hub model is downloaded if it is not at hand.
 
     ConfigError where there is none, where it is no cross-encoder or one of several scores, and where loading
-    it might execute something: weights other than safetensors, or an activation that is none of torch.nn.
+    it might execute something: weights other than safetensors, and what `safe_parts` refuses.
     """
     path = Path(folder or model).expanduser()
     if not path.is_dir():
@@ -48,7 +44,7 @@ def checked_config(key: str, model: str, path: Path, remedy: str) -> tuple[dict[
     """What config.json and config_sentence_transformers.json of a model's folder hold.
 
     ConfigError, which names the key, where there is no model, and where loading it might execute something:
-    weights other than safetensors, or an activation that is none of torch.nn.
+    weights other than safetensors, an activation that is none of torch.nn, and what `safe_parts` refuses.
     """
 
     def refused(why: str) -> ConfigError:
@@ -58,13 +54,14 @@ def checked_config(key: str, model: str, path: Path, remedy: str) -> tuple[dict[
         raise refused(f"the folder holds no model. {remedy}")
     if not any(path.glob("*.safetensors")):
         raise refused("holds no *.safetensors; other weights are not loaded, since that may execute code")
+    safe_parts(key, model, path)
     config, own = (_json(path / file, key, model) for file in ("config.json", "config_sentence_transformers.json"))
     for file, found in (("config.json", config), ("config_sentence_transformers.json", own)):
         nested = found.get("sentence_transformers")
         named = [found.get("activation_fn"), found.get("sbert_ce_default_activation_function")]
         named += [nested.get("activation_fn")] if isinstance(nested, dict) else []
         for name in named:
-            if name is not None and not _ACTIVATION.fullmatch(str(name)):
+            if name is not None and not ACTIVATION.fullmatch(str(name)):
                 raise refused(f"{file} names the activation {name!r}; allowed are classes of torch.nn")
     return config, own
 
@@ -91,10 +88,7 @@ def _json(file: Path, key: str, model: str) -> dict[str, Any]:
     """A configuration file; {} where there is none."""
     if not file.is_file():
         return {}
-    try:
-        found = json.loads(file.read_text(encoding="utf-8"))
-    except (OSError, ValueError) as error:
-        raise ConfigError(f"{key}={model}: {file.name} cannot be read: {error}") from None
+    found = read_json(key, model, file)
     if not isinstance(found, dict):
         raise ConfigError(f"{key}={model}: {file.name} holds no mapping")
     return found

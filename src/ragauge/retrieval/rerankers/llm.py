@@ -6,6 +6,7 @@ import logging
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import ClassVar
 
 import numpy as np
@@ -13,7 +14,7 @@ import pandas as pd
 
 from ragauge.contract.checks import require_count
 from ragauge.contract.errors import ConfigError, MissingError
-from ragauge.contract.protocols import Tools
+from ragauge.contract.protocols import Reply, Tools
 from ragauge.llms.chat_use import Unasked
 from ragauge.llms.prompts import fill, load_prompt
 from ragauge.retrieval.ranking import rank_scores, ranks_within
@@ -37,14 +38,15 @@ class ListwiseReranker:
     prompt: a text with $question, $passages and, if wanted, $n_passages, or a .txt file of it; None is the
     shipped one.
 
-    A reply that is no permutation is repaired by rule (`permutation`); a request that failed keeps the order.
+    A reply that is no permutation is repaired by rule (`permutation`). One that names no passage is asked for
+    once more; the passages stay in order where it names none again, and where a request failed.
     The run's columns `reranker_repaired` and `reranker_failed` count such replies of a topic. `score` is
     1 / (rank + 1).
     Source: Sun et al. 2023 (RankGPT), arXiv:2304.09542, section 3.
     """
 
     component: ClassVar[str] = "llm"
-    version: ClassVar[int] = 1
+    version: ClassVar[int] = 2
     kind: ClassVar[str] = "llm"
     uses: ClassVar[frozenset[str]] = frozenset({"chat", "tokenizer"})
     needs_chat: ClassVar[bool] = True
@@ -93,11 +95,19 @@ class ListwiseReranker:
             asked = [topic for topic, of_topic in enumerate(windows) if position < len(of_topic)]
             prompts = [request(topic, position) for topic in asked]
             try:
-                replies = tools.chat.ask(prompts, tools.store, "reranker")
+                readers = [
+                    partial(_read, n=end - start) for start, end in (windows[topic][position] for topic in asked)
+                ]
+                replies = tools.chat.ask(prompts, tools.store, "reranker", readers=readers)
             except Unasked as unasked:
                 later = [request(topic, p) for topic in asked for p in range(position + 1, len(windows[topic]))]
                 raise Unasked(unasked.prompts, unasked.who, later, unasked.chat) from None
-            lost = [reply.error for reply in replies if reply.text is None]
+            orders_said = [read(reply) for read, reply in zip(readers, replies, strict=True)]
+            lost = [
+                reply.error or "no passage is named in the reply"
+                for reply, said in zip(replies, orders_said, strict=True)
+                if said is None
+            ]
             if lost and len(lost) == len(replies):
                 raise MissingError(f"reranker: no order from the LLM for any of {len(lost)} requests ({lost[0]})")
             if lost:
@@ -105,12 +115,12 @@ class ListwiseReranker:
                     "reranker: %d of %d requests failed, and their passages stay in order (%s)",
                     len(lost), len(replies), lost[0],
                 )  # fmt: skip
-            for topic, reply in zip(asked, replies, strict=True):
-                if reply.text is None:
+            for topic, said in zip(asked, orders_said, strict=True):
+                if said is None:
                     failed[topic] += 1
                     continue
                 start, end = windows[topic][position]
-                order, whole = permutation(reply.text, end - start)
+                order, whole = said
                 repaired[topic] += not whole
                 orders[topic][start:end] = [orders[topic][start + i] for i in order]
         if repaired.any():
@@ -138,13 +148,23 @@ class ListwiseReranker:
         return [cut[text] for text in found["text"]]
 
 
+def _read(reply: Reply, n: int) -> tuple[list[int], bool] | None:
+    """What `permutation` says; None where there is no reply, or one that names none of the passages."""
+    said = _said(reply.text or "")
+    return permutation(reply.text or "", n) if any(1 <= number <= n for number in said) else None
+
+
+def _said(reply: str) -> list[int]:
+    return [int(number) for number in _BRACKETED.findall(reply) or _BARE.findall(reply)]
+
+
 def permutation(reply: str, n: int) -> tuple[list[int], bool]:
     """The order of n passages that a reply such as `[2] > [1]` says, from 0, and whether it was whole.
 
     Numbers in brackets count; where there are none, all whole numbers do. Of a number the first mention
     counts, one that is not among 1 to n is dropped, and passages that are not named follow in their order.
     """
-    said = [int(number) for number in _BRACKETED.findall(reply) or _BARE.findall(reply)]
+    said = _said(reply)
     known = list(dict.fromkeys(number - 1 for number in said if 1 <= number <= n))
     rest = [i for i in range(n) if i not in set(known)]
     return known + rest, not rest and len(said) == n

@@ -195,7 +195,8 @@ def _retrieved(row: Recorded) -> _Contexts | None:
     try:
         texts, docnos = row.texts("contexts"), row.texts("docnos")
         if texts is not None and docnos is not None and len(texts) != len(docnos):
-            raise BadRow(f"{len(texts)} contexts and {len(docnos)} docnos; they go together one by one")
+            name = row.named["contexts"]
+            raise BadRow(f"{len(texts)} {name} and {len(docnos)} docnos; they go together one by one")
         bad = [docno for docno in docnos or () if docno.split() != [docno]]
         if bad:
             raise BadRow(f"docno {bad[0]!r} is empty or holds white space")

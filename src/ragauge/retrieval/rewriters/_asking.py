@@ -26,7 +26,8 @@ def written_by_llm(
     parse: the texts of a reply. what: the name under which the ledger counts the requests. A warning, which
     names `who`, says how many topics got no text; MissingError where none got any.
     """
-    replies = chat.ask(prompts, store, what)
+    readers = [lambda reply: parse(reply.text or "") or None] * len(prompts)
+    replies = chat.ask(prompts, store, what, readers=readers)
     found = [parse(reply.text or "") for reply in replies]
     failed = sum(not texts for texts in found)
     if failed:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import logging
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -15,6 +14,7 @@ from ragauge.contract.checks import require, require_choice, require_flag, requi
 from ragauge.contract.errors import ConfigError, DataError
 from ragauge.contract.identity import runtime
 from ragauge.contract.protocols import Tools
+from ragauge.datasets import BadRow, recordings
 from ragauge.retrieval.rewriters._passages import passage_rows
 from ragauge.retrieval.rewriters._queries import distinct
 from ragauge.retrieval.searching import queries_frame
@@ -131,19 +131,12 @@ def _read(path: Path, role: str | None) -> tuple[str, dict[str, list[str]]]:
 
 
 def _rows_of(path: Path) -> Iterator[tuple[str, Mapping[str, Any]]]:
-    """Where each line stands, and its object; DataError for a line that is none."""
-    with path.open("rb") as stream:
-        for number, line in enumerate(stream, start=1):
-            if not line.strip():
-                continue
-            where = f"{path}, line {number}"
-            try:
-                row = json.loads(line.decode("utf-8-sig"))
-            except ValueError as error:
-                raise DataError(f"{where}: not a line of JSON: {error}") from None
-            if not isinstance(row, dict):
-                raise DataError(f"{where}: expected a JSON object with qid and passage or query")
-            yield where, row
+    """Where each row stands, and the row; DataError for one that cannot be read."""
+    for entry in recordings.entries(path):
+        try:
+            yield entry.where, entry.read()
+        except BadRow as bad:
+            raise DataError(f"{entry.where}: {bad}") from None
 
 
 def _is_unicode(text: str) -> bool:

@@ -243,7 +243,7 @@ class TracedAnswers:
     """What the traces' root spans answered; a trace that failed has no answer, and its error."""
 
     component: ClassVar[str] = "mlflow_traces"
-    version: ClassVar[int] = 1
+    version: ClassVar[int] = 2
     kind: ClassVar[str] = "recorded"
     uses: ClassVar[frozenset[str]] = frozenset()
 

@@ -13,7 +13,7 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 from ragauge.contract.redact import redact
-from ragauge.track.traces.shapes import Passage, answer_of, docno_of, passages_of, question_of
+from ragauge.track.traces.shapes import Passage, answer_of, docno_of, holds_texts, passages_of, question_of
 
 if TYPE_CHECKING:
     from mlflow.entities import Assessment, Span, Trace
@@ -28,6 +28,7 @@ COLUMNS = (
 ATTRIBUTES = ("day", "model", "rounds", "state")
 _LLM = ("CHAT_MODEL", "LLM")
 _RETRIEVER = "RETRIEVER"
+_EMBEDDING = "EMBEDDING"
 
 
 @dataclass(frozen=True)
@@ -95,6 +96,14 @@ def row_of(trace: Trace, how: Reading, truth: Truth) -> dict[str, Any]:
         "state": str(info.state.value),
         **{name: redact(str(tags[name])) if name in tags else None for name in how.tags},
     }
+
+
+def is_request(trace: Trace, row: Mapping[str, Any]) -> bool:
+    """False of a trace that cuts or embeds texts, or has neither question, retrieval nor answer."""
+    root = next((span for span in trace.data.spans if span.parent_id is None), None)
+    if row["user_input"] or row["rounds"]:
+        return root is None or root.span_type != _EMBEDDING
+    return row["response"] is not None and not holds_texts(root and root.inputs)
 
 
 def _found(path: Any, usual: Any, value: Any) -> str | None:

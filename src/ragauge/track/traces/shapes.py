@@ -23,6 +23,7 @@ _ANSWER_KEYS = (
 )  # fmt: skip
 _TEXT_KEYS = ("page_content", "content", "text")
 _LIST_KEYS = ("documents", "docs", "nodes", "source_nodes", "results", "chunks", "context")
+_INDEXED_KEYS = ("documents", "docs", "nodes", "chunks", "texts")  # what an index is built from
 _NAME_KEYS = ("doc_uri", "source", "url", "uri", "file_path", "file_name", "doc_id", "document_id")
 _USER, _ASSISTANT = ("user", "human"), ("assistant", "ai", "AIMessageChunk")
 
@@ -53,6 +54,11 @@ def answer_of(outputs: Any) -> str | None:
     return _text(outputs, _ANSWER_KEYS, _ASSISTANT)
 
 
+def holds_texts(inputs: Any) -> bool:
+    """True if the inputs of a span are texts to be cut, embedded or indexed."""
+    return isinstance(inputs, Mapping) and any(isinstance(inputs.get(key), list) for key in _INDEXED_KEYS)
+
+
 def _text(value: Any, keys: Sequence[str], role: Sequence[str]) -> str | None:
     if isinstance(value, str):
         return value if value.strip() else None
@@ -67,7 +73,9 @@ def _text(value: Any, keys: Sequence[str], role: Sequence[str]) -> str | None:
         found = _text(value.get(key), keys, role)
         if found is not None:
             return found
-    return _text(next(iter(value.values())), keys, role) if len(value) == 1 else None
+    if len(value) != 1 or holds_texts(value):
+        return None
+    return _text(next(iter(value.values())), keys, role)
 
 
 def _of_list(values: list[Any], keys: Sequence[str], role: Sequence[str]) -> str | None:

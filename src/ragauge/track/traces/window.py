@@ -21,7 +21,7 @@ from ragauge.contract.progress import progress
 from ragauge.contract.redact import redact
 from ragauge.track._connection import at, local_database, pages, quiet, reachable, reason
 from ragauge.track._feedback import OWN_TAG
-from ragauge.track.traces.rows import Reading, Truth, row_of
+from ragauge.track.traces.rows import Reading, Truth, is_request, row_of
 from ragauge.track.traces.shapes import question_of
 
 if TYPE_CHECKING:
@@ -113,16 +113,22 @@ def _rows(window: Window, how: Reading) -> list[dict[str, Any]]:
         truth = _evaluation_dataset(client, window.evaluation_dataset, window.uri)
         going = _going(client, window, experiment_id)
         found: list[dict[str, Any]] = []
-        own = 0
+        own = building = 0
         with progress(None, "reading traces", "trace") as bar:
             for trace in _search(client, window, experiment_id, include_spans=True):
                 if OWN_TAG in trace.info.tags or _SCORER_TAG in trace.info.tags:
                     own += 1
+                elif is_request(trace, row := row_of(trace, how, truth)):
+                    found.append(row)
                 else:
-                    found.append(row_of(trace, how, truth))
+                    building += 1
                 bar.update()
-    left_out = {"are still going": going, "are those of ragauge or of MLflow's judges": own}
-    told = "; ".join(f"{n} traces {what}" for what, n in left_out.items() if n)
+    left_out = {
+        "still going": going,
+        "of ragauge or of MLflow's judges": own,
+        "without question, retrieval and answer, such as those of building an index": building,
+    }
+    told = "; ".join(f"{n} trace(s) {what}" for what, n in left_out.items() if n)
     if told:
         log.info("%s: %s: left out", window.describe(), told)
     if not found:

@@ -1,0 +1,82 @@
+"""Every part that reads a model's reply asks again, in a later run, for the one that could not be read."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from chat_server import ChatServer
+from ragauge.answering import ChatGenerator
+from ragauge.answering.judges import CragJudge
+from ragauge.contract.run_clock import run_begins
+from ragauge.llms.evaluator import Evaluator
+from ragauge.measures.asked.faithfulness import Faithfulness
+from ragauge.measures.asked.support import Support
+from ragauge.retrieval.compressors import LLMCompressor
+from ragauge.retrieval.rerankers import ListwiseReranker
+from ragauge.retrieval.retrievers import MLQ
+from ragauge.retrieval.rewriters import Decompose, MultiQuery
+from scripted_evaluator import reply as evaluated
+from small_pipeline import SmallPipelines
+
+BAD = "---"
+
+
+def model(kind: Any, server: ChatServer, **fields: Any) -> Any:
+    chat = {"_target_": "langchain_ollama.ChatOllama", "base_url": server.url, "model": "m"}
+    return kind(chat=chat, backoff=0.0, retries=0, **fields)
+
+
+def supported(prompt: str) -> str:
+    return '{"stated": false}'
+
+
+# The part, what it replaces, whether it asks the llm or a model of its own, the frame, readable replies.
+PARTS: dict[str, tuple[dict[str, Any], str, Any]] = {
+    "rewriter": ({"rewriter": MultiQuery()}, "queries", lambda prompt: "tower of Anna\nbridge"),
+    "decompose": ({"rewriter": Decompose()}, "queries", lambda prompt: "tower of Anna\nbridge"),
+    "retriever": ({"retriever": MLQ(top_k=3)}, "run", lambda prompt: "tower of Anna\nbridge"),
+    "reranker": ({"reranker": ListwiseReranker()}, "run", lambda prompt: "[3] > [2] > [1]"),
+    "compressor": ({"compressor": LLMCompressor(per="topic")}, "passages", lambda prompt: "[1] a"),
+    "measure": ({"measure": Support()}, "scores", supported),
+    "answers": ({"answers": {"faithfulness": Faithfulness()}}, "answer_values", evaluated),
+    "judge": ({"judge": CragJudge}, "verdicts", lambda prompt: '{"accuracy": true}'),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("part", PARTS)
+def test_what_could_not_be_read_is_asked_again_and_then_stored(part: str, small: SmallPipelines) -> None:
+    given, frame, good = PARTS[part]
+    mended = False
+
+    def bad(prompt: str) -> bool:
+        return "Who built the tower?" in prompt or "Anna built the tower." in prompt
+
+    with ChatServer(lambda prompt: BAD if bad(prompt) and not mended else good(prompt)) as server:
+        asks_llm = part in ("rewriter", "decompose", "retriever", "reranker", "compressor")
+
+        def made() -> list[str]:
+            more = {"judge": model(CragJudge, server, lack_phrases=["?"])} if part == "judge" else given
+            more = {**more, "llm": model(ChatGenerator, server)} if asks_llm else more
+            job = small(**more, **({} if asks_llm else {"evaluator": model(Evaluator, server)}))
+            job.frame(frame)
+            return job.made
+
+        first = made()
+        before = dict(server.calls)
+        twice = {prompt for prompt, n in before.items() if n == 2}
+        assert twice
+        assert all(map(bad, twice))
+        assert {before[prompt] for prompt in set(before) - twice} == {1}
+        mended = True
+        run_begins()
+        assert set(made()) & set(first)  # it was not stored
+        again = {prompt for prompt, n in server.calls.items() if n > before.get(prompt, 0)}
+        assert twice <= again
+        assert all(server.calls[prompt] == 3 for prompt in twice)
+        assert all(prompt not in before for prompt in again - twice)  # what follows from the new replies
+        last = dict(server.calls)
+        run_begins()
+        assert not set(made()) & set(first)  # now it is
+        assert server.calls == last
