@@ -20,6 +20,8 @@ from typing import Any
 
 import yaml
 
+from options import option_files
+
 ROOT = Path(__file__).resolve().parents[1]
 SOURCE = ROOT / "src"
 LIST = Path(__file__).with_suffix(".json")
@@ -53,7 +55,7 @@ def items() -> dict[str, tuple[int, str]]:
 
 def _targets() -> Iterator[tuple[str, str]]:
     """What conf builds: ("retriever/bm25", dotted path)."""
-    for file in sorted((ROOT / "conf").glob("*/*.yaml")):
+    for file in option_files():
         node = yaml.safe_load(file.read_text(encoding="utf-8")) or {}
         for option in (node, *(v for v in node.values() if isinstance(v, dict))):
             target = str(option.get("_target_", ""))

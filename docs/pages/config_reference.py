@@ -73,10 +73,15 @@ class _Comment:
     alone: bool  # nothing else stands on the line
 
 
-def read_options(conf: Path) -> list[Option]:
-    """All options below conf/, by folder and name."""
-    files = sorted(conf.rglob("*.yaml"), key=lambda f: (f.parent.relative_to(conf).as_posix(), f.name))
-    return [read_option(file, conf) for file in files]
+def folders(root: Path) -> list[Path]:
+    """conf/ of the repository, and that of every plug-in."""
+    return [root / "conf", *sorted((root / "src" / "ragauge" / "plugins").glob("*/conf"))]
+
+
+def read_options(confs: Sequence[Path]) -> list[Option]:
+    """All options below these folders, by group and name."""
+    options = [read_option(file, conf) for conf in confs for file in conf.rglob("*.yaml")]
+    return sorted(options, key=lambda option: (option.folder, option.name))
 
 
 def read_option(file: Path, conf: Path) -> Option:
@@ -166,9 +171,9 @@ def _sorted_comments(
     return about, of_key
 
 
-def pages(conf: Path, docs: Path, defaults: Mapping[str, str]) -> dict[str, tuple[str, str]]:
+def pages(confs: Sequence[Path], docs: Path, defaults: Mapping[str, str]) -> dict[str, tuple[str, str]]:
     """Title and Markdown of every page, by its path in the site; `defaults`: the option each group has."""
-    options = read_options(conf)
+    options = read_options(confs)
     groups = sorted({option.folder.partition("/")[0] for option in options} - {""})
     made = {"config/index.md": ("All groups", _front([o for o in options if not o.folder], groups, defaults))}
     for group in groups:
@@ -194,7 +199,7 @@ def _front(roots: Sequence[Option], groups: Sequence[str], defaults: Mapping[str
     ]
     parts = [
         "# Configuration",
-        "Made from the files in `conf/`. A group is chosen with `group=option`, a key set with "
+        "Made from the files in `conf/` and of the plug-ins. A group is chosen with `group=option`, a key set with "
         "`key=value` (`retriever.top_k=50`) or swept with `-m` (`retriever.top_k=10,20,40`); "
         "`python run.py --cfg job` prints the whole configuration of a job.",
         "| group | default |\n|---|---|\n" + "\n".join(rows),

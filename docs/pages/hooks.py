@@ -95,8 +95,9 @@ def on_page_markdown(markdown: str, page: Any, config: Any, files: Files) -> str
 
 def _generated(config: Any) -> dict[str, tuple[str, str]]:
     conf, docs = ROOT / "conf", Path(config.docs_dir)
-    made = config_reference.pages(conf, docs, config_reference.chosen(conf))
-    return {**made, **api_reference.pages(config_reference.read_options(conf), docs)}
+    folders = config_reference.folders(ROOT)
+    made = config_reference.pages(folders, docs, config_reference.chosen(conf))
+    return {**made, **api_reference.pages(config_reference.read_options(folders), docs)}
 
 
 def _links(text: str) -> list[str]:

@@ -17,6 +17,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from omegaconf import OmegaConf
 
+from options import option_files
 from planted_secrets import FORMS, NAMES
 from ragauge.contract import redact as module
 from ragauge.contract.errors import ConfigError, DataError
@@ -127,7 +128,7 @@ def test_other_values_stay_as_they_are(key: str, value: Any) -> None:
 
 def test_no_shipped_option_holds_what_is_taken_for_a_key() -> None:
     config.register()
-    options = [f"{f.parent.name}={f.stem}" for g in GROUPS for f in sorted((ROOT / "conf" / g).glob("*.yaml"))]
+    options = [f"{f.parent.name}={f.stem}" for g in GROUPS for f in option_files(f"{g}/*.yaml")]
     assert len(options) > 20
     with initialize_config_dir(str(ROOT / "conf"), version_base="1.3"):
         for option in options:

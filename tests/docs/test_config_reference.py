@@ -14,9 +14,8 @@ from typing import Any
 import pytest
 import yaml
 
+from options import CONF, conf_folders, option_files
 from processes import ROOT
-
-CONF = ROOT / "conf"
 
 
 @pytest.fixture(scope="module")
@@ -28,7 +27,7 @@ def reference() -> Iterator[ModuleType]:
 
 @pytest.fixture(scope="module")
 def pages(reference: ModuleType) -> dict[str, str]:
-    made = reference.pages(CONF, ROOT / "docs", reference.chosen(CONF))
+    made = reference.pages(conf_folders(), ROOT / "docs", reference.chosen(CONF))
     return {path: text for path, (_, text) in made.items()}
 
 
@@ -40,9 +39,15 @@ def keys(config: Any, above: str = "") -> Iterator[tuple[str, Any]]:
             yield from keys(value, f"{above}{key}.")
 
 
+def name(file: Path) -> str:
+    """The name of an option's file, such as retriever/bm25."""
+    conf = next(folder for folder in conf_folders() if file.is_relative_to(folder))
+    return file.relative_to(conf).with_suffix("").as_posix()
+
+
 def section(pages: dict[str, str], file: Path) -> str:
     """What the pages say of one file of conf/."""
-    group, _, rest = file.relative_to(CONF).with_suffix("").as_posix().partition("/")
+    group, _, rest = name(file).partition("/")
     page, title = (pages[f"config/{group}.md"], rest) if rest else (pages["config/index.md"], f"{group}.yaml")
     parts = re.split(r"^## (.*)$", page, flags=re.M)
     return dict(zip(parts[1::2], parts[2::2], strict=True))[title]
@@ -54,10 +59,10 @@ def plain(markdown: str) -> str:
     return re.sub(r"\s", "", html.unescape(re.sub(r"<[^>]*>", "", unlinked))).replace("`", "")
 
 
-FILES = sorted(CONF.rglob("*.yaml"))
+FILES = option_files("**/*.yaml")
 
 
-@pytest.mark.parametrize("file", FILES, ids=lambda f: f.relative_to(CONF).as_posix())
+@pytest.mark.parametrize("file", FILES, ids=name)
 def test_every_key_and_every_comment_of_a_file_stands_in_its_section(pages: dict[str, str], file: Path) -> None:
     text = file.read_text(encoding="utf-8")
     said = section(pages, file)
@@ -73,8 +78,9 @@ def test_every_key_and_every_comment_of_a_file_stands_in_its_section(pages: dict
 
 def test_every_default_of_a_single_value_is_that_of_the_file(reference: ModuleType) -> None:
     compared = 0
-    for option in reference.read_options(CONF):
-        loaded = yaml.safe_load((CONF / option.folder / f"{option.name}.yaml").read_text(encoding="utf-8"))
+    files = {name(file): file for file in FILES}
+    for option in reference.read_options(conf_folders()):
+        loaded = yaml.safe_load(files[f"{option.folder}/{option.name}".lstrip("/")].read_text(encoding="utf-8"))
         values = dict(keys(loaded or {}))
         for key in option.keys:
             value = values[key.path]
@@ -127,7 +133,7 @@ def test_nothing_in_a_comment_is_markup(reference: ModuleType, tmp_path: Path) -
     (tmp_path / "judge").mkdir()
     (tmp_path / "judge" / "a.yaml").write_text("key: '|'  # <b>bold</b> | [x](y) *z* `a|b` docs/report.md\n")
     [(_, page)] = [
-        page for path, page in reference.pages(tmp_path, ROOT / "docs", {}).items() if path == "config/judge.md"
+        page for path, page in reference.pages([tmp_path], ROOT / "docs", {}).items() if path == "config/judge.md"
     ]
     row = next(line for line in page.splitlines() if "bold" in line)
     assert row.count("|") == 4

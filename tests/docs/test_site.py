@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from browser import CHROMIUM, Browser
+from options import option_files
 from processes import ROOT
 
 pytest.importorskip("material", reason="the extra docs is not installed")
@@ -44,7 +45,7 @@ def article(page: Path) -> str:
 def test_every_guide_option_and_component_has_its_page(site: Path) -> None:
     for guide in (ROOT / "docs").glob("*.md"):
         assert (site / f"{guide.stem}.html").is_file(), guide
-    for option in (ROOT / "conf").glob("*/*.yaml"):
+    for option in option_files():
         page = article(site / "config" / f"{option.parent.name}.html")
         assert f'<h2 id="{option.stem}"' in page, option
     protocols = article(site / "api" / "protocols.html")

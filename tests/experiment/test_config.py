@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import pytest
 from hydra import compose, initialize_config_dir
 from hydra.errors import ConfigCompositionException
 from omegaconf import OmegaConf
 
+from options import CONF, option_files
 from ragauge.contract import groups
 from ragauge.contract.errors import ConfigError
 from ragauge.contract.identity import identity
@@ -16,11 +15,10 @@ from ragauge.experiment.setup import config
 from ragauge.experiment.stages.components import check_together, instantiate_components
 from ragauge.store import canonical_json
 
-CONF = Path(__file__).resolve().parents[2] / "conf"
 OPTIONS = [
     (group, file.stem)
     for group in (*groups.GROUPS, groups.ENGINE, "experiment")
-    for file in sorted((CONF / group).glob("*.yaml"))
+    for file in option_files(f"{group}/*.yaml")
 ]
 # What an option cannot do without: it has no default by nature.
 NEEDS = {

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 import versions
+from options import option_files
 from processes import ROOT, run_fresh
 
 CONTEXTS = "ragauge/retrieval/contexts.py"
@@ -48,7 +49,7 @@ def test_code_that_changed_has_another_version() -> None:
 
 
 def test_every_option_of_conf_stands_in_the_list() -> None:
-    files = {f"{f.parent.name}/{f.stem}" for f in (ROOT / "conf").glob("*/*.yaml")}
+    files = {f"{f.parent.name}/{f.stem}" for f in option_files()}
     kinds = {name.partition("/")[0] for name in versions.read()}
     assert {name for name in files if name.partition("/")[0] in kinds} <= set(versions.read())
 

@@ -7,26 +7,9 @@ from __future__ import annotations
 
 import difflib
 import sys
-from importlib import import_module
 
+from ragauge.commands import known
 from ragauge.contract.errors import ConfigError
-
-# Each is a module of this folder with a function main(arguments) that returns the exit code.
-COMMANDS = {
-    "compare": "sets runs side by side, topic by topic; also as CSV, Markdown and LaTeX",
-    "gate": "holds a job or a sweep to quality rules; exit code 3 where one is not met",
-    "report": "writes a sweep's report, one HTML file, from its folder or an MLflow run",
-    "train": "trains an encoder, a reranker, a judge or a predictor of judge classes, and registers it",
-    "plan": "says how many topics and labels a study takes, from a pilot sweep",
-    "synthesize": "writes questions with answers and evidence from documents, and filters them",
-    "pool": "pools the jobs in a sweep's folder again, for example of an interrupted sweep",
-    "export": "writes a job's questions, contexts, answers and labels as one file of samples",
-    "ui": "starts MLflow's UI on what was measured, and prints its address",
-    "stages": "lists a job's stages with their digests, and which are stored",
-    "store": "lists, shows, checks and removes stored stage outputs",
-    "ledger": "lists and forgets calls of LLMs that were paid for",
-    "help": "shows the commands, and how to run and sweep",
-}
 
 _HELP = """\
 ragauge measures retrieval-augmented generation and tracks every measurement in MLflow.
@@ -56,28 +39,29 @@ def main() -> int:
     return run()
 
 
-def command_lines() -> list[str]:
-    """A line per command: its name, and what it does."""
-    width = max(map(len, COMMANDS))
-    return [f"  {name:<{width}}  {what}" for name, what in COMMANDS.items()]
-
-
 def _is_word(argument: str) -> bool:
     """True if an argument is neither an option nor an override (key=value, ~key) of a configuration."""
     return bool(argument) and "=" not in argument and argument[0] not in "-~"
 
 
 def _run_command(name: str, arguments: list[str]) -> int:
-    if name == "help":
-        print(_HELP.format(commands="\n".join(command_lines())), end="")
-        return 0
-    if name not in COMMANDS:
-        close = difflib.get_close_matches(name, COMMANDS, n=1)
+    try:
+        if name == "help":
+            print(_HELP.format(commands="\n".join(known.lines())), end="")
+            return 0
+        names = known.names()
+        if name in names:
+            module = known.module(name)
+    except ConfigError as error:
+        print(f"error: {error}", file=sys.stderr)
+        return error.exit_code
+    if name not in names:
+        close = difflib.get_close_matches(name, names, n=1)
         hint = f" Did you mean {close[0]}?" if close else ""
         print(
-            f"error: unknown command {name!r}.{hint} Commands: {', '.join(COMMANDS)}; a job or a sweep takes key=value",
+            f"error: unknown command {name!r}.{hint} Commands: {', '.join(names)}; a job or a sweep takes key=value",
             file=sys.stderr,
         )
         return ConfigError.exit_code
-    code: int = import_module(f"ragauge.commands.{name}").main(arguments)
+    code: int = module.main(arguments)
     return code

@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from ragauge.commands import known
 from ragauge.commands._errors import drop_output
 from ragauge.commands._explain import explain
 from ragauge.commands.conf import conf_folder, config_dir, has_config_path, quoted
@@ -116,6 +117,7 @@ def run_composed(config_name: str, task: Callable[[DictConfig], None], arguments
     """
     import hydra
     from hydra.errors import HydraException
+    from omegaconf import OmegaConf
     from omegaconf.errors import OmegaConfBaseException
 
     from ragauge.experiment.setup import config
@@ -123,6 +125,8 @@ def run_composed(config_name: str, task: Callable[[DictConfig], None], arguments
 
     guard_output()
     config.register()
+    # What hydra.help.template shows.
+    OmegaConf.register_new_resolver("ragauge.commands", lambda: "\n".join(known.lines()), replace=True)
     set_exit_code(0)
     run_begins()
 

@@ -287,7 +287,7 @@ def _without_copies(plain: Mapping[str, Any], written: Any) -> dict[str, Any]:
 
 def _tags(cfg: DictConfig, folder: JobFolder) -> dict[str, Any]:
     """The tags of a job's MLflow run that are known before any work."""
-    packages = ", ".join(dict.fromkeys(package.distribution for package in config_packages()))
+    packages = ", ".join(dict.fromkeys(p.distribution for p in config_packages() if not p.own))
     return {
         "role": "job",
         **{group: folder.choices.get(group, "?") for group in GROUPS},

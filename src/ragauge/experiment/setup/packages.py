@@ -1,7 +1,8 @@
-"""Configs outside of ragauge's own folder: those of installed packages, and what shadows what.
+"""Configs outside of conf/: those of ragauge's plug-ins and of installed packages, and what shadows what.
 
 A package says by an entry point of the group `ragauge.configs` where its config groups lie; its folder then
-comes behind ragauge's own on Hydra's search path, and that of `--config-dir` behind both.
+comes behind conf/ on Hydra's search path, and that of `--config-dir` behind both. The plug-ins of ragauge do
+the same, and come before other packages.
 """
 
 from __future__ import annotations
@@ -32,24 +33,29 @@ class ConfigPackage:
     folder: Traversable
     distribution: str  # name and version
 
+    @property
+    def own(self) -> bool:
+        """Whether it is a plug-in of ragauge."""
+        return self.module.startswith("ragauge.")
+
 
 class PackageSearchPath(SearchPathPlugin):
     """Adds the installed packages to Hydra's search path."""
 
     def manipulate_search_path(self, search_path: ConfigSearchPath) -> None:
-        """Appends every package, in the order of their distributions' names."""
+        """Appends ragauge's plug-ins, then the other packages, in the order of their distributions' names."""
         for package in config_packages():
             search_path.append(package.distribution, f"pkg://{package.module}")
 
 
 @cache
 def config_packages() -> tuple[ConfigPackage, ...]:
-    """The installed packages with config groups, by name of distribution.
+    """ragauge's plug-ins and the installed packages with config groups, by name of distribution.
 
     Raises ConfigError, which names entry point and distribution, for one that cannot be read.
     """
     found = [_package(point) for point in entry_points(group=ENTRY_POINT_GROUP)]
-    return tuple(sorted(found, key=lambda package: (package.distribution, package.module)))
+    return tuple(sorted(found, key=lambda package: (not package.own, package.distribution, package.module)))
 
 
 def refuse_shadowed(conf: Path, config_dir: Path | None = None) -> None:

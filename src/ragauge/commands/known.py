@@ -1,0 +1,69 @@
+"""The commands: ragauge's own, and those of plug-ins and installed packages."""
+
+from __future__ import annotations
+
+from importlib import import_module
+from importlib.metadata import EntryPoint, entry_points
+from typing import Any
+
+from ragauge.contract.errors import ConfigError
+
+# Of entry points: a plug-in's or another package's command, as a module with a function main(arguments) that
+# returns the exit code, and a line ABOUT it.
+GROUP = "ragauge.commands"
+
+# Each is a module of this folder with such a function main.
+COMMANDS = {
+    "compare": "sets runs side by side, topic by topic; also as CSV, Markdown and LaTeX",
+    "gate": "holds a job or a sweep to quality rules; exit code 3 where one is not met",
+    "report": "writes a sweep's report, one HTML file, from its folder or an MLflow run",
+    "train": "trains an encoder, a reranker, a judge or a predictor of judge classes, and registers it",
+    "plan": "says how many topics and labels a study takes, from a pilot sweep",
+    "synthesize": "writes questions with answers and evidence from documents, and filters them",
+    "pool": "pools the jobs in a sweep's folder again, for example of an interrupted sweep",
+    "export": "writes a job's questions, contexts, answers and labels as one file of samples",
+    "ui": "starts MLflow's UI on what was measured, and prints its address",
+    "stages": "lists a job's stages with their digests, and which are stored",
+    "store": "lists, shows, checks and removes stored stage outputs",
+    "ledger": "lists and forgets calls of LLMs that were paid for",
+}
+_HELP = {"help": "shows the commands, and how to run and sweep"}
+
+
+def names() -> list[str]:
+    """The names of all commands, those of plug-ins and packages behind ragauge's own."""
+    return [*COMMANDS, *_of_packages(), *_HELP]
+
+
+def lines() -> list[str]:
+    """A line per command: its name, and what it does."""
+    packages = {name: _loaded(point).ABOUT for name, point in _of_packages().items()}
+    told = {**COMMANDS, **packages, **_HELP}
+    width = max(map(len, told))
+    return [f"  {name:<{width}}  {what}" for name, what in told.items()]
+
+
+def module(name: str) -> Any:
+    """The module of one of `names()` but help; ConfigError for one of a package that cannot be had."""
+    return import_module(f"ragauge.commands.{name}") if name in COMMANDS else _loaded(_of_packages()[name])
+
+
+def _of_packages() -> dict[str, EntryPoint]:
+    points = {point.name: point for point in sorted(entry_points(group=GROUP), key=lambda point: point.name)}
+    for name in points.keys() & {*COMMANDS, *_HELP}:
+        raise ConfigError(f"{_where(points[name])}: ragauge has a command {name!r}: give it another name")
+    return points
+
+
+def _where(point: EntryPoint) -> str:
+    return f"entry point {point.name} = {point.value!r} (group {GROUP})"
+
+
+def _loaded(point: EntryPoint) -> Any:
+    try:
+        found = point.load()
+    except Exception as error:
+        raise ConfigError(f"{_where(point)}: cannot be loaded ({type(error).__name__}: {error})") from error
+    if not (callable(getattr(found, "main", None)) and isinstance(getattr(found, "ABOUT", None), str)):
+        raise ConfigError(f"{_where(point)}: must be a module with a function main(arguments) and a text ABOUT")
+    return found
