@@ -21,7 +21,7 @@ from pathlib import Path
 
 from timing import against, print_header, print_row
 
-from ragauge.datasets.fictional import FictionalWorld, write_shards
+from ragauge.plugins.fictional.source import FictionalWorld, write_shards
 
 PASSAGES = Path(__file__).resolve().parents[2] / "shared" / "data" / "wiki_passages_6119.json"
 DOCUMENTS, SECONDS, GIB = 100_000, 120, 1.5

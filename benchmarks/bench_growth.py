@@ -30,11 +30,11 @@ import numpy as np
 
 from ragauge.answering import NoLLM
 from ragauge.answering.judges import NoJudge
-from ragauge.datasets.fictional.source import FictionalWorld
 from ragauge.experiment.stages.pipeline import Pipeline
 from ragauge.experiment.stages.stage import Components
 from ragauge.llms.evaluator import TheLLM
 from ragauge.measures import Substring
+from ragauge.plugins.fictional.source import FictionalWorld
 from ragauge.retrieval.chunkers import SemanticChunker, TokenChunker
 from ragauge.retrieval.compressors import NoCompressor
 from ragauge.retrieval.embedders.sentence_transformers import SentenceTransformerEmbedder

@@ -28,8 +28,8 @@ sys.path[:0] = [str(HERE.parent / "src"), str(HERE.parent / "tests")]
 
 from ragauge.contract.judge_questions import QUESTIONS  # noqa: E402
 from ragauge.contract.training import MODEL, TrainingData, TrainingTools  # noqa: E402
-from ragauge.datasets.fictional import FictionalWorld  # noqa: E402
 from ragauge.measures.trained.network import load_judge  # noqa: E402
+from ragauge.plugins.fictional.source import FictionalWorld  # noqa: E402
 from ragauge.texts.sentences import sentence_spans  # noqa: E402
 from ragauge.trainers.judge import JudgeTrainer, measures_of  # noqa: E402
 from ragauge.trainers.triples import Example, examples  # noqa: E402

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from processes import ROOT, clean_environment, run
-from ragauge.datasets import FictionalWorld
+from ragauge.plugins.fictional.source import FictionalWorld
 
 pytestmark = pytest.mark.slow
 GUIDE = ROOT / "docs" / "tutorial.md"

@@ -14,7 +14,7 @@ from test_sweep import mlflow_runs
 
 from chat_server import ChatServer
 from processes import Command, clean_environment, run
-from ragauge.datasets import FictionalWorld
+from ragauge.plugins.fictional.source import FictionalWorld
 from scripted_chat import unframed
 
 WORLD = FictionalWorld(twins=True, types=("chain", "comparison", "aggregation"), seed=5)

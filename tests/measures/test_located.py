@@ -8,9 +8,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ragauge.contract.batches import Batches
-from ragauge.datasets import FictionalWorld, SampleDataset
+from ragauge.datasets import SampleDataset
 from ragauge.measures import located
 from ragauge.measures.located import locate
+from ragauge.plugins.fictional.source import FictionalWorld
 
 DOCS = [
     ("aare", "The Aare flows into\nthe Rhine. It is 288 km long."),

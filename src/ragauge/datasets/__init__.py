@@ -22,7 +22,6 @@ from ragauge.datasets._split import SplitDataset, TopicsLeftOut
 from ragauge.datasets._squad import SQuAD
 from ragauge.datasets._trec import Trec
 from ragauge.datasets._twowiki import TwoWikiMultihopQA
-from ragauge.datasets.fictional import FictionalWorld
 
 __all__ = [
     "CRAG",
@@ -32,7 +31,6 @@ __all__ = [
     "Beir",
     "CsvDataset",
     "DocumentsAlone",
-    "FictionalWorld",
     "FileSource",
     "Folder",
     "Gatherer",

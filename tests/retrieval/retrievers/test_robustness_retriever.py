@@ -13,7 +13,7 @@ from ragauge.contract import frames
 from ragauge.contract.changed import changed_docno, changed_from
 from ragauge.contract.errors import ConfigError, DataError
 from ragauge.contract.identity import identity
-from ragauge.datasets import FictionalWorld
+from ragauge.plugins.fictional.source import FictionalWorld
 from ragauge.retrieval.retrievers import BM25, Robustness
 
 TOOLS: Any = None

@@ -16,10 +16,10 @@ from ragauge.contract.checks import require, require_count, require_flag, requir
 from ragauge.contract.identity import later, runtime
 from ragauge.contract.protocols import Dataset
 from ragauge.datasets._gather import document_frame
-from ragauge.datasets.fictional.questions import MOST_HOPS, TYPES
-from ragauge.datasets.fictional.region import LEAST, MOST_ALIKE
-from ragauge.datasets.fictional.twins import Twin
-from ragauge.datasets.fictional.world import Plan, Topic, interleaved, shards
+from ragauge.plugins.fictional.questions import MOST_HOPS, TYPES
+from ragauge.plugins.fictional.region import LEAST, MOST_ALIKE
+from ragauge.plugins.fictional.twins import Twin
+from ragauge.plugins.fictional.world import Plan, Topic, interleaved, shards
 
 MOST_DOCUMENTS = 1_000_000
 Document = tuple[str, str, str]  # docno, title, text

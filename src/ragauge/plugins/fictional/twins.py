@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from ragauge.datasets.fictional.articles import write_article
-from ragauge.datasets.fictional.asking import Asker, Question, accepted_count
-from ragauge.datasets.fictional.dice import Dice
-from ragauge.datasets.fictional.entities import THOUSANDS, Entity, Fact, Facts, Region, Value
-from ragauge.datasets.fictional.relations import LEADS_ON, RELATIONS
+from ragauge.plugins.fictional.articles import write_article
+from ragauge.plugins.fictional.asking import Asker, Question, accepted_count
+from ragauge.plugins.fictional.dice import Dice
+from ragauge.plugins.fictional.entities import THOUSANDS, Entity, Fact, Facts, Region, Value
+from ragauge.plugins.fictional.relations import LEADS_ON, RELATIONS
 
 WITH_TWINS = ("chain", "comparison", "aggregation")
 _TRIES = 30

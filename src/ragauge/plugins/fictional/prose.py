@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from ragauge.datasets.fictional import prose_people as people
-from ragauge.datasets.fictional import prose_places as places
-from ragauge.datasets.fictional import prose_things as things
-from ragauge.datasets.fictional.grammar import Template, compile_rules, compile_template
-from ragauge.datasets.fictional.words import PHRASES, WORDS
+from ragauge.plugins.fictional import prose_people as people
+from ragauge.plugins.fictional import prose_places as places
+from ragauge.plugins.fictional import prose_things as things
+from ragauge.plugins.fictional.grammar import Template, compile_rules, compile_template
+from ragauge.plugins.fictional.words import PHRASES, WORDS
 
 _MORE: dict[str, tuple[str, ...]] = {
     "act_firm": (

@@ -6,13 +6,13 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from ragauge.contract.errors import ConfigError
-from ragauge.datasets.fictional.articles import Sentence, text_of, write_article
-from ragauge.datasets.fictional.asking import Question
-from ragauge.datasets.fictional.entities import Entity, Region
-from ragauge.datasets.fictional.names import Names
-from ragauge.datasets.fictional.questions import kinds, questions_of
-from ragauge.datasets.fictional.region import make_region, sizes
-from ragauge.datasets.fictional.twins import Twin, twin_of
+from ragauge.plugins.fictional.articles import Sentence, text_of, write_article
+from ragauge.plugins.fictional.asking import Question
+from ragauge.plugins.fictional.entities import Entity, Region
+from ragauge.plugins.fictional.names import Names
+from ragauge.plugins.fictional.questions import kinds, questions_of
+from ragauge.plugins.fictional.region import make_region, sizes
+from ragauge.plugins.fictional.twins import Twin, twin_of
 
 
 @dataclass(frozen=True)

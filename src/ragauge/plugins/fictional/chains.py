@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from functools import partial
 
-from ragauge.datasets.fictional.asking import Asker, Question
-from ragauge.datasets.fictional.entities import Entity, Fact, Facts, Value
-from ragauge.datasets.fictional.relations import LEADS_ON, OF_KIND, RELATIONS
+from ragauge.plugins.fictional.asking import Asker, Question
+from ragauge.plugins.fictional.entities import Entity, Fact, Facts, Value
+from ragauge.plugins.fictional.relations import LEADS_ON, OF_KIND, RELATIONS
 
 _BACKWARDS = 0.35  # share of the steps that are taken from a value to the only one that has it
 Step = tuple[str, bool]  # a relation, and whether it is taken backwards

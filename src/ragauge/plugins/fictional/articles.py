@@ -6,11 +6,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 
-from ragauge.datasets.fictional.dice import Dice
-from ragauge.datasets.fictional.entities import Entity, Facts, Region
-from ragauge.datasets.fictional.grammar import Template, Writer, slots_of
-from ragauge.datasets.fictional.names import street
-from ragauge.datasets.fictional.prose import PROSE, RULES
+from ragauge.plugins.fictional.dice import Dice
+from ragauge.plugins.fictional.entities import Entity, Facts, Region
+from ragauge.plugins.fictional.grammar import Template, Writer, slots_of
+from ragauge.plugins.fictional.names import street
+from ragauge.plugins.fictional.prose import PROSE, RULES
 
 # Facts that are told together (with this probability) where the entity has both.
 _TOGETHER = {

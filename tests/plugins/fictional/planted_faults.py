@@ -12,7 +12,7 @@ import pandas as pd
 from ragauge.answering._frame import answer_frame
 from ragauge.answering.judges._frame import Verdict, verdict_frame
 from ragauge.contract.protocols import Dataset, Reply, Tools
-from ragauge.datasets import FictionalWorld
+from ragauge.plugins.fictional.source import FictionalWorld
 from ragauge.retrieval.chunkers import NoChunker, TokenChunker
 from ragauge.retrieval.passages import with_texts
 from ragauge.retrieval.ranking import rank_scores, ranked, ranks_within

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pandas as pd
 import pytest
 
-from planted_faults import Scripted, faults
+from plugins.fictional.planted_faults import Scripted, faults
 from ragauge.experiment.findings.failures import with_failures
 from ragauge.experiment.stages.pipeline import Pipeline
 from small_pipeline import SmallPipelines

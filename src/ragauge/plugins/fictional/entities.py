@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import TypeAlias
 
-from ragauge.datasets.fictional.relations import LEADS_ON
+from ragauge.plugins.fictional.relations import LEADS_ON
 
 # An entity's number in its region, a year, a count, or a name that no article is about.
 Value: TypeAlias = "int | str"

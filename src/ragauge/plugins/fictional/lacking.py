@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from functools import partial
 
-from ragauge.datasets.fictional.asking import Asker, Question, accepted_names
-from ragauge.datasets.fictional.chains import Step, forward_ways, solve_chain
-from ragauge.datasets.fictional.relations import LEADS_ON, OF_KIND, RELATIONS
+from ragauge.plugins.fictional.asking import Asker, Question, accepted_names
+from ragauge.plugins.fictional.chains import Step, forward_ways, solve_chain
+from ragauge.plugins.fictional.relations import LEADS_ON, OF_KIND, RELATIONS
 
 # Relation: a question that takes a wrong value for granted, and what is right.
 _PREMISES = {

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from functools import partial
 
-from ragauge.datasets.fictional.asking import Asker, Question, accepted_count, accepted_names
-from ragauge.datasets.fictional.entities import Entity, Fact, Facts, Value
-from ragauge.datasets.fictional.relations import RELATIONS
+from ragauge.plugins.fictional.asking import Asker, Question, accepted_count, accepted_names
+from ragauge.plugins.fictional.entities import Entity, Fact, Facts, Value
+from ragauge.plugins.fictional.relations import RELATIONS
 
 _MORE = [r for r in RELATIONS.values() if r.more]
 _SAME = [r for r in RELATIONS.values() if r.same]

@@ -10,7 +10,7 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import TypeAlias
 
-from ragauge.datasets.fictional.dice import Dice
+from ragauge.plugins.fictional.dice import Dice
 
 # A compiled template: pieces of text, slots (a tuple of one name), and choices (a list of templates).
 Piece: TypeAlias = "str | tuple[str] | list[Template]"

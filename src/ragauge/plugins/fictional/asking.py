@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from ragauge.datasets.fictional.dice import Dice
-from ragauge.datasets.fictional.entities import THOUSANDS, Entity, Fact, Facts, Region, Value
-from ragauge.datasets.fictional.relations import LEADS_ON, RELATIONS
+from ragauge.plugins.fictional.dice import Dice
+from ragauge.plugins.fictional.entities import THOUSANDS, Entity, Fact, Facts, Region, Value
+from ragauge.plugins.fictional.relations import LEADS_ON, RELATIONS
 
 _ALIAS = 0.3  # share of the mentions by alias, of those that have one
 _WORDS = [

@@ -14,21 +14,22 @@ from typing import Any
 
 import pandas as pd
 import pytest
-from fictional_solver import Reader, Sentence
 
+from plugins.fictional.fictional_solver import Reader, Sentence
 from ragauge.contract import frames
 from ragauge.contract.batches import Batches
 from ragauge.contract.errors import ConfigError
 from ragauge.contract.identity import identity
-from ragauge.datasets import FictionalWorld, JsonlDataset
-from ragauge.datasets.fictional import names, source, write_shards
-from ragauge.datasets.fictional.articles import text_of, write_article
-from ragauge.datasets.fictional.entities import Region
-from ragauge.datasets.fictional.names import Names
-from ragauge.datasets.fictional.prose import PROSE, RULES
-from ragauge.datasets.fictional.questions import kinds
-from ragauge.datasets.fictional.region import make_region, sizes
-from ragauge.datasets.fictional.relations import OF_KIND, RELATIONS
+from ragauge.datasets import JsonlDataset
+from ragauge.plugins.fictional import names, source
+from ragauge.plugins.fictional.articles import text_of, write_article
+from ragauge.plugins.fictional.entities import Region
+from ragauge.plugins.fictional.names import Names
+from ragauge.plugins.fictional.prose import PROSE, RULES
+from ragauge.plugins.fictional.questions import kinds
+from ragauge.plugins.fictional.region import make_region, sizes
+from ragauge.plugins.fictional.relations import OF_KIND, RELATIONS
+from ragauge.plugins.fictional.source import FictionalWorld, write_shards
 
 
 def world_of(**knobs: Any) -> FictionalWorld:
@@ -211,7 +212,7 @@ def test_a_count_changes_by_one_in_its_twin(data: object) -> None:
 @pytest.mark.parametrize("documents", [100, 1_100])
 def test_one_seed_gives_the_same_bytes_in_any_process(tmp_path: Path, documents: int) -> None:
     code = (
-        "import sys; from pathlib import Path; from ragauge.datasets.fictional import *; "
+        "import sys; from pathlib import Path; from ragauge.plugins.fictional.source import *; "
         f"world = FictionalWorld(documents={documents}, look_alikes=3, max_hops=4, questions=8, seed=11); "
         "write_shards(world, Path(sys.argv[1]))"
     )
@@ -422,7 +423,7 @@ def test_no_name_that_can_be_made_is_a_well_known_one() -> None:
 
 @pytest.mark.slow
 def test_no_name_that_can_be_made_stands_in_wikipedia_passages() -> None:
-    file = Path(__file__).resolve().parents[3] / "shared" / "data" / "wiki_passages_6119.json"
+    file = Path(__file__).resolve().parents[4] / "shared" / "data" / "wiki_passages_6119.json"
     if not file.is_file():
         pytest.skip("the passages are not here")
     passages = json.loads(file.read_text(encoding="utf-8"))
@@ -442,7 +443,7 @@ def test_a_number_is_one_name_and_a_name_one_number() -> None:
 
 
 def test_a_million_documents_have_names_enough() -> None:
-    from ragauge.datasets.fictional.region import _STRIDES
+    from ragauge.plugins.fictional.region import _STRIDES
 
     layout = sizes(1_000_000)
     for kind, stride in _STRIDES.items():
@@ -490,7 +491,7 @@ def test_the_name_is_no_part_of_the_identity() -> None:
 
 
 def test_the_page_shows_what_is_generated() -> None:
-    page = (Path(__file__).resolve().parents[2] / "docs" / "fictional.md").read_text(encoding="utf-8")
+    page = (Path(__file__).resolve().parents[3] / "docs" / "fictional.md").read_text(encoding="utf-8")
     world = world_of(documents=300, look_alikes=3, seed=1, questions=25)
     made = world.load()
     quoted = " ".join(line.removeprefix("> ") for line in page.splitlines() if line.startswith("> "))

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from ragauge.datasets.fictional.dice import Dice
-from ragauge.datasets.fictional.entities import Entity, Facts, Region, Value, mark_homonyms
-from ragauge.datasets.fictional.names import Names
-from ragauge.datasets.fictional.words import WORDS
+from ragauge.plugins.fictional.dice import Dice
+from ragauge.plugins.fictional.entities import Entity, Facts, Region, Value, mark_homonyms
+from ragauge.plugins.fictional.names import Names
+from ragauge.plugins.fictional.words import WORDS
 
 REGION = 500  # articles; the last region of a world takes up to as many again, less one
 LEAST = 100  # articles that a world needs for all kinds of question

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from functools import partial
 
-from ragauge.datasets.fictional.asking import Asker, Question
-from ragauge.datasets.fictional.chains import chain
-from ragauge.datasets.fictional.dice import Dice
-from ragauge.datasets.fictional.entities import Region
-from ragauge.datasets.fictional.lacking import false_premise, unanswerable
-from ragauge.datasets.fictional.sets import aggregation, comparison, negation
+from ragauge.plugins.fictional.asking import Asker, Question
+from ragauge.plugins.fictional.chains import chain
+from ragauge.plugins.fictional.dice import Dice
+from ragauge.plugins.fictional.entities import Region
+from ragauge.plugins.fictional.lacking import false_premise, unanswerable
+from ragauge.plugins.fictional.sets import aggregation, comparison, negation
 
 MOST_HOPS = 4
 TYPES = ("chain", "comparison", "aggregation", "negation", "false_premise", "unanswerable")

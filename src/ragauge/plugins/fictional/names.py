@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 
-from ragauge.datasets.fictional.dice import Dice
+from ragauge.plugins.fictional.dice import Dice
 
 
 def _words(text: str) -> tuple[str, ...]:
