@@ -28,11 +28,12 @@ from timing import print_header, print_row
 from ragauge.contract.batches import as_frame
 from ragauge.contract.protocols import Tools
 from ragauge.datasets import CsvDataset, SampleDataset
+from ragauge.plugins.milvus.retriever import Milvus
 from ragauge.retrieval.chunkers import NoChunker
 from ragauge.retrieval.conformance import check_retriever, compare_to_exact
 from ragauge.retrieval.embedders import CachedEmbedder, SentenceTransformerEmbedder
 from ragauge.retrieval.ranking import ranked
-from ragauge.retrieval.retrievers import Milvus, Sim
+from ragauge.retrieval.retrievers import Sim
 from ragauge.store import Store
 from ragauge.texts.tokenizers import WordTokenizer
 

@@ -17,7 +17,7 @@ from langchain_core.embeddings import Embeddings
 from conftest import HashEmbedder
 from ragauge.contract.protocols import Tools
 from ragauge.retrieval.conformance import Failed, check_retriever, compare_to_exact
-from ragauge.retrieval.retrievers import BM25, LangChainRetriever, Milvus, Sim
+from ragauge.retrieval.retrievers import BM25, LangChainRetriever, Sim
 
 
 class HashEmbeddings(Embeddings):
@@ -56,19 +56,6 @@ def test_langchain_over_faiss_conforms(tools: Tools, tmp_path: Path, monkeypatch
 @pytest.mark.slow
 def test_sim_opened_by_another_process_conforms(tools: Tools, tmp_path: Path) -> None:
     check_retriever(Sim(), tmp_path / "index", tools)
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("mode", ["dense", "bm25", "hybrid"])
-def test_milvus_lite_conforms(tools: Tools, tmp_path: Path, mode: Any) -> None:
-    pytest.importorskip("milvus_lite", reason="pip install 'ragauge[milvus]'")
-    lexical = mode == "bm25"
-    check_retriever(Milvus(mode=mode), tmp_path / "index", tools, lexical=lexical)
-
-
-def test_milvus_lite_in_one_process_conforms(tools: Tools, tmp_path: Path) -> None:
-    pytest.importorskip("milvus_lite", reason="pip install 'ragauge[milvus]'")
-    check_retriever(Milvus(), tmp_path / "index", tools, another_process=False)
 
 
 @pytest.mark.slow

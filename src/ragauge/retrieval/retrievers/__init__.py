@@ -4,7 +4,6 @@ from ragauge.retrieval.retrievers.bm25 import BM25
 from ragauge.retrieval.retrievers.dense import MMR, Reo, Sim
 from ragauge.retrieval.retrievers.evidence import Noise, Oracle
 from ragauge.retrieval.retrievers.hybrid import Hybrid
-from ragauge.retrieval.retrievers.milvus import Milvus
 from ragauge.retrieval.retrievers.multi_query import MLQ
 from ragauge.retrieval.retrievers.none import NoRetrieval
 from ragauge.retrieval.retrievers.recorded import RecordedRetrieval
@@ -18,7 +17,6 @@ __all__ = [
     "MMR",
     "Hybrid",
     "LangChainRetriever",
-    "Milvus",
     "NoRetrieval",
     "Noise",
     "Oracle",

@@ -18,9 +18,8 @@ from ragauge.contract.checks import require, require_choice, require_count, requ
 from ragauge.contract.errors import ConfigError, DataError
 from ragauge.contract.identity import runtime
 from ragauge.contract.protocols import Tools
-from ragauge.retrieval.ranking import ranks_within
-from ragauge.retrieval.retrievers import _milvus
-from ragauge.retrieval.retrievers._milvus_collection import (
+from ragauge.plugins.milvus import _clients
+from ragauge.plugins.milvus._collection import (
     ID,
     VECTOR,
     WORDS,
@@ -28,6 +27,7 @@ from ragauge.retrieval.retrievers._milvus_collection import (
     as_sent,
     check_rows,
 )
+from ragauge.retrieval.ranking import ranks_within
 from ragauge.retrieval.retrievers._ranking import (
     NO_ROWS,
     Hits,
@@ -145,12 +145,12 @@ class Milvus:
         collection.check_texts(check_chunks(chunks))
         name = collection.name(chunks, tools)
         if len(chunks):
-            with _milvus.told_in_one_line(self._who), ExitStack() as stack:
+            with _clients.told_in_one_line(self._who), ExitStack() as stack:
                 if self.uri is None:
-                    client = _milvus.lite(stack, folder / _LITE, self.timeout)
+                    client = _clients.lite(stack, folder / _LITE, self.timeout)
                     collection.fill(client, name, chunks, tools)
                 else:
-                    client = _milvus.connected(stack, self.uri, self.token, self.timeout)
+                    client = _clients.connected(stack, self.uri, self.token, self.timeout)
                     collection.ensure(client, name, chunks, tools)
             (folder / _LITE / "LOCK").unlink(missing_ok=True)
         made = {"collection": name, "chunks": len(chunks)}
@@ -167,7 +167,7 @@ class Milvus:
             rows, plain = rows_with_words(topics), topics.drop(columns="query_vec", errors="ignore")
             if len(rows) == 0 or len(chunks) == 0:
                 return run_frame(plain, chunks, NO_ROWS, NO_ROWS, score=np.empty(0))
-            with _milvus.told_in_one_line(self._who):
+            with _clients.told_in_one_line(self._who):
                 client, name = self._client(chunks, folder, tools), made["collection"]
                 texts = np.array([as_sent(query) for query in topics["query"].iloc[rows]], dtype=object)
                 ask = self._asking(client, name, texts, self._vectors(topics.iloc[rows], tools))
@@ -193,7 +193,7 @@ class Milvus:
         with tempfile.TemporaryDirectory() as scratch:
             exact = exact_nearest(queries, chunks, Path(scratch), tools)
         made = json.loads((folder / _FILE).read_text(encoding="utf-8"))
-        with _milvus.told_in_one_line(self._who):
+        with _clients.told_in_one_line(self._who):
             ask = self._asking_vectors(self._client(chunks, folder, tools), made["collection"], queries)
             near = self._hits(ask, np.arange(len(rows)), max(self.top_k, RECALL_DEPTH), len(chunks))
         first = ranks_within(near.topic) < RECALL_DEPTH
@@ -207,17 +207,17 @@ class Milvus:
 
         def opened(stack: ExitStack) -> Any:
             if self.uri is None:
-                client = _milvus.lite_copy(stack, file.parent / _LITE, self.timeout)
+                client = _clients.lite_copy(stack, file.parent / _LITE, self.timeout)
             else:
-                client = _milvus.connected(stack, self.uri, self.token, self.timeout)
+                client = _clients.connected(stack, self.uri, self.token, self.timeout)
                 self._collection.ensure(client, name, chunks, tools)
             client.load_collection(name)
             check_rows(client, name, len(chunks))
             return client
 
         if self.uri is None:
-            return _milvus.kept((str(file), file.stat().st_mtime_ns, name), opened)
-        return _milvus.kept((self.uri, self.token, name), opened)
+            return _clients.kept((str(file), file.stat().st_mtime_ns, name), opened)
+        return _clients.kept((self.uri, self.token, name), opened)
 
     def _vectors(self, topics: pd.DataFrame, tools: Tools) -> np.ndarray | None:
         """float32 [topics, dimensions]: the vectors that are searched with, a rewriter's if it gave some."""

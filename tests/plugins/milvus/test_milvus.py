@@ -25,7 +25,10 @@ from ragauge.contract import frames
 from ragauge.contract.errors import ConfigError, DataError
 from ragauge.contract.identity import identity
 from ragauge.contract.protocols import Tools
-from ragauge.retrieval.retrievers import Hybrid, Milvus, Sim, _milvus
+from ragauge.plugins.milvus import _clients
+from ragauge.plugins.milvus.retriever import Milvus
+from ragauge.retrieval.conformance import check_retriever
+from ragauge.retrieval.retrievers import Hybrid, Sim
 from ragauge.store import Store
 
 pytest.importorskip("milvus_lite", reason="pip install 'ragauge[milvus]'")
@@ -44,7 +47,7 @@ NEAR = "http://127.0.0.1:{}"
 @pytest.fixture(autouse=True)
 def closed() -> Iterator[None]:
     yield
-    _milvus.close_all()
+    _clients.close_all()
 
 
 def made(retriever: Milvus, folder: Path, tools: Tools, chunks: pd.DataFrame = CHUNKS) -> Callable[..., Any]:
@@ -90,7 +93,7 @@ def server(folder: Path, token: str | None = None, answer: Callable[[Any], Any] 
     try:
         yield NEAR.format(port)
     finally:
-        _milvus.close_all()
+        _clients.close_all()
         running.stop(0).wait()
         database.close()
 
@@ -183,7 +186,7 @@ def test_the_index_folder_stays_as_it_was_made(tools: Tools, tmp_path: Path) -> 
     files = [file for file in sorted((tmp_path / "milvus").rglob("*")) if file.is_file()]
     before = {file: (file.read_bytes(), file.stat().st_mtime_ns) for file in files}
     transformer(TOPICS)
-    _milvus.close_all()
+    _clients.close_all()
     left = [file for file in sorted((tmp_path / "milvus").rglob("*")) if file.is_file()]
     assert {file: (file.read_bytes(), file.stat().st_mtime_ns) for file in left} == before
 
@@ -245,12 +248,12 @@ def test_a_collection_that_the_server_lost_is_made_again(tools: Tools, tmp_path:
 
     with server(tmp_path / "data") as uri:
         run = made(Milvus(uri=uri), tmp_path / "index", tools)(TOPICS)
-        _milvus.close_all()
+        _clients.close_all()
         client = MilvusClient(uri, dedicated=True)
         client.drop_collection(collections(uri)[0])
         again = Milvus(uri=uri).transformer(CHUNKS, tmp_path / "index", tools)(TOPICS)
         assert again.equals(run)
-        _milvus.close_all()
+        _clients.close_all()
         client.load_collection(collections(uri)[0])
         client.delete(collections(uri)[0], ids=[0])
         with pytest.raises(DataError, match=r"holds 4 rows for 5 chunks; drop it"):
@@ -273,7 +276,7 @@ def test_a_maker_that_is_stopped_leaves_no_collection(tools: Tools, tmp_path: Pa
                 raise KeyboardInterrupt
             return tools.embedder.embed(texts)
 
-    import ragauge.retrieval.retrievers._milvus_collection as collection
+    import ragauge.plugins.milvus._collection as collection
 
     with server(tmp_path / "data") as uri, pytest.MonkeyPatch.context() as patch:
         patch.setattr(collection, "_EMBEDDED", 2)
@@ -338,7 +341,7 @@ def _late(told: Any) -> Any:
 def test_a_server_that_takes_too_long_is_told_with_the_setting(tools: Tools, tmp_path: Path) -> None:
     with server(tmp_path / "data", answer=_late) as uri:
         transformer = made(Milvus(uri=uri), tmp_path / "a", tools)
-        _milvus.close_all()
+        _clients.close_all()
         hurried = Milvus(uri=uri, timeout=1).transformer(CHUNKS, tmp_path / "a", tools)
         with pytest.raises(ConfigError, match=r"no answer within retriever\.timeout"):
             hurried(TOPICS)
@@ -444,3 +447,14 @@ def test_without_the_packages_one_line_names_the_extra(
     monkeypatch.setitem(sys.modules, "milvus_lite", None)
     with pytest.raises(ConfigError, match=r"pip install 'ragauge\[milvus\]'"):
         made(Milvus(), tmp_path / "a", tools)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("mode", ["dense", "bm25", "hybrid"])
+def test_milvus_lite_conforms(tools: Tools, tmp_path: Path, mode: Any) -> None:
+    lexical = mode == "bm25"
+    check_retriever(Milvus(mode=mode), tmp_path / "index", tools, lexical=lexical)
+
+
+def test_milvus_lite_in_one_process_conforms(tools: Tools, tmp_path: Path) -> None:
+    check_retriever(Milvus(), tmp_path / "index", tools, another_process=False)

@@ -1,0 +1,1 @@
+"""`retriever=milvus`: vectors, full text or both in Milvus, embedded or a cluster (docs/retrievers.md)."""
