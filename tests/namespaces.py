@@ -30,7 +30,7 @@ def in_a_namespace(command: Sequence[str]) -> subprocess.CompletedProcess[str]:
 
 
 def told_by(program: str, folder: Path) -> tuple[dict[str, Any], str]:
-    """What a program beside this file, run so on the folder, prints as JSON and nothing else; its stderr."""
+    """What a program below tests/, run so on the folder, prints as JSON and nothing else; its stderr."""
     tests = Path(__file__).parent
     paths = os.pathsep.join([str(tests), *sys.path])
     started = ["env", f"PYTHONPATH={paths}", sys.executable, str(tests / program), str(folder)]

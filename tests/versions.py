@@ -32,7 +32,7 @@ _WITHOUT_RESULTS = (
     "ragauge.contract.errors.", "ragauge.contract.progress.", "ragauge.contract.redact.",
     "ragauge.contract.protocols.", "ragauge.contract.context_parts.", "ragauge.store.", "ragauge.llms.calls.",
     "ragauge.llms.ledger.", "ragauge.experiment.stages.stage.", "ragauge.contract.engine.",
-    "ragauge.engines.",
+    "ragauge.plugins.ray.",
 )  # fmt: skip
 
 

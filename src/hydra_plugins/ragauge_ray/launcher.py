@@ -49,11 +49,11 @@ class RayLauncher(Launcher):
 
     def launch(self, job_overrides: Sequence[Sequence[str]], initial_job_idx: int) -> Sequence[JobReturn]:
         """Runs a job for each of the lists of overrides; how each ended, in their order."""
-        from ragauge.commands import ray_sweep
+        from ragauge.plugins.ray import sweep
 
         assert self._sweep is not None
         settings = OmegaConf.to_container(OmegaConf.create(self._settings), resolve=True)
-        return ray_sweep.launch(self._sweep, settings, job_overrides, initial_job_idx)
+        return sweep.launch(self._sweep, settings, job_overrides, initial_job_idx)
 
 
 ConfigStore.instance().store(group="hydra/launcher", name="ray", node=RayLauncherConf, provider="ragauge")

@@ -10,10 +10,9 @@ import pandas as pd
 import pytest
 
 from blocks_engine import BlocksEngine
-from ragauge.contract.engine import Engine
+from ragauge.contract.engine import Engine, LocalEngine
 from ragauge.contract.errors import ConfigError, DataError
 from ragauge.contract.protocols import Tools
-from ragauge.engines import LocalEngine
 from ragauge.retrieval.retrievers import MLQ, MMR, Hybrid, Reo, Sim, _shards
 from ragauge.retrieval.retrievers._shards import bounds, merged
 

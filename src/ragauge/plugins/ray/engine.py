@@ -10,8 +10,8 @@ from typing import Any
 from ragauge.contract.checks import require, require_count, require_number
 from ragauge.contract.engine import Held, Work
 from ragauge.contract.errors import ConfigError
-from ragauge.engines._cluster import connect, room
-from ragauge.engines._pool import Crew, Limits, forget, pool_for
+from ragauge.plugins.ray._cluster import connect, room
+from ragauge.plugins.ray._pool import Crew, Limits, forget, pool_for
 
 _BLOCKS_AT_ONCE = 4  # of each worker, where results are written down together
 

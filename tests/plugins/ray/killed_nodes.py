@@ -22,11 +22,11 @@ import pandas as pd
 from ray.cluster_utils import Cluster
 
 from marked_parts import MarkedChunker, MarkedEmbedder
-from ragauge.contract.engine import Engine
+from ragauge.contract.engine import Engine, LocalEngine
 from ragauge.contract.protocols import Tools
-from ragauge.engines import LocalEngine, RayEngine
 from ragauge.measures import Substring
 from ragauge.measures.scores import part_scores
+from ragauge.plugins.ray.engine import RayEngine
 from ragauge.retrieval.chunkers import chunked
 from ragauge.retrieval.embedders import CachedEmbedder, SentenceTransformerEmbedder
 from ragauge.retrieval.rerankers import CrossEncoderReranker

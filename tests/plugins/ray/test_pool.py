@@ -12,10 +12,10 @@ from typing import Any
 
 import pytest
 
+from plugins.ray.scripted_ray import RayTaskError, Ref, ScriptedRay, node, stand_in
 from ragauge.contract.errors import ConfigError, DataError, EngineError
-from ragauge.engines import _pool
-from ragauge.engines._pool import Crew, Limits, Pool, forget, pool_for
-from scripted_ray import RayTaskError, Ref, ScriptedRay, node, stand_in
+from ragauge.plugins.ray import _pool
+from ragauge.plugins.ray._pool import Crew, Limits, Pool, forget, pool_for
 
 LIMITS = Limits(cpus=1.5, gpus=0.5, retries=2, patience=30.0)
 

@@ -18,7 +18,7 @@ from typing import Any
 import pytest
 
 from patched import instead_of
-from ragauge.engines import _cluster, _pool
+from ragauge.plugins.ray import _cluster, _pool
 
 _MOST = 1000  # workers, and times that somebody waits for them
 

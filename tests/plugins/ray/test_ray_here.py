@@ -14,7 +14,7 @@ pytest.importorskip("ray")
 
 @pytest.fixture(scope="module")
 def told(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
-    found, stderr = told_by("ray_here.py", tmp_path_factory.mktemp("here"))
+    found, stderr = told_by("plugins/ray/ray_here.py", tmp_path_factory.mktemp("here"))
     return {**found, "stderr": stderr}
 
 

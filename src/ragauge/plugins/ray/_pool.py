@@ -18,7 +18,7 @@ from typing import Any
 
 from ragauge.contract.engine import Work
 from ragauge.contract.errors import ConfigError, EngineError
-from ragauge.engines._cluster import nodes
+from ragauge.plugins.ray._cluster import nodes
 
 log = logging.getLogger(__name__)
 

@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 
 from ragauge.contract.errors import DataError
-from ragauge.engines import RayEngine
+from ragauge.plugins.ray.engine import RayEngine
 
 
 @dataclass(frozen=True)

@@ -23,9 +23,10 @@ from chat_server import ChatServer
 from namespaces import in_a_namespace
 from processes import ROOT, RUN, clean_environment, until
 from ragauge import __version__
-from ragauge.commands import ray_cluster, ray_job
 from ragauge.contract.errors import ConfigError
 from ragauge.contract.interruption import Terminated
+from ragauge.plugins.ray import job as ray_job
+from ragauge.plugins.ray import sweep_cluster as ray_cluster
 
 TRIAL = [sys.executable, str(ROOT / "examples" / "cluster" / "trial.py")]
 CONCURRENCY = 4

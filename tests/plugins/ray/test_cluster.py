@@ -9,10 +9,11 @@ from typing import Any
 
 import pytest
 
+from plugins.ray.scripted_ray import ScriptedRay, node, stand_in
 from ragauge.contract.errors import EngineError
-from ragauge.engines import RayEngine, _cluster, _pool
-from ragauge.engines._cluster import connect, nodes, room
-from scripted_ray import ScriptedRay, node, stand_in
+from ragauge.plugins.ray import _cluster, _pool
+from ragauge.plugins.ray._cluster import connect, nodes, room
+from ragauge.plugins.ray.engine import RayEngine
 
 
 @pytest.fixture

@@ -18,14 +18,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ragauge import __version__
-from ragauge.commands.ray_cluster import check, connected
-from ragauge.commands.ray_job import Ended, Sent, run_here, run_sent
 from ragauge.contract import interruption
 from ragauge.contract.errors import ConfigError
 from ragauge.contract.progress import progress
 from ragauge.contract.records import RECORD_FILE
 from ragauge.contract.redact import redact
 from ragauge.contract.visible import visible
+from ragauge.plugins.ray.job import Ended, Sent, run_here, run_sent
+from ragauge.plugins.ray.sweep_cluster import check, connected
 
 if TYPE_CHECKING:
     from hydra.core.utils import JobReturn

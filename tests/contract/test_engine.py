@@ -1,23 +1,16 @@
-"""Blocks in order, config values, and jobs whose every result is that of `engine=local`."""
+"""Blocks in order, and jobs by blocks whose every result is that of `engine=local`."""
 
 from __future__ import annotations
 
 import itertools
 from collections.abc import Iterator
-from dataclasses import asdict
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pandas as pd
-import pytest
-from omegaconf import OmegaConf
 
 from blocks_engine import BlocksEngine
-from ragauge.contract.engine import Engine, in_blocks, slices
-from ragauge.contract.errors import ConfigError
-from ragauge.engines import LocalEngine, RayEngine
-from ragauge.engines import ray as of_ray
+from ragauge.contract.engine import Engine, LocalEngine, in_blocks, slices
 from ragauge.experiment.stages.running import StageRunner
 from ragauge.retrieval.rerankers import CrossEncoderReranker
 from small_pipeline import SmallPipelines
@@ -69,40 +62,3 @@ def test_a_job_by_blocks_and_shards_is_the_same_job(small: SmallPipelines, tmp_p
     assert set(engine.mapped) == {"_Chunking", "_Embedding", "ExactShard", "_PairScores", "_Scores"}
     assert min(engine.mapped.values()) > 1
     assert here.tools.counted == there.tools.counted
-
-
-@pytest.mark.parametrize(
-    ("given", "says"),
-    [
-        ({"shards": 0}, "engine.shards=0: allowed are integers from 1"),
-        ({"block_rows": 0}, "engine.block_rows=0: allowed are integers from 1"),
-        ({"num_cpus": 0}, "engine.num_cpus=0: allowed are integers from 1, and null (all cores of this"),
-        ({"workers": 0}, "engine.workers=0: allowed are integers from 1, and null (as many as there is room"),
-        ({"worker_cpus": 0}, "engine.worker_cpus=0: allowed are numbers above 0"),
-        ({"worker_gpus": -1}, "engine.worker_gpus=-1: allowed are numbers from 0"),
-        ({"retries": -1}, "engine.retries=-1: allowed are integers from 0"),
-        ({"object_store_mb": 1}, "engine.object_store_mb=1: allowed are integers from 80"),
-        ({"address": " "}, "engine.address=' ': allowed are auto, host:port of a cluster's head, and null"),
-        ({"address": "ray://head:10001"}, "engine.address='ray://head:10001': allowed are auto, host:port"),
-    ],
-    ids=str,
-)
-def test_a_bad_value_is_told_in_one_line(given: dict[str, Any], says: str) -> None:
-    with pytest.raises(ConfigError) as told:
-        RayEngine(**given)
-    assert str(told.value).startswith(says)
-    assert "\n" not in str(told.value)
-
-
-def test_the_options_are_those_of_the_config(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(of_ray, "find_spec", lambda name: name)  # it need not be installed
-    conf = Path(__file__).resolve().parents[2] / "conf" / "engine" / "ray.yaml"
-    config: Any = OmegaConf.to_container(OmegaConf.load(conf))
-    assert config.pop("_target_") == "ragauge.engines.RayEngine"
-    assert config == asdict(RayEngine())
-
-
-def test_without_ray_one_line_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(of_ray, "find_spec", lambda name: None)
-    with pytest.raises(ConfigError, match=r"pip install 'ragauge\[ray\]', or engine=local"):
-        RayEngine()

@@ -14,7 +14,7 @@ pytest.importorskip("ray")
 
 @pytest.fixture(scope="module")
 def told(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
-    return told_by("killed_nodes.py", tmp_path_factory.mktemp("cluster"))[0]
+    return told_by("plugins/ray/killed_nodes.py", tmp_path_factory.mktemp("cluster"))[0]
 
 
 def test_chunks_are_those_of_one_process_though_a_node_was_killed(told: dict[str, Any]) -> None:
