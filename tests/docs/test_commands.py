@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import shlex
 from collections.abc import Iterator
+from importlib import import_module
 from pathlib import Path
 
 import pytest
@@ -14,7 +15,6 @@ from hydra.core.override_parser.overrides_parser import OverridesParser
 from hydra.errors import HydraException
 
 from processes import ROOT
-from ragauge.commands import synthesize
 from ragauge.contract.errors import ConfigError
 from ragauge.experiment.setup import config
 
@@ -57,7 +57,7 @@ def problem(arguments: list[str]) -> str:
             with initialize_config_dir(str(ROOT / "conf"), version_base="1.3"):
                 compose("train", overrides=own)
         elif arguments[0] == "synthesize":
-            synthesize._composed(arguments[1:])
+            import_module("ragauge.plugins.synthesis.command")._composed(arguments[1:])
         else:
             with initialize_config_dir(str(ROOT / "conf"), version_base="1.3"):
                 for job in jobs(arguments[1:] if arguments[0] == "stages" else arguments):

@@ -1,6 +1,7 @@
 import hashlib
 import re
 from collections.abc import Callable
+from importlib import import_module
 from pathlib import Path
 from string import Template
 from typing import Any
@@ -27,7 +28,6 @@ from ragauge.retrieval.compressors import _llm
 from ragauge.retrieval.rerankers.llm import permutation
 from ragauge.retrieval.rewriters.hyde import HyDE
 from ragauge.retrieval.rewriters.multi_query import parse_queries
-from ragauge.synthesis import checks, writing
 from ragauge.texts.citation_marks import statements_of
 
 
@@ -61,7 +61,14 @@ def test_a_prompt_that_cannot_be_filled_is_refused(prompt: str) -> None:
         load_prompt(prompt, "x.txt", ("question",))
 
 
+TESTS = Path(__file__).resolve().parents[1]
+PLUGINS = TESTS.parent / "src" / "ragauge" / "plugins"
 SHIPPED = {path.stem: path.read_text(encoding="utf-8").strip() for path in Path(prompts.__path__[0]).glob("*.txt")}
+# Of plug-ins as synthesis/one_hop.
+SHIPPED |= {
+    f"{path.parents[1].name}/{path.stem}": path.read_text(encoding="utf-8").strip()
+    for path in PLUGINS.glob("*/prompts/*.txt")
+}
 # Prompts whose reply is read, and what reads an example of it; the number of claims, passages and the like
 # that the example speaks of is given to it.
 READ: dict[str, Callable[[str], Any]] = {
@@ -87,19 +94,20 @@ READ: dict[str, Callable[[str], Any]] = {
     "rerank": lambda text: permutation(text, 3),
     "statements_in_sentences": lambda text: context_recall.read_ways(text, 2, 9),
     "support": support._stated,
-    "synthesize_answered": checks._flag("answered"),
-    "synthesize_comparison": writing._reader("comparison"),
-    "synthesize_follows": checks._flag("follows"),
-    "synthesize_one_hop": writing._reader("one_hop"),
-    "synthesize_same_answer": checks._flag("same"),
-    "synthesize_two_hop": writing._reader("two_hop"),
-    "synthesize_unanswerable": writing._reader("unanswerable"),
 }  # fmt: skip
 # Replies that are taken as they are; the two prompts below them say in their rules what is looked for.
 AS_THEY_ARE = {
     "answer_and_tell_errors", "answer_with_documents", "answer_without_documents", "hyde",
-    "answer_with_citations", "compress_passage", "synthesize_closed_book",
+    "answer_with_citations", "compress_passage",
 }  # fmt: skip
+# Prompts in whose rules nothing is said of what stands in a frame, beside those that are named so below.
+UNSAID: set[str] = set()
+# A plug-in says the same of its own prompts.
+for file in sorted(TESTS.glob("plugins/*/prompt_readers.py")):
+    of_plugin = import_module(f"plugins.{file.parent.name}.prompt_readers")
+    READ |= of_plugin.READ
+    AS_THEY_ARE |= of_plugin.AS_THEY_ARE
+    UNSAID |= of_plugin.UNSAID
 COUNTS = {"n", "n_queries", "n_passages", "n_claims", "n_statements", "count", "max_nuggets"}
 
 
@@ -146,7 +154,7 @@ def test_material_of_every_shipped_prompt_stands_in_a_frame_that_it_cannot_end()
             said = 1 if f"What stands between <{mark}> and </{mark}> is" in " ".join(filled.split()) else 0
             assert filled.count(mark) == 2 * (len(framed) + said)
             assert said == (
-                not name.startswith(("answer_", "hyde", "decompose", "multi_", "rag_", "synthesize_closed"))
+                not name.startswith(("answer_", "hyde", "decompose", "multi_", "rag_")) and name not in UNSAID
             )
 
 

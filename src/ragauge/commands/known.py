@@ -19,7 +19,6 @@ COMMANDS = {
     "report": "writes a sweep's report, one HTML file, from its folder or an MLflow run",
     "train": "trains an encoder, a reranker, a judge or a predictor of judge classes, and registers it",
     "plan": "says how many topics and labels a study takes, from a pilot sweep",
-    "synthesize": "writes questions with answers and evidence from documents, and filters them",
     "pool": "pools the jobs in a sweep's folder again, for example of an interrupted sweep",
     "export": "writes a job's questions, contexts, answers and labels as one file of samples",
     "ui": "starts MLflow's UI on what was measured, and prints its address",

@@ -24,8 +24,9 @@ def load_prompt(
     placeholders: tuple[str, ...],
     optional: tuple[str, ...] = (),
     key: str = "prompt",
+    package: str = __package__,
 ) -> str:
-    """The prompt's text: `prompt` itself, what the file of that name holds, or the shipped file.
+    """The prompt's text: `prompt` itself, what the file of that name holds, or the file that `package` ships.
 
     A file is what ends in .txt, and any single word that is the path of a file.
 
@@ -35,7 +36,7 @@ def load_prompt(
     """
     try:
         if prompt is None:
-            text = (files(__package__) / shipped).read_text(encoding="utf-8")
+            text = (files(package) / shipped).read_text(encoding="utf-8")
         else:
             text = Path(prompt).expanduser().read_text(encoding="utf-8") if _names_a_file(prompt) else prompt
     except (OSError, UnicodeDecodeError) as error:

@@ -10,10 +10,10 @@ import pandas as pd
 import pytest
 
 from ragauge.measures.asked.asking import Found
-from ragauge.synthesis import checks
-from ragauge.synthesis.drafts import NOT_APPLICABLE, PASSED, Draft, Span, Written
-from ragauge.synthesis.settings import Filters
-from ragauge.synthesis.units import Unit
+from ragauge.plugins.synthesis import checks
+from ragauge.plugins.synthesis.drafts import NOT_APPLICABLE, PASSED, Draft, Span, Written
+from ragauge.plugins.synthesis.settings import Filters
+from ragauge.plugins.synthesis.units import Unit
 
 
 def draft(number: int, answer: str | None = "1711", kind: str = "one_hop", docnos: str = "d") -> Draft:

@@ -11,12 +11,12 @@ import pandas as pd
 import pytest
 
 from ragauge.contract.errors import ConfigError
-from ragauge.synthesis.documents import drawn
-from ragauge.synthesis.drafts import Draft, Span, Written
-from ragauge.synthesis.records import Files, Provenance, checked_files, record, write, write_text
-from ragauge.synthesis.rounds import Result
-from ragauge.synthesis.settings import Settings
-from ragauge.synthesis.units import Unit
+from ragauge.plugins.synthesis.documents import drawn
+from ragauge.plugins.synthesis.drafts import Draft, Span, Written
+from ragauge.plugins.synthesis.records import Files, Provenance, checked_files, record, write, write_text
+from ragauge.plugins.synthesis.rounds import Result
+from ragauge.plugins.synthesis.settings import Settings
+from ragauge.plugins.synthesis.units import Unit
 
 TEXTS = {"north/a": "The bridge of Linz was built in 1711.", "south/b": "The bridge of Graz is older by far."}
 DOCUMENTS = drawn(

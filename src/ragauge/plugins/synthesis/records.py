@@ -14,9 +14,9 @@ import pandas as pd
 
 from ragauge.contract.errors import ConfigError, full_disk
 from ragauge.contract.visible import csv_text
-from ragauge.synthesis.documents import Documents
-from ragauge.synthesis.drafts import Draft
-from ragauge.synthesis.rounds import Result
+from ragauge.plugins.synthesis.documents import Documents
+from ragauge.plugins.synthesis.drafts import Draft
+from ragauge.plugins.synthesis.rounds import Result
 
 DECISION, COMMENT = "decision", "comment"  # the columns of the sheet that people fill in
 _SHEET = ("qid", "kind", "stand_in", "question", "answer", "evidence", "documents", "round_trip_rank")

@@ -29,9 +29,9 @@ if TYPE_CHECKING:
 
     from ragauge.experiment.stages.pipeline import Pipeline
     from ragauge.experiment.stages.stage import Components
-    from ragauge.synthesis.documents import Documents
-    from ragauge.synthesis.rounds import Result, Synthesis
-    from ragauge.synthesis.settings import Settings
+    from ragauge.plugins.synthesis.documents import Documents
+    from ragauge.plugins.synthesis.rounds import Result, Synthesis
+    from ragauge.plugins.synthesis.settings import Settings
 
 log = logging.getLogger(__name__)
 
@@ -90,8 +90,8 @@ def execute(cfg: DictConfig, choices: Mapping[str, str], tell: Tell) -> None:
     """Does what the config asks for; `tell` is told every line for the terminal. Errors as of a job."""
     from omegaconf import OmegaConf
 
-    from ragauge.synthesis.records import checked_files
-    from ragauge.synthesis.sheet import apply_sheet
+    from ragauge.plugins.synthesis.records import checked_files
+    from ragauge.plugins.synthesis.sheet import apply_sheet
 
     remember(OmegaConf.to_container(cfg, resolve=True))
     if cfg.sheet is not None:
@@ -124,7 +124,7 @@ def execute(cfg: DictConfig, choices: Mapping[str, str], tell: Tell) -> None:
 def _settings(cfg: DictConfig) -> Settings:
     from omegaconf import OmegaConf
 
-    from ragauge.synthesis.settings import Filters, Settings
+    from ragauge.plugins.synthesis.settings import Filters, Settings
 
     plain: Any = OmegaConf.to_container(cfg, resolve=True)
     own = ("n_questions", "writer", "shares", "max_drafts", "stratify", "max_chars", "seed")
@@ -146,9 +146,9 @@ def _synthesis(
     cfg: DictConfig, choices: Mapping[str, str], pipeline: Pipeline, settings: Settings, tell: Tell
 ) -> Synthesis:
     """What works together; ConfigError where something that is needed is not chosen, before any work."""
-    from ragauge.synthesis.asking import Asking
-    from ragauge.synthesis.documents import drawn
-    from ragauge.synthesis.rounds import Synthesis
+    from ragauge.plugins.synthesis.asking import Asking
+    from ragauge.plugins.synthesis.documents import drawn
+    from ragauge.plugins.synthesis.rounds import Synthesis
 
     components = pipeline.components
     chosen = f"llm={choices.get('llm', '?')}"
@@ -234,7 +234,7 @@ def _tell_needs(synthesis: Synthesis, tell: Tell) -> None:
 def _run(cfg: DictConfig, choices: Mapping[str, str], pipeline: Pipeline, synthesis: Synthesis, files: Any) -> None:
     from omegaconf import OmegaConf
 
-    from ragauge.synthesis import cloze, records, rounds
+    from ragauge.plugins.synthesis import cloze, records, rounds
 
     start = time.perf_counter()
     settings, documents = synthesis.settings, synthesis.documents
@@ -266,7 +266,7 @@ def _run(cfg: DictConfig, choices: Mapping[str, str], pipeline: Pipeline, synthe
 
 def _check_failures(result: Result, max_missing_share: float) -> None:
     """MissingError where so many requests failed that there are too few questions."""
-    from ragauge.synthesis.rounds import unanswered
+    from ragauge.plugins.synthesis.rounds import unanswered
 
     failed, drafts = unanswered(result), len(result.drafts)
     if result.lacking() and drafts and failed > max_missing_share * drafts:

@@ -10,12 +10,12 @@ import pandas as pd
 import pytest
 
 from ragauge.measures.asked.asking import Found
-from ragauge.synthesis import checks
-from ragauge.synthesis.drafts import PASSED, Draft, Span, Written, locate_evidence
-from ragauge.synthesis.duplicates import Known
-from ragauge.synthesis.settings import Filters
-from ragauge.synthesis.units import Unit
-from ragauge.synthesis.writing import _reader
+from ragauge.plugins.synthesis import checks
+from ragauge.plugins.synthesis.drafts import PASSED, Draft, Span, Written, locate_evidence
+from ragauge.plugins.synthesis.duplicates import Known
+from ragauge.plugins.synthesis.settings import Filters
+from ragauge.plugins.synthesis.units import Unit
+from ragauge.plugins.synthesis.writing import _reader
 from scripted_chat import unframed
 
 TEXT = "The bridge of Linz\nwas built  in 1711. It is made of (grey) stone."

@@ -12,13 +12,13 @@ from dataclasses import dataclass, field
 
 from ragauge.contract.progress import working
 from ragauge.contract.protocols import Embedder
-from ragauge.synthesis import checks, cloze, writing
-from ragauge.synthesis.asking import CLOSED_BOOK, Asking
-from ragauge.synthesis.documents import Documents
-from ragauge.synthesis.drafts import FAILED, NOT_ASKED, PASSED, REASONS, Draft, locate_evidence
-from ragauge.synthesis.duplicates import Known
-from ragauge.synthesis.settings import Settings
-from ragauge.synthesis.units import Drawer, Unit
+from ragauge.plugins.synthesis import checks, cloze, writing
+from ragauge.plugins.synthesis.asking import CLOSED_BOOK, Asking
+from ragauge.plugins.synthesis.documents import Documents
+from ragauge.plugins.synthesis.drafts import FAILED, NOT_ASKED, PASSED, REASONS, Draft, locate_evidence
+from ragauge.plugins.synthesis.duplicates import Known
+from ragauge.plugins.synthesis.settings import Settings
+from ragauge.plugins.synthesis.units import Drawer, Unit
 
 
 @dataclass

@@ -17,6 +17,7 @@ T = TypeVar("T")
 WRITES = "questions"
 CHECKS = ("follows", "answerable", "same answer")  # asked of the evaluator
 CLOSED_BOOK = "closed book"  # asked of the llm, which is to be measured
+PROMPTS = f"{__package__}.prompts"  # the folder with the texts
 
 
 class Asker(Protocol):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
 from ragauge.commands._errors import told
@@ -11,7 +12,8 @@ from ragauge.commands.conf import conf_folder, quoted, search_path, take_config_
 from ragauge.contract.errors import ConfigError
 from ragauge.contract.visible import visible
 
-_CONFIG = "synthesize"  # conf/synthesize.yaml
+ABOUT = "writes questions with answers and evidence from documents, and filters them"
+_CONFIG = "synthesize"  # conf/synthesize.yaml, beside this file
 
 _HELP = """\
 Questions are written from documents by a chat model, or by rules (writer=cloze), and filtered: the evidence
@@ -36,7 +38,7 @@ def _parser() -> argparse.ArgumentParser:
 
 def _own_keys() -> str:
     """The keys of conf/synthesize.yaml with what is said of them there."""
-    text = (conf_folder() / f"{_CONFIG}.yaml").read_text(encoding="utf-8")
+    text = (Path(__file__).parent / "conf" / f"{_CONFIG}.yaml").read_text(encoding="utf-8")
     return text[text.index("# Questions that are to pass") :]
 
 
@@ -47,7 +49,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     from omegaconf.errors import OmegaConfBaseException
 
     from ragauge.commands._explain import explain
-    from ragauge.experiment import synthesizing  # after the arguments: it imports for seconds
+    from ragauge.plugins.synthesis import synthesizing  # after the arguments: it imports for seconds
 
     cfg, choices = _composed(given.overrides)
     try:
@@ -65,8 +67,8 @@ def _composed(overrides: Sequence[str]) -> tuple[Any, dict[str, str]]:
     from omegaconf.errors import OmegaConfBaseException
 
     from ragauge.commands._explain import explain
-    from ragauge.experiment import synthesizing
     from ragauge.experiment.setup import config
+    from ragauge.plugins.synthesis import synthesizing
 
     synthesizing.register()
     try:

@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 
 from ragauge.contract.errors import ConfigError, DataError
-from ragauge.synthesis.settings import STRATIFY
+from ragauge.plugins.synthesis.settings import STRATIFY
 from ragauge.texts.sentences import sentence_spans
 from ragauge.texts.words import words
 

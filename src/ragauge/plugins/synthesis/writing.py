@@ -9,11 +9,11 @@ from typing import Any
 from ragauge.llms.json_replies import json_of
 from ragauge.llms.prompts import fill, load_prompt
 from ragauge.measures.asked.asking import quoted
-from ragauge.synthesis.asking import Asker
-from ragauge.synthesis.documents import Documents, window
-from ragauge.synthesis.drafts import Draft, Written
-from ragauge.synthesis.settings import COMPARISON, ONE_HOP, TWO_HOP, UNANSWERABLE, Settings
-from ragauge.synthesis.units import Unit
+from ragauge.plugins.synthesis.asking import PROMPTS, Asker
+from ragauge.plugins.synthesis.documents import Documents, window
+from ragauge.plugins.synthesis.drafts import Draft, Written
+from ragauge.plugins.synthesis.settings import COMPARISON, ONE_HOP, TWO_HOP, UNANSWERABLE, Settings
+from ragauge.plugins.synthesis.units import Unit
 from ragauge.texts.sentences import sentence_spans
 
 _OF_ONE = ("title", "document", "before")
@@ -36,7 +36,7 @@ def write(drafts: Sequence[Draft], documents: Documents, before: Mapping[str, li
 
     before: the questions that were written from a document for the draft's kind, by `<kind>/<docno>`.
     """
-    prompts = {kind: load_prompt(None, f"synthesize_{kind}.txt", _PLACEHOLDERS[kind]) for kind in _PLACEHOLDERS}
+    prompts = {kind: load_prompt(None, f"{kind}.txt", _PLACEHOLDERS[kind], package=PROMPTS) for kind in _PLACEHOLDERS}
     readers: dict[str, Callable[[str], Written | None]] = {}
     guesses: dict[str, Written] = {}
     for draft in drafts:

@@ -13,9 +13,9 @@ from ragauge.llms.json_replies import json_of
 from ragauge.llms.prompts import fill, load_prompt
 from ragauge.measures.answers import normalised
 from ragauge.measures.asked.asking import OK, quoted
-from ragauge.synthesis.asking import CLOSED_BOOK, Asker
-from ragauge.synthesis.drafts import FAILED, NOT_APPLICABLE, NOT_ASKED, PASSED, UNREADABLE, Draft
-from ragauge.synthesis.settings import Filters
+from ragauge.plugins.synthesis.asking import CLOSED_BOOK, PROMPTS, Asker
+from ragauge.plugins.synthesis.drafts import FAILED, NOT_APPLICABLE, NOT_ASKED, PASSED, UNREADABLE, Draft
+from ragauge.plugins.synthesis.settings import Filters
 
 # Frame [qid, query] in, the chunks found out: [qid, docno (the document's), rank (from 0), text].
 Search = Callable[[pd.DataFrame], pd.DataFrame]
@@ -58,7 +58,7 @@ def round_trip(drafts: Sequence[Draft], search: Search | None, filters: Filters)
 
 def follows(drafts: Sequence[Draft], ask: Asker) -> None:
     """Rejects drafts whose answer does not follow from their evidence, by one request each."""
-    prompt = load_prompt(None, "synthesize_follows.txt", ("question", "answer", "evidence"))
+    prompt = load_prompt(None, "follows.txt", ("question", "answer", "evidence"), package=PROMPTS)
 
     def prompt_of(draft: Draft) -> str:
         evidence = json.dumps([span.text for span in draft.spans], ensure_ascii=False)
@@ -71,7 +71,7 @@ def follows(drafts: Sequence[Draft], ask: Asker) -> None:
 
 def not_answered(drafts: Sequence[Draft], passages: dict[str, list[str]], ask: Asker) -> None:
     """Rejects what is to be unanswerable and is answered by its document or what the retriever finds."""
-    prompt = load_prompt(None, "synthesize_answered.txt", ("question", "passages"))
+    prompt = load_prompt(None, "answered.txt", ("question", "passages"), package=PROMPTS)
 
     def prompt_of(draft: Draft) -> str:
         texts = [*draft.shown, *(text[:_PASSAGE_CHARS] for text in passages.get(draft.qid, ()))]
@@ -108,7 +108,7 @@ def closed_book(drafts: Sequence[Draft], ask: Asker, filters: Filters) -> None:
     for draft in drafts:
         if draft.unanswerable:
             draft.results["closed_book"] = NOT_APPLICABLE
-    prompt = load_prompt(None, "synthesize_closed_book.txt", ("question",))
+    prompt = load_prompt(None, "closed_book.txt", ("question",), package=PROMPTS)
     prompts = {draft.number: fill(prompt, question=draft.question) for draft in asked}
     found = ask(CLOSED_BOOK, dict.fromkeys(prompts.values(), str.strip), dict.fromkeys(prompts.values(), "word"))
     open_ones = []
@@ -134,7 +134,7 @@ def closed_book(drafts: Sequence[Draft], ask: Asker, filters: Filters) -> None:
 
 def _compare(drafts: Sequence[Draft], ask: Asker) -> None:
     """Rejects drafts whose answer without documents is the same by the evaluator."""
-    prompt = load_prompt(None, "synthesize_same_answer.txt", ("question", "first", "second"))
+    prompt = load_prompt(None, "same_answer.txt", ("question", "first", "second"), package=PROMPTS)
     prompts = {}
     for draft in drafts:
         assert draft.written is not None

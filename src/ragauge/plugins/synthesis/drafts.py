@@ -8,8 +8,8 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
-from ragauge.synthesis.settings import UNANSWERABLE
-from ragauge.synthesis.units import Unit
+from ragauge.plugins.synthesis.settings import UNANSWERABLE
+from ragauge.plugins.synthesis.units import Unit
 from ragauge.texts.words import words
 
 PASSED, FAILED_FILTER, NOT_ASKED, NOT_APPLICABLE = "passed", "rejected", "not asked", "not applicable"

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from ragauge.synthesis import cloze
-from ragauge.synthesis.drafts import PASSED, Draft, locate_evidence
-from ragauge.synthesis.units import Unit
+from ragauge.plugins.synthesis import cloze
+from ragauge.plugins.synthesis.drafts import PASSED, Draft, locate_evidence
+from ragauge.plugins.synthesis.units import Unit
 
 SENTENCE = "Visitors reach the old mill of Aldor in 12 minutes."
 

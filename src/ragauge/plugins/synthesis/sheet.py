@@ -13,7 +13,7 @@ from typing import Any
 
 from ragauge.contract.errors import ConfigError, DataError
 from ragauge.contract.visible import spreadsheet_cell, visible
-from ragauge.synthesis.records import COMMENT, DECISION, write_text
+from ragauge.plugins.synthesis.records import COMMENT, DECISION, write_text
 
 log = logging.getLogger(__name__)
 

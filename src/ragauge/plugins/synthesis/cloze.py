@@ -6,8 +6,8 @@ import random
 import re
 from collections.abc import Mapping, Sequence
 
-from ragauge.synthesis.drafts import NO_SENTENCE, Draft, Written
-from ragauge.synthesis.names import names
+from ragauge.plugins.synthesis.drafts import NO_SENTENCE, Draft, Written
+from ragauge.plugins.synthesis.names import names
 from ragauge.texts.sentences import sentence_spans
 from ragauge.texts.words import words
 

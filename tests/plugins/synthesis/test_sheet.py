@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from ragauge.commands.synthesize import main
-from ragauge.synthesis.records import sheet_text
+from ragauge.plugins.synthesis.command import main
+from ragauge.plugins.synthesis.records import sheet_text
 
 
 def record(qid: str, question: str, **more: Any) -> dict[str, Any]:

@@ -14,10 +14,10 @@ import pytest
 from attack_server import AttackServer
 from chat_server import ChatServer, digest_of
 from kills import Kill, check_kills, kill_and_read
+from plugins.synthesis.scripted_writer import TOWNS, kind_of, reply, write_folder
 from processes import Command, clean_environment, until
-from ragauge.commands.synthesize import main
 from ragauge.datasets import Folder
-from scripted_writer import TOWNS, kind_of, reply, write_folder
+from ragauge.plugins.synthesis.command import main
 
 CONCURRENCY = 4
 

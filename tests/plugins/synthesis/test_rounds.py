@@ -10,13 +10,13 @@ from typing import Any
 import pandas as pd
 import pytest
 
+from plugins.synthesis.scripted_writer import TOWNS, document, kind_of, reply
 from ragauge.measures.asked.asking import Found
-from ragauge.synthesis.documents import drawn
-from ragauge.synthesis.drafts import Draft, Written
-from ragauge.synthesis.rounds import Result, Synthesis, outcome, unanswered
-from ragauge.synthesis.settings import Filters, Settings
-from ragauge.synthesis.units import Unit
-from scripted_writer import TOWNS, document, kind_of, reply
+from ragauge.plugins.synthesis.documents import drawn
+from ragauge.plugins.synthesis.drafts import Draft, Written
+from ragauge.plugins.synthesis.rounds import Result, Synthesis, outcome, unanswered
+from ragauge.plugins.synthesis.settings import Filters, Settings
+from ragauge.plugins.synthesis.units import Unit
 
 # By hand, of a first question about each town: the others have nothing that strikes.
 STRUCK = {

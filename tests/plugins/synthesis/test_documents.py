@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pandas as pd
 
-from ragauge.synthesis.documents import Document, drawn, window
+from ragauge.plugins.synthesis.documents import Document, drawn, window
 
 
 def corpus(**texts: str) -> pd.DataFrame:

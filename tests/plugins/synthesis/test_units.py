@@ -10,10 +10,10 @@ import pandas as pd
 import pytest
 
 from ragauge.contract.errors import ConfigError, DataError
-from ragauge.synthesis.documents import Document, drawn, window
-from ragauge.synthesis.names import names, shared_names
-from ragauge.synthesis.settings import COMPARISON, ONE_HOP, TWO_HOP
-from ragauge.synthesis.units import Drawer
+from ragauge.plugins.synthesis.documents import Document, drawn, window
+from ragauge.plugins.synthesis.names import names, shared_names
+from ragauge.plugins.synthesis.settings import COMPARISON, ONE_HOP, TWO_HOP
+from ragauge.plugins.synthesis.units import Drawer
 
 
 def docs(*rows: tuple[str, str], **columns: list[str]) -> pd.DataFrame:

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from ragauge.contract.errors import ConfigError
-from ragauge.synthesis.settings import Filters, Settings
+from ragauge.plugins.synthesis.settings import Filters, Settings
 
 
 @pytest.mark.parametrize(

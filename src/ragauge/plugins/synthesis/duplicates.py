@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from ragauge.contract.protocols import Embedder
-from ragauge.synthesis.drafts import PASSED, Draft
+from ragauge.plugins.synthesis.drafts import PASSED, Draft
 from ragauge.texts.words import words
 
 

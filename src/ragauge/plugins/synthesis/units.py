@@ -9,9 +9,9 @@ import numpy as np
 
 from ragauge.contract.errors import ConfigError
 from ragauge.contract.protocols import Embedder
-from ragauge.synthesis.documents import Documents
-from ragauge.synthesis.names import shared_names
-from ragauge.synthesis.settings import COMPARISON, ONE_HOP, TWO_HOP, UNANSWERABLE
+from ragauge.plugins.synthesis.documents import Documents
+from ragauge.plugins.synthesis.names import shared_names
+from ragauge.plugins.synthesis.settings import COMPARISON, ONE_HOP, TWO_HOP, UNANSWERABLE
 
 POOL = 3000  # documents, the first of the order, among which pairs are looked for
 _OPENING = 500  # characters of a document by which it is told what kind it is of

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from ragauge.contract.errors import ConfigError
-from ragauge.synthesis.asking import CHECKS, CLOSED_BOOK, WRITES, Asking
+from ragauge.plugins.synthesis.asking import CHECKS, CLOSED_BOOK, WRITES, Asking
 
 PURPOSES = (WRITES, CLOSED_BOOK, *CHECKS)
 

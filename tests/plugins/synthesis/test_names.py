@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ragauge.synthesis.names import shared_names
+from ragauge.plugins.synthesis.names import shared_names
 
 
 def test_a_name_that_more_than_a_quarter_of_the_documents_hold_is_not_rare() -> None:
