@@ -26,14 +26,14 @@ import pandas as pd
 HERE = Path(__file__).resolve().parent
 sys.path[:0] = [str(HERE.parent / "src"), str(HERE.parent / "tests")]
 
+from plugins.training.ares_simulation import SHARES, trial  # noqa: E402
 from ragauge.contract.judge_questions import QUESTIONS  # noqa: E402
-from ragauge.contract.training import MODEL, TrainingData, TrainingTools  # noqa: E402
-from ragauge.measures.trained.network import load_judge  # noqa: E402
 from ragauge.plugins.fictional.source import FictionalWorld  # noqa: E402
+from ragauge.plugins.training.ares.network import load_judge  # noqa: E402
+from ragauge.plugins.training.contract import MODEL, TrainingData, TrainingTools  # noqa: E402
+from ragauge.plugins.training.trainers.judge import JudgeTrainer, measures_of  # noqa: E402
+from ragauge.plugins.training.trainers.triples import Example, examples  # noqa: E402
 from ragauge.texts.sentences import sentence_spans  # noqa: E402
-from ragauge.trainers.judge import JudgeTrainer, measures_of  # noqa: E402
-from ragauge.trainers.triples import Example, examples  # noqa: E402
-from simulations.ares import SHARES, trial  # noqa: E402
 
 _SENTENCES = 4  # of a chunk
 _SEEN = ("chain", "comparison", "negation", "false_premise")

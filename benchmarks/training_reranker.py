@@ -29,11 +29,11 @@ from timing import print_header, print_row
 
 from ragauge.contract.build import build
 from ragauge.contract.identity import identity
-from ragauge.contract.training import MODEL, TrainingData, TrainingTools
 from ragauge.experiment.setup.config import register
-from ragauge.experiment.training.comparison import gains, ranked_by
-from ragauge.experiment.training.splits import Splits, load_splits, training_data
 from ragauge.measures.rankings import full_name, metric_of, ranking_values
+from ragauge.plugins.training.contract import MODEL, TrainingData, TrainingTools
+from ragauge.plugins.training.jobs.comparison import gains, ranked_by
+from ragauge.plugins.training.jobs.splits import Splits, load_splits, training_data
 from ragauge.retrieval.rerankers import NoReranker
 from ragauge.store import Key
 

@@ -25,7 +25,7 @@ def trained(seed: int, overrides: Sequence[str], folder: Path) -> tuple[pd.DataF
     from ragauge import track
     from ragauge.experiment.folder import JobFolder
     from ragauge.experiment.setup import config
-    from ragauge.experiment.training.job import execute
+    from ragauge.plugins.training.jobs.job import execute
 
     config.register()
     uri = f"sqlite:///{folder / 'mlruns' / 'mlflow.db'}"

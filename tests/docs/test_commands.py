@@ -54,6 +54,7 @@ def problem(arguments: list[str]) -> str:
         if arguments[0] == "train":
             # `validation.` and `elsewhere.` change the dataset's keys for other topics.
             own = [a for a in arguments[1:] if not a.startswith(("validation.", "elsewhere."))]
+            import_module("ragauge.plugins.training.config").register()
             with initialize_config_dir(str(ROOT / "conf"), version_base="1.3"):
                 compose("train", overrides=own)
         elif arguments[0] == "synthesize":

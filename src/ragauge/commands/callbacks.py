@@ -69,16 +69,6 @@ class SweepCallback(KeysCallback):
         cli.set_exit_code(pooling.finish(config), Path(config.hydra.sweep.dir).absolute())
 
 
-class TrainingsCallback(KeysCallback):
-    """Tells how the trainings of a sweep ended, too."""
-
-    def on_multirun_end(self, config: DictConfig, **kwargs: Any) -> None:
-        """The process's exit code is 0 if all finished, theirs if all failures share one, else 1."""
-        from ragauge.experiment.training import sweep
-
-        cli.set_exit_code(sweep.finish(Path(config.hydra.sweep.dir).absolute()))
-
-
 def _refuse_keys(config: DictConfig) -> None:
     try:
         refuse_keys(config)

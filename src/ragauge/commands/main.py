@@ -31,6 +31,9 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
+# Of the arguments of a command line and the folder of the configuration: what runs `rerun=` among them.
+Again = Callable[[Sequence[str], Path], AbstractContextManager[list[str]]]
+
 
 @dataclass(frozen=True)
 class Ended:
@@ -84,12 +87,14 @@ def main() -> int:
     return run_hydra("config", run_job, sys.argv[1:])
 
 
-def run_hydra(config_name: str, task: Callable[[DictConfig], None], arguments: Sequence[str]) -> int:
+def run_hydra(
+    config_name: str, task: Callable[[DictConfig], None], arguments: Sequence[str], again: Again | None = None
+) -> int:
     """`run_composed` for a terminal: the exit code, with expected errors told in a line or two on stderr."""
     from ragauge.experiment.guard import OUTPUT
 
     try:
-        return run_composed(config_name, task, arguments).exit_code
+        return run_composed(config_name, task, arguments, again).exit_code
     except RagaugeError as error:
         print(f"error: {visible(error)}", file=sys.stderr)
         return error.exit_code
@@ -109,8 +114,12 @@ def run_hydra(config_name: str, task: Callable[[DictConfig], None], arguments: S
         return code
 
 
-def run_composed(config_name: str, task: Callable[[DictConfig], None], arguments: Sequence[str]) -> Ended:
+def run_composed(
+    config_name: str, task: Callable[[DictConfig], None], arguments: Sequence[str], again: Again | None = None
+) -> Ended:
     """Has Hydra compose a configuration for the task; how the job or the sweep ended.
+
+    again: makes the arguments that run what `rerun=` names; a job or a sweep unless said otherwise.
 
     A job that fails is in its record and in the exit code. Raises ConfigError for what Hydra refuses, any
     RagaugeError of before the first job, and KeyboardInterrupt.
@@ -134,7 +143,7 @@ def run_composed(config_name: str, task: Callable[[DictConfig], None], arguments
     full_error = os.environ.setdefault("HYDRA_FULL_ERROR", "1")
     stack = ExitStack()
     try:
-        stack.enter_context(_command_line(config_name, arguments))
+        stack.enter_context(_command_line(arguments, again or _again))
         refuse_shadowed(conf_folder(), config_dir())
         stack.enter_context(interruption.terminable())
         hydra.main(version_base="1.3", config_path=str(conf_folder()), config_name=config_name)(task)()
@@ -156,7 +165,7 @@ def _output_folders(arguments: Sequence[str]) -> list[Path]:
 
 
 @contextmanager
-def _command_line(config_name: str, arguments: Sequence[str]) -> Iterator[None]:
+def _command_line(arguments: Sequence[str], again: Again) -> Iterator[None]:
     """Sets sys.argv to what Hydra is to read of the arguments while the block lasts.
 
     `rerun=<run id>` becomes the arguments that run it again, a relative `--config-path` an absolute one, and
@@ -166,7 +175,7 @@ def _command_line(config_name: str, arguments: Sequence[str]) -> Iterator[None]:
     sys.argv = given = [before[0], *quoted(arguments)]
     with ExitStack() as stack:
         if any(argument.startswith("rerun=") for argument in given[1:]):
-            sys.argv = [given[0], *stack.enter_context(_again(config_name, given[1:]))]
+            sys.argv = [given[0], *stack.enter_context(again(given[1:], conf_folder()))]
         elif has_config_path():
             # Of several the last counts. Hydra would look for a relative one beside this module.
             sys.argv = [*given, "--config-path", str(conf_folder())]
@@ -176,15 +185,11 @@ def _command_line(config_name: str, arguments: Sequence[str]) -> Iterator[None]:
             sys.argv = before
 
 
-def _again(config_name: str, arguments: Sequence[str]) -> AbstractContextManager[list[str]]:
-    """The arguments that run what `rerun=` names: a job or a sweep, or a training."""
-    if config_name == "train":
-        from ragauge.experiment.training import again
-
-        return again.prepared(arguments, conf_folder())
+def _again(arguments: Sequence[str], conf: Path) -> AbstractContextManager[list[str]]:
+    """The arguments that run a logged job or sweep again."""
     from ragauge.experiment.rerun import prepare
 
-    return prepare.prepared(arguments, conf_folder())
+    return prepare.prepared(arguments, conf)
 
 
 def run_job(cfg: DictConfig) -> None:

@@ -22,7 +22,6 @@ from ragauge.retrieval.ranking import check_reranked
 from ragauge.retrieval.rerankers import CrossEncoderReranker, _model_folder, _pair_model, cross_encoder
 from ragauge.retrieval.rerankers._fused import fused_scores
 from ragauge.store import Store
-from ragauge.trainers._pair_network import base_folder
 from small_pipeline import SmallPipelines
 from tiny_cross_encoder import write_cross_encoder
 
@@ -335,16 +334,15 @@ def test_a_configuration_cannot_have_functions_called(tmp_path: Path, where: str
         identity(CrossEncoderReranker(str(folder), backend="torch"))
 
 
-@pytest.mark.parametrize("key", ["reranker.model", "trainer.model"])
-def test_code_beside_a_model_is_refused_before_anything_is_loaded(tmp_path: Path, key: str) -> None:
+def test_code_beside_a_model_is_refused_before_anything_is_loaded(tmp_path: Path) -> None:
     folder = write_cross_encoder(tmp_path / "attack")
     (folder / "evil.py").write_text(f"open({str(tmp_path / 'ran')!r}, 'w').close()\nclass Evil: pass\n")
     modules = [{"idx": 0, "name": "0", "path": "", "type": "evil.Evil"}]
     (folder / "modules.json").write_text(json.dumps(modules))
     own = {"model_type": "CrossEncoder"}
     (folder / "config_sentence_transformers.json").write_text(json.dumps(own))
-    with pytest.raises(ConfigError, match=rf"^{key}=.*names the module 'evil\.Evil'; allowed are"):
-        base_folder(str(folder)) if key == "trainer.model" else identity(CrossEncoderReranker(str(folder)))
+    with pytest.raises(ConfigError, match=r"^reranker\.model=.*names the module 'evil\.Evil'; allowed are"):
+        identity(CrossEncoderReranker(str(folder)))
     assert not (tmp_path / "ran").exists()
 
 

@@ -6,7 +6,6 @@ of a sweep starts.
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -126,24 +125,9 @@ class Config:
     tracking: Tracking = field(default_factory=Tracking)
 
 
-@dataclass
-class TrainConfig(Config):
-    """The keys of conf/train.yaml, beside those of a job."""
-
-    trainer: Any = MISSING
-    runs: list[str] = field(default_factory=list)
-    elsewhere: Any = None
-    validation: dict[str, Any] = field(default_factory=dict)
-    validation_share: float = 0.2
-    leaks: str = "error"
-    register: str | None = None
-    max_seconds: float | None = None
-
-
 def register() -> None:
-    """Makes known to Hydra what conf/config.yaml and conf/train.yaml begin with, and packages' configs."""
+    """Makes known to Hydra what conf/config.yaml begins with, and packages' configs."""
     ConfigStore.instance().store(name="schema", node=Config)
-    ConfigStore.instance().store(name="train_schema", node=TrainConfig)
     Plugins.instance().register(PackageSearchPath)
 
 
@@ -202,25 +186,13 @@ def check_values(cfg: Any) -> None:
     require("max_missing_share", cfg.max_missing_share, 0 <= cfg.max_missing_share <= 1, "0 to 1")
     topics = 1 <= cfg.latency_topics <= 10_000
     require("latency_topics", cfg.latency_topics, topics, "1 to 10,000 topics")
-    _check_bootstrap(cfg)
+    check_bootstrap(cfg)
 
 
-def _check_bootstrap(cfg: Any) -> None:
+def check_bootstrap(cfg: Any) -> None:
+    """ConfigError for a number of bootstrap replicates out of its range."""
     replicates = 0 <= cfg.bootstrap <= 100_000
     require("bootstrap", cfg.bootstrap, replicates, "0 (no intervals) to 100,000 replicates")
-
-
-def check_training(cfg: Any) -> None:
-    """ConfigError for a value of a training out of its range."""
-    from ragauge.measures.rankings import check_rankings
-
-    check_rankings(list(cfg.measures))
-    require_choice("leaks", cfg.leaks, ("error", "drop"))
-    require_number("max_seconds", cfg.max_seconds, 1, null="as long as it takes")
-    _check_bootstrap(cfg)
-    if cfg.register is not None:
-        require("register", cfg.register, re.fullmatch(r"[^/:%\s]+", cfg.register) is not None,
-                "names without /, :, % and white space")  # fmt: skip
 
 
 def check_slices(cfg: Any) -> tuple[tuple[SliceBy, ...], dict[str, dict[str, float]]]:

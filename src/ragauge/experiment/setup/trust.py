@@ -18,8 +18,9 @@ from typing import Any
 from ragauge.contract.errors import ConfigError
 from ragauge.experiment.setup.packages import config_packages
 
-# Where ragauge's components are; of its other code (commands, the store's removal) a config runs nothing.
-_ROOMS = ("answering", "datasets", "measures", "retrieval", "texts", "trainers")
+# Where ragauge's components are (those of plug-ins are named by their options);
+# of its other code (commands, the store's removal) a config runs nothing.
+_ROOMS = ("answering", "datasets", "measures", "retrieval", "texts")
 _PLAIN = re.compile(r"\$\{[\w.\[\]]+\}")  # the value of another key
 _ADDRESS_KEY = re.compile(r"ur[li]|host|endpoint|proxy|proxies|server|api_base|address", re.I)
 _HERE = re.compile(r"(https?://)?(localhost|127\.0\.0\.1|\[::1\])(:\d{1,5})?(/[\w./-]*)?")

@@ -1,0 +1,1 @@
+"""`ragauge train` (docs/training.md): encoders, rerankers, judges (docs/ares.md) and predictors."""

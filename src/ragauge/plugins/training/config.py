@@ -1,0 +1,47 @@
+"""The root of a training's configuration: its keys, types and allowed values."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, field
+from typing import Any
+
+from hydra.core.config_store import ConfigStore
+from omegaconf import MISSING
+
+from ragauge.contract.checks import require, require_choice, require_number
+from ragauge.experiment.setup import config
+from ragauge.experiment.setup.config import Config, check_bootstrap
+
+
+@dataclass
+class TrainConfig(Config):
+    """The keys of train.yaml, beside those of a job."""
+
+    trainer: Any = MISSING
+    runs: list[str] = field(default_factory=list)
+    elsewhere: Any = None
+    validation: dict[str, Any] = field(default_factory=dict)
+    validation_share: float = 0.2
+    leaks: str = "error"
+    register: str | None = None
+    max_seconds: float | None = None
+
+
+def register() -> None:
+    """Makes known to Hydra what train.yaml begins with, beside what a job begins with."""
+    config.register()
+    ConfigStore.instance().store(name="train_schema", node=TrainConfig)
+
+
+def check_training(cfg: Any) -> None:
+    """ConfigError for a value of a training out of its range."""
+    from ragauge.measures.rankings import check_rankings
+
+    check_rankings(list(cfg.measures))
+    require_choice("leaks", cfg.leaks, ("error", "drop"))
+    require_number("max_seconds", cfg.max_seconds, 1, null="as long as it takes")
+    check_bootstrap(cfg)
+    if cfg.register is not None:
+        require("register", cfg.register, re.fullmatch(r"[^/:%\s]+", cfg.register) is not None,
+                "names without /, :, % and white space")  # fmt: skip

@@ -1,0 +1,107 @@
+"""The predictor of judge classes over all that a team judged: one model for many sweeps."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import ClassVar
+
+import pandas as pd
+
+from ragauge.contract.checks import require, require_flag, require_number
+from ragauge.contract.errors import DataError
+from ragauge.contract.groups import FEATURES
+from ragauge.estimate import cross_validate, fit_predictor
+from ragauge.estimate.sources import beside_other_fits, mean_errors
+from ragauge.estimate.transfer import leave_one_out, transfer_metrics
+from ragauge.plugins.training.contract import RUNS, Fitted, Trained
+
+LEAVE_OUT = ("sweep", "dataset", "llm", "retriever")
+
+
+@dataclass(frozen=True)
+class PredictorTrainer:
+    """Multinomial logistic regression of judge classes on `features` (`ragauge.estimate.fit_predictor`).
+
+    It is held against topics that it has not seen (cross-validation by topic) and against groups of runs that
+    it has not seen: each column of `leave_out` of which the rows have several values is left out in turn.
+    """
+
+    component: ClassVar[str] = "predictor"
+    version: ClassVar[int] = 1
+    kind: ClassVar[str] = "predictor"
+    reads: ClassVar[str] = RUNS
+
+    features: Sequence[str] = ("ir_score",)
+    spline: bool = False
+    calibrate: bool = False
+    penalty: float = 1.0
+    leave_out: Sequence[str] = LEAVE_OUT
+
+    def __post_init__(self) -> None:
+        for key, allowed, least in (("features", FEATURES, 1), ("leave_out", LEAVE_OUT, 0)):
+            given = getattr(self, key)
+            names = (given,) if isinstance(given, str) else tuple(given)
+            object.__setattr__(self, key, names)
+            ok = len(names) >= least and set(names) <= set(allowed) and len(set(names)) == len(names)
+            require(f"trainer.{key}", list(names), ok, f"{', '.join(allowed)}, each once")
+        require_flag("trainer.spline", self.spline)
+        require_flag("trainer.calibrate", self.calibrate)
+        bends = not self.spline or "ir_score" in self.features
+        require("trainer.spline", self.spline, bends, "false where ir_score is not among trainer.features")
+        require_number("trainer.penalty", self.penalty, 0, above=True)
+
+    def fit(self, outcomes: pd.DataFrame, n_boot: int, seed: int) -> Fitted:
+        """The predictor of all rows, and what it is worth on topics and on groups that it was not fitted on.
+
+        Tables: transfer_<by> (`ragauge.estimate.sources.beside_other_fits`), reliability. Values:
+        predictor_* of the cross-validation, transfer_* as a sweep logs them, and
+        transfer_<by>_error_<fit>, the mean absolute difference on these very topics. DataError where labels
+        or topics are too few to learn from.
+        """
+        rows = self._learnable(outcomes)
+        how = (self.features, self.spline, self.calibrate, self.penalty)
+        validation = cross_validate(rows, *how, seed=seed, n_boot=n_boot)
+        predictor = fit_predictor(rows, *how, seed=seed)
+        values = {
+            "judged_rows": len(rows),
+            "rows_left_out": len(outcomes) - len(rows),
+            "topics": rows["qid"].nunique(),
+            **validation.metrics(),
+        }
+        tables = {"reliability": validation.reliability}
+        moved = {}
+        for by in (by for by in self.leave_out if rows[by].nunique() > 1):
+            moved[by] = leave_one_out(rows, by, *how, n_boot=n_boot, seed=seed)
+            tables[f"transfer_{by}"] = beside_other_fits(moved[by], rows, "sweep", *how, seed=seed)
+            for fit, error in mean_errors(tables[f"transfer_{by}"]).items():
+                values[f"transfer_{by}_error_{fit.replace(' ', '_')}"] = error
+        values |= transfer_metrics(moved)
+        example = rows[list(self.features)].astype(float).head(5).reset_index(drop=True)
+        values = {name: float(value) for name, value in values.items() if value == value}
+        facts = {"Features": ", ".join(self.features), "IR score as a spline": "yes" if self.spline else "no"}
+        return Fitted(predictor.model, example, Trained(tables, values, facts))
+
+    def _learnable(self, outcomes: pd.DataFrame) -> pd.DataFrame:
+        """The rows that have a label and every feature."""
+        judged = outcomes[outcomes["label"].notna()]
+        absent = [name for name in self.features if name not in judged]
+        if absent:
+            raise DataError(f"trainer.features: the runs did not record {', '.join(absent)}")
+        rows = judged.dropna(subset=list(self.features)).reset_index(drop=True)
+        if rows.empty:
+            raise DataError(
+                f"runs: {len(outcomes)} outcomes, {len(judged)} of them with a label, and none that has "
+                f"{', '.join(self.features)}, too: a predictor needs judged rows"
+            )
+        if rows["label"].nunique() < 2:
+            raise DataError(
+                f"runs: all {len(rows)} labels are of class {rows['label'].iloc[0]}; a predictor learns to "
+                "tell at least two classes apart"
+            )
+        if rows["qid"].nunique() < 2:
+            raise DataError(
+                f"runs: {len(rows)} judged rows are of one topic; whether a predictor holds on other topics "
+                "takes at least two"
+            )
+        return rows

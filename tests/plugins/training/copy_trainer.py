@@ -1,0 +1,52 @@
+"""A trainer that learns nothing: it copies MiniLM, so that what surrounds a training can be tried."""
+
+from __future__ import annotations
+
+import shutil
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, ClassVar
+
+import pandas as pd
+
+from ragauge.contract.errors import DataError
+from ragauge.plugins.training.contract import MODEL, Trained, TrainingData, TrainingTools
+from ragauge.retrieval.embedders import SentenceTransformerEmbedder
+from ragauge.retrieval.retrievers import Sim
+from ragauge.texts.model_files import model_path
+
+
+@dataclass(frozen=True)
+class CopyTrainer:
+    """Copies MiniLM; with `fails` it ends in an error after its steps."""
+
+    component: ClassVar[str] = "copy"
+    version: ClassVar[int] = 1
+    kind: ClassVar[str] = "encoder"
+    uses: ClassVar[frozenset[str]] = frozenset()
+
+    steps: int = 3
+    seconds: float = 0
+    fails: bool = False
+
+    def base(self) -> Mapping[str, Any]:
+        return {"model": "all-MiniLM-L6-v2"}
+
+    def train(self, data: TrainingData, held_out: TrainingData, folder: Path, tools: TrainingTools) -> Trained:
+        for step in range(1, self.steps + 1):
+            tools.report(step, {"loss": 1 / step})
+            (tools.checkpoints / "last").write_text(str(step), encoding="utf-8")
+        time.sleep(self.seconds)
+        if self.fails:
+            raise DataError("trainer: one topic is too few to learn from")
+        source = model_path("all-MiniLM-L6-v2")
+        assert source is not None
+        shutil.copytree(source, folder / MODEL)
+        mined = pd.DataFrame({"qid": data.topics["qid"], "docno": "none"})
+        return Trained({"negatives": mined}, {"examples": len(mined)}, {"loss": "none"})
+
+    def systems(self, components: Any, model: Path | None) -> Mapping[str, Mapping[str, Any]]:
+        name = "all-MiniLM-L6-v2" if model is None else str(model)
+        return {"alone": {"retriever": Sim(), "embedder": SentenceTransformerEmbedder(name)}}
