@@ -12,7 +12,7 @@ import pytest
 
 from loader_files import json_lines
 from ragauge.contract.topics import is_unanswerable
-from ragauge.datasets import CRAG, DPR, RGB, FileSource, MuSiQue, RAGBench, SQuAD, TwoWikiMultihopQA
+from ragauge.datasets import CRAG, DPR, FileSource, MuSiQue, RAGBench, SQuAD, TwoWikiMultihopQA
 from ragauge.retrieval.chunkers import NoChunker
 from ragauge.retrieval.retrievers import BM25
 from small_pipeline import SmallPipelines
@@ -85,15 +85,6 @@ def dpr(folder: Path) -> FileSource:
     return DPR(path=as_json(folder / "dpr.json", rows))
 
 
-def rgb(folder: Path) -> FileSource:
-    rows = [
-        {"id": 0, "query": WHO, "answer": [["Anna", "Anne"]], "positive": [TOWER], "negative": [BRIDGE]},
-        {"id": 1, "query": WHERE, "answer": "Linz", "positive": [BRIDGE], "negative": []},
-        {"id": 2, "query": NONE, "answer": ["Berta", "Carl"], "positive": [], "negative": [TOWER]},
-    ]
-    return RGB(path=json_lines(folder / "rgb.json", rows))
-
-
 def crag(folder: Path) -> FileSource:
     found = [{"page_name": "P", "page_snippet": text} for text in (TOWER, BRIDGE)]
     rows = [
@@ -127,7 +118,6 @@ def ragbench(folder: Path) -> FileSource:
         (musique, 2, 3),
         (twowiki, 2, 2),
         (dpr, 2, 3),
-        (rgb, 2, 3),
         (crag, 0, 3),
         (ragbench, 2, 0),
     ],

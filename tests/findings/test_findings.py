@@ -110,6 +110,14 @@ def test_what_is_no_finding_is_refused_by_its_entry_point(
         list(order.findings())
 
 
+def test_a_finding_stands_behind_the_one_that_it_names(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(ShortAnswers, "after", "leaderboard")
+    monkeypatch.setattr(order, "entry_points", entry_points("Nothing", "ShortAnswers"))
+    names = [finding.name for finding in order.findings()]
+    assert names[:2] == ["leaderboard", "short_answers"]
+    assert names[-1] == "nothing"
+
+
 def test_two_findings_of_one_name_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(order, "entry_points", entry_points("ShortAnswers", "ShortAnswers"))
     with pytest.raises(ConfigError, match="there is a finding 'short_answers' already"):

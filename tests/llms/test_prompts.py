@@ -12,7 +12,6 @@ from ragauge.answering.judges._parse import parse_accuracy, parse_scores, parse_
 from ragauge.contract.errors import ConfigError
 from ragauge.llms import prompts
 from ragauge.llms.prompts import fill, load_prompt
-from ragauge.measures.answers import _counterfactual
 from ragauge.measures.asked import (
     answer_relevancy,
     citations,
@@ -81,7 +80,6 @@ READ: dict[str, Callable[[str], Any]] = {
     "context_precision": context_precision.read_useful,
     "context_relevance": lambda text: context_relevance.read_needed(text, 5),
     "decompose": parse_queries,
-    "detect_errors": _counterfactual._read,
     "hyde_several": HyDE(n_passages=2)._passages,
     "judge_batch": lambda text: parse_scores(text, 5),
     "judge_crag": parse_accuracy,

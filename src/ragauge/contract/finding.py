@@ -226,11 +226,13 @@ Founds = Mapping[str, Any]  # the value of every finding before, by name; one th
 class Finding:
     """What is found out about comparable jobs.
 
-    name: unique; what later findings read it by. `compute` returns None where there is nothing to find;
+    name: unique; what later findings read it by. after: the name of the finding behind which one of a package
+    is computed and shown; None: behind all. `compute` returns None where there is nothing to find;
     `show` is then not called, and nothing is shown of it.
     """
 
     name: ClassVar[str]
+    after: ClassVar[str | None] = None
 
     def compute(self, jobs: Jobs, found: Founds) -> Found | None:
         """What the jobs amount to; `found` holds the values of the findings before."""

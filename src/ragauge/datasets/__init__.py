@@ -15,7 +15,6 @@ from ragauge.datasets._musique import MuSiQue
 from ragauge.datasets._questions import questions_of
 from ragauge.datasets._ragbench import RAGBench
 from ragauge.datasets._recorded import RecordedOutcomes, StudyOutcomes
-from ragauge.datasets._rgb import RGB
 from ragauge.datasets._rows import Rows, stream_documents
 from ragauge.datasets._samples import SamplesDataset
 from ragauge.datasets._split import SplitDataset, TopicsLeftOut
@@ -26,7 +25,6 @@ from ragauge.datasets._twowiki import TwoWikiMultihopQA
 __all__ = [
     "CRAG",
     "DPR",
-    "RGB",
     "BadRow",
     "Beir",
     "CsvDataset",

@@ -23,7 +23,6 @@ from ragauge.findings.people import BesidePeople
 from ragauge.findings.predicted import PredictedShares
 from ragauge.findings.predictor import PredictorFound
 from ragauge.findings.rankings import Rankings
-from ragauge.findings.robustness import Robustness
 from ragauge.findings.sample import Sample
 from ragauge.findings.slices import Slices
 from ragauge.findings.thresholds import ThresholdsFound
@@ -47,7 +46,6 @@ _OWN: tuple[type[Finding], ...] = (
     AskedAgain,
     BesidePeople,
     Answers,
-    Robustness,
     Failures,
     Slices,
     ThresholdsFound,
@@ -65,12 +63,12 @@ _OWN: tuple[type[Finding], ...] = (
 
 
 def findings() -> Iterator[Finding]:
-    """ragauge's own, then those of installed packages; ConfigError for one that cannot be had."""
-    names = set()
-    for cls in _OWN:
-        names.add(cls.name)
-        yield cls()
-    for point in entry_points(group=GROUP):
+    """ragauge's own and those of packages, behind all others or the one that they name.
+
+    ConfigError for one that cannot be had.
+    """
+    found: list[Finding] = [cls() for cls in _OWN]
+    for point in sorted(entry_points(group=GROUP), key=lambda point: point.name):
         where = f"entry point {point.name} = {point.value!r} (group {GROUP})"
         try:
             finding = point.load()()
@@ -78,7 +76,8 @@ def findings() -> Iterator[Finding]:
             raise ConfigError(f"{where}: cannot be loaded ({type(error).__name__}: {error})") from error
         if not isinstance(finding, Finding):
             raise ConfigError(f"{where}: is no ragauge.contract.finding.Finding")
+        names = [one.name for one in found]
         if finding.name in names:
             raise ConfigError(f"{where}: there is a finding {finding.name!r} already")
-        names.add(finding.name)
-        yield finding
+        found.insert(names.index(finding.after) + 1 if finding.after in names else len(found), finding)
+    yield from found

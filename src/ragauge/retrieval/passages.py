@@ -36,3 +36,16 @@ def with_texts(passages: pd.DataFrame, texts: Sequence[str]) -> pd.DataFrame:
     found = passages.assign(text=pd.Series(list(texts), index=passages.index, dtype="str"))
     found = found[found["text"].str.strip() != ""].reset_index(drop=True)
     return found.assign(rank=ranks_within(pd.factorize(found["qid"])[0]))
+
+
+def standing(passages: pd.DataFrame) -> pd.DataFrame:
+    """The rows of frame `used_passages` of which some text stands in the context, with `seen`, that text.
+
+    `place` is the passage's place among the topic's passages by rank, from 1; rows are numbered anew.
+    """
+    seen = [text[: max(chars, 0)] for text, chars in zip(passages["text"], passages["chars"], strict=True)]
+    found = passages.assign(seen=pd.Series(seen, index=passages.index, dtype="str"))
+    found = found[found["seen"].str.strip() != ""]
+    found = found.sort_values(["qid", "n_tokens", "position"], kind="stable").reset_index(drop=True)
+    place = found.groupby("qid", sort=False)["rank"].rank(method="first").astype("int64")
+    return found.assign(place=place)

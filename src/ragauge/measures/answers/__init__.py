@@ -3,7 +3,6 @@
 from ragauge.contract.topics import references
 from ragauge.measures.answers._bleu import Bleu
 from ragauge.measures.answers._chrf import ChrF
-from ragauge.measures.answers._counterfactual import Counterfactual, says_documents_err
 from ragauge.measures.answers._evidence import EvidenceMeasure
 from ragauge.measures.answers._exact import Contains, ExactMatch, TokenF1
 from ragauge.measures.answers._frame import measured
@@ -17,7 +16,6 @@ __all__ = [
     "Bleu",
     "ChrF",
     "Contains",
-    "Counterfactual",
     "EvidenceMeasure",
     "ExactMatch",
     "RougeL",
@@ -29,5 +27,4 @@ __all__ = [
     "measured",
     "normalised",
     "references",
-    "says_documents_err",
 ]

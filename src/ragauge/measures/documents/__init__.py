@@ -10,7 +10,6 @@ from ragauge.measures.documents.alignment import (
     ignored_warning,
 )
 from ragauge.measures.documents.erag import ERag
-from ragauge.measures.documents.injection import Injection
 
 __all__ = [
     "IGNORED",
@@ -19,7 +18,6 @@ __all__ = [
     "LLM",
     "WORDS",
     "ERag",
-    "Injection",
     "alignment",
     "ignored_warning",
 ]

@@ -18,7 +18,8 @@ from ragauge.llms.prompts import fill, load_prompt
 from ragauge.measures.answers import TokenF1
 from ragauge.measures.asked.asking import Found, ask_all
 from ragauge.measures.documents.attribution import credits, rests_on
-from ragauge.measures.documents.use import holds_evidence, standing, use_values
+from ragauge.measures.documents.use import holds_evidence, use_values
+from ragauge.retrieval.passages import standing
 
 SECTION = "What the answers rest on"
 IGNORED = "top_ranked_ignored_share"

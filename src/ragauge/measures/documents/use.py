@@ -17,19 +17,6 @@ VALUES = ("rests_on_context", "top_ranked_ignored_share", "noise_used_share", "u
 _CHUNK = re.compile(r"%p[^%]*$")
 
 
-def standing(passages: pd.DataFrame) -> pd.DataFrame:
-    """The rows of frame `used_passages` of which some text stands in the context, with `seen`, that text.
-
-    `place` is the passage's place among the topic's passages by rank, from 1; rows are numbered anew.
-    """
-    seen = [text[: max(chars, 0)] for text, chars in zip(passages["text"], passages["chars"], strict=True)]
-    found = passages.assign(seen=pd.Series(seen, index=passages.index, dtype="str"))
-    found = found[found["seen"].str.strip() != ""]
-    found = found.sort_values(["qid", "n_tokens", "position"], kind="stable").reset_index(drop=True)
-    place = found.groupby("qid", sort=False)["rank"].rank(method="first").astype("int64")
-    return found.assign(place=place)
-
-
 def holds_evidence(passages: pd.DataFrame, evidence: pd.DataFrame, topics: pd.DataFrame) -> pd.Series:
     """Whether each passage of `standing` holds evidence: True, False, or missing of a topic without any.
 

@@ -7,7 +7,6 @@ from ragauge.retrieval.retrievers.hybrid import Hybrid
 from ragauge.retrieval.retrievers.multi_query import MLQ
 from ragauge.retrieval.retrievers.none import NoRetrieval
 from ragauge.retrieval.retrievers.recorded import RecordedRetrieval
-from ragauge.retrieval.retrievers.robustness import Robustness
 from ragauge.retrieval.retrievers.service import ServiceContexts
 from ragauge.retrieval.retrievers.wrapped import LangChainRetriever, PyTerrierPipeline
 
@@ -23,7 +22,6 @@ __all__ = [
     "PyTerrierPipeline",
     "RecordedRetrieval",
     "Reo",
-    "Robustness",
     "ServiceContexts",
     "Sim",
 ]

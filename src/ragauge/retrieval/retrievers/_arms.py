@@ -24,7 +24,6 @@ _REFUSED = {
     "hybrid": "is several retrievers; name them themselves",
     "oracle": "is told the evidence",
     "noise": "is told the evidence",
-    "robustness": "is told the evidence",
 }
 
 

@@ -24,6 +24,7 @@ from ragauge.llms.prompts import fill, load_prompt
 from ragauge.measures.answers._tokens import normalised
 from ragauge.measures.asked.asking import ask_all
 
+_PROMPTS = f"{__package__}.prompts"
 _SECTION = "Counterfactual"
 _SENTENCE = re.compile(r"[^.!?。！？\n]+")
 _DOCUMENTS = re.compile(r"\b(?:documents?|texts?|contexts?|passages?|sources?|articles?|information|evidence)\b", re.I)
@@ -78,7 +79,7 @@ class Counterfactual:
         require_choice("answers.counterfactual.detection", self.detection, ("rules", "chat"))
         if self.detection == "chat":
             where = "answers.counterfactual.prompt"
-            text = load_prompt(self.prompt, "detect_errors.txt", ("question", "answer"), key=where)
+            text = load_prompt(self.prompt, "detect_errors.txt", ("question", "answer"), key=where, package=_PROMPTS)
             object.__setattr__(self, "prompt", text)  # into the field, so that it is part of the identity
 
     @property

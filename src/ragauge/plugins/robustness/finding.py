@@ -27,7 +27,9 @@ from ragauge.contract.finding import (
     Text,
 )
 from ragauge.contract.jobs import Jobs, systems_of
-from ragauge.estimate.robustness import (
+from ragauge.estimate.slicing import in_order
+from ragauge.findings.parts import settings_of
+from ragauge.plugins.robustness.estimate import (
     CHANGED,
     CONTRADICTED,
     COUNTERFACTUAL,
@@ -41,8 +43,6 @@ from ragauge.estimate.robustness import (
     Abilities,
     abilities,
 )
-from ragauge.estimate.slicing import in_order
-from ragauge.findings.parts import settings_of
 from ragauge.show import formats
 from ragauge.show.drawing import LINE_COLOURS, MARKERS, WIDTH, legend, legend_rows, plain
 
@@ -79,6 +79,7 @@ class Robustness(Finding):
     """Noise, rejection, integration and changed facts."""
 
     name = "robustness"
+    after = "answers"
 
     def compute(self, jobs: Jobs, found: Founds) -> Found | None:
         """`Abilities`; None where no job has a condition."""

@@ -13,12 +13,11 @@ from chat_server import ChatServer
 from ragauge.answering import ChatGenerator
 from ragauge.answering.judges import ChatJudge, LexicalJudge
 from ragauge.estimate.intervals import bounded_mean
-from ragauge.estimate.robustness import INJECTION, abilities
 from ragauge.experiment.needs import needs
 from ragauge.experiment.stages.measure_checks import check_measures
-from ragauge.measures.documents import Injection
-from ragauge.measures.documents.injection import TO_JUDGES, TO_READERS, _chosen
-from ragauge.retrieval.retrievers import Robustness
+from ragauge.plugins.robustness.estimate import INJECTION, abilities
+from ragauge.plugins.robustness.injection import TO_JUDGES, TO_READERS, Injection, _chosen
+from ragauge.plugins.robustness.retriever import Robustness
 from scripted_chat import unframed
 from small_pipeline import TOPICS, SmallPipelines, own_values
 

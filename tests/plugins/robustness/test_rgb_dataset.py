@@ -8,7 +8,10 @@ import pytest
 
 from loader_files import checked, json_lines, named_or_dropped
 from ragauge.contract.errors import ConfigError
-from ragauge.datasets import RGB
+from ragauge.plugins.robustness.rgb import RGB
+from ragauge.retrieval.chunkers import NoChunker
+from ragauge.retrieval.retrievers import BM25
+from small_pipeline import SmallPipelines
 
 GRAZ = "The tower stands in Graz."
 ROWS: list[dict[str, Any]] = [
@@ -139,3 +142,21 @@ def test_choices(tmp_path: Path) -> None:
         RGB(wrong="yes")  # type: ignore[arg-type]
     data = write(tmp_path, ROWS, limit=1).load()
     assert (len(data.docs), len(data.topics)) == (3, 1)
+
+
+def test_a_job_passes_whatever_topics_lack(tmp_path: Path, small: SmallPipelines) -> None:
+    tower, bridge = (
+        "Anna built the tower. It stands high above Graz.",
+        "The bridge stands in Linz. It is made of stone.",
+    )
+    rows = [
+        {"id": 0, "query": "Who built the tower?", "answer": [["Anna", "Anne"]], "positive": [tower],
+         "negative": [bridge]},
+        {"id": 1, "query": "Where is the bridge?", "answer": "Linz", "positive": [bridge], "negative": []},
+        {"id": 2, "query": "Who painted the tower?", "answer": ["Berta", "Carl"], "positive": [], "negative": [tower]},
+    ]  # fmt: skip
+    source = RGB(path=json_lines(tmp_path / "rgb.json", rows))
+    job = small(32, (8, 32), dataset=source, chunker=NoChunker(), retriever=BM25(top_k=2))
+    assert len(job.frame("docs")) == 2
+    assert job.outcomes["ir_score"].dropna().tolist() == [1, 1]
+    assert int(job.outcomes["label"].notna().sum()) == 3

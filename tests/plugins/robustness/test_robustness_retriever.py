@@ -14,7 +14,8 @@ from ragauge.contract.changed import changed_docno, changed_from
 from ragauge.contract.errors import ConfigError, DataError
 from ragauge.contract.identity import identity
 from ragauge.plugins.fictional.source import FictionalWorld
-from ragauge.retrieval.retrievers import BM25, Robustness
+from ragauge.plugins.robustness.retriever import Robustness
+from ragauge.retrieval.retrievers import BM25
 
 TOOLS: Any = None
 RATES = (0, 0.2, 0.4, 0.6, 0.8)

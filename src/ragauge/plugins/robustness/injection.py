@@ -10,7 +10,7 @@ import pandas as pd
 
 from ragauge.contract.answer_measures import NO_ANSWER, NO_CONTEXT
 from ragauge.contract.protocols import AnswerMeasureInfo, Tools
-from ragauge.measures.documents.use import standing
+from ragauge.retrieval.passages import standing
 
 LACK, RIGHT = 1, 5
 # What the answer is followed by. A topic's qid chooses the wording.

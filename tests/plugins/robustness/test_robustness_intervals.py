@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from simulations.robustness import LLMS, coverage
+from plugins.robustness.robustness_simulation import LLMS, coverage
 
 pytestmark = pytest.mark.slow
 

@@ -12,7 +12,7 @@ import pytest
 
 from ragauge.contract.errors import DataError
 from ragauge.estimate.intervals import Estimate, bounded_mean, paired_share_interval
-from ragauge.estimate.robustness import (
+from ragauge.plugins.robustness.estimate import (
     ABILITIES,
     COUNTERFACTUAL,
     INTEGRATION,

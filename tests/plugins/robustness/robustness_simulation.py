@@ -8,7 +8,7 @@ import numpy as np
 
 from ragauge.estimate import Estimate
 from ragauge.estimate.intervals import bounded_mean, paired_share_interval
-from ragauge.estimate.robustness import unpaired_difference
+from ragauge.plugins.robustness.estimate import unpaired_difference
 
 # P(right) without noise, the factor that 80 % noise takes it by, the share of topics whose answers are one
 # draw, P(refusal), P(right | evidence in several documents), P(fooled).
@@ -21,7 +21,7 @@ NUMBERS = ("drop", "rejection", "several less one document", "fooled")
 
 
 def drawn(llm: str, n: int, rng: np.random.Generator) -> dict[str, tuple[Estimate, float]]:
-    """Every number as `ragauge.estimate.robustness` estimates it from n drawn topics, and the true one.
+    """Every number as `ragauge.plugins.robustness.estimate` estimates it from n drawn topics, and the true one.
 
     A third of the topics has evidence in several documents. Whether a topic is right without noise and with
     it is one draw for some topics and two for the others.
