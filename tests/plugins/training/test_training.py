@@ -33,7 +33,7 @@ from ragauge.plugins.training.jobs.splits import Splits, load_splits
 from ragauge.plugins.training.jobs.sweep import finish
 from small_pipeline import SmallPipelines
 
-COPY_TRAINER = ("~trainer", "+trainer._target_=copy_trainer.CopyTrainer")  # no option of conf/trainer
+COPY_TRAINER = ("~trainer", "+trainer._target_=plugins.training.copy_trainer.CopyTrainer")  # no option of conf/trainer
 CONF = Path(__file__).resolve().parents[3] / "conf"
 Train = Callable[..., tuple[int, dict[str, object]]]
 
