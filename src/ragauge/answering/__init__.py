@@ -1,9 +1,16 @@
 """Config group `llm`: answers by a chat model, a running system, a rule, from a file, or none."""
 
-from ragauge.answering.chat import ChatGenerator
-from ragauge.answering.extractive import Extractive
-from ragauge.answering.none import NoLLM
-from ragauge.answering.recorded import RecordedAnswers
-from ragauge.answering.service import ServiceAnswers
+from typing import TYPE_CHECKING
+
+from ragauge.contract.lazy import lazily
+
+if TYPE_CHECKING:
+    from ragauge.answering.chat import ChatGenerator
+    from ragauge.answering.extractive import Extractive
+    from ragauge.answering.none import NoLLM
+    from ragauge.answering.recorded import RecordedAnswers
+    from ragauge.answering.service import ServiceAnswers
 
 __all__ = ["ChatGenerator", "Extractive", "NoLLM", "RecordedAnswers", "ServiceAnswers"]
+
+__getattr__ = lazily(__name__)

@@ -1,18 +1,23 @@
 """Statistics on frames of outcomes: thresholds, predictor, intervals, tests, transfer, few judgements."""
 
-from ragauge.estimate._scoring import reliability_curve
-from ragauge.estimate.agreement import Agreement, Stability, judge_agreement, judge_stability
-from ragauge.estimate.board import leaderboard, share_estimates
-from ragauge.estimate.intervals import Estimate, bootstrap_mean, bounded_mean, topic_bootstrap
-from ragauge.estimate.outcomes import HEADLINE_SHARES, asked, class_shares
-from ragauge.estimate.pairs import compare_pairs
-from ragauge.estimate.ppi import cross_fit, ppi_shares
-from ragauge.estimate.predictor import Predictor, fit_predictor
-from ragauge.estimate.sampling import choose_topics
-from ragauge.estimate.thresholds import Threshold, Thresholds, fit_threshold, fit_thresholds, share_by_zone
-from ragauge.estimate.transfer import Transfer, leave_one_out
-from ragauge.estimate.validation import CrossValidation, cross_validate
-from ragauge.estimate.zones import Zone, Zones, fit_zones
+from typing import TYPE_CHECKING
+
+from ragauge.contract.lazy import lazily
+
+if TYPE_CHECKING:
+    from ragauge.estimate._scoring import reliability_curve
+    from ragauge.estimate.agreement import Agreement, Stability, judge_agreement, judge_stability
+    from ragauge.estimate.board import leaderboard, share_estimates
+    from ragauge.estimate.intervals import Estimate, bootstrap_mean, bounded_mean, topic_bootstrap
+    from ragauge.estimate.outcomes import HEADLINE_SHARES, asked, class_shares
+    from ragauge.estimate.pairs import compare_pairs
+    from ragauge.estimate.ppi import cross_fit, ppi_shares
+    from ragauge.estimate.predictor import Predictor, fit_predictor
+    from ragauge.estimate.sampling import choose_topics
+    from ragauge.estimate.thresholds import Threshold, Thresholds, fit_threshold, fit_thresholds, share_by_zone
+    from ragauge.estimate.transfer import Transfer, leave_one_out
+    from ragauge.estimate.validation import CrossValidation, cross_validate
+    from ragauge.estimate.zones import Zone, Zones, fit_zones
 
 __all__ = [
     "HEADLINE_SHARES",
@@ -48,3 +53,5 @@ __all__ = [
     "share_estimates",
     "topic_bootstrap",
 ]
+
+__getattr__ = lazily(__name__)

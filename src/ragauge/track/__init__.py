@@ -1,14 +1,19 @@
 """The only room that knows MLflow: connections, and writing and reading MLflow runs."""
 
-from ragauge.track._connection import absolute_uri, aside, connect, local_database, recorded_uri, tracking_uri
-from ragauge.track._feedback import CLASS, LABELS, Feedback, answer_digest, labels_of_people
-from ragauge.track._folders import is_model_uri, model_folder
-from ragauge.track._models import load_predictor, save_predictor
-from ragauge.track._orphans import close_orphans, close_orphans_quietly
-from ragauge.track._reader import LoggedRun, Reader, entries_tag
-from ragauge.track._runs import Run, TopicTrace, Tracker, flatten, param_text
-from ragauge.track._server import serve
-from ragauge.track.traces.components import MlflowTraces, TracedAnswers, TracedContexts
+from typing import TYPE_CHECKING
+
+from ragauge.contract.lazy import lazily
+
+if TYPE_CHECKING:
+    from ragauge.track._connection import absolute_uri, aside, connect, local_database, recorded_uri, tracking_uri
+    from ragauge.track._feedback import CLASS, LABELS, Feedback, answer_digest, labels_of_people
+    from ragauge.track._folders import is_model_uri, model_folder
+    from ragauge.track._models import load_predictor, save_predictor
+    from ragauge.track._orphans import close_orphans, close_orphans_quietly
+    from ragauge.track._reader import LoggedRun, Reader, entries_tag
+    from ragauge.track._runs import Run, TopicTrace, Tracker, flatten, param_text
+    from ragauge.track._server import serve
+    from ragauge.track.traces.components import MlflowTraces, TracedAnswers, TracedContexts
 
 __all__ = [
     "CLASS",
@@ -41,3 +46,5 @@ __all__ = [
     "serve",
     "tracking_uri",
 ]
+
+__getattr__ = lazily(__name__)

@@ -1,12 +1,17 @@
 """Config group `judge`: answers to judge classes, by a chat model, by rules, from a file, or none."""
 
-from ragauge.answering.judges._chat import ChatJudge
-from ragauge.answering.judges._crag import CragJudge
-from ragauge.answering.judges._frame import Verdict, truths, verdict_frame
-from ragauge.answering.judges._lexical import LexicalJudge
-from ragauge.answering.judges._none import NoJudge
-from ragauge.answering.judges._parse import parse_accuracy, parse_scores, parse_verdict
-from ragauge.answering.judges._recorded import RecordedJudge
+from typing import TYPE_CHECKING
+
+from ragauge.contract.lazy import lazily
+
+if TYPE_CHECKING:
+    from ragauge.answering.judges._chat import ChatJudge
+    from ragauge.answering.judges._crag import CragJudge
+    from ragauge.answering.judges._frame import Verdict, truths, verdict_frame
+    from ragauge.answering.judges._lexical import LexicalJudge
+    from ragauge.answering.judges._none import NoJudge
+    from ragauge.answering.judges._parse import parse_accuracy, parse_scores, parse_verdict
+    from ragauge.answering.judges._recorded import RecordedJudge
 
 __all__ = [
     "ChatJudge",
@@ -21,3 +26,5 @@ __all__ = [
     "truths",
     "verdict_frame",
 ]
+
+__getattr__ = lazily(__name__)

@@ -4,12 +4,17 @@ Every chunk is a piece of one document, given by offsets, without white space at
 without text has no chunk, whatever the chunker.
 """
 
-from ragauge.retrieval.chunkers._blocks import chunked
-from ragauge.retrieval.chunkers._none import NoChunker
-from ragauge.retrieval.chunkers._semantic import SemanticChunker
-from ragauge.retrieval.chunkers._spans import chunks_frame
-from ragauge.retrieval.chunkers._tokens import TokenChunker
-from ragauge.retrieval.chunkers._wrapped import LangChainChunker, LlamaIndexChunker
+from typing import TYPE_CHECKING
+
+from ragauge.contract.lazy import lazily
+
+if TYPE_CHECKING:
+    from ragauge.retrieval.chunkers._blocks import chunked
+    from ragauge.retrieval.chunkers._none import NoChunker
+    from ragauge.retrieval.chunkers._semantic import SemanticChunker
+    from ragauge.retrieval.chunkers._spans import chunks_frame
+    from ragauge.retrieval.chunkers._tokens import TokenChunker
+    from ragauge.retrieval.chunkers._wrapped import LangChainChunker, LlamaIndexChunker
 
 __all__ = [
     "LangChainChunker",
@@ -20,3 +25,5 @@ __all__ = [
     "chunked",
     "chunks_frame",
 ]
+
+__getattr__ = lazily(__name__)

@@ -1,7 +1,14 @@
 """Config group `embedder`: texts to unit vectors."""
 
-from ragauge.retrieval.embedders._cached import CachedEmbedder
-from ragauge.retrieval.embedders._model_folder import encoder_folder
-from ragauge.retrieval.embedders.sentence_transformers import SentenceTransformerEmbedder, read_encoder
+from typing import TYPE_CHECKING
+
+from ragauge.contract.lazy import lazily
+
+if TYPE_CHECKING:
+    from ragauge.retrieval.embedders._cached import CachedEmbedder
+    from ragauge.retrieval.embedders._model_folder import encoder_folder
+    from ragauge.retrieval.embedders.sentence_transformers import SentenceTransformerEmbedder, read_encoder
 
 __all__ = ["CachedEmbedder", "SentenceTransformerEmbedder", "encoder_folder", "read_encoder"]
+
+__getattr__ = lazily(__name__)

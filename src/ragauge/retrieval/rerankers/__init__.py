@@ -1,18 +1,23 @@
 """Config group `reranker`: a run to another order of its chunks."""
 
-from ragauge.retrieval.rerankers._candidates import candidates
-from ragauge.retrieval.rerankers._fused import fused_scores
-from ragauge.retrieval.rerankers._model_folder import (
-    MODEL_FILES,
-    checked_config,
-    is_pair_model,
-    require_one_score,
-)
-from ragauge.retrieval.rerankers._none import NoReranker
-from ragauge.retrieval.rerankers._pair_model import PairModel
-from ragauge.retrieval.rerankers.cross_encoder import CrossEncoderReranker
-from ragauge.retrieval.rerankers.llm import ListwiseReranker
-from ragauge.retrieval.rerankers.wrapped import LangChainReranker, PyTerrierReranker
+from typing import TYPE_CHECKING
+
+from ragauge.contract.lazy import lazily
+
+if TYPE_CHECKING:
+    from ragauge.retrieval.rerankers._candidates import candidates
+    from ragauge.retrieval.rerankers._fused import fused_scores
+    from ragauge.retrieval.rerankers._model_folder import (
+        MODEL_FILES,
+        checked_config,
+        is_pair_model,
+        require_one_score,
+    )
+    from ragauge.retrieval.rerankers._none import NoReranker
+    from ragauge.retrieval.rerankers._pair_model import PairModel
+    from ragauge.retrieval.rerankers.cross_encoder import CrossEncoderReranker
+    from ragauge.retrieval.rerankers.llm import ListwiseReranker
+    from ragauge.retrieval.rerankers.wrapped import LangChainReranker, PyTerrierReranker
 
 __all__ = [
     "MODEL_FILES",
@@ -28,3 +33,5 @@ __all__ = [
     "is_pair_model",
     "require_one_score",
 ]
+
+__getattr__ = lazily(__name__)

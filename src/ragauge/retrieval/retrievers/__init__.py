@@ -1,14 +1,19 @@
 """Retrievers: chunks and topics to a run. Each is a small part that yields a PyTerrier transformer."""
 
-from ragauge.retrieval.retrievers.bm25 import BM25
-from ragauge.retrieval.retrievers.dense import MMR, Reo, Sim
-from ragauge.retrieval.retrievers.evidence import Noise, Oracle
-from ragauge.retrieval.retrievers.hybrid import Hybrid
-from ragauge.retrieval.retrievers.multi_query import MLQ
-from ragauge.retrieval.retrievers.none import NoRetrieval
-from ragauge.retrieval.retrievers.recorded import RecordedRetrieval
-from ragauge.retrieval.retrievers.service import ServiceContexts
-from ragauge.retrieval.retrievers.wrapped import LangChainRetriever, PyTerrierPipeline
+from typing import TYPE_CHECKING
+
+from ragauge.contract.lazy import lazily
+
+if TYPE_CHECKING:
+    from ragauge.retrieval.retrievers.bm25 import BM25
+    from ragauge.retrieval.retrievers.dense import MMR, Reo, Sim
+    from ragauge.retrieval.retrievers.evidence import Noise, Oracle
+    from ragauge.retrieval.retrievers.hybrid import Hybrid
+    from ragauge.retrieval.retrievers.multi_query import MLQ
+    from ragauge.retrieval.retrievers.none import NoRetrieval
+    from ragauge.retrieval.retrievers.recorded import RecordedRetrieval
+    from ragauge.retrieval.retrievers.service import ServiceContexts
+    from ragauge.retrieval.retrievers.wrapped import LangChainRetriever, PyTerrierPipeline
 
 __all__ = [
     "BM25",
@@ -25,3 +30,5 @@ __all__ = [
     "ServiceContexts",
     "Sim",
 ]
+
+__getattr__ = lazily(__name__)
