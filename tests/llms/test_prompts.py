@@ -22,7 +22,6 @@ from ragauge.measures.asked import (
     nuggets,
     support,
 )
-from ragauge.measures.documents.alignment import _read as read_used
 from ragauge.retrieval.compressors import _llm
 from ragauge.retrieval.rerankers.llm import permutation
 from ragauge.retrieval.rewriters.hyde import HyDE
@@ -71,7 +70,6 @@ SHIPPED |= {
 # Prompts whose reply is read, and what reads an example of it; the number of claims, passages and the like
 # that the example speaks of is given to it.
 READ: dict[str, Callable[[str], Any]] = {
-    "attribute_answer": lambda text: read_used(text, 3),
     "citation_support": citations.read_supported,
     "claims": claims._read_claims,
     "claims_in_passages": lambda text: claims._read_verdicts(text, 2, 3),

@@ -302,6 +302,7 @@ class AnswerMeasureInfo:
     of: what it is a property of: the "answer", the "context" that the LLM is given, or the "ranking" that
         this is taken from, which are known before an LLM is asked for the answer; or the judge's "verdict".
     on_terminal: whether the leaderboard on the terminal shows it, too.
+    limit: of a mean above it `beyond` is told, a sentence in which {share} is the mean in per cent.
     """
 
     name: str
@@ -311,6 +312,15 @@ class AnswerMeasureInfo:
     section: str = "Answers"
     of: Literal["answer", "context", "ranking", "verdict"] = "answer"
     on_terminal: bool = True
+    limit: float | None = None
+    beyond: str = ""
+
+    def warning(self, mean: float, system: str = "") -> str | None:
+        """The sentence on a mean above the limit, of a system where one is named; else None."""
+        if self.limit is None or not mean > self.limit:
+            return None
+        told = self.beyond.replace("{share}", f"{mean:.1%}")
+        return f"{system}: {told}" if system else told
 
     @property
     def bounded(self) -> bool:

@@ -200,7 +200,7 @@ def _run(cfg: DictConfig, folder: JobFolder, record: dict[str, Any]) -> None:
         values = metrics.costs(pipeline.answers)
         measured = pipeline.frame("answer_values")  # made here, and not where the verdicts are waited for
         values |= repeats(pipeline, int(cfg.bootstrap), int(cfg.seed)) | of_parts.without_claims(pipeline)
-        if told := of_parts.ignored(measured):
+        for told in of_parts.warnings_of(measured, pipeline.components.answers):
             log.warning("%s", told)
         values |= of_parts.costs_of_parts(pipeline) | of_parts.per_topic(pipeline)
         values |= of_parts.of_all_answers(pipeline)

@@ -10,7 +10,6 @@ from ragauge.contract.jobs import Jobs
 from ragauge.contract.protocols import AnswerMeasureInfo
 from ragauge.findings.classes import by_budget
 from ragauge.findings.leaderboard import measured
-from ragauge.measures.documents import IGNORED, ignored_warning
 
 
 class Answers(Finding):
@@ -44,12 +43,7 @@ def _blocks(jobs: Jobs, name: str, infos: list[AnswerMeasureInfo], board: list[d
         for info in infos:
             cells += [measured(row, info), Num(row[f"{info.name}_missing"], "share")]
         rows.append(cells)
-    ignored = [
-        warning
-        for row in board
-        if any(info.name == IGNORED for info in infos) and row[IGNORED] == row[IGNORED]
-        if (warning := ignored_warning(row[IGNORED], row["system"]))
-    ]
+    warnings = [told for row in board for info in infos if (told := info.warning(row[info.name], str(row["system"])))]
 
     def values(info: AnswerMeasureInfo) -> Grid:
         return by_budget(jobs, f"{info.label} by N", lambda metrics: _cell(metrics, info), info.label)
@@ -57,7 +51,7 @@ def _blocks(jobs: Jobs, name: str, infos: list[AnswerMeasureInfo], board: list[d
     return [
         Text(f"Means over the topics that have a value, at N = {jobs.n_tokens} tokens. {how}"),
         Grid(name, columns, rows),
-        *(Text(f"{warning}.", "note", "warning", "bad") for warning in ignored),
+        *(Text(f"{warning}.", "note", "warning", "bad") for warning in warnings),
         Fold("By N, with intervals", [values(info) for info in infos]),
     ]
 

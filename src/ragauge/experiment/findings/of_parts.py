@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import logging
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 import pandas as pd
 
-from ragauge.contract.answer_measures import NO_CLAIMS
+from ragauge.contract.answer_measures import NO_CLAIMS, infos_of
 from ragauge.contract.errors import RagaugeError
 from ragauge.contract.groups import ANSWERS, GROUPS
 from ragauge.contract.protocols import Describes, MeasuresJob
@@ -15,7 +17,6 @@ from ragauge.experiment.outcomes import metrics
 from ragauge.experiment.stages.latency import latency
 from ragauge.experiment.stages.order import question_stages
 from ragauge.experiment.stages.varied import AnswerVaried, JudgeVaried
-from ragauge.measures.documents import IGNORED, ignored_warning
 
 if TYPE_CHECKING:
     from omegaconf import DictConfig
@@ -110,10 +111,11 @@ def of_all_answers(pipeline: Pipeline) -> dict[str, float]:
     return found
 
 
-def ignored(values: pd.DataFrame) -> str | None:
-    """A sentence where answers leave too much of what is ranked first aside, else None."""
-    own = values.loc[values["measure"] == IGNORED, "value"]
-    return ignored_warning(float(own.mean())) if own.notna().any() else None
+def warnings_of(values: pd.DataFrame, measures: Mapping[str, Any]) -> list[str]:
+    """What answer measures tell of means that are beyond their limits."""
+    means = values.groupby("measure")["value"].mean()
+    told = [info.warning(float(means.get(info.name, np.nan))) for one in measures.values() for info in infos_of(one)]
+    return [one for one in told if one]
 
 
 def latencies(pipeline: Pipeline, cfg: DictConfig) -> dict[str, float]:

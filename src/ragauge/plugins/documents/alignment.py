@@ -17,16 +17,20 @@ from ragauge.llms.json_replies import json_of
 from ragauge.llms.prompts import fill, load_prompt
 from ragauge.measures.answers import TokenF1
 from ragauge.measures.asked.asking import Found, ask_all
-from ragauge.measures.documents.attribution import credits, rests_on
-from ragauge.measures.documents.use import holds_evidence, use_values
+from ragauge.plugins.documents.attribution import credits, rests_on
+from ragauge.plugins.documents.use import holds_evidence, use_values
 from ragauge.retrieval.passages import standing
 
+_PROMPTS = f"{__package__}.prompts"
 SECTION = "What the answers rest on"
 IGNORED = "top_ranked_ignored_share"
-IGNORED_LIMIT = 0.3
+_BEYOND = (
+    "answers rest on other passages than the top-ranked ones: {share} of those are ignored, more than 30%; a "
+    "reranker, or fewer passages, may bring what is used to the front"
+)
 INFOS = (
     AnswerMeasureInfo("rests_on_context", "answers that rest on a passage", "higher", "share", SECTION),
-    AnswerMeasureInfo(IGNORED, "top-ranked passages ignored", "lower", "share", SECTION),
+    AnswerMeasureInfo(IGNORED, "top-ranked passages ignored", "lower", "share", SECTION, limit=0.3, beyond=_BEYOND),
     AnswerMeasureInfo("noise_used_share", "used passages without evidence", "lower", "share", SECTION),
     AnswerMeasureInfo("used_rank", "mean rank of what is used", "lower", "score", SECTION),
     AnswerMeasureInfo("use_agreement", "agreement of ranking and use", "higher", "score", SECTION),
@@ -138,7 +142,7 @@ class Alignment:
 
 @dataclass(frozen=True)
 class ByWords(Alignment):
-    """An answer rests on the passages that hold its words (`ragauge.measures.documents.attribution`).
+    """An answer rests on the passages that hold its words (`ragauge.plugins.documents.attribution`).
 
     held: the least share of the answer's own words that such a passage holds.
     share: how much credit it has at least, of the highest of its topic.
@@ -192,7 +196,7 @@ class ByLLM(Alignment):
     def __post_init__(self) -> None:
         super().__post_init__()
         names = ("question", "passages", "answer")
-        text = load_prompt(self.prompt, "attribute_answer.txt", names, key="answers.alignment.prompt")
+        text = load_prompt(self.prompt, "attribute_answer.txt", names, key="answers.alignment.prompt", package=_PROMPTS)
         object.__setattr__(self, "prompt", text)  # the text is part of the identity
 
     @property
@@ -306,17 +310,6 @@ class ByLeavingOut(Alignment):
         failed = dict.fromkeys(found["qid"][np.isnan(distance)], "failed")
         used = np.nan_to_num(distance) >= self.changed
         return self.values(topics, evidence, rows, answers, used, failed, distance)
-
-
-def ignored_warning(share: float, system: str = "") -> str | None:
-    """What is told where more of the top-ranked passages than IGNORED_LIMIT is ignored, else None."""
-    if not share > IGNORED_LIMIT:
-        return None
-    whose = f"{system}: answers" if system else "answers"
-    return (
-        f"{whose} rest on other passages than the top-ranked ones: {share:.1%} of those are ignored, more "
-        f"than {IGNORED_LIMIT:.0%}; a reranker, or fewer passages, may bring what is used to the front"
-    )
 
 
 def _asked(topics: pd.DataFrame, answers: pd.DataFrame) -> dict[str, tuple[str, str]]:

@@ -21,7 +21,8 @@ from ragauge.experiment.findings.of_parts import costs_of_parts, ignored
 from ragauge.experiment.needs import added_up, needs
 from ragauge.experiment.stages.measure_checks import check_measures
 from ragauge.experiment.stages.pipeline import Pipeline
-from ragauge.measures.documents import ERag, alignment
+from ragauge.plugins.documents.alignment import alignment
+from ragauge.plugins.documents.erag import ERag
 from ragauge.retrieval.expanders import DocumentExpander
 from ragauge.retrieval.retrievers import BM25, MLQ, MMR, NoRetrieval, Reo, Sim
 from small_pipeline import DOCS, TOPICS, SmallPipelines, own_values

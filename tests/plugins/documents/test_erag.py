@@ -13,7 +13,7 @@ import pytest
 
 from ragauge.contract.errors import ConfigError
 from ragauge.contract.frames import check
-from ragauge.measures.documents import ERag
+from ragauge.plugins.documents.erag import ERag
 from ragauge.texts.tokenizers import WordTokenizer
 
 TOOLS: Any = SimpleNamespace(tokenizer=WordTokenizer())

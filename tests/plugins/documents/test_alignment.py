@@ -15,9 +15,10 @@ import pytest
 from ragauge.contract.errors import ConfigError
 from ragauge.contract.frames import check
 from ragauge.contract.protocols import Reply, Role
-from ragauge.measures.documents import alignment, ignored_warning
-from ragauge.measures.documents.attribution import credits, own_words, rests_on
-from ragauge.measures.documents.use import holds_evidence, standing, use_values
+from ragauge.plugins.documents.alignment import IGNORED, INFOS, alignment
+from ragauge.plugins.documents.attribution import credits, own_words, rests_on
+from ragauge.plugins.documents.use import holds_evidence, use_values
+from ragauge.retrieval.passages import standing
 
 TOPICS = pd.DataFrame({"qid": ["q1", "q2"], "query": ["Who built the tower?", "Is it tall?"],
                        "answer": ["Anna", "yes"]}).astype("str")  # fmt: skip
@@ -341,7 +342,8 @@ def test_what_cannot_be_is_one_line(given: dict[str, Any], told: str) -> None:
 
 
 def test_more_than_three_in_ten_ignored_is_told() -> None:
-    assert ignored_warning(0.3) is None
-    assert ignored_warning(float("nan")) is None
-    assert "31.0%" in str(ignored_warning(0.31))
-    assert str(ignored_warning(0.5, "bm25")).startswith("bm25: answers rest on other passages")
+    [info] = [info for info in INFOS if info.name == IGNORED]
+    assert info.warning(0.3) is None
+    assert info.warning(float("nan")) is None
+    assert "31.0%" in str(info.warning(0.31))
+    assert str(info.warning(0.5, "bm25")).startswith("bm25: answers rest on other passages")

@@ -1,0 +1,1 @@
+"""What passages are worth by the answers that the LLM gives from them: eRAG, alignment (docs/documents.md)."""
