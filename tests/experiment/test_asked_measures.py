@@ -18,7 +18,7 @@ from ragauge.experiment.needs import added_up
 from ragauge.experiment.needs import needs as requests_of
 from ragauge.experiment.stages.pipeline import Pipeline
 from ragauge.findings.details import detail_lines, details_of, write_details
-from ragauge.llms.evaluator import Evaluator
+from ragauge.llms.chat import Evaluator
 from ragauge.measures.asked.answer_correctness import AnswerCorrectness
 from ragauge.measures.asked.answer_relevancy import AnswerRelevancy
 from ragauge.measures.asked.context_recall import ContextRecall

@@ -10,7 +10,7 @@ from chat_server import ChatServer
 from ragauge.answering import ChatGenerator
 from ragauge.answering.judges import CragJudge
 from ragauge.contract.run_clock import run_begins
-from ragauge.llms.evaluator import Evaluator
+from ragauge.llms.chat import Evaluator
 from ragauge.measures.asked.faithfulness import Faithfulness
 from ragauge.measures.asked.support import Support
 from ragauge.retrieval.compressors import LLMCompressor

@@ -16,7 +16,8 @@ from uuid import uuid4
 from ragauge import track
 from ragauge.contract import answer_measures as shown
 from ragauge.contract.batches import count_rows
-from ragauge.contract.errors import UnreadableJudgeError
+from ragauge.contract.build import locate
+from ragauge.contract.errors import ConfigError, UnreadableJudgeError
 from ragauge.contract.groups import AROUND_RETRIEVER, GROUPS
 from ragauge.contract.interruption import refuse_lost
 from ragauge.contract.protocols import ASKED, judges_together
@@ -36,13 +37,9 @@ from ragauge.experiment.findings.verdicts import (
     score_settings,
 )
 from ragauge.experiment.folder import JobFolder, UnreadableJudge, attempt_of
-from ragauge.experiment.gate.checking import check_gate, enforce
 from ragauge.experiment.guard import OUTPUT, STORE, guarded
-from ragauge.experiment.needs import NEEDS_FILE, added_up, describe_needs, needs
 from ragauge.experiment.outcomes import metrics
 from ragauge.experiment.outcomes.slicing import WEIGHTS_TAG
-from ragauge.experiment.recorded import is_recorded, run_recorded
-from ragauge.experiment.rerun.comparison import log_comparison, summary
 from ragauge.experiment.rerun.environment import PACKAGES_FILE, packages_text
 from ragauge.experiment.setup.config import settle
 from ragauge.experiment.setup.packages import config_packages
@@ -50,8 +47,7 @@ from ragauge.experiment.stages.components import make_pipeline
 from ragauge.experiment.stages.measure_checks import check_measures
 from ragauge.findings.lacking import lacking_text, lost_text
 from ragauge.findings.people import judged_lines
-from ragauge.llms.chat_use import Unasked
-from ragauge.llms.settings import PROCESS
+from ragauge.llms.chat_use import PROCESS, Unasked
 from ragauge.measures.rankings import cut_short, full_name, metric_of, ranking_means, unjudged
 from ragauge.track import views
 
@@ -154,7 +150,9 @@ def _run(cfg: DictConfig, folder: JobFolder, record: dict[str, Any]) -> None:
     remember(OmegaConf.to_container(cfg, resolve=True))
     record |= pin_window(cfg, folder)
     plain: dict[str, Any] = OmegaConf.to_container(cfg, resolve=True)  # type: ignore[assignment]
-    if is_recorded(cfg):
+    if _is_recorded(cfg):
+        from ragauge.experiment.recorded import run_recorded
+
         run_recorded(cfg, folder, record, _tags(cfg, folder), write_config)
         return
     if cfg.dry_run:
@@ -228,6 +226,8 @@ def _run(cfg: DictConfig, folder: JobFolder, record: dict[str, Any]) -> None:
         values |= retrieval
         comparison = None
         if folder.origin and folder.sweep is None:
+            from ragauge.experiment.rerun.comparison import log_comparison, summary
+
             comparison = log_comparison(track.Reader(tracker.uri), folder.origin.run_id, run)
         record |= {"settings": score_settings(pipeline), "metrics": values, "stages_made": pipeline.made}
         if not record["deferred"]:
@@ -245,7 +245,9 @@ def _run(cfg: DictConfig, folder: JobFolder, record: dict[str, Any]) -> None:
         log.info("  MLflow run %s; folder %s", run.run_id, folder.path)
     if comparison is not None:
         print(summary(comparison))
-    if not record["deferred"]:
+    if not record["deferred"] and cfg.gate:
+        from ragauge.experiment.gate.checking import enforce
+
         enforce(cfg, record, lambda: pipeline.sliced)
 
 
@@ -298,8 +300,21 @@ def _tags(cfg: DictConfig, folder: JobFolder) -> dict[str, Any]:
     }
 
 
+def _is_recorded(cfg: DictConfig) -> bool:
+    """Whether the dataset is one of recorded outcomes."""
+    from ragauge.datasets import RecordedOutcomes
+
+    try:
+        target = locate("dataset", cfg.dataset.get("_target_"))
+    except ConfigError:
+        return False  # told where the components are made
+    return isinstance(target, type) and issubclass(target, RecordedOutcomes)
+
+
 def _dry_run(cfg: DictConfig, folder: JobFolder, record: dict[str, Any]) -> None:
     """Prints and records what the job would need; a sweep's end adds what judging together would."""
+    from ragauge.experiment.needs import NEEDS_FILE, added_up, describe_needs, needs
+
     pipeline, predictor = _prepared(cfg, folder)
     _tell_lacking(pipeline, folder)
     later = _judged_later(pipeline, folder)
@@ -324,7 +339,11 @@ def _prepared(cfg: DictConfig, folder: JobFolder) -> tuple[Pipeline, Any]:
     """The stages and the predictor (None where none is asked for) of a job that nothing speaks against."""
     pipeline = make_pipeline(cfg, folder)
     experiment = cfg.tracking.experiment or str(cfg.dataset.name)
-    check_gate(cfg, pipeline, run_name(cfg, folder.choices), experiment, folder.sweep_id)
+    _ = pipeline.sliced  # checks the slices before any work
+    if cfg.gate:
+        from ragauge.experiment.gate.checking import check_gate
+
+        check_gate(cfg, pipeline, run_name(cfg, folder.choices), experiment, folder.sweep_id)
     check_measures(pipeline, cfg.foresight.target, alone=folder.sweep is None)
     if cfg.failures == "rules":
         check_rules([info.name for info in pipeline.answer_measures])

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import pandas as pd
 
 from ragauge import track
-from ragauge.contract.build import build, locate
+from ragauge.contract.build import build
 from ragauge.contract.errors import ConfigError, DataError
 from ragauge.contract.interruption import refuse_lost
 from ragauge.contract.metric_names import OF_JOBS
@@ -36,15 +36,6 @@ if TYPE_CHECKING:
 
 # Shares of answers that may be missed in a zone, tried beside the configured one.
 ALPHAS = (0.05, 0.1, 0.2, 0.3, 0.35, 0.4, 0.5)
-
-
-def is_recorded(cfg: DictConfig) -> bool:
-    """Whether the dataset is one of recorded outcomes."""
-    try:
-        target = locate("dataset", cfg.dataset.get("_target_"))
-    except ConfigError:
-        return False  # told where the components are made
-    return isinstance(target, type) and issubclass(target, RecordedOutcomes)
 
 
 def run_recorded(

@@ -6,7 +6,7 @@ import pandas as pd
 
 from ragauge.contract.finding import Finding, Found, Founds, Shown
 from ragauge.contract.jobs import Jobs
-from ragauge.llms.ledger import MOST_UNREAD
+from ragauge.llms.chat_use import MOST_UNREAD
 
 
 class Unreadable(Finding):

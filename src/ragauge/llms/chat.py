@@ -16,8 +16,9 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from ragauge.contract.identity import named
 from ragauge.contract.protocols import FreshWorkplace, Reader, Reply, Tools, Workplace
 from ragauge.llms.calls import Batch
+from ragauge.llms.chat_use import MOST_UNREAD
 from ragauge.llms.endpoints import key_to_send
-from ragauge.llms.ledger import MOST_UNREAD, Ledger, open_ledger
+from ragauge.llms.ledger import Ledger, open_ledger
 from ragauge.llms.loop import run_batch
 from ragauge.llms.replies import CUT, as_repeated
 from ragauge.llms.served import served_identity
@@ -198,3 +199,10 @@ def _by_key(keys: Sequence[str], readers: Sequence[Reader]) -> dict[str, Reader]
 
 def _digest(request: str) -> str:
     return hashlib.sha256(request.encode("utf-8", "surrogatepass")).hexdigest()
+
+
+@dataclass(frozen=True)
+class Evaluator(ChatLLM):
+    """A chat model of its own for the measures, with the settings of `ChatSettings`."""
+
+    component: ClassVar[str] = "evaluator"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import uuid
 from collections.abc import Sequence
 from typing import Any
 
@@ -11,6 +12,10 @@ from ragauge.contract.identity import identity
 from ragauge.contract.protocols import ChatModel, KnowsReplies, Reply, Serves, Workplace
 
 NOT_ASKED = "not asked: a dry run"  # the error of a reply that a TellingChat does not know
+
+# The budget of this process, where no name is configured.
+PROCESS = f"process-{uuid.uuid4().hex}"
+MOST_UNREAD = 6  # unreadable replies to one request; a model that never replies readably is not paid for ever
 
 
 class Unasked(Exception):

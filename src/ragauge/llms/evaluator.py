@@ -1,11 +1,9 @@
-"""Config group `evaluator`: the chat model that measures of answers ask, which need not be the llm."""
+"""Config group `evaluator`: the chat model that measures of answers ask. `llms.chat` has one of their own."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from typing import ClassVar
-
-from ragauge.llms.chat import ChatLLM
 
 
 @dataclass(frozen=True)
@@ -13,10 +11,3 @@ class TheLLM:
     """Measures ask the job's llm, where it is a chat model."""
 
     component: ClassVar[str] = "the_llm"
-
-
-@dataclass(frozen=True)
-class Evaluator(ChatLLM):
-    """A chat model of its own for the measures, with the settings of `ChatSettings`."""
-
-    component: ClassVar[str] = "evaluator"

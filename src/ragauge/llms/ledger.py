@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from ragauge.contract.errors import RagaugeError
 from ragauge.llms import databases, reservations
+from ragauge.llms.chat_use import MOST_UNREAD
 from ragauge.llms.claims import FileClaims, ServerClaims, file_claims
 
 if TYPE_CHECKING:
@@ -33,7 +34,6 @@ log = logging.getLogger(__name__)
 
 T = TypeVar("T")
 
-MOST_UNREAD = 6  # unreadable replies to one request; a model that never replies readably is not paid for ever
 UNREAD = "-unreadable-"  # in the keys of replies that their callers could not read
 
 _KEYS_PER_QUERY = 500  # below every database's limit of bound values

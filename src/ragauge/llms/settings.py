@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import uuid
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -11,6 +10,7 @@ from typing import Any
 from ragauge.contract.errors import ConfigError
 from ragauge.contract.identity import runtime
 from ragauge.contract.redact import redact, remember, secret_in
+from ragauge.llms.chat_use import PROCESS
 from ragauge.llms.replies import Received
 from ragauge.store import canonical_json
 
@@ -27,7 +27,6 @@ CONNECTION_KEYS = frozenset(
 _OUTPUT_LIMITS = ("max_tokens", "max_completion_tokens", "num_predict", "max_output_tokens", "max_new_tokens")
 _OUTPUT_BOUND = 4096  # completion tokens assumed at most where the config sets no limit
 _PROMPT_MARGIN = 64  # prompt tokens beside the prompt's own: the chat template's
-PROCESS = f"process-{uuid.uuid4().hex}"
 
 
 @dataclass(frozen=True)

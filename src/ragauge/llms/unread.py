@@ -13,8 +13,9 @@ from ragauge.contract.protocols import Reader, Reply
 from ragauge.contract.redact import redact
 from ragauge.contract.run_clock import of_this_run
 from ragauge.contract.visible import visible
+from ragauge.llms.chat_use import MOST_UNREAD
 from ragauge.llms.json_replies import json_of
-from ragauge.llms.ledger import MOST_UNREAD, Ledger
+from ragauge.llms.ledger import Ledger
 from ragauge.llms.replies import as_cached, as_reply
 
 ASKS_A_RUN = 2  # one reply may be a slip of the model; two of them are not

@@ -18,7 +18,7 @@ from ragauge.contract.protocols import Embedder, Pieces, Reply, Tools
 from ragauge.experiment.findings.of_parts import costs_of_parts
 from ragauge.experiment.findings.verdicts import measured_by, score_settings
 from ragauge.experiment.stages.measure_checks import check_measures
-from ragauge.llms.evaluator import Evaluator
+from ragauge.llms.chat import Evaluator
 from ragauge.measures import Semantic, Words
 from ragauge.measures.answers import EvidenceMeasure
 from ragauge.measures.asked.support import Support

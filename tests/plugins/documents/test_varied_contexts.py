@@ -17,7 +17,7 @@ from processes import Command, clean_environment, until
 from ragauge.answering import ChatGenerator, Extractive, NoLLM, RecordedAnswers
 from ragauge.answering.judges import LexicalJudge, NoJudge
 from ragauge.contract.errors import ConfigError
-from ragauge.experiment.findings.of_parts import costs_of_parts, ignored
+from ragauge.experiment.findings.of_parts import costs_of_parts, warnings_of
 from ragauge.experiment.needs import added_up, needs
 from ragauge.experiment.stages.measure_checks import check_measures
 from ragauge.experiment.stages.pipeline import Pipeline
@@ -230,9 +230,10 @@ def test_all_three_ways_stand_in_whole_jobs_and_say_what_is_ignored(small: Small
         assert set(values["measure"]) == {info.name for info in alignment(by=by).infos}
         assert values.loc[values["status"] == "ok", "value"].notna().all()
     ranked_badly = values.assign(value=1.0)
-    assert "100.0%" in str(ignored(ranked_badly))
-    assert ignored(ranked_badly.assign(value=0.0)) is None
-    assert ignored(ranked_badly.assign(measure="em")) is None
+    measures = {"alignment": alignment()}
+    assert "100.0%" in str(warnings_of(ranked_badly, measures))
+    assert warnings_of(ranked_badly.assign(value=0.0), measures) == []
+    assert warnings_of(ranked_badly.assign(measure="em"), measures) == []
     with ChatServer(reply=lambda p: '{"used": [1]}' if "material to compare" in p else "Anna") as server:
         job = small(answers={"alignment": alignment(by="llm")}, llm=chat(server), n_tokens=16)
         values = own_values(job).pivot(index="qid", columns="measure", values="value")

@@ -29,8 +29,7 @@ from ragauge.contract.progress import working
 from ragauge.contract.protocols import SHARED, BringsChat, ChatModel, Serves, Tools
 from ragauge.experiment.outcomes.metrics import RECORDED, full_cost, taken
 from ragauge.experiment.stages.stage import Components, Incomplete, Made, Reads, Stage
-from ragauge.llms.chat_use import SharedChat
-from ragauge.llms.ledger import MOST_UNREAD
+from ragauge.llms.chat_use import MOST_UNREAD, SharedChat
 from ragauge.retrieval.embedders import CachedEmbedder
 from ragauge.store import Entry, Key, Store
 
