@@ -2,8 +2,8 @@
 
     python benchmarks/bench_traces.py
 
-The traces are those of tests/traced_app.py, each retrieving five passages of 800 characters, written many
-times with other ids through MLflow's own store. The server is one of MLflow's on this machine, over the same
+The traces are those of tests/plugins/traces/traced_app.py, each retrieving five passages of 800 characters, written
+many times with other ids through MLflow's own store. The server is one of MLflow's on this machine, over the same
 database; a tenth of the window is read from it.
 """
 
@@ -24,7 +24,8 @@ from typing import Any
 import psutil
 from timing import against, print_header, print_row
 
-from ragauge.track import MlflowTraces, connect
+from ragauge.plugins.traces.components import MlflowTraces
+from ragauge.track import connect
 from ragauge.track._connection import at
 
 TESTS = Path(__file__).resolve().parents[1] / "tests"
@@ -66,7 +67,9 @@ def write(uri: str) -> int:
     from mlflow.entities import Span
     from mlflow.tracking._tracking_service.utils import _get_store
 
-    subprocess.run([sys.executable, str(TESTS / "traced_app.py"), uri], check=True, capture_output=True)
+    subprocess.run(
+        [sys.executable, str(TESTS / "plugins" / "traces" / "traced_app.py"), uri], check=True, capture_output=True
+    )
     spans = 0
     with at(uri) as client:
         app = client.get_experiment_by_name(APP).experiment_id

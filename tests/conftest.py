@@ -137,22 +137,6 @@ def two_by_two(tmp_path_factory: pytest.TempPathFactory, worker_id: str) -> Path
 
 
 @pytest.fixture(scope="session")
-def traced_database(tmp_path_factory: pytest.TempPathFactory, worker_id: str) -> Path:
-    """MLflow's database with the traces of tests/traced_app.py, once for all processes; to be copied."""
-    base = tmp_path_factory.getbasetemp()
-    folder = (base if worker_id == "master" else base.parent) / "traced"
-    with FileLock(folder.with_suffix(".lock")):
-        if not (folder / "done").exists():
-            shutil.rmtree(folder, ignore_errors=True)
-            folder.mkdir()
-            program = str(Path(__file__).parent / "traced_app.py")
-            done = run_fresh(folder, f"sqlite:///{folder / 'mlflow.db'}", program=program)
-            assert done.returncode == 0, done.stderr
-            (folder / "done").touch()
-    return folder / "mlflow.db"
-
-
-@pytest.fixture(scope="session")
 def bring_models(two_by_two: Path) -> Callable[..., None]:
     """Makes a store that has the embedding model of that sweep and, unless told otherwise, its vectors."""
 

@@ -328,6 +328,27 @@ class AnswerMeasureInfo:
         return self.unit in ("share", "ratio")
 
 
+@runtime_checkable
+class Monitored(Protocol):
+    """A dataset that reads a window of the traces of a system in use."""
+
+    @classmethod
+    def pinned(cls, spec: Mapping[str, Any], now: float) -> dict[str, Any]:
+        """The fields that end the window of a config at `now` (seconds since 1970), so that it stays."""
+
+    def window_metrics(self, topics: pd.DataFrame) -> dict[str, float]:
+        """What a job logs of the window."""
+
+    def has_answers_of(self, llm: Any) -> bool:
+        """Whether what this llm answers are the answers of the traces."""
+
+    def place(self) -> tuple[str | None, str]:
+        """The URI of MLflow (None: the usual one) and the experiment in which the traces lie."""
+
+    def trace_ids(self, topics: pd.DataFrame) -> dict[str, str]:
+        """The id of the trace of every topic [qid, query], by qid."""
+
+
 Needed = Literal["references", "evidence", "contexts", "answers", "citations", "chat", "changed", "generator", "judge"]
 
 

@@ -13,19 +13,15 @@ if TYPE_CHECKING:
     from ragauge.track._reader import LoggedRun, Reader, entries_tag
     from ragauge.track._runs import Run, TopicTrace, Tracker, flatten, param_text
     from ragauge.track._server import serve
-    from ragauge.track.traces.components import MlflowTraces, TracedAnswers, TracedContexts
 
 __all__ = [
     "CLASS",
     "LABELS",
     "Feedback",
     "LoggedRun",
-    "MlflowTraces",
     "Reader",
     "Run",
     "TopicTrace",
-    "TracedAnswers",
-    "TracedContexts",
     "Tracker",
     "absolute_uri",
     "answer_digest",

@@ -12,6 +12,7 @@ from ragauge import track
 from ragauge.contract.answer_measures import besides_rankings
 from ragauge.contract.errors import DataError
 from ragauge.contract.frames import JUDGE_CLASSES
+from ragauge.contract.protocols import Monitored
 from ragauge.experiment.findings.tables import traces
 
 if TYPE_CHECKING:
@@ -88,15 +89,15 @@ def with_labels_of_people(outcomes: pd.DataFrame, pipeline: Pipeline, cfg: DictC
     return outcomes.assign(human_label=given.to_numpy())
 
 
-def _traced(pipeline: Pipeline) -> track.MlflowTraces | None:
+def _traced(pipeline: Pipeline) -> Monitored | None:
     """The dataset of traces where the job's answers are theirs; else None."""
     source = pipeline.components.dataset
-    own = isinstance(source, track.MlflowTraces) and isinstance(pipeline.components.llm, track.TracedAnswers)
-    return source if own and isinstance(source, track.MlflowTraces) else None
+    return source if isinstance(source, Monitored) and source.has_answers_of(pipeline.components.llm) else None
 
 
-def _place(source: track.MlflowTraces) -> tuple[str, str]:
-    return track.absolute_uri(track.tracking_uri(source.uri)), str(source.experiment)
+def _place(source: Monitored) -> tuple[str, str]:
+    uri, experiment = source.place()
+    return track.absolute_uri(track.tracking_uri(uri)), experiment
 
 
 def _own_place(cfg: DictConfig, experiment: str) -> tuple[str, str]:

@@ -12,10 +12,9 @@ import pandas as pd
 
 from ragauge.contract.build import build, locate
 from ragauge.contract.errors import ConfigError
+from ragauge.contract.protocols import Monitored
 from ragauge.estimate.outcomes import asked, labels_of, share_columns, weights_of, with_classes
 from ragauge.experiment.folder import JobFolder
-from ragauge.track import MlflowTraces
-from ragauge.track.traces.window import iso, milliseconds
 
 if TYPE_CHECKING:
     from omegaconf import DictConfig
@@ -39,18 +38,14 @@ def pin_window(cfg: DictConfig, folder: JobFolder) -> dict[str, Any]:
         target = locate("dataset", cfg.dataset.get("_target_"))
     except ConfigError:
         return {}  # told where the components are made
-    if not (isinstance(target, type) and issubclass(target, MlflowTraces)):
+    if not (isinstance(target, type) and issubclass(target, Monitored)):
         return {}
     spec: Any = OmegaConf.to_container(cfg.dataset, resolve=True, throw_on_missing=True)
     if spec.get("snapshot") is None:
-        now = _started(folder)
-        ends = {key: milliseconds(key, spec.get(key), now) for key in ("since", "until")}
-        ends["until"] = round(now * 1000) if ends["until"] is None else ends["until"]
-        pinned = {key: None if ms is None else iso(ms) for key, ms in ends.items()}
+        pinned = target.pinned(spec, _started(folder))
         OmegaConf.update(cfg, "dataset", pinned, force_add=True)
         spec |= pinned
-    source: MlflowTraces = build("dataset", spec, {})
-    return {"snapshot": str(source.files()["traces"])}
+    return {"snapshot": str(build("dataset", spec, {}).files()["traces"])}
 
 
 def _started(folder: JobFolder) -> float:
@@ -60,15 +55,9 @@ def _started(folder: JobFolder) -> float:
 
 
 def window_metrics(pipeline: Pipeline) -> dict[str, float]:
-    """Of a dataset of traces: how many failed, how many have no RETRIEVER span, and the mean of rounds."""
-    if not isinstance(pipeline.components.dataset, MlflowTraces):
-        return {}
-    topics = pipeline.frame("topics")
-    return {
-        "traces_failed": int(topics["state"].eq("ERROR").sum()),
-        "traces_without_retriever": int(topics["rounds"].eq(0).sum()),
-        "traces_rounds": float(topics["rounds"].mean()),
-    }
+    """The metrics of a window of traces; {} for any other dataset."""
+    source = pipeline.components.dataset
+    return source.window_metrics(pipeline.frame("topics")) if isinstance(source, Monitored) else {}
 
 
 def told_of_window(counts: Mapping[str, float]) -> list[str]:

@@ -11,9 +11,9 @@ from typing import Any
 import pandas as pd
 import pytest
 
+from plugins.traces.traced_app import EXPERIMENT
 from processes import run
 from ragauge.experiment.findings.monitoring import by_day
-from traced_app import EXPERIMENT
 
 SETTINGS = [
     "experiment=mlflow_traces", f"dataset.experiment={EXPERIMENT}", "dataset.on_error=skip", "answers=[f1]",

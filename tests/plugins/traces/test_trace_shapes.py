@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from ragauge.track.traces.shapes import Passage, answer_of, docno_of, passages_of, question_of
+from ragauge.plugins.traces.shapes import Passage, answer_of, docno_of, passages_of, question_of
 
 USER, BOT = {"role": "user", "content": "Why?"}, {"role": "assistant", "content": "So."}
 PARTS = [

@@ -25,11 +25,11 @@ from ragauge.contract.identity import runtime
 from ragauge.contract.protocols import Dataset, Reply, Tools
 from ragauge.contract.topics import RESERVED
 from ragauge.datasets import BadRow, FileSource, Gatherer, existing_file
+from ragauge.plugins.traces.rows import ATTRIBUTES, COLUMNS, Reading
+from ragauge.plugins.traces.window import Window, iso, milliseconds, process_start, snapshot
 from ragauge.retrieval.brought import name_of
 from ragauge.retrieval.ranking import rank_scores
 from ragauge.track._connection import tracking_uri
-from ragauge.track.traces.rows import ATTRIBUTES, COLUMNS, Reading
-from ragauge.track.traces.window import Window, milliseconds, process_start, snapshot
 
 log = logging.getLogger(__name__)
 
@@ -120,6 +120,29 @@ class MlflowTraces(FileSource):
             _taken.cache_clear()
             return self.files()
         return {"traces": path}
+
+    @classmethod
+    def pinned(cls, spec: Mapping[str, Any], now: float) -> dict[str, Any]:
+        """The ends of the config's window as ISO times; one that is open ends at `now`."""
+        ends = {key: milliseconds(key, spec.get(key), now) for key in ("since", "until")}
+        ends["until"] = round(now * 1000) if ends["until"] is None else ends["until"]
+        return {key: None if ms is None else iso(ms) for key, ms in ends.items()}
+
+    def window_metrics(self, topics: pd.DataFrame) -> dict[str, float]:
+        """How many traces failed, how many have no RETRIEVER span, and the mean of rounds."""
+        return {
+            "traces_failed": int(topics["state"].eq("ERROR").sum()),
+            "traces_without_retriever": int(topics["rounds"].eq(0).sum()),
+            "traces_rounds": float(topics["rounds"].mean()),
+        }
+
+    def has_answers_of(self, llm: Any) -> bool:
+        """Whether the llm repeats the traces' answers."""
+        return isinstance(llm, TracedAnswers)
+
+    def place(self) -> tuple[str | None, str]:
+        """The configured URI of MLflow, and the experiment."""
+        return self.uri, str(self.experiment)
 
     def trace_ids(self, topics: pd.DataFrame) -> dict[str, str]:
         """The id of the trace of every topic [qid, query], by qid."""

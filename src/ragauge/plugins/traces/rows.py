@@ -13,7 +13,7 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 from ragauge.contract.redact import redact
-from ragauge.track.traces.shapes import Passage, answer_of, docno_of, holds_texts, passages_of, question_of
+from ragauge.plugins.traces.shapes import Passage, answer_of, docno_of, holds_texts, passages_of, question_of
 
 if TYPE_CHECKING:
     from mlflow.entities import Assessment, Span, Trace

@@ -19,10 +19,10 @@ from typing import TYPE_CHECKING, Any
 from ragauge.contract.errors import ConfigError
 from ragauge.contract.progress import progress
 from ragauge.contract.redact import redact
+from ragauge.plugins.traces.rows import Reading, Truth, is_request, row_of
+from ragauge.plugins.traces.shapes import question_of
 from ragauge.track._connection import at, local_database, pages, quiet, reachable, reason
 from ragauge.track._feedback import OWN_TAG
-from ragauge.track.traces.rows import Reading, Truth, is_request, row_of
-from ragauge.track.traces.shapes import question_of
 
 if TYPE_CHECKING:
     from mlflow import MlflowClient

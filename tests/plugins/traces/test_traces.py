@@ -17,18 +17,18 @@ import pandas as pd
 import pytest
 from mlflow.entities import SpanType
 
+from plugins.traces.traced_app import DOCUMENTS, EXPERIMENT, QUESTIONS
 from processes import clean_environment
 from ragauge.contract import frames as frames_of_model
 from ragauge.contract.context_parts import BringsTexts
 from ragauge.contract.errors import ConfigError, DataError
 from ragauge.contract.identity import identity
 from ragauge.datasets import SampleDataset
+from ragauge.plugins.traces import components
+from ragauge.plugins.traces.components import MlflowTraces, TracedAnswers, TracedContexts
+from ragauge.plugins.traces.window import iso, milliseconds, process_start
 from ragauge.retrieval.brought import with_brought
-from ragauge.track import MlflowTraces, TracedAnswers, TracedContexts
 from ragauge.track._connection import at
-from ragauge.track.traces import components
-from ragauge.track.traces.window import iso, milliseconds, process_start
-from traced_app import DOCUMENTS, EXPERIMENT, QUESTIONS
 
 DAY = 86_400 * 10**9  # nanoseconds
 FIRST = 1_750_000_000 * 10**9  # 2025-06-15 15:06:40 UTC

@@ -39,7 +39,9 @@ def folder_of_sweep(tmp_path: Path) -> JobFolder:
 
 def config(**dataset: Any) -> Any:
     """A config whose keys are fixed, as Hydra gives it."""
-    cfg = OmegaConf.create({"dataset": {"_target_": "ragauge.track.MlflowTraces", "experiment": "app", **dataset}})
+    cfg = OmegaConf.create(
+        {"dataset": {"_target_": "ragauge.plugins.traces.components.MlflowTraces", "experiment": "app", **dataset}}
+    )
     OmegaConf.set_struct(cfg, True)
     return cfg
 
