@@ -9,9 +9,8 @@ import numpy as np
 import pandas as pd
 
 from ragauge.contract.errors import DataError
-from ragauge.contract.protocols import Reply
+from ragauge.contract.protocols import CUT, Reply
 from ragauge.contract.visible import is_blank
-from ragauge.llms.chat import CUT
 
 BLANK = "the answer holds no visible character"
 

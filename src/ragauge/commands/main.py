@@ -18,10 +18,10 @@ from typing import TYPE_CHECKING
 
 from ragauge.commands import known
 from ragauge.commands._errors import drop_output
-from ragauge.commands._explain import explain
 from ragauge.commands.conf import conf_folder, config_dir, has_config_path, quoted
 from ragauge.contract import interruption
 from ragauge.contract.errors import ConfigError, RagaugeError, full_disk, not_writable
+from ragauge.contract.records import RERUN_FILE
 from ragauge.contract.redact import guard_output, redact
 from ragauge.contract.run_clock import run_begins
 from ragauge.contract.visible import visible
@@ -152,6 +152,8 @@ def run_composed(
     except (HydraException, OmegaConfBaseException) as error:
         if full_error not in ("", "0", "1"):
             raise
+        from ragauge.commands._explain import explain
+
         raise ConfigError(redact(explain(error, config_name))) from error
     finally:
         stack.close()  # not before an error is explained: that takes the command line which caused it
@@ -203,14 +205,17 @@ def run_job(cfg: DictConfig) -> None:
 
     from ragauge.experiment.folder import JobFolder
     from ragauge.experiment.job import execute
-    from ragauge.experiment.rerun import plan
 
     guard_output()  # a launcher may have started this process
     hydra_cfg = HydraConfig.get()
     multirun = hydra_cfg.mode == RunMode.MULTIRUN
     choices = {str(k): str(v) for k, v in hydra_cfg.runtime.choices.items() if "/" not in str(k)}
     conf = next(s.path for s in hydra_cfg.runtime.config_sources if s.provider == "main")
-    origin = plan.origin(Path(conf), choices, hydra_cfg.overrides.task)
+    origin = None
+    if (Path(conf) / RERUN_FILE).is_file():
+        from ragauge.experiment.rerun import plan
+
+        origin = plan.origin(Path(conf), choices, hydra_cfg.overrides.task)
     folder = JobFolder(
         path=Path(hydra_cfg.runtime.output_dir),
         sweep=Path(hydra_cfg.sweep.dir).absolute() if multirun else None,

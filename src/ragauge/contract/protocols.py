@@ -91,6 +91,9 @@ class Tokenizer(Protocol):
         """For each text int64 [tokens, 2]: first and past-the-last character of every token, in order."""
 
 
+CUT = "cut at the token limit"  # the error of a reply whose text is not whole
+
+
 @dataclass(frozen=True)
 class Reply:
     """What came back for one request: text, or None and the error.

@@ -46,7 +46,6 @@ from ragauge.experiment.setup.packages import config_packages
 from ragauge.experiment.stages.components import make_pipeline
 from ragauge.experiment.stages.measure_checks import check_measures
 from ragauge.findings.lacking import lacking_text, lost_text
-from ragauge.findings.people import judged_lines
 from ragauge.llms.chat_use import PROCESS, Unasked
 from ragauge.measures.rankings import cut_short, full_name, metric_of, ranking_means, unjudged
 from ragauge.track import views
@@ -236,8 +235,11 @@ def _run(cfg: DictConfig, folder: JobFolder, record: dict[str, Any]) -> None:
         tracker.present([views.jobs_view()], views.description(record["experiment_id"]), replace=False)
     record["status"] = "FINISHED"
     log.info("%s", metrics.line(record["name"], values))
-    for line in judged_lines(values):
-        log.info("%s", line)
+    if values.keys() & {"judged_topics", "human_labels"}:
+        from ragauge.findings.people import judged_lines
+
+        for line in judged_lines(values):
+            log.info("%s", line)
     if folder.sweep is None:
         uri = redact(track.tracking_uri(cfg.tracking.uri))
         log.info("%s", run_text(run.run_id, folder.path.resolve(), uri, record["experiment_id"]))

@@ -20,7 +20,7 @@ from ragauge.llms.chat_use import MOST_UNREAD
 from ragauge.llms.endpoints import key_to_send
 from ragauge.llms.ledger import Ledger, open_ledger
 from ragauge.llms.loop import run_batch
-from ragauge.llms.replies import CUT, as_repeated
+from ragauge.llms.replies import as_repeated
 from ragauge.llms.served import served_identity
 from ragauge.llms.settings import CONNECTION_KEYS, ChatSettings
 from ragauge.llms.unread import can_be_read, form_in, known_replies, shown
@@ -29,7 +29,7 @@ from ragauge.store import canonical_json
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = ["CONNECTION_KEYS", "CUT", "ChatLLM"]
+__all__ = ["CONNECTION_KEYS", "ChatLLM"]
 
 log = logging.getLogger(__name__)
 

@@ -16,11 +16,10 @@ from datetime import UTC, datetime
 from typing import Any
 
 from ragauge.contract.errors import causes
-from ragauge.contract.protocols import Reply
+from ragauge.contract.protocols import CUT, Reply
 from ragauge.contract.visible import is_blank
 from ragauge.llms.ledger import Call
 
-CUT = "cut at the token limit"
 _CUT_REASONS = frozenset({"length", "max_tokens", "MAX_TOKENS"})
 # Their complete replies say why they ended; one that does not was cut by the connection.
 _SAY_WHY_THEY_END = ("langchain_openai", "langchain_ollama")

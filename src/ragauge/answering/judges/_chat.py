@@ -19,8 +19,8 @@ from ragauge.contract.checks import require_choice, require_count
 from ragauge.contract.errors import DataError
 from ragauge.contract.frames import JUDGE_CLASSES
 from ragauge.contract.identity import runtime
-from ragauge.contract.protocols import Order, Reader, Reply, Tools
-from ragauge.llms.chat import CUT, ChatLLM
+from ragauge.contract.protocols import CUT, Order, Reader, Reply, Tools
+from ragauge.llms.chat import ChatLLM
 from ragauge.llms.prompts import fill, load_prompt
 
 _PLACEHOLDERS = {

@@ -17,8 +17,8 @@ from ragauge.answering.judges._frame import Truth, Verdict, truths, verdict_fram
 from ragauge.answering.judges._parse import parse_accuracy
 from ragauge.answering.judges._replies import divided, spread
 from ragauge.contract.errors import ConfigError
-from ragauge.contract.protocols import Reply, Tools
-from ragauge.llms.chat import CUT, ChatLLM
+from ragauge.contract.protocols import CUT, Reply, Tools
+from ragauge.llms.chat import ChatLLM
 from ragauge.llms.prompts import fill, load_prompt
 
 LACK, WRONG, RIGHT = 1, 4, 5

@@ -11,9 +11,8 @@ from typing import Any
 
 from ragauge import track
 from ragauge.contract.groups import ENGINE, GROUPS
+from ragauge.contract.records import RERUN_FILE
 from ragauge.experiment.rerun.jobs import LoggedJob, is_under
-
-_PLAN_FILE = "rerun.json"
 
 
 @dataclass(frozen=True)
@@ -40,7 +39,7 @@ class Origin:
 
 def origin(conf: Path, choices: Mapping[str, str], overrides: Sequence[str]) -> Origin | None:
     """What the job that was composed from this configuration folder is a rerun of; None if of nothing."""
-    plan_file = conf / _PLAN_FILE
+    plan_file = conf / RERUN_FILE
     if not plan_file.is_file():
         return None
     plan = json.loads(plan_file.read_text(encoding="utf-8"))
@@ -94,7 +93,7 @@ def write_conf(folder: Path, conf: Path, jobs: Sequence[LoggedJob], source: trac
             for job in jobs
         },
     }
-    (folder / _PLAN_FILE).write_text(json.dumps(plan, ensure_ascii=False), encoding="utf-8")
+    (folder / RERUN_FILE).write_text(json.dumps(plan, ensure_ascii=False), encoding="utf-8")
 
 
 def _key(override: str) -> str:

@@ -23,6 +23,7 @@ from hydra.plugins.search_path_plugin import SearchPathPlugin
 from ragauge.contract.errors import ConfigError
 
 ENTRY_POINT_GROUP = "ragauge.configs"
+_ROOT = Path(__file__).parents[2]  # the package ragauge
 
 
 @dataclass(frozen=True)
@@ -45,7 +46,9 @@ class PackageSearchPath(SearchPathPlugin):
     def manipulate_search_path(self, search_path: ConfigSearchPath) -> None:
         """Appends ragauge's plug-ins, then the other packages, in the order of their distributions' names."""
         for package in config_packages():
-            search_path.append(package.distribution, f"pkg://{package.module}")
+            # ragauge's own by its folder, so that no plug-in is imported for its options.
+            place = f"file://{package.folder}" if package.own else f"pkg://{package.module}"
+            search_path.append(package.distribution, place)
 
 
 @cache
@@ -85,6 +88,11 @@ def _package(point: EntryPoint) -> ConfigPackage:
     where = f"entry point {point.name} = {point.value!r} (group {ENTRY_POINT_GROUP}) of {distribution}"
     if not re.fullmatch(r"\w+(\.\w+)*", point.value):
         raise ConfigError(f"{where}: must be the dotted name of a package, such as team_config.conf")
+    if point.value.startswith("ragauge."):
+        own = _ROOT.joinpath(*point.value.split(".")[1:])
+        if not own.is_dir():
+            raise ConfigError(f"{where}: there is no folder {own}; after a plug-in has gone: pip install -e .")
+        return ConfigPackage(point.value, own, distribution)
     try:
         module = import_module(point.value)
     except Exception as error:

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING
 from ragauge.contract.errors import ConfigError
 from ragauge.contract.groups import ANSWERS
 from ragauge.contract.topics import references, scorable, wrong_answers
-from ragauge.diagnose.foresight import check_target
 from ragauge.experiment.stages.answering import cites
 
 if TYPE_CHECKING:
@@ -32,7 +31,10 @@ def check_measures(pipeline: Pipeline, target: str | None = None, alone: bool = 
     own files. Reads these and the dataset alone; nobody is asked. A job of a sweep (not `alone`) may have no
     contexts: it is what the others are compared with.
     """
-    check_target(target, pipeline.answer_measures)
+    if target is not None:
+        from ragauge.diagnose.foresight import check_target
+
+        check_target(target, pipeline.answer_measures)
     of_evidence = pipeline.components.measure
     if "chat" in getattr(of_evidence, "uses", ()) and pipeline.evaluator_chat is None:
         raise ConfigError(f"measure={of_evidence.name} {_ASKS}")

@@ -8,9 +8,8 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any, Generic, TypeVar
 
-from ragauge.contract.protocols import Reply, Workplace
+from ragauge.contract.protocols import CUT, Reply, Workplace
 from ragauge.llms.chat_use import NOT_ASKED
-from ragauge.llms.replies import CUT
 
 OK, UNREADABLE, FAILED = "ok", "unreadable", "failed"
 

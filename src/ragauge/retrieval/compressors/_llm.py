@@ -13,8 +13,7 @@ import pandas as pd
 
 from ragauge.contract.checks import require_choice, require_count
 from ragauge.contract.errors import ConfigError, MissingError
-from ragauge.contract.protocols import Reply, Tools
-from ragauge.llms.chat import CUT
+from ragauge.contract.protocols import CUT, Reply, Tools
 from ragauge.llms.prompts import fill, load_prompt
 from ragauge.retrieval.passages import with_texts
 
