@@ -16,10 +16,10 @@ from chat_server import QUICK_FAULTS, ChatServer, faults_at
 from processes import Command, until
 from ragauge.contract import identity
 from ragauge.contract.errors import ConfigError, GateError, MissingError, RagaugeError
-from ragauge.contract.protocols import ChatModel
+from ragauge.contract.protocols import CUT, ChatModel
 from ragauge.contract.redact import redact
 from ragauge.llms import calls
-from ragauge.llms.chat import CUT, ChatLLM
+from ragauge.llms.chat import ChatLLM
 from ragauge.llms.ledger import open_ledger
 from ragauge.llms.replies import Received
 from ragauge.store import Store

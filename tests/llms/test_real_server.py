@@ -11,7 +11,8 @@ from pathlib import Path
 import pytest
 
 from ragauge.contract.errors import ConfigError
-from ragauge.llms.chat import CUT, ChatLLM
+from ragauge.contract.protocols import CUT
+from ragauge.llms.chat import ChatLLM
 from ragauge.llms.ledger import open_ledger
 from ragauge.store import Store
 from servers import http_server

@@ -14,8 +14,7 @@ from langchain_core.documents import BaseDocumentCompressor, Document
 
 from ragauge.contract import frames
 from ragauge.contract.errors import ConfigError, DataError, MissingError
-from ragauge.contract.protocols import Reply, Role, Tools, Workplace
-from ragauge.llms.chat import CUT
+from ragauge.contract.protocols import CUT, Reply, Role, Tools, Workplace
 from ragauge.retrieval.compressors import LangChainCompressor, LLMCompressor, SentenceCompressor
 from ragauge.retrieval.compressors._llm import copied_by_number
 from ragauge.retrieval.compressors._sentences import within_share
