@@ -13,7 +13,6 @@ from pathlib import Path
 import pytest
 
 from processes import ROOT, clean_environment, run
-from ragauge.plugins.fictional.source import FictionalWorld
 
 pytestmark = pytest.mark.slow
 GUIDE = ROOT / "docs" / "tutorial.md"
@@ -40,7 +39,8 @@ def write_files(folder: Path) -> None:
             assert named, first
             (folder / named[1]).parent.mkdir(exist_ok=True)
             (folder / named[1]).write_text(rest, encoding="utf-8")
-    world = FictionalWorld(name="fictional", documents=100).load().docs
+    source = pytest.importorskip("ragauge.plugins.fictional.source")
+    world = source.FictionalWorld(name="fictional", documents=100).load().docs
     for row in world.head(19).itertuples():
         text = f"# {row.title}\n\n{row.text}\n"
         (folder / "handbook" / f"{row.docno}.md").write_text(text, encoding="utf-8")

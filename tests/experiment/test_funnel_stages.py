@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from plugins.fictional.planted_faults import Dropping
+from dropping import Dropping
 from ragauge.answering import NoLLM
 from ragauge.answering.judges import NoJudge
 from ragauge.contract.errors import ConfigError

@@ -9,13 +9,14 @@ from typing import Any, ClassVar
 
 import pandas as pd
 
+from dropping import Dropping
 from ragauge.answering._frame import answer_frame
 from ragauge.answering.judges._frame import Verdict, verdict_frame
 from ragauge.contract.protocols import Dataset, Reply, Tools
 from ragauge.plugins.fictional.source import FictionalWorld
 from ragauge.retrieval.chunkers import NoChunker, TokenChunker
 from ragauge.retrieval.passages import with_texts
-from ragauge.retrieval.ranking import rank_scores, ranked, ranks_within
+from ragauge.retrieval.ranking import ranked
 from ragauge.retrieval.retrievers import Noise, Oracle
 
 ENOUGH = 10_000  # tokens: more than any context here has
@@ -64,24 +65,6 @@ class BackToFront(Oracle):
     ) -> pd.DataFrame:
         run = super().rank_with_evidence(topics, evidence, chunks, folder, tools)
         return ranked(run.assign(score=run["rank"].astype(float)))
-
-
-@dataclass(frozen=True)
-class Dropping:
-    """Drops the best hits of every topic, or (`drops` 0) turns their order round."""
-
-    component: ClassVar[str] = "dropping"
-    kind: ClassVar[str] = "dropping"
-    uses: ClassVar[frozenset[str]] = frozenset()
-
-    drops: int = 0
-
-    def rerank(self, run: pd.DataFrame, topics: pd.DataFrame, chunks: pd.DataFrame, tools: Tools) -> pd.DataFrame:
-        if self.drops == 0:
-            return ranked(run.assign(score=run["rank"].astype(float)))
-        kept = run[run["rank"] >= self.drops].reset_index(drop=True)
-        rank = ranks_within(pd.factorize(kept["qid"])[0])
-        return kept.assign(rank=rank, score=rank_scores(rank))
 
 
 @dataclass(frozen=True)

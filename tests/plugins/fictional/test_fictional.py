@@ -15,6 +15,7 @@ from typing import Any
 import pandas as pd
 import pytest
 
+from located_evidence import no_evidence_is_lost
 from plugins.fictional.fictional_solver import Reader, Sentence
 from ragauge.contract import frames
 from ragauge.contract.batches import Batches
@@ -527,3 +528,7 @@ def test_twins_are_documents_that_differ_in_the_sentence_that_leads_to_the_other
     assert set(having["type"]) == {"chain", "comparison", "aggregation"}
     with pytest.raises(ConfigError, match=r"dataset\.twins"):
         FictionalWorld(twins="yes")  # type: ignore[arg-type]
+
+
+def test_no_evidence_of_the_world_is_lost() -> None:
+    no_evidence_is_lost(FictionalWorld(pronouns=0.5).load())
