@@ -45,8 +45,9 @@ def test_a_part_is_its_code_and_its_config_in_under_thirty_lines_each(title: str
 
 
 def test_the_entry_point_is_that_of_the_example_package() -> None:
-    shown, finding = blocks(GUIDE, "toml")
+    shown, finding, command = blocks(GUIDE, "toml")
     assert list(tomllib.loads(finding)["project"]["entry-points"]) == ["ragauge.findings"]
+    assert list(tomllib.loads(command)["project"]["entry-points"]) == ["ragauge.commands"]
     example = tomllib.loads((ROOT / "examples/team_config/pyproject.toml").read_text(encoding="utf-8"))
     guide = tomllib.loads(shown)
     assert guide["project"]["entry-points"] == example["project"]["entry-points"]
