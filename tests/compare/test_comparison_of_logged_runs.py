@@ -106,7 +106,9 @@ def test_runs_of_the_same_name_are_told_apart_by_their_ids(logged: LoggedRuns) -
     assert found.runs["run"].tolist() == [*(f"bm25 ({i[:8]})" for i in ids), "sim"]
     assert found.baseline == ids[0]
     same = found.pairs[found.pairs["run_id"] == ids[1]].set_index("measure")
-    assert same.loc["ir_score", ["difference", "lo", "hi"]].tolist() == [0, 0, 0]
+    equal = same.loc["ir_score"]
+    assert equal["difference"] == 0
+    assert equal["hi"] == -equal["lo"] > 0  # on these topics; others may differ
     assert not any(math.copysign(1, x) < 0 for x in same["difference"])  # no minus nothing
     # Only what tells runs apart is in a name, and as little of it as needed.
     deep = [logged.job(rows(SIM), params={"retriever.top_k": k, "seed": "1"}, retriever="sim") for k in ("5", "9")]

@@ -384,7 +384,7 @@ def test_gains_are_paired_by_topic_and_stand_apart_from_shared_documents() -> No
         {"system": "alone", "qid": ["a", "b", "c", "d"], "measure": "R@5", "value": [0.0, 0.5, 1.0, 0.5]}
     )
     after = before.assign(value=[1.0, 0.5, 0.5, 0.5])
-    table = gains(before, after, "validation", {"a"}, n_boot=200)
+    table = gains(before, after, "validation", {"a"})
     row, apart = table.to_dict("records")
     assert (row["before"], row["after"], row["difference"], row["n"]) == (0.5, 0.625, 0.125, 4)
     assert row["lo"] <= 0.125 <= row["hi"]

@@ -105,7 +105,6 @@ def _one_text(parts: object) -> object:
 def pair_frame(
     outcomes: pd.DataFrame,
     base: str,
-    n_boot: int,
     seed: int,
     answers: Sequence[AnswerMeasureInfo],
     best_of_all: bool,
@@ -119,7 +118,7 @@ def pair_frame(
     """
     from statsmodels.stats.multitest import multipletests
 
-    every = compare_pairs(outcomes, "run_id", n_boot, seed, answers=answers)
+    every = compare_pairs(outcomes, "run_id", seed, answers=answers)
     judged = outcomes.loc[outcomes["label"].notna(), "run_id"].unique()
     of_verdicts = every["measure"].isin(["correct", "hallucination", "truthfulness"])
     every = every[~of_verdicts | (every["a"].isin(judged) & every["b"].isin(judged))]

@@ -217,13 +217,9 @@ class View:
         ]
         if c.baseline_chosen:
             said.append(f.text(f"{base} was taken for its IR score, the best of them, so Holm counts all pairs."))
-        if c.n_boot:
-            said.append(
-                f.text(
-                    "In brackets: 95 % intervals over topics; of metrics as logged, of IR score differences "
-                    f"from {c.n_boot:,} bootstrap replicates with seed {c.seed}."
-                )
-            )
+        said.append(
+            f.text("In brackets: 95 % intervals over topics; of metrics as logged, of differences paired by topic.")
+        )
         return said
 
     def topics(self, n: int) -> list[tuple[str, pd.DataFrame]]:

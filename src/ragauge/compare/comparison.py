@@ -134,7 +134,7 @@ def compare(
     if across_datasets:
         check_same_topics(outcomes, base)
     chosen = found.swept and baseline is None
-    pairs, n_tests = pair_frame(outcomes, base, n_boot, seed, answers, best_of_all=chosen)
+    pairs, n_tests = pair_frame(outcomes, base, seed, answers, best_of_all=chosen)
     names = dict(zip(table["run_id"], table["run"], strict=True))
     notes += notes_on(runs, params, outcomes, base, at, names)
     by_slice = slice_tables(outcomes, base, answers, n_boot, seed) if slices else None

@@ -61,7 +61,7 @@ class Leaderboard(Finding):
     def compute(self, jobs: Jobs, found: Founds) -> Found:
         """`Board`, its tables and metrics."""
         measures = jobs.answer_measures
-        pairs = compare_pairs(jobs.at_n, "system", jobs.n_boot, jobs.seed, answers=measures)
+        pairs = compare_pairs(jobs.at_n, "system", jobs.seed, answers=measures)
         best = best_sets(jobs.at_n, "system", jobs.seed, answers=measures)
         frame = leaderboard(jobs.at_n, "system", jobs.n_boot, jobs.seed, best=best, answers=measures)
         detectable = detectable_differences(jobs.at_n, pairs, answers=measures)
