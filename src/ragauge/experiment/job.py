@@ -16,6 +16,7 @@ from uuid import uuid4
 from ragauge import track
 from ragauge.contract import answer_measures as shown
 from ragauge.contract.batches import count_rows
+from ragauge.contract.current_job import working_on
 from ragauge.contract.errors import UnreadableJudgeError
 from ragauge.contract.groups import AROUND_RETRIEVER, GROUPS
 from ragauge.contract.interruption import refuse_lost
@@ -51,7 +52,6 @@ from ragauge.experiment.stages.measure_checks import check_measures
 from ragauge.findings.lacking import lacking_text, lost_text
 from ragauge.findings.people import judged_lines
 from ragauge.llms.chat_use import Unasked
-from ragauge.llms.settings import PROCESS
 from ragauge.measures.rankings import cut_short, full_name, metric_of, ranking_means, unjudged
 from ragauge.track import views
 
@@ -96,9 +96,10 @@ def execute(cfg: DictConfig, folder: JobFolder) -> int:
     }
 
     def work() -> None:
-        record.update(_used(cfg, folder))
+        record.update(_used(cfg))
         try:
-            _run(cfg, folder, record)
+            with working_on(folder.path):
+                _run(cfg, folder, record)
         except UnreadableJudgeError as error:
             _unreadable_judge(cfg, folder).leave(error)
             raise
@@ -107,16 +108,14 @@ def execute(cfg: DictConfig, folder: JobFolder) -> int:
     return guarded(folder, record, work, places, lambda: _database(record))
 
 
-def _used(cfg: DictConfig, folder: JobFolder) -> dict[str, Any]:
+def _used(cfg: DictConfig) -> dict[str, Any]:
     """What a job reads and writes, wherever it is started from: pooling finds it again by this."""
     store = Path(cfg.store).absolute()
     named = {part: cfg[part].get("ledger") for part in ("llm", "evaluator", "judge")}
     default = os.environ.get("RAGAUGE_LEDGER") or str(store / "ledger.db")
     ledgers = {part: str(ledger or default) for part, ledger in named.items()}
-    budgets = {str(cfg[part].get("budget") or folder.sweep_id or PROCESS) for part in named}
     return {
         "store": str(store),
-        "budgets": sorted(budgets),
         "ledgers": {
             part: redact(ledger if "://" in ledger else str(Path(ledger).absolute()))
             for part, ledger in ledgers.items()
