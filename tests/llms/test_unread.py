@@ -33,7 +33,7 @@ def judge(server: ChatServer, **fields: Any) -> ChatJudge:
 
 def asked(server: ChatServer) -> list[int]:
     """How often each topic was asked about."""
-    return [sum(n for p, n in server.calls.items() if f">{qid}</" in p) for qid in QIDS]
+    return [sum(n for prompt, n in server.calls.items() if qid in prompt) for qid in QIDS]
 
 
 def judged(server: ChatServer, tools: Tools, **fields: Any) -> pd.DataFrame:
@@ -41,7 +41,7 @@ def judged(server: ChatServer, tools: Tools, **fields: Any) -> pd.DataFrame:
 
 
 def form_of(*unreadable: str) -> Any:
-    return lambda prompt: BAD if any(f">{qid}</" in prompt for qid in unreadable) else GOOD
+    return lambda prompt: BAD if any(qid in prompt for qid in unreadable) else GOOD
 
 
 def test_a_later_run_asks_exactly_what_could_not_be_read_and_both_replies_are_paid(tools: Tools) -> None:
