@@ -271,6 +271,23 @@ def test_a_killed_sweep_goes_on_where_it_was_and_makes_no_finished_stage_again(
 
 
 @pytest.mark.slow
+def test_a_sweep_that_runs_again_in_its_folder_leaves_no_job_of_the_earlier_attempt(tmp_path) -> None:
+    for weights in ("0.4,0.5,0.6", "0.5,0.75"):
+        done = run(tmp_path, "-m", *SMALL, "llm=none", "retriever=bm25", f"retriever.b={weights}", "n_tokens=100",
+                   "hydra.sweep.dir=again")  # fmt: skip
+        assert done.returncode == 0, done.stderr
+    assert "2 job(s) done, 0 failed" in done.stdout
+    _, jobs = mlflow_runs(tmp_path, "job")
+    assert sorted("sweep_id" in r.data.tags for r in jobs) == [False] * 3 + [True] * 2
+    (pooled,) = mlflow_runs(tmp_path, "sweep")[1]
+    assert pooled.data.metrics["jobs"] == 2
+    # What is left of the third job can be read, and so can one of the two by itself.
+    for number in ("2", "0"):
+        assert report.main([str(tmp_path / "again" / number)]) == 0
+        assert "1 system compared" in (tmp_path / "again" / number / "report.html").read_text(encoding="utf-8")
+
+
+@pytest.mark.slow
 def test_two_jobs_at_a_time_do_no_work_twice_and_lock_no_database(tmp_path, bring_models: Callable[..., None]) -> None:
     pytest.importorskip("hydra_plugins.hydra_joblib_launcher")
     bring_models(tmp_path / ".ragauge", vectors=False)
