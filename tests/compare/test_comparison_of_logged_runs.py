@@ -185,3 +185,20 @@ def test_the_texts_hold_the_numbers_of_the_frames(logged: LoggedRuns, sweep: str
     back = pd.read_csv(io.StringIO(runs_csv(found, metrics)))
     assert back["ir_score"].tolist() == found.runs["ir_score"].tolist()
     assert back["difference_ir_score"].dropna().tolist() == pytest.approx([-0.09375])
+
+
+def test_a_baseline_that_ties_with_others_is_not_called_the_best(logged: LoggedRuns, sweep: str) -> None:
+    def why(source: str) -> str:
+        found = compare([source], logged.uri)
+        shown = " ".join(text(found, choose_metrics(found, None), 0, 200).split())
+        return re.findall(r"was taken (.*?), so Holm", shown)[0]
+
+    assert why(sweep) == "for its IR score, the best of them"
+    for number, (name, scores) in enumerate(
+        [("tied", BM25), ("tied", BM25), ("tied", SIM), ("none", []), ("none", [])]
+    ):
+        made = rows(scores or BM25, OF_BM25)
+        given = {"retriever": f"r{number}", "n_tokens": "200", "sweep_id": name, "job": str(number)}
+        logged.job(made if scores else made.assign(ir_score=math.nan), "job", **given)
+    assert why(logged.sweep("tied")) == "as the first of 2 with the best IR score"
+    assert why(logged.sweep("none")) == "as the first, since none has an IR score"
