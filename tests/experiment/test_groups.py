@@ -103,7 +103,12 @@ def test_of_two_systems_the_one_that_finished_keeps_its_name_and_the_other_is_na
     [sweep] = load(write(tmp_path, {"overrides": one}, failed(*two)))
     assert set(sweep.outcomes["system"]) == {"one"}
     assert sweep.lost == {"two": "the service is down"}
-    assert contents([sweep])[0].value("leaderboard").frame["system"].tolist() == ["one"]
+    [content] = contents([sweep])
+    assert content.value("leaderboard").frame["system"].tolist() == ["one"]
+    said = "ot in the table, since its jobs failed: two (the service is down)"
+    assert [line for line in content.lines if said in line] == [f"n{said}"]
+    write_report([content.page], tmp_path / "report.html")
+    assert f"N{said}." in (tmp_path / "report.html").read_text(encoding="utf-8")
 
 
 def test_a_system_that_failed_at_one_budget_alone_is_not_lost(tmp_path: Path) -> None:

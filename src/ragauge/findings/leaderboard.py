@@ -76,9 +76,10 @@ class Leaderboard(Finding):
         """Cards, the table, and the tests behind a click."""
         on_terminal = [info for info in jobs.answer_measures if info.on_terminal]
         detectable = detectable_text(value.detectable, jobs.answer_measures)
+        lost = [f"not in the table, since its jobs failed: {one} ({error})" for one, error in jobs.lost.items()]
         lines = (
             leaderboard_text(value.frame, jobs.n_tokens, value.judged, on_terminal),
-            *(f"not in the table, since its jobs failed: {one} ({error})" for one, error in jobs.lost.items()),
+            *lost,
             detectable_text(value.detectable, on_terminal),
             best_text(value.best),
         )
@@ -91,6 +92,7 @@ class Leaderboard(Finding):
                 tag=_MARK,
             ),
             _table(jobs, value),
+            *(Text(f"{line[0].upper()}{line[1:]}.", "note") for line in lost),
             *([Text(f"{detectable[0].upper()}{detectable[1:]}.", "small")] if detectable else []),
             *_chance(value),
             *([_tests(jobs, value, "sample" in found)] if len(value.pairs) else []),
