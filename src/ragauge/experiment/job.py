@@ -36,7 +36,7 @@ from ragauge.experiment.findings.verdicts import (
     sample_topics,
     score_settings,
 )
-from ragauge.experiment.folder import JobFolder, UnreadableJudge, attempt_of
+from ragauge.experiment.folder import JobFolder, UnreadableJudge
 from ragauge.experiment.gate.checking import check_gate, enforce
 from ragauge.experiment.guard import OUTPUT, STORE, guarded
 from ragauge.experiment.needs import NEEDS_FILE, added_up, describe_needs, needs
@@ -75,7 +75,7 @@ def execute(cfg: DictConfig, folder: JobFolder) -> int:
         "name": name,
         "number": folder.number,
         "sweep_id": folder.sweep_id,
-        "attempt": None if folder.sweep is None else attempt_of(folder.sweep),
+        "attempt": folder.attempt,
         "choices": dict(folder.choices),
         "overrides": list(folder.overrides),
         "n_tokens": int(cfg.n_tokens),
