@@ -48,6 +48,8 @@ _HEADER = re.compile(
     re.I,
 )
 
+_ADDRESS_NAME = re.compile(r"ur[li]$|host|endpoint|api_base|proxy", re.I)
+
 _remembered: set[str] = set()
 
 
@@ -166,7 +168,7 @@ def remember(config: Any, name: str = "", secret: bool = False) -> None:
             for piece in (text, *text.split(" ")[1:]):
                 _add(piece)
         elif isinstance(config, str):
-            for piece in (*_masked_pieces(text), *generated_in(text)):
+            for piece in (*_masked_pieces(text), *generated_in(text), *_before_host(name, text)):
                 _add(piece)
 
 
@@ -236,6 +238,14 @@ def _masked_pieces(text: str) -> list[str]:
     passwords = [password for piece in found if (password := piece.partition(":")[2])]
     # Of an address that cannot be parsed an error names what it took for the port.
     return [*found, *passwords, *(part for password in passwords for part in re.split("[/?#]", password))]
+
+
+def _before_host(name: str, text: str) -> list[str]:
+    """User and password, together and in parts, of an address without a scheme, such as http//me:pass@host."""
+    if "://" in text or "@" not in text or not _ADDRESS_NAME.search(name):
+        return []
+    user = text.rpartition("@")[0].rpartition("//")[2]
+    return [user.partition(":")[2], *(part for part in re.split("[:/?#]", user) if not part.isalpha())]
 
 
 def _redact_value(value: str, name: str, secret: bool, sure: bool) -> str:
