@@ -34,6 +34,7 @@ from ragauge.contract.secret_patterns import (
 
 _SHORTEST = 8  # characters of a value that is masked wherever it stands; a shorter one may be a word
 _LONG = 20  # characters of a value that is no word
+_LONGEST_KEY = 4_096  # characters
 _HOLDS_NONE = frozenset({"", "null", "none", "''", '""', "EMPTY", "???", MASK})
 _INTERPOLATION = re.compile(r"\$\{(?:[^{}]|\{[^{}]*\})*\}")
 _DEFAULT = re.compile(r"\$\{\s*oc\.\w+\s*:\s*[^,{}]+,(?P<default>[^{}]*)\}")
@@ -71,6 +72,12 @@ def redact(text: str, sure: bool = False) -> str:
     text = _HEADER.sub(_mask_header, text)
     text = _mask_pairs(text)
     return re.sub(r"\x00(\d+)\x00", lambda match: kept[int(match[1])], text) if kept else text
+
+
+def redacted_beginning(text: str, most: int) -> str:
+    """The first `most` characters of a text that is redacted before: a key cut in half is no longer recognised."""
+    text = redact(text[: most + _LONGEST_KEY])
+    return text if len(text) <= most else f"{text[:most]}…"
 
 
 def mask_echo(text: str) -> str:
