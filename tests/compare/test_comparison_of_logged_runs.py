@@ -12,7 +12,9 @@ from scipy import stats
 
 from logged_runs import LoggedRuns, questions
 from ragauge.compare import choose_metrics, compare, markdown, most_different, runs_csv, text
+from ragauge.contract.answer_measures import as_tag
 from ragauge.contract.errors import ConfigError, DataError
+from ragauge.contract.protocols import AnswerMeasureInfo
 
 TOPICS = [f"q{i}" for i in range(8)]
 RIGHT, WRONG, LACK, INCOMPLETE = 5, 4, 1, 3  # nobody is partly wrong
@@ -129,6 +131,26 @@ def test_a_run_without_verdicts_is_compared_by_its_scores_alone(logged: LoggedRu
     noted = " ".join(compare([judged, fewer], logged.uri).notes)
     assert "0 topic(s) are only in sim, 3 only in bm25" in noted
     assert compare([judged, fewer], logged.uri).pairs["n"].tolist() == [5]
+
+
+def test_a_measure_that_topics_lack_says_of_how_many_each_mean_is(logged: LoggedRuns) -> None:
+    f1 = AnswerMeasureInfo("f1", "token F1")
+    nan = math.nan
+    ids = [
+        logged.job(rows(scores).assign(f1=values), retriever=name, **as_tag([f1]))
+        for name, scores, values in (
+            ("bm25", BM25, [0.5, 1, nan, nan, nan, nan, 0.2, 0.1]),
+            ("sim", SIM, [1, 1, 0, nan, 1, nan, nan, nan]),
+        )
+    ]
+    found = compare(ids, logged.uri)
+    counts = "Topics with a value of token F1: 4 of 8 in bm25, 4 of 8 in sim"
+    told = f"{counts}; a mean is over these, a pair over those of both."
+    assert told in found.notes
+    assert told in text(found, choose_metrics(found), 3, 1000)
+    assert found.pairs.set_index("measure").loc["f1", "n"] == 2
+    whole = [logged.job(rows(BM25).assign(f1=0.5), retriever=name, **as_tag([f1])) for name in ("bm25", "sim")]
+    assert not [note for note in compare(whole, logged.uri).notes if "with a value" in note]
 
 
 def test_slices_are_told_of_and_shown_where_they_are_asked_for(logged: LoggedRuns) -> None:
