@@ -104,8 +104,8 @@ def test_a_system_s_name_cannot_break_the_leaderboard() -> None:
 
 
 def test_a_log_line_on_the_terminal_shows_what_a_server_wrote() -> None:
-    conf = Path(__file__).resolve().parents[2] / "conf" / "config.yaml"
-    logs = yaml.safe_load(conf.read_text(encoding="utf-8"))["hydra"]["job_logging"]
+    conf = Path(__file__).resolve().parents[2] / "conf" / "hydra" / "common.yaml"
+    logs = yaml.safe_load(conf.read_text(encoding="utf-8"))["job_logging"]
     assert logs["handlers"]["console"]["formatter"] == "simple"
     assert logs["formatters"]["simple"]["()"] == "ragauge.contract.visible.Formatter"
     record = logging.LogRecord("x", logging.ERROR, "f", 1, "the server says %s", (EVIL,), None)
