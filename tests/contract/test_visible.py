@@ -13,7 +13,6 @@ import yaml
 
 from ragauge.contract.visible import Formatter, csv_text, is_blank, spreadsheet_cell, visible
 from ragauge.findings.terminal import leaderboard_text
-from ragauge.show.html import _environment
 
 EVIL = "a\x00b\x1b[2Jc\x7fd\x9be\u202ef\u2066g"
 SHOWN = "a␀b␛[2Jc␡d⟦U+009B⟧e⟦U+202E⟧f⟦U+2066⟧g"
@@ -83,14 +82,6 @@ def test_csv_for_people_holds_no_formula_and_its_numbers_to_the_last_bit() -> No
     assert [row[3] for row in rows[1:]] == ["'-a", "b", "'-a", "b"]
     assert [row[0] for row in csv.reader(io.StringIO(csv_text(frame, index=True)))][1:3] == ["'=i", "j"]
     assert frame["=system"].tolist()[0] == "=1+1"
-
-
-def test_controls_in_a_page_show_as_symbols() -> None:
-    environment = _environment()
-    page = environment.from_string("<p title='{{ x }}'>{{ x }}</p>{{ y | safe }}").render(
-        x=f"<b>{EVIL}\n", y="<i>mark</i>"
-    )
-    assert page == f"<p title='&lt;b&gt;{SHOWN}\n'>&lt;b&gt;{SHOWN}\n</p><i>mark</i>"
 
 
 def test_a_system_s_name_cannot_break_the_leaderboard() -> None:

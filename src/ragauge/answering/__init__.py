@@ -1,9 +1,10 @@
 """Config group `llm`: answers by a chat model, a running system, a rule, from a file, or none."""
 
+from ragauge.answering._frame import answer_frame
 from ragauge.answering.chat import ChatGenerator
 from ragauge.answering.extractive import Extractive
 from ragauge.answering.none import NoLLM
 from ragauge.answering.recorded import RecordedAnswers
 from ragauge.answering.service import ServiceAnswers
 
-__all__ = ["ChatGenerator", "Extractive", "NoLLM", "RecordedAnswers", "ServiceAnswers"]
+__all__ = ["ChatGenerator", "Extractive", "NoLLM", "RecordedAnswers", "ServiceAnswers", "answer_frame"]
