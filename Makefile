@@ -15,6 +15,7 @@ READY  := $(VENV)/.ready-$(subst $(comma),-,$(EXTRAS))
 help:
 	@echo "make sweep   set up, then 5 retrievers x 10 budgets on a generated world that nobody has read"
 	@echo "make test    set up, then ruff, mypy, the layers of the rooms and all tests but the slow ones"
+	@echo "make test ROOM=retrieval   the same for one room: its tests, and those that import it"
 	@echo "make test-slow   set up, then the slow tests: simulations, kills, many jobs, trainings"
 	@echo "make ui      MLflow's UI on what was measured, on port $(PORT)"
 	@echo "make screenshots   the README's pictures of MLflow's UI, from what make sweep measured (needs chromium)"
@@ -36,8 +37,16 @@ $(READY): pyproject.toml constraints.txt
 sweep: setup
 	$(BIN)/python run.py -m retriever=bm25,sim,mmr,mlq,reo 'n_tokens=range(100,1100,100)'
 
+# One room: its own tests, and every file of tests that imports it.
+ROOM   ?=
+ROOMS  := $(notdir $(patsubst %/,%,$(dir $(wildcard src/ragauge/*/__init__.py))))
+ifneq ($(filter-out $(ROOMS),$(ROOM)),)
+$(error ROOM=$(ROOM) is none of $(ROOMS))
+endif
+TESTS   = $(if $(ROOM),$(sort tests/$(ROOM) $(shell grep -rlE "ragauge(\.| import )$(ROOM)\b" tests --include="test_*.py")))
+
 test: lint
-	$(BIN)/python -m pytest -n auto --maxprocesses 4 -m "not slow"
+	$(BIN)/python -m pytest -n auto --maxprocesses 4 -m "not slow" $(TESTS)
 
 test-slow: setup
 	$(BIN)/python -m pytest -n auto --maxprocesses 4 -m slow

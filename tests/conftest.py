@@ -23,6 +23,7 @@ from ragauge.store import Store
 from ragauge.texts.tokenizers import WordTokenizer
 from servers import postgres_server
 from small_pipeline import SmallPipelines
+from standing import Standing
 
 _OF_MODELS = ("onnx", "vectors")  # what a store keeps of embedding models
 
@@ -36,6 +37,18 @@ _TOGETHER = (
 # How long an example takes, or making it, says more of the machine than of the code.
 settings.register_profile("ragauge", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("ragauge")
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Only the process that reports says where the run stands."""
+    reporter = config.pluginmanager.get_plugin("terminalreporter")
+    if reporter is not None and not hasattr(config, "workerinput"):
+
+        def write(line: str) -> None:
+            reporter.ensure_newline()
+            reporter.write_line(line)
+
+        config.pluginmanager.register(Standing(write), "standing")
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

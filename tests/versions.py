@@ -1,7 +1,12 @@
 """What code stands behind the version of every stage and component, as tests/versions.json lists it.
 
-`python tests/versions.py` writes the list anew. It refuses where code changed under a version that did not:
-raise the version of the class, or say with `--same` that the results are the same to the last bit.
+An entry has the version, a digest of the code, and, where a small input shows what the code does, a digest of
+what comes out. `python tests/versions.py` writes the list anew. It refuses where code changed, the version did
+not, and the output is another or not known: raise the version of the class, or say with `--same` that the
+results are the same to the last bit.
+
+Comments, docstrings, imports, annotations of functions, names of local variables, messages of errors and what
+is logged are no code here.
 """
 
 from __future__ import annotations
@@ -9,15 +14,16 @@ from __future__ import annotations
 import ast
 import hashlib
 import importlib
-import io
 import json
+import random
 import sys
-import tokenize
 from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
+import pandas as pd
 import yaml
 
 from options import option_files
@@ -34,6 +40,18 @@ _WITHOUT_RESULTS = (
     "ragauge.llms.ledger.", "ragauge.experiment.stages.stage.", "ragauge.contract.engine.",
     "ragauge.plugins.ray.",
 )  # fmt: skip
+
+# Options of which a small input shows what their code does, by the frame that holds it. None asks or reads a model.
+_SHOWN_BY = {
+    "chunker": ("chunks", ("none", "tokens")),
+    "expander": ("contexts", ("none", "document", "neighbours", "parent")),
+    "order": ("contexts", ("rank", "reverse", "long_context")),
+    "measure": ("scores", ("substring", "subsequence", "words")),
+    "answers": ("answer_values", ("bleu", "chrf", "contains", "em", "f1", "rouge_1", "rouge_2", "rouge_l", "usual")),
+}
+_SMALL = {"chunker/tokens": ("chunker.size=4", "chunker.overlap=1")}  # the documents have ten words
+_WORDS = ["the", "The", "cat", "cat,", "sat.", "on", "a", "mat", "x-ray", "4.6", "U.S.", "é", "北京", "$5", "yes", "No"]
+_DIGITS = 9  # of a number: its last bits are not the same on every machine
 
 
 def items() -> dict[str, tuple[int, str]]:
@@ -126,34 +144,135 @@ def _class(module: str, name: str) -> ast.ClassDef:
     return next(n for n in _tree(module).body if isinstance(n, ast.ClassDef) and n.name == name)
 
 
+@cache
 def _code(module: str, cls: str | None = None) -> str:
-    """The source without comments, docstrings, imports and blank lines."""
-    file = _file(module)
-    assert file is not None
-    text = file.read_text(encoding="utf-8")
-    lines = text.splitlines()
-    for token in tokenize.generate_tokens(io.StringIO(text).readline):
-        if token.type == tokenize.COMMENT:
-            row, column = token.start
-            lines[row - 1] = lines[row - 1][:column]
-    top: Any = _tree(module) if cls is None else _class(module, cls)
-    for node in ast.walk(top):
-        gone = []
-        if isinstance(node, (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)):
-            first = node.body[0] if node.body else None
-            if isinstance(first, ast.Expr) and isinstance(first.value, ast.Constant):
-                gone.append(first)
-        if isinstance(node, (ast.Import, ast.ImportFrom)):
-            gone.append(node)
-        for statement in gone:
-            for row in range(statement.lineno - 1, statement.end_lineno or statement.lineno):
-                lines[row] = ""
-    if cls is not None:
-        lines = lines[top.lineno - 1 : top.end_lineno]
-    return "\n".join(line.rstrip() for line in lines if line.strip())
+    """The code as a text that is the same where only what decides no result is another."""
+    return _text(_normalised(_tree(module) if cls is None else _class(module, cls)))
 
 
-def changed(known: dict[str, Any]) -> list[str]:
+def _normalised(top: Any) -> ast.AST:
+    """A copy of the tree without docstrings, imports, error messages and log lines, its locals numbered."""
+    return _Bare().visit(ast.parse(ast.unparse(top)))
+
+
+class _Bare(ast.NodeTransformer):
+    def __init__(self) -> None:
+        self._within: set[ast.AST] = set()  # functions whose locals are numbered
+
+    def visit_Import(self, node: ast.Import) -> None:
+        return None
+
+    def visit_ImportFrom(self, node: ast.ImportFrom) -> None:
+        return None
+
+    def visit_Assign(self, node: ast.Assign) -> ast.Assign | None:
+        """No list of what a module exports."""
+        target = node.targets[0]
+        return None if isinstance(target, ast.Name) and target.id == "__all__" else node
+
+    def visit_Expr(self, node: ast.Expr) -> ast.Expr | None:
+        """No docstring, and no line of a log."""
+        if isinstance(node.value, ast.Constant):
+            return None
+        call = node.value.func if isinstance(node.value, ast.Call) else None
+        logs = isinstance(call, ast.Attribute) and isinstance(call.value, ast.Name) and call.value.id == "log"
+        return None if logs else node
+
+    def visit_Raise(self, node: ast.Raise) -> ast.Raise:
+        """Of an error its class alone."""
+        call = node.exc
+        if isinstance(call, ast.Call) and isinstance(call.func, ast.Name) and call.func.id.endswith("Error"):
+            return ast.Raise(call.func)
+        return node
+
+    def visit_FunctionDef(self, node: Any) -> Any:
+        """Numbers the locals of a function together with those of the functions within it."""
+        if node not in self._within:
+            self._number(node)
+        return self.generic_visit(node)
+
+    visit_AsyncFunctionDef = visit_FunctionDef
+
+    def _number(self, node: Any) -> None:
+        inner = list(ast.walk(node))
+        self._within.update(inner)
+        arguments = [n for n in inner if isinstance(n, ast.arg)]
+        bound = {n.id: None for n in inner if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)}
+        fixed = {a.arg for a in arguments} | {name for n in inner if isinstance(n, ast.Global) for name in n.names}
+        numbers = {name: f"_{number}" for number, name in enumerate(name for name in bound if name not in fixed)}
+        for n in inner:
+            if isinstance(n, ast.Name):
+                n.id = numbers.get(n.id, n.id)
+            elif isinstance(n, ast.Nonlocal):
+                n.names = [numbers.get(name, name) for name in n.names]
+            elif isinstance(n, (ast.FunctionDef, ast.AsyncFunctionDef)):
+                n.returns = None
+        for argument in arguments:
+            argument.annotation = None
+
+
+def _text(node: Any) -> str:
+    """A tree as a text, the same in every version of Python: without what is empty, and without contexts."""
+    if isinstance(node, list):
+        return f"[{','.join(map(_text, node))}]"
+    if not isinstance(node, ast.AST):
+        return repr(node)
+    fields = [(name, value) for name, value in ast.iter_fields(node) if name != "ctx" and value not in (None, [])]
+    if isinstance(node, ast.Constant):
+        fields = [("value", node.value)]
+    return f"{type(node).__name__}({','.join(f'{name}={_text(value)}' for name, value in fields)})"
+
+
+def output(name: str) -> str | None:
+    """The digest of what an option makes of the small input; None where that is not made."""
+    group, _, option = name.partition("/")
+    frame, options = _SHOWN_BY.get(group, ("", ()))
+    if option not in options:
+        return None
+    part = _part(group, option)
+    if group == "answers":
+        return _frame_digest(_answer_values(part[option]))
+    from conftest import HashEmbedder
+    from ragauge.retrieval.chunkers import TokenChunker
+    from small_pipeline import SmallPipelines
+
+    parts = {"chunker": TokenChunker(size=3, overlap=0), group: part}
+    with TemporaryDirectory() as folder:
+        job = SmallPipelines(Path(folder), HashEmbedder())(n_tokens=16, **parts)
+        return _frame_digest(job.frame(frame))
+
+
+def _answer_values(measure: Any) -> pd.DataFrame:
+    """Frame `answer_values` of 60 random answers, with two references each."""
+    rng = random.Random(0)
+    answers, *others = ([" ".join(rng.choices(_WORDS, k=rng.randrange(12))) for _ in range(60)] for _ in range(3))
+    qids = [str(number) for number in range(60)]
+    references = [list(pair) for pair in zip(*others, strict=True)]
+    topics = pd.DataFrame({"qid": qids, "query": "?", "answer": others[0], "answers": references})
+    given = pd.DataFrame({"qid": qids, "n_tokens": 8, "answer": answers})
+    return measure.measure(topics, None, None, given, None)
+
+
+def _part(group: str, option: str) -> Any:
+    """What conf builds for an option; of answers a mapping."""
+    from hydra import compose, initialize_config_dir
+
+    from ragauge.experiment.setup import config
+    from ragauge.experiment.stages.components import instantiate_components
+
+    config.register()
+    given = f"{group}=[{option}]" if group == "answers" else f"{group}={option}"
+    with initialize_config_dir(str(ROOT / "conf"), version_base="1.3"):
+        cfg = compose("config", overrides=[given, *_SMALL.get(f"{group}/{option}", ())])
+        return getattr(instantiate_components(cfg), group)
+
+
+def _frame_digest(frame: pd.DataFrame) -> str:
+    numbers = frame.select_dtypes("float").map(lambda value: f"{value:.{_DIGITS}g}")
+    return hashlib.sha256(frame.assign(**numbers).to_json(orient="split").encode()).hexdigest()[:16]
+
+
+def edited(known: dict[str, Any]) -> list[str]:
     """What has other code than the list says under the version that the list says."""
     return [
         name
@@ -162,15 +281,34 @@ def changed(known: dict[str, Any]) -> list[str]:
     ]
 
 
+def changed(known: dict[str, Any]) -> list[str]:
+    """What of `edited` has another output than the list says, or one that the list does not know."""
+    return [name for name in edited(known) if (known[name].get("output") or "?") != output(name)]
+
+
 def read() -> dict[str, Any]:
     """The committed list."""
     found: dict[str, Any] = json.loads(LIST.read_text(encoding="utf-8"))
     return found
 
 
+def written(known: dict[str, Any]) -> dict[str, Any]:
+    """The list of today; outputs are made anew where version or code changed."""
+    rows = {}
+    for name, (version, digest) in items().items():
+        row = known.get(name, {})
+        if (row.get("version"), row.get("code")) != (version, digest):
+            made = output(name)
+            row = {"version": version, "code": digest, **({"output": made} if made else {})}
+        rows[name] = row
+    return rows
+
+
 if __name__ == "__main__":
-    forgotten = changed(read()) if LIST.exists() and "--same" not in sys.argv else []
+    list_of_before = read() if LIST.exists() else {}
+    forgotten = [] if "--same" in sys.argv else changed(list_of_before)
     if forgotten:
         sys.exit(f"code changed and the version did not: {', '.join(forgotten)}\n{__doc__}")
-    rows = {name: {"version": version, "code": digest} for name, (version, digest) in items().items()}
-    LIST.write_text(json.dumps(rows, indent=1) + "\n", encoding="utf-8")
+    for name in edited(list_of_before):
+        print(f"{name}: other code under the version that it had")
+    LIST.write_text(json.dumps(written(list_of_before), indent=1) + "\n", encoding="utf-8")

@@ -7,7 +7,7 @@ import numpy as np
 import simulations.shares as sim
 from known_truth.rows import SEED, Row, percent
 from ragauge.estimate import bounded_mean
-from ragauge.estimate.intervals import paired_share_interval
+from ragauge.estimate.intervals import paired_mean, paired_share_interval
 
 
 def _binomial(n: int) -> str:
@@ -17,6 +17,14 @@ def _binomial(n: int) -> str:
 
 _CLUSTERED = ((0.01, 0.3), (0.05, 0.0), (0.05, 0.3), (0.3, 0.3), (0.3, 0.8))  # share and correlation
 _DIFFERENCES = ((0.02, 0.02), (0.1, 0.05), (0.3, 0.1), (0.05, 0.0))  # won and lost
+# A percentile bootstrap at n = 30, 120, 500.
+_RARE_BEFORE = (
+    ("26.0 %", "69.9 %", "95.5 %"), ("45.2 %", "90.8 %", "96.5 %"), ("58.7 %", "86.8 %", "95.5 %"),
+    ("95.0 %", "95.4 %", "95.5 %"), ("78.2 %", "93.5 %", "95.3 %"),
+)  # fmt: skip
+_DENSE_BEFORE = (
+    ("94.5 %", "95.0 %", "94.3 %"), ("92.2 %", "95.0 %", "93.8 %"), ("67.0 %", "91.5 %", "94.0 %"),
+)  # fmt: skip
 _SCORES_BEFORE = ("66.5 %", "40.5 %", "24.5 %", "91.8 %", "92.1 %", "92.2 %", "92.0 %")
 
 SECTIONS: dict[str, list[Row]] = {
@@ -73,6 +81,31 @@ SECTIONS: dict[str, list[Row]] = {
                 500,
             )
             for name, other in (("bootstrap-t", sim.bootstrap_t), ("logit-t", sim.logit_t))
+        ),
+        *(
+            Row(
+                f"paired difference of scores, {name}",
+                f"n = {n}, enumerated",
+                "at least 90 %",
+                before,
+                lambda _, name=name, n=n: percent(sim.rare_coverage(paired_mean, name, n)),  # type: ignore[misc]
+                0,
+            )
+            for name, of_n in zip(sim.RARE, _RARE_BEFORE, strict=True)
+            for n, before in zip((30, 120, 500), of_n, strict=True)
+        ),
+        *(
+            Row(
+                f"paired difference of scores, {name}",
+                f"n = {n}",
+                "about 95 %",
+                before,
+                lambda trials, name=name, n=n: percent(  # type: ignore[misc]
+                    sim.dense_coverage(paired_mean, name, n, trials, SEED)
+                ),
+            )
+            for name, of_n in zip(sim.DENSE, _DENSE_BEFORE, strict=True)
+            for n, before in zip((30, 120, 500), of_n, strict=True)
         ),
         Row(
             "paired difference of shares, 2 to 40 % of the topics differ",

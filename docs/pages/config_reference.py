@@ -45,8 +45,7 @@ class Key:
     @property
     def builds(self) -> bool:
         """Whether the default is the name of a component of ragauge."""
-        of_hydra = self.path.startswith("hydra.")
-        return self.path.endswith("_target_") and self.default.startswith("ragauge.") and not of_hydra
+        return self.path.endswith("_target_") and self.default.startswith("ragauge.") and "callbacks." not in self.path
 
 
 @dataclass(frozen=True)
@@ -229,6 +228,9 @@ def _title(page: Path) -> str:
 
 def _body(option: Option) -> list[str]:
     parts = [_prose(option.about)] if option.about else []
+    bases = [base.group(1) for key in option.keys if key.path == "defaults"
+             for base in re.finditer(r"- /(chat/\w+)@_here_", key.default)]  # fmt: skip
+    parts += [f"Further keys are those of [`{base}`](chat.md)." for base in bases]
     if option.keys:
         rows = "\n".join(f"| {_key(k.path)} | {_default(k)} | {_prose(k.comment)} |" for k in option.keys)
         parts.append("| key | default | |\n|---|---|---|\n" + rows)

@@ -13,17 +13,20 @@ from ragauge.llms.ledger import UNREAD, Call, Ledger
 
 @pytest.fixture
 def ledger(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Ledger:
-    """Three calls of model a, one of them unreadable, and one of model b, which the job `b` paid for."""
+    """Three calls of model a, one of them unreadable, and one of model b; jobs 1 and 11 of a sweep made two."""
     made = Ledger(tmp_path / "ledger.db")
-    for n, (model, budget, unread) in enumerate(
-        [("a", "s", None), ("a", "s", None), ("a", "s", 1.0), ("b", "t", None)]
+    for n, (model, budget, unread, job) in enumerate(
+        [("a", "s", None, None), ("a", "s", None, "11"), ("a", "s", 1.0, None), ("b", "t", None, "1")]
     ):
         request = json.dumps({"chat": {"model": model}, "messages": [["human", f"p{n}"]]})
         key = f"{n:048d}{UNREAD}1" if unread else f"{n:064d}"
-        made.add(Call(key, request, f"reply\n{n}", "stop", 1, 1, 0.25, 0.1, budget, unread_at=unread))
-    record = {"budgets": ["t"], "ledgers": {"llm": str(tmp_path / "ledger.db")}}
-    (tmp_path / "b").mkdir()
-    (tmp_path / "b" / "job.json").write_text(json.dumps(record), encoding="utf-8")
+        folder = job and str(tmp_path / "sweep" / job)
+        made.add(Call(key, request, f"reply\n{n}", "stop", 1, 1, 0.25, 0.1, budget, unread_at=unread, job=folder))
+    for job in ("1", "11"):
+        (tmp_path / "moved" / job).mkdir(parents=True)
+    record = {"written_in": str(tmp_path / "sweep" / "1"), "ledgers": {"llm": str(tmp_path / "ledger.db")}}
+    (tmp_path / "moved" / "1" / "job.json").write_text(json.dumps(record), encoding="utf-8")
+    (tmp_path / "sweep" / "11").mkdir(parents=True)  # of a job that was killed
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("RAGAUGE_LEDGER", str(tmp_path / "ledger.db"))
     return made
@@ -43,7 +46,10 @@ def test_calls_are_listed_by_model_and_state(ledger: Ledger, capsys: pytest.Capt
         (["--model", "a"], 1),
         (["--model", "a", "--unreadable"], 3),
         (["--model", "b", "--unreadable"], 4),
-        (["--job", "b"], 3),
+        (["--job", "moved/1"], 3),
+        (["--job", "moved"], 2),
+        (["--job", "sweep/11"], 3),
+        (["--job", "moved/11"], 4),
         (["--after", "2020-01-01"], 0),
         (["--before", "2020-01-01T10:30"], 4),
         (["--after", "2120-01-01"], 4),
@@ -65,7 +71,6 @@ def test_what_chooses_nothing_or_names_nothing_is_refused(
 ) -> None:
     assert main(["forget", "--yes"]) == 2
     assert "choose calls by --unreadable, --model, --job" in capsys.readouterr().err
-    assert main(["ls", "--job", str(tmp_path)]) == 0  # the folder of a sweep
     assert main(["ls", "--job", str(tmp_path / "none")]) == 2
     assert main(["ls", "--ledger", "nowhere.db"]) == 2
     assert not (tmp_path / "nowhere.db").exists()

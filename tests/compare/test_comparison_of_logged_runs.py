@@ -12,7 +12,9 @@ from scipy import stats
 
 from logged_runs import LoggedRuns, questions
 from ragauge.compare import choose_metrics, compare, markdown, most_different, runs_csv, text
+from ragauge.contract.answer_measures import as_tag
 from ragauge.contract.errors import ConfigError, DataError
+from ragauge.contract.protocols import AnswerMeasureInfo
 
 TOPICS = [f"q{i}" for i in range(8)]
 RIGHT, WRONG, LACK, INCOMPLETE = 5, 4, 1, 3  # nobody is partly wrong
@@ -106,7 +108,9 @@ def test_runs_of_the_same_name_are_told_apart_by_their_ids(logged: LoggedRuns) -
     assert found.runs["run"].tolist() == [*(f"bm25 ({i[:8]})" for i in ids), "sim"]
     assert found.baseline == ids[0]
     same = found.pairs[found.pairs["run_id"] == ids[1]].set_index("measure")
-    assert same.loc["ir_score", ["difference", "lo", "hi"]].tolist() == [0, 0, 0]
+    equal = same.loc["ir_score"]
+    assert equal["difference"] == 0
+    assert equal["hi"] == -equal["lo"] > 0  # on these topics; others may differ
     assert not any(math.copysign(1, x) < 0 for x in same["difference"])  # no minus nothing
     # Only what tells runs apart is in a name, and as little of it as needed.
     deep = [logged.job(rows(SIM), params={"retriever.top_k": k, "seed": "1"}, retriever="sim") for k in ("5", "9")]
@@ -127,6 +131,26 @@ def test_a_run_without_verdicts_is_compared_by_its_scores_alone(logged: LoggedRu
     noted = " ".join(compare([judged, fewer], logged.uri).notes)
     assert "0 topic(s) are only in sim, 3 only in bm25" in noted
     assert compare([judged, fewer], logged.uri).pairs["n"].tolist() == [5]
+
+
+def test_a_measure_that_topics_lack_says_of_how_many_each_mean_is(logged: LoggedRuns) -> None:
+    f1 = AnswerMeasureInfo("f1", "token F1")
+    nan = math.nan
+    ids = [
+        logged.job(rows(scores).assign(f1=values), retriever=name, **as_tag([f1]))
+        for name, scores, values in (
+            ("bm25", BM25, [0.5, 1, nan, nan, nan, nan, 0.2, 0.1]),
+            ("sim", SIM, [1, 1, 0, nan, 1, nan, nan, nan]),
+        )
+    ]
+    found = compare(ids, logged.uri)
+    counts = "Topics with a value of token F1: 4 of 8 in bm25, 4 of 8 in sim"
+    told = f"{counts}; a mean is over these, a pair over those of both."
+    assert told in found.notes
+    assert told in text(found, choose_metrics(found), 3, 1000)
+    assert found.pairs.set_index("measure").loc["f1", "n"] == 2
+    whole = [logged.job(rows(BM25).assign(f1=0.5), retriever=name, **as_tag([f1])) for name in ("bm25", "sim")]
+    assert not [note for note in compare(whole, logged.uri).notes if "with a value" in note]
 
 
 def test_slices_are_told_of_and_shown_where_they_are_asked_for(logged: LoggedRuns) -> None:
@@ -183,3 +207,20 @@ def test_the_texts_hold_the_numbers_of_the_frames(logged: LoggedRuns, sweep: str
     back = pd.read_csv(io.StringIO(runs_csv(found, metrics)))
     assert back["ir_score"].tolist() == found.runs["ir_score"].tolist()
     assert back["difference_ir_score"].dropna().tolist() == pytest.approx([-0.09375])
+
+
+def test_a_baseline_that_ties_with_others_is_not_called_the_best(logged: LoggedRuns, sweep: str) -> None:
+    def why(source: str) -> str:
+        found = compare([source], logged.uri)
+        shown = " ".join(text(found, choose_metrics(found, None), 0, 200).split())
+        return re.findall(r"was taken (.*?), so Holm", shown)[0]
+
+    assert why(sweep) == "for its IR score, the best of them"
+    for number, (name, scores) in enumerate(
+        [("tied", BM25), ("tied", BM25), ("tied", SIM), ("none", []), ("none", [])]
+    ):
+        made = rows(scores or BM25, OF_BM25)
+        given = {"retriever": f"r{number}", "n_tokens": "200", "sweep_id": name, "job": str(number)}
+        logged.job(made if scores else made.assign(ir_score=math.nan), "job", **given)
+    assert why(logged.sweep("tied")) == "as the first of 2 with the best IR score"
+    assert why(logged.sweep("none")) == "as the first, since none has an IR score"

@@ -36,7 +36,7 @@ def comparison(judged: bool = True) -> comparing.Comparison:
     if not judged:
         frame = frame.assign(ir_score=np.nan, label=pd.array([None] * 90, dtype="Int8"))
         answers = ANSWERS[:2]
-    pairs, n_tests = pair_frame(frame, "a", 50, 0, answers, best_of_all=False)
+    pairs, n_tests = pair_frame(frame, "a", 0, answers, best_of_all=False)
     means = frame.groupby("run_id")[["ir_score", *(info.name for info in answers)]].mean().reset_index()
     table = means.assign(run=runs, system=runs, n_tokens=9, compared=True, correct_share=0.3)
     if not judged:
@@ -51,7 +51,7 @@ def comparison(judged: bool = True) -> comparing.Comparison:
 def test_measures_that_nobody_asked_for_do_not_weigh_on_the_headline() -> None:
     found = comparison()
     assert found.n_tests == {"headline": 6, "Answers": 4, "Truthfulness (CRAG)": 2}
-    alone, n_tests = pair_frame(found.outcomes, "a", 50, 0, [], best_of_all=False)
+    alone, n_tests = pair_frame(found.outcomes, "a", 0, [], best_of_all=False)
     assert n_tests == {"headline": 6}
     kept = found.pairs[found.pairs["measure"].isin(alone["measure"])].reset_index(drop=True)
     pd.testing.assert_frame_equal(kept, alone.reset_index(drop=True))

@@ -57,5 +57,5 @@ def test_holm_rejects_what_statsmodels_rejects():
             for i in range(4)
         ]
     )
-    for _, part in compare_pairs(frame, n_boot=20).groupby("measure"):
+    for _, part in compare_pairs(frame).groupby("measure"):
         assert part["p_holm"].to_numpy() == pytest.approx(multipletests(part["p"], method="holm")[1])

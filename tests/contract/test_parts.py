@@ -9,8 +9,7 @@ from typing import Any, ClassVar
 
 import pytest
 
-from ragauge.contract.fingerprint import code_digests
-from ragauge.contract.identity import code_of, identity, runtime
+from ragauge.contract.identity import code_digests, code_of, identity, runtime
 from ragauge.llms.chat import ChatLLM
 from ragauge.retrieval.chunkers import TokenChunker
 from ragauge.retrieval.retrievers import PyTerrierPipeline

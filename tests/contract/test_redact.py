@@ -275,6 +275,7 @@ def test_a_word_drawn_at_random_is_refused_in_any_value_of_a_config_and_masked_i
         "ragauge.retrieval.embedders.SentenceTransformerEmbedder", "d41d8cd98f00b204e9800998ecf8427e",
         "mistralai/Mixtral8x7BInstructV01awq", "550e8400-e29b-41d4-a716-446655440000",
         "Phi-3-mini-4k-instruct-Q5_K_M-GGUF", "all-MiniLM-L6-v2-ONNX-quantized8", "A" * 40, "a1" * 20,
+        "data/Corpus2024Q3/Export7B/docs.jsonl", "runs/Exp3B/v2/Model7", "a+b/c+d/e+f/g+h/i+j/k+l/m+n",
         "intfloat/multilingualE5largeInstruct", "THUDM/chatglm3SixBillion128kContextInt4",
     ],
 )  # fmt: skip
@@ -282,10 +283,11 @@ def test_names_dates_and_digests_are_no_words_drawn_at_random(value: str) -> Non
     assert secret_in({"model": value}, "llm") is None
 
 
-def test_of_words_drawn_at_random_nineteen_of_twenty_are_known() -> None:
+@pytest.mark.parametrize("signs", ["", "+/", "-_"], ids=["plain", "base64", "in addresses"])
+def test_of_words_drawn_at_random_nineteen_of_twenty_are_known(signs: str) -> None:
     rng = random.Random(0)
-    words = ["".join(rng.choices(string.ascii_letters + string.digits, k=32)) for _ in range(400)]
-    assert sum(redact_tree(word, "note") == "***" for word in words) >= 380
+    words = ["".join(rng.choices(string.ascii_letters + string.digits + signs, k=40)) for _ in range(400)]
+    assert sum(redact_tree(word, "note") != word for word in words) >= 380
 
 
 def test_an_address_that_cannot_be_parsed_shows_no_part_of_its_password() -> None:
@@ -297,6 +299,14 @@ def test_an_address_that_cannot_be_parsed_shows_no_part_of_its_password() -> Non
         assert redact("Invalid port: 'Qz7Rk2Wm'") == "Invalid port: '***'"
     for harmless in ("http://host:8080/team@v1/ask", "https://host/a?mail=me@host", "sqlite:///a@b.db"):
         assert redact(harmless) == harmless
+
+
+@pytest.mark.parametrize(
+    "address", ["http//me:Qz7Rk2Wm9Xt4@host/ask", "http:/me:Qz7Rk2Wm9Xt4@host", "me:Qz7Rk2Wm9Xt4@host:80"]
+)
+def test_an_address_whose_scheme_is_misspelt_shows_no_password(address: str) -> None:
+    remember({"llm": {"chat": {"base_url": address}}})
+    assert "Qz7R" not in redact(f"base_url={address}: no scheme in {address!r}")
 
 
 def test_of_an_answer_exact_secrets_alone_are_masked_and_no_words() -> None:

@@ -13,7 +13,6 @@ import yaml
 
 from ragauge.contract.visible import Formatter, csv_text, is_blank, spreadsheet_cell, visible
 from ragauge.findings.terminal import leaderboard_text
-from ragauge.show.html import _environment
 
 EVIL = "a\x00b\x1b[2Jc\x7fd\x9be\u202ef\u2066g"
 SHOWN = "a␀b␛[2Jc␡d⟦U+009B⟧e⟦U+202E⟧f⟦U+2066⟧g"
@@ -85,14 +84,6 @@ def test_csv_for_people_holds_no_formula_and_its_numbers_to_the_last_bit() -> No
     assert frame["=system"].tolist()[0] == "=1+1"
 
 
-def test_controls_in_a_page_show_as_symbols() -> None:
-    environment = _environment()
-    page = environment.from_string("<p title='{{ x }}'>{{ x }}</p>{{ y | safe }}").render(
-        x=f"<b>{EVIL}\n", y="<i>mark</i>"
-    )
-    assert page == f"<p title='&lt;b&gt;{SHOWN}\n'>&lt;b&gt;{SHOWN}\n</p><i>mark</i>"
-
-
 def test_a_system_s_name_cannot_break_the_leaderboard() -> None:
     row = {
         "system": "bm25\nsim  0.99\x1b[2J", "ir_score": 0.5, "ir_score_lo": 0.4, "ir_score_hi": 0.6,
@@ -104,8 +95,8 @@ def test_a_system_s_name_cannot_break_the_leaderboard() -> None:
 
 
 def test_a_log_line_on_the_terminal_shows_what_a_server_wrote() -> None:
-    conf = Path(__file__).resolve().parents[2] / "conf" / "config.yaml"
-    logs = yaml.safe_load(conf.read_text(encoding="utf-8"))["hydra"]["job_logging"]
+    conf = Path(__file__).resolve().parents[2] / "conf" / "hydra" / "common.yaml"
+    logs = yaml.safe_load(conf.read_text(encoding="utf-8"))["job_logging"]
     assert logs["handlers"]["console"]["formatter"] == "simple"
     assert logs["formatters"]["simple"]["()"] == "ragauge.contract.visible.Formatter"
     record = logging.LogRecord("x", logging.ERROR, "f", 1, "the server says %s", (EVIL,), None)

@@ -16,8 +16,9 @@ from typing import Any
 import docx
 import pytest
 
+from ragauge.contract.batches import as_frame
 from ragauge.contract.errors import DataError
-from ragauge.datasets import Folder, _lines
+from ragauge.datasets import Folder, JsonlDataset, _lines
 from ragauge.datasets._lines import json_value, lines
 from ragauge.datasets._sgml import blocks
 
@@ -58,6 +59,22 @@ def test_of_a_packed_file_no_thing_is_longer_than_a_document_may_be(
     file.write_bytes(pack(begin + piece * (4 * MB // len(piece))))
     with little_memory(), pytest.raises(DataError, match=f"bomb{suffix}: {what} unpacks to more than 2 MB"):
         read(file)
+
+
+@pytest.mark.parametrize(("suffix", "pack"), [(".gz", gzip.compress), (".bz2", bz2.compress)])
+def test_many_short_lines_together_are_no_more_than_a_file_may_hold(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, suffix: str, pack: Callable[[bytes], bytes]
+) -> None:
+    monkeypatch.setattr(_lines, "WHOLE", 2 * MB)
+    docs, topics = tmp_path / f"bomb.jsonl{suffix}", tmp_path / "topics.jsonl"
+    rows = (json.dumps({"docno": f"d{n}", "title": "", "text": "word " * 20_000}) + "\n" for n in range(80))
+    docs.write_bytes(pack("".join(rows).encode()))
+    topics.write_text('{"qid": "q", "query": "?"}')
+    told = f"bomb.jsonl{suffix}: it unpacks to more than 2 MB; unpack it first if that is right"
+    with little_memory(), pytest.raises(DataError, match=told):
+        JsonlDataset(docs=docs, topics=topics).load()
+    monkeypatch.setattr(_lines, "_BOMB", 10_000)  # as a large file is packed
+    assert len(as_frame(JsonlDataset(docs=docs, topics=topics).load().docs)) == 80
 
 
 def test_many_lines_and_what_is_packed_as_texts_are_may_be_longer(

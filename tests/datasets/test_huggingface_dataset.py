@@ -270,6 +270,17 @@ def test_name_that_is_nowhere_is_one_line() -> None:
 
 
 @pytest.mark.usefixtures("cache")
+@pytest.mark.parametrize("kind", ["json", "csv", "parquet", "text"])
+def test_a_reader_of_the_library_is_no_name_and_takes_no_file_of_the_working_directory(
+    kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    written(tmp_path / f"train.{kind}", ROWS)
+    with pytest.raises(ConfigError, match=rf"^dataset\.path={kind}: is a kind of file; give the path"):
+        HuggingFace(path=kind).files()
+
+
+@pytest.mark.usefixtures("cache")
 def test_package_that_is_not_installed_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "datasets", None)
     with pytest.raises(ConfigError, match=r"needs the package `datasets` \(pip install 'ragauge\[hub\]'\)"):

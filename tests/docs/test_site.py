@@ -65,9 +65,9 @@ def test_files_of_the_repository_that_guides_link_are_pages(site: Path) -> None:
         "<[^>]*>", "", article(site / "repository/src/ragauge/texts/sentences.py.html")
     )
     overview = article(site / "overview.html")  # the README, whose links go through docs/
-    assert 'href="datasets.html"' in overview
-    assert 'src="figures/mlflow_charts.png"' in overview
-    assert 'href="repository/examples/team_config/index.html"' in overview
+    assert 'href="options.html"' in overview
+    assert 'src="figures/evidence.png"' in overview
+    assert 'href="repository/examples/team_config/index.html"' in article(site / "options.html")
 
 
 def test_nothing_asks_the_network(site: Path) -> None:

@@ -68,7 +68,7 @@ def test_a_leaderboard_of_sampled_judging_gives_shares_of_all_and_tests_what_was
         assert board.loc[system, "correct_share_lo"] == alone.loc["correct_share", "lo"]
     assert board["n_judged"].tolist() == [20, 20]
     assert board["n_topics"].tolist() == [60, 60]
-    pairs = compare_pairs(frame, n_boot=50).set_index("measure")
+    pairs = compare_pairs(frame).set_index("measure")
     assert pairs.loc["correct", "n"] == 20
     assert pairs.loc["ir_score", "n"] == 60
 
@@ -81,7 +81,7 @@ def test_a_leaderboard_of_one_under_any_column():
         True,
         True,
     ]
-    assert len(compare_pairs(frame, "system", n_boot=20)) == 0
+    assert len(compare_pairs(frame, "system")) == 0
 
 
 def test_a_topic_twice_and_no_rows_are_errors():

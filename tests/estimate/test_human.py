@@ -50,10 +50,10 @@ def test_a_file_without_retriever_holds_for_every_job(tmp_path: Path) -> None:
         ("qid,answer\nq0,1\n", r"column 'answer' is unknown"),
         ("qid\nq0\n", r"column 'label' is missing"),
         ("qid,answer_relevance\nq0,2\n", r"answer_relevance is '2', not 1, 0 or empty"),
-        ("qid,answer_relevance\nq0,1\nq0,0\n", r"line 3: a second label for qid='q0'"),
+        ("qid,answer_relevance\nq0,1\nq0,0\n", r"line 3 \(qid='q0'\): a second row of the same qid"),
         ("qid,label,context_relevance\nq0,6,1\n", r"label is '6', not a judge class"),
-        ("qid,label\nq0,1\nq0,2\n", r"line 3: a second label for qid='q0'"),
-        ("", r"no readable CSV"),
+        ("qid,n_tokens,label\nq0,9,1\nq0,9,2\n", r"line 3 \(qid='q0'\): a second row of the same qid, n_tokens"),
+        ("", r"no CSV file in UTF-8"),
     ],
 )
 def test_a_bad_file_is_told_with_line_and_column(tmp_path: Path, text: str, message: str) -> None:

@@ -9,9 +9,10 @@ import pytest
 from ragauge.contract.errors import DataError
 from ragauge.estimate import bootstrap_mean, bounded_mean, topic_bootstrap
 from ragauge.estimate.intervals import (
-    bootstrap_means,
     effective_topics,
     mean_replicates,
+    paired_mean,
+    paired_means,
     percentile_interval,
     topic_weights,
     wilson_interval,
@@ -45,15 +46,26 @@ def test_replicates_are_means_over_the_drawn_rows():
     assert got[:, 0] == pytest.approx(twin)
 
 
-def test_columns_at_once_agree_with_one_at_a_time():
-    table = pd.DataFrame({"a": [0.1, 0.4, 0.6, 0.9], "b": [1.0, 0.0, np.nan, 1.0], "c": [np.nan, np.nan, 2.0, np.nan]})
-    means = bootstrap_means(table, n_boot=200)
-    assert means["a"] == bootstrap_mean(table["a"], n_boot=200)
-    assert (means["b"].value, means["b"].n) == (pytest.approx(2 / 3), 3)
-    assert 0 <= means["b"].lo < 2 / 3 < means["b"].hi == 1
-    assert (means["c"].value, means["c"].n) == (2.0, 1)
-    assert math.isnan(means["c"].lo)
-    assert math.isnan(bootstrap_means(table.head(0))["a"].value)
+def test_a_paired_mean_by_hand():
+    # 2 of 4 topics differ by 0.5; a quarter of a topic more at each end and half a topic at 0: 1 / 5, and of
+    # the squares 2 * 0.3^2 + 2 * 0.2^2 + 0.5 + 0.2^2 = 0.8; Student's 3.182446 at 3 degrees of freedom
+    reach = 3.182446 * math.sqrt(0.8) / 5
+    found = paired_mean(np.array([0.5, np.nan, 0.0, 0.5, 0.0]))
+    assert (found.value, found.lo, found.hi, found.n) == pytest.approx((0.25, 0.2 - reach, 0.2 + reach, 4), abs=1e-6)
+    # Values of twice the reach have an interval of twice the width.
+    twice = paired_mean(np.array([1.0, 0.0, 1.0, 0.0]), reach=2.0)
+    assert (twice.lo, twice.hi) == pytest.approx((2 * found.lo, 2 * found.hi))
+    assert paired_means(np.array([[0.5, 0.1], [0.0, np.nan]]))[1].n == 1
+    assert math.isnan(paired_mean(np.array([0.1])).lo)
+    assert math.isnan(paired_mean(np.array([])).value)
+    of_level = paired_mean(np.array([0.5, 0.0, 0.5, 0.0]), level=0.8)
+    assert of_level.hi == pytest.approx(0.2 + 1.637744 * math.sqrt(0.8) / 5)
+
+
+def test_equal_systems_on_few_topics_may_differ_on_others():
+    found = paired_mean(np.zeros(30))
+    assert found.value == 0
+    assert found.hi == -found.lo == pytest.approx(2.045230 * math.sqrt(0.5) / 31)
 
 
 def test_mean_of_all_rows_and_its_interval():

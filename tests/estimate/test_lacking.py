@@ -72,13 +72,13 @@ def test_ir_scores_are_of_those_that_have_one_and_classes_of_those_that_get_one(
     assert board["n_classed"].tolist() == [64, 64]
     assert board["rejection_share"].tolist() == [1, 1]
 
-    pairs = compare_pairs(frame, "system", 200).set_index("measure")
-    alone = compare_pairs(scored(frame), "system", 200).set_index("measure")
+    pairs = compare_pairs(frame, "system").set_index("measure")
+    alone = compare_pairs(scored(frame), "system").set_index("measure")
     for column in ("difference", "n"):
         assert pairs.loc["ir_score", column] == alone.loc["ir_score", column]
     for column in ("lo", "hi", "p"):  # drawn over all topics
         assert pairs.loc["ir_score", column] == pytest.approx(alone.loc["ir_score", column], abs=0.02)
-    of_classes = compare_pairs(classed, "system", 200).set_index("measure")
+    of_classes = compare_pairs(classed, "system").set_index("measure")
     assert pairs.loc["correct"].to_dict() == of_classes.loc["correct"].to_dict()
     assert pairs["n"].to_dict() == {"ir_score": 64, "correct": 64, "hallucination": 64}
 

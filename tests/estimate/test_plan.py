@@ -169,7 +169,7 @@ def test_the_detectable_difference_of_a_sweep_is_that_of_its_widest_pair() -> No
     scores["c"] = (np.array(scores["a"]) * 0.9).tolist()
     labels = {name: rng.choice([4, 5], n).tolist() for name in "abc"}
     frame = outcomes(scores, labels)
-    pairs = compare_pairs(frame, "retriever", n_boot=20)
+    pairs = compare_pairs(frame, "retriever")
     found = detectable_differences(frame, pairs, "retriever").set_index("measure")
     sds = [(np.array(scores[a]) - np.array(scores[b])).std(ddof=1) for a, b in itertools.combinations("abc", 2)]
     assert found.loc["ir_score", "difference"] == pytest.approx(detectable_mean(max(sds), n, 0.8, 0.05 / 3))
@@ -187,7 +187,7 @@ def test_a_sampled_sweeps_detectable_difference_is_near_that_of_its_judged_topic
     labels = {name: rng.choice([4, 5], n).tolist() for name in "ab"}
     frame = outcomes({name: rng.random(n).tolist() for name in "ab"}, labels)
     frame["judged"] = frame["qid"].isin([f"q{i}" for i in range(200)])
-    pairs = compare_pairs(frame, "retriever", n_boot=20)
+    pairs = compare_pairs(frame, "retriever")
     found = detectable_differences(frame, pairs, "retriever").set_index("measure")
     seen = detectable_differences(frame[frame["judged"]], pairs, "retriever").set_index("measure")
     assert found.loc["correct", "difference"] == pytest.approx(seen.loc["correct", "difference"], rel=0.05)

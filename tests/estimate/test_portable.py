@@ -55,9 +55,9 @@ def test_read_back_it_gives_scikit_learn_s_probabilities(classes, spline, calibr
 
 def test_by_hand_two_classes_are_a_logistic_curve() -> None:
     content = {
-        "format": "ragauge.predictor", "version": 1, "features": ["ir_score"], "classes": [1, 5],
+        "format": "ragauge.predictor", "version": 2, "features": ["ir_score"], "classes": [1, 5],
         "spline": None, "mean": [0.5], "scale": [0.25], "coefficients": [[2.0]], "intercepts": [1.0],
-        "calibration": None, "settings": {},
+        "calibration": None, "settings": {}, "range": None,
     }  # fmt: skip
     found = read_portable(json.dumps(content)).predict_proba(pd.DataFrame({"ir_score": [0.5, 1.0]}))
     right = [1 / (1 + np.exp(-1)), 1 / (1 + np.exp(-5))]
@@ -108,7 +108,7 @@ def _bent(**changes: Any) -> dict[str, Any]:
         ({"classes": []}, "classes: expected"),
         ({"features": "ir_score"}, "features: expected"),
         ({"features": []}, "features: expected"),
-        ({"version": 3}, "has the format's version 3, this ragauge reads 1 and 2"),
+        ({"version": 3}, "has the format's version 3, this ragauge reads 2"),
         ({"range": {}}, "range: expected null, or a mapping of ir_score"),
         ({"range": {"ir_score": [0.2]}}, "range.ir_score: expected 2 number(s)"),
         ({"range": {"ir_score": [0.2, float("nan")]}}, "range.ir_score: holds what is no finite number"),
@@ -153,11 +153,3 @@ def test_it_is_frozen_in_numbers_alone() -> None:
     again = read_portable(json.dumps(_content()))
     assert isinstance(again, PortablePredictor)
     assert {type(v).__name__ for v in vars(again).values()} <= {"tuple", "Spline", "ndarray", "dict"}
-
-
-def test_a_file_of_version_1_is_read_and_says_no_range() -> None:
-    content = _content()
-    del content["range"]
-    again = read_portable(json.dumps({**content, "version": 1}))
-    assert again.feature_range_ is None
-    assert (again.predict_proba(GRID) == read_portable(json.dumps(_content())).predict_proba(GRID)).all()

@@ -177,10 +177,10 @@ def test_a_slice_of_one_topic_widens_the_average() -> None:
 
 def test_differences_by_slice_are_those_of_its_topics_and_corrected_over_all() -> None:
     rows = frame()
-    found = slice_differences(rows, "b", "a", answers=[EM], n_boot=50)
+    found = slice_differences(rows, "b", "a", answers=[EM])
     assert set(found["slice"]) == {"bridge", "1", "2"}, "five topics are not compared"
     part = rows[rows["slice:type"] == "bridge"]
-    alone = compare_pairs(part, "system", 50, answers=[EM])
+    alone = compare_pairs(part, "system", answers=[EM])
     for measure in ("ir_score", "correct", "em"):
         row, wanted = at(found, slice="bridge", measure=measure), at(alone, measure=measure)
         assert row["difference"] == -wanted["difference"]

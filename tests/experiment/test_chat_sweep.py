@@ -8,6 +8,7 @@ import re
 import shutil
 import subprocess
 import sys
+from collections import Counter
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +18,7 @@ from test_sweep import job_records, mlflow_runs, sweep_folders
 
 from chat_server import QUICK_FAULTS, ChatServer, faults_at
 from processes import Command, clean_environment, until
+from ragauge.llms.ledger import open_ledger
 
 KEY = "sk-planted-0123456789abcdef"
 FAST = [
@@ -106,6 +108,9 @@ def test_batch_mode_judges_all_jobs_at_the_end_and_writes_the_verdicts_back(tmp_
         assert sum(r["metrics"]["llm_calls"] for r in job_records(folder)) == before - requests
         # Each request is one job's, the repeated ones too.
         assert sum(r["metrics"]["judge_llm_calls"] for r in job_records(folder)) == requests
+        made_by = Counter(open_ledger(tmp_path / ".ragauge" / "ledger.db").each(lambda call, at: call.job))
+        assert made_by.pop(str(folder)) == requests  # for all jobs
+        assert {Path(job).parent for job in made_by} == {folder}
         again = subprocess.run(
             [sys.executable, "-m", "ragauge", "pool", str(folder)],
             cwd=tmp_path,

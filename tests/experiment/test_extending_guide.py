@@ -14,7 +14,7 @@ import pytest
 from test_sweep import mlflow_runs
 
 from processes import clean_environment
-from ragauge.contract.fingerprint import code_digests
+from ragauge.contract.identity import code_digests
 
 ROOT = Path(__file__).resolve().parents[2]
 GUIDE = (ROOT / "docs" / "extending.md").read_text(encoding="utf-8")

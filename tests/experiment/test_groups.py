@@ -103,7 +103,12 @@ def test_of_two_systems_the_one_that_finished_keeps_its_name_and_the_other_is_na
     [sweep] = load(write(tmp_path, {"overrides": one}, failed(*two)))
     assert set(sweep.outcomes["system"]) == {"one"}
     assert sweep.lost == {"two": "the service is down"}
-    assert contents([sweep])[0].value("leaderboard").frame["system"].tolist() == ["one"]
+    [content] = contents([sweep])
+    assert content.value("leaderboard").frame["system"].tolist() == ["one"]
+    said = "ot in the table, since its jobs failed: two (the service is down)"
+    assert [line for line in content.lines if said in line] == [f"n{said}"]
+    write_report([content.page], tmp_path / "report.html")
+    assert f"N{said}." in (tmp_path / "report.html").read_text(encoding="utf-8")
 
 
 def test_a_system_that_failed_at_one_budget_alone_is_not_lost(tmp_path: Path) -> None:
@@ -204,16 +209,16 @@ def test_jobs_without_verdicts_join_the_only_judge_but_not_one_of_several(tmp_pa
     assert list(jobs_of(apart).values()) == [[0, 1], [2]]
 
 
-def test_jobs_of_older_versions_are_told_apart_by_their_overrides(tmp_path: Path) -> None:
-    old: dict[str, Any] = {"record": {"measured_by": None}}
-    threads = [{**old, "overrides": ["judge.concurrency=1", "measure.threads=1"]}, old]
+def test_jobs_whose_digests_are_lost_are_told_apart_by_their_overrides(tmp_path: Path) -> None:
+    lost: dict[str, Any] = {"record": {"measured_by": None}}
+    threads = [{**lost, "overrides": ["judge.concurrency=1", "measure.threads=1"]}, lost]
     assert names(write(tmp_path / "same", *threads)) == [""]
-    modes = [{**old, "overrides": [f"judge.mode={mode}"]} for mode in ("single", "batch")]
+    modes = [{**lost, "overrides": [f"judge.mode={mode}"]} for mode in ("single", "batch")]
     assert names(write(tmp_path / "modes", *modes)) == [
         "judge=lexical (mode=single)", "judge=lexical (mode=batch)",
     ]  # fmt: skip
-    # One old job among new ones: digests of some alone say nothing.
-    assert names(write(tmp_path / "mixed", old, {})) == [""]
+    # Digests of some jobs alone say nothing.
+    assert names(write(tmp_path / "mixed", lost, {})) == [""]
 
 
 def test_a_digest_that_is_no_text_does_not_stop_the_pooling(tmp_path: Path) -> None:

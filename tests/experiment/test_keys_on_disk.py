@@ -197,15 +197,17 @@ def test_a_key_in_any_other_place_of_a_config_leaves_nothing_on_disk(override: s
         "register_predictor=${oc.env:PLANTED_API_KEY}",
         "hydra.run.dir=out/${oc.env:PLANTED_API_KEY}",
         "store=${oc.env:PLANTED_API_KEY}/store",
+        "llm.ledger=${oc.env:PLANTED_API_KEY}.db",
     ],
 )
 def test_a_key_without_a_form_or_as_a_name_leaves_nothing_on_disk(override: str, tmp_path: Path) -> None:
-    value = "Qz7Rk2Wm9Xt4Vb6Np1Lc8Jd3"
+    value = "correct-horse" if "dataset.name" in override else "Qz7Rk2Wm9Xt4Vb6Np1Lc8Jd3"
     environment = {"PLANTED_API_KEY": value} if "PLANTED" in override else {}
     for more in ((), ("-m", "n_tokens=10,20")):
         if more and "hydra.run" in override:
             override = override.replace("hydra.run", "hydra.sweep")
-        done = run(tmp_path, *more, "dataset=sample", override, **environment)
+        llm = ["llm=openai"] if "ledger" in override else []
+        done = run(tmp_path, *more, "dataset=sample", *llm, override, **environment)
         assert done.returncode == 2, done.stderr
         assert value not in done.stdout + done.stderr
         assert list(tmp_path.iterdir()) == []

@@ -87,6 +87,15 @@ def test_equal_requests_of_several_jobs_count_once(small: SmallPipelines) -> Non
     assert (both["calls"], both["calls_cached"], both["calls_shared"]) == (3, 0, 3)
 
 
+def test_what_several_jobs_share_was_paid_once(small: SmallPipelines) -> None:
+    with ChatServer(reply=reply) as server:
+        parts = {"llm": asking(server)["llm"], "judge": LexicalJudge(), "retriever": NoRetrieval()}
+        small(**parts, n_tokens=4).frame("answers")
+        assert sum(server.calls.values()) == 3
+        both = added_up(gathered([requests_of(small(**parts, n_tokens=n)) for n in (4, 8)]))["llm"]
+    assert (both["calls"], both["calls_cached"], both["calls_shared"], both["cost_usd"]) == (0, 3, 3, 0)
+
+
 @pytest.mark.parametrize("mode", ["single", "batch"])
 def test_the_unknown_answers_of_every_job_are_judged(small: SmallPipelines, mode: Any) -> None:
     parts = {"llm": llm(), "judge": judge(mode=mode)}

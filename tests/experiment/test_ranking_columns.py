@@ -95,8 +95,8 @@ def test_the_terminal_shows_them_where_nothing_else_ranks() -> None:
 
 def test_holm_counts_measures_of_rankings_as_a_family_of_their_own() -> None:
     frame = outcomes(systems="abc")
-    alone, n = pair_frame(frame, "a", 50, 0, [], best_of_all=False)
-    both, n_tests = pair_frame(frame, "a", 50, 0, INFOS, best_of_all=False)
+    alone, n = pair_frame(frame, "a", 0, [], best_of_all=False)
+    both, n_tests = pair_frame(frame, "a", 0, INFOS, best_of_all=False)
     assert n == {"headline": 6}
     assert n_tests == {"headline": 6, "Rankings": 2 * len(INFOS)}
     of_scores = both[~both["measure"].isin([i.name for i in INFOS])].reset_index(drop=True)
@@ -105,9 +105,9 @@ def test_holm_counts_measures_of_rankings_as_a_family_of_their_own() -> None:
 
 def test_measures_that_share_a_drawing_have_the_numbers_that_they_have_alone() -> None:
     frame = outcomes(systems="abc")
-    together = compare_pairs(frame, "system", 200, answers=INFOS).set_index(["measure", "a", "b"])
+    together = compare_pairs(frame, "system", answers=INFOS).set_index(["measure", "a", "b"])
     for info in INFOS[:3]:
-        alone = compare_pairs(frame, "system", 200, answers=[info]).set_index(["measure", "a", "b"])
+        alone = compare_pairs(frame, "system", answers=[info]).set_index(["measure", "a", "b"])
         pd.testing.assert_frame_equal(together.loc[[info.name]], alone.loc[[info.name]])
 
 

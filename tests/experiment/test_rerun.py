@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import os
 import shutil
+import sqlite3
 import subprocess
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -263,6 +265,7 @@ NAMES, REACHES, WRITES = "reads this environment variable", "reaches this addres
         (retriever(x="http://evil.example\\@127.0.0.1/"), "x", "http://***@127.0.0.1/", REACHES),
         (retriever(x="evil.example", base_url="${retriever.x}"), "base_url", "${retriever.x}", REACHES),
         (retriever(ledger="../theirs.db"), "ledger", "../theirs.db", WRITES),
+        (retriever(ledger="private.db"), "ledger", "private.db", WRITES),  # a database that is no ledger
         (retriever(model="private"), "model", "private", FILES),
         (retriever(model="./private/../private"), "model", "./private/../private", FILES),
         (retriever(model="~"), "model", "~", FILES),
@@ -272,6 +275,9 @@ NAMES, REACHES, WRITES = "reads this environment variable", "reaches this addres
         (retriever(x="${store}/traces"), "x", "${store}/traces", "cannot be resolved"),
         (retriever(model="porter2"), "model", "porter2", FILES),  # conf/ names it as a stemmer, and not so
         (retriever(x="${seed}", note="${.x}"), "note", "${.x}", CHAINED),
+        (retriever(split="/nowhere/list"), "split", "/nowhere/list", FILES),  # a loader reads /nowhere/list.tsv
+        (retriever(split="a/../../list"), "split", "a/../../list", FILES),
+        (retriever(split="~them/list"), "split", "~them/list", FILES),
     ],
 )  # fmt: skip
 def test_what_a_logged_config_would_run_read_or_reach_is_listed_and_needs_trust(
@@ -288,6 +294,8 @@ def test_what_a_logged_config_would_run_read_or_reach_is_listed_and_needs_trust(
     monkeypatch.chdir(tmp_path)
     (tmp_path / "private").mkdir()
     (tmp_path / "porter2").mkdir()
+    with sqlite3.connect(tmp_path / "private.db") as database:
+        database.execute("CREATE TABLE passwords (site TEXT)")
     assert refusal(log(retriever=node), uri, conf) == f"retriever.{key}={value} ({why})"
     assert not (tmp_path / "executed").exists()
 
@@ -340,15 +348,20 @@ BOMB = "a0: &a0 [x, x, x, x, x, x, x, x, x]\n" + "".join(
 @pytest.mark.parametrize(
     ("text", "says"),
     [
-        (BOMB, "has an anchor or alias in line 1; none is allowed"),
-        ("gate: " + "[" * 100_000, "has more than 50 brackets within each other"),
-        ("gate: " + "x" * 300_000, r"has 300,006 characters; allowed are 262,144"),
+        (BOMB, "has an anchor, an alias or a tag in line 1; none is allowed"),
+        ("gate: " + "[" * 60_000, "has more than 50 brackets within each other"),
+        ("gate: " + "x" * 70_000, r"has 70,006 characters; allowed are 65,536"),
+        ("gate: " + "${" * 30_000, "has 30,000 interpolations; allowed are 200"),
+        ("gate: 1" + ":1" * 1_000 + ".5", "cannot be read: int too large to convert to float"),
         ("5", "cannot be read: it is no mapping or list"),
+        # Neither is a text, and a loader opens both.
+        ("a: 1\nb: !!python/object/apply:pathlib.Path [/etc]", "has an anchor, an alias or a tag in line 2"),
+        ("a: !!binary L2V0Yw==", "has an anchor, an alias or a tag in line 1"),
     ],
-    ids=["aliases", "brackets", "size", "number"],
+    ids=["aliases", "brackets", "size", "references", "sexagesimal", "number", "path", "bytes"],
 )
 @pytest.mark.parametrize("file", ["config.yaml", "overrides.yaml"])
-def test_a_logged_file_that_would_fill_memory_is_refused_at_once(
+def test_a_logged_file_that_would_fill_memory_or_hide_a_path_is_refused_at_once(
     log: Log, uri: str, conf: Path, file: str, text: str, says: str
 ) -> None:
     from mlflow import MlflowClient
@@ -363,8 +376,32 @@ def test_interpolations_that_would_double_a_text_time_and_again_are_refused(log:
     bomb = {f"a{i}": f"${{.a{i - 1}}}${{.a{i - 1}}}" for i in range(1, 60)}
     lines = refusal(log(retriever=retriever(a0="x" * 10, **bomb)), uri, conf).splitlines()
     assert lines[0] == f"retriever.a2=${{.a1}}${{.a1}} ({CHAINED})"
-    many = retriever(**{f"a{i}": "${seed}" for i in range(201)})
-    assert "one of more than 200 interpolations" in refusal(log(retriever=many), uri, conf)
+
+
+def test_a_logged_choice_of_a_file_outside_of_conf_is_not_read(
+    log: Log, uri: str, conf: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    from mlflow import MlflowClient
+
+    (tmp_path / "private.yaml").write_text("hidden: treasure\n")
+    up = os.path.relpath(tmp_path / "private", conf / "dataset")
+    run_id = log()
+    MlflowClient(uri).log_text(run_id, f"[dataset={up}]", "config/overrides.yaml")
+    again(run_id, uri, conf)
+    assert "treasure" not in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("override", ["slices=" + "[" * 999 + "]" * 999, "+" + "a." * 999 + "a=1"])
+def test_logged_files_that_no_run_wrote_end_a_rerun_in_no_traceback(
+    log: Log, uri: str, conf: Path, override: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    from mlflow import MlflowClient
+
+    run_id = log()
+    MlflowClient(uri).log_text(run_id, f"['{override}']", "config/overrides.yaml")
+    MlflowClient(uri).log_text(run_id, "# python\n# \n==\n", "config/packages.txt")
+    again(run_id, uri, conf)
+    assert "conf/ cannot compose the run's overrides (" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("llm", ["openai", "openai_compatible", "ollama"])

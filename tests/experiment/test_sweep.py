@@ -12,7 +12,7 @@ import pandas as pd
 import pytest
 
 from processes import TWO_BY_TWO, Command, run, run_fresh, until
-from ragauge.commands import plan, pool, report
+from ragauge.commands import compare, plan, pool, report
 from ragauge.contract.errors import DataError
 from ragauge.contract.frames import JUDGE_CLASSES
 from ragauge.contract.jobs import system_names
@@ -268,6 +268,28 @@ def test_a_killed_sweep_goes_on_where_it_was_and_makes_no_finished_stage_again(
     _, jobs = mlflow_runs(tmp_path, "job")
     assert "RUNNING" not in {r.info.status for r in jobs}
     assert [r.info.status for r in jobs].count("FINISHED") >= 5
+
+
+@pytest.mark.slow
+def test_a_sweep_that_runs_again_in_its_folder_leaves_no_job_of_the_earlier_attempt(
+    tmp_path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for weights in ("0.4,0.5,0.6", "0.5,0.75"):
+        done = run(tmp_path, "-m", *SMALL, "llm=none", "retriever=bm25", f"retriever.b={weights}", "n_tokens=100",
+                   "hydra.sweep.dir=again")  # fmt: skip
+        assert done.returncode == 0, done.stderr
+    assert "2 job(s) done, 0 failed" in done.stdout
+    _, jobs = mlflow_runs(tmp_path, "job")
+    assert sorted("sweep_id" in r.data.tags for r in jobs) == [False] * 3 + [True] * 2
+    (pooled,) = mlflow_runs(tmp_path, "sweep")[1]
+    assert pooled.data.metrics["jobs"] == 2
+    capsys.readouterr()
+    assert compare.main([str(tmp_path / "again"), "--topics", "0"]) == 0
+    assert capsys.readouterr().out.startswith("2 runs of experiment sample")
+    # What is left of the third job can be read, and so can one of the two by itself.
+    for number in ("2", "0"):
+        assert report.main([str(tmp_path / "again" / number)]) == 0
+        assert "1 system compared" in (tmp_path / "again" / number / "report.html").read_text(encoding="utf-8")
 
 
 @pytest.mark.slow

@@ -14,7 +14,7 @@ from processes import run as run_forked
 from processes import run_fresh
 from ragauge.commands.report import main as report_main
 from ragauge.llms.ledger import Ledger
-from ragauge.track._feedback import labels_of_people
+from ragauge.track import labels_of_people
 from ragauge.track._lost import emptied
 from servers import database, mlflow_server
 

@@ -146,6 +146,10 @@ def test_a_sweep_stops_at_a_judge_that_cannot_be_read_and_a_rerun_goes_on(
         assert sum(server.calls.values()) == paid + 12
         assert ledger_command(["ls", "--job", str(tmp_path / "sweep" / "0"), "--unreadable"]) == 0
         assert "unreadable     24" in capsys.readouterr().out
+        assert ledger_command(["ls", "--job", str(tmp_path / "sweep" / "1")]) == 0
+        assert "kept" not in capsys.readouterr().out  # it was not run
+        assert ledger_command(["ls", "--job", str(tmp_path / "sweep")]) == 0
+        assert len(re.findall(r"^(?:judge|other) +kept +12 ", capsys.readouterr().out, re.MULTILINE)) == 2
 
 
 def started(folder: Path, server: ChatServer) -> Command:

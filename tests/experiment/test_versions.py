@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import json
 import shutil
 from collections.abc import Callable, Iterator
@@ -36,7 +37,7 @@ def edit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[[
 
 
 def clear() -> None:
-    for cached in (versions._file, versions._tree, versions._imports):
+    for cached in (versions._file, versions._tree, versions._imports, versions._code):
         cached.cache_clear()
 
 
@@ -58,7 +59,7 @@ def test_an_edit_of_what_lays_out_contexts_is_noticed_where_contexts_are_made(
     edit: Callable[[str, str, str], None],
 ) -> None:
     edit(CONTEXTS, "_CHARS_PER_TOKEN = 8", "_CHARS_PER_TOKEN = 9")
-    changed = versions.changed(versions.read())
+    changed = versions.edited(versions.read())
     assert {"stage/context", "stage/contexts"} <= set(changed)
     assert not {"stage/index", "stage/run", "retriever/bm25", "judge/lexical"} & set(changed)
 
@@ -67,7 +68,7 @@ def test_an_edit_of_a_component_is_noticed_in_all_options_that_use_it(
     edit: Callable[[str, str, str], None],
 ) -> None:
     edit("ragauge/retrieval/retrievers/dense.py", "_DECIMALS = 12", "_DECIMALS = 11")
-    changed = versions.changed(versions.read())
+    changed = versions.edited(versions.read())
     assert {"retriever/sim", "retriever/mmr", "retriever/mlq", "retriever/reo"} <= set(changed)
     assert "chunker/semantic" not in changed
 
@@ -75,13 +76,94 @@ def test_an_edit_of_a_component_is_noticed_in_all_options_that_use_it(
 def test_comments_docstrings_and_blank_lines_are_no_change(edit: Callable[[str, str, str], None]) -> None:
     edit(CONTEXTS, '"""A run to contexts:', '"""Contexts of a run:')
     edit(CONTEXTS, "_CHARS_PER_TOKEN = 8", "\n# said otherwise\n_CHARS_PER_TOKEN = 8  # too")
-    assert versions.changed(versions.read()) == []
+    assert versions.edited(versions.read()) == []
 
 
-def test_a_raised_version_is_enough(monkeypatch: pytest.MonkeyPatch) -> None:
+CODE = """
+import os
+__all__ = ["f"]
+def f(text, limit: int = 2) -> str:
+    "What it returns."
+    found = [part for part in text.split()]  # in order
+    def within():
+        nonlocal found
+        found = found[:limit]
+    if not found:
+        raise ValueError(f"{text!r} has no part")
+    log.info("%d parts", len(found))
+    return found[limit]
+"""
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("found", "parts"),
+        ("part ", "word "),
+        (": int", ""),
+        ('"What it returns."', '"Returns something."'),
+        ("  # in order", ""),
+        ("has no part", "is blank"),
+        ("%d parts", "%d words"),
+        ("import os", "import sys"),
+        ('["f"]', "[]"),
+        ("text.split()]", "text.split()\n    ]"),
+    ],
+)
+def test_names_of_locals_and_what_is_said_are_no_code(old: str, new: str) -> None:
+    assert old in CODE
+    assert _code_of(CODE.replace(old, new)) == _code_of(CODE)
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("limit", "most"),  # a caller may name it
+        ("= 2", "= 3"),
+        ("found[:limit]", "found[limit:]"),
+        ("if not found", "if found"),
+        ("ValueError", "TypeError"),
+        ("return found[limit]", "return text[limit]"),
+        ("split", "rsplit"),
+        ("def f", "def g"),
+    ],
+)
+def test_any_other_edit_is_one_of_the_code(old: str, new: str) -> None:
+    assert old in CODE
+    assert _code_of(CODE.replace(old, new)) != _code_of(CODE)
+
+
+def _code_of(text: str) -> str:
+    return versions._text(versions._normalised(ast.parse(text)))
+
+
+def test_a_raised_version_is_enough() -> None:
     known = versions.read()
     known["stage/context"] = {"version": 0, "code": "another"}
-    assert versions.changed(known) == []
+    assert versions.edited(known) == []
+
+
+@pytest.mark.parametrize("name", ["order/reverse", "answers/em", "chunker/tokens"])
+def test_edited_code_with_the_same_output_needs_no_version(name: str) -> None:
+    version, _ = versions.items()[name]
+    edited = {"version": version, "code": "another"}
+    assert versions.changed({name: {**edited, "output": versions.output(name)}}) == []
+    assert versions.changed({name: {**edited, "output": "another"}}) == [name]
+    assert versions.changed({name: edited}) == [name]
+
+
+def test_what_no_small_input_shows_needs_a_version_for_edited_code() -> None:
+    version, _ = versions.items()["judge/lexical"]
+    assert versions.output("judge/lexical") is None
+    known = {"judge/lexical": {"version": version, "code": "another"}}
+    assert versions.changed(known) == ["judge/lexical"]
+
+
+def test_each_option_has_an_output_of_its_own() -> None:
+    names = ["order/rank", "order/reverse", "chunker/none", "chunker/tokens", "expander/none", "expander/neighbours"]
+    outputs = [versions.output(name) for name in names]
+    assert len({*outputs}) == len(names) - 1  # without an expander the order by rank is the order
+    assert outputs == [versions.output(name) for name in names]
 
 
 @pytest.mark.slow

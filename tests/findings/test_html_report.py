@@ -18,9 +18,8 @@ from browser import CHROMIUM, Browser
 from ragauge.commands.report import main
 from ragauge.contract.errors import DataError
 from ragauge.contract.finding import Article, Section
-from ragauge.experiment.folder import attempt_of, begin_attempt
 from ragauge.experiment.sweep import logged
-from ragauge.experiment.sweep.jobs import load, records_in
+from ragauge.experiment.sweep.jobs import load
 from ragauge.findings.details import write_details
 from ragauge.findings.pooling import pooled
 from ragauge.findings.topic_texts import contexts_of, longest_match, match_evidence, read_topics, worth_reading
@@ -459,16 +458,6 @@ def test_the_folder_of_one_job_has_a_report_of_its_own(tmp_path: Path) -> None:
     assert "1 system compared" in text
     assert "sim" in text
     assert not (job.parent / "report.html").exists()
-
-
-def test_jobs_of_an_earlier_attempt_at_the_sweep_are_left_out(tmp_path: Path) -> None:
-    folder = write_sweep(tmp_path)
-    assert len(records_in(folder)) == 5
-    begin_attempt(folder)
-    for number in ("0", "1"):  # the sweep is run again, with two jobs
-        record = json.loads((folder / number / "job.json").read_text())
-        (folder / number / "job.json").write_text(json.dumps(record | {"attempt": attempt_of(folder)}))
-    assert [record["number"] for record in records_in(folder)] == [0, 1]
 
 
 def test_of_several_systems_at_the_top_none_is_named_the_best(page: Path) -> None:

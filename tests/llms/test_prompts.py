@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from ragauge.answering.judges._parse import parse_accuracy, parse_scores, parse_verdict
+from ragauge.answering.judges import parse_accuracy, parse_scores, parse_verdict
 from ragauge.contract.errors import ConfigError
 from ragauge.llms import prompts
 from ragauge.llms.prompts import fill, load_prompt

@@ -12,6 +12,7 @@ import pytest
 
 from chat_server import ChatServer
 from ragauge.answering import ChatGenerator
+from ragauge.contract.errors import ConfigError
 from ragauge.llms import served
 from ragauge.llms.chat import ChatLLM
 from ragauge.llms.ledger import Served, open_ledger
@@ -205,3 +206,15 @@ def test_a_ledger_remembers_what_an_address_served(store: Store, tmp_path: Path)
     ledger.remember_served(Served("http://a", "m", "{}", "b"))
     ledger.remember_served(Served("http://a", "m", '{"root":"x"}', "c"))
     assert ledger.served("m") == [Served("http://a", "m", '{"root":"x"}', "c")]
+
+
+@pytest.mark.parametrize("place", ["[::1", "host:80x", "h:99999999", "[Qz7Rk2Wm9Xt4"])
+@pytest.mark.parametrize("client", ["langchain_openai.ChatOpenAI", "langchain_ollama.ChatOllama"])
+def test_an_address_that_cannot_be_read_is_one_line_without_its_password(
+    client: str, place: str, store: Store, caplog: pytest.LogCaptureFixture
+) -> None:
+    chat = {"_target_": client, "model": "m", "base_url": f"http://me:Qz7Rk2Wm9Xt4@{place}/v1"}
+    with pytest.raises(ConfigError, match=r"^chat\.base_url: cannot be read as an address; allowed are") as told:
+        ChatLLM(chat=chat, api_key_env="RAGAUGE_API_KEY").ask(["p"], store, "answers")
+    assert "\n" not in str(told.value)
+    assert "Qz7R" not in f"{told.value} {caplog.text}"

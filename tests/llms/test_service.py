@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import re
 import time
@@ -14,9 +15,11 @@ import pytest
 from ragauge.contract.errors import ConfigError, GateError, MissingError
 from ragauge.contract.identity import identity
 from ragauge.contract.protocols import ChatModel, KnowsReplies, Reply, Serves
+from ragauge.contract.redact import remember
+from ragauge.llms.guarded import Redirected, _read
 from ragauge.llms.service import Service
-from ragauge.llms.service_client import _content_type
-from ragauge.llms.service_response import Context, Response, kept_response
+from ragauge.llms.service_client import _content_type, _refusal
+from ragauge.llms.service_response import Context, Response, _beginning, _shown, kept_response
 from ragauge.store import Store
 from service_server import RESPONSES, ServiceServer
 
@@ -333,6 +336,18 @@ def test_a_cost_above_the_most_is_charged_as_told_and_said(store: Store, caplog:
 
 
 # --- keys ---------------------------------------------------------------------------------------------
+
+
+def test_no_part_of_a_key_is_left_where_an_error_cuts_what_a_service_said() -> None:
+    key = "Qz7Rk2Wm9Xt4Lb8N"
+    remember({"headers": {"X-Api-Key": key}})
+    for pad in range(60, 320):
+        text = "." * pad + key
+        told = [_refusal(httpx.Response(500, text=text)), _shown([text]), _beginning(text.encode())]
+        told.append(_content_type(httpx.Response(200, headers={"content-type": text[30:]})))
+        with pytest.raises(Redirected) as away:
+            asyncio.run(_read(httpx.Response(302, headers={"location": text})))
+        assert "Qz7" not in f"{told} {away.value}", pad
 
 
 def test_keys_are_sent_and_kept_nowhere(

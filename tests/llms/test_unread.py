@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from importlib.resources import files
 from typing import Any
 
 import pandas as pd
@@ -14,7 +15,7 @@ from ragauge.contract.protocols import Tools
 from ragauge.contract.run_clock import run_begins
 from ragauge.llms.chat import ChatLLM
 from ragauge.llms.ledger import MOST_UNREAD, open_ledger
-from ragauge.llms.unread import shown
+from ragauge.llms.unread import form_in, shown
 
 QIDS = [f"q{i}" for i in range(4)]
 TOPICS = pd.DataFrame({"qid": QIDS, "query": QIDS, "answer": "Anna"})
@@ -22,6 +23,7 @@ EVIDENCE = pd.DataFrame({"qid": QIDS, "part": 0, "docno": None, "text": "Anna bu
 ANSWERS = pd.DataFrame({"qid": QIDS, "n_tokens": 1, "answer": "Anna"})
 GOOD, BAD = '{"label": 5, "reason": "it is"}', '{"class":5}'
 PRICE = {"prompt": 1.0, "completion": 1.0}
+SHIPPED = files("ragauge.llms.prompts")
 
 
 def judge(server: ChatServer, **fields: Any) -> ChatJudge:
@@ -31,7 +33,7 @@ def judge(server: ChatServer, **fields: Any) -> ChatJudge:
 
 def asked(server: ChatServer) -> list[int]:
     """How often each topic was asked about."""
-    return [sum(n for p, n in server.calls.items() if f">{qid}</" in p) for qid in QIDS]
+    return [sum(n for prompt, n in server.calls.items() if qid in prompt) for qid in QIDS]
 
 
 def judged(server: ChatServer, tools: Tools, **fields: Any) -> pd.DataFrame:
@@ -39,7 +41,7 @@ def judged(server: ChatServer, tools: Tools, **fields: Any) -> pd.DataFrame:
 
 
 def form_of(*unreadable: str) -> Any:
-    return lambda prompt: BAD if any(f">{qid}</" in prompt for qid in unreadable) else GOOD
+    return lambda prompt: BAD if any(qid in prompt for qid in unreadable) else GOOD
 
 
 def test_a_later_run_asks_exactly_what_could_not_be_read_and_both_replies_are_paid(tools: Tools) -> None:
@@ -123,3 +125,23 @@ def test_what_fails_after_an_unreadable_reply_keeps_its_text(tools: Tools) -> No
 )  # fmt: skip
 def test_a_reply_stands_beside_the_form(raw: str, form: str, line: str) -> None:
     assert shown(raw, form) == line
+
+
+@pytest.mark.parametrize(
+    ("prompt", "form"),
+    [
+        ("judge_single", '{"label": 2, "reason": "The year is right, the builder is made up."}'),
+        ("judge_batch", "4, 1, 5, 2, 3"),
+        ("rerank", "[2] > [1] > [3]"),
+        ("rag_fusion", "designer of the lighthouse of Vestrand history of lighthouses in Vestrand"),
+        ("answer_with_documents", ""),
+    ],
+)
+def test_the_log_shows_the_form_that_each_prompt_asks_for(prompt: str, form: str) -> None:
+    assert form_in(SHIPPED.joinpath(f"{prompt}.txt").read_text(encoding="utf-8")) == form
+
+
+def test_a_line_of_a_document_is_no_form() -> None:
+    prompt = SHIPPED.joinpath("judge_batch.txt").read_text(encoding="utf-8")
+    assert form_in(prompt.replace("$answers", '{"label": 1}')) == "4, 1, 5, 2, 3"
+    assert form_in('Reply with JSON:\n{"label": 1}') == '{"label": 1}'  # a prompt of one's own

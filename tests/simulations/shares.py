@@ -86,6 +86,36 @@ def logit_t(values: np.ndarray, topics: np.ndarray) -> Estimate:
     return Estimate(mean, float(expit(logit(mean) - reach)), float(expit(logit(mean) + reach)), n)
 
 
+# Differences of scores: how many topics differ, and by how much; the others do not.
+RARE = {f"{share:.0%} of the topics lose {-size:g}": (share, size)
+        for share, size in ((0.01, -0.5), (0.02, -1.0), (0.03, -0.5), (0.1, -0.5), (0.05, -0.2))}  # fmt: skip
+
+
+def rare_coverage(interval: Callable[[np.ndarray], Estimate], name: str, n: int) -> float:
+    """How often the interval of a mean difference of scores of n topics holds the truth, enumerated."""
+    share, size = RARE[name]
+    found = [interval(np.repeat([size, 0.0], [k, n - k])) for k in range(n + 1)]
+    held = [e.lo <= share * size + 1e-12 and share * size - 1e-12 <= e.hi for e in found]
+    return float(binom.pmf(np.arange(n + 1), n, share) @ held)
+
+
+# Differences of scores of most topics, [trials, n], and their true mean.
+DENSE: dict[str, tuple[Callable[[np.random.Generator, tuple[int, int]], np.ndarray], float]] = {
+    "normal, sd 0.15": (lambda rng, size: np.clip(rng.normal(0.02, 0.15, size), -1, 1), 0.02),
+    "two scores of Beta(0.5, 0.5)": (lambda rng, size: rng.beta(0.5, 0.5, size) - rng.beta(0.5, 0.5, size), 0.0),
+    "normal, sd 0.05, and 3 % of the topics lose 0.9 more": (
+        lambda rng, size: rng.normal(0, 0.05, size) - 0.9 * (rng.random(size) < 0.03), -0.027,
+    ),
+}  # fmt: skip
+
+
+def dense_coverage(interval: Callable[[np.ndarray], Estimate], name: str, n: int, trials: int, seed: int) -> float:
+    """How often the interval of a mean difference of scores of n topics holds the truth."""
+    draw, truth = DENSE[name]
+    found = [interval(trial) for trial in draw(np.random.default_rng(seed), (trials, n))]
+    return float(np.mean([e.lo <= truth <= e.hi for e in found]))
+
+
 def difference_coverage(interval: Callable[[np.ndarray], Estimate], won: float, lost: float, n: int) -> float:
     """How often the interval of a paired difference of shares holds won - lost, enumerated over n topics.
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
 from pathlib import Path
 
 import pandas as pd
@@ -13,9 +12,6 @@ import pytest
 from ragauge.contract import frames
 from ragauge.contract.batches import Batches
 from ragauge.contract.errors import DataError
-from ragauge.datasets import _rows
-from ragauge.datasets._gather import FileSource, Gatherer
-from ragauge.datasets._rows import Rows, stream_documents
 from ragauge.store import Key, Store, file_sha256
 from ragauge.store._check import damage
 from ragauge.store._listing import list_items
@@ -86,22 +82,3 @@ def test_verify_reads_row_groups(tmp_path: Path) -> None:
     (entry.path / "key.json").write_text(json.dumps(key))
     (item,) = list_items(tmp_path)
     assert damage(item) == ["docs.parquet holds other rows than key.json records"]
-
-
-def test_documents_of_many_characters_make_more_batches(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(_rows, "_BATCH_CHARACTERS", 100)
-    sizes = [40, 40, 40, 250, 1, 1]
-    readings = 0
-
-    def read() -> Iterator[tuple[str, tuple[str, str, str]]]:
-        nonlocal readings
-        readings += 1
-        for number, size in enumerate(sizes):
-            yield f"row {number}", (f"d{number}", "", "x" * size)
-
-    gather = Gatherer(FileSource("x"))
-    found = stream_documents(gather, Rows("rows", read, lambda row: row), {"d1"})
-    assert [len(frame) for frame in found] == [3, 1, 2]
-    assert found.frame()["text"].str.len().tolist() == sizes
-    assert readings == 3
-    assert [gather.document_text(f"d{i}") for i in range(2)] == ["", "x" * 40]

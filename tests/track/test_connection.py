@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sqlite3
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -55,6 +56,14 @@ def test_a_web_server_that_is_no_mlflow_is_one_line(said: bytes) -> None:
             client_of(uri, "ours")
         assert "\n" not in str(told.value)
         assert len(str(told.value)) < 700
+
+
+def test_a_database_whose_tables_another_program_left_half_made_is_one_line_with_a_remedy(tmp_path: Path) -> None:
+    with sqlite3.connect(tmp_path / "mlflow.db") as database:
+        database.execute("CREATE TABLE logged_models (id TEXT)")
+    with pytest.raises(ConfigError, match="its tables are half made: delete the file if it holds no runs") as told:
+        connect(f"sqlite:///{tmp_path}/mlflow.db")
+    assert "\n" not in str(told.value)
 
 
 def test_a_disk_that_fills_up_while_the_database_is_made_leaves_none_behind(tmp_path: Path) -> None:

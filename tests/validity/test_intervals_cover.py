@@ -5,12 +5,16 @@ from __future__ import annotations
 import pytest
 
 from ragauge.estimate import bounded_mean
-from ragauge.estimate.intervals import paired_share_interval
+from ragauge.estimate.intervals import paired_mean, paired_share_interval
 from simulations.shares import (
+    DENSE,
+    RARE,
     SCORES,
     binomial_coverage,
     clustered_coverage,
+    dense_coverage,
     difference_coverage,
+    rare_coverage,
     score_coverage,
 )
 
@@ -32,6 +36,18 @@ def test_shares_of_topics_with_five_rows() -> None:
 @pytest.mark.parametrize("name", SCORES)
 def test_mean_scores(name: str) -> None:
     assert score_coverage(bounded_mean, name, 30, 500, seed=0) >= 0.92
+
+
+@pytest.mark.parametrize("n", [30, 120, 500])
+def test_differences_of_scores_of_which_few_differ_by_enumeration(n: int) -> None:
+    for name in RARE:
+        assert rare_coverage(paired_mean, name, n) >= 0.9, name
+
+
+@pytest.mark.parametrize("n", [30, 120, 500])
+def test_differences_of_scores_of_most_topics(n: int) -> None:
+    for name in DENSE:
+        assert dense_coverage(paired_mean, name, n, 500, seed=0) >= 0.91, name
 
 
 def test_paired_differences_of_shares_by_enumeration() -> None:

@@ -5,12 +5,13 @@ from typing import TYPE_CHECKING
 from ragauge.contract.lazy import lazily
 
 if TYPE_CHECKING:
+    from ragauge.answering._frame import answer_frame
     from ragauge.answering.chat import ChatGenerator
     from ragauge.answering.extractive import Extractive
     from ragauge.answering.none import NoLLM
     from ragauge.answering.recorded import RecordedAnswers
     from ragauge.answering.service import ServiceAnswers
 
-__all__ = ["ChatGenerator", "Extractive", "NoLLM", "RecordedAnswers", "ServiceAnswers"]
+__all__ = ["ChatGenerator", "Extractive", "NoLLM", "RecordedAnswers", "ServiceAnswers", "answer_frame"]
 
 __getattr__ = lazily(__name__)

@@ -11,6 +11,7 @@ from omegaconf import DictConfig
 
 from ragauge.commands import main as cli
 from ragauge.contract.errors import ConfigError
+from ragauge.contract.records import begin_attempt
 from ragauge.experiment.setup.config import refuse_keys
 
 if TYPE_CHECKING:
@@ -53,8 +54,6 @@ class KeysCallback(Callback):
         hydra = GlobalHydra.instance().hydra
         if hydra is not None:
             hydra.config_loader = KeyGuard(hydra.config_loader)  # type: ignore[assignment]
-        from ragauge.experiment.folder import begin_attempt  # here: --help does without pandas
-
         begin_attempt(Path(config.hydra.sweep.dir).absolute())
         cli.sweep_begins(config.tracking.uri)
 

@@ -33,8 +33,8 @@ class _Listed(NamedTuple):
     reply: str
 
 
-def _chosen(ledger: Ledger, given: argparse.Namespace, budgets: Sequence[str]) -> list[_Listed]:
-    """The calls that every given option chooses, the latest first."""
+def _chosen(ledger: Ledger, given: argparse.Namespace, job: Path | None) -> list[_Listed]:
+    """The calls that every given option chooses, and which a job in the folder `job` made, the latest first."""
 
     def read(call: Call, at: float) -> _Listed | None:
         chat = json.loads(call.request).get("chat", {})
@@ -43,7 +43,7 @@ def _chosen(ledger: Ledger, given: argparse.Namespace, budgets: Sequence[str]) -
         if (
             (given.unreadable and state != "unreadable")
             or (given.model is not None and model != given.model)
-            or (given.job is not None and call.budget not in budgets)
+            or (job is not None and not (call.job and Path(call.job).is_relative_to(job)))
             or (given.after is not None and at < given.after)
             or (given.before is not None and at >= given.before)
         ):
@@ -71,14 +71,16 @@ def _print(calls: Sequence[_Listed]) -> None:
         print(f"and {len(calls) - _SHOWN} earlier calls")
 
 
-def _record(folder: Path) -> dict[str, Any]:
-    """The record of a job, or of the first job of a sweep; ConfigError where the folder holds none."""
-    found = [folder / RECORD_FILE, *sorted(folder.glob(f"*/{RECORD_FILE}"))]
-    for path in found:
+def _job_of(folder: Path) -> tuple[Path, dict[str, Any]]:
+    """Where the jobs of a job's or a sweep's folder were written, and the record of the first that has one."""
+    if not folder.is_dir():
+        raise ConfigError(f"--job {folder}: no such folder; allowed is that of a job or of a sweep")
+    for path in (folder / RECORD_FILE, *sorted(folder.glob(f"*/{RECORD_FILE}"))):
         if path.is_file():
             record: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
-            return record
-    raise ConfigError(f"--job {folder}: the folder of a job or a sweep has {RECORD_FILE}; this one has none")
+            written = Path(record.get("written_in", path.parent.resolve()))  # the folder may have been moved since
+            return (written if path.parent == folder else written.parent), record
+    return folder.resolve(), {}  # of a job that was killed
 
 
 def _place(given: argparse.Namespace, record: dict[str, Any]) -> str:
@@ -118,7 +120,7 @@ def _parser() -> argparse.ArgumentParser:
         added.add_argument("--model", metavar="NAME", help="calls of a model, by its name")
         added.add_argument(
             "--job", type=Path, metavar="FOLDER",
-            help="calls that a job paid for: in a sweep all of the sweep's, in one process all of its jobs'",
+            help="calls that the job of a folder paid for, or the jobs of a sweep's folder",
         )  # fmt: skip
         added.add_argument("--after", type=_time, metavar="TIME", help="calls since then, such as 2026-11-24")
         added.add_argument("--before", type=_time, metavar="TIME", help="calls before then")
@@ -133,9 +135,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     choices = (given.unreadable, given.model, given.job, given.after, given.before)
     if given.command == "forget" and not any(choice not in (None, False) for choice in choices):
         raise ConfigError("forget: choose calls by --unreadable, --model, --job, --after or --before")
-    record = {} if given.job is None else _record(given.job)
+    job, record = (None, {}) if given.job is None else _job_of(given.job)
     ledger = open_ledger(_place(given, record))
-    calls = _chosen(ledger, given, record.get("budgets", ()))
+    calls = _chosen(ledger, given, job)
     _print(calls)
     if given.command == "forget" and given.yes:
         forgotten = ledger.forget([call.key for call in calls])

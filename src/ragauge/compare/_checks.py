@@ -8,8 +8,10 @@ import pandas as pd
 
 from ragauge.compare._words import short, some
 from ragauge.contract import comparable
+from ragauge.contract.answer_measures import besides_rankings
 from ragauge.contract.errors import DataError
 from ragauge.contract.groups import ANSWERS
+from ragauge.contract.protocols import AnswerMeasureInfo
 from ragauge.track import LoggedRun
 
 
@@ -99,6 +101,22 @@ def notes_on(
     cached = sum(r.metrics.get(k, 0) for r in runs for k in ("llm_calls_cached", "judge_llm_calls_cached"))
     if cached:
         notes.append(f"{cached:.0f} call(s) were answered by the ledger: a run's cost is what it paid itself.")
+    return notes
+
+
+def notes_on_values(
+    outcomes: pd.DataFrame, answers: Sequence[AnswerMeasureInfo], names: Mapping[str, str]
+) -> list[str]:
+    """A sentence for each measure of answers that some topic has no value of: how many topics a run's mean has."""
+    notes = []
+    topics = outcomes.groupby("run_id", sort=False)["qid"].size()
+    for info in besides_rankings(answers):
+        n = outcomes[info.name].notna().groupby(outcomes["run_id"], sort=False).sum()
+        if (n < topics).any():
+            counts = some([f"{n[run_id]} of {topics[run_id]} in {names[str(run_id)]}" for run_id in n.index])
+            notes.append(
+                f"Topics with a value of {info.label}: {counts}; a mean is over these, a pair over those of both."
+            )
     return notes
 
 

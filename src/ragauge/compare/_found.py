@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from ragauge.compare._words import MAX_NAMED, some
 from ragauge.contract.errors import ConfigError, DataError
-from ragauge.contract.records import RECORD_FILE, refuse_trainings
+from ragauge.contract.records import RECORD_FILE, read_records, refuse_trainings
 from ragauge.track import LoggedRun, Reader, recorded_uri, tracking_uri
 
 
@@ -59,11 +58,9 @@ def members(source: str, uri: str | None, stores: dict[str, Reader]) -> tuple[bo
 
     folder = Path(source)
     if folder.is_dir():
-        single = folder / RECORD_FILE
-        files = [single] if single.is_file() else list(folder.glob(f"*/{RECORD_FILE}"))
-        records = [json.loads(file.read_text(encoding="utf-8")) for file in files]
+        records = read_records(folder)
         refuse_trainings(records, folder)
-        records = sorted((r for r in records if "run_id" in r), key=lambda record: record["number"])
+        records = [record for record in records if "run_id" in record]
         if not records:
             raise DataError(
                 f"{source} holds no job that has a run in MLflow (no {RECORD_FILE} that names one); give a "
@@ -72,7 +69,7 @@ def members(source: str, uri: str | None, stores: dict[str, Reader]) -> tuple[bo
         # A password is not on record: then the environment must say where MLflow is.
         recorded = records[0]["tracking_uri"]
         reader = store(tracking_uri(uri) if uri else recorded_uri(recorded))
-        return not single.is_file(), [reader.run(record["run_id"]) for record in records], reader
+        return not (folder / RECORD_FILE).is_file(), [reader.run(record["run_id"]) for record in records], reader
     if not source or not set(source) <= set("0123456789abcdef"):
         raise ConfigError(f"{source!r} is neither a folder nor an MLflow run id or the beginning of one")
     reader = store(tracking_uri(uri))

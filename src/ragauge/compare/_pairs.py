@@ -83,11 +83,11 @@ def read_outcomes(
                 *(c for c in map(str, table) if c.startswith(PREFIX)),
             ]
             kept_rows = table[kept].assign(run_id=run.run_id)
-            if "evidence" in kept_rows:  # a list of parts; of older runs a text, a line each
+            if "evidence" in kept_rows:  # a list of parts
                 kept_rows["evidence"] = kept_rows["evidence"].map(_one_text)
             tables.append(kept_rows)
             bar.update()
-    if any(CAUSE not in table for table in tables):  # a run of before there were any
+    if any(CAUSE not in table for table in tables):  # a job without a funnel has none
         tables = [table.drop(columns=CAUSE, errors="ignore") for table in tables]
     outcomes = pd.concat(tables, ignore_index=True)
     for info in answers:
@@ -105,7 +105,6 @@ def _one_text(parts: object) -> object:
 def pair_frame(
     outcomes: pd.DataFrame,
     base: str,
-    n_boot: int,
     seed: int,
     answers: Sequence[AnswerMeasureInfo],
     best_of_all: bool,
@@ -119,7 +118,7 @@ def pair_frame(
     """
     from statsmodels.stats.multitest import multipletests
 
-    every = compare_pairs(outcomes, "run_id", n_boot, seed, answers=answers)
+    every = compare_pairs(outcomes, "run_id", seed, answers=answers)
     judged = outcomes.loc[outcomes["label"].notna(), "run_id"].unique()
     of_verdicts = every["measure"].isin(["correct", "hallucination", "truthfulness"])
     every = every[~of_verdicts | (every["a"].isin(judged) & every["b"].isin(judged))]

@@ -31,7 +31,7 @@ def slice_tables(
     estimates = slice_estimates(outcomes, "run_id", answers, n_boot, seed)
     others = [run_id for run_id in outcomes["run_id"].unique() if run_id != base]
     every = pd.concat(
-        [slice_differences(outcomes, run_id, base, "run_id", answers, n_boot, seed) for run_id in others],
+        [slice_differences(outcomes, run_id, base, "run_id", answers, seed) for run_id in others],
         ignore_index=True,
     )
     for measure in every["measure"].unique():

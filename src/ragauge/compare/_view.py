@@ -216,15 +216,20 @@ class View:
             ),
         ]
         if c.baseline_chosen:
-            said.append(f.text(f"{base} was taken for its IR score, the best of them, so Holm counts all pairs."))
-        if c.n_boot:
-            said.append(
-                f.text(
-                    "In brackets: 95 % intervals over topics; of metrics as logged, of IR score differences "
-                    f"from {c.n_boot:,} bootstrap replicates with seed {c.seed}."
-                )
-            )
+            said.append(f.text(f"{base} was taken {self._why_chosen()}, so Holm counts all pairs."))
+        said.append(
+            f.text("In brackets: 95 % intervals over topics; of metrics as logged, of differences paired by topic.")
+        )
         return said
+
+    def _why_chosen(self) -> str:
+        """Why this run of a sweep is the baseline; of several with the best IR score none is called the best."""
+        runs = self.c.runs
+        scores = runs.loc[runs["compared"], "ir_score"].dropna() if "ir_score" in runs else runs["run_id"].iloc[:0]
+        if scores.empty:
+            return "as the first, since none has an IR score"
+        tied = int(scores.eq(scores.max()).sum())
+        return "for its IR score, the best of them" if tied == 1 else f"as the first of {tied} with the best IR score"
 
     def topics(self, n: int) -> list[tuple[str, pd.DataFrame]]:
         """The lists of topics that differ most, each with its heading."""

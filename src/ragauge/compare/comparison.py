@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import pandas as pd
 
 from ragauge.compare._causes import cause_changes
-from ragauge.compare._checks import check_alike, check_same_topics, notes_on
+from ragauge.compare._checks import check_alike, check_same_topics, notes_on, notes_on_values
 from ragauge.compare._found import Found
 from ragauge.compare._pairs import (
     choose_baseline,
@@ -134,9 +134,10 @@ def compare(
     if across_datasets:
         check_same_topics(outcomes, base)
     chosen = found.swept and baseline is None
-    pairs, n_tests = pair_frame(outcomes, base, n_boot, seed, answers, best_of_all=chosen)
+    pairs, n_tests = pair_frame(outcomes, base, seed, answers, best_of_all=chosen)
     names = dict(zip(table["run_id"], table["run"], strict=True))
     notes += notes_on(runs, params, outcomes, base, at, names)
+    notes += notes_on_values(outcomes, answers, names)
     by_slice = slice_tables(outcomes, base, answers, n_boot, seed) if slices else None
     notes += _about_slices(outcomes, slices)
     human, refused = human_pair_frame(outcomes, base)

@@ -15,14 +15,12 @@ from ragauge.contract.groups import ANSWERS
 
 MEASURED_BY = ("measure", "tokenizer", "judge")
 TAG = "ragauge.measured_by"
-# Keys that change no score and no label: runs that recorded no digests are told apart by the other keys.
+# Keys that change no score and no label.
 _NOT_MEASURED = {
     "threads", "batch_size", "device", "backend", "concurrency", "requests_per_minute", "timeout", "retries",
     "backoff", "max_wait", "give_up_after", "api_key_env", "price", "max_cost_usd", "budget",
     "expected_tokens", "ledger", "repeat", "sample", "sample_design",
 }  # fmt: skip
-# What runs of before 0.2 do not name: without it they mean the same.
-_LATER = {"measure.correct": "none", "measure.fold": "[]"}
 
 
 def digests(identities: Mapping[str, Mapping[str, Any]]) -> dict[str, str]:
@@ -52,8 +50,8 @@ def measured_by(
 ) -> list[dict[str, str]]:
     """What each of several jobs was measured by: {name: text}, where equal texts mean the same.
 
-    The texts are the digests that the jobs recorded. Jobs of older versions recorded none: where one is among
-    them, the texts of all are the option of each config group and its settings (`settings`: flat, as
+    The texts are the digests that the jobs recorded. Where those of one cannot be read (a tag that was edited
+    or removed), the texts of all are the option of each config group and its settings (`settings`: flat, as
     `judge.mode`), less those that change no number, and answer measures are not told apart.
     """
     if all(_readable(found) for found in recorded):
@@ -69,7 +67,7 @@ def in_words(part: str, choices: Mapping[str, str], settings: Mapping[str, Any])
     own = {
         key: _in_order(str(value))
         for key, value in settings.items()
-        if key.startswith(f"{part}.") and key.rpartition(".")[2] not in _NOT_MEASURED and str(value) != _LATER.get(key)
+        if key.startswith(f"{part}.") and key.rpartition(".")[2] not in _NOT_MEASURED
     }
     return " ".join([choices.get(part, "?"), *(f"{key}={value}" for key, value in sorted(own.items()))])
 

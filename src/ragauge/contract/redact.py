@@ -34,6 +34,7 @@ from ragauge.contract.secret_patterns import (
 
 _SHORTEST = 8  # characters of a value that is masked wherever it stands; a shorter one may be a word
 _LONG = 20  # characters of a value that is no word
+_LONGEST_KEY = 4_096  # characters
 _HOLDS_NONE = frozenset({"", "null", "none", "''", '""', "EMPTY", "???", MASK})
 _INTERPOLATION = re.compile(r"\$\{(?:[^{}]|\{[^{}]*\})*\}")
 _DEFAULT = re.compile(r"\$\{\s*oc\.\w+\s*:\s*[^,{}]+,(?P<default>[^{}]*)\}")
@@ -47,6 +48,8 @@ _HEADER = re.compile(
     r"(?P<value>(?:[A-Za-z-]+ )?[^\s\"',}]+(?:;\s*[^\s\"',;}]+)*)",
     re.I,
 )
+
+_ADDRESS_NAME = re.compile(r"ur[li]$|host|endpoint|api_base|proxy", re.I)
 
 _remembered: set[str] = set()
 
@@ -69,6 +72,12 @@ def redact(text: str, sure: bool = False) -> str:
     text = _HEADER.sub(_mask_header, text)
     text = _mask_pairs(text)
     return re.sub(r"\x00(\d+)\x00", lambda match: kept[int(match[1])], text) if kept else text
+
+
+def redacted_beginning(text: str, most: int) -> str:
+    """The first `most` characters of a text that is redacted before: a key cut in half is no longer recognised."""
+    text = redact(text[: most + _LONGEST_KEY])
+    return text if len(text) <= most else f"{text[:most]}…"
 
 
 def mask_echo(text: str) -> str:
@@ -166,7 +175,7 @@ def remember(config: Any, name: str = "", secret: bool = False) -> None:
             for piece in (text, *text.split(" ")[1:]):
                 _add(piece)
         elif isinstance(config, str):
-            for piece in (*_masked_pieces(text), *generated_in(text)):
+            for piece in (*_masked_pieces(text), *generated_in(text), *_before_host(name, text)):
                 _add(piece)
 
 
@@ -236,6 +245,14 @@ def _masked_pieces(text: str) -> list[str]:
     passwords = [password for piece in found if (password := piece.partition(":")[2])]
     # Of an address that cannot be parsed an error names what it took for the port.
     return [*found, *passwords, *(part for password in passwords for part in re.split("[/?#]", password))]
+
+
+def _before_host(name: str, text: str) -> list[str]:
+    """User and password, together and in parts, of an address without a scheme, such as http//me:pass@host."""
+    if "://" in text or "@" not in text or not _ADDRESS_NAME.search(name):
+        return []
+    user = text.rpartition("@")[0].rpartition("//")[2]
+    return [user.partition(":")[2], *(part for part in re.split("[:/?#]", user) if not part.isalpha())]
 
 
 def _redact_value(value: str, name: str, secret: bool, sure: bool) -> str:

@@ -10,11 +10,12 @@ from itertools import pairwise
 
 MASK = "***"
 
-# Words of letters and digits, alone or joined by - and _, and the least share of neighbours of another kind:
-# it is .62 in a random key, and a third in a name in CamelCase.
+# Words of letters and digits, alone, joined by - and _, or as base64 writes them, and the least share of neighbours
+# of another kind: it is .62 in a random key, and a third in a name in CamelCase.
 _GENERATED = (
     (re.compile(r"(?<![A-Za-z0-9])[A-Za-z0-9]{20,512}(?![A-Za-z0-9])"), 0.4),
     (re.compile(r"(?<![\w-])[A-Za-z0-9]{1,256}(?:[_-]+[A-Za-z0-9]{1,256}){1,32}(?![\w-])"), 0.5),
+    (re.compile(r"(?<![\w+/=.:~-])[A-Za-z0-9]{1,256}(?:[+/][A-Za-z0-9]{0,256}){1,32}={0,2}(?![\w+/=.-])"), 0.5),
 )
 
 # Words that make a name secret wherever they stand in it.
@@ -130,16 +131,17 @@ def looks_random(value: str) -> bool:
 
 
 def generated_in(text: str) -> list[str]:
-    """The words of a text that are keys by their look: 20 or more letters and digits, drawn at random.
+    """The words of a text that are keys by their look: 20 or more letters and digits at random, the longest first.
 
     Capital letters, small ones and digits take turns in them; in digests, names and dates they do not.
     """
-    return [
+    found = [
         word
         for words, least in _GENERATED
         for word in words.findall(text)
         if len(word) >= 20 and _takes_turns(word, least)
     ]
+    return sorted(found, key=len, reverse=True)
 
 
 def _takes_turns(word: str, least: float) -> bool:

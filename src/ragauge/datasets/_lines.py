@@ -22,6 +22,8 @@ _SPACE = re.compile(r"\s*")
 LONGEST = 100_000_000  # bytes of one thing in a packed file, unpacked: a line, a JSON value, an element
 # Times packed: a thing above LONGEST may be this much larger than its file; texts are at 3 to 8.
 _TIGHTEST = 20
+WHOLE = 1_000_000_000  # bytes of a whole packed file, unpacked, or _BOMB times packed where that is more
+_BOMB = 100
 _UNPACKED: Mapping[str, Callable[..., Any]] = {".gz": gzip.open, ".bz2": bz2.open}
 
 
@@ -36,12 +38,18 @@ def lines(file: Path) -> Iterator[tuple[str, bytes]]:
 
 
 def every_line(file: Path) -> Iterator[bytes]:
-    """All lines with their ends, of .gz and .bz2 unpacked; DataError where that fails, or one is too long."""
+    """All lines with their ends, of .gz and .bz2 unpacked.
+
+    DataError where that fails, where a line is too long, or all of them together are.
+    """
+    size, most = 0, longest(file)
+    whole = most if most == float("inf") else max(WHOLE, _BOMB * file.stat().st_size)
     try:
         with _UNPACKED.get(file.suffix, open)(file, "rb") as stream:
-            most = longest(file)
             while line := stream.readline(-1 if most == float("inf") else int(most) + 1):
+                size += len(line)
                 require_short(file, len(line), most, "a line of it")
+                require_short(file, size, whole, "it")
                 yield line
     except (OSError, EOFError, zlib.error) as error:
         raise DataError(f"{file}: cannot be unpacked: {error}") from None
@@ -55,7 +63,7 @@ def longest(file: Path) -> float:
 def require_short(file: Path, size: int, most: float, what: str) -> None:
     """DataError where a thing that is being unpacked is longer than `most` bytes."""
     if size > most:
-        raise DataError(f"{file}: {what} unpacks to more than {most / 1e6:,.0f} MB")
+        raise DataError(f"{file}: {what} unpacks to more than {most / 1e6:,.0f} MB; unpack it first if that is right")
 
 
 def json_rows(file: Path) -> Iterator[tuple[str, Any]]:

@@ -15,7 +15,8 @@ from ragauge.contract.errors import ConfigError, DataError
 from ragauge.contract.frames import JUDGE_CLASSES
 from ragauge.contract.identity import runtime
 from ragauge.contract.protocols import Dataset
-from ragauge.datasets._gather import check_separator, existing_file
+from ragauge.datasets._columns import read_texts, require_cells, require_columns, require_once
+from ragauge.datasets._gather import existing_file
 
 _STUDY = Path(__file__).parent / "study" / "outcomes.csv"
 _COLUMNS = ("system", "qid", "label", "ir_score", "count")
@@ -63,14 +64,8 @@ class RecordedOutcomes:
         so that nothing is taken for an answer to the same question.
         """
         file = self.files()["outcomes"]
-        try:
-            table = pd.read_csv(file, dtype=str, keep_default_na=False, encoding="utf-8-sig")
-        except (ValueError, pd.errors.ParserError) as error:
-            raise DataError(f"{file}: no CSV file in UTF-8: {error}") from None
-        check_separator(file, list(table.columns))
-        absent = [column for column in ("ir_score", "label") if column not in table]
-        if absent:
-            raise DataError(f"{file}: column {absent[0]} is missing; columns are {', '.join(_COLUMNS)}")
+        table = read_texts(file)
+        require_columns(file, table, ("ir_score", "label"), None, f"columns are {', '.join(_COLUMNS)}")
         score = pd.to_numeric(table["ir_score"], errors="coerce")
         classes = {"": 0, **{str(c): c for c in JUDGE_CLASSES}}
         counts = table["count"] if "count" in table else pd.Series("1", index=table.index)
@@ -81,9 +76,9 @@ class RecordedOutcomes:
             ("count", whole, "a whole number from 1"),
             ("qid", table["qid"] != "" if "qid" in table else whole, "a value"),
         ):
-            if not ok.all():
-                row = int(np.flatnonzero(~ok.to_numpy(dtype=bool))[0])
-                raise DataError(f"{file}, line {row + 2}: {column} {table[column][row]!r} is not {allowed}")
+            require_cells(file, table, column, ok, allowed)
+        if "qid" in table:
+            require_once(file, table, [column for column in ("system", "qid") if column in table])
         if "qid" in table and "count" in table:
             raise DataError(f"{file}: columns qid and count: a row that has a qid is one answer")
         rows = pd.DataFrame(
@@ -100,10 +95,6 @@ class RecordedOutcomes:
         if "qid" not in table:
             number = rows.groupby("system").cumcount() + 1
             rows["qid"] = rows["system"] + "/" + number.astype(str)
-        twice = rows.duplicated(["system", "qid"])
-        if twice.any():
-            row = int(np.flatnonzero(twice)[0])
-            raise DataError(f"{file}, line {row + 2}: qid {rows['qid'][row]!r} stands twice")
         rows["label"] = rows["label"].astype("Int8").mask(rows["label"] == 0)
         return rows[["qid", "system", "ir_score", "label"]].astype({"qid": "str", "system": "str"})
 

@@ -6,6 +6,7 @@ import csv
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -86,6 +87,9 @@ def from_hub(key: str, path: str, subset: str | None, split: str | None, revisio
             f"dataset.{key}={path}: there is no such file or folder, and a data set of the hub needs the "
             "package `datasets` (pip install 'ragauge[hub]')"
         ) from None
+    if path.isidentifier() and find_spec(f"datasets.packaged_modules.{path}") is not None:
+        # A reader of the library's own, which would take the files of the working directory.
+        raise ConfigError(f"dataset.{key}={path}: is a kind of file; give the path of a file or folder, or a hub name")
     try:
         found = datasets.load_dataset(path, subset, split=split, revision=revision)
     except Exception as error:  # its own errors, those of the network and of many parsers

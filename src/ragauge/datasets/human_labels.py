@@ -10,7 +10,7 @@ from ragauge.contract.errors import ConfigError, DataError
 from ragauge.contract.frames import JUDGE_CLASSES
 from ragauge.contract.groups import GROUPS
 from ragauge.contract.judge_questions import QUESTIONS, labelled_as
-from ragauge.datasets._gather import check_separator
+from ragauge.datasets._columns import read_texts, require_cells, require_columns, require_once
 
 # Columns of the file that say which answer was labelled; those that are there must fit a row.
 _WHICH = ("n_tokens", *GROUPS)
@@ -26,44 +26,29 @@ def read_human_labels(path: Path) -> pd.DataFrame:
     """
     if not path.is_file():
         raise ConfigError(f"human_labels: no file {path}")
-    try:
-        frame = pd.read_csv(path, dtype="str", keep_default_na=False, encoding="utf-8-sig")
-    except (UnicodeDecodeError, pd.errors.ParserError, pd.errors.EmptyDataError) as error:
-        raise DataError(f"{path}: no readable CSV: {error}") from error
-    check_separator(path, list(frame.columns))
-    unknown = [c for c in frame.columns if c not in ("qid", *_WHICH, "label", *QUESTIONS)]
+    frame = read_texts(path)
     asked = [c for c in QUESTIONS if c in frame.columns]
-    absent = [c for c in ("qid", *([] if asked else ["label"])) if c not in frame.columns]
-    if unknown or absent:
-        wrong = f"column {unknown[0]!r} is unknown" if unknown else f"column {absent[0]!r} is missing"
-        raise DataError(
-            f"{path}: {wrong}; there must be qid and label, or one of {', '.join(QUESTIONS)} in place of "
-            f"label, there may be {', '.join(_WHICH)}"
-        )
+    needed = ("qid", *([] if asked else ["label"]))
+    require_columns(
+        path, frame, needed, ("qid", *_WHICH, "label", *QUESTIONS),
+        f"there must be qid and label, or one of {', '.join(QUESTIONS)} in place of label, there may be "
+        f"{', '.join(_WHICH)}",
+    )  # fmt: skip
     classes = {str(c) for c in JUDGE_CLASSES} | ({""} if asked else set())
-    expected = {"label": "a judge class 1..5", "n_tokens": "a number of tokens"}
-    expected |= dict.fromkeys(QUESTIONS, "1, 0 or empty")
-    for column in frame.columns:
-        good = frame[column].isin(classes) if column == "label" else frame[column].ne("")
-        if column == "n_tokens":
-            good = frame[column].str.fullmatch(r"\d{1,7}")
-        if column in QUESTIONS:
-            good = frame[column].isin(("0", "1", ""))
-        if not good.all():
-            row = int((~good).to_numpy().argmax())
-            raise DataError(
-                f"{path}, line {row + 2} (qid={frame['qid'].iloc[row]!r}): {column} is "
-                f"{frame[column].iloc[row]!r}, not {expected.get(column, 'a value')}"
-            )
+    for column, cells in frame.items():
+        if column == "label":
+            require_cells(path, frame, column, cells.isin(classes), "a judge class 1..5")
+        elif column == "n_tokens":
+            require_cells(path, frame, column, cells.str.fullmatch(r"\d{1,7}"), "a number of tokens")
+        elif column in QUESTIONS:
+            require_cells(path, frame, column, cells.isin(("0", "1", "")), "1, 0 or empty")
+        else:
+            require_cells(path, frame, str(column), cells.ne(""), "a value")
+    require_once(path, frame, [c for c in frame.columns if c not in ("label", *QUESTIONS)])
     for column in ("label", *asked):
         if column in frame:
             frame[column] = pd.to_numeric(frame[column]).astype("Int64" if column == "label" else "float64")
-    frame = frame.astype({c: "int64" for c in ("n_tokens",) if c in frame})
-    twice = frame.duplicated([c for c in frame.columns if c not in ("label", *QUESTIONS)])
-    if twice.any():
-        row = int(twice.to_numpy().argmax())
-        raise DataError(f"{path}, line {row + 2}: a second label for qid={frame['qid'].iloc[row]!r}")
-    return frame
+    return frame.astype({c: "int64" for c in ("n_tokens",) if c in frame})
 
 
 def with_human_labels(outcomes: pd.DataFrame, path: Path) -> pd.DataFrame:

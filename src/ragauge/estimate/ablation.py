@@ -7,16 +7,16 @@ interval is over topics: the matches of one topic are no independent observation
 
 from __future__ import annotations
 
-from collections.abc import Collection, Hashable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 
 import numpy as np
 import pandas as pd
 
 from ragauge.contract.errors import DataError
 from ragauge.contract.protocols import AnswerMeasureInfo
-from ragauge.estimate.intervals import LEVEL, Estimate, bootstrap_means, paired_share_interval
+from ragauge.estimate.intervals import LEVEL, Estimate, paired_mean, paired_share_interval
 from ragauge.estimate.outcomes import RIGHT
-from ragauge.estimate.pairs import OF_CLASSES, _Sampled, topic_tables
+from ragauge.estimate.pairs import OF_CLASSES, _Sampled, reach_of, topic_tables
 
 NONE = "none"
 _MEASURES = ("ir_score", *OF_CLASSES)
@@ -32,8 +32,6 @@ def ablation(
     frame: pd.DataFrame,
     settings: Mapping[str, Mapping[str, str]],
     without_effect: Mapping[str, Collection[str]] | None = None,
-    n_boot: int = 1000,
-    seed: int = 0,
     level: float = LEVEL,
 ) -> pd.DataFrame:
     """What each option of each factor brings against a base option of it, all else equal.
@@ -44,7 +42,7 @@ def ablation(
     retrieved: pairs of it are not matched for these.
     Returns [factor, option, base, measure, difference, lo, hi, n, settings]: the mean over topics of the
     option's value less the base's, averaged over the matching settings of the other factors, of which there
-    are `settings`; no row where none match. `ir_score`: bootstrap over topics (`bootstrap_means`);
+    are `settings`; no row where none match. `ir_score`: `paired_mean`;
     `correct` and `hallucination`, in [-1, 1], where any row has a label: `paired_share_interval` with the
     topic as the unit, or where a sample of topics was judged `powered_difference`. n counts the topics that
     all matched systems have. Every interval holds by itself. Raises DataError for a system without settings.
@@ -57,7 +55,7 @@ def ablation(
     contrasts: Contrasts = dict(_contrasts(there, without_effect or {}))
     tables = topic_tables(frame, "system")
     tables = {measure: tables[measure] for measure in _MEASURES if measure in tables}
-    found = _estimates(contrasts, tables, frame, n_boot, seed, level)
+    found = _estimates(contrasts, tables, frame, level)
     rows = [(*contrast, measure, e.value, e.lo, e.hi, e.n, len(contrasts[contrast])) for contrast, measure, e in found]
     return pd.DataFrame(rows, columns=["factor", "option", "base", *_COLUMNS, "settings"])
 
@@ -65,8 +63,6 @@ def ablation(
 def gains(
     frame: pd.DataFrame,
     bases: Mapping[str, str],
-    n_boot: int = 1000,
-    seed: int = 0,
     level: float = LEVEL,
     answers: Sequence[AnswerMeasureInfo] = (),
 ) -> pd.DataFrame:
@@ -74,14 +70,14 @@ def gains(
 
     `frame` has a row per topic and `system`, `bases` a base for each compared system: for LLM only the one
     that retrieves nothing. Measures: `correct`, `hallucination`, judge_share_1 to judge_share_4, and the
-    answer measures `answers` (bootstrap over topics). Intervals as in `ablation`. No rows without labels and
+    answer measures `answers`. Intervals as in `ablation`. No rows without labels and
     answer measures.
     """
     tables = topic_tables(frame, "system", answers, _GAINS)
     tables.pop("ir_score", None)
     there = set(frame["system"].unique())
     contrasts: Contrasts = {(s, base): [(s, base)] for s, base in bases.items() if {s, base} <= there}
-    found = _estimates(contrasts, tables, frame, n_boot, seed, level)
+    found = _estimates(contrasts, tables, frame, level, answers)
     rows = [(*contrast, measure, e.value, e.lo, e.hi, e.n) for contrast, measure, e in found]
     return pd.DataFrame(rows, columns=["system", "base", *_COLUMNS])
 
@@ -116,16 +112,14 @@ def _estimates(
     contrasts: Contrasts,
     tables: Mapping[str, pd.DataFrame],
     frame: pd.DataFrame,
-    n_boot: int,
-    seed: int,
     level: float,
+    answers: Sequence[AnswerMeasureInfo] = (),
 ) -> Iterator[tuple[tuple[str, ...], str, Estimate]]:
     """The mean difference of every contrast by measure; one without a common topic is left out."""
     classes = [measure for measure in tables if measure in _GAINS]
     sampled = _Sampled.of(frame, "system", classes) if classes else None
     found: dict[tuple[tuple[str, ...], str], Estimate] = {}
     for measure, table in tables.items():
-        averaged: dict[Hashable, np.ndarray] = {}
         for contrast, couples in contrasts.items():
             differences = _differences(table, couples)
             whole = ~np.isnan(differences).any(axis=1)
@@ -141,9 +135,8 @@ def _estimates(
                 of_topic = np.repeat(topics, rows.shape[1])
                 found[contrast, measure] = paired_share_interval(rows.ravel(), of_topic, level)
             else:
-                averaged[contrast] = np.where(whole, differences.mean(axis=1), np.nan)
-        means = bootstrap_means(pd.DataFrame(averaged, index=table.index), n_boot, seed, level)
-        found |= {(contrast, measure): means[contrast] for contrast in averaged}  # type: ignore[misc]
+                reach = reach_of(table, measure, answers)
+                found[contrast, measure] = paired_mean(differences[whole].mean(axis=1), level, reach)
     for contrast in contrasts:
         for measure in tables:
             if (contrast, measure) in found:

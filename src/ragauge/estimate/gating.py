@@ -243,13 +243,14 @@ def _of_scores(d: np.ndarray, tolerance: float, alpha: float, reach: float, seed
     few = int((d != 0).sum()) < FEW_TOPICS
     low = bounded_mean_of_few(d, -tolerance, reach, alpha) if few else skewed_mean(d, -tolerance, alpha)
     high = skewed_mean(-d, tolerance, alpha)
+    most = bounded_mean_of_few(-d, tolerance, reach, alpha).limit if few else high.limit
     p_regressed = high.p
     if p_regressed < alpha:  # else the flips cannot make it one
         p_regressed = max(p_regressed, less_than_exchangeable(d, seed))
     return Paired(
         mean,
         min(low.limit, mean),
-        max(-high.limit, mean),
+        max(-most, mean),
         low.p,
         p_regressed,
         n,

@@ -1,15 +1,16 @@
 """Intervals over topics: the topic, not the row, is the unit.
 
 Shares and means of scores in [0, 1] have Wilson's interval at an effective number of topics (`bounded_mean`),
-since a bootstrap of them covers too little near 0 and 1 and has no width where all values are equal. Other
-statistics have a percentile interval over resampled topics (Efron 1979; Efron & Tibshirani 1993, ch. 13): all
-rows of a drawn topic come along, so that five retrievers on one topic do not pass for five observations.
+since a bootstrap of them covers too little near 0 and 1 and has no width where all values are equal. Paired
+differences have Wald's after topics were added, for the same reason (`paired_mean`). Other statistics
+have a percentile interval over resampled topics (Efron 1979; Efron & Tibshirani 1993, ch. 13): all rows of a
+drawn topic come along, so that five retrievers on one topic do not pass for five observations.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Hashable, Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -21,6 +22,7 @@ from ragauge.estimate.outcomes import topic_codes
 LEVEL = 0.95
 _BLOCK = 4_000_000  # elements of one block of replicates: bounds the memory
 _UNSEEN = 0.25  # topics at 0, and as many at 1, that `effective_topics` adds to those that were seen
+_ADDED_SHARES, _ADDED_SCORES = 2.0, 1.0  # topics that the intervals of paired differences add
 _FEW = 3  # hits up to which Wilson's limit gives way to the Poisson one
 
 
@@ -121,17 +123,47 @@ def paired_share_interval(
     from scipy.stats import norm
 
     codes, n = (np.arange(len(differences)), len(differences)) if topics is None else topic_codes(topics)
-    value = float(np.average(differences, weights=weights)) if n else float("nan")
-    if n < 2:
-        return Estimate(value, float("nan"), float("nan"), n, level)
     weights = np.ones(len(differences)) if weights is None else weights
     sums, rows = (np.bincount(codes, x, minlength=n) for x in (weights * differences, weights))
-    size, total = rows.mean(), rows.sum() + 2 * rows.mean()
+    return _paired(sums, rows, _ADDED_SHARES, float(norm.isf((1 - level) / 2)), 1.0, level)
+
+
+def paired_mean(differences: np.ndarray, level: float = LEVEL, reach: float = 1.0) -> Estimate:
+    """The mean of paired differences of scores, float [topics] in [-reach, reach], with an interval over topics.
+
+    NaN where a topic lacks a value; n counts the others. Student's interval after one topic was added: a
+    quarter of it differs by -reach, a quarter by reach, half of it by nothing. Where few topics of a sample
+    differ, or none, the sample does not show how much others may (docs/method.md). NaN limits for fewer than
+    two topics.
+    """
+    from scipy.stats import t
+
+    known = differences[~np.isnan(differences)]
+    critical = float(t.isf((1 - level) / 2, len(known) - 1)) if len(known) > 1 else float("nan")
+    return _paired(known, np.ones(len(known)), _ADDED_SCORES, critical, reach, level)
+
+
+def paired_means(differences: np.ndarray, level: float = LEVEL, reach: float = 1.0) -> list[Estimate]:
+    """`paired_mean` of every column of [topics, pairs]."""
+    return [paired_mean(column, level, reach) for column in differences.T]
+
+
+def _paired(sums: np.ndarray, rows: np.ndarray, added: float, critical: float, reach: float, level: float) -> Estimate:
+    """The ratio mean of sums [topics] over rows [topics], with Wald's interval after topics were added.
+
+    A quarter of the `added` topics differs by -reach, a quarter by reach; the others differ by nothing.
+    """
+    n = len(sums)
+    value = float(sums.sum() / rows.sum()) if n else float("nan")
+    if n < 2:
+        return Estimate(value, float("nan"), float("nan"), n, level)
+    size = rows.mean()
+    total = rows.sum() + added * size
     middle = sums.sum() / total
-    # One of the two added topics differs, as often to either side; the other does not.
-    squares = ((sums - middle * rows) ** 2).sum() + size**2 * (1 + 2 * middle**2)
-    reach = float(norm.isf((1 - level) / 2)) * math.sqrt(squares) / total
-    return Estimate(value, max(float(middle - reach), -1.0), min(float(middle + reach), 1.0), n, level)
+    unseen = size**2 * added * (reach**2 / 2 + middle**2)
+    width = critical * math.sqrt(((sums - middle * rows) ** 2).sum() + unseen) / total
+    lo, hi = max(float(middle - width), -reach), min(float(middle + width), reach)
+    return Estimate(value, min(lo, value), max(hi, value), n, level)
 
 
 def topic_weights(n_topics: int, n_boot: int, seed: int, width: int = 1) -> Iterator[np.ndarray]:
@@ -195,31 +227,6 @@ def bootstrap_mean(
     sums, rows = np.bincount(codes, w * x, minlength=n), np.bincount(codes, w, minlength=n)
     replicates = mean_replicates(sums[:, None], rows[:, None], n_boot, seed)
     return Estimate(value, *percentile_interval(replicates[:, 0], level), n, level)
-
-
-def bootstrap_means(
-    table: pd.DataFrame, n_boot: int = 1000, seed: int = 0, level: float = LEVEL
-) -> dict[Hashable, Estimate]:
-    """The mean of every column with its percentile interval over topics, from one set of resamples.
-
-    `table` has a row per topic and NaN where a topic has no value in a column; `n` of an estimate counts its
-    values. With fewer than two of them lo and hi are NaN.
-    """
-    values = table.to_numpy(dtype=float)
-    known = ~np.isnan(values)
-    sums = np.where(known, values, 0.0)
-    n = known.sum(axis=0)
-    replicates = mean_replicates(sums, known.astype(float), n_boot, seed) if len(table) else None
-    nothing = (float("nan"), float("nan"))
-    return {
-        column: Estimate(
-            float(sums[:, i].sum() / n[i]) if n[i] else float("nan"),
-            *(percentile_interval(replicates[:, i], level) if replicates is not None and n[i] > 1 else nothing),
-            int(n[i]),
-            level,
-        )
-        for i, column in enumerate(table.columns)
-    }
 
 
 def topic_bootstrap(

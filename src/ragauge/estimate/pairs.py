@@ -13,7 +13,7 @@ from ragauge.contract.errors import DataError
 from ragauge.contract.frames import HALLUCINATIONS, JUDGE_CLASSES
 from ragauge.contract.protocols import AnswerMeasureInfo
 from ragauge.estimate._powered import difference_test, powered_means
-from ragauge.estimate.intervals import LEVEL, Estimate, bootstrap_means, paired_share_interval
+from ragauge.estimate.intervals import LEVEL, Estimate, paired_means, paired_share_interval
 from ragauge.estimate.outcomes import RIGHT, check_outcomes, labels_of, with_classes
 from ragauge.estimate.predictor import PROBABILITY_COLUMNS
 from ragauge.estimate.signs import flipped_sums
@@ -31,7 +31,6 @@ _COLUMNS = ["a", "b", "measure", "difference", "lo", "hi", "p", "p_holm", "n"]
 def compare_pairs(
     frame: pd.DataFrame,
     group: str = "retriever",
-    n_boot: int = 1000,
     seed: int = 0,
     level: float = LEVEL,
     answers: Sequence[AnswerMeasureInfo] = (),
@@ -42,8 +41,8 @@ def compare_pairs(
     difference of a less b with its interval over topics; p of a sign-flip permutation test of the
     mean difference (`ir_score`: all flips where there are at most 9,999, else that many at random) or of
     McNemar's exact test (`correct`: class 5; `hallucination`: classes 2 and 4; a missing verdict is neither);
-    p_holm after Holm's correction over all pairs of the measure. The interval is a bootstrap over topics
-    (`ir_score`) or that of `paired_share_interval`. Where a sample of either group's topics was judged
+    p_holm after Holm's correction over all pairs of the measure. The interval is that of `paired_mean`
+    (`ir_score`) or of `paired_share_interval`. Where a sample of either group's topics was judged
     (columns judged, stratum, p1..p5), `correct` and `hallucination` are compared by `powered_difference`,
     over all topics that both have; n counts the judged ones, and numbers are NaN where they are too few.
     `correct` and `hallucination` are left out where no row has a label. Columns of the answer measures
@@ -54,7 +53,7 @@ def compare_pairs(
     sampled = _Sampled.of(frame, group)
     parts = []
     of_scores = {measure: table for measure, table in tables.items() if measure not in OF_CLASSES}
-    drawn = _tested_by_signs(of_scores, n_boot, seed, level)
+    tested = _tested_by_signs(of_scores, seed)
     for measure, table in tables.items():
         couples = list(combinations(table.columns, 2))
         if measure in OF_CLASSES:
@@ -66,7 +65,7 @@ def compare_pairs(
                 if found is not None:
                     estimates[number], p[number] = found
         else:
-            p, estimates = drawn[measure]
+            p, estimates = tested[measure], paired_means(_differences(table), level, reach_of(table, measure, answers))
         part = pd.DataFrame(couples, columns=["a", "b"]).assign(
             measure=measure,
             difference=[e.value for e in estimates],
@@ -87,21 +86,25 @@ def _differences(table: pd.DataFrame) -> np.ndarray:
     return x[:, [a for a, _ in couples]] - x[:, [b for _, b in couples]]
 
 
-def _tested_by_signs(
-    tables: Mapping[str, pd.DataFrame], n_boot: int, seed: int, level: float
-) -> dict[str, tuple[np.ndarray, list[Estimate]]]:
-    """The p and the intervals of all pairs by measure, with the same signs and the same resamples for all.
+def _tested_by_signs(tables: Mapping[str, pd.DataFrame], seed: int) -> dict[str, np.ndarray]:
+    """The p of all pairs by measure, with the same signs for all.
 
-    To draw these takes longer than to use them, so all measures share one drawing; each has the numbers that
-    it would have alone.
+    Drawing the signs takes longer than using them, so all measures share one drawing. Each measure has the p
+    that it would have alone.
     """
     if not tables:
         return {}
     values = np.hstack([_differences(table) for table in tables.values()])
     p = sign_flip_p(values, seed)
-    estimates = list(bootstrap_means(pd.DataFrame(values), n_boot, seed, level).values())
     n = values.shape[1] // len(tables)
-    return {m: (p[i * n : (i + 1) * n], estimates[i * n : (i + 1) * n]) for i, m in enumerate(tables)}
+    return {measure: p[i * n : (i + 1) * n] for i, measure in enumerate(tables)}
+
+
+def reach_of(table: pd.DataFrame, measure: str, answers: Sequence[AnswerMeasureInfo] = ()) -> float:
+    """How far apart two values of a topic can be: 1 for shares and scores, else as far as any that were seen."""
+    if any(info.name == measure and info.unit != "share" for info in answers):
+        return float(np.nanmax(table.to_numpy(dtype=float)) - np.nanmin(table.to_numpy(dtype=float)))
+    return 1.0
 
 
 @dataclass(frozen=True)

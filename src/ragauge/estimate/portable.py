@@ -16,7 +16,6 @@ from ragauge.estimate.outcomes import CLASSES, RIGHT
 
 FORMAT = "ragauge.predictor"
 VERSION = 2
-_NO_RANGE = 1  # the version that did not say what range the features had in the fit
 MAX_BYTES = 1_000_000  # a predictor takes a few thousand
 _MAX_FEATURES = 100
 _MAX_KNOTS = 1_000
@@ -58,7 +57,7 @@ class PortablePredictor:
     multinomial logistic regression (`coefficients` [1 or classes, columns], `intercepts`; one row of
     coefficients where there are two classes, none where there is one). `calibration` maps P(5): x and y
     [points] of a piecewise linear function. `settings` say what its scores mean. `feature_range_` is
-    {feature: (lowest, highest value)} of the fit; None where the file does not say.
+    {feature: (lowest, highest value)} of the fit; None where the estimator does not say.
     """
 
     features: tuple[str, ...]
@@ -208,12 +207,8 @@ def read_portable(text: str) -> PortablePredictor:
         raise DataError(f"is no JSON ({type(error).__name__})") from None
     if not isinstance(content, dict) or content.get("format") != FORMAT:
         raise DataError(f"is not of the format {FORMAT}")
-    if content.get("version") not in (_NO_RANGE, VERSION) or type(content["version"]) is not int:
-        raise DataError(
-            f"has the format's version {_short(content.get('version'))}, this ragauge reads {_NO_RANGE} and {VERSION}"
-        )
-    if content["version"] == _NO_RANGE:
-        content = {"range": None, **content}
+    if content.get("version") != VERSION or type(content["version"]) is not int:
+        raise DataError(f"has the format's version {_short(content.get('version'))}, this ragauge reads {VERSION}")
     odd = [k for k in _KEYS if k not in content] + [str(k) for k in content if k not in _KEYS]
     if odd:
         missing = odd[0] not in content

@@ -173,7 +173,6 @@ def slice_differences(
     b: str,
     group: str = "system",
     answers: Sequence[AnswerMeasureInfo] = (),
-    n_boot: int = 1000,
     seed: int = 0,
     level: float = LEVEL,
 ) -> pd.DataFrame:
@@ -189,7 +188,7 @@ def slice_differences(
         for label in in_order(rows[PREFIX + by]):
             part = rows[rows[PREFIX + by] == label]
             if part["qid"].nunique() >= FEW_TOPICS and part[group].nunique() == 2:
-                found = compare_pairs(part, group, n_boot, seed, level, answers)
+                found = compare_pairs(part, group, seed, level, answers)
                 parts.append(found.assign(slicing=by, slice=label))
     columns = ["slicing", "slice", "measure", "a", "b", "difference", "lo", "hi", "p", "p_holm", "n"]
     if not parts:

@@ -5,37 +5,19 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-import uuid
 from collections.abc import Mapping
-from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ragauge.contract.errors import MissingError, UnreadableJudgeError
 from ragauge.contract.interruption import CODES
-from ragauge.contract.records import RECORD_FILE
+from ragauge.contract.records import RECORD_FILE, attempt_of
 from ragauge.contract.redact import redact_tree
 from ragauge.contract.run_clock import of_this_run
 
 if TYPE_CHECKING:
     from ragauge.experiment.rerun.plan import Origin
-
-
-_ATTEMPT = ".attempt"  # in a sweep's folder: which attempt at the sweep is the latest
-
-
-def begin_attempt(sweep: Path) -> None:
-    """Notes in a sweep's folder that its jobs are run anew: what earlier attempts left there is superseded."""
-    with suppress(OSError):  # the jobs say why nothing can be written there
-        sweep.mkdir(parents=True, exist_ok=True)
-        (sweep / _ATTEMPT).write_text(uuid.uuid4().hex, encoding="utf-8")
-
-
-def attempt_of(sweep: Path) -> str | None:
-    """The latest attempt at the sweep in a folder; None where none was noted."""
-    file = sweep / _ATTEMPT
-    return file.read_text(encoding="utf-8") if file.is_file() else None
 
 
 @dataclass(frozen=True)
@@ -56,6 +38,11 @@ class JobFolder:
             return None
         place = hashlib.sha256(str(self.sweep).encode()).hexdigest()[:6]
         return f"{self.sweep.parent.name}_{self.sweep.name}_{place}"
+
+    @property
+    def attempt(self) -> str | None:
+        """The attempt at its sweep that the job is of; None for a single job."""
+        return None if self.sweep is None else attempt_of(self.sweep)
 
     @property
     def tags(self) -> dict[str, Any]:

@@ -17,6 +17,7 @@ from ragauge import track
 from ragauge.contract import answer_measures as shown
 from ragauge.contract.batches import count_rows
 from ragauge.contract.build import locate
+from ragauge.contract.current_job import working_on
 from ragauge.contract.errors import ConfigError, UnreadableJudgeError
 from ragauge.contract.groups import AROUND_RETRIEVER, GROUPS
 from ragauge.contract.interruption import refuse_lost
@@ -36,7 +37,7 @@ from ragauge.experiment.findings.verdicts import (
     sample_topics,
     score_settings,
 )
-from ragauge.experiment.folder import JobFolder, UnreadableJudge, attempt_of
+from ragauge.experiment.folder import JobFolder, UnreadableJudge
 from ragauge.experiment.guard import OUTPUT, STORE, guarded
 from ragauge.experiment.outcomes import metrics
 from ragauge.experiment.outcomes.slicing import WEIGHTS_TAG
@@ -46,7 +47,7 @@ from ragauge.experiment.setup.packages import config_packages
 from ragauge.experiment.stages.components import make_pipeline
 from ragauge.experiment.stages.measure_checks import check_measures
 from ragauge.findings.lacking import lacking_text, lost_text
-from ragauge.llms.chat_use import PROCESS, Unasked
+from ragauge.llms.chat_use import Unasked
 from ragauge.measures.rankings import cut_short, full_name, metric_of, ranking_means, unjudged
 from ragauge.track import views
 
@@ -70,7 +71,7 @@ def execute(cfg: DictConfig, folder: JobFolder) -> int:
         "name": name,
         "number": folder.number,
         "sweep_id": folder.sweep_id,
-        "attempt": None if folder.sweep is None else attempt_of(folder.sweep),
+        "attempt": folder.attempt,
         "choices": dict(folder.choices),
         "overrides": list(folder.overrides),
         "n_tokens": int(cfg.n_tokens),
@@ -91,9 +92,10 @@ def execute(cfg: DictConfig, folder: JobFolder) -> int:
     }
 
     def work() -> None:
-        record.update(_used(cfg, folder))
+        record.update(_used(cfg))
         try:
-            _run(cfg, folder, record)
+            with working_on(folder.path):
+                _run(cfg, folder, record)
         except UnreadableJudgeError as error:
             _unreadable_judge(cfg, folder).leave(error)
             raise
@@ -102,16 +104,14 @@ def execute(cfg: DictConfig, folder: JobFolder) -> int:
     return guarded(folder, record, work, places, lambda: _database(record))
 
 
-def _used(cfg: DictConfig, folder: JobFolder) -> dict[str, Any]:
+def _used(cfg: DictConfig) -> dict[str, Any]:
     """What a job reads and writes, wherever it is started from: pooling finds it again by this."""
     store = Path(cfg.store).absolute()
     named = {part: cfg[part].get("ledger") for part in ("llm", "evaluator", "judge")}
     default = os.environ.get("RAGAUGE_LEDGER") or str(store / "ledger.db")
     ledgers = {part: str(ledger or default) for part, ledger in named.items()}
-    budgets = {str(cfg[part].get("budget") or folder.sweep_id or PROCESS) for part in named}
     return {
         "store": str(store),
-        "budgets": sorted(budgets),
         "ledgers": {
             part: redact(ledger if "://" in ledger else str(Path(ledger).absolute()))
             for part, ledger in ledgers.items()

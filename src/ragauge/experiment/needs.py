@@ -235,23 +235,24 @@ def to_ask(pipeline: Pipeline, answers: pd.DataFrame) -> pd.DataFrame:
 def added_up(requests: pd.DataFrame) -> dict[str, dict[str, float]]:
     """Requests by who asks: {calls, calls_cached, calls_shared, calls_guessed, prompt_tokens, ...}.
 
-    calls: distinct requests that are not answered, of which calls_guessed are stand-ins; calls_cached: rows
-    that are answered; calls_shared: rows whose request stands further up, whose reply will be in the ledger.
-    prompt_tokens, completion_tokens, cost_usd: of calls. {} of who cannot say what asking would need.
+    calls: distinct requests that are not answered, of which calls_guessed are stand-ins; calls_cached:
+    distinct requests that are answered; calls_shared: rows whose request is counted further up, of another
+    job as a rule. prompt_tokens, completion_tokens, cost_usd: of calls. {} of who cannot say what asking
+    would need.
     """
     sums: dict[str, dict[str, float]] = {}
     requests = requests.reset_index(drop=True)
-    unknown = ~requests["known"].astype(bool)
-    first = unknown & ~requests["key"].where(unknown).duplicated()
+    first = requests.assign(known=requests["known"].astype(bool)).drop_duplicates(["key", "known"])
     for who, rows in requests.groupby("who", sort=False):
         if rows["prompt_tokens"].isna().any():
             sums[str(who)] = {}
             continue
-        todo = rows[first[rows.index]]
+        own = first.loc[first.index.intersection(rows.index)]
+        todo = own[~own["known"]]
         sums[str(who)] = {
             "calls": len(todo),
-            "calls_cached": int(rows["known"].astype(bool).sum()),
-            "calls_shared": int(unknown[rows.index].sum()) - len(todo),
+            "calls_cached": len(own) - len(todo),
+            "calls_shared": len(rows) - len(own),
             "calls_guessed": int((~todo["exact"].astype(bool)).sum()),
             "prompt_tokens": int(todo["prompt_tokens"].sum()),
             "completion_tokens": int(todo["completion_tokens"].sum()),

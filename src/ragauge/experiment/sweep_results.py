@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -11,7 +10,7 @@ import pandas as pd
 
 from ragauge import track
 from ragauge.contract.errors import DataError
-from ragauge.contract.records import RECORD_FILE
+from ragauge.contract.records import read_records
 from ragauge.experiment.results import JobResult, Logged
 from ragauge.show import notebook
 from ragauge.track import LoggedRun, Reader
@@ -71,8 +70,7 @@ class SweepResult:
     def failed(self) -> dict[str, str]:
         """The error of every job that has one, by the job's name."""
         told = {job.name: job._run.tags.get("error", "") for job in self.jobs if job.status == "FAILED"}
-        for file in [] if self.folder is None else sorted(self.folder.glob(f"*/{RECORD_FILE}")):
-            record = json.loads(file.read_text(encoding="utf-8"))
+        for record in [] if self.folder is None else read_records(self.folder):
             if record.get("error"):
                 told[record["name"]] = record["error"]
         return told

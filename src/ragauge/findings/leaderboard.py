@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import pandas as pd
@@ -17,7 +17,7 @@ from ragauge.estimate import summary as metrics_of
 from ragauge.estimate.best import BestSystems, best_sets
 from ragauge.estimate.plan import detectable_differences
 from ragauge.findings.names import PAIRS, SHORT
-from ragauge.findings.terminal import best_text, detectable_text, leaderboard_text
+from ragauge.findings.terminal import best_text, common_text, detectable_text, leaderboard_text, valued
 from ragauge.show.formats import interval, score, whole, written
 
 _RANKED_BY = 3  # measures of rankings in a leaderboard that has nothing else
@@ -61,7 +61,7 @@ class Leaderboard(Finding):
     def compute(self, jobs: Jobs, found: Founds) -> Found:
         """`Board`, its tables and metrics."""
         measures = jobs.answer_measures
-        pairs = compare_pairs(jobs.at_n, "system", jobs.n_boot, jobs.seed, answers=measures)
+        pairs = compare_pairs(jobs.at_n, "system", jobs.seed, answers=measures)
         best = best_sets(jobs.at_n, "system", jobs.seed, answers=measures)
         frame = leaderboard(jobs.at_n, "system", jobs.n_boot, jobs.seed, best=best, answers=measures)
         detectable = detectable_differences(jobs.at_n, pairs, answers=measures)
@@ -75,14 +75,19 @@ class Leaderboard(Finding):
     def show(self, jobs: Jobs, value: Board, found: Founds) -> Shown:
         """Cards, the table, and the tests behind a click."""
         on_terminal = [info for info in jobs.answer_measures if info.on_terminal]
-        detectable = detectable_text(value.detectable, jobs.answer_measures)
+        lost = [f"not in the table, since its jobs failed: {one} ({error})" for one, error in jobs.lost.items()]
+        topics = int(value.frame["n_topics"].max())
+        below = (
+            common_text(value.pairs, topics, jobs.answer_measures),
+            detectable_text(value.detectable, jobs.answer_measures),
+        )
         lines = (
             leaderboard_text(value.frame, jobs.n_tokens, value.judged, on_terminal),
-            *(f"not in the table, since its jobs failed: {one} ({error})" for one, error in jobs.lost.items()),
+            common_text(value.pairs, topics, on_terminal),
+            *lost,
             detectable_text(value.detectable, on_terminal),
             best_text(value.best),
         )
-        topics = int(value.frame["n_topics"].max())
         blocks = [
             Text(
                 f"marks the systems that may be the best at N = {jobs.n_tokens} tokens, over {whole(topics)} "
@@ -91,7 +96,8 @@ class Leaderboard(Finding):
                 tag=_MARK,
             ),
             _table(jobs, value),
-            *([Text(f"{detectable[0].upper()}{detectable[1:]}.", "small")] if detectable else []),
+            *(Text(f"{line[0].upper()}{line[1:]}.", "note") for line in lost),
+            *(Text(f"{one[0].upper()}{one[1:]}.", "small") for one in below if one),
             *_chance(value),
             *([_tests(jobs, value, "sample" in found)] if len(value.pairs) else []),
         ]
@@ -158,8 +164,9 @@ def estimate(row: Mapping[Any, Any], column: str, kind: Any, best: str = "") -> 
 
 
 def measured(row: Mapping[Any, Any], info: AnswerMeasureInfo) -> Num:
-    """An answer measure's mean of a row, as `estimate` gives it."""
-    return estimate(row, info.name, "share" if info.unit == "share" else "score", info.name)
+    """An answer measure's mean of a row, as `estimate` gives it, and of how many topics if some lack a value."""
+    mean = estimate(row, info.name, "share" if info.unit == "share" else "score", info.name)
+    return replace(mean, note=valued(row, info))
 
 
 def _ranked_by(jobs: Jobs, value: Board) -> list[AnswerMeasureInfo]:
@@ -206,8 +213,9 @@ def _tests(jobs: Jobs, value: Board, sampled: bool) -> Fold:
         )
     columns = "Pair | <Measure | Difference | p | p, Holm | Topics"
     how = (
-        f"Difference of the first less the second, by topic. IR score{' and answer measures' * bool(names)}: "
-        "sign-flip permutation test; right and hallucination (classes 2 and 4): McNemar's exact test"
+        "Difference of the first less the second, on the topics that both have. IR score"
+        f"{' and answer measures' * bool(names)}: sign-flip permutation test; right and hallucination "
+        "(classes 2 and 4): McNemar's exact test"
     )
     powered = ", and where a sample was judged the t test of the prediction-powered difference (topics: those judged)"
     return Fold(

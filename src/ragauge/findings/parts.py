@@ -199,7 +199,7 @@ def ablation_of(jobs: Jobs) -> pd.DataFrame:
         system: [f for f in settings[system] if f != "retriever" and _group(f) in _OF_RETRIEVAL]
         for system in _llm_only(jobs.records)
     }
-    return ablation(_at_n(jobs), settings, idle, jobs.n_boot, jobs.seed)
+    return ablation(_at_n(jobs), settings, idle)
 
 
 def gain_of_retrieval(jobs: Jobs) -> pd.DataFrame | None:
@@ -212,7 +212,7 @@ def gain_of_retrieval(jobs: Jobs) -> pd.DataFrame | None:
     }
     if not bases:
         return None
-    return gains(_at_n(jobs), bases, jobs.n_boot, jobs.seed, answers=besides_rankings(jobs.answer_measures))
+    return gains(_at_n(jobs), bases, answers=besides_rankings(jobs.answer_measures))
 
 
 def _at_n(jobs: Jobs) -> pd.DataFrame:

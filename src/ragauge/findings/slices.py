@@ -186,5 +186,5 @@ def slice_tables(
     best = board["system"].tolist()[:2]
     pair = None
     if len(best) == 2:
-        pair = slice_differences(rows, best[0], best[1], "system", answers, n_boot, seed)
+        pair = slice_differences(rows, best[0], best[1], "system", answers, seed)
     return SliceTables(estimates, averages, pair)

@@ -75,7 +75,7 @@ def leaderboard_text(
         + "\n\n".join(listed)
         + "\n"
         + ("↑ higher is better, ↓ lower is better; " if answers else "")
-        + ("of: the topics that have a value; " if any(_some(r, i) for r in records for i in answers) else "")
+        + ("of: the topics that have a value; " if any(valued(r, i) for r in records for i in answers) else "")
         + "* may be the best: with 95 % confidence the best system is among these (max-t over topics)"
     )
 
@@ -148,10 +148,23 @@ def _measured(row: Mapping[Any, Any], info: AnswerMeasureInfo) -> str:
         return "–"
     mark = "*" if row[f"{info.name}_in_best_set"] is True else " "
     interval = f" {lo:{spec}}-{hi:{spec}}" if lo == lo else ""
-    return f"{value:{spec}}{mark}{interval}{_some(row, info)}"
+    return " ".join(filter(None, (f"{value:{spec}}{mark}{interval}", valued(row, info))))
 
 
-def _some(row: Mapping[Any, Any], info: AnswerMeasureInfo) -> str:
-    """` of 70`, the number of topics that have a value; empty where all have one."""
+def valued(row: Mapping[Any, Any], info: AnswerMeasureInfo) -> str:
+    """`of 70`, the number of topics that have a value; empty where all have one."""
     missing = row.get(f"{info.name}_missing", 0.0)
-    return f" of {round((1 - missing) * row['n_topics'])}" if missing > 0 else ""
+    return f"of {round((1 - missing) * row['n_topics'])}" if missing > 0 else ""
+
+
+def common_text(pairs: pd.DataFrame, topics: int, answers: Sequence[AnswerMeasureInfo]) -> str:
+    """On how many topics pairs of systems are compared by measures of answers; empty where it is all of them.
+
+    pairs: of `compare_pairs`. Measures of rankings are left out.
+    """
+    parts = []
+    for info in besides_rankings(answers):
+        n = pairs.loc[pairs["measure"] == info.name, "n"]
+        if len(n) and n.min() < topics:
+            parts.append(f"{info.label} {n.min()}" + (f" to {n.max()}" if n.max() > n.min() else ""))
+    return f"of {topics} topics, two systems are compared on those that both have: {', '.join(parts)}" if parts else ""

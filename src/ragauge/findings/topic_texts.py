@@ -181,7 +181,7 @@ def read_topics(chosen: pd.DataFrame, records: Mapping[tuple[str, int], Mapping[
         texts: Mapping[str, TopicTexts] = {}
         note = "its texts were not found"
         if all(row.get("context") is not None and row.get("evidence") is not None for row in of_job):
-            texts = {row["qid"]: TopicTexts(_parts(row["evidence"]), row["context"]) for row in of_job}
+            texts = {row["qid"]: TopicTexts(list(row["evidence"]), row["context"]) for row in of_job}
         else:
             try:
                 texts = contexts_of(records[job], [row["qid"] for row in of_job])
@@ -192,11 +192,6 @@ def read_topics(chosen: pd.DataFrame, records: Mapping[tuple[str, int], Mapping[
             topic = _topic(of_topic, texts.get(of_topic["qid"]), note)
             topics[of_topic["qid"]] = replace(topic, details=details.get(of_topic["qid"], ()))
     return [topics[qid] for qid in chosen["qid"]]
-
-
-def _parts(evidence: Any) -> list[str]:
-    """The evidence parts of a row of a job's table; those of older tables are one text, a line each."""
-    return evidence.split("\n") if isinstance(evidence, str) else list(evidence)
 
 
 def _topic(outcome: Mapping[str, Any], texts: TopicTexts | None, note: str) -> Topic:

@@ -17,6 +17,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from ragauge.contract.current_job import job_folder
 from ragauge.contract.errors import ConfigError, GateError, MissingError, RagaugeError, causes
 from ragauge.contract.interruption import parent_gone
 from ragauge.contract.progress import Progress, progress
@@ -314,6 +315,7 @@ class Batch:
             seconds=seconds,
             budget=llm.budget_name,
             usage_unknown=guessed,
+            job=job_folder(),
         )
         if not self._can_be_read(key, as_reply(call)):
             call = dataclasses.replace(call, key=self.ledger.unread_key(key), unread_at=time.time())

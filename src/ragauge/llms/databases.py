@@ -140,17 +140,11 @@ def server_engine(where: str) -> Engine:
 
 
 def _prepare(connection: Connection) -> None:
-    """Makes what tables are missing, gives the rows of an older ledger their digests, and checks the sums."""
-    from sqlalchemy import inspect, text
+    """Makes what tables are missing, and checks the sums."""
+    from sqlalchemy import text
 
     for statement in SCHEMA:
         connection.execute(text(statement))
-    if "digest" not in {column["name"] for column in inspect(connection).get_columns("calls")}:
-        connection.execute(text("ALTER TABLE calls ADD COLUMN digest TEXT NOT NULL DEFAULT ''"))
-        rows = connection.execute(text("SELECT key, request, reply, cost_usd, budget FROM calls")).all()
-        digests = [{"key": row[0], "digest": row_digest(*row)} for row in rows]
-        if digests:
-            connection.execute(text("UPDATE calls SET digest = :digest WHERE key = :key"), digests)
     for (budget,) in connection.execute(text(_TOO_SMALL)).all():
         rows = connection.execute(text(f"SELECT {ROW} FROM calls WHERE budget = :b"), {"b": budget}).all()
         spent = math.fsum(row[3] for row in rows if holds(row))

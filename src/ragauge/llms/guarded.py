@@ -10,6 +10,7 @@ from collections.abc import Awaitable, Callable
 from typing import Any
 
 from ragauge.contract.errors import ConfigError
+from ragauge.contract.redact import redacted_beginning
 from ragauge.contract.visible import visible
 
 LONGEST = 16 << 20  # bytes of a response, unpacked; thirty contexts of a page each have some 100 KB
@@ -60,14 +61,16 @@ async def _ask_for_plain(request: Any) -> None:
 async def _read(response: Any) -> None:
     """Puts the bytes of the body, unpacked, in the place of its stream."""
     if 300 <= response.status_code < 400:
-        location = response.headers.get("location", "an address that it does not name")[:_SHOWN]
-        raise Redirected(f"sends to {visible(location, one_line=True)} (status {response.status_code})")
+        location = response.headers.get("location", "an address that it does not name")
+        raise Redirected(
+            f"sends to {visible(redacted_beginning(location, _SHOWN), one_line=True)} (status {response.status_code})"
+        )
     failed = response.status_code >= 400
     most = _LONGEST_ERROR if failed else LONGEST
     packing = response.headers.pop("content-encoding", "identity").strip().lower()
     unpack = zlib.decompressobj(wbits=31).decompress if packing in ("gzip", "x-gzip") else None
     if unpack is None and packing not in ("", "identity") and not failed:
-        shown = visible(packing[:_SHOWN], one_line=True)
+        shown = visible(redacted_beginning(packing, _SHOWN), one_line=True)
         raise BadResponse(f"the response is packed as '{shown}', and was asked for as it is")
     data, n_received = bytearray(), 0
     try:

@@ -58,6 +58,7 @@ class Call:
     `finish` is the server's reason for ending, `seconds` the time it took, `budget` the name under which its
     cost is summed. `usage_unknown`: the server did not tell all tokens, and the cost is the most it can be.
     `unread_at`: when its caller could not read it, in seconds since 1970; such a call has a key of its own.
+    `job`: the folder of the job, or the sweep, that made it.
     """
 
     key: str
@@ -71,6 +72,7 @@ class Call:
     budget: str
     usage_unknown: bool = False
     unread_at: float | None = None
+    job: str | None = None
 
 
 @dataclass(frozen=True)
@@ -384,6 +386,7 @@ def _row(call: Call) -> dict[str, Any]:
             "seconds": round(call.seconds, 4),
             **({"usage_unknown": True} if call.usage_unknown else {}),
             **({} if call.unread_at is None else {"unread_at": call.unread_at}),
+            **({} if call.job is None else {"job": call.job}),
         }
     )
     request = call.request.encode("utf-8", "replace").decode()

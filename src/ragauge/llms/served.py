@@ -17,6 +17,7 @@ from collections.abc import Mapping
 from typing import Any
 from urllib.parse import urlsplit
 
+from ragauge.contract.errors import ConfigError
 from ragauge.contract.redact import redact
 from ragauge.llms.guarded import BadResponse, Redirected, hooks
 from ragauge.llms.ledger import Ledger, Served
@@ -63,6 +64,7 @@ def _what_to_ask(chat: Mapping[str, Any]) -> tuple[str, str] | None:
         address = str(chat.get("base_url") or env("OLLAMA_HOST") or "http://127.0.0.1:11434")
         if "://" not in address:  # as Ollama's client reads it
             address = f"http://{address}" if ":" in address else f"http://{address}:11434"
+        _host(address)
         return "ollama", address
     given = (
         chat.get("base_url"),
@@ -73,7 +75,19 @@ def _what_to_ask(chat: Mapping[str, Any]) -> tuple[str, str] | None:
     address = str(next((value for value in given if value), ""))
     if not (target.startswith("langchain_openai.") and target.endswith(".ChatOpenAI")) or not address:
         return None
-    return None if urlsplit(address).hostname == _PUBLIC else ("openai", address)
+    return None if _host(address) == _PUBLIC else ("openai", address)
+
+
+def _host(address: str) -> str | None:
+    """The host of an address; ConfigError, which does not repeat it, where it cannot be read."""
+    try:
+        parts = urlsplit(address)
+        return parts.hostname if parts.port != 0 else None  # reading a port that is none raises
+    except ValueError:
+        raise ConfigError(
+            "chat.base_url: cannot be read as an address; allowed are those such as http://localhost:8000/v1 "
+            "(signs such as / and @ in a password are written %2F and %40)"
+        ) from None
 
 
 def _headers(chat: Mapping[str, Any], api_key: str | None) -> dict[str, str]:

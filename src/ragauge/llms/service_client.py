@@ -6,6 +6,7 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from ragauge.contract.redact import redact, redacted_beginning
 from ragauge.llms.guarded import hooks
 from ragauge.llms.replies import Received
 from ragauge.llms.service_response import read_response
@@ -68,11 +69,11 @@ def _refusal(answer: Any) -> str:
     """Status and beginning of a response that is none, on one line."""
     text = " ".join(answer.content.decode("utf-8", "replace").split())
     status = f"{answer.status_code} {answer.reason_phrase}".strip()
-    return f"{status}: {text[:_SHOWN]}{'…' if len(text) > _SHOWN else ''}" if text else status
+    return f"{status}: {redacted_beginning(text, _SHOWN)}" if text else status
 
 
 def _content_type(answer: Any) -> str:
-    return str(answer.headers.get("content-type", "")).partition(";")[0].strip()[:60]
+    return redact(str(answer.headers.get("content-type", "")).partition(";")[0].strip())[:60]
 
 
 def _as_query(request: Mapping[str, Any]) -> dict[str, Any]:

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from ragauge.contract.errors import ConfigError
+from ragauge.contract.redact import redacted_beginning
 from ragauge.contract.visible import is_blank
 from ragauge.llms.replies import Received, tokens
 from ragauge.store import canonical_json
@@ -18,6 +19,7 @@ DEFAULT_PATHS: Mapping[str, str | None] = {
     "prompt_tokens": None, "completion_tokens": None, "cost_usd": None, "error": None,
 }  # fmt: skip
 _SHOWN = 120  # characters of what came that an error shows
+_LOOKED_AT = 8_192  # bytes of it, which may begin with white space, and hold a key
 _MOST_COST = 10_000.0  # US dollars: above this a number is no cost of one request
 
 
@@ -201,7 +203,7 @@ def _search(paths: Mapping[str, str | None], name: str, body: Any) -> Any:
     try:
         return jmespath.search(path, body)
     except (JMESPathError, TypeError, ValueError, AttributeError) as error:  # a function of another type
-        why = " ".join(str(error).split())[:_SHOWN]
+        why = redacted_beginning(" ".join(str(error).split()), _SHOWN)
         raise Unusable(f"{_named(paths, name)} cannot be used on {_shown(body)}: {why}") from None
 
 
@@ -224,12 +226,12 @@ def _shown(value: Any) -> str:
         text = json.dumps(value, ensure_ascii=False)
     except (ValueError, RecursionError):
         text = type(value).__name__
-    return text if len(text) <= _SHOWN else f"{text[:_SHOWN]}…"
+    return redacted_beginning(text, _SHOWN)
 
 
 def _beginning(data: bytes) -> str:
-    text = " ".join(data[: 4 * _SHOWN].decode("utf-8", "replace").split())
-    return f"'{text[:_SHOWN]}{'…' if len(data) > len(text[:_SHOWN]) else ''}'" if text else "with nothing"
+    text = " ".join(data[:_LOOKED_AT].decode("utf-8", "replace").split())
+    return f"'{redacted_beginning(text, _SHOWN)}'" if text else "with nothing"
 
 
 def _writable(text: str | None) -> str | None:

@@ -20,7 +20,8 @@ from ragauge.llms.replies import as_cached, as_reply
 
 ASKS_A_RUN = 2  # one reply may be a slip of the model; two of them are not
 _SHOWN = 200  # characters of a reply that are shown
-_FORM = re.compile(r"^\{.+$", re.MULTILINE)
+_EXAMPLES = re.compile(r"xamples? of the form[^:]*:\s")  # what stands behind it is the prompt's last part
+_OBJECT = re.compile(r"^\{.+$", re.MULTILINE)
 
 
 def can_be_read(reply: Reply, read: Reader | None) -> bool:
@@ -58,6 +59,11 @@ def shown(raw: str, form: str) -> str:
 
 
 def form_in(prompt: str) -> str:
-    """The last line of a prompt that is a JSON object: the form that it asks for; "" where none is."""
-    lines: list[str] = _FORM.findall(prompt)
-    return lines[-1].strip() if lines else ""
+    """The form that a prompt asks for, on one line: its last JSON object, else its examples of the form.
+
+    The documents and answers in a prompt stand before its examples. "" where the prompt shows no form.
+    """
+    *before, last = _EXAMPLES.split(prompt)
+    objects: list[str] = _OBJECT.findall(last)
+    form = objects[-1] if objects else last if before else ""
+    return visible(form, one_line=True)[:_SHOWN]

@@ -95,7 +95,7 @@ class Entry:
 
     @property
     def told(self) -> Mapping[str, Any]:
-        """What was told of the making beside its seconds; {} of an entry of before 0.2."""
+        """What was told of the making beside its seconds, such as its cost."""
         found: Mapping[str, Any] = self.manifest.get("told", {})
         return found
 

@@ -103,11 +103,9 @@ def read_rows(file: Path) -> StoredRows | None:
 
 
 def _row_groups(file: Path) -> Iterator[pd.DataFrame]:
-    """Row groups as frames; one of more rows than a batch, of files of before 0.2, in parts."""
     with pq.ParquetFile(file) as parquet:
         for group in range(parquet.num_row_groups):
-            for batch in parquet.iter_batches(batch_size=BATCH_ROWS, row_groups=[group]):
-                yield pa.Table.from_batches([batch]).to_pandas()
+            yield parquet.read_row_group(group).to_pandas()
 
 
 @dataclass(frozen=True)

@@ -85,7 +85,7 @@ def connect(uri: str) -> MlflowClient:
                 raise
             if is_silence(error):
                 raise ConfigError(f"MLflow at {redact(uri)} does not answer ({reason(error)}); {_WHERE}") from error
-            raise ConfigError(f"MLflow at {redact(uri)}: {reason(error)}") from error
+            raise ConfigError(f"MLflow at {redact(uri)}: {reason(error)}{_remedy(uri, error)}") from error
     return client
 
 
@@ -165,6 +165,13 @@ def _no_answers() -> tuple[type[Exception], ...]:
     from sqlalchemy.exc import SQLAlchemyError
 
     return MlflowException, SQLAlchemyError, ParseError, RecursionError
+
+
+def _remedy(uri: str, error: BaseException) -> str:
+    """How to go on where another program began to make the tables of a local database, and was stopped."""
+    if local_database(uri) is None or not re.search(r"table \w+ already exists", str(error)):
+        return ""
+    return "; its tables are half made: delete the file if it holds no runs, or give tracking.uri another"
 
 
 def _place_refuses(uri: str, error: BaseException) -> bool:

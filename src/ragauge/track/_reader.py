@@ -154,7 +154,7 @@ class Reader:
 
     def files(self, run_id: str, folder: str) -> dict[str, str]:
         """The texts of the files in an artifact folder of a run by name; {} where there is no such folder."""
-        return {name: content.decode() for name, content in self.contents(run_id, folder).items()}
+        return {name: content.decode(errors="replace") for name, content in self.contents(run_id, folder).items()}
 
     def contents(self, run_id: str, folder: str) -> dict[str, bytes]:
         """The files in an artifact folder of a run by name; {} where there is no such folder."""

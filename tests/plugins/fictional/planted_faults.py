@@ -10,8 +10,8 @@ from typing import Any, ClassVar
 import pandas as pd
 
 from dropping import Dropping
-from ragauge.answering._frame import answer_frame
-from ragauge.answering.judges._frame import Verdict, verdict_frame
+from ragauge.answering import answer_frame
+from ragauge.answering.judges import Verdict, verdict_frame
 from ragauge.contract.protocols import Dataset, Reply, Tools
 from ragauge.plugins.fictional.source import FictionalWorld
 from ragauge.retrieval.chunkers import NoChunker, TokenChunker

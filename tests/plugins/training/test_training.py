@@ -17,6 +17,7 @@ from processes import Command
 from ragauge import track
 from ragauge.compare import members
 from ragauge.contract.errors import ConfigError, DataError
+from ragauge.contract.records import begin_attempt
 from ragauge.datasets import SampleDataset, SplitDataset, TopicsLeftOut
 from ragauge.experiment.folder import JobFolder, write_json
 from ragauge.experiment.rerun.jobs import logged_jobs
@@ -292,6 +293,20 @@ def test_a_sweep_of_trainings_ends_with_the_code_of_those_that_failed(
     assert ended(2, 1, 0) == 1
 
 
+def test_a_training_of_an_earlier_attempt_at_its_sweep_does_not_count(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    config.register()
+    with initialize_config_dir(str(CONF), version_base="1.3"):
+        cfg = compose("train", overrides=["dataset=sample", f"store={tmp_path / 's'}", *COPY_TRAINER, "leaks=maybe"])
+    for numbers in ((0, 1), (0,)):
+        begin_attempt(tmp_path)
+        for number in numbers:
+            assert execute(cfg, JobFolder(tmp_path / str(number), tmp_path, number, {"trainer": "copy"}, ())) == 2
+    assert finish(tmp_path) == 2
+    assert "0 training(s) done, 1 failed" in capsys.readouterr().out
+
+
 COPY = ["train", *COPY_TRAINER, "leaks=drop", "measures=[P@1]"]
 
 
@@ -384,7 +399,7 @@ def test_gains_are_paired_by_topic_and_stand_apart_from_shared_documents() -> No
         {"system": "alone", "qid": ["a", "b", "c", "d"], "measure": "R@5", "value": [0.0, 0.5, 1.0, 0.5]}
     )
     after = before.assign(value=[1.0, 0.5, 0.5, 0.5])
-    table = gains(before, after, "validation", {"a"}, n_boot=200)
+    table = gains(before, after, "validation", {"a"})
     row, apart = table.to_dict("records")
     assert (row["before"], row["after"], row["difference"], row["n"]) == (0.5, 0.625, 0.125, 4)
     assert row["lo"] <= 0.125 <= row["hi"]

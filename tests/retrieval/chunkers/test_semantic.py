@@ -194,8 +194,8 @@ def test_what_takes_long_is_announced_before_it_is_embedded(
     assert seen == [(1, 0), (131, 0), (6_000, n_warned)]  # every 46th from the second on
     if n_warned:
         assert caplog.messages == [
-            "chunker=semantic embeds 6,000 windows of sentences, about 10 min with this embedder; "
-            "chunker=tokens embeds none (documents: 2, the longest of 78,000 characters)"
+            "chunker=semantic embeds 6,000 windows of sentences, about 10 min with this embedder (documents: 2, the "
+            "longest of 78,000 characters); chunker.window_each_side=0 embeds a sentence once, chunker=tokens none"
         ]
     monkeypatch.setattr(_semantic, "_MANY_WINDOWS", 10_000)
     unasked, calls = chunk(tools, docs, **PLAIN)

@@ -88,7 +88,7 @@ def check_bounds(
         if not is_known(name, known):
             own = ", ".join(info.name for info in answers) or "none"
             hint = closest(name, known) or f" docs/method.md lists them; answer measures here: {own}"
-            said = "" if rule.where.endswith(name) else f" ({name})"
+            said = "" if name in rule.where else f" ({name})"
             raise ConfigError(f"{rule.where}: no such metric{said}.{hint}")
         measure = bound.measure.rpartition("/")[2].removesuffix("_lo").removesuffix("_hi")
         if not verdicts and measure in OF_VERDICTS:

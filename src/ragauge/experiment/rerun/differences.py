@@ -33,9 +33,9 @@ def conf_differences(jobs: Sequence[LoggedJob], conf: Path) -> list[str]:
                 if value != job.run.params.get(key):
                     lines.append(f"{key} is {value} in this environment, the run had {job.run.params.get(key)}")
             try:
-                composed = compose("config", overrides=[o for o in job.overrides if not _of_hydra(o)])
-            except (HydraException, OmegaConfBaseException) as error:
-                reason = str(error).strip().splitlines()[0]
+                composed = compose("config", overrides=[o for o in job.overrides if not _leads_away(o)])
+            except (HydraException, OmegaConfBaseException, RecursionError, OSError, ValueError) as error:
+                reason = str(error).strip().partition("\n")[0]
                 lines.append(f"conf/ cannot compose the run's overrides ({reason}); its logged config is taken")
                 continue
             settle(composed)  # as that of the run was, when it was logged
@@ -84,9 +84,10 @@ def override_shown(override: str, key: str, jobs: Sequence[LoggedJob]) -> str:
     return shown if is_under(key, HERE) else f"{shown} (the run had {', '.join(had)})"
 
 
-def _of_hydra(override: str) -> bool:
-    """Whether an override is about Hydra itself: where it finds configs, and imports them from."""
-    return re.match(r"[+~]*hydra\b", override.strip()) is not None
+def _leads_away(override: str) -> bool:
+    """Whether an override is about Hydra itself, which would import configs, or an option outside of conf/."""
+    key, _, value = override.strip().partition("=")
+    return re.match(r"[+~]*hydra\b", key) is not None or ("." not in key and "../" in value)
 
 
 def capped(lines: Sequence[str]) -> list[str]:

@@ -26,11 +26,8 @@ def packages_text() -> str:
 
 def read_packages(text: str) -> dict[str, str]:
     """{name: version} of what `packages_text` wrote, Python and the platform among them."""
-    return dict(
-        line.removeprefix("# ").split(" " if line.startswith("# ") else "==", 1)
-        for line in text.splitlines()
-        if line.startswith("# ") or "==" in line
-    )
+    lines = [line.removeprefix("# ").partition(" " if line.startswith("# ") else "==") for line in text.splitlines()]
+    return {name: version for name, _, version in lines if version}
 
 
 def environment_differences(tags: Mapping[str, str], packages: Mapping[str, str]) -> list[str]:

@@ -76,6 +76,7 @@ def write_conf(folder: Path, conf: Path, jobs: Sequence[LoggedJob], source: trac
     chosen = [entry for entry in root["defaults"] if isinstance(entry, dict)]
     defaults = [
         "schema",
+        *(entry for entry in root["defaults"] if str(entry).startswith("hydra/")),
         "_self_",
         {"rerun": jobs[0].option},
         *({group: "${rerun}"} for group in groups),

@@ -24,7 +24,6 @@ from ragauge.experiment.rerun.differences import MAX_LINES, capped, conf_differe
 from ragauge.experiment.rerun.environment import environment_differences
 from ragauge.experiment.rerun.jobs import LoggedJob, is_under, logged_jobs, runnable, unknown_keys
 from ragauge.experiment.rerun.plan import write_conf
-from ragauge.experiment.setup.moved import name_as_today
 from ragauge.experiment.setup.trust import Vouched, foreign, vouched
 
 
@@ -56,7 +55,6 @@ def prepared(arguments: Sequence[str], conf: Path) -> Iterator[list[str]]:
     further = [o for o in further if o.key_or_group not in left_out]
     keys = [str(o.key_or_group) for o in further]
     jobs = [runnable(job, keys, left_out) for job in jobs]
-    told += dict.fromkeys(line for job in jobs for line in name_as_today(job.config, job.run.tags, conf))
     if not any(o.key_or_group == "trust" and o.value() is True for o in further):
         _refuse_foreign(jobs, keys, vouched(conf, _config_dir(rest)))
     _refuse_equal_jobs(jobs, keys)

@@ -30,6 +30,7 @@ _WITH_BACKEND = {"embedder": "SentenceTransformerEmbedder", "reranker": "CrossEn
 _NAMES = (
     *("dataset.name", "tracking.experiment", "store", "register", "register_predictor"),
     *("hydra.run.dir", "hydra.sweep.dir", "hydra.sweep.subdir", "hydra.job.name"),
+    *("llm.ledger", "judge.ledger", "evaluator.ledger", "dataset.folder", "out"),
 )
 
 
@@ -155,11 +156,16 @@ def _secret_name(config: Any, key: str) -> str | None:
     from omegaconf import OmegaConf
     from omegaconf.errors import OmegaConfBaseException
 
+    parent, _, last = key.rpartition(".")
     try:
         name = OmegaConf.select(config, key)
     except OmegaConfBaseException:  # what cannot be resolved yet, or here
         return None
-    if name is None or redact_tree(str(name), sure=True) == str(name):
+    if name is None:
+        return None
+    node: Any = OmegaConf.to_container(OmegaConf.select(config, parent) if parent else config, resolve=False)
+    # A name in clear may be the same word as a password of the environment; one that is read from there is no word.
+    if redact_tree(str(name), sure="oc.env" not in str(node[last])) == str(name):
         return None
     return f"{key}: holds a key or password, and folders and experiments are called so; give another name"
 

@@ -8,7 +8,9 @@ from __future__ import annotations
 
 import os
 import re
+import sqlite3
 from collections.abc import Collection, Iterator, Mapping
+from contextlib import closing
 from dataclasses import dataclass, field
 from importlib import import_module
 from importlib.resources.abc import Traversable
@@ -24,10 +26,9 @@ _ROOMS = ("answering", "datasets", "measures", "retrieval", "texts")
 _PLAIN = re.compile(r"\$\{[\w.\[\]]+\}")  # the value of another key
 _ADDRESS_KEY = re.compile(r"ur[li]|host|endpoint|proxy|proxies|server|api_base|address", re.I)
 _HERE = re.compile(r"(https?://)?(localhost|127\.0\.0\.1|\[::1\])(:\d{1,5})?(/[\w./-]*)?")
-_SQLITE = b"SQLite format 3\0"
-_LONGEST = 256 * 1024  # characters of a logged file; a usual configuration has 10,000
+_LONGEST = 64 * 1024  # characters of a logged file; a usual configuration has 10,000
 _DEEPEST = 50  # brackets within brackets
-_MOST_REFERENCES = 200
+_MOST_REFERENCES = 200  # interpolations in a logged file; a usual configuration has 20
 
 
 @dataclass(frozen=True)
@@ -87,27 +88,36 @@ def vouched(conf: Path, config_dir: Path | None = None) -> Vouched:
 def logged_yaml(text: str, where: str) -> Any:
     """What a YAML file that others logged holds, unresolved; `where` begins the message of a ConfigError.
 
-    A kilobyte of anchors and aliases, or of brackets, would take minutes and gigabytes; OmegaConf, which
-    wrote the file, writes none of the first and few of the second.
+    A kilobyte of anchors and aliases, of brackets, or of interpolations would take minutes and gigabytes. A
+    tag would make a path or bytes of what stands behind it, which no check of texts sees. OmegaConf, which
+    wrote the file, writes no anchors and tags, and few of the others.
     """
     import yaml
     from omegaconf import OmegaConf
     from omegaconf.errors import OmegaConfBaseException
 
-    if len(text) > _LONGEST:
-        raise ConfigError(f"{where} has {len(text):,} characters; allowed are {_LONGEST:,}")
+    for n, what, most in ((len(text), "characters", _LONGEST), (text.count("${"), "interpolations", _MOST_REFERENCES)):
+        if n > most:
+            raise ConfigError(f"{where} has {n:,} {what}; allowed are {most:,}")
     depth = 0
     try:
         for token in yaml.scan(text, Loader=yaml.SafeLoader):
-            if isinstance(token, (yaml.AnchorToken, yaml.AliasToken)):
-                raise ConfigError(f"{where} has an anchor or alias in line {token.start_mark.line + 1}; "
-                                  "none is allowed")  # fmt: skip
+            if isinstance(token, (yaml.AnchorToken, yaml.AliasToken, yaml.TagToken)):
+                line = token.start_mark.line + 1
+                raise ConfigError(f"{where} has an anchor, an alias or a tag in line {line}; none is allowed")
             depth += isinstance(token, (yaml.FlowSequenceStartToken, yaml.FlowMappingStartToken))
             depth -= isinstance(token, (yaml.FlowSequenceEndToken, yaml.FlowMappingEndToken))
             if depth > _DEEPEST:
                 raise ConfigError(f"{where} has more than {_DEEPEST} brackets within each other")
         return OmegaConf.to_container(OmegaConf.create(text), resolve=False)
-    except (AssertionError, ValueError, RecursionError, yaml.YAMLError, OmegaConfBaseException) as error:
+    except (
+        ArithmeticError,
+        AssertionError,
+        ValueError,
+        RecursionError,
+        yaml.YAMLError,
+        OmegaConfBaseException,
+    ) as error:
         why = str(error).partition("\n")[0] or "it is no mapping or list"  # OmegaConf asserts without a word
         raise ConfigError(f"{where} cannot be read: {why}") from error
 
@@ -117,15 +127,13 @@ def foreign(config: Mapping[str, Any], known: Vouched, given: Collection[str] = 
 
     These are code that is instantiated, interpolations by anything but another key (environment variables
     and other resolvers), environment variables that a key names, addresses that are not this machine's,
-    files and folders that are on this machine, and ledgers that would be written where none is. Keys in
-    `given`, or below one, are the user's own.
+    files and folders of this machine, and ledgers that would be written where none is. Keys in `given`, or
+    below one, are the user's own.
     """
     from omegaconf import OmegaConf
 
     resolved = OmegaConf.create(dict(config))
     references = {path: value for path, value in _leaves(config) if isinstance(value, str) and "${" in value}
-    if sum(value.count("${") for value in references.values()) > _MOST_REFERENCES:
-        return [f"{next(iter(references))}=... (one of more than {_MOST_REFERENCES} interpolations)"]
     chaining = [path for path, value in references.items() if _PLAIN.search(value)]
     found = []
     for path, value in _leaves(config):
@@ -165,16 +173,19 @@ def _objection(path: str, value: Any, known: Vouched, root: Any) -> str | None:
     if "://" in text or _ADDRESS_KEY.search(key):
         return None if text in known.texts or _HERE.fullmatch(text) else "reaches this address"
     if key == "ledger":
-        elsewhere = Path(text).is_absolute() or ".." in Path(text).parts
-        return "writes this file" if elsewhere and not _is_database(text) else None
+        theirs = Path(text).is_absolute() or ".." in Path(text).parts or os.path.exists(text)
+        return "writes this file" if theirs and not _is_ledger(text) else None
     return None if (_name(path), text) in known.values else _reads(text)
 
 
 def _reads(text: str) -> str | None:
-    """What speaks against a text that is a file or folder of this machine."""
+    """What speaks against a text that is a file or folder of this machine, or that leads out of another folder.
+
+    A path that is not there may be so for what is appended to it: `split=/home/me/list` names list.tsv.
+    """
     path = re.sub(r"(?i)^file:", "", text.strip())
-    there = path and (os.path.exists(path) or os.path.exists(os.path.expanduser(path)))
-    return "may read this file or folder" if there else None
+    outside = path.startswith(("/", "~")) or ".." in path.split("/")
+    return "may read this file or folder" if path and (outside or os.path.exists(path)) else None
 
 
 def _name(path: str) -> str:
@@ -206,11 +217,12 @@ def _selected(root: Any, path: str) -> str | None:
         return None
 
 
-def _is_database(file: str) -> bool:
+def _is_ledger(file: str) -> bool:
+    """True if the file is a ledger that ragauge made: to open another database would put tables into it."""
     try:
-        with Path(file).open("rb") as opened:
-            return opened.read(len(_SQLITE)) == _SQLITE
-    except OSError:
+        with closing(sqlite3.connect(f"{Path(file).absolute().as_uri()}?mode=ro", uri=True)) as database:
+            return database.execute("SELECT 1 FROM sqlite_master WHERE name = 'calls'").fetchone() is not None
+    except (sqlite3.Error, ValueError):
         return False
 
 

@@ -41,7 +41,7 @@ def instantiate_components(cfg: DictConfig, budget: str | None = None) -> Compon
 
     found = {}
     uri = track.tracking_uri(cfg.tracking.uri)
-    # A training, and a run that was logged before there were engines, names none.
+    # A training names none.
     engine = [] if cfg.get(ENGINE) is None else [ENGINE]
     for group in (*GROUPS, *engine):
         spec: Any = OmegaConf.to_container(cfg[group], resolve=True, throw_on_missing=True)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -12,8 +11,7 @@ import pandas as pd
 
 from ragauge.contract.errors import DataError
 from ragauge.contract.jobs import Jobs, system_names, systems_of
-from ragauge.contract.records import OUTCOMES_FILE, RECORD_FILE, refuse_trainings
-from ragauge.experiment.folder import attempt_of
+from ragauge.contract.records import OUTCOMES_FILE, RECORD_FILE, read_records, refuse_trainings
 from ragauge.experiment.sweep.grouping import closest, divide
 
 
@@ -69,21 +67,14 @@ def experiments(sweeps: Sequence[Jobs]) -> list[list[Jobs]]:
 
 
 def records_in(folder: Path) -> list[dict[str, Any]]:
-    """What the jobs in a sweep's folder left in `job.json`, by number; DataError where there is none.
-
-    A job's own folder holds that job alone. Jobs of earlier attempts at the sweep are left out.
-    """
+    """The records of the jobs in a folder, as `read_records` gives them; DataError where there is none."""
     if not folder.is_dir():
         raise DataError(f"{folder} is no folder; give a sweep's folder, such as multirun/<date>/<time>")
-    alone = folder / RECORD_FILE
-    files = [alone] if alone.is_file() else sorted(folder.glob(f"*/{RECORD_FILE}"))
-    if not files:
-        raise DataError(f"{folder} holds no finished job (no {RECORD_FILE}, no */{RECORD_FILE})")
-    records = [{**json.loads(f.read_text(encoding="utf-8")), "folder": str(f.parent)} for f in files]
+    records = read_records(folder)
+    if not records:
+        raise DataError(f"{folder} holds no finished job (no {RECORD_FILE}, no */{RECORD_FILE} of the latest attempt)")
     refuse_trainings(records, folder)
-    if not alone.is_file() and (latest := attempt_of(folder)) is not None:
-        records = [record for record in records if record.get("attempt") == latest]
-    return sorted(records, key=lambda record: record["number"])
+    return records
 
 
 def _read(record: Mapping[str, Any]) -> pd.DataFrame:

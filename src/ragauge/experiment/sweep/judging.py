@@ -19,6 +19,7 @@ from typing import Any
 import pandas as pd
 
 from ragauge import track
+from ragauge.contract.current_job import working_on
 from ragauge.contract.errors import DataError, RagaugeError
 from ragauge.contract.protocols import BatchJudge, TellsJudging, judges_together
 from ragauge.contract.records import RECORD_FILE
@@ -48,7 +49,7 @@ def judge_deferred(records: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
     waiting = [record for record in records if record.get("deferred")]
     if not waiting:
         return list(records)
-    with _started_from(waiting):
+    with _started_from(waiting), working_on(Path(waiting[0]["folder"]).parent):
         done = _judge_each_group(waiting)
     return [done.get(int(record["number"]), record) for record in records]
 

@@ -107,8 +107,8 @@ def pool(folder: Path, tracking_uri: str | None = None) -> int:
 
 
 def _written_in(record: Mapping[str, Any]) -> Path:
-    """The folder that a job wrote its record in; that of an older record is not known."""
-    return Path(record.get("written_in", "an unknown folder/0"))
+    """The folder that a job wrote its record in."""
+    return Path(record["written_in"])
 
 
 def _copied(records: Sequence[Mapping[str, Any]]) -> bool:

@@ -23,9 +23,7 @@ from ragauge.measures.answers._references import AgainstReferences
 from ragauge.measures.answers._tokens import OF_SACREBLEU, Tokens, tokens_of
 
 # Of sacrebleu, with its own values of `floor` and `add-k`; nltk_4 is method4 of nltk's SmoothingFunction.
-SMOOTHING: Mapping[str, float | None] = {
-    "exp": None, "floor": 0.1, "add-k": 1.0, "none": None, "nltk_4": None,
-}  # fmt: skip
+SMOOTHING = ("exp", "floor", "add-k", "none", "nltk_4")
 _NLTK_K = 5
 
 
@@ -41,6 +39,7 @@ class Bleu(AgainstReferences):
     """
 
     component: ClassVar[str] = "bleu"
+    version: ClassVar[int] = 2
 
     orders: Sequence[int] = (1, 2, 4)
     tokens: str = "13a"
@@ -113,32 +112,19 @@ def sentence_bleu(correct: np.ndarray, sizes: np.ndarray, other_sizes: np.ndarra
     """float64 [pairs] in [0, 1]: BLEU of matches of n-grams (correct[:, n - 1]) and numbers of tokens."""
     order = correct.shape[1]
     total = _totals(sizes, order)
+    if smoothing != "nltk_4":
+        from sacrebleu.metrics.bleu import BLEU
+
+        rows = zip(correct.tolist(), total.tolist(), sizes.tolist(), other_sizes.tolist(), strict=True)
+        return np.array([BLEU.compute_bleu(*row, smoothing, None, True, order).score / 100 for row in rows])
     with np.errstate(divide="ignore", invalid="ignore"):
-        logs = _log_precisions_of_nltk if smoothing == "nltk_4" else _log_precisions
-        mean = logs(correct.astype(float), total, sizes, smoothing)
+        mean = _log_precisions_of_nltk(correct, total, sizes)
         shorter = np.where(sizes < other_sizes, np.exp(1 - other_sizes / np.maximum(sizes, 1)), 1.0)
         found = shorter * np.exp(mean)
     return np.where((correct[:, 0] > 0) & (sizes > 0), found, 0.0)
 
 
-def _log_precisions(correct: np.ndarray, total: np.ndarray, sizes: np.ndarray, smoothing: str) -> np.ndarray:
-    """The mean logarithm of the precisions as sacrebleu has it for sentences, over the orders that it has."""
-    total = total.astype(float)
-    value = SMOOTHING[smoothing]
-    if smoothing == "add-k" and value:
-        correct[:, 1:] += value
-        total[:, 1:] += value
-    there = total > 0
-    zero = there & (correct == 0)
-    precision = correct / total
-    if smoothing == "exp":
-        precision = np.where(zero, 1 / (2.0 ** np.cumsum(zero, axis=1) * total), precision)
-    elif smoothing == "floor" and value:
-        precision = np.where(zero, value / total, precision)
-    return np.where(there, np.log(precision), 0.0).sum(axis=1) / np.maximum(there.sum(axis=1), 1)
-
-
-def _log_precisions_of_nltk(correct: np.ndarray, total: np.ndarray, sizes: np.ndarray, smoothing: str) -> np.ndarray:
+def _log_precisions_of_nltk(correct: np.ndarray, total: np.ndarray, sizes: np.ndarray) -> np.ndarray:
     """The mean logarithm of the precisions as nltk has it: where one is still 0 it counts as 1."""
     total = np.maximum(total, 1)
     zero = (correct == 0) & (sizes > 1)[:, None]

@@ -17,7 +17,7 @@ from typing import Any, ClassVar
 import numpy as np
 import pandas as pd
 
-from ragauge.answering._frame import answer_frame
+from ragauge.answering import answer_frame
 from ragauge.contract import frames
 from ragauge.contract.checks import require, require_choice
 from ragauge.contract.errors import ConfigError, DataError

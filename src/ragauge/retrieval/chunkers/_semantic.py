@@ -108,8 +108,8 @@ def _warn_of_duration(windows: list[str], n_windows: int, texts: list[str], tool
     if seconds >= _LONG_SECONDS:
         longest = f"{max(map(len, texts)):,}"
         log.warning(
-            "chunker=semantic embeds %s windows of sentences, about %s with this embedder; "
-            "chunker=tokens embeds none (documents: %s, the longest of %s characters)",
+            "chunker=semantic embeds %s windows of sentences, about %s with this embedder (documents: %s, the "
+            "longest of %s characters); chunker.window_each_side=0 embeds a sentence once, chunker=tokens none",
             f"{n_windows:,}", duration(seconds), f"{len(texts):,}", longest,
         )  # fmt: skip
 

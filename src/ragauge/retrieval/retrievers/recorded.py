@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -26,7 +27,6 @@ from ragauge.retrieval.retrievers._ranking import (
     run_frame,
     sort_hits,
 )
-from ragauge.retrieval.retrievers._trec import read_trec_run
 
 NO_TEXTS = pd.DataFrame({"docno": pd.Series(dtype="str"), "text": pd.Series(dtype="str")})
 
@@ -246,3 +246,34 @@ def _hits(lines: pd.DataFrame, rows_of: Mapping[str, Sequence[int]], order: np.n
         }
     )
     return hits.drop_duplicates(["topic", "chunk"], ignore_index=True)
+
+
+def read_trec_run(path: Path) -> pd.DataFrame:
+    """[qid, docno, score, line] of a run file; DataError names the line that is none, or a pair that repeats.
+
+    Fields are divided by white space; empty lines are passed over. Lines are counted from 1.
+    """
+    rows: list[tuple[str, str, float, int]] = []
+    try:
+        text = path.read_text(encoding="utf-8")
+    except UnicodeDecodeError as error:
+        raise DataError(f"{path.name}: not UTF-8 at byte {error.start}") from None
+    for number, line in enumerate(text.splitlines(), 1):
+        fields = line.split()
+        if not fields:
+            continue
+        if len(fields) != 6:
+            raise DataError(f"{path.name}, line {number}: {len(fields)} fields; a line is: qid Q0 docno rank score tag")
+        try:
+            score = float(fields[4])
+        except ValueError:
+            score = math.nan
+        if not math.isfinite(score):
+            raise DataError(f"{path.name}, line {number}: score {fields[4]!r} is no finite number")
+        rows.append((fields[0], fields[2], score, number))
+    found = pd.DataFrame(rows, columns=["qid", "docno", "score", "line"])
+    twice = found.duplicated(["qid", "docno"])
+    if twice.any():
+        row = found[twice].iloc[0]
+        raise DataError(f"{path.name}, line {row['line']}: docno {row['docno']!r} stands twice for qid {row['qid']!r}")
+    return found

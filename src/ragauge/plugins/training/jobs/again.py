@@ -73,11 +73,10 @@ def prepared(arguments: Sequence[str], conf: Path) -> Iterator[list[str]]:
     for line in capped(told or ["code, Python and packages are the same"]):
         print(f"  {visible(line, one_line=True)}", file=sys.stderr)
     primary = {
-        "defaults": ["train_schema", "_self_"],
+        "defaults": ["train_schema", "hydra/train", "_self_"],
         **config,
         "store": today["store"],
         "tracking": {**config.get("tracking", {}), "uri": today["tracking"]["uri"]},
-        "hydra": today["hydra"],
     }
     with tempfile.TemporaryDirectory(prefix="ragauge-rerun-") as scratch:
         shutil.copytree(conf, scratch, dirs_exist_ok=True)

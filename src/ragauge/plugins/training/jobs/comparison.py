@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from ragauge.estimate.intervals import bootstrap_means
+from ragauge.estimate.intervals import paired_means
 from ragauge.estimate.pairs import sign_flip_p
 from ragauge.experiment.stages.pipeline import Pipeline
 from ragauge.measures.rankings import full_name, metric_of
@@ -43,13 +43,12 @@ def gains(
     after: pd.DataFrame,
     dataset: str,
     shared: Collection[str] = (),
-    n_boot: int = 1000,
     seed: int = 0,
 ) -> pd.DataFrame:
     """Means before and after, and their paired difference, a row per system and measure (`COLUMNS`).
 
-    before, after: as of `ranked_by`, of the same systems. lo and hi: 95 % bootstrap interval of the
-    difference over topics; p: sign flips over topics (`ragauge.estimate.pairs.sign_flip_p`). Where there are
+    before, after: as of `ranked_by`, of the same systems. lo and hi: 95 % interval of the difference over
+    topics (`paired_mean`); p: sign flips over topics (`ragauge.estimate.pairs.sign_flip_p`). Where there are
     `shared` topics, which have a relevant document in common with the training, the rest stands as rows of
     its own (`topics` is "apart").
     """
@@ -62,7 +61,7 @@ def gains(
             if pair.empty:
                 continue
             difference = (pair["value_after"] - pair["value_before"]).to_numpy()[:, None]
-            (estimate,) = bootstrap_means(pd.DataFrame(difference), n_boot, seed).values()
+            (estimate,) = paired_means(difference)
             means = (pair["value_before"].mean(), pair["value_after"].mean())
             p = float(sign_flip_p(difference, seed)[0])
             interval = (estimate.value, estimate.lo, estimate.hi)

@@ -38,6 +38,7 @@ def execute(cfg: DictConfig, folder: JobFolder) -> int:
         "name": f"train {_trainer_name(cfg, folder)}",
         "role": "training",
         "number": folder.number,
+        "attempt": folder.attempt,
         "choices": dict(folder.choices),
         "overrides": list(folder.overrides),
         "exit_code": 0,

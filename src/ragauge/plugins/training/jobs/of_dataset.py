@@ -146,7 +146,7 @@ def _compared(cfg: DictConfig, trainer: Trainer, splits: Splits, model: Path) ->
             break
         shared = splits.shared if name == "validation" else ()
         ranked = (ranked_by(pipeline, before), ranked_by(pipeline, after))
-        found.append(gains(*ranked, name, shared, int(cfg.bootstrap), int(cfg.seed)))
+        found.append(gains(*ranked, name, shared, int(cfg.seed)))
     return pd.concat(found, ignore_index=True) if found else pd.DataFrame({"dataset": [], "topics": []})
 
 

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import json
 import sys
 from pathlib import Path
 
-from ragauge.contract.records import RECORD_FILE
+from ragauge.contract.records import read_records
 from ragauge.contract.visible import visible
 from ragauge.experiment.guard import exit_code_of
 
@@ -16,8 +15,7 @@ def finish(folder: Path) -> int:
 
     0 if all finished, the code of the failures where they share one, else 1.
     """
-    records = [json.loads(file.read_text(encoding="utf-8")) for file in folder.glob(f"*/{RECORD_FILE}")]
-    records.sort(key=lambda record: record["number"])
+    records = read_records(folder)
     failed = [record for record in records if record["status"] != "FINISHED"]
     print(f"{len(records) - len(failed)} training(s) done, {len(failed)} failed; folder {folder}")
     for record in failed:

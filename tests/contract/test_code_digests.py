@@ -7,15 +7,15 @@ from pathlib import Path
 
 import pytest
 
-from ragauge.contract import fingerprint
-from ragauge.contract.fingerprint import code_digests
+from ragauge.contract import identity
+from ragauge.contract.identity import code_digests
 
 
 @pytest.fixture
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A folder that Python imports from; every look reads the files anew, as every process does."""
     monkeypatch.syspath_prepend(tmp_path)
-    monkeypatch.setattr(fingerprint, "module_digest", fingerprint.module_digest.__wrapped__)
+    monkeypatch.setattr(identity, "module_digest", identity.module_digest.__wrapped__)
     return tmp_path
 
 

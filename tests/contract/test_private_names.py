@@ -1,0 +1,60 @@
+"""Tests use what other rooms say in public: a private name of a room is tested in the room's own folder."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+
+from processes import ROOT
+
+# What reaches into another room nevertheless, until that room says it in public.
+KNOWN = {
+    "commands/test_store_cli.py": {"store"},
+    "commands/test_ui.py": {"track"},
+    "comparison/test_semantic_chunker.py": {"retrieval"},
+    "comparison/test_wrapped_chunkers.py": {"retrieval"},
+    "contract/test_redact.py": {"store"},
+    "experiment/test_in_batches.py": {"store"},
+    "experiment/test_pipeline.py": {"store"},
+    "experiment/test_ranking_columns.py": {"compare"},
+    "experiment/test_reranked_job.py": {"track"},
+    "experiment/test_sweep.py": {"store"},
+    "experiment/test_team_server.py": {"track"},
+    "llms/test_prompts.py": {"retrieval"},
+    "plugins/traces/test_traces.py": {"track"},
+    "retrieval/rerankers/test_cross_encoder.py": {"store"},
+    "simulations/predictor.py": {"estimate"},
+}
+
+
+def reached(code: str, own: str) -> Iterator[str]:
+    """The other rooms of which a test imports a private module or name; `own` is the room of its folder."""
+    for node in ast.walk(ast.parse(code)):
+        if not (isinstance(node, ast.ImportFrom) and str(node.module).startswith("ragauge.")):
+            continue
+        path = str(node.module).split(".")[1:]
+        for alias in node.names:
+            private = any(name.startswith("_") and not name.startswith("__") for name in [*path, alias.name])
+            if private and path[0] != own:
+                yield path[0]
+
+
+def test_no_test_imports_a_private_name_of_another_room() -> None:
+    tests = ROOT / "tests"
+    found: dict[str, set[str]] = {}
+    for file in sorted(tests.rglob("*.py")):
+        place = file.relative_to(tests)
+        if rooms := set(reached(file.read_text(encoding="utf-8"), place.parts[0])):
+            found[place.as_posix()] = rooms
+    more = {place: rooms - KNOWN.get(place, set()) for place, rooms in found.items()}
+    assert [f"{place}: {', '.join(rooms)}" for place, rooms in more.items() if rooms] == []
+    there = {place: rooms for place, rooms in KNOWN.items() if (tests / place).is_file()}  # a plug-in may be gone
+    assert found == there, "take out of KNOWN what reaches into no other room any more"
+
+
+def test_what_is_private_and_what_is_another_room() -> None:
+    assert list(reached("from ragauge.store._check import damage", "commands")) == ["store"]
+    assert list(reached("from ragauge.store import Store, _check", "commands")) == ["store"]
+    assert list(reached("from ragauge.show.html import _environment", "contract")) == ["show"]
+    assert list(reached("from ragauge.store._check import damage", "store")) == []
+    assert list(reached("from ragauge.contract.version import __version__", "store")) == []

@@ -1,0 +1,77 @@
+"""Answers that a system lacks: over how many topics a measure's mean is, and two systems' difference."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from ragauge import track
+from ragauge.contract.answer_measures import as_record
+from ragauge.contract.jobs import Jobs
+from ragauge.contract.protocols import AnswerMeasureInfo
+from ragauge.experiment.sweep.run import track_sweep
+from ragauge.findings.pooling import pooled
+from ragauge.show.html import html
+from ragauge.track import Reader
+
+N = 280
+F1 = AnswerMeasureInfo("f1", "token F1")
+GROUPS = ("dataset", "retriever", "chunker", "llm", "judge", "measure", "tokenizer")
+ANSWERED = {"hyde": range(70), "plain": range(60, 130), "fusion": range(65, N)}  # pairs: 10, 5, 65
+
+
+def sweep(*systems: str) -> Jobs:
+    """Jobs without evidence or verdicts, whose systems answered some of the 280 questions."""
+    parts, records = [], []
+    for number, system in enumerate(systems):
+        f1 = np.full(N, np.nan)
+        f1[ANSWERED[system]] = np.linspace(0.2, 1, len(ANSWERED[system]))
+        row = {"query": "?", "answer_reference": "yes", "answer": "yes", "system": system, "retriever": system,
+               "chunker": "none", "llm": "recorded", "n_tokens": 100, "ir_score": np.nan}  # fmt: skip
+        unjudged = pd.array([None] * N, dtype="Int8")
+        parts.append(pd.DataFrame({"qid": [f"q{i}" for i in range(N)], **row, "f1": f1, "label": unjudged}))
+        records.append({
+            "status": "FINISHED", "name": system, "number": number, "sweep_id": "s", "experiment": "e",
+            "choices": dict.fromkeys(GROUPS, "x"),
+            "overrides": [f"retriever={system}"], "seed": 0, "bootstrap": 10, "n_tokens": 100,
+            "dataset_digest": "d" * 64, "estimate": {"features": ["ir_score"], "spline": False, "calibrate": False},
+            "ir_score_at_n": {}, "answer_measures": as_record([F1]), "tracking_uri": "elsewhere",
+            "metrics": {"topics": N, "seconds_total": 1.0},
+        })  # fmt: skip
+    return Jobs("s", "e", records, [], pd.concat(parts, ignore_index=True))
+
+
+def test_the_number_of_topics_stands_beside_each_mean_and_that_of_common_ones_below(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    uri = f"sqlite:///{tmp_path / 'mlflow.db'}"
+    track_sweep([sweep("hyde", "plain")], tmp_path, uri)
+    told = capsys.readouterr().out
+    of_systems = [line for line in told.splitlines() if line.split()[:1] in (["hyde"], ["plain"])]
+    assert len(of_systems) == 2
+    assert all(line.endswith("of 70") for line in of_systems)
+    common = f"of {N} topics, two systems are compared on those that both have: token F1 10"
+    assert common in told
+    reader = Reader(uri)
+    [run] = reader.search({"role": "sweep"}, track.Tracker(uri, "e").experiment_id)
+    page = reader.text(run.run_id, "report.html")
+    board = page[page.index('id="leaderboard"') :].partition("</table>")[0]
+    assert board.count(" of 70</span>") == 2
+    assert f"O{common[1:]}." in page
+
+
+def test_of_several_pairs_the_fewest_and_the_most_common_topics_are_named() -> None:
+    [page] = [html([pooled(sweep("hyde", "plain", "fusion")).page])]
+    assert "on those that both have: token F1 5 to 65." in page
+    assert " of 215</span>" in page
+
+
+def test_where_no_answer_is_missing_nothing_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
+    for system in ("hyde", "plain"):
+        monkeypatch.setitem(ANSWERED, system, range(N))
+    page = html([pooled(sweep("hyde", "plain")).page])
+    assert "those that both have:" not in page
+    assert " of 280</span>" not in page
