@@ -14,8 +14,9 @@ from test_sweep import mlflow_runs
 
 from chat_server import ChatServer
 from processes import Command, clean_environment, run
-from ragauge.plugins.fictional.source import FictionalWorld
 from scripted_chat import unframed
+
+FictionalWorld = pytest.importorskip("ragauge.plugins.fictional.source").FictionalWorld
 
 WORLD = FictionalWorld(twins=True, types=("chain", "comparison", "aggregation"), seed=5)
 RIGHT, NOISE_COSTS, REFUSES, DETECTS, CORRECTS, SEES = 0.9, 0.5, 0.7, 0.4, 0.5, 0.8

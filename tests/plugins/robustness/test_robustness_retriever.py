@@ -13,9 +13,10 @@ from ragauge.contract import frames
 from ragauge.contract.changed import changed_docno, changed_from
 from ragauge.contract.errors import ConfigError, DataError
 from ragauge.contract.identity import identity
-from ragauge.plugins.fictional.source import FictionalWorld
 from ragauge.plugins.robustness.retriever import Robustness
 from ragauge.retrieval.retrievers import BM25
+
+FictionalWorld = pytest.importorskip("ragauge.plugins.fictional.source").FictionalWorld
 
 TOOLS: Any = None
 RATES = (0, 0.2, 0.4, 0.6, 0.8)
