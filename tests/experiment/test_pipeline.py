@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import hashlib
+import inspect
 import json
 import os
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any, ClassVar
 
 import numpy as np
@@ -24,7 +24,7 @@ from ragauge.contract.errors import ConfigError, DataError, MissingError
 from ragauge.contract.identity import runtime
 from ragauge.contract.protocols import ChatModel, Dataset, Reply, Role, Tools
 from ragauge.experiment.outcomes.sample import Sample
-from ragauge.experiment.stages import file_digests, running
+from ragauge.experiment.stages import file_digests
 from ragauge.experiment.stages.file_digests import file_digest
 from ragauge.experiment.stages.pipeline import Pipeline
 from ragauge.measures import Substring, Words, rankings
@@ -618,17 +618,25 @@ def test_the_oracle_finds_all_evidence_and_noise_none(small: SmallPipelines) -> 
 # --- seconds ----------------------------------------------------------------------------------------------
 
 
-def test_the_time_of_a_stage_inside_another_counts_once(small: SmallPipelines, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_no_stage_runs_inside_of_another(small: SmallPipelines, monkeypatch: pytest.MonkeyPatch) -> None:
+    depths: dict[str, int] = {}
+    for cls in {type(stage) for stage in small().stages}:
+        for method in ("make", "fill"):
+            monkeypatch.setattr(cls, method, noting_depth(getattr(cls, method), depths))
     job = small()
-    # begin outer at 0, inner 2 to 5, end outer at 10; then outer once more for 1.
-    clock = iter([0.0, 2.0, 5.0, 10.0, 20.0, 21.0])
-    monkeypatch.setattr(running, "time", SimpleNamespace(perf_counter=lambda: next(clock)))
-    with job._timed("outer"), job._timed("inner"):
-        pass
-    assert job.seconds == {"inner": 3.0, "outer": 7.0}
-    with job._timed("outer"):
-        pass
-    assert job.seconds == {"inner": 3.0, "outer": 8.0}
+    before = len(inspect.stack())
+    assert len(job.verdicts) == len(job.frame("topics"))
+    assert set(depths) >= {"dataset", "chunks", "index", "run", "context", "contexts", "answers", "verdicts"}
+    # Of the runner, the store and this test: where stages asked for one another there were 40.
+    assert max(depths.values()) - before <= 13
+
+
+def noting_depth(make: Callable[..., Any], depths: dict[str, int]) -> Callable[..., Any]:
+    def noting(stage: Any, *given: Any) -> Any:
+        depths[stage.name] = len(inspect.stack())
+        return make(stage, *given)
+
+    return noting
 
 
 def test_the_stages_take_no_longer_than_the_job(small: SmallPipelines) -> None:

@@ -301,6 +301,7 @@ def _tags(cfg: DictConfig, folder: JobFolder) -> dict[str, Any]:
 def _dry_run(cfg: DictConfig, folder: JobFolder, record: dict[str, Any]) -> None:
     """Prints and records what the job would need; a sweep's end adds what judging together would."""
     pipeline, predictor = _prepared(cfg, folder)
+    plan = pipeline.plan_in_words()
     _tell_lacking(pipeline, folder)
     later = _judged_later(pipeline, folder)
     if not later:
@@ -312,6 +313,7 @@ def _dry_run(cfg: DictConfig, folder: JobFolder, record: dict[str, Any]) -> None
     asked.to_parquet(folder.path / NEEDS_FILE, index=False)
     record |= {"status": "DRY RUN", "needs": added_up(asked), "judged_later": later}
     print(f"{record['name']:<32} {describe_needs(record['needs'])}{', then the judge' if later else ''}")
+    print(f"  {plan}")
 
 
 def _judged_later(pipeline: Pipeline, folder: JobFolder) -> bool:

@@ -17,7 +17,7 @@ from ragauge.contract.identity import code_of
 from ragauge.contract.progress import progress
 from ragauge.contract.protocols import Chunker, Retriever, Source, Tools
 from ragauge.experiment.stages.file_digests import digests_of_files
-from ragauge.experiment.stages.stage import Budget, Components, Made, Reads, Stage
+from ragauge.experiment.stages.stage import Budget, Components, Made, Read, Reads, Stage
 from ragauge.measures.located import locate
 from ragauge.retrieval.chunkers import chunked
 from ragauge.store import link_files
@@ -53,7 +53,7 @@ class Locate(Stage):
     """
 
     name = "located"
-    reads = ("docs", "evidence")
+    reads = (Read("docs"), Read("evidence"))
     makes = ("evidence", "lost_evidence")
     doing = "locating {evidence:,} pieces of evidence in {docs:,} documents"
     uses = frozenset()
@@ -74,7 +74,7 @@ class Chunk(Stage):
     """Documents to chunks."""
 
     name = "chunks"
-    reads = ("docs",)
+    reads = (Read("docs"),)
     makes = ("chunks",)
     doing = "chunking {docs:,} documents"
 
@@ -126,8 +126,9 @@ class Index(Stage):
         return self.name if self._arm is None else f"{self.name}:{self._arm}"
 
     @property
-    def reads(self) -> tuple[str, ...]:  # type: ignore[override]
-        return ("chunks", *(f"{self.name}:{arm}/" for arm in retrievers_within(self.component)))
+    def reads(self) -> tuple[Read, ...]:  # type: ignore[override]
+        arms = retrievers_within(self.component)
+        return (Read("chunks"), *(Read(f"{self.name}:{arm}", folder=True) for arm in arms))
 
     @property
     def component(self) -> Retriever:
