@@ -15,6 +15,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 
+from ragauge.contract.offers import GeneratorOffers, offered
+from ragauge.contract.protocols import KnowsReplies, TellsNeeds
 from ragauge.experiment.findings.measure_repeats import SALT, drawn, measured, repeating
 from ragauge.experiment.stages.answering import MeasureAnswers
 from ragauge.experiment.stages.stage import Read, Reads
@@ -39,7 +41,7 @@ def of_measures(
     if not stages:
         return []
     token = uuid.uuid4().hex  # no other job has these stand-ins
-    expected = getattr(pipeline.components.llm, "expected_tokens", 60)
+    expected = offered(pipeline.components.llm, GeneratorOffers).expected_tokens
     stand_in = f"{token} " + "word " * int(expected * _WORDS_PER_TOKEN)
     unknown = answers["answer"].isna() & asked_for
     whole = answers.assign(
@@ -62,7 +64,7 @@ def _of_measure(
 ) -> pd.DataFrame:
     chat = pipeline.chat_of(stage)
     model = None if chat is None else chat.chat
-    if not (callable(getattr(model, "needs_of", None)) and callable(getattr(model, "known", None))):
+    if not (isinstance(model, TellsNeeds) and isinstance(model, KnowsReplies)):
         return untold(stage.asks_as, len(answers))
     tools = replace(pipeline.tools, embedder=_NoVectors())
     telling = TellingChat(model, guessed)

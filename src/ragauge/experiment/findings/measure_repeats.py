@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 
+from ragauge.contract.offers import AnswerMeasureOffers, offered
 from ragauge.contract.protocols import AnswerMeasureInfo, Tools
 from ragauge.estimate.board import mean_of
 from ragauge.experiment.stages.answering import MeasureAnswers
@@ -46,7 +47,7 @@ def repeats(pipeline: Pipeline, n_boot: int, seed: int) -> dict[str, float]:
 def repeating(pipeline: Pipeline) -> list[MeasureAnswers]:
     """The measures that ask an LLM and are to be measured again."""
     measures = [stage for stage in pipeline.stages if isinstance(stage, MeasureAnswers)]
-    return [s for s in measures if "chat" in s.uses and getattr(s.component, "repeat", None)]
+    return [s for s in measures if "chat" in s.uses and offered(s.component, AnswerMeasureOffers).repeat]
 
 
 def drawn(answers: pd.DataFrame, measure: Any, seed: int) -> list[str]:

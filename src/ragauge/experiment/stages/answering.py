@@ -10,6 +10,7 @@ import pandas as pd
 from ragauge.contract import frames
 from ragauge.contract.answer_measures import infos_of
 from ragauge.contract.errors import DataError
+from ragauge.contract.offers import AnswerMeasureOffers, GeneratorOffers, offered
 from ragauge.contract.protocols import (
     AnswerMeasure,
     AnswerMeasureInfo,
@@ -55,7 +56,7 @@ class Answer(Stage):
 
 def sees_longest(measure: AnswerMeasure) -> bool:
     """Whether a measure looks at the passages of the longest context that the job lays out."""
-    return bool(getattr(measure, "sees_longest", False))
+    return offered(measure, AnswerMeasureOffers).sees_longest
 
 
 class NumberPassages(Stage):
@@ -72,7 +73,7 @@ class NumberPassages(Stage):
 
 def cites(components: Components) -> bool:
     """Whether the LLM is to cite the passages of its context by number."""
-    return bool(getattr(components.llm, "cite", False))
+    return offered(components.llm, GeneratorOffers).cite
 
 
 class UsedPassages(Stage):
@@ -147,7 +148,7 @@ class MeasureAnswers(OfMeasure):
     @property
     def _of_answers(self) -> tuple[str, ...]:
         """The columns of the answers that it is given: those that are in its key."""
-        asks_for_marks = "citations" in getattr(self.measure, "needs", ())
+        asks_for_marks = "citations" in offered(self.measure, AnswerMeasureOffers).needs
         marks = ("cited_answer",) if asks_for_marks and cites(self.components) else ()
         return (*GIVEN, *marks)
 

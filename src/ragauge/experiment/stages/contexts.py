@@ -13,6 +13,7 @@ from ragauge.contract.context_parts import (
     Expander,
 )
 from ragauge.contract.identity import identity
+from ragauge.contract.offers import PartOffers, offered
 from ragauge.contract.protocols import Tokenizer, Tools
 from ragauge.experiment.stages.retrieval import retrieved_chunks
 from ragauge.experiment.stages.stage import QUESTIONS, Components, Frames, Incomplete, Read, Reads, Stage
@@ -64,7 +65,7 @@ class Compress(Stage):
         expanded = self.components.expander.kind != "none"
         passages = reads["passages"] if expanded else passages_of(reads["run"], retrieved_chunks(reads))
         passages = in_rank_order(passages)
-        depth = getattr(self.component, "depth", None)
+        depth = offered(self.component, PartOffers).depth
         if depth is not None:
             passages = passages[passages["rank"] < depth].reset_index(drop=True)
         made = self.component.compress(passages, reads["topics"], tools)

@@ -7,6 +7,7 @@ from typing import Any
 import pandas as pd
 
 from ragauge.contract.context_parts import BringsTexts
+from ragauge.contract.offers import MeasureOffers, offered
 from ragauge.contract.protocols import Measure, Tools
 from ragauge.experiment.stages.retrieval import retrieved_chunks
 from ragauge.experiment.stages.stage import Components, Frames, Read, Reads, Stage
@@ -23,7 +24,7 @@ def has_funnel(components: Components) -> bool:
     would have to ask it at every step.
     """
     measure = components.measure
-    return hasattr(measure, "score") and "chat" not in getattr(measure, "uses", frozenset())
+    return isinstance(measure, Measure) and "chat" not in offered(measure, MeasureOffers).uses
 
 
 class _FollowsEvidence(Stage):

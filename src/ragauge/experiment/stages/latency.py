@@ -25,6 +25,7 @@ import pandas as pd
 from ragauge.contract.batches import as_frame
 from ragauge.contract.errors import ConfigError
 from ragauge.contract.identity import identity
+from ragauge.contract.offers import PartOffers, offered
 from ragauge.contract.progress import progress
 from ragauge.contract.protocols import ASKED, BringsChat, Embedder, FreshWorkplace, Role, Tools
 from ragauge.contract.provenance import hardware
@@ -56,7 +57,8 @@ def latency(pipeline: Pipeline, n_topics: int, seed: int) -> dict[str, float]:
     {} where there are no two topics.
     """
     parts = (pipeline.components.retriever, pipeline.components.llm)
-    if any(metrics.RECORDED in (getattr(part, "component", ""), getattr(part, "kind", "")) for part in parts):
+    says = [offered(part, PartOffers) for part in parts]
+    if any(metrics.RECORDED in (part.component, part.kind) for part in says):
         raise ConfigError("what is recorded was not asked now; a file may tell `seconds` of its answers")
     chosen = _chosen(pipeline.frame("topics"), n_topics, seed)
     if len(chosen) < 2:

@@ -10,6 +10,7 @@ import pandas as pd
 from ragauge.contract import frames
 from ragauge.contract.answer_measures import NO_EVIDENCE
 from ragauge.contract.identity import identity
+from ragauge.contract.offers import MeasureOffers, offered
 from ragauge.contract.protocols import (
     AnswerMeasureInfo,
     Measure,
@@ -73,7 +74,7 @@ class Score(Stage):
 
     @property
     def uses(self) -> frozenset[str]:
-        return getattr(self.component, "uses", frozenset())
+        return offered(self.component, MeasureOffers).uses
 
     def make(self, reads: Reads, tools: Tools) -> Frames:
         evidence, prefixes = reads["scored_evidence"], reads["prefixes"]
@@ -108,12 +109,12 @@ class Floor(Stage):
 
     @property
     def uses(self) -> frozenset[str]:
-        return frozenset({"tokenizer"}) | (getattr(self.component, "uses", frozenset()) if self._asked else set())
+        return frozenset({"tokenizer"}) | (offered(self.component, MeasureOffers).uses if self._asked else set())
 
     @property
     def _asked(self) -> bool:
         """Whether there is to be a floor: one that an LLM is asked for, only where scores are corrected."""
-        asks = "chat" in getattr(self.component, "uses", ())
+        asks = "chat" in offered(self.component, MeasureOffers).uses
         return not asks or is_corrected(self.components.measure)
 
     def params(self) -> dict[str, Any]:

@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator, Sequence
 import pandas as pd
 
 from ragauge.contract.context_parts import Approximates, BringsTexts, SeesEvidence
+from ragauge.contract.offers import RetrieverOffers, offered
 from ragauge.contract.protocols import AnswerMeasure, MeasuresPassages, VariesContexts
 from ragauge.experiment.stages.answering import (
     Answer,
@@ -137,7 +138,7 @@ def is_rewritten(components: Components) -> bool:
     A retriever that finds nothing, or that is told the evidence, needs none, and nobody is asked for them.
     """
     retriever = components.retriever
-    searches = getattr(retriever, "top_k", 1) > 0 and not isinstance(retriever, SeesEvidence)
+    searches = offered(retriever, RetrieverOffers).top_k != 0 and not isinstance(retriever, SeesEvidence)
     return components.rewriter.kind != "none" and searches
 
 

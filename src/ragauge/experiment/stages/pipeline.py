@@ -15,6 +15,7 @@ import pandas as pd
 from ragauge.contract import frames
 from ragauge.contract.errors import MissingError
 from ragauge.contract.groups import RANKINGS
+from ragauge.contract.offers import JudgeOffers, offered
 from ragauge.contract.protocols import ASKED, AnswerMeasureInfo, BringsChat
 from ragauge.contract.topics import without_reference
 from ragauge.estimate import choose_topics
@@ -217,7 +218,7 @@ class Pipeline(StageRunner):
     @cached_property
     def unjudged(self) -> frozenset[str]:
         """The topics without a reference answer that the judge needs."""
-        if not getattr(self.components.judge, "needs_reference", True):
+        if not offered(self.components.judge, JudgeOffers).needs_reference:
             return frozenset()
         return frozenset(without_reference(self.frame("topics")))
 

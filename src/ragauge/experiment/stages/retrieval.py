@@ -14,6 +14,7 @@ from ragauge.contract.context_parts import (
     SeesEvidence,
     TopicsFailed,
 )
+from ragauge.contract.offers import RetrieverOffers, offered
 from ragauge.contract.protocols import Reranker, Retriever, Tools
 from ragauge.experiment.stages.documents import chunks_to_search
 from ragauge.experiment.stages.file_digests import digests_of_files
@@ -76,7 +77,7 @@ class Bring(Stage):
 
     @property
     def _per_budget(self) -> bool:
-        return bool(getattr(self.component, "per_budget", False))
+        return offered(self.component, RetrieverOffers).per_budget
 
     def params(self) -> dict[str, Any]:
         return {**super().params(), **({"n_tokens": self.budget.n_tokens} if self._per_budget else {})}

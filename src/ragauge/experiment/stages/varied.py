@@ -11,7 +11,7 @@ from ragauge.contract import frames
 from ragauge.contract.answer_measures import infos_of
 from ragauge.contract.errors import DataError
 from ragauge.contract.identity import identity
-from ragauge.contract.protocols import AnswerMeasure, Generator, Judge, Tools, VariesContexts
+from ragauge.contract.protocols import AnswerMeasure, Generator, Judge, RewritesAnswers, Tools, VariesContexts
 from ragauge.experiment.stages.answering import GIVEN, OfMeasure, checked_values
 from ragauge.experiment.stages.contexts import texts_of_ranking
 from ragauge.experiment.stages.file_digests import digests_of_files
@@ -137,7 +137,7 @@ class JudgeVaried(OfVaried):
         return digests_of_files(self.component)
 
     def params(self) -> dict[str, Any]:
-        changes = {"measure": identity(self.measure)} if hasattr(self.measure, "to_judge") else {}
+        changes = {"measure": identity(self.measure)} if isinstance(self.measure, RewritesAnswers) else {}
         return {**super().params(), **changes}
 
     def make(self, reads: Reads, tools: Tools) -> Frames:
@@ -188,8 +188,7 @@ class MeasureVaried(OfVaried):
 
 def to_judge(measure: VariesContexts, answers: pd.DataFrame) -> pd.DataFrame:
     """The answers that the judge is asked about: those of the llm, or what the measure makes of them."""
-    own = getattr(measure, "to_judge", None)
-    return answers if own is None else own(answers)
+    return measure.to_judge(answers) if isinstance(measure, RewritesAnswers) else answers
 
 
 def _joined(parts: list[pd.DataFrame]) -> pd.DataFrame:
