@@ -153,12 +153,12 @@ class Plan:
         return next(step for step in self.steps if step.stage is stage)
 
     def towards(self, wanted: Iterable[Step]) -> list[Step]:
-        """The wanted steps and all that they read, directly or not, in order."""
+        """Of the wanted steps, and all that they read, directly or not, those that are not done yet, in order."""
         needed: set[Step] = set()
         waiting = list(wanted)
         while waiting:
             step = waiting.pop()
-            if step not in needed:
+            if step.output is None and step not in needed:
                 needed.add(step)
                 waiting += [source for sources in step.sources.values() for source in sources]
         return [step for step in self.steps if step in needed]

@@ -179,11 +179,9 @@ class StageRunner:
     # --- running --------------------------------------------------------------------------------------
 
     def _have(self, wanted: Sequence[Step]) -> Sequence[Step]:
-        """The wanted steps once they are done, which all that they read is before them."""
-        if any(step.output is None for step in wanted):
-            for step in self.plan.towards(wanted):
-                if step.output is None:
-                    step.output = self._run(step)
+        """The wanted steps, made now where they are not there, in the order of the plan, after what they read."""
+        for step in self.plan.towards(wanted):
+            step.output = self._run(step)
         return wanted
 
     def _run(self, step: Step) -> Output:
