@@ -61,7 +61,7 @@ def measure(folder: Path, store: Path) -> dict[str, float]:
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     start, processor = time.perf_counter(), time.process_time()
     key = Key(stage.name, stage.version, stage.params(), stage.inputs())
-    nothing = Reads(lambda name: _none(name), lambda name: Path(_none(name)))
+    nothing = Reads((), lambda read: _none(read.name), lambda read: Path(_none(read.name)))
     entry = Store(store).get_frames(key, lambda: stage.make(nothing, None))  # type: ignore[arg-type]
     seconds, processor = time.perf_counter() - start, time.process_time() - processor
     evidence = entry.frame("evidence")

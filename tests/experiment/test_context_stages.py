@@ -279,7 +279,7 @@ def test_the_command_stages_lists_those_of_the_config(
     rows = listed("retriever=sim", "expander=neighbours", "compressor=sentences", "order=reverse")
     assert [row[0] for row in rows[5:9]] == ["run", "expanded", "compressed", "context"]
     # Nothing is made, so that what depends on it has no digest yet.
-    assert rows[6][1:] == ["not", "known", "no"]
+    assert rows[6][1:] == ["known", "after", "run", "no"]
     assert not list(tmp_path.glob("store/*/*"))
 
 

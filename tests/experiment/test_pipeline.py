@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import hashlib
+import inspect
 import json
 import os
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any, ClassVar
 
 import numpy as np
@@ -24,9 +24,10 @@ from ragauge.contract.errors import ConfigError, DataError, MissingError
 from ragauge.contract.identity import runtime
 from ragauge.contract.protocols import ChatModel, Dataset, Reply, Role, Tools
 from ragauge.experiment.outcomes.sample import Sample
-from ragauge.experiment.stages import file_digests, running
+from ragauge.experiment.stages import file_digests
 from ragauge.experiment.stages.file_digests import file_digest
 from ragauge.experiment.stages.pipeline import Pipeline
+from ragauge.experiment.stages.stage import Read, Reads
 from ragauge.measures import Substring, Words, rankings
 from ragauge.retrieval.chunkers import NoChunker, TokenChunker
 from ragauge.retrieval.retrievers import BM25, Hybrid, Noise, NoRetrieval, Oracle, Sim
@@ -618,17 +619,68 @@ def test_the_oracle_finds_all_evidence_and_noise_none(small: SmallPipelines) -> 
 # --- seconds ----------------------------------------------------------------------------------------------
 
 
-def test_the_time_of_a_stage_inside_another_counts_once(small: SmallPipelines, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_no_stage_runs_inside_of_another(small: SmallPipelines, monkeypatch: pytest.MonkeyPatch) -> None:
+    depths: dict[str, int] = {}
+    for cls in {type(stage) for stage in small().stages}:
+        for method in ("make", "fill"):
+            monkeypatch.setattr(cls, method, noting_depth(getattr(cls, method), depths))
     job = small()
-    # begin outer at 0, inner 2 to 5, end outer at 10; then outer once more for 1.
-    clock = iter([0.0, 2.0, 5.0, 10.0, 20.0, 21.0])
-    monkeypatch.setattr(running, "time", SimpleNamespace(perf_counter=lambda: next(clock)))
-    with job._timed("outer"), job._timed("inner"):
-        pass
-    assert job.seconds == {"inner": 3.0, "outer": 7.0}
-    with job._timed("outer"):
-        pass
-    assert job.seconds == {"inner": 3.0, "outer": 8.0}
+    before = len(inspect.stack())
+    assert len(job.verdicts) == len(job.frame("topics"))
+    assert set(depths) >= {"dataset", "chunks", "index", "run", "context", "contexts", "answers", "verdicts"}
+    # Of the runner, the store and this test: where stages asked for one another there were 40.
+    assert max(depths.values()) - before <= 13
+
+
+def test_a_plan_says_what_is_stored_and_what_a_key_waits_for(small: SmallPipelines) -> None:
+    cold = {line.name: line for line in small().lines()}
+    assert cold["dataset"].key is not None
+    assert {line.waits_for for name, line in cold.items() if name != "dataset"} >= {"dataset", "located", "chunks"}
+    assert small().plan_in_words().startswith("stages: 0 stored; made dataset; then located, chunks, index, run, ")
+    small().frame("run")
+    job = small()
+    lines = {line.name: line for line in job.lines()}
+    assert [name for name, line in lines.items() if line.stored] == ["dataset", "chunks", "index", "run"]
+    # Of a frame that is never stored, what it is made of is waited for.
+    waits = {name: lines[name].waits_for for name in ("located", "context", "scores", "answers", "verdicts")}
+    assert waits == {"located": None, "context": None, "scores": "context", "answers": "context", "verdicts": "located"}
+    assert job.plan_in_words().startswith("stages: 4 stored; made located, context; then scores, ")
+    assert job.made == job.store.made == []
+    # The keys of a plan are those under which the job stores.
+    planned = lines["context"].key
+    assert planned is not None
+    assert job.entry("context").digest == planned.digest
+    made(job)
+    job.frame("evidence_trail")
+    job.frame("floors")
+    whole = list(small().lines())
+    assert {line.stored for line in whole} == {True, None}
+    assert {line.waits_for for line in whole} == {None}
+
+
+def test_a_stage_sees_the_columns_that_it_declares_and_nothing_else(small: SmallPipelines) -> None:
+    seen: list[list[str]] = []
+
+    class Noting(Extractive):
+        def answer(self, topics: pd.DataFrame, contexts: pd.DataFrame, tools: Tools) -> pd.DataFrame:
+            seen.append([*topics.columns, *contexts.columns])
+            return super().answer(topics, contexts, tools)
+
+    assert len(small(llm=Noting(threshold=-1.0)).answers) == 3
+    assert seen == [["qid", "query", "qid", "n_tokens", "text"]]
+    nothing = Reads((Read("run"),), lambda read: pd.DataFrame(), lambda read: Path())
+    with pytest.raises(KeyError, match="'run@reranked', which its `reads` do not name"):
+        _ = nothing[Read("run", before="reranked")]
+    with pytest.raises(KeyError, match="'index/', which its"):
+        nothing.folder("index")
+
+
+def noting_depth(make: Callable[..., Any], depths: dict[str, int]) -> Callable[..., Any]:
+    def noting(stage: Any, *given: Any) -> Any:
+        depths[stage.name] = len(inspect.stack())
+        return make(stage, *given)
+
+    return noting
 
 
 def test_the_stages_take_no_longer_than_the_job(small: SmallPipelines) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -26,8 +27,7 @@ INFOS = list(ranking_infos(RANKINGS))
 
 def test_documents_and_chunks_by_topic(small: SmallPipelines) -> None:
     unnamed = replaced(TOPICS, 1, evidence=["The bridge stands in Lint."])
-    job = small(topics=unnamed)
-    job.measures = ("P@1", "chunk:P@1", "chunk:NumRel(rel=1)")
+    job = replace(small(topics=unnamed), measures=("P@1", "chunk:P@1", "chunk:NumRel(rel=1)"))
     found = job.outcomes.set_index("qid")
     # q2 names no document, and none holds its evidence, which is too short for a chunk by its text alone.
     assert found["p_at_1"].isna().tolist() == [False, True, False]

@@ -1,4 +1,4 @@
-"""The command `ragauge stages`: the stages of a job with their digests, and which of them are stored."""
+"""The command `ragauge stages`: a job's plan, which is its stages with their digests, and which are stored."""
 
 from __future__ import annotations
 
@@ -18,8 +18,9 @@ _DIGEST = 12  # characters that are shown
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="ragauge stages",
-        description="Lists the stages of a job, the digest of each one's output, and whether it is stored. "
-        "Nothing is made and nobody is asked; a digest that depends on what is not there is not known.",
+        description="Prints the plan of a job: its stages, the digest of each one's output, and whether it is "
+        "stored. Nothing is made and nobody is asked; a digest that depends on what another stage makes is known "
+        "after that stage.",
     )
     parser.add_argument("overrides", nargs="*", help="as for a job, such as retriever=sim n_tokens=300")
     take_config_options(parser)
@@ -40,8 +41,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     for stage in pipeline.lines():
         version = "" if stage.key is None else str(stage.key.version)
         digest = "" if stage.key is None else stage.key.digest[:_DIGEST]
+        waits = "" if stage.waits_for is None else f"known after {stage.waits_for}"
         stored = {True: "yes", False: "no", None: "never, it is made from others in no time"}[stage.stored]
-        rows.append((stage.name, version, digest or ("not known" if stage.stored is False else ""), stored))
+        rows.append((stage.name, version, digest or waits, stored))
     print(table(rows))
     return 0
 

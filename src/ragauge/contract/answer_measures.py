@@ -13,6 +13,7 @@ from typing import Any, get_args, get_type_hints
 
 from ragauge.contract.errors import ConfigError, DataError
 from ragauge.contract.groups import ANSWERS, FEATURES, GROUPS
+from ragauge.contract.offers import AnswerMeasureOffers, offered
 from ragauge.contract.protocols import AnswerMeasure, AnswerMeasureInfo
 
 ANSWER_MEASURES_TAG = "ragauge.answer_measures"  # of an MLflow run: the record as JSON
@@ -53,7 +54,7 @@ _OWN = re.compile(
 
 def infos_of(measure: AnswerMeasure) -> tuple[AnswerMeasureInfo, ...]:
     """How the values of a measure are shown: of one that gives several `infos`, else its `info`."""
-    several: tuple[AnswerMeasureInfo, ...] = tuple(getattr(measure, "infos", ()))
+    several: tuple[AnswerMeasureInfo, ...] = tuple(offered(measure, AnswerMeasureOffers).infos)
     return several or (measure.info,)
 
 

@@ -68,8 +68,8 @@ class TopicsFailed(Exception):
 class BringsTexts(Protocol):
     """A retriever whose texts need not be in the corpus: that of another system, recorded or asked.
 
-    Nothing is indexed for it, and it takes no queries of a rewriter. One that has `per_budget` true brings
-    others for other budgets: its topics have the column n_tokens.
+    Nothing is indexed for it, and it takes no queries of a rewriter. It may bring others for other budgets
+    (`ragauge.contract.offers.RetrieverOffers.per_budget`).
     """
 
     def bring(self, topics: pd.DataFrame, chunks: pd.DataFrame, tools: Tools) -> tuple[pd.DataFrame, pd.DataFrame]:
@@ -134,8 +134,8 @@ class Compressor(Protocol):
     """Config group `compressor`: passages to what of them matters for the question.
 
     kind: "none" where the passages stay as they are; the stage is then left out.
-    A compressor with a field `depth` is given the best `depth` passages of a topic (None: all), and all
-    others are left out. One that asks an LLM marks in a column `failed` the passages that it let stand
+    A compressor with a `depth` (`ragauge.contract.offers.PartOffers`) is given the best passages of a topic, and
+    all others are left out. One that asks an LLM marks in a column `failed` the passages that it let stand
     because a reply failed: a rerun then asks again.
     """
 

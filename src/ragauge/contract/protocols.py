@@ -197,13 +197,9 @@ class Chunker(Protocol):
 
 
 class Retriever(Protocol):
-    """Config group `retriever`.
+    """Config group `retriever`; what it may say of itself is in `ragauge.contract.offers.RetrieverOffers`.
 
-    A retriever whose index needs less than its search says so in `index_uses`; where it says nothing, all of
-    `uses` enters the key of the index. `indexes_batches` = True says that `build_index` takes the chunks in
-    batches (`ragauge.contract.batches.Batches`), too, which it is given where they are many;
-    `search_columns` which columns of the chunks its transformer reads, such as ("docno",): it is given these
-    alone then. One that says neither is given all chunks as one frame.
+    It is given all chunks as one frame, unless it says otherwise.
     """
 
     uses: ClassVar[frozenset[str]]
@@ -236,8 +232,9 @@ class Reranker(Protocol):
         """
 
 
+@runtime_checkable
 class Measure(Protocol):
-    """Config group `measure`: how much of the evidence stands in a context."""
+    """Config group `measure`: how much of the evidence stands in a context (and `MeasureOffers`)."""
 
     @property
     def name(self) -> str:
@@ -245,6 +242,16 @@ class Measure(Protocol):
 
     def score(self, evidence: Sequence[str], context: str, ends: np.ndarray) -> np.ndarray:
         """float64 [len(evidence), len(ends)] in [0, 1]: evidence i in context[:ends[j]]."""
+
+
+@runtime_checkable
+class ScoresAll(Protocol):
+    """A measure of evidence that takes many contexts in one call."""
+
+    def score_all(
+        self, evidence: Sequence[Sequence[str]], contexts: Sequence[str], ends: Sequence[np.ndarray]
+    ) -> Sequence[np.ndarray]:
+        """What `Measure.score` gives every context."""
 
 
 @dataclass(frozen=True)
@@ -358,9 +365,8 @@ Needed = Literal["references", "evidence", "contexts", "answers", "citations", "
 class AnswerMeasure(Protocol):
     """One of the list `answers`: what an answer is worth beside its judge class.
 
-    A measure that gives several values has `infos`, a tuple, in the place of `info`. `needs`, a frozenset of
-    `Needed` where it is there, says what a job has to have: without it the job ends before any work, or, of a
-    measure with `optional` = True, has not this measure.
+    What it may say of itself, such as what a job `needs` to have, is in
+    `ragauge.contract.offers.AnswerMeasureOffers`.
     """
 
     uses: ClassVar[frozenset[str]]
@@ -437,9 +443,7 @@ class VariesContexts(Protocol):
 
     It is asked in place of `measure`. varies: whether these are made of the texts of the "ranking" or of the
     passages of the "context". judged: whether the judge says what the answers from them are worth. calls:
-    what the metrics of these calls begin with, such as erag_. A measure with a method `to_judge` makes of the
-    answers [qid, n_tokens, variant, answer, status] those that the judge is asked about, variants of its own
-    among them.
+    what the metrics of these calls begin with, such as erag_.
     """
 
     varies: ClassVar[Literal["ranking", "context"]]
@@ -468,6 +472,17 @@ class VariesContexts(Protocol):
         """Frame `answer_values`, as `AnswerMeasure.measure` gives it.
 
         varied: [qid, n_tokens, variant, answer, status], and with `judged` the judge's `label`.
+        """
+
+
+@runtime_checkable
+class RewritesAnswers(Protocol):
+    """A measure that varies contexts and has the judge asked about other answers than those of the llm."""
+
+    def to_judge(self, answers: pd.DataFrame) -> pd.DataFrame:
+        """The answers that the judge is asked about, of the llm's [qid, n_tokens, variant, answer, status].
+
+        Variants of its own may be among them.
         """
 
 
@@ -548,6 +563,14 @@ class AsksForAnswers(Protocol):
 
     def known_answers(self, topics: pd.DataFrame, contexts: pd.DataFrame, store: Workplace) -> pd.DataFrame:
         """Frame `answers` of what was answered before, missing elsewhere; nobody is asked."""
+
+
+@runtime_checkable
+class TellsNeeds(Protocol):
+    """A chat model that can say what asking it would need, before it is asked."""
+
+    def needs_of(self, prompts: Sequence[str], store: Workplace) -> pd.DataFrame:
+        """A row per prompt: [key, known, exact, prompt_tokens, completion_tokens, cost_usd]."""
 
 
 @runtime_checkable

@@ -318,6 +318,7 @@ def _dry_run(cfg: DictConfig, folder: JobFolder, record: dict[str, Any]) -> None
     from ragauge.experiment.needs import NEEDS_FILE, added_up, describe_needs, needs
 
     pipeline, predictor = _prepared(cfg, folder)
+    plan = pipeline.plan_in_words()
     _tell_lacking(pipeline, folder)
     later = _judged_later(pipeline, folder)
     if not later:
@@ -329,6 +330,7 @@ def _dry_run(cfg: DictConfig, folder: JobFolder, record: dict[str, Any]) -> None
     asked.to_parquet(folder.path / NEEDS_FILE, index=False)
     record |= {"status": "DRY RUN", "needs": added_up(asked), "judged_later": later}
     print(f"{record['name']:<32} {describe_needs(record['needs'])}{', then the judge' if later else ''}")
+    print(f"  {plan}")
 
 
 def _judged_later(pipeline: Pipeline, folder: JobFolder) -> bool:

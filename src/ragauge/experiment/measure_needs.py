@@ -15,9 +15,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 
+from ragauge.contract.offers import GeneratorOffers, offered
+from ragauge.contract.protocols import KnowsReplies, TellsNeeds
 from ragauge.experiment.findings.measure_repeats import SALT, drawn, measured, repeating
 from ragauge.experiment.stages.answering import MeasureAnswers
-from ragauge.experiment.stages.stage import Reads
+from ragauge.experiment.stages.stage import Read, Reads
 from ragauge.llms.chat_use import RepeatingChat, TellingChat
 
 if TYPE_CHECKING:
@@ -39,7 +41,7 @@ def of_measures(
     if not stages:
         return []
     token = uuid.uuid4().hex  # no other job has these stand-ins
-    expected = getattr(pipeline.components.llm, "expected_tokens", 60)
+    expected = offered(pipeline.components.llm, GeneratorOffers).expected_tokens
     stand_in = f"{token} " + "word " * int(expected * _WORDS_PER_TOKEN)
     unknown = answers["answer"].isna() & asked_for
     whole = answers.assign(
@@ -50,8 +52,8 @@ def of_measures(
         frames |= _unknown_contexts(pipeline, token)
     guessed = bool(unknown.any()) or contexts is None
 
-    def read(name: str, qids: Sequence[str] | None = None) -> pd.DataFrame:
-        frame = frames[name] if name in frames else pipeline.frame(name)
+    def read(read: Read, qids: Sequence[str] | None = None) -> pd.DataFrame:
+        frame = frames[read.name] if read.name in frames else pipeline.frame(read.name)
         return frame if qids is None else frame[frame["qid"].isin(qids)].reset_index(drop=True)
 
     return [_of_measure(stage, pipeline, read, guessed, frames["answers"], seed) for stage in stages]
@@ -62,19 +64,22 @@ def _of_measure(
 ) -> pd.DataFrame:
     chat = pipeline.chat_of(stage)
     model = None if chat is None else chat.chat
-    if not (callable(getattr(model, "needs_of", None)) and callable(getattr(model, "known", None))):
+    if not (isinstance(model, TellsNeeds) and isinstance(model, KnowsReplies)):
         return untold(stage.asks_as, len(answers))
     tools = replace(pipeline.tools, embedder=_NoVectors())
     telling = TellingChat(model, guessed)
-    measured(stage, Reads(read, pipeline.folder_of), tools, telling)
+
+    def reads_of(qids: Sequence[str] | None = None) -> Reads:
+        return Reads(stage.reads, partial(read, qids=qids), lambda folder: pipeline.folder_of(folder.name))
+
+    measured(stage, reads_of(), tools, telling)
     asked = telling.needs
     if not guessed and pipeline.store.find(pipeline.key_of(stage, answers=answers)) is not None:
         asked = asked.assign(known=True)
     if stage in repeating(pipeline):
         qids = drawn(answers, stage.component, seed)
         again = TellingChat(model, guessed)
-        reads = Reads(partial(read, qids=qids), pipeline.folder_of)
-        measured(stage, reads, tools, RepeatingChat(again, SALT))
+        measured(stage, reads_of(qids), tools, RepeatingChat(again, SALT))
         asked = pd.concat([asked, again.needs], ignore_index=True)
     return asked.assign(who=stage.asks_as) if len(asked) else untold(stage.asks_as, 0)
 

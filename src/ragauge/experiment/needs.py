@@ -15,7 +15,8 @@ import pandas as pd
 
 from ragauge.contract.batches import batches_of
 from ragauge.contract.context_parts import BringsTexts
-from ragauge.contract.protocols import ASKED, AsksForAnswers, TellsJudging, judges_together
+from ragauge.contract.offers import GeneratorOffers, MeasureOffers, PartOffers, RetrieverOffers, offered
+from ragauge.contract.protocols import ASKED, AsksForAnswers, TellsJudging, TellsNeeds, judges_together
 from ragauge.experiment.measure_needs import of_measures, untold
 from ragauge.experiment.stages.latency import stored
 from ragauge.experiment.stages.order import question_stages
@@ -61,17 +62,17 @@ def before_judging(pipeline: Pipeline) -> tuple[list[pd.DataFrame], pd.DataFrame
     topics, store = pipeline.frame("topics"), pipeline.store
     llm = pipeline.components.llm
     found: list[pd.DataFrame] = []
-    if "chat" in getattr(pipeline.components.measure, "uses", ()):
+    if "chat" in offered(pipeline.components.measure, MeasureOffers).uses:
         found.append(untold("measure", len(pipeline.frame("scored_evidence"))))
     contexts = None
     try:
         contexts = pipeline.contexts_from_ledger()
     except Unasked as unasked:
         chat = llm if unasked.chat is None else unasked.chat
-        if callable(needs_of := getattr(chat, "needs_of", None)):
-            found.append(needs_of(unasked.prompts, store).assign(who=unasked.who))
+        if isinstance(chat, TellsNeeds):
+            found.append(chat.needs_of(unasked.prompts, store).assign(who=unasked.who))
             if unasked.later:
-                found.append(_stand_ins(needs_of(unasked.later, store)).assign(who=unasked.who))
+                found.append(_stand_ins(chat.needs_of(unasked.later, store)).assign(who=unasked.who))
         else:
             found.append(untold(unasked.who, len(unasked.prompts) + len(unasked.later)))
     found += _of_varied(pipeline, contexts is not None)
@@ -86,7 +87,7 @@ def before_judging(pipeline: Pipeline) -> tuple[list[pd.DataFrame], pd.DataFrame
     if contexts is None:
         unknown = _unknown_contexts(pipeline)
         asked = llm.needs_of(llm.prompts(topics, unknown), store)
-        if getattr(llm, "takes_context", True):
+        if offered(llm, GeneratorOffers).takes_context:
             found.append(_stand_ins(asked).assign(who="llm"))
             return found, _unanswered(topics, pipeline.n_tokens)
         found.append(asked.assign(who="llm"))  # a service that retrieves by itself
@@ -155,14 +156,15 @@ def _of_varied(pipeline: Pipeline, found: bool) -> list[pd.DataFrame]:
 def _guessed_of_varied(pipeline: Pipeline, measure: object, who: str) -> list[pd.DataFrame]:
     """Stand-ins for the answers from one text alone, whichever texts will be found; else untold."""
     llm, retriever, topics = pipeline.components.llm, pipeline.components.retriever, pipeline.frame("topics")
-    depth = getattr(measure, "depth", None)
+    depth = offered(measure, PartOffers).depth
     # Who brings the texts would be asked for them.
     if depth is None or not isinstance(llm, AsksForAnswers) or isinstance(retriever, BringsTexts):
         return [untold(who, len(topics))]
     first = next(batches_of(pipeline.rows("chunks")))["text"].iloc[0]
     alone = _unknown_contexts(pipeline).assign(text=first)
     told = llm.needs_of(llm.prompts(topics, alone), pipeline.store)
-    return [_stand_ins(told).assign(who=who) for _ in range(min(depth, getattr(retriever, "top_k", depth)))]
+    top_k = offered(retriever, RetrieverOffers).top_k
+    return [_stand_ins(told).assign(who=who) for _ in range(depth if top_k is None else min(depth, top_k))]
 
 
 def _of_latency(pipeline: Pipeline, n_topics: int, seed: int, known: pd.DataFrame | None) -> list[pd.DataFrame]:

@@ -15,6 +15,7 @@ import pandas as pd
 
 from ragauge.contract.batches import Batches, batches_of, rows_at
 from ragauge.contract.errors import DataError
+from ragauge.contract.offers import MeasureOffers, TokenizerOffers, offered
 from ragauge.contract.protocols import Measure, MeasuresPieces, Tokenizer, Tools
 from ragauge.measures.scores import part_scores
 from ragauge.retrieval.contexts import build_contexts
@@ -34,7 +35,7 @@ def raw(measure: Any) -> Any:
 
 def is_corrected(measure: Any) -> bool:
     """Whether a measure's config says `correct: floor`."""
-    return is_dataclass(measure) and getattr(measure, "correct", "none") == "floor"
+    return is_dataclass(measure) and offered(measure, MeasureOffers).correct == "floor"
 
 
 def floors(
@@ -149,7 +150,7 @@ class _Remembering:
 
     def __init__(self, tokenizer: Tokenizer) -> None:
         self.name = tokenizer.name
-        self.stitching = getattr(tokenizer, "stitching", "joined")
+        self.stitching = offered(tokenizer, TokenizerOffers).stitching
         self._tokenizer = tokenizer
         self._known: dict[str, np.ndarray] = {}
 

@@ -12,7 +12,8 @@ import pandas as pd
 from ragauge.contract import frames
 from ragauge.contract.engine import Engine, LocalEngine, slices
 from ragauge.contract.errors import DataError
-from ragauge.contract.protocols import Measure, MeasuresPieces, Pieces, Tools
+from ragauge.contract.offers import MeasureOffers, offered
+from ragauge.contract.protocols import Measure, MeasuresPieces, Pieces, ScoresAll, Tools
 
 
 def part_scores(
@@ -105,7 +106,7 @@ class _Scores:
 
 def _scores_by(engine: Engine, measure: Measure, contexts: Contexts) -> list[np.ndarray]:
     """`score_all` by the engine's workers."""
-    if engine.block_rows is not None and getattr(measure, "threads", None) == 0:
+    if engine.block_rows is not None and offered(measure, MeasureOffers).threads == 0:
         measure = replace(measure, threads=1)  # type: ignore[type-var]  # a worker is a core, not its machine
     blocks = (tuple(rows[at] for rows in contexts) for at in slices(len(contexts[1]), engine))
     return list(chain.from_iterable(engine.map(_Scores(measure), blocks)))
@@ -115,9 +116,8 @@ def score_all(
     measure: Measure, evidence: list[list[str]], contexts: list[str], ends: list[np.ndarray]
 ) -> list[np.ndarray]:
     """All contexts in one call where the measure has one for that, else one after the other."""
-    together = getattr(measure, "score_all", None)
-    if together is not None:
-        return list(together(evidence, contexts, ends))
+    if isinstance(measure, ScoresAll):
+        return list(measure.score_all(evidence, contexts, ends))
     return [measure.score(*of_context) for of_context in zip(evidence, contexts, ends, strict=True)]
 
 

@@ -12,6 +12,7 @@ import pandas as pd
 from ragauge.contract import frames
 from ragauge.contract.context_parts import ContextOrder
 from ragauge.contract.errors import ConfigError, DataError
+from ragauge.contract.offers import TokenizerOffers, offered
 from ragauge.contract.protocols import Tokenizer
 
 # Characters per token that a first look allows for. Chunks further behind are tokenised only for the topics
@@ -197,7 +198,7 @@ def _hits(run: pd.DataFrame, chunks: pd.DataFrame | None, qids: Sequence[str], i
 
 def _prefix_ends(hits: _Hits, tokenizer: Tokenizer, grid: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Where C_N ends in C, and how many tokens it has: two int64 [topics, len(grid)]."""
-    stitching = getattr(tokenizer, "stitching", "joined")
+    stitching = offered(tokenizer, TokenizerOffers).stitching
     rows = np.flatnonzero(_opens_unit(hits, stitching))
     after = np.append(rows[1:], len(hits.text))
     # The joining space belongs to the unit behind it where tokens may hold a space.

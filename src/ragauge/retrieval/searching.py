@@ -12,6 +12,7 @@ import pandas as pd
 from ragauge.contract import frames
 from ragauge.contract.context_parts import Rewriter, SearchesSeveral
 from ragauge.contract.errors import DataError
+from ragauge.contract.offers import RetrieverOffers, offered
 from ragauge.contract.protocols import Retriever, Tools
 from ragauge.retrieval.fusion import first_seen, reciprocal_rank_fusion
 from ragauge.retrieval.ranking import ranked
@@ -58,7 +59,7 @@ def check_queries(queries: pd.DataFrame, topics: pd.DataFrame, who: str) -> pd.D
 
 def space_of(retriever: Retriever) -> str:
     """What a search of several rows is to a retriever: dense, lexical, several (of its own), or text."""
-    return "several" if isinstance(retriever, SearchesSeveral) else getattr(retriever, "space", "text")
+    return "several" if isinstance(retriever, SearchesSeveral) else offered(retriever, RetrieverOffers).space
 
 
 def searched_by(retriever: Retriever, queries: pd.DataFrame) -> pd.DataFrame:

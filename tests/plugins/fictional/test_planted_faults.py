@@ -37,9 +37,10 @@ def test_a_planted_fault_is_the_cause_of_all_of_fifty_topics(small: SmallPipelin
 
 
 def test_right_answers_have_no_cause_even_where_evidence_was_lost(small: SmallPipelines) -> None:
-    telling = Scripted("telling", lambda topic, context: topic["answer"])
-    parts = faults(FEW)["the retriever finds others"][1] | {"llm": telling}
-    rows = found(small(**parts))
+    parts = faults(FEW)["the retriever finds others"][1]
+    answers = small(**parts).frame("topics").set_index("qid")["answer"]
+    telling = Scripted("telling", lambda topic, context: answers[topic["qid"]])
+    rows = found(small(**(parts | {"llm": telling})))
     assert rows["label"].eq(5).all()
     assert rows["failure_cause"].isna().all()
     assert rows["evidence_in_context"].isin(["none", "some"]).all()

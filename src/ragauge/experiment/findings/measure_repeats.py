@@ -9,10 +9,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 
+from ragauge.contract.offers import AnswerMeasureOffers, offered
 from ragauge.contract.protocols import AnswerMeasureInfo, Tools
 from ragauge.estimate.board import mean_of
 from ragauge.experiment.stages.answering import MeasureAnswers
-from ragauge.experiment.stages.stage import Reads
+from ragauge.experiment.stages.stage import Read, Reads
 from ragauge.llms.chat_use import RepeatingChat
 
 if TYPE_CHECKING:
@@ -35,7 +36,7 @@ def repeats(pipeline: Pipeline, n_boot: int, seed: int) -> dict[str, float]:
         chat = pipeline.evaluator_chat
         assert chat is not None
         chat.asking = stage.asks_as
-        reads = Reads(partial(_read, pipeline, qids), pipeline.folder_of)
+        reads = Reads(stage.reads, partial(_read, pipeline, qids), lambda read: pipeline.folder_of(read.name))
         again = measured(stage, reads, pipeline.tools, RepeatingChat(chat, SALT))
         for info in stage.infos:
             first = found[found["measure"].eq(info.name) & found["qid"].isin(qids)]
@@ -46,7 +47,7 @@ def repeats(pipeline: Pipeline, n_boot: int, seed: int) -> dict[str, float]:
 def repeating(pipeline: Pipeline) -> list[MeasureAnswers]:
     """The measures that ask an LLM and are to be measured again."""
     measures = [stage for stage in pipeline.stages if isinstance(stage, MeasureAnswers)]
-    return [s for s in measures if "chat" in s.uses and getattr(s.component, "repeat", None)]
+    return [s for s in measures if "chat" in s.uses and offered(s.component, AnswerMeasureOffers).repeat]
 
 
 def drawn(answers: pd.DataFrame, measure: Any, seed: int) -> list[str]:
@@ -64,8 +65,8 @@ def measured(stage: MeasureAnswers, reads: Reads, tools: Tools, chat: Any) -> pd
     return made
 
 
-def _read(pipeline: Pipeline, qids: list[str], name: str) -> pd.DataFrame:
-    frame = pipeline.frame(name)
+def _read(pipeline: Pipeline, qids: list[str], read: Read) -> pd.DataFrame:
+    frame = pipeline.frame(read.name)
     return frame[frame["qid"].isin(qids)].reset_index(drop=True)
 
 

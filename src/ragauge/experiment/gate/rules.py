@@ -12,6 +12,7 @@ from ragauge.contract.errors import ConfigError
 from ragauge.contract.gate import Gate, Rule
 from ragauge.contract.groups import GROUPS
 from ragauge.contract.metric_names import OF_JOBS, OF_VERDICTS, closest, is_known, measure_metrics
+from ragauge.contract.offers import PartOffers, offered
 from ragauge.contract.protocols import AnswerMeasureInfo
 from ragauge.estimate.gating import check_tolerance
 from ragauge.estimate.slicing import text_of
@@ -113,13 +114,13 @@ def check_settings(gate: Gate, where: str = "gate.") -> None:
 def metrics_of_job(pipeline: Pipeline) -> list[str]:
     """The names, some with a *, of the metrics that a job may log; of slices those that the dataset has."""
     measures = [info.name for info in pipeline.answer_measures]
-    parts = [getattr(pipeline.components, group) for group in GROUPS]
+    parts = [offered(getattr(pipeline.components, group), PartOffers) for group in GROUPS]
     return [
         *OF_JOBS,
         *measure_metrics(measures),
         *metrics_of_slices(pipeline.sliced, measures),
         *(metric_of(full_name(name)) for name in pipeline.measures),
-        *(name for part in parts for key in ("counts", "topic_counts") for name in getattr(part, key, ())),
+        *(name for part in parts for name in (*part.counts, *part.topic_counts)),
     ]
 
 

@@ -9,6 +9,7 @@ from typing import Any
 import pandas as pd
 
 from ragauge.contract.groups import CALLS
+from ragauge.contract.offers import ChatOffers, offered
 from ragauge.contract.topics import is_unanswerable
 from ragauge.measures.floor import is_corrected
 
@@ -50,13 +51,7 @@ def full_cost(replies: pd.DataFrame, chat: Any) -> float:
     """
     cached = replies["cached"].astype(bool)
     paid = float(replies.loc[~cached, "cost_usd"].sum())
-    if (cost_of_kept := getattr(chat, "cost_of_kept", None)) is not None:
-        return paid + float(cost_of_kept(replies[cached]))
-    price = getattr(chat, "cost", None)
-    if price is None:
-        return paid
-    tokens = replies.loc[cached, ["prompt_tokens", "completion_tokens"]].sum()
-    return paid + float(price(int(tokens["prompt_tokens"]), int(tokens["completion_tokens"])))
+    return paid + float(offered(chat, ChatOffers).cost_of_kept(replies[cached]))
 
 
 def taken(answers: pd.DataFrame) -> tuple[float, float]:

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from typing import Any
 
 import pandas as pd
 
 from ragauge.contract import frames
 from ragauge.contract.answer_measures import infos_of
 from ragauge.contract.errors import DataError
+from ragauge.contract.offers import AnswerMeasureOffers, GeneratorOffers, offered
 from ragauge.contract.protocols import (
     AnswerMeasure,
     AnswerMeasureInfo,
@@ -21,9 +23,11 @@ from ragauge.contract.protocols import (
 from ragauge.experiment.stages.contexts import texts_of_ranking
 from ragauge.experiment.stages.file_digests import digests_of_files
 from ragauge.experiment.stages.retrieval import retrieved_chunks
-from ragauge.experiment.stages.stage import Budget, Components, Frames, Reads, Stage
+from ragauge.experiment.stages.stage import QUESTIONS, Budget, Components, Frames, Read, Reads, Stage
 from ragauge.retrieval.contexts import longest_passages, numbered_contexts, used_passages
 from ragauge.retrieval.passages import passages_of
+
+GIVEN = ("qid", "n_tokens", "answer", "status")  # columns of the answers that measures and judges are given
 
 
 class Answer(Stage):
@@ -35,9 +39,9 @@ class Answer(Stage):
     asks = "answer"
 
     @property
-    def reads(self) -> tuple[str, ...]:  # type: ignore[override]
+    def reads(self) -> tuple[Read, ...]:  # type: ignore[override]
         context = "numbered_contexts" if cites(self.components) else "contexts"
-        return ("topics[qid,query]", f"{context}[qid,n_tokens,text]")
+        return (QUESTIONS, Read(context, columns=("qid", "n_tokens", "text")))
 
     @property
     def component(self) -> Generator:
@@ -47,20 +51,19 @@ class Answer(Stage):
         return digests_of_files(self.component)
 
     def make(self, reads: Reads, tools: Tools) -> Frames:
-        contexts = reads[self.reads[-1].partition("[")[0]]
-        return {"answers": self.component.answer(reads["topics"], contexts, tools)}
+        return {"answers": self.component.answer(reads["topics"], reads[self.reads[-1]], tools)}
 
 
 def sees_longest(measure: AnswerMeasure) -> bool:
     """Whether a measure looks at the passages of the longest context that the job lays out."""
-    return bool(getattr(measure, "sees_longest", False))
+    return offered(measure, AnswerMeasureOffers).sees_longest
 
 
 class NumberPassages(Stage):
     """numbered_contexts: the contexts as an LLM sees them that is to cite their passages by number."""
 
     name = "numbered_contexts"
-    reads = ("contexts", "used_passages")
+    reads = (Read("contexts"), Read("used_passages"))
     makes = ("numbered_contexts",)
     stored = False
 
@@ -70,7 +73,7 @@ class NumberPassages(Stage):
 
 def cites(components: Components) -> bool:
     """Whether the LLM is to cite the passages of its context by number."""
-    return bool(getattr(components.llm, "cite", False))
+    return offered(components.llm, GeneratorOffers).cite
 
 
 class UsedPassages(Stage):
@@ -82,11 +85,12 @@ class UsedPassages(Stage):
     _stand_in = staticmethod(used_passages)
 
     @property
-    def reads(self) -> tuple[str, ...]:  # type: ignore[override]
-        return ("layouts", "prefixes", *texts_of_ranking(self.components))
+    def reads(self) -> tuple[Read, ...]:  # type: ignore[override]
+        return (Read("layouts"), Read("prefixes"), *map(Read, texts_of_ranking(self.components)))
 
     def make(self, reads: Reads, tools: Tools) -> Frames:
-        passages = reads["passages"] if "passages" in self.reads else passages_of(reads["run"], retrieved_chunks(reads))
+        whole = "passages" in texts_of_ranking(self.components)
+        passages = reads["passages"] if whole else passages_of(reads["run"], retrieved_chunks(reads))
         laid_out = reads["layouts"], reads["prefixes"]
         return {self.makes[0]: self._stand_in(*laid_out, passages, self.budget.n_tokens)}
 
@@ -99,7 +103,16 @@ class LongestPassages(UsedPassages):
     _stand_in = staticmethod(longest_passages)
 
 
-class MeasureAnswers(Stage):
+class OfMeasure(Stage):
+    """A stage of one answer measure, which has this key in the config; a job may have several of them."""
+
+    def __init__(self, components: Components, budget: Budget, key: str, measure: Any) -> None:
+        super().__init__(components, budget)
+        self.key = key
+        self.measure = measure
+
+
+class MeasureAnswers(OfMeasure):
     """What one answer measure gives every answer."""
 
     name = "answer_values"
@@ -108,50 +121,48 @@ class MeasureAnswers(Stage):
     group = "answers"
     evaluates = True
 
-    def __init__(self, components: Components, budget: Budget, measure: AnswerMeasure, name: str) -> None:
-        super().__init__(components, budget)
-        self._measure = measure
-        self._name = name
+    def __init__(self, components: Components, budget: Budget, key: str, measure: AnswerMeasure) -> None:
+        super().__init__(components, budget, key, measure)
         self.infos = infos_of(measure)
 
     @property
     def asks_as(self) -> str:
-        return f"{self.group}.{self._name}"
+        return f"{self.group}.{self.key}"
 
     @property
     def doing(self) -> str:  # type: ignore[override]
-        return f"measuring {{answers:,}} answers by {self._name}"
+        return f"measuring {{answers:,}} answers by {self.key}"
 
     @property
-    def reads(self) -> tuple[str, ...]:  # type: ignore[override]
-        if isinstance(self._measure, MeasuresLayouts):
-            return ("layouts", "prefixes", "scored_evidence", "answers[qid,n_tokens,answer,status]")
-        by_passage = isinstance(self._measure, MeasuresPassages)
-        context = self._passages if by_passage else "contexts[qid,n_tokens,text]"
-        return ("topics", "evidence", context, f"answers[{','.join(self._of_answers)}]")
+    def reads(self) -> tuple[Read, ...]:  # type: ignore[override]
+        if isinstance(self.measure, MeasuresLayouts):
+            return (Read("layouts"), Read("prefixes"), Read("scored_evidence"), Read("answers", columns=GIVEN))
+        by_passage = isinstance(self.measure, MeasuresPassages)
+        context = Read(self._passages) if by_passage else Read("contexts", columns=("qid", "n_tokens", "text"))
+        return (Read("topics"), Read("evidence"), context, Read("answers", columns=self._of_answers))
 
     @property
     def _passages(self) -> str:
-        return "longest_passages" if sees_longest(self._measure) else "used_passages"
+        return "longest_passages" if sees_longest(self.measure) else "used_passages"
 
     @property
-    def _of_answers(self) -> list[str]:
+    def _of_answers(self) -> tuple[str, ...]:
         """The columns of the answers that it is given: those that are in its key."""
-        asks_for_marks = "citations" in getattr(self._measure, "needs", ())
-        marks = ["cited_answer"] if asks_for_marks and cites(self.components) else []
-        return ["qid", "n_tokens", "answer", "status", *marks]
+        asks_for_marks = "citations" in offered(self.measure, AnswerMeasureOffers).needs
+        marks = ("cited_answer",) if asks_for_marks and cites(self.components) else ()
+        return (*GIVEN, *marks)
 
     def inputs(self) -> dict[str, str]:
         return digests_of_files(self.component)
 
     @property
     def component(self) -> AnswerMeasure:
-        return self._measure
+        found: AnswerMeasure = self.measure
+        return found
 
     def make(self, reads: Reads, tools: Tools) -> Frames:
         measure = self.component
         answers = reads["answers"]
-        answers = answers[[name for name in self._of_answers if name in answers]]
         if isinstance(measure, MeasuresLayouts):
             prefixes = reads["prefixes"]
             here = prefixes[prefixes["n_tokens"] == self.budget.n_tokens]
@@ -175,11 +186,30 @@ def checked_values(found: pd.DataFrame, who: str, infos: Sequence[AnswerMeasureI
     return found
 
 
+class AskedAnswers(Stage):
+    """asked_answers: the answers that are to be judged; all of them unless `choose` is given."""
+
+    name = "asked_answers"
+    reads = (Read("answers"),)
+    makes = ("asked_answers",)
+    stored = False
+
+    def __init__(
+        self, components: Components, budget: Budget, choose: Callable[[pd.DataFrame], pd.DataFrame] | None = None
+    ) -> None:
+        super().__init__(components, budget)
+        self._choose = choose
+
+    def make(self, reads: Reads, tools: Tools) -> Frames:
+        answers = reads["answers"]
+        return {"asked_answers": answers if self._choose is None else self._choose(answers)}
+
+
 class Judging(Stage):
     """The verdicts on the answers that are to be judged (frame `asked_answers`)."""
 
     name = "verdicts"
-    reads = ("topics", "evidence", "asked_answers[qid,n_tokens,answer,status]")
+    reads = (Read("topics"), Read("evidence"), Read("asked_answers", columns=GIVEN))
     makes = ("verdicts",)
     doing = "judging {asked_answers:,} answers"
     asks = "label"

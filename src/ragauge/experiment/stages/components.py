@@ -14,6 +14,7 @@ from ragauge.contract.context_parts import BringsTexts, ReadsFiles
 from ragauge.contract.errors import ConfigError, RagaugeError
 from ragauge.contract.groups import ENGINE, GROUPS
 from ragauge.contract.identity import identity
+from ragauge.contract.offers import AnswerMeasureOffers, GeneratorOffers, PartOffers, RetrieverOffers, offered
 from ragauge.experiment.folder import JobFolder
 from ragauge.experiment.setup.config import check_slices, check_values
 
@@ -57,7 +58,7 @@ def instantiate_components(cfg: DictConfig, budget: str | None = None) -> Compon
             spec["folder"] = str(track.model_folder(uri, spec["model"], f"answers.{name}.model"))
     answers = {name: _built(f"answers.{name}", spec, budget) for name, spec in listed.items()}
     if found["llm"].kind == "none":  # known without the dataset; what else is lacking is told later
-        answers = {name: one for name, one in answers.items() if not getattr(one, "optional", False)}
+        answers = {name: one for name, one in answers.items() if not offered(one, AnswerMeasureOffers).optional}
     return Components(**found, answers=answers)
 
 
@@ -103,23 +104,23 @@ def check_together(components: Components, choices: Mapping[str, str]) -> None:
     identity(components.reranker)  # a model that is not there is told before any work
     rewriter, retriever = components.rewriter, components.retriever
     chosen = {group: f"{group}={choices.get(group, '?')}" for group in GROUPS}
-    if rewriter.kind != "none" and not getattr(retriever, "takes_queries", True):
+    of_retriever = offered(retriever, RetrieverOffers)
+    if rewriter.kind != "none" and not of_retriever.takes_queries:
         raise ConfigError(
             f"{chosen['retriever']} takes no queries of a rewriter: with {chosen['rewriter']} choose another "
             "retriever, such as sim"
         )
-    if components.llm.kind == "service" and not getattr(components.llm, "takes_context", True):
-        finds = getattr(retriever, "top_k", 1) > 0
-        if finds and not isinstance(retriever, BringsTexts):
-            log.warning(
-                "%s answers from what it retrieves by itself (its request has no {context}); the IR score "
-                "is that of %s: choose retriever=service, or none", chosen["llm"], chosen["retriever"],
-            )  # fmt: skip
+    by_itself = components.llm.kind == "service" and not offered(components.llm, GeneratorOffers).takes_context
+    if by_itself and of_retriever.top_k != 0 and not isinstance(retriever, BringsTexts):
+        log.warning(
+            "%s answers from what it retrieves by itself (its request has no {context}); the IR score "
+            "is that of %s: choose retriever=service, or none", chosen["llm"], chosen["retriever"],
+        )  # fmt: skip
     if retriever.reorder_after_cut and not components.order.by_rank:
         raise ConfigError(f"{chosen['retriever']} brings its own order: with {chosen['order']} choose retriever=sim")
     for group in ("rewriter", "reranker", "compressor"):
         part = getattr(components, group)
-        if getattr(part, "needs_chat", False) and components.llm.kind != "chat":
+        if offered(part, PartOffers).needs_chat and components.llm.kind != "chat":
             raise ConfigError(
                 f"{chosen[group]} asks a chat model, and {chosen['llm']} is none: choose an llm that is one "
                 f"(ollama, openai){_instead(group)}"

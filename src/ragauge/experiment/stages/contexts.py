@@ -13,9 +13,10 @@ from ragauge.contract.context_parts import (
     Expander,
 )
 from ragauge.contract.identity import identity
+from ragauge.contract.offers import PartOffers, offered
 from ragauge.contract.protocols import Tokenizer, Tools
 from ragauge.experiment.stages.retrieval import retrieved_chunks
-from ragauge.experiment.stages.stage import Components, Frames, Incomplete, Reads, Stage
+from ragauge.experiment.stages.stage import QUESTIONS, Components, Frames, Incomplete, Read, Reads, Stage
 from ragauge.retrieval.contexts import build_contexts, contexts_at
 from ragauge.retrieval.order import LongContextOrder
 from ragauge.retrieval.passages import in_rank_order, passages_of
@@ -25,7 +26,7 @@ class Expand(Stage):
     """Hits to larger passages around them."""
 
     name = "expanded"
-    reads = ("run", "chunks", "docs")
+    reads = (Read("run"), Read("chunks"), Read("docs"))
     makes = ("passages",)
     doing = "expanding {run:,} hits"
     group = "expander"
@@ -52,9 +53,9 @@ class Compress(Stage):
     group = "compressor"
 
     @property
-    def reads(self) -> tuple[str, ...]:  # type: ignore[override]
+    def reads(self) -> tuple[Read, ...]:  # type: ignore[override]
         expanded = self.components.expander.kind != "none"
-        return (*(("passages",) if expanded else ("run", "chunks")), "topics[qid,query]")
+        return (*map(Read, ("passages",) if expanded else ("run", "chunks")), QUESTIONS)
 
     @property
     def component(self) -> Compressor:
@@ -64,10 +65,10 @@ class Compress(Stage):
         expanded = self.components.expander.kind != "none"
         passages = reads["passages"] if expanded else passages_of(reads["run"], retrieved_chunks(reads))
         passages = in_rank_order(passages)
-        depth = getattr(self.component, "depth", None)
+        depth = offered(self.component, PartOffers).depth
         if depth is not None:
             passages = passages[passages["rank"] < depth].reset_index(drop=True)
-        made = self.component.compress(passages, reads["topics"][["qid", "query"]], tools)
+        made = self.component.compress(passages, reads["topics"], tools)
         frames.check("passages", made, type(self.component).__name__)
         sizes = (int(found["text"].str.len().sum()) for found in (passages, made))
         compression = pd.DataFrame([tuple(sizes)], columns=["characters_in", "characters_out"])
@@ -91,8 +92,8 @@ class LayOut(Stage):
     doing = "laying out the contexts of {topics:,} topics"
 
     @property
-    def reads(self) -> tuple[str, ...]:  # type: ignore[override]
-        return (*texts_of_ranking(self.components), "topics[qid]")
+    def reads(self) -> tuple[Read, ...]:  # type: ignore[override]
+        return (*map(Read, texts_of_ranking(self.components)), Read("topics", columns=("qid",)))
 
     @property
     def component(self) -> Tokenizer:
@@ -115,8 +116,8 @@ class LayOut(Stage):
         return {"n_grid": list(self.budget.grid), "reorder_after_cut": after, **own}
 
     def make(self, reads: Reads, tools: Tools) -> Frames:
-        hits = reads[texts_of_ranking(self.components)[0]]
-        chunks = retrieved_chunks(reads) if "chunks" in self.reads else None
+        texts = texts_of_ranking(self.components)
+        hits, chunks = reads[texts[0]], retrieved_chunks(reads) if "chunks" in texts else None
         qids = reads["topics"]["qid"].tolist()
         layouts, prefixes = build_contexts(hits, chunks, tools.tokenizer, self.budget.grid, qids, self._order)
         return {"layouts": layouts, "prefixes": prefixes}
@@ -126,7 +127,7 @@ class Cut(Stage):
     """C_N of every topic at this job's n_tokens."""
 
     name = "contexts"
-    reads = ("layouts", "prefixes")
+    reads = (Read("layouts"), Read("prefixes"))
     makes = ("contexts",)
     stored = False
 

@@ -14,10 +14,11 @@ from ragauge.contract.context_parts import (
 )
 from ragauge.contract.errors import ConfigError, DataError
 from ragauge.contract.identity import code_of
+from ragauge.contract.offers import MeasureOffers, RetrieverOffers, offered, used_by_index
 from ragauge.contract.progress import progress
 from ragauge.contract.protocols import Chunker, Retriever, Source, Tools
 from ragauge.experiment.stages.file_digests import digests_of_files
-from ragauge.experiment.stages.stage import Budget, Components, Made, Reads, Stage
+from ragauge.experiment.stages.stage import Budget, Components, Made, Read, Reads, Stage
 from ragauge.measures.located import locate
 from ragauge.retrieval.chunkers import chunked
 from ragauge.store import link_files
@@ -53,7 +54,7 @@ class Locate(Stage):
     """
 
     name = "located"
-    reads = ("docs", "evidence")
+    reads = (Read("docs"), Read("evidence"))
     makes = ("evidence", "lost_evidence")
     doing = "locating {evidence:,} pieces of evidence in {docs:,} documents"
     uses = frozenset()
@@ -63,7 +64,7 @@ class Locate(Stage):
 
     @property
     def _fold(self) -> tuple[str, ...]:
-        return tuple(getattr(self.components.measure, "fold", ()))
+        return tuple(offered(self.components.measure, MeasureOffers).fold)
 
     def make(self, reads: Reads, tools: Tools) -> Made:
         evidence, lost = locate(reads["evidence"], reads.rows("docs"), self._fold)
@@ -74,7 +75,7 @@ class Chunk(Stage):
     """Documents to chunks."""
 
     name = "chunks"
-    reads = ("docs",)
+    reads = (Read("docs"),)
     makes = ("chunks",)
     doing = "chunking {docs:,} documents"
 
@@ -126,8 +127,9 @@ class Index(Stage):
         return self.name if self._arm is None else f"{self.name}:{self._arm}"
 
     @property
-    def reads(self) -> tuple[str, ...]:  # type: ignore[override]
-        return ("chunks", *(f"{self.name}:{arm}/" for arm in retrievers_within(self.component)))
+    def reads(self) -> tuple[Read, ...]:  # type: ignore[override]
+        arms = retrievers_within(self.component)
+        return (Read("chunks"), *(Read(f"{self.name}:{arm}", folder=True) for arm in arms))
 
     @property
     def component(self) -> Retriever:
@@ -136,8 +138,7 @@ class Index(Stage):
 
     @property
     def uses(self) -> frozenset[str]:
-        found: frozenset[str] = getattr(self.component, "index_uses", self.component.uses)
-        return found
+        return used_by_index(self.component)
 
     def params(self) -> dict[str, Any]:
         return {"index": {**self.component.index_identity(), **code_of(self.component)}}
@@ -147,7 +148,7 @@ class Index(Stage):
         for arm in arms:
             link_files(reads.folder(f"{self.name}:{arm}"), folder / arm)
         if not arms:
-            batches = getattr(self.component, "indexes_batches", False)
+            batches = offered(self.component, RetrieverOffers).indexes_batches
             chunks: Any = reads.rows("chunks") if batches else reads["chunks"]
             self.component.build_index(chunks, folder, tools)
 
@@ -158,10 +159,13 @@ def chunks_to_search(retriever: Retriever, reads: Reads) -> pd.DataFrame:
     One over others needs what any of them does.
     """
     searching = list(retrievers_within(retriever).values()) or [retriever]
-    if not all(hasattr(one, "search_columns") for one in searching):
-        return reads["chunks"]
-    names = [name for one in searching for name in one.search_columns]  # type: ignore[attr-defined]
-    return reads.columns("chunks", list(dict.fromkeys(["docno", *names])))
+    names = ["docno"]
+    for one in searching:
+        own = offered(one, RetrieverOffers).search_columns
+        if own is None:
+            return reads["chunks"]
+        names += own
+    return reads.columns("chunks", list(dict.fromkeys(names)))
 
 
 def retrievers_within(retriever: Retriever) -> Mapping[str, Retriever]:

@@ -7,13 +7,16 @@ from typing import Any
 import pandas as pd
 
 from ragauge.contract.context_parts import BringsTexts
+from ragauge.contract.offers import MeasureOffers, offered
 from ragauge.contract.protocols import Measure, Tools
 from ragauge.experiment.stages.retrieval import retrieved_chunks
-from ragauge.experiment.stages.stage import Components, Frames, Reads, Stage
+from ragauge.experiment.stages.stage import Components, Frames, Read, Reads, Stage
 from ragauge.measures.evidence_trail import in_corpus, joined
 from ragauge.measures.floor import raw
 from ragauge.measures.scores import part_scores
 from ragauge.retrieval.contexts import build_contexts
+
+_UNRERANKED = Read("run", before="reranked")
 
 
 def has_funnel(components: Components) -> bool:
@@ -21,7 +24,7 @@ def has_funnel(components: Components) -> bool:
     would have to ask it at every step.
     """
     measure = components.measure
-    return hasattr(measure, "score") and "chat" not in getattr(measure, "uses", frozenset())
+    return isinstance(measure, Measure) and "chat" not in offered(measure, MeasureOffers).uses
 
 
 class _FollowsEvidence(Stage):
@@ -48,8 +51,8 @@ class FindInCorpus(_FollowsEvidence):
         return not isinstance(self.components.retriever, BringsTexts)
 
     @property
-    def reads(self) -> tuple[str, ...]:  # type: ignore[override]
-        return ("scored_evidence", "docs", *(("chunks",) if self._chunked else ()))
+    def reads(self) -> tuple[Read, ...]:  # type: ignore[override]
+        return tuple(map(Read, ("scored_evidence", "docs", *(("chunks",) if self._chunked else ()))))
 
     def make(self, reads: Reads, tools: Tools) -> Frames:
         evidence = reads["scored_evidence"]
@@ -72,25 +75,25 @@ class FollowEvidence(_FollowsEvidence):
     doing = "following {evidence_in_corpus:,} pieces of evidence"
 
     @property
-    def _runs(self) -> dict[str, str]:
+    def _runs(self) -> dict[str, Read]:
         """The runs by step: {step: what is read}."""
         if self.components.reranker.kind == "none":
-            return {"candidates": "run"}
-        return {"candidates": "run@reranked", "reranked": "run"}
+            return {"candidates": Read("run")}
+        return {"candidates": _UNRERANKED, "reranked": Read("run")}
 
     @property
-    def _passages(self) -> dict[str, str]:
+    def _passages(self) -> dict[str, Read]:
         """The passages by step."""
         expands, compresses = (part.kind != "none" for part in (self.components.expander, self.components.compressor))
         return {
-            **({"expanded": "passages@compressed" if compresses else "passages"} if expands else {}),
-            **({"compressed": "passages"} if compresses else {}),
+            **({"expanded": Read("passages", before="compressed" if compresses else "")} if expands else {}),
+            **({"compressed": Read("passages")} if compresses else {}),
         }
 
     @property
-    def reads(self) -> tuple[str, ...]:  # type: ignore[override]
+    def reads(self) -> tuple[Read, ...]:  # type: ignore[override]
         texts = (*self._runs.values(), *self._passages.values())
-        return ("evidence_in_corpus", "chunks", *texts)
+        return (Read("evidence_in_corpus"), Read("chunks"), *texts)
 
     def params(self) -> dict[str, Any]:
         return {**super().params(), "steps": [*self._runs, *self._passages]}
@@ -100,11 +103,11 @@ class FollowEvidence(_FollowsEvidence):
         trail = evidence.drop(columns=["text", "holders"])
         if evidence.empty:
             return {"evidence_trail": trail.assign(**dict.fromkeys((*self._runs, *self._passages), 0.0))}
-        for step, name in self._runs.items():
+        for step, run in self._runs.items():
             held = evidence["holders"]
-            trail[step] = joined(self.component, evidence, reads[name], reads.rows("chunks"), held)
-        for step, name in self._passages.items():
-            trail[step] = joined(self.component, evidence, reads[name])
+            trail[step] = joined(self.component, evidence, reads[run], reads.rows("chunks"), held)
+        for step, passages in self._passages.items():
+            trail[step] = joined(self.component, evidence, reads[passages])
         return {"evidence_trail": trail}
 
 
@@ -115,7 +118,7 @@ class ScoreUnreranked(_FollowsEvidence):
     """
 
     name = "funnel_unreranked"
-    reads = ("run@reranked", "chunks", "scored_evidence")
+    reads = (_UNRERANKED, Read("chunks"), Read("scored_evidence"))
     makes = ("unreranked_scores",)
     doing = "scoring {scored_evidence:,} pieces of evidence before reranking"
     uses = frozenset({"tokenizer"})
@@ -126,6 +129,6 @@ class ScoreUnreranked(_FollowsEvidence):
     def make(self, reads: Reads, tools: Tools) -> Frames:
         evidence = reads["scored_evidence"]
         qids = evidence["qid"].drop_duplicates().tolist()
-        run, chunks = reads["run@reranked"], retrieved_chunks(reads, "run@reranked")
+        run, chunks = reads[_UNRERANKED], retrieved_chunks(reads, _UNRERANKED)
         laid_out = build_contexts(run, chunks, tools.tokenizer, self.budget.grid, qids)
         return {"unreranked_scores": part_scores(self.component, evidence, *laid_out)}

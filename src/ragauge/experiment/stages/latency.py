@@ -6,6 +6,7 @@ and nothing that was computed or asked before answers. Chunks and index are thos
 
 from __future__ import annotations
 
+import copy
 import dataclasses
 import hashlib
 import logging
@@ -24,6 +25,7 @@ import pandas as pd
 from ragauge.contract.batches import as_frame
 from ragauge.contract.errors import ConfigError
 from ragauge.contract.identity import identity
+from ragauge.contract.offers import PartOffers, offered
 from ragauge.contract.progress import progress
 from ragauge.contract.protocols import ASKED, BringsChat, Embedder, FreshWorkplace, Role, Tools
 from ragauge.contract.provenance import hardware
@@ -55,7 +57,8 @@ def latency(pipeline: Pipeline, n_topics: int, seed: int) -> dict[str, float]:
     {} where there are no two topics.
     """
     parts = (pipeline.components.retriever, pipeline.components.llm)
-    if any(metrics.RECORDED in (getattr(part, "component", ""), getattr(part, "kind", "")) for part in parts):
+    says = [offered(part, PartOffers) for part in parts]
+    if any(metrics.RECORDED in (part.component, part.kind) for part in says):
         raise ConfigError("what is recorded was not asked now; a file may tell `seconds` of its answers")
     chosen = _chosen(pipeline.frame("topics"), n_topics, seed)
     if len(chosen) < 2:
@@ -215,10 +218,9 @@ class _Runner:
         there: dict[str, pd.DataFrame] = {}
         made: set[str] = set()
         for stage in self._stages:
-            read = {name.partition("[")[0] for name in stage.reads}
+            read = {read.name for read in stage.reads if not read.folder}
             for name in sorted(read - made - there.keys()):
-                if not name.endswith("/"):
-                    there[name] = self._pipeline.frame_for(stage.name, name)
+                there[name] = self._pipeline.frame_for(stage.name, name)
             made.update(stage.makes)
         return there
 
@@ -230,12 +232,12 @@ class _Runner:
             name: frame[frame["qid"] == qid].reset_index(drop=True) if "qid" in frame else frame
             for name, frame in outside.items()
         }
-        reads = Reads(lambda name: frames[name], lambda stage: self._pipeline.entry(stage).path)
         seconds: dict[str, float] = {}
         whole = True
         for stage in self._stages:
             if (chat := self._chats[stage]) is not None:
                 chat.asking = stage.group
+            reads = self._reads(stage, frames)
             start = time.perf_counter()
             try:
                 made = {name: as_frame(rows) for name, rows in stage.make(reads, tools[stage]).items()}
@@ -246,6 +248,10 @@ class _Runner:
             if stage.asks is not None:
                 whole = whole and not self._lacks(made[stage.makes[0]], stage.asks)
         return seconds, whole
+
+    def _reads(self, stage: Stage, frames: Mapping[str, pd.DataFrame]) -> Reads:
+        """What the stage reads of one topic, and the job's own folders."""
+        return Reads(stage.reads, lambda read: frames[read.name], lambda read: self._pipeline.folder_of(read.name))
 
     def _lacks(self, answers: pd.DataFrame, column: str) -> bool:
         """Keeps the answers for their costs; whether one is missing that was asked for."""
@@ -259,8 +265,9 @@ def _kept_loaded(retriever: Any) -> Any:
     if not callable(getattr(retriever, "transformer", None)) or isinstance(retriever, type):
         return retriever
     # Its own class stays, by which stages ask what it can do.
-    loaded = object.__new__(type(retriever))
-    loaded.__dict__.update({name: _parts_loaded(value) for name, value in getattr(retriever, "__dict__", {}).items()})
+    loaded = copy.copy(retriever)
+    for name, value in vars(retriever).items():
+        object.__setattr__(loaded, name, _parts_loaded(value))  # it may be frozen
     load: Callable[..., Any] = loaded.transformer
     kept: dict[tuple[Path, int], tuple[Any, Tools]] = {}
 
@@ -270,7 +277,7 @@ def _kept_loaded(retriever: Any) -> Any:
             kept[at] = (load(chunks, folder, tools), tools)
         return kept[at][0]
 
-    loaded.__dict__["transformer"] = transformer
+    object.__setattr__(loaded, "transformer", transformer)
     return loaded
 
 

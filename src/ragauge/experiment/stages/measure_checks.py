@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from ragauge.contract.errors import ConfigError
 from ragauge.contract.groups import ANSWERS
+from ragauge.contract.offers import AnswerMeasureOffers, GeneratorOffers, MeasureOffers, RetrieverOffers, offered
 from ragauge.contract.topics import references, scorable, wrong_answers
 from ragauge.experiment.stages.answering import cites
 
@@ -36,7 +37,7 @@ def check_measures(pipeline: Pipeline, target: str | None = None, alone: bool = 
 
         check_target(target, pipeline.answer_measures)
     of_evidence = pipeline.components.measure
-    if "chat" in getattr(of_evidence, "uses", ()) and pipeline.evaluator_chat is None:
+    if "chat" in offered(of_evidence, MeasureOffers).uses and pipeline.evaluator_chat is None:
         raise ConfigError(f"measure={of_evidence.name} {_ASKS}")
     measures = pipeline.components.answers
     if not measures:
@@ -44,13 +45,14 @@ def check_measures(pipeline: Pipeline, target: str | None = None, alone: bool = 
     without: dict[str, str] = {}
     for lacking, told in _lacking(pipeline, alone):
         for name, measure in measures.items():
-            if lacking in {*getattr(measure, "needs", ()), *({"chat"} & measure.uses)}:
-                if not getattr(measure, "optional", False):
+            says = offered(measure, AnswerMeasureOffers)
+            if lacking in {*says.needs, *({"chat"} & measure.uses)}:
+                if not says.optional:
                     raise ConfigError(f"{ANSWERS}.{name} {told}")
                 without.setdefault(name, told)
     for name, measure in measures.items():
-        if name not in without and callable(check := getattr(measure, "check_topics", None)):
-            check(pipeline.frame("topics"))
+        if name not in without:
+            offered(measure, AnswerMeasureOffers).check_topics(pipeline.frame("topics"))
     for name, told in without.items():
         log.info("left out: %s.%s %s", ANSWERS, name, told)
     pipeline.leave_out(without)
@@ -58,9 +60,10 @@ def check_measures(pipeline: Pipeline, target: str | None = None, alone: bool = 
 
 def _lacking(pipeline: Pipeline, alone: bool) -> Iterator[tuple[str, str]]:
     of = pipeline.components
+    retriever = offered(of.retriever, RetrieverOffers)
     if pipeline.evaluator_chat is None:
         yield "chat", _ASKS
-    if of.llm.kind in ("none", "recorded") or not getattr(of.llm, "takes_context", True):
+    if of.llm.kind in ("none", "recorded") or not offered(of.llm, GeneratorOffers).takes_context:
         why = {"none": "gives no answers", "recorded": "was asked before: there is nobody to ask"}
         yield (
             "generator",
@@ -78,9 +81,9 @@ def _lacking(pipeline: Pipeline, alone: bool) -> Iterator[tuple[str, str]]:
             "citations",
             "measures citations, and this llm gives none: set llm.cite=true of a chat model",
         )
-    if alone and (pipeline.n_tokens == 0 or getattr(of.retriever, "top_k", 1) == 0):
+    if alone and (pipeline.n_tokens == 0 or retriever.top_k == 0):
         yield "contexts", "measures contexts, and this job gives the LLM none"
-    if getattr(of.retriever, "condition", 0) != 0:
+    if retriever.condition not in (None, 0):
         yield "plain", "is measured on the plain evidence alone, retriever.condition=0"
     topics = pipeline.frame("topics")
     if not any(references(topics).values()):

@@ -10,6 +10,7 @@ import pandas as pd
 from ragauge.contract import frames
 from ragauge.contract.answer_measures import NO_EVIDENCE
 from ragauge.contract.identity import identity
+from ragauge.contract.offers import MeasureOffers, offered
 from ragauge.contract.protocols import (
     AnswerMeasureInfo,
     Measure,
@@ -17,7 +18,7 @@ from ragauge.contract.protocols import (
     Tools,
 )
 from ragauge.contract.topics import scorable
-from ragauge.experiment.stages.stage import Frames, Incomplete, Reads, Stage
+from ragauge.experiment.stages.stage import QUESTIONS, Frames, Incomplete, Read, Reads, Stage
 from ragauge.measures import (
     chunk_qrels,
     corrected_parts,
@@ -48,7 +49,7 @@ class Scorable(Stage):
     """scored_evidence: the parts of the evidence that contexts are scored by (`scorable`)."""
 
     name = "scored_evidence"
-    reads = ("topics", "evidence")
+    reads = (Read("topics"), Read("evidence"))
     makes = ("scored_evidence",)
     stored = False
 
@@ -60,7 +61,7 @@ class Score(Stage):
     """Scores of the whole grid, and part_scores, a row per evidence part; none of topics without evidence."""
 
     name = "scores"
-    reads = ("layouts", "prefixes", "scored_evidence")
+    reads = (Read("layouts"), Read("prefixes"), Read("scored_evidence"))
     makes = ("scores", "part_scores")
     doing = "scoring the contexts of {layouts:,} topics"
     group = "measure"
@@ -73,7 +74,7 @@ class Score(Stage):
 
     @property
     def uses(self) -> frozenset[str]:
-        return getattr(self.component, "uses", frozenset())
+        return offered(self.component, MeasureOffers).uses
 
     def make(self, reads: Reads, tools: Tools) -> Frames:
         evidence, prefixes = reads["scored_evidence"], reads["prefixes"]
@@ -95,7 +96,7 @@ class Floor(Stage):
     """
 
     name = "floor"
-    reads = ("chunks", "scored_evidence")
+    reads = (Read("chunks"), Read("scored_evidence"))
     makes = ("floors", "floor_means")
     doing = "scoring {scored_evidence:,} pieces of evidence in unrelated text"
     group = "measure"
@@ -108,12 +109,12 @@ class Floor(Stage):
 
     @property
     def uses(self) -> frozenset[str]:
-        return frozenset({"tokenizer"}) | (getattr(self.component, "uses", frozenset()) if self._asked else set())
+        return frozenset({"tokenizer"}) | (offered(self.component, MeasureOffers).uses if self._asked else set())
 
     @property
     def _asked(self) -> bool:
         """Whether there is to be a floor: one that an LLM is asked for, only where scores are corrected."""
-        asks = "chat" in getattr(self.component, "uses", ())
+        asks = "chat" in offered(self.component, MeasureOffers).uses
         return not asks or is_corrected(self.components.measure)
 
     def params(self) -> dict[str, Any]:
@@ -129,7 +130,7 @@ class CorrectScores(Stage):
     """Scores and part_scores, each part's less its floor: `measure.correct=floor`."""
 
     name = "corrected"
-    reads = ("part_scores", "floors")
+    reads = (Read("part_scores"), Read("floors"))
     makes = ("scores", "part_scores")
 
     def params(self) -> dict[str, Any]:
@@ -144,7 +145,7 @@ class ChunkTruth(Stage):
     """chunk_qrels: the chunks that are relevant to the topics. Neither retriever nor budget is in its key."""
 
     name = "chunk_qrels"
-    reads = ("chunks", "scored_evidence")
+    reads = (Read("chunks"), Read("scored_evidence"))
     makes = ("chunk_qrels",)
     doing = "looking for {scored_evidence:,} pieces of evidence in {chunks:,} chunks"
 
@@ -168,8 +169,9 @@ class ScoreRanking(Stage):
     doing = "measuring the ranking of {run:,} hits"
 
     @property
-    def reads(self) -> tuple[str, ...]:  # type: ignore[override]
-        return ("run", "evidence", *(("chunk_qrels",) if any(map(of_chunks, self.budget.measures)) else ()))
+    def reads(self) -> tuple[Read, ...]:  # type: ignore[override]
+        names = ("run", "evidence", *(("chunk_qrels",) if any(map(of_chunks, self.budget.measures)) else ()))
+        return tuple(map(Read, names))
 
     def params(self) -> dict[str, Any]:
         return {"measures": list(map(full_name, self.budget.measures))}
@@ -188,7 +190,7 @@ class RankingColumns(Stage):
     """The measures of the ranking as columns of the outcomes: missing for a topic without a relevant one."""
 
     name = "ranking_columns"
-    reads = ("evidence", "scored_evidence", "ranking_values", "topics[qid]")
+    reads = (*map(Read, ("evidence", "scored_evidence", "ranking_values")), Read("topics", columns=("qid",)))
     makes = ("answer_values",)
     stored = False
 
@@ -203,7 +205,7 @@ class RankingColumns(Stage):
         return [info for info, name in zip(self.infos, self.budget.measures, strict=True) if there[of_chunks(name)]]
 
     def make(self, reads: Reads, tools: Tools) -> Frames:
-        topics, values = reads["topics"][["qid"]], reads["ranking_values"]
+        topics, values = reads["topics"], reads["ranking_values"]
         found = [frames.empty("answer_values")]
         for info in self.shown(reads.__getitem__):
             of_measure = values.loc[values["measure"] == info.name, ["qid", "value"]]
@@ -229,14 +231,14 @@ class Derive(Stage):
     doing = "describing {topics:,} questions"
 
     @property
-    def reads(self) -> tuple[str, ...]:  # type: ignore[override]
+    def reads(self) -> tuple[Read, ...]:  # type: ignore[override]
         derived = set(self.budget.derived)
-        found = ["topics[qid,query]"]
+        found = [QUESTIONS]
         if EVIDENCE_DOCUMENTS in derived:
-            found.append("evidence[qid,docno,text]")
+            found.append(Read("evidence", columns=("qid", "docno", "text")))
         elif LEXICAL_OVERLAP in derived:
-            found.append("evidence[qid,text]")
-        return (*found, *(["docs"] if RARITY in derived else []))
+            found.append(Read("evidence", columns=("qid", "text")))
+        return (*found, *([Read("docs")] if RARITY in derived else []))
 
     def params(self) -> dict[str, Any]:
         return {"attributes": list(self.budget.derived)}
@@ -257,7 +259,7 @@ class CheckQueries(Stage):
     """query_checks: how far a rewriter's queries are from the question, a row a topic."""
 
     name = "query_checks"
-    reads = ("topics[qid,query]", "queries", "run", "found_by_question[qid,docno]")
+    reads = (QUESTIONS, Read("queries"), Read("run"), Read("found_by_question", columns=("qid", "docno")))
     makes = ("query_checks",)
     doing = "holding {queries:,} queries against their questions"
     uses = frozenset({"embedder"})
@@ -266,6 +268,6 @@ class CheckQueries(Stage):
         return {"space": space_of(self.components.retriever)}
 
     def make(self, reads: Reads, tools: Tools) -> Frames:
-        topics, found = reads["topics"][["qid", "query"]], reads["found_by_question"]
+        topics, found = reads["topics"], reads["found_by_question"]
         queries = searched_by(self.components.retriever, reads["queries"])
         return {"query_checks": query_checks(topics, queries, reads["run"], found, tools.embedder)}

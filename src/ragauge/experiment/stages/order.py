@@ -1,17 +1,21 @@
 """The stages of a job as a list.
 
 The key of a stage's output follows from what the stage says of itself and nothing else
-(`ragauge.experiment.stages.pipeline`), so that a new stage is a class and a line in `stages`.
+(`ragauge.experiment.stages.plan`), so that a new stage is a class and a line in `stages`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+
+import pandas as pd
 
 from ragauge.contract.context_parts import Approximates, BringsTexts, SeesEvidence
+from ragauge.contract.offers import RetrieverOffers, offered
 from ragauge.contract.protocols import AnswerMeasure, MeasuresPassages, VariesContexts
 from ragauge.experiment.stages.answering import (
     Answer,
+    AskedAnswers,
     Judging,
     LongestPassages,
     MeasureAnswers,
@@ -34,6 +38,7 @@ from ragauge.experiment.stages.measuring import (
     Score,
     ScoreRanking,
 )
+from ragauge.experiment.stages.plan import Plan, Step
 from ragauge.experiment.stages.retrieval import (
     Bring,
     FoundByQuestion,
@@ -43,14 +48,19 @@ from ragauge.experiment.stages.retrieval import (
     RetrieveRewritten,
     Rewrite,
 )
-from ragauge.experiment.stages.stage import Budget, Components, Stage
+from ragauge.experiment.stages.stage import Budget, Components, Read, Stage
 from ragauge.experiment.stages.varied import varied_stages
 from ragauge.measures.floor import is_corrected
 from ragauge.measures.rankings import of_chunks
 
 
-def stages(components: Components, budget: Budget) -> list[Stage]:
-    """The stages of a job in order; a later one that makes a frame anew is what those after it read."""
+def stages(
+    components: Components, budget: Budget, to_judge: Callable[[pd.DataFrame], pd.DataFrame] | None = None
+) -> list[Stage]:
+    """The stages of a job in order; a later one that makes a frame anew is what those after it read.
+
+    to_judge: chooses the answers that are judged; all of them unless it is given.
+    """
 
     def chosen() -> Iterator[Stage]:
         yield ReadDataset(components, budget)
@@ -93,8 +103,9 @@ def stages(components: Components, budget: Budget) -> list[Stage]:
             if isinstance(measure, VariesContexts):
                 yield from varied_stages(components, budget, name, measure)
             else:
-                yield MeasureAnswers(components, budget, measure, name)
+                yield MeasureAnswers(components, budget, name, measure)
         yield RankingColumns(components, budget)
+        yield AskedAnswers(components, budget, to_judge)
         yield Judging(components, budget)
 
     return list(chosen())
@@ -127,29 +138,19 @@ def is_rewritten(components: Components) -> bool:
     A retriever that finds nothing, or that is told the evidence, needs none, and nobody is asked for them.
     """
     retriever = components.retriever
-    searches = getattr(retriever, "top_k", 1) > 0 and not isinstance(retriever, SeesEvidence)
+    searches = offered(retriever, RetrieverOffers).top_k != 0 and not isinstance(retriever, SeesEvidence)
     return components.rewriter.kind != "none" and searches
 
 
-def question_stages(job: Sequence[Stage]) -> list[Stage]:
+def question_stages(stages: Sequence[Stage]) -> list[Stage]:
     """Of the stages of a job those that work on a question until it is answered, in order.
 
     What is made once of the documents is not among them, nor what measures and judges.
     """
-    makers: dict[str, Stage] = {}
-    reads: dict[Stage, list[Stage]] = {}
-    of_question: set[Stage] = set()
-    for stage in job:
-        names = [read.partition("[")[0] for read in stage.reads]
-        reads[stage] = [makers[name] for name in names if name in makers]
-        if "topics" in names or of_question.intersection(reads[stage]):
-            of_question.add(stage)
-        makers |= dict.fromkeys(stage.makes or [f"{stage.name}/"], stage)
-    needed: set[Stage] = set()
-    waiting = [makers["answers"]]
-    while waiting:
-        stage = waiting.pop()
-        if stage not in needed:
-            needed.add(stage)
-            waiting += reads[stage]
-    return [stage for stage in job if stage in needed & of_question]
+    plan = Plan(stages)
+    of_question: set[Step] = set()
+    for step in plan.steps:
+        sources = {source for found in step.sources.values() for source in found}
+        if any(read.name == "topics" for read in step.stage.reads) or not of_question.isdisjoint(sources):
+            of_question.add(step)
+    return [step.stage for step in plan.towards(plan.makers(Read("answers"))) if step in of_question]

@@ -6,13 +6,16 @@ Knows neither Hydra nor MLflow: components in, frames out.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 import pandas as pd
 
 from ragauge.contract import frames
+from ragauge.contract.errors import MissingError
 from ragauge.contract.groups import RANKINGS
+from ragauge.contract.offers import JudgeOffers, offered
 from ragauge.contract.protocols import ASKED, AnswerMeasureInfo, BringsChat
 from ragauge.contract.topics import without_reference
 from ragauge.estimate import choose_topics
@@ -20,11 +23,11 @@ from ragauge.estimate.slicing import SliceBy
 from ragauge.experiment.outcomes.joined import outcomes, retrieved
 from ragauge.experiment.outcomes.sample import Sample
 from ragauge.experiment.outcomes.slicing import slices_of_topics
-from ragauge.experiment.stages.answering import MeasureAnswers, cites
+from ragauge.experiment.stages.answering import OfMeasure, cites
 from ragauge.experiment.stages.order import is_rewritten, stages
+from ragauge.experiment.stages.plan import JOINED, Output, Plan
 from ragauge.experiment.stages.running import StageRunner
-from ragauge.experiment.stages.stage import Budget, Stage
-from ragauge.experiment.stages.varied import OfMeasure
+from ragauge.experiment.stages.stage import Budget
 from ragauge.measures.questions import DERIVED
 from ragauge.measures.truthfulness import TRUTHFULNESS, truthfulness
 from ragauge.store import Key
@@ -32,11 +35,15 @@ from ragauge.store import Key
 
 @dataclass(frozen=True)
 class Line:
-    """One stage of a job as `ragauge stages` shows it: its key, and whether its output is stored."""
+    """One stage of a job's plan: its key, and whether its output is stored (None: it never is).
+
+    waits_for: the stage that has to be made before the key is known; None where it is known.
+    """
 
     name: str
     key: Key | None
     stored: bool | None
+    waits_for: str | None = None
 
 
 @dataclass
@@ -53,6 +60,13 @@ class Pipeline(StageRunner):
     measures: tuple[str, ...] = RANKINGS
     slices: tuple[SliceBy, ...] = ()
     slice_weights: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
+    _infos: list[AnswerMeasureInfo] | None = field(default=None, init=False, repr=False)
+    _sampled: pd.DataFrame | None = field(default=None, init=False, repr=False)
+
+    def __post_init__(self) -> None:
+        derived = tuple(name for name in DERIVED if name in {by.name for by in self.slices})
+        budget = Budget(self.n_tokens, tuple(self.grid), self.measures, derived)
+        self.plan = Plan(stages(self.components, budget, self.to_judge))
 
     @property
     def asks(self) -> bool:
@@ -65,24 +79,13 @@ class Pipeline(StageRunner):
         """All budgets, ascending, in tokens."""
         return sorted({*self.n_grid, self.n_tokens})
 
-    @cached_property
-    def stages(self) -> list[Stage]:
-        """The job's stages in order."""
-        derived = tuple(name for name in DERIVED if name in {by.name for by in self.slices})
-        return stages(self.components, Budget(self.n_tokens, tuple(self.grid), self.measures, derived))
-
     def leave_out(self, answers: Collection[str]) -> None:
         """Takes answer measures out of the job, by the names that they have in the config."""
         if answers:
             kept = {name: one for name, one in self.components.answers.items() if name not in answers}
             self.components = replace(self.components, answers=kept)
-            self.__dict__["stages"] = [
-                stage
-                for stage in self.stages
-                if not isinstance(stage, (MeasureAnswers, OfMeasure))
-                or getattr(stage, "measure", stage.component) in kept.values()
-            ]
-            self.__dict__.pop("answer_measures", None)
+            self.plan = self.plan.without(lambda stage: isinstance(stage, OfMeasure) and stage.key in answers)
+            self._infos = self._joined = None
 
     @property
     def rewritten(self) -> bool:
@@ -90,10 +93,6 @@ class Pipeline(StageRunner):
         return is_rewritten(self.components)
 
     # --- what stages made -----------------------------------------------------------------------------
-
-    def frame_of_job(self, name: str) -> pd.DataFrame | None:
-        """asked_answers: the answers that are to be judged."""
-        return self.to_judge(self.answers) if name == "asked_answers" else None
 
     @property
     def contexts(self) -> pd.DataFrame:
@@ -126,14 +125,16 @@ class Pipeline(StageRunner):
             for chat in chats:
                 chat.from_ledger = False
 
-    @cached_property
+    @property
     def answer_measures(self) -> list[AnswerMeasureInfo]:
         """How the measures of every topic beside the IR score are shown, in the order of the stages."""
-        makers = [stage for stage in self.stages if "answer_values" in stage.makes]
-        # Of a sample the classes alone are estimated: the topics without a verdict have no score to average.
-        judged = self.components.judge.kind != "none" and self.sample is None
-        measured = [info for stage in makers for info in stage.shown(self.frame)]
-        return [*measured, *([TRUTHFULNESS] if judged else [])]
+        if self._infos is None:
+            makers = [stage for stage in self.stages if JOINED in stage.makes]
+            # Of a sample the classes alone are estimated: the topics without a verdict have no score to average.
+            judged = self.components.judge.kind != "none" and self.sample is None
+            measured = [info for stage in makers for info in stage.shown(self.frame)]
+            self._infos = [*measured, *([TRUTHFULNESS] if judged else [])]
+        return self._infos
 
     @cached_property
     def retrieved(self) -> pd.DataFrame:
@@ -172,25 +173,31 @@ class Pipeline(StageRunner):
         return self.identity_of(llm.own_chat) == self.identity_of(retriever.own_chat)
 
     def lines(self) -> Iterator[Line]:
-        """The job's stages with their keys, and whether their output is in the store.
+        """The job's plan: its stages with their keys, and whether their output is in the store.
 
-        Nothing is made and nobody is asked: the key of a stage that reads what is not there is not known.
+        Nothing that is stored is made, and nobody is asked: the key of a stage that reads what is not there is
+        not known.
         """
-        there: set[str] = set()
-        for stage in self.stages:
-            reads = {read.partition("[")[0] for read in stage.reads}
-            makes = set(stage.makes) or {f"{stage.label}/"}
-            if not {"answers" if name == "asked_answers" else name for name in reads} <= there:
-                there -= makes
-                yield Line(stage.label, None, False)
-            elif not stage.stored:
-                there |= makes
-                yield Line(stage.label, None, None)
-            else:
-                key = self._key(stage)
-                found = self.store.find(key) is not None
-                there = there | makes if found else there - makes
-                yield Line(stage.label, key, found)
+        for step in self.plan.steps:
+            stage, waits = step.stage, step.waits_for
+            if waits is not None:
+                yield Line(stage.label, None, False if stage.stored else None, waits)
+                continue
+            key = self._key(step) if stage.stored else None
+            found = None if key is None else step.output is not None or self.store.find(key) is not None
+            if found is not False:
+                with suppress(MissingError):  # too much of it is missing: the job would end there
+                    self._have([step])  # from the store, or of what is there
+            yield Line(stage.label, key, found)
+
+    def plan_in_words(self) -> str:
+        """One sentence: how much of the plan is stored, what is made first, and what is made of that."""
+        told = list(self.lines())
+        missing = [line for line in told if line.stored is False]
+        first = [line.name for line in missing if line.waits_for is None]
+        after = [line.name for line in missing if line.waits_for is not None]
+        parts = [f"{what} {', '.join(names)}" for what, names in (("made", first), ("then", after)) if names]
+        return "; ".join([f"stages: {sum(line.stored is True for line in told)} stored", *parts])
 
     # --- the topics that are judged ---------------------------------------------------------------------
 
@@ -199,25 +206,27 @@ class Pipeline(StageRunner):
         """Whether the topics to judge are chosen by a predictor, from what all jobs of a sweep retrieved."""
         return self.sample is not None and self.sample.design == "neyman"
 
-    @cached_property
+    @property
     def sampled(self) -> pd.DataFrame | None:
         """Which topics are judged: [qid, stratum, judged]; None where all are. Uniform unless set."""
-        if self.sample is None:
-            return None
-        qids = self.frame("topics")["qid"]
-        even = pd.Series(0.5, index=qids[~qids.isin(self.unjudged)])  # which are drawn does not hang on it
-        return choose_topics(even, self.sample.n, seed=self.sample.seed, design="uniform")
+        if self._sampled is None and self.sample is not None:
+            qids = self.frame("topics")["qid"]
+            even = pd.Series(0.5, index=qids[~qids.isin(self.unjudged)])  # which are drawn does not hang on it
+            self._sampled = choose_topics(even, self.sample.n, seed=self.sample.seed, design="uniform")
+        return self._sampled
 
     @cached_property
     def unjudged(self) -> frozenset[str]:
         """The topics without a reference answer that the judge needs."""
-        if not getattr(self.components.judge, "needs_reference", True):
+        if not offered(self.components.judge, JudgeOffers).needs_reference:
             return frozenset()
         return frozenset(without_reference(self.frame("topics")))
 
     def set_sampled(self, frame: pd.DataFrame) -> None:
         """Takes a choice of topics that was made elsewhere, such as for all jobs of a sweep."""
-        self.__dict__["sampled"] = frame
+        self._sampled = frame
+        for name in ("asked_answers", "verdicts"):
+            self.plan.step(name).output = None
 
     def to_judge(self, frame: pd.DataFrame) -> pd.DataFrame:
         """The rows of the topics that are judged: of a sample, and such as have something to judge by."""
@@ -231,4 +240,4 @@ class Pipeline(StageRunner):
         """Takes verdicts that were made elsewhere, together with those of other jobs."""
         frame = frames.check("verdicts", frame, "a judge")
         self._check_missing("verdicts", frame, "label")
-        self._frames["verdicts"] = frame
+        self.plan.step("verdicts").output = Output(held={"verdicts": frame})

@@ -14,13 +14,16 @@ from ragauge.contract.context_parts import (
     SeesEvidence,
     TopicsFailed,
 )
+from ragauge.contract.offers import RetrieverOffers, offered
 from ragauge.contract.protocols import Reranker, Retriever, Tools
 from ragauge.experiment.stages.documents import chunks_to_search
 from ragauge.experiment.stages.file_digests import digests_of_files
-from ragauge.experiment.stages.stage import Frames, Incomplete, Reads, Stage
+from ragauge.experiment.stages.stage import QUESTIONS, Frames, Incomplete, Read, Reads, Stage
 from ragauge.retrieval.brought import with_brought
 from ragauge.retrieval.ranking import check_reranked
 from ragauge.retrieval.searching import check_queries, search
+
+_SEARCHED = (Read("chunks"), Read("index", folder=True))
 
 
 class Retrieve(Stage):
@@ -32,9 +35,9 @@ class Retrieve(Stage):
     group = "retriever"
 
     @property
-    def reads(self) -> tuple[str, ...]:  # type: ignore[override]
-        seen = ("evidence",) if isinstance(self.component, SeesEvidence) else ()
-        return ("chunks", "index/", "topics[qid,query]", *seen)
+    def reads(self) -> tuple[Read, ...]:  # type: ignore[override]
+        seen = (Read("evidence"),) if isinstance(self.component, SeesEvidence) else ()
+        return (*_SEARCHED, QUESTIONS, *seen)
 
     @property
     def component(self) -> Retriever:
@@ -45,13 +48,12 @@ class Retrieve(Stage):
 
     def make(self, reads: Reads, tools: Tools) -> Frames:
         if isinstance(self.component, SeesEvidence):
-            topics, evidence = reads["topics"][["qid", "query"]], reads["evidence"]
-            folder = reads.folder("index")
-            found = self.component.rank_with_evidence(topics, evidence, reads["chunks"], folder, tools)
+            of_topics, folder = (reads["topics"], reads["evidence"]), reads.folder("index")
+            found = self.component.rank_with_evidence(*of_topics, reads["chunks"], folder, tools)
             return {"run": frames.check("run", found, type(self.component).__name__)}
         chunks = chunks_to_search(self.component, reads)
         transformer = self.component.transformer(chunks, reads.folder("index"), tools)
-        run = transformer(reads["topics"][["qid", "query"]])
+        run = transformer(reads["topics"])
         # Topics whose queries an LLM failed to write were searched by the question alone.
         if "queries" in run and {"llm", "question"} <= set(run["queries"]):
             raise Incomplete({"run": run})
@@ -65,7 +67,7 @@ class Bring(Stage):
     makes = ("run", "chunks")
     doing = "retrieving for {topics:,} topics"
     group = "retriever"
-    reads = ("chunks", "topics[qid,query]")
+    reads = (Read("chunks"), QUESTIONS)
 
     @property
     def component(self) -> BringsTexts:
@@ -75,7 +77,7 @@ class Bring(Stage):
 
     @property
     def _per_budget(self) -> bool:
-        return bool(getattr(self.component, "per_budget", False))
+        return offered(self.component, RetrieverOffers).per_budget
 
     def params(self) -> dict[str, Any]:
         return {**super().params(), **({"n_tokens": self.budget.n_tokens} if self._per_budget else {})}
@@ -85,7 +87,7 @@ class Bring(Stage):
 
     def make(self, reads: Reads, tools: Tools) -> Frames:
         who = type(self.component).__name__
-        topics = reads["topics"][["qid", "query"]]
+        topics = reads["topics"]
         if self._per_budget:
             topics = topics.assign(n_tokens=self.budget.n_tokens)
         failed: list[str] = []
@@ -106,7 +108,7 @@ class FoundByQuestion(Stage):
     """found_by_question: [qid, docno] of the question's own run, under a name that no later run takes."""
 
     name = "found_by_question"
-    reads = ("run",)
+    reads = (Read("run"),)
     makes = ("found_by_question",)
     stored = False
 
@@ -118,7 +120,7 @@ class Recall(Stage):
     """ann: the share of the exact ten best hits that an approximate search finds ([metric, value])."""
 
     name = "ann"
-    reads = ("chunks", "index/", "topics[qid,query]")
+    reads = (*_SEARCHED, QUESTIONS)
     makes = ("ann",)
     doing = "searching for {topics:,} topics exactly, too"
 
@@ -128,7 +130,7 @@ class Recall(Stage):
 
     def make(self, reads: Reads, tools: Tools) -> Frames:
         assert isinstance(self.component, Approximates)
-        topics, folder = reads["topics"][["qid", "query"]], reads.folder("index")
+        topics, folder = reads["topics"], reads.folder("index")
         recall = self.component.recall(topics, chunks_to_search(self.component, reads), folder, tools)
         return {"ann": pd.DataFrame({"metric": ["ann_recall_at_10"], "value": [recall]})}
 
@@ -142,8 +144,8 @@ class Rewrite(Stage):
     group = "rewriter"
 
     @property
-    def reads(self) -> tuple[str, ...]:  # type: ignore[override]
-        return ("topics[qid,query]", *(("run", "chunks") if self.component.feedback else ()))
+    def reads(self) -> tuple[Read, ...]:  # type: ignore[override]
+        return (QUESTIONS, *((Read("run"), Read("chunks")) if self.component.feedback else ()))
 
     @property
     def component(self) -> Rewriter:
@@ -153,7 +155,7 @@ class Rewrite(Stage):
         return digests_of_files(self.component)
 
     def make(self, reads: Reads, tools: Tools) -> Frames:
-        topics = reads["topics"][["qid", "query"]]
+        topics = reads["topics"]
         feedback = self.component.feedback
         run, chunks = (reads["run"], retrieved_chunks(reads)) if feedback else (None, None)
         made = self.component.rewrite(topics, run, chunks, tools)
@@ -167,7 +169,7 @@ class RetrieveRewritten(Stage):
     """The ranked chunks of every topic, for the queries of the rewriter."""
 
     name = "rewritten"
-    reads = ("chunks", "index/", "topics[qid,query]", "queries")
+    reads = (*_SEARCHED, QUESTIONS, Read("queries"))
     makes = ("run",)
     doing = "retrieving for {queries:,} queries"
     group = "retriever"
@@ -182,7 +184,7 @@ class RetrieveRewritten(Stage):
         return {**super().params(), "union": rewriter.union, **constant}
 
     def make(self, reads: Reads, tools: Tools) -> Frames:
-        topics, folder = reads["topics"][["qid", "query"]], reads.folder("index")
+        topics, folder = reads["topics"], reads.folder("index")
         rewriter = self.components.rewriter
         chunks = chunks_to_search(self.component, reads)
         run = search(self.component, topics, reads["queries"], rewriter, chunks, folder, tools)
@@ -193,7 +195,7 @@ class Rerank(Stage):
     """A run to another run of its chunks."""
 
     name = "reranked"
-    reads = ("run", "chunks", "topics[qid,query]")
+    reads = (Read("run"), Read("chunks"), QUESTIONS)
     makes = ("run",)
     doing = "reranking {run:,} hits of {topics:,} topics"
     group = "reranker"
@@ -204,13 +206,13 @@ class Rerank(Stage):
 
     def make(self, reads: Reads, tools: Tools) -> Frames:
         run, chunks = reads["run"], retrieved_chunks(reads)
-        made = self.component.rerank(run, reads["topics"][["qid", "query"]], chunks, tools)
+        made = self.component.rerank(run, reads["topics"], chunks, tools)
         reranked = check_reranked(run, made, type(self.component).__name__)
         if "reranker_failed" in reranked and reranked["reranker_failed"].any():
             raise Incomplete({"run": reranked})  # an LLM failed for some topics
         return {"run": reranked}
 
 
-def retrieved_chunks(reads: Reads, run: str = "run") -> pd.DataFrame:
+def retrieved_chunks(reads: Reads, run: str | Read = "run") -> pd.DataFrame:
     """The chunks that a run names, in the order of the corpus."""
     return reads.where("chunks", "docno", reads[run]["docno"].unique())

@@ -93,24 +93,64 @@ class Incomplete(Exception):
         self.failed, self.of, self.what = failed, of, what
 
 
-class Reads:
-    """What a stage reads, by name: `reads["topics"]` is a frame, `reads.folder("index")` a folder.
+@dataclass(frozen=True)
+class Read:
+    """One thing that a stage reads: a frame, or the folder that another stage filled.
 
+    name: that of the frame, or the label of the stage whose `folder` is read.
+    columns: those of the frame that matter; all of them unless some are named.
+    before: the name of an earlier stage, to read the frame as that one read it, where it makes it anew.
+    """
+
+    name: str
+    columns: tuple[str, ...] = ()
+    before: str = ""
+    folder: bool = False
+
+    def __str__(self) -> str:
+        """How `key.json` names it."""
+        columns = f"[{','.join(self.columns)}]" if self.columns else ""
+        before = f"@{self.before}" if self.before else ""
+        return f"{self.name}{before}{columns}{'/' if self.folder else ''}"
+
+
+QUESTIONS = Read("topics", columns=("qid", "query"))
+
+
+class Reads:
+    """What a stage reads: `reads["topics"]` is a frame, `reads.folder("index")` a folder.
+
+    A frame of which the stage reads some columns has these alone. One that is read as it was before an
+    earlier stage is asked for by its `Read`.
+
+    declared: the `reads` of the stage; KeyError for anything else.
     stored: the rows of a frame, in batches where they are many; the frame itself unless it is given.
     """
 
     def __init__(
         self,
-        frame: Callable[[str], pd.DataFrame],
-        folder: Callable[[str], Path],
-        stored: Callable[[str], pd.DataFrame | Batches] | None = None,
+        declared: Sequence[Read],
+        frame: Callable[[Read], pd.DataFrame],
+        folder: Callable[[Read], Path],
+        stored: Callable[[Read], pd.DataFrame | Batches] | None = None,
     ) -> None:
-        self._frame = frame
-        self.folder = folder
-        self.rows = stored or frame
+        self._declared = {(read.name, read.before, read.folder): read for read in declared}
+        self._frame, self._folder, self._rows = frame, folder, stored or frame
 
-    def __getitem__(self, name: str) -> pd.DataFrame:
-        return self._frame(name)
+    def __getitem__(self, read: str | Read) -> pd.DataFrame:
+        declared = self._named(read)
+        frame = self._frame(declared)
+        # A dry run knows answers without all of their columns.
+        columns = [name for name in declared.columns if name in frame]
+        return frame[columns] if columns else frame
+
+    def rows(self, read: str | Read) -> pd.DataFrame | Batches:
+        """The rows of a frame, in batches where they are many."""
+        return self._rows(self._named(read))
+
+    def folder(self, stage: str) -> Path:
+        """The folder that the stage of this label filled."""
+        return self._folder(self._named(Read(stage, folder=True)))
 
     def columns(self, name: str, columns: Sequence[str]) -> pd.DataFrame:
         """All rows of a frame, with these columns alone."""
@@ -120,15 +160,22 @@ class Reads:
         """The rows of a frame whose `column` is one of `values`, in order, numbered anew."""
         return rows_where(self.rows(name), column, values).reset_index(drop=True)
 
+    def _named(self, read: str | Read) -> Read:
+        asked = Read(read) if isinstance(read, str) else read
+        found = self._declared.get((asked.name, asked.before, asked.folder))
+        if found is None:
+            raise KeyError(f"the stage reads {str(asked)!r}, which its `reads` do not name")
+        return found
+
 
 class Stage:
     """One step of a job.
 
     name: its folder in the store and its time among the metrics (`seconds_<name>`).
-    reads: frames by name, `frame[column,column]` where only these columns matter, `stage/` for the folder
-        that a stage made, `frame@stage` for the frame as an earlier stage reads it.
+    reads: the frames and folders that it reads (`Read`).
     makes: the frames that it makes; none for a stage that fills a folder.
-    asks: the column that is missing where an LLM or a judge gave nothing; such output is kept only whole.
+    asks: the column that is missing where an LLM or a judge gave nothing; such output is kept only whole. It
+        has the topics of the last of `reads`.
     group: the config group that its own calls of the shared chat model are counted under.
     stored: False for what is cheaper to make than to read.
     infos: how the values are shown, of a stage that makes `answer_values`.
@@ -139,7 +186,7 @@ class Stage:
 
     name: ClassVar[str]
     version: ClassVar[int] = 1
-    reads: tuple[str, ...] = ()
+    reads: tuple[Read, ...] = ()
     makes: tuple[str, ...] = ()
     asks: ClassVar[str | None] = None
     group: ClassVar[str] = ""

@@ -11,16 +11,17 @@ from ragauge.contract import frames
 from ragauge.contract.answer_measures import infos_of
 from ragauge.contract.errors import DataError
 from ragauge.contract.identity import identity
-from ragauge.contract.protocols import AnswerMeasure, Generator, Judge, Tools, VariesContexts
-from ragauge.experiment.stages.answering import checked_values
+from ragauge.contract.protocols import AnswerMeasure, Generator, Judge, RewritesAnswers, Tools, VariesContexts
+from ragauge.experiment.stages.answering import GIVEN, OfMeasure, checked_values
 from ragauge.experiment.stages.contexts import texts_of_ranking
 from ragauge.experiment.stages.file_digests import digests_of_files
 from ragauge.experiment.stages.retrieval import retrieved_chunks
-from ragauge.experiment.stages.stage import Budget, Components, Frames, Incomplete, Reads, Stage
+from ragauge.experiment.stages.stage import QUESTIONS, Budget, Components, Frames, Incomplete, Read, Reads, Stage
 from ragauge.retrieval.passages import passages_of
 
 ANSWERED, JUDGED = "varied_answers", "varied_verdicts"
 _KEYS = ["qid", "n_tokens", "variant"]
+_ANSWERS = Read(ANSWERED, columns=(*_KEYS, "answer", "status"))
 
 
 def varied_stages(components: Components, budget: Budget, key: str, measure: Any) -> Iterator[Stage]:
@@ -32,13 +33,10 @@ def varied_stages(components: Components, budget: Budget, key: str, measure: Any
     yield MeasureVaried(components, budget, key, measure)
 
 
-class OfMeasure(Stage):
-    """A stage of one measure; a job may have several such measures."""
+class OfVaried(OfMeasure):
+    """A stage of a measure that varies contexts."""
 
-    def __init__(self, components: Components, budget: Budget, key: str, measure: Any) -> None:
-        super().__init__(components, budget)
-        self.key = key
-        self.measure: VariesContexts = measure
+    measure: VariesContexts
 
     @property
     def label(self) -> str:
@@ -60,15 +58,15 @@ class OfMeasure(Stage):
         return passages_of(reads["run"], retrieved_chunks(reads)) if len(names) > 1 else reads[names[0]]
 
 
-class VaryContexts(OfMeasure):
+class VaryContexts(OfVaried):
     """<key>_contexts: what the llm is to answer from, beside the job's contexts."""
 
     name = "varied_contexts"
     stored = False
 
     @property
-    def reads(self) -> tuple[str, ...]:  # type: ignore[override]
-        return ("topics", *self.texts)
+    def reads(self) -> tuple[Read, ...]:  # type: ignore[override]
+        return tuple(map(Read, ("topics", *self.texts)))
 
     @property
     def makes(self) -> tuple[str, ...]:  # type: ignore[override]
@@ -83,7 +81,7 @@ class VaryContexts(OfMeasure):
         return {self.contexts: found[[*_KEYS, "text"]]}
 
 
-class AnswerVaried(OfMeasure):
+class AnswerVaried(OfVaried):
     """varied_answers: what the llm answers from these contexts; as `answers`, with `variant`.
 
     Neither the retriever nor this job's n_tokens is in its key, but what they bring.
@@ -97,8 +95,8 @@ class AnswerVaried(OfMeasure):
         return f"answering {{{self.contexts}:,}} questions for {self.key}"
 
     @property
-    def reads(self) -> tuple[str, ...]:  # type: ignore[override]
-        return ("topics[qid,query]", self.contexts)
+    def reads(self) -> tuple[Read, ...]:  # type: ignore[override]
+        return (QUESTIONS, Read(self.contexts))
 
     @property
     def component(self) -> Generator:
@@ -123,11 +121,11 @@ class AnswerVaried(OfMeasure):
         return {ANSWERED: found}
 
 
-class JudgeVaried(OfMeasure):
+class JudgeVaried(OfVaried):
     """varied_verdicts: what the judge says of these answers; as `verdicts`, with `variant`."""
 
     name = JUDGED
-    reads = ("topics", "evidence", f"{ANSWERED}[qid,n_tokens,variant,answer,status]")
+    reads = (Read("topics"), Read("evidence"), _ANSWERS)
     makes = (JUDGED,)
     doing = f"judging {{{ANSWERED}:,}} answers"
 
@@ -139,7 +137,7 @@ class JudgeVaried(OfMeasure):
         return digests_of_files(self.component)
 
     def params(self) -> dict[str, Any]:
-        changes = {"measure": identity(self.measure)} if hasattr(self.measure, "to_judge") else {}
+        changes = {"measure": identity(self.measure)} if isinstance(self.measure, RewritesAnswers) else {}
         return {**super().params(), **changes}
 
     def make(self, reads: Reads, tools: Tools) -> Frames:
@@ -156,7 +154,7 @@ class JudgeVaried(OfMeasure):
         return {JUDGED: found}
 
 
-class MeasureVaried(OfMeasure):
+class MeasureVaried(OfVaried):
     """What the measure makes of the answers from its contexts."""
 
     name = "answer_values"
@@ -168,10 +166,10 @@ class MeasureVaried(OfMeasure):
         self.infos = infos_of(measure)
 
     @property
-    def reads(self) -> tuple[str, ...]:  # type: ignore[override]
-        verdicts = (f"{JUDGED}[qid,n_tokens,variant,label]",) if self.measure.judged else ()
-        varied = f"{ANSWERED}[qid,n_tokens,variant,answer,status]"
-        return ("topics", "evidence", *self.texts, varied, *verdicts, "answers[qid,n_tokens,answer,status]")
+    def reads(self) -> tuple[Read, ...]:  # type: ignore[override]
+        verdicts = (Read(JUDGED, columns=(*_KEYS, "label")),) if self.measure.judged else ()
+        texts = map(Read, ("topics", "evidence", *self.texts))
+        return (*texts, _ANSWERS, *verdicts, Read("answers", columns=GIVEN))
 
     @property
     def component(self) -> AnswerMeasure:
@@ -179,10 +177,9 @@ class MeasureVaried(OfMeasure):
         return found  # type: ignore[no-any-return]
 
     def make(self, reads: Reads, tools: Tools) -> Frames:
-        varied = reads[ANSWERED][[*_KEYS, "answer", "status"]]
+        varied = reads[ANSWERED]
         if self.measure.judged:
-            verdicts = reads[JUDGED][[*_KEYS, "label"]]
-            varied = varied.merge(verdicts, on=_KEYS, how="outer", validate="one_to_one")
+            varied = varied.merge(reads[JUDGED], on=_KEYS, how="outer", validate="one_to_one")
         found = self.measure.measure_varied(
             reads["topics"], reads["evidence"], self.passages(reads), varied, reads["answers"], tools
         )
@@ -191,8 +188,7 @@ class MeasureVaried(OfMeasure):
 
 def to_judge(measure: VariesContexts, answers: pd.DataFrame) -> pd.DataFrame:
     """The answers that the judge is asked about: those of the llm, or what the measure makes of them."""
-    own = getattr(measure, "to_judge", None)
-    return answers if own is None else own(answers)
+    return measure.to_judge(answers) if isinstance(measure, RewritesAnswers) else answers
 
 
 def _joined(parts: list[pd.DataFrame]) -> pd.DataFrame:

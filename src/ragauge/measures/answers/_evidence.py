@@ -9,6 +9,7 @@ import numpy as np
 import pandas as pd
 
 from ragauge.contract.answer_measures import NO_EVIDENCE
+from ragauge.contract.offers import MeasureOffers, offered
 from ragauge.contract.protocols import AnswerMeasureInfo, Tools
 from ragauge.measures.scores import part_scores
 
@@ -37,8 +38,7 @@ class EvidenceMeasure:
     @property
     def uses(self) -> frozenset[str]:
         """The shared models of the measure."""
-        used: frozenset[str] = getattr(self.measure_of_evidence, "uses", frozenset())
-        return used
+        return offered(self.measure_of_evidence, MeasureOffers).uses
 
     @property
     def info(self) -> AnswerMeasureInfo:

@@ -15,7 +15,8 @@ from hydra.core.config_store import ConfigStore
 from ragauge import track
 from ragauge.contract.context_parts import BringsTexts, SeesEvidence
 from ragauge.contract.errors import ConfigError, MissingError, RagaugeError, full_disk
-from ragauge.contract.protocols import ChatModel
+from ragauge.contract.offers import RetrieverOffers, offered
+from ragauge.contract.protocols import ChatModel, TellsNeeds
 from ragauge.contract.redact import redact_tree, remember
 from ragauge.contract.version import __version__
 from ragauge.datasets import DocumentsAlone, documents_of, questions_of
@@ -177,7 +178,7 @@ def _synthesis(
         topics = pipeline.frame("topics")
         against += [(f"qid {qid}", text) for qid, text in zip(topics["qid"], topics["query"], strict=True)]
     asking = Asking(llm, evaluator, pipeline.store, dry=bool(cfg.dry_run))
-    if cfg.dry_run and not all(hasattr(chat, "needs_of") for chat in (llm, evaluator) if chat is not None):
+    if cfg.dry_run and not all(isinstance(chat, TellsNeeds) for chat in (llm, evaluator) if chat is not None):
         raise ConfigError(f"dry_run: {chosen} or the evaluator cannot tell what asking it would need")
     search = _search(pipeline) if searches and not cfg.dry_run else None
     return Synthesis(documents, settings, asking, pipeline.tools.embedder, search, against, tell)
@@ -192,7 +193,7 @@ def _check_retriever(components: Components, choices: Mapping[str, str]) -> None
     retriever = components.retriever
     chosen = f"retriever={choices.get('retriever', '?')}"
     instead = "choose another, such as bm25, sim or hybrid, or filters.round_trip=skip"
-    if isinstance(retriever, (BringsTexts, SeesEvidence)) or getattr(retriever, "top_k", 1) == 0:
+    if isinstance(retriever, (BringsTexts, SeesEvidence)) or offered(retriever, RetrieverOffers).top_k == 0:
         raise ConfigError(f"filters.round_trip searches the documents, which {chosen} does not: {instead}")
     if "chat" in retriever.uses:
         raise ConfigError(f"filters.round_trip: {chosen} asks an LLM for every search: {instead}")

@@ -11,6 +11,7 @@ import numpy as np
 
 from ragauge.contract.engine import Engine, LocalEngine, in_blocks
 from ragauge.contract.identity import identity
+from ragauge.contract.offers import EmbedderOffers, offered
 from ragauge.contract.protocols import Embedder, Role
 from ragauge.store.vectors import VectorCache, vectors_name
 
@@ -38,7 +39,7 @@ class CachedEmbedder:
             return self.model.embed([], role, self.root)
         known = identity(self.model)
         name = vectors_name(known)
-        if not getattr(self.model, "symmetric", True):
+        if not offered(self.model, EmbedderOffers).symmetric:
             name = f"{name}-{role}"
         title = f"embedding with {known.get('model', known.get('component', type(self.model).__name__))}"
         cache = VectorCache(self.root, name, title)

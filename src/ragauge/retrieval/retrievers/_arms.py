@@ -14,6 +14,7 @@ from ragauge.contract.checks import require
 from ragauge.contract.context_parts import BringsTexts, ReadsFiles, SeesEvidence
 from ragauge.contract.errors import ConfigError, RagaugeError
 from ragauge.contract.identity import code_of
+from ragauge.contract.offers import RetrieverOffers, offered, used_by_index
 from ragauge.contract.protocols import Retriever, Tools
 
 # Why some retrievers cannot be searched with by another one.
@@ -42,7 +43,7 @@ def built(key: str, name: object, options: Mapping[str, Any], depth: int | None)
     spec = options[str(name)]
     try:
         arm = build(where, spec, {}) if isinstance(spec, Mapping) else spec
-        component = str(getattr(arm, "component", ""))
+        component = offered(arm, RetrieverOffers).component
         if isinstance(arm, BringsTexts) and not hasattr(arm, "transformer"):
             raise ConfigError(f"{component or name} brings texts of its own; nobody can search with it")
         for method in ("index_identity", "build_index", "transformer"):
@@ -82,7 +83,7 @@ class Arms:
     @property
     def takes_queries(self) -> bool:
         """Whether all of them search for what a rewriter wrote; a ranking that is there already does not."""
-        return all(getattr(arm, "takes_queries", True) for arm in self.retrievers.values())
+        return all(offered(arm, RetrieverOffers).takes_queries for arm in self.retrievers.values())
 
     @property
     def uses(self) -> frozenset[str]:
@@ -92,7 +93,7 @@ class Arms:
     @property
     def index_uses(self) -> frozenset[str]:
         """The shared models that any of them indexes with."""
-        return frozenset().union(*(getattr(a, "index_uses", a.uses) for a in self.retrievers.values()))
+        return frozenset().union(*map(used_by_index, self.retrievers.values()))
 
     def index_identity(self) -> Mapping[str, Any]:
         """That of every index."""

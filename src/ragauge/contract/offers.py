@@ -1,0 +1,161 @@
+"""What a component may say of itself beside what it must do, and what holds of one that says nothing.
+
+`offered(retriever, RetrieverOffers).takes_queries` is what the retriever says, or else the default that stands here. A
+component need not inherit from these classes: it has the member, or has not.
+"""
+
+from __future__ import annotations
+
+from types import FunctionType
+from typing import Any, Literal, Protocol, TypeVar, cast
+
+import pandas as pd
+
+from ragauge.contract.protocols import AnswerMeasureInfo, Retriever
+
+Offers = TypeVar("Offers")
+
+
+def offered(component: object, of: type[Offers]) -> Offers:
+    """The component as one of these classes: a member that it has not is that of the class.
+
+    AttributeError for a name that is no member of the class.
+    """
+    return cast(Offers, _Offered(component, of))
+
+
+class _Offered:
+    def __init__(self, component: object, of: type) -> None:
+        self._component, self._of = component, of
+
+    def __getattr__(self, name: str) -> Any:
+        default = getattr(self._of, name)
+        if isinstance(default, FunctionType):
+            default = default.__get__(self._component)
+        return getattr(self._component, name, default)
+
+
+class PartOffers(Protocol):
+    """Of any component.
+
+    kind: "recorded" of one whose work was done before, "none" of one that does nothing, and others.
+    component: what its results are stored under. uses: the shared models that it takes.
+    needs_chat: whether it cannot do without a chat model that the job shares.
+    depth: of how many ranked texts a topic it looks at the best alone; None is all.
+    counts: the names of what it counts with `Tools.count`, 0 where its output was stored. topic_counts: columns of
+        its run that are counted by topic.
+    """
+
+    kind: str = ""
+    component: str = ""
+    uses: frozenset[str] = frozenset()
+    needs_chat: bool = False
+    depth: int | None = None
+    counts: tuple[str, ...] = ()
+    topic_counts: tuple[str, ...] = ()
+
+
+class RetrieverOffers(PartOffers, Protocol):
+    """Of a retriever, one that brings texts of its own included.
+
+    top_k: how many hits a topic has at most; 0 searches nothing, None is not known.
+    takes_queries: whether it searches for what a rewriter wrote. space: what a query of several is to it: "text",
+        "dense" or "lexical".
+    index_uses: the shared models that its index needs, which enter the key of the index; None is all of `uses`.
+    indexes_batches: whether `build_index` takes the chunks in batches (`ragauge.contract.batches.Batches`), too.
+    search_columns: the columns of the chunks that its transformer reads, which is given these and docno; None is
+        all.
+    per_budget: whether it brings other texts for other budgets: its topics then have the column n_tokens.
+    condition: of one that changes the evidence, to what; None of any other.
+    """
+
+    top_k: int | None = None
+    takes_queries: bool = True
+    space: str = "text"
+    index_uses: frozenset[str] | None = None
+    indexes_batches: bool = False
+    search_columns: tuple[str, ...] | None = None
+    per_budget: bool = False
+    condition: float | str | None = None
+
+
+def used_by_index(retriever: Retriever) -> frozenset[str]:
+    """The shared models that the index of a retriever needs."""
+    own = offered(retriever, RetrieverOffers).index_uses
+    return retriever.uses if own is None else own
+
+
+class GeneratorOffers(PartOffers, Protocol):
+    """Of an llm.
+
+    takes_context: whether it is given the job's contexts; a service may retrieve by itself. cite: whether it is to
+    cite the passages of its context by number. expected_tokens: of an answer, for estimates.
+    """
+
+    takes_context: bool = True
+    cite: bool = False
+    expected_tokens: int = 60
+
+
+class ChatOffers(Protocol):
+    """Of a chat model or a service: what it costs."""
+
+    def cost(self, prompt_tokens: int, completion_tokens: int) -> float:
+        """US dollars of tokens; here 0."""
+        return 0.0
+
+    def cost_of_kept(self, replies: pd.DataFrame) -> float:
+        """US dollars that replies cost when they came; here those of their tokens."""
+        tokens = replies[["prompt_tokens", "completion_tokens"]].sum()
+        return offered(self, ChatOffers).cost(int(tokens["prompt_tokens"]), int(tokens["completion_tokens"]))
+
+
+class JudgeOffers(PartOffers, Protocol):
+    """Of a judge: whether it needs reference answers; a topic without one is then not judged."""
+
+    needs_reference: bool = True
+
+
+class MeasureOffers(PartOffers, Protocol):
+    """Of a measure of evidence.
+
+    fold: what of spelling does not count. correct: "floor" takes off what unrelated text is given. threads: 0 takes
+    a thread for every core.
+    """
+
+    fold: tuple[str, ...] = ()
+    correct: str = "none"
+    threads: int | None = None
+
+
+class AnswerMeasureOffers(PartOffers, Protocol):
+    """Of an answer measure.
+
+    infos: how its values are shown, in the place of `info`, of one with several.
+    needs: what a job has to have (`ragauge.contract.protocols.Needed`): without it the job ends before any work, or,
+        of one that is `optional`, has not this measure.
+    sees_longest: whether `measure_passages` is given what stands in the longest context that the job lays out.
+    repeat: how many topics are measured once more. may_lack_claims: whether an answer may hold no claim to measure.
+    """
+
+    infos: tuple[AnswerMeasureInfo, ...] = ()
+    needs: frozenset[str] = frozenset()
+    optional: bool = False
+    sees_longest: bool = False
+    repeat: int = 0
+    may_lack_claims: bool = False
+
+    def check_topics(self, topics: pd.DataFrame) -> None:
+        """Raises what is wrong with its own files for these topics; here nothing."""
+
+
+class EmbedderOffers(Protocol):
+    """Of an embedder: whether it gives a text the same vector as passage and as query."""
+
+    symmetric: bool = True
+
+
+class TokenizerOffers(Protocol):
+    """Of a tokenizer: how the tokens of joined texts follow from those of each (`ragauge.texts.tokenizers`)."""
+
+    stitching: Literal["free", "space", "joined"] = "joined"
