@@ -55,7 +55,7 @@ def choose_metrics(comparison: Comparison, asked: str | None = None, everything:
     there = [c for c in map(str, comparison.runs) if c not in ("run_id", "run", "system", "n_tokens", "compared")]
     values = comparison.runs[there]
     known = [c for c in there if values[c].notna().any()]
-    default = (*_DEFAULT, *(info.name for info in chosen_measures(comparison)))
+    default = (*_DEFAULT, *(info.name for info in chosen_measures(comparison)), *comparison.found)
     if everything:
         ends = {f"{c}{end}" for c in known for end in ("_lo", "_hi")}
         return [*(c for c in default if c in known), *(c for c in known if c not in {*ends, *default})]

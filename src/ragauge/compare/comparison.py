@@ -23,6 +23,7 @@ from ragauge.compare._slices import slice_tables
 from ragauge.contract.answer_measures import from_tags, in_order
 from ragauge.contract.errors import ConfigError
 from ragauge.contract.frames import HALLUCINATIONS
+from ragauge.contract.metric_names import from_tags as metrics_of
 from ragauge.contract.protocols import AnswerMeasureInfo
 from ragauge.estimate.slices import SliceTables
 from ragauge.estimate.slicing import PREFIX, slicings
@@ -48,7 +49,7 @@ class Comparison:
     answer, ir_score_difference], the difference to the baseline NaN where that lacks the topic.
 
     `answers` are the answer measures of the runs: a metric each, a measure of the pairs and a column of the
-    outcomes.
+    outcomes. `found` names the metrics of findings that packages brought.
 
     `human_pairs` has the columns of `ragauge.estimate.human.human_pairs` but a and b, with `run_id`: the
     differences from the baseline as people would judge them; None without labels on answers of two runs.
@@ -76,6 +77,7 @@ class Comparison:
     seed: int
     notes: Sequence[str]
     answers: Sequence[AnswerMeasureInfo] = ()
+    found: Sequence[str] = ()
     sampled: bool = False
     human_pairs: pd.DataFrame | None = None
     slices: SliceTables | None = None
@@ -156,6 +158,7 @@ def compare(
         seed=seed,
         notes=notes,
         answers=answers,
+        found=list(dict.fromkeys(name for run in runs for name in metrics_of(run.tags))),
         sampled="judged" in outcomes and not outcomes["judged"].all(),
         human_pairs=human,
         slices=by_slice,

@@ -1,4 +1,4 @@
-"""The comparable finished jobs of a sweep: their records, and all outcomes in one frame."""
+"""What findings are computed from: one job, or the comparable finished jobs of a sweep."""
 
 from __future__ import annotations
 
@@ -6,14 +6,57 @@ import json
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import Any, Protocol
 
 import pandas as pd
 
 from ragauge.contract.answer_measures import in_order
+from ragauge.contract.batches import Batches
 from ragauge.contract.protocols import AnswerMeasureInfo
 
 _SETTINGS = ("seed", "bootstrap", "estimate")  # of the pooled estimates
+
+
+class Job(Protocol):
+    """One job as its findings read it: what its stages make is made when it is first asked for.
+
+    record: name, n_tokens, seed, bootstrap, choices and the like, as `job.json` holds them. pipeline and cfg:
+    the stages and the config; a finding that reads frames, outcomes and the record alone knows neither.
+    judged_again: where all jobs of a sweep were judged together, how stable the judge was there (metrics),
+    and the verdicts that were asked for again on this job's answers.
+    """
+
+    record: Mapping[str, Any]
+    pipeline: Any
+    cfg: Any
+    model: Any  # the configured predictor; None for none
+    judged_again: tuple[Mapping[str, float], pd.DataFrame] | None
+
+    @property
+    def n_tokens(self) -> int:
+        """The job's budget."""
+
+    @property
+    def n_boot(self) -> int:
+        """Bootstrap replicates of intervals."""
+
+    @property
+    def seed(self) -> int:
+        """Seed of everything random."""
+
+    @property
+    def answer_measures(self) -> list[AnswerMeasureInfo]:
+        """How the measures of every topic beside the IR score are shown."""
+
+    def frame(self, name: str) -> pd.DataFrame:
+        """A frame of the job, such as topics, run, contexts, answers, verdicts (docs/library.md)."""
+
+    def rows(self, name: str) -> pd.DataFrame | Batches:
+        """The rows of a frame, in batches where they are many."""
+
+    @property
+    def outcomes(self) -> pd.DataFrame:
+        """A row per topic: scores, answer, answer measures, label, slices and the cause of failure."""
 
 
 @dataclass(frozen=True)

@@ -16,7 +16,7 @@ from ragauge.contract.redact import redact, remember
 from ragauge.contract.training import DATASET, RUNS
 from ragauge.experiment.folder import JobFolder
 from ragauge.experiment.guard import OUTPUT, STORE, guarded
-from ragauge.experiment.job import write_config
+from ragauge.experiment.request import write_config
 from ragauge.experiment.setup.config import check_training, settle
 from ragauge.experiment.training import of_dataset, of_runs
 from ragauge.experiment.training.card import model_card
