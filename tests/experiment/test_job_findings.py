@@ -13,17 +13,29 @@ import pandas as pd
 import pytest
 from hydra import compose, initialize_config_dir
 
-from ragauge.compare import choose_metrics, compare, text
+from ragauge.compare import choose_metrics, compare, markdown, text
+from ragauge.contract import installed
 from ragauge.contract.errors import ConfigError
-from ragauge.contract.finding import Finding, Found, Founds, JobFinding, Shown
+from ragauge.contract.finding import (
+    Cell,
+    ComparisonFinding,
+    Finding,
+    Found,
+    Founds,
+    Grid,
+    JobFinding,
+    Num,
+    Section,
+    Shown,
+    Text,
+)
 from ragauge.contract.gate import read_gate
-from ragauge.contract.jobs import Job, Jobs
+from ragauge.contract.jobs import Compared, Job, Jobs
 from ragauge.experiment.findings.order import job_findings
 from ragauge.experiment.folder import JobFolder
 from ragauge.experiment.gate.ended import Asked, gate_runs
 from ragauge.experiment.job import execute
 from ragauge.experiment.setup import config
-from ragauge.findings import order
 from ragauge.track import Reader
 
 CONF = Path(__file__).resolve().parents[2] / "conf"
@@ -80,11 +92,25 @@ class OfSweep(Finding):
         raise AssertionError("this is one job")
 
 
+class LongerAnswers(ComparisonFinding):
+    """Of runs side by side: how many characters the answers of each run have, and a word on that."""
+
+    name = "longer_answers"
+
+    def compute(self, runs: Compared, found: Founds) -> Found | None:
+        return Found(runs.outcomes["answer"].str.len().groupby(runs.outcomes["run_id"], sort=False).mean())
+
+    def show(self, runs: Compared, value: pd.Series, found: Founds) -> Shown:
+        rows: list[list[Cell]] = [[runs.names[str(run)], Num(mean, "score")] for run, mean in value.items()]
+        blocks = [Text("Characters of an answer."), Grid("Length", "run | Characters", rows)]
+        return Shown([Section("Longer answers", blocks)], notes=["Long is not right."])
+
+
 @pytest.fixture
 def package(monkeypatch: pytest.MonkeyPatch) -> None:
-    names = ("ShortAnswers", "Chunks", "Nothing", "OfSweep")
-    points = [EntryPoint(name, f"{__name__}:{name}", order.GROUP) for name in names]
-    monkeypatch.setattr(order, "entry_points", lambda group: points if group == order.GROUP else [])
+    names = ("ShortAnswers", "Chunks", "Nothing", "OfSweep", "LongerAnswers")
+    points = [EntryPoint(name, f"{__name__}:{name}", installed.GROUP) for name in names]
+    monkeypatch.setattr(installed, "entry_points", lambda group: points if group == installed.GROUP else [])
 
 
 @pytest.fixture
@@ -132,7 +158,11 @@ def test_a_finding_of_another_package_arrives_everywhere(tmp_path: Path, caplog:
     _, second = ran(tmp_path, "second", "retriever.top_k=1")
     compared = compare([run_id, second["run_id"]], uri, n_boot=20)
     assert "short_answers" in choose_metrics(compared)
-    assert "short_answers" in text(compared, choose_metrics(compared), 0, 200)
+    for shown in (text(compared, choose_metrics(compared), 0, 200), markdown(compared, choose_metrics(compared), 0)):
+        assert "short" in shown
+        assert "Characters of an answer." in shown
+        assert f"{compared.found['longer_answers'].iloc[0]:.3f}" in shown
+        assert "Long is not right." in shown
 
     bound = f"+gate.short_answers={{max:{share - 0.1}}}"
     code, gated = ran(tmp_path, "gated", "retriever.top_k=3", bound)
@@ -150,8 +180,8 @@ def test_a_gate_knows_no_metric_of_a_package_that_is_not_installed(tmp_path: Pat
 
 
 def test_a_name_that_is_there_already_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    points = [EntryPoint("twice", f"{__name__}:ShortAnswers", order.GROUP)] * 2
-    monkeypatch.setattr(order, "entry_points", lambda group: points)
+    points = [EntryPoint("twice", f"{__name__}:ShortAnswers", installed.GROUP)] * 2
+    monkeypatch.setattr(installed, "entry_points", lambda group: points)
     with pytest.raises(ConfigError, match="there is a finding 'short_answers' already"):
         list(job_findings())
 

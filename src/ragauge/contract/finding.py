@@ -1,8 +1,9 @@
-"""A finding: what a job, or the jobs of a sweep, amount to in one respect, and how that is shown.
+"""A finding: what a job, the jobs of a sweep, or runs side by side amount to in one respect, and how that is shown.
 
-A finding is one class with a name, a `compute` and a `show`. Terminal, HTML, CSV and MLflow take what it
-gives and know no finding by name, so that a new one is a file and a line in `ragauge.findings.order`, or of a
-job in `ragauge.experiment.findings.order`.
+A finding is one class with a name, a `compute` and a `show`. Terminal, HTML, CSV, Markdown and MLflow take
+what it gives and know no finding by name, so that a new one is a file and a line in a list: of a sweep in
+`ragauge.findings.order`, of a job in `ragauge.experiment.findings.order`, of a comparison in
+`ragauge.compare._order`.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ import pandas as pd
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-    from ragauge.contract.jobs import Job, Jobs
+    from ragauge.contract.jobs import Compared, Job, Jobs
 
 Kind = Literal[
     "score", "share", "points", "signed", "whole", "p", "usd", "seconds", "milliseconds"
@@ -274,5 +275,22 @@ class JobFinding:
         raise NotImplementedError
 
     def show(self, job: Job, value: Any, found: Founds) -> Shown:
+        """How the value is shown; nothing unless said otherwise."""
+        return Shown()
+
+
+class ComparisonFinding:
+    """What is found out about runs side by side, from the questions that MLflow holds of them.
+
+    name: unique. Of what it shows, a comparison takes notes and sections: their tables and paragraphs.
+    """
+
+    name: ClassVar[str]
+
+    def compute(self, runs: Compared, found: Founds) -> Found | None:
+        """What the runs amount to, None for nothing; `found` holds the values of the findings before."""
+        raise NotImplementedError
+
+    def show(self, runs: Compared, value: Any, found: Founds) -> Shown:
         """How the value is shown; nothing unless said otherwise."""
         return Shown()

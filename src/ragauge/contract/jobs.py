@@ -1,4 +1,4 @@
-"""What findings are computed from: one job, or the comparable finished jobs of a sweep."""
+"""What findings are computed from: one job, the comparable finished jobs of a sweep, or runs side by side."""
 
 from __future__ import annotations
 
@@ -135,6 +135,31 @@ class Jobs:
         for system, record in zip(self.systems, self.records, strict=True):
             found.setdefault(system, {})[int(record["n_tokens"])] = record["metrics"]
         return found
+
+
+@dataclass(frozen=True)
+class Compared:
+    """Runs side by side as findings read them.
+
+    outcomes: a row per run and topic [run_id, qid, query, answer, label, ir_score, ...]. names: of the runs,
+    {run_id: name}. baseline: a run_id. answer_measures: columns of the outcomes. n_tokens: the budget of the
+    runs, None where it differs. slices: whether runs are asked for by slice.
+    """
+
+    outcomes: pd.DataFrame
+    names: Mapping[str, str]
+    baseline: str
+    answer_measures: Sequence[AnswerMeasureInfo]
+    n_tokens: int | None
+    n_boot: int
+    seed: int
+    slices: bool = False
+
+    @property
+    def pairs_heading(self) -> str:
+        """Heading of paired differences from the baseline."""
+        at = "" if self.n_tokens is None else f", N = {self.n_tokens} tokens"
+        return f"Paired differences from {self.names[self.baseline]}{at}"
 
 
 def system_names(overrides: Sequence[Sequence[str]]) -> list[str]:

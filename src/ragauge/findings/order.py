@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
-from importlib.metadata import entry_points
-from typing import TypeVar
+from collections.abc import Iterator
 
-from ragauge.contract.errors import ConfigError
-from ragauge.contract.finding import Finding, JobFinding
+from ragauge.contract.finding import Finding
+from ragauge.contract.installed import of_packages
 from ragauge.findings.answers import Answers
 from ragauge.findings.asked_again import AskedAgain
 from ragauge.findings.budgets import OverBudgets
@@ -33,9 +31,6 @@ from ragauge.findings.transfer import Transfers
 from ragauge.findings.unreadable import Unreadable
 from ragauge.findings.what_ran import WhatRan
 from ragauge.findings.zones import ZonesFound
-
-GROUP = "ragauge.findings"  # of entry points: a package's finding, as package.module:Class
-_F = TypeVar("_F", Finding, JobFinding)
 
 _OWN: tuple[type[Finding], ...] = (
     Leaderboard,
@@ -71,24 +66,3 @@ def findings() -> Iterator[Finding]:
     own = [cls() for cls in _OWN]
     yield from own
     yield from of_packages(Finding, [finding.name for finding in own])
-
-
-def of_packages(kind: type[_F], names: Iterable[str]) -> Iterator[_F]:
-    """The findings of installed packages that are of a sweep (Finding) or of a job (JobFinding).
-
-    names: those of ragauge's own. ConfigError for what is neither, and for a name that is there already.
-    """
-    taken = set(names)
-    for point in entry_points(group=GROUP):
-        where = f"entry point {point.name} = {point.value!r} (group {GROUP})"
-        try:
-            finding = point.load()()
-        except Exception as error:
-            raise ConfigError(f"{where}: cannot be loaded ({type(error).__name__}: {error})") from error
-        if not isinstance(finding, (Finding, JobFinding)):
-            raise ConfigError(f"{where}: is no ragauge.contract.finding.Finding or JobFinding")
-        if isinstance(finding, kind):
-            if finding.name in taken:
-                raise ConfigError(f"{where}: there is a finding {finding.name!r} already")
-            taken.add(finding.name)
-            yield finding

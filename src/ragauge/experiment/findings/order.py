@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from ragauge.contract.finding import JobFinding
+from ragauge.contract.installed import of_packages
 from ragauge.experiment.findings.answers import AnswersMeasured, RecordedAnswers
 from ragauge.experiment.findings.costs import Costs, JudgeCosts
 from ragauge.experiment.findings.failures import FailuresFound
@@ -22,7 +23,6 @@ from ragauge.experiment.findings.slices import SlicesFound
 from ragauge.experiment.findings.stability import JudgedAgain
 from ragauge.experiment.findings.tables import PerQuestion
 from ragauge.experiment.findings.verdicts import Estimates
-from ragauge.findings.order import of_packages
 
 _OWN: tuple[type[JobFinding], ...] = (
     # After the scores, before an LLM is asked.
