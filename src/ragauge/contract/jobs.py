@@ -26,7 +26,7 @@ class Job(Protocol):
     and the verdicts that were asked for again on this job's answers.
     """
 
-    record: Mapping[str, Any]
+    record: dict[str, Any]
     pipeline: Any
     cfg: Any
     model: Any  # the configured predictor; None for none

@@ -17,7 +17,7 @@ from ragauge.contract.groups import ANSWERS, AROUND_RETRIEVER, GROUPS
 from ragauge.contract.identity import identity
 from ragauge.contract.protocols import Describes
 from ragauge.contract.redact import redact
-from ragauge.experiment.findings.order import metrics_of_findings
+from ragauge.experiment.findings.order import metrics_of
 from ragauge.experiment.folder import JobFolder
 from ragauge.experiment.outcomes import metrics
 from ragauge.experiment.outcomes.slicing import WEIGHTS_TAG
@@ -76,7 +76,7 @@ def describe(job: MeasuredJob, run: track.Run) -> None:
     known = {"dataset_digest": pipeline.entry("dataset").digest, **descriptions(pipeline)}
     record["dataset"] = dataset_of(pipeline)
     run.dataset(**record["dataset"])
-    run.tag({**known, **shown.as_tag(job.answer_measures), **metric_names.as_tag(metrics_of_findings())})
+    run.tag({**known, **shown.as_tag(job.answer_measures), **metric_names.as_tag(metrics_of(job.findings))})
     record["answer_measures"] = shown.as_record(job.answer_measures)
     if (condition := getattr(pipeline.components.retriever, "condition", None)) is not None:
         record["condition"] = condition

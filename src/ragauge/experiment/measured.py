@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import pandas as pd
 
 from ragauge import track
-from ragauge.contract.finding import After, Shown
+from ragauge.contract.finding import After, JobFinding, Shown
 from ragauge.contract.groups import GROUPS
 from ragauge.datasets.human_labels import with_human_labels
 from ragauge.estimate import cross_fit
@@ -90,9 +90,14 @@ class MeasuredJob:
             rows = rows.drop(columns=["stratum", "judged"], errors="ignore")
         return with_failures(with_slices(rows, self.pipeline.sliced), self.pipeline, self.cfg.failures)
 
+    @cached_property
+    def findings(self) -> list[JobFinding]:
+        """What is found out about the job, in order."""
+        return list(job_findings())
+
     def find_out(self, after: After, run: track.Run) -> None:
         """Computes the findings that come at this place, and logs and prints each."""
-        for finding in job_findings():
+        for finding in self.findings:
             if finding.after != after:
                 continue
             found = finding.compute(self, self.found)

@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from ragauge.experiment.stages.pipeline import Pipeline
 
 RULES = "rules"  # value of the config's `failures`
+FOUND = ("evidence_in_context", "evidence_place", CAUSE, DECIDED_BY)  # columns that `with_failures` adds
 _WRONG = (2, 4)
 _COLUMNS = {  # of the outcomes to those of the table of failed topics
     "query": "query", CAUSE: "cause", DECIDED_BY: "decided_by", "evidence_place": "evidence_place",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 from ragauge.contract.finding import JobFinding
 from ragauge.contract.installed import of_packages
@@ -60,6 +60,6 @@ def job_findings() -> Iterator[JobFinding]:
     yield from of_packages(JobFinding, [finding.name for finding in own])
 
 
-def metrics_of_findings() -> list[str]:
+def metrics_of(findings: Iterable[JobFinding]) -> list[str]:
     """The names that findings say their metrics have, beside those that ragauge knows as its own."""
-    return list(dict.fromkeys(name for finding in job_findings() for name in finding.metrics))
+    return list(dict.fromkeys(name for finding in findings for name in finding.metrics))

@@ -7,6 +7,7 @@ import shutil
 from ragauge.contract.finding import Found, Founds, JobFinding
 from ragauge.contract.jobs import Job
 from ragauge.experiment.findings.estimates import findings
+from ragauge.experiment.findings.failures import FOUND
 from ragauge.experiment.measured_by import score_settings
 from ragauge.experiment.outcomes import metrics
 
@@ -22,7 +23,7 @@ class Estimates(JobFinding):
         floors = metrics.floor(pipeline.components.measure, job.frame("floor_means"))
         value = findings(
             pipeline.store,
-            job.outcomes,
+            job.outcomes.drop(columns=list(FOUND), errors="ignore"),  # no estimate depends on them
             record["name"],
             job.n_boot,
             job.seed,

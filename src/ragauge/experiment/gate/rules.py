@@ -15,7 +15,7 @@ from ragauge.contract.metric_names import OF_JOBS, OF_VERDICTS, closest, is_know
 from ragauge.contract.protocols import AnswerMeasureInfo
 from ragauge.estimate.gating import check_tolerance
 from ragauge.estimate.slicing import text_of
-from ragauge.experiment.findings.order import metrics_of_findings
+from ragauge.experiment.findings.order import job_findings, metrics_of
 from ragauge.experiment.outcomes.slicing import metric_names, metrics_of_slices
 from ragauge.measures.rankings import full_name, metric_of
 
@@ -117,7 +117,7 @@ def metrics_of_job(pipeline: Pipeline) -> list[str]:
     parts = [getattr(pipeline.components, group) for group in GROUPS]
     return [
         *OF_JOBS,
-        *metrics_of_findings(),
+        *metrics_of(job_findings()),
         *measure_metrics(measures),
         *metrics_of_slices(pipeline.sliced, measures),
         *(metric_of(full_name(name)) for name in pipeline.measures),
