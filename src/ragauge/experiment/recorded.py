@@ -9,19 +9,15 @@ from ragauge import track
 from ragauge.contract.build import build, locate
 from ragauge.contract.errors import ConfigError
 from ragauge.contract.interruption import refuse_lost
-from ragauge.contract.metric_names import OF_JOBS
 from ragauge.datasets import RecordedOutcomes
 from ragauge.experiment.described import last_place
 from ragauge.experiment.folder import JobFolder
-from ragauge.experiment.gate.checking import enforce, gate_of
-from ragauge.experiment.gate.rules import bounds, check_bounds
+from ragauge.experiment.gate.checking import check_gate_of_recorded, enforce
 from ragauge.experiment.request import first_tags, write_config
 from ragauge.experiment.rerun.comparison import log_comparison, summary
 from ragauge.experiment.setup.config import check_values
 from ragauge.experiment.stages.file_digests import file_digest
-from ragauge.findings.recorded import Recorded
-from ragauge.show.drawing import save
-from ragauge.show.html import Page, write_report
+from ragauge.findings.recorded import REPORT, Recorded
 from ragauge.track import views
 
 if TYPE_CHECKING:
@@ -59,11 +55,11 @@ def run_recorded(cfg: DictConfig, folder: JobFolder, record: dict[str, Any]) -> 
         record |= {"run_id": run.run_id, "experiment_id": run.experiment_id, "dataset_digest": digest}
         refuse_lost()
         run.tag({"dataset_digest": digest})
-        found = value.found
+        found = value.found(record["experiment"], cfg.tracking.note or "")
         track.log_found(run, found)
+        found.files[REPORT](folder.path / REPORT)
         (run.folder / "config").mkdir()
         write_config(cfg, folder, run.folder / "config")
-        _write(value.page(record["experiment"], cfg.tracking.note or ""), run, folder)
         times = {"seconds_total": time.perf_counter() - start}
         run.metrics(times)
         if folder.origin:
@@ -74,7 +70,7 @@ def run_recorded(cfg: DictConfig, folder: JobFolder, record: dict[str, Any]) -> 
     print(*value.lines, sep="\n")
     if again is not None:
         print(summary(again))
-    print(f"report: {folder.path / 'report.html'}")
+    print(f"report: {folder.path / REPORT}")
     print(last_place(cfg, folder, record))
     enforce(cfg, record)
 
@@ -88,15 +84,4 @@ def _check(cfg: DictConfig, plain: Any, folder: JobFolder) -> None:
         raise ConfigError("estimate.features: of recorded outcomes ir_score alone is known")
     if plain["slices"]:
         raise ConfigError("slices: recorded outcomes have no attributes to slice by; leave slices out")
-    gate = gate_of(cfg)
-    check_bounds(bounds(gate.rules, None), OF_JOBS, ())
-    if gate.compares:
-        raise ConfigError("gate: recorded outcomes have no baseline to be compared with; leave tolerance out")
-
-
-def _write(shown: Page, run: track.Run, folder: JobFolder) -> None:
-    """Figures and report as artifacts, the report in the job's folder, too."""
-    for name, figure in shown.figures.items():
-        save(figure, run.folder / "figures" / f"{name}.png")
-    write_report([shown], run.folder / "report.html")
-    write_report([shown], folder.path / "report.html")
+    check_gate_of_recorded(cfg)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -32,15 +33,16 @@ from ragauge.findings.predictor import predictor_line
 from ragauge.findings.thresholds import SIDES, threshold_line
 from ragauge.findings.what_ran import versions
 from ragauge.findings.zones import zone_blocks, zones_line
-from ragauge.show.drawing import LINE_COLOURS, legend, legend_rows, new_figure, plain
+from ragauge.show.drawing import LINE_COLOURS, legend, legend_rows, new_figure, plain, save
 from ragauge.show.figures import sorted_scores
 from ragauge.show.formats import score
-from ragauge.show.html import Page
+from ragauge.show.html import Page, write_report
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 
+REPORT = "report.html"
 # Shares of answers that may be missed in a zone, tried beside the configured one.
 ALPHAS = (0.05, 0.1, 0.2, 0.3, 0.35, 0.4, 0.5)
 
@@ -77,17 +79,18 @@ class Recorded:
         foreseen = foresee(judged, others, h, k, shares, **estimate, seed=seed)
         return cls(rows, judged, estimates, foreseen, zones_by_alpha(judged, zones["confidence"]))
 
-    @property
-    def found(self) -> Found:
-        """Metrics and tables."""
+    def found(self, experiment: str, note: str) -> Found:
+        """Metrics, tables, figures and the report."""
         values = {**_shares(self.judged), **self.estimates.metrics, **foreseen_errors(self.foreseen)}
+        page = self._page(experiment, note)
+        figures = {f"figures/{name}.png": partial(save, figure) for name, figure in page.figures.items()}
         return Found(
             metrics={**values, "topics": len(self.judged)},
             tables={"zones_by_alpha": self.alphas, "foreseen": self.foreseen},
+            files={**figures, REPORT: partial(write_report, [page])},
         )
 
-    def page(self, experiment: str, note: str) -> Page:
-        """The report."""
+    def _page(self, experiment: str, note: str) -> Page:
         title = f"{experiment}: recorded outcomes, and their thresholds"
         estimates, foreseen = self.estimates, self.foreseen
         figures = {"sorted_scores": sorted_scores(self.judged, estimates.thresholds, title, estimates.zones)}
