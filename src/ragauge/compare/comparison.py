@@ -107,28 +107,21 @@ def compare(
     datasets (but for `across_datasets`, which pairs topics that have the same qid, question and truth), other
     measures, topics that occur twice.
     """
-    found = Found.of(sources, uri)
-    runs = found.runs
-    if len(runs) < 2:
-        raise ConfigError(f"a comparison takes two runs or more, or a sweep; {', '.join(sources)} gives {len(runs)}")
-    check_alike(runs, across_datasets)
-    notes = list(found.notes)
+    found = _alike(sources, uri, across_datasets)
+    runs, notes = found.runs, list(found.notes)
     params = differing(runs)
     table, at, base = _sides(run_table(runs, params), found.swept, n_tokens, baseline)
     by_id = {run.run_id: run for run in runs}
     n_boot = int(by_id[base].params.get("bootstrap", 1000)) if n_boot is None else n_boot
     seed = int(by_id[base].params.get("seed", 0)) if seed is None else seed
-
     answers = in_order(from_tags(run.tags) for run in runs)
-    paired = [by_id[i] for i in table.loc[table["compared"], "run_id"]]
-    outcomes = read_outcomes(paired, found.readers, answers)
+    outcomes = read_outcomes([by_id[i] for i in table.loc[table["compared"], "run_id"]], found.readers, answers)
     if across_datasets:
         check_same_topics(outcomes, base)
     chosen = found.swept and baseline is None
     pairs, n_tests = pair_frame(outcomes, base, seed, answers, best_of_all=chosen)
     names = dict(zip(table["run_id"], table["run"], strict=True))
-    notes += notes_on(runs, params, outcomes, base, at, names)
-    notes += notes_on_values(outcomes, answers, names)
+    notes += [*notes_on(runs, params, outcomes, base, at, names), *notes_on_values(outcomes, answers, names)]
     values, shown = _found(Compared(outcomes, names, base, answers, at, n_boot, seed, slices))
     notes += [note for one in shown for note in one.notes]
     return Comparison(
@@ -150,6 +143,16 @@ def compare(
         found=values,
         sections=[section for one in shown for section in one.sections],
     )
+
+
+def _alike(sources: Sequence[str], uri: str | None, across_datasets: bool) -> Found:
+    """The runs that the sources name; ConfigError and DataError where these are not to be compared."""
+    found = Found.of(sources, uri)
+    n = len(found.runs)
+    if n < 2:
+        raise ConfigError(f"a comparison takes two runs or more, or a sweep; {', '.join(sources)} gives {n}")
+    check_alike(found.runs, across_datasets)
+    return found
 
 
 def _sides(
