@@ -25,7 +25,7 @@ from packaging.version import Version
 import ragauge
 from processes import ROOT, clean_environment
 from processes import run as run_py
-from ragauge.experiment.findings import whereabouts
+from ragauge.experiment import whereabouts
 from ragauge.experiment.results import JobResult, Logged
 from ragauge.experiment.sweep_results import SweepResult
 from ragauge.show import notebook

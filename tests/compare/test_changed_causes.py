@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import pandas as pd
 
-from ragauge.compare._causes import cause_changes, causes_table
-from ragauge.compare._cells import Format
+from ragauge.compare._causes import ChangedCauses
+from ragauge.compare._cells import Format, table_of
+from ragauge.contract.finding import Found, Grid, Shown
+from ragauge.contract.jobs import Compared
 
 PLAIN = Format(str, "{}", "{}", "{} [{}, {}]", "-", "")
 
@@ -20,16 +22,32 @@ def outcomes() -> pd.DataFrame:
     )
 
 
+def runs(rows: pd.DataFrame) -> Compared:
+    return Compared(rows, {"a": "base", "b": "other"}, "a", [], 9, 10, 0)
+
+
+def changes(rows: pd.DataFrame) -> Found | None:
+    return ChangedCauses().compute(runs(rows), {})
+
+
+def shown(found: Found) -> Shown:
+    return ChangedCauses().show(runs(outcomes()), found.value, {})
+
+
 def test_changes_are_from_the_baseline_to_each_other_run() -> None:
-    found = cause_changes(outcomes(), "a")
+    found = changes(outcomes())
     assert found is not None
-    assert {tuple(row) for row in found.to_numpy().tolist()} == {
+    assert {tuple(row) for row in found.value.to_numpy().tolist()} == {
         ("b", "not retrieved", "not failed", 1),
         ("b", "not retrieved", "unsupported answer", 1),
         ("b", "not failed", "not failed", 1),
     }
-    table = causes_table(found, {"b": "other"}, PLAIN)
-    assert table is not None
+    [section] = shown(found).sections
+    assert section.heading == "Causes of failure that changed from base: 2 of 3"
+    [grid] = section.blocks
+    assert isinstance(grid, Grid)
+    table = table_of(grid, PLAIN)
+    assert table.n_keys == 3
     assert [list(row) for row in table.rows] == [
         ["other", "not retrieved", "not failed", "1"],
         ["other", "not retrieved", "unsupported answer", "1"],
@@ -37,8 +55,7 @@ def test_changes_are_from_the_baseline_to_each_other_run() -> None:
 
 
 def test_runs_that_tell_no_causes_and_those_that_changed_none_have_no_table() -> None:
-    assert cause_changes(outcomes().drop(columns="failure_cause"), "a") is None
-    same = outcomes().assign(failure_cause="not retrieved")
-    found = cause_changes(same, "a")
+    assert changes(outcomes().drop(columns="failure_cause")) is None
+    found = changes(outcomes().assign(failure_cause="not retrieved"))
     assert found is not None
-    assert causes_table(found, {"b": "other"}, PLAIN) is None
+    assert not shown(found).sections

@@ -157,18 +157,19 @@ def jobs(tmp_path_factory: pytest.TempPathFactory) -> Jobs:
 
 
 def test_slices_that_all_runs_have_are_compared_where_they_are_asked_for(jobs: Jobs) -> None:
-    assert jobs.compare("one", "wide").slices is None
+    assert jobs.compare("one", "wide").found["slices"].tables is None
     assert any("--slices shows them" in note for note in jobs.compare("one", "wide").notes)
     found = jobs.compare("one", "wide", slices=True)
-    assert found.slices is not None
+    by_slice = found.found["slices"].tables
+    assert by_slice is not None
     tables = {name: jobs.table(name) for name in ("one", "wide")}
     west = {name: table[table["slice:side"] != "east"]["ir_score"] for name, table in tables.items()}
-    rows = found.slices.estimates[found.slices.estimates["measure"] == "ir_score"]
+    rows = by_slice.estimates[by_slice.estimates["measure"] == "ir_score"]
     assert rows["slice"].nunique() == 2
     value = rows[(rows["run_id"] == jobs.ids["wide"]) & (rows["n"] == 11)]["value"].iloc[0]
     assert value == pytest.approx(west["wide"].mean())
-    assert found.slices.differences is not None
-    difference = found.slices.differences[found.slices.differences["measure"] == "ir_score"]
+    assert by_slice.differences is not None
+    difference = by_slice.differences[by_slice.differences["measure"] == "ir_score"]
     assert difference["difference"].tolist() == pytest.approx([(west["wide"] - west["one"]).mean()])
     for text in (
         comparing.text(found, ["ir_score"], 0, 120),

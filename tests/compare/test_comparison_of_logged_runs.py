@@ -160,12 +160,12 @@ def test_slices_are_told_of_and_shown_where_they_are_asked_for(logged: LoggedRun
         for name, scores in (("bm25", BM25), ("sim", SIM))
     ]
     untold = compare(ids, logged.uri)
-    assert untold.slices is None
+    assert untold.found["slices"].tables is None
+    assert not untold.sections
     assert "The runs have slices by kind: --slices shows them." in untold.notes
     told = compare(ids, logged.uri, slices=True)
     assert any(note.startswith("Slices are many (3): Holm's correction") for note in told.notes)
-    assert told.slices is not None
-    means = told.slices.estimates.query("measure == 'ir_score'").set_index(["run_id", "slice"])["value"]
+    means = told.found["slices"].tables.estimates.query("measure == 'ir_score'").set_index(["run_id", "slice"])["value"]
     for run_id, scores in zip(ids, (BM25, SIM), strict=True):
         for kind in set(kinds):
             own = [score for score, k in zip(scores, kinds, strict=True) if k == kind]

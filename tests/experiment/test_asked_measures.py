@@ -11,7 +11,9 @@ import pytest
 from chat_server import ChatServer
 from ragauge.answering import ChatGenerator, Extractive
 from ragauge.contract.errors import MissingError
-from ragauge.experiment.findings import of_parts
+from ragauge.experiment.described import descriptions
+from ragauge.experiment.findings.answers import without_claims
+from ragauge.experiment.findings.costs import costs_of_parts
 from ragauge.experiment.findings.measure_repeats import repeats
 from ragauge.experiment.findings.tables import per_question
 from ragauge.experiment.needs import added_up
@@ -145,7 +147,7 @@ def test_repeats_are_requests_of_their_own_and_measure_how_far_values_move(small
         assert calls(small(**parts))["answers.faithfulness"] == 0
         assert repeats(small(**parts), 50, 0) == found
         assert sum(server.calls.values()) == needed
-        counted = of_parts.costs_of_parts(job)
+        counted = costs_of_parts(job)
         assert counted["answers_llm_calls"] == counted["answers_faithfulness_llm_calls"] == needed
 
 
@@ -155,7 +157,7 @@ def test_each_measure_counts_its_requests_and_what_another_had_paid_for_is_cache
     with ChatServer(answering) as server:
         job = small(evaluator=asking(server), answers=five())
         own_values(job)
-        found = of_parts.costs_of_parts(job)
+        found = costs_of_parts(job)
     own = {name: (found[f"answers_{name}_llm_calls"], found[f"answers_{name}_llm_calls_cached"]) for name in five()}
     assert own == {
         "faithfulness": (6, 0), "answer_relevancy": (3, 0), "answer_correctness": (6, 3),
@@ -203,7 +205,7 @@ def test_more_missing_values_than_allowed_fail_the_job_and_no_claims_are_not_mis
             own_values(small(max_missing_share=0.5, **parts))
         job = small(max_missing_share=1.0, **parts)
         assert set(own_values(job)["status"]) == {"unreadable"}
-        assert of_parts.without_claims(job) == {
+        assert without_claims(job) == {
             "faithfulness_no_claims": 0,
             "contradicted_share_no_claims": 0,
         }
@@ -214,7 +216,7 @@ def test_more_missing_values_than_allowed_fail_the_job_and_no_claims_are_not_mis
             answers={"faithfulness": Faithfulness()},
         )
         assert set(own_values(job)["status"]) == {"no claims"}
-        assert of_parts.without_claims(job)["faithfulness_no_claims"] == 1
+        assert without_claims(job)["faithfulness_no_claims"] == 1
 
 
 def test_claims_and_verdicts_stand_in_the_table_of_questions_and_in_the_report(
@@ -250,4 +252,4 @@ def test_support_by_words_needs_no_chat_model(small: SmallPipelines) -> None:
     # Extracted sentences stand in the context word for word.
     assert values["value"].dropna().eq(1).all()
     assert calls(job) == {}
-    assert of_parts.descriptions(job)["answers.faithfulness.by"] == "words (stand-in, no LLM)"
+    assert descriptions(job)["answers.faithfulness.by"] == "words (stand-in, no LLM)"

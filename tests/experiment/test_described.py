@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from ragauge import track
-from ragauge.experiment.findings.described import job_note, run_text, where_text
+from ragauge.experiment.described import job_note, run_text, where_text
 from ragauge.findings.people import judged_lines
 
 CHOICES = {

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from types import SimpleNamespace
 from typing import Any, ClassVar
 
 import numpy as np
@@ -14,7 +16,8 @@ from ragauge.answering.judges import NoJudge
 from ragauge.contract.errors import ConfigError
 from ragauge.diagnose.funnel import funnel, funnel_metrics
 from ragauge.diagnose.rules import check_rules
-from ragauge.experiment.findings.failures import evidence_parts, funnel_of_job, with_failures
+from ragauge.experiment.findings.failures import with_failures
+from ragauge.experiment.findings.funnel import FunnelFound, evidence_parts
 from ragauge.measures import Substring
 from ragauge.retrieval.compressors import SentenceCompressor
 from ragauge.retrieval.expanders import NeighbourExpander
@@ -33,6 +36,14 @@ def trail_of(small: SmallPipelines, **parts: Any) -> pd.Series:
     assert found is not None
     assert len(found) == 1
     return found.iloc[0]
+
+
+def as_job(pipeline: Any) -> Any:
+    return SimpleNamespace(pipeline=pipeline)
+
+
+def funnel_of_job(pipeline: Any) -> Mapping[str, float]:
+    return FunnelFound().compute(as_job(pipeline), {}).metrics
 
 
 def test_every_step_by_hand(small: SmallPipelines) -> None:
@@ -103,12 +114,12 @@ class Asking(Substring):
     uses: ClassVar[frozenset[str]] = frozenset({"chat"})
 
 
-def test_a_measure_that_asks_an_llm_has_no_funnel(small: SmallPipelines, caplog: pytest.LogCaptureFixture) -> None:
+def test_a_measure_that_asks_an_llm_has_no_funnel(small: SmallPipelines) -> None:
     job = small(measure=Asking())
     assert not any(stage.name.startswith("funnel") for stage in job.stages)
-    with caplog.at_level("INFO"):
-        assert funnel_of_job(job) == {}
-    assert "there is no funnel" in caplog.text
+    assert funnel_of_job(job) == {}
+    (told,) = FunnelFound().show(as_job(job), None, {}).lines
+    assert "there is no funnel" in told
     assert evidence_parts(job) is None
     assert "failure_cause" not in with_failures(job.outcomes, job, "causes")
 

@@ -22,7 +22,8 @@ from ragauge.contract.identity import identity
 from ragauge.experiment import job
 from ragauge.experiment.findings import tables
 from ragauge.experiment.folder import JobFolder, write_json
-from ragauge.experiment.job import execute, run_name
+from ragauge.experiment.job import execute
+from ragauge.experiment.request import run_name
 from ragauge.experiment.setup import config
 from ragauge.experiment.stages.components import instantiate_components, make_pipeline
 from ragauge.experiment.stages.pipeline import Sample

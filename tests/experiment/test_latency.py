@@ -20,8 +20,8 @@ from ragauge.answering.judges import LexicalJudge
 from ragauge.contract.errors import GateError
 from ragauge.contract.identity import runtime
 from ragauge.contract.protocols import Reply, Role, Tools
-from ragauge.experiment.findings import of_parts
-from ragauge.experiment.findings.of_parts import costs_of_parts
+from ragauge.experiment.findings import latency as room
+from ragauge.experiment.findings.costs import costs_of_parts
 from ragauge.experiment.needs import added_up, needs
 from ragauge.experiment.stages import latency as module
 from ragauge.experiment.stages.latency import latency
@@ -251,15 +251,18 @@ def test_full_cost_takes_cached_replies_at_the_models_price() -> None:
 
 
 def test_a_measurement_that_cannot_be_made_leaves_the_job_its_results(
-    small: SmallPipelines, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+    small: SmallPipelines, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def refused(*given: Any) -> dict[str, float]:
         raise GateError("max_cost_usd: nothing is left")
 
-    monkeypatch.setattr(of_parts, "latency", refused)
-    config = SimpleNamespace(latency_topics=5, seed=0)
-    assert of_parts.latencies(small(), config) == {}
-    assert "latency was not measured: max_cost_usd" in caplog.text
+    monkeypatch.setattr(room, "latency", refused)
+    job: Any = SimpleNamespace(pipeline=small(), cfg=SimpleNamespace(measure_latency=True, latency_topics=5), seed=0)
+    found = room.Latency().compute(job, {})
+    assert found is not None
+    assert found.metrics == {}
+    (told,) = room.Latency().show(job, found.value, {}).notes
+    assert "latency was not measured: max_cost_usd" in told
 
 
 def test_the_measurement_is_among_the_entries_that_the_job_used(small: SmallPipelines) -> None:

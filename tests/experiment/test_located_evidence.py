@@ -13,7 +13,7 @@ from hydra import compose, initialize_config_dir
 from omegaconf import DictConfig
 
 from ragauge.contract import records
-from ragauge.experiment.findings import of_parts
+from ragauge.experiment.findings.lacking import lacking
 from ragauge.experiment.folder import JobFolder
 from ragauge.experiment.job import execute
 from ragauge.experiment.setup import config
@@ -129,7 +129,7 @@ def test_evidence_is_located_where_only_its_text_is_given(configured: Configure,
     assert qrels_of(job.frame("evidence"))["docno"].tolist() == documents
     assert set(job.frame("evidence_in_corpus")["corpus"]) == {1}
     assert set(job.frame("ranking_values")["qid"]) == {topic["qid"] for topic in clean()}
-    assert lacking_text([of_parts.lacking(job)]) == []
+    assert lacking_text([lacking(job)]) == []
 
 
 def test_ten_topics_and_ten_parts_are_named_and_the_others_counted(

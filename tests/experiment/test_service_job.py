@@ -12,7 +12,7 @@ from chat_server import ChatServer
 from ragauge.answering import ChatGenerator, Extractive, NoLLM, ServiceAnswers
 from ragauge.contract.errors import ConfigError, MissingError
 from ragauge.contract.protocols import AsksForAnswers
-from ragauge.experiment.findings.of_parts import costs_of_parts, per_topic
+from ragauge.experiment.findings.costs import costs_of_parts, per_topic
 from ragauge.experiment.needs import added_up, gathered, needs
 from ragauge.experiment.stages.latency import latency
 from ragauge.experiment.stages.pipeline import Pipeline

@@ -3,19 +3,19 @@
 from __future__ import annotations
 
 import dataclasses
-import json
-from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pandas as pd
 import pytest
 
 from ragauge.contract.errors import ConfigError
+from ragauge.contract.finding import Found
 from ragauge.estimate.slicing import SliceBy
+from ragauge.experiment.findings.slices import SlicesFound
 from ragauge.experiment.outcomes.joined import outcomes as joined
 from ragauge.experiment.outcomes.slicing import (
     MAX_LOGGED,
-    log_slices,
     metric_names,
     metrics_of_slices,
     read_slices,
@@ -24,7 +24,6 @@ from ragauge.experiment.outcomes.slicing import (
     with_slices,
 )
 from ragauge.findings.slices import slice_tables
-from ragauge.track import Run
 from small_pipeline import TOPICS as SMALL
 from small_pipeline import SmallPipelines, replaced
 
@@ -175,21 +174,25 @@ def outcomes_of(n: int, slices: int) -> pd.DataFrame:
     )
 
 
-def logging_run(folder: Path) -> Run:
-    return Run(None, "run", "0", folder, [])  # type: ignore[arg-type]  # nothing is flushed
+def slices_found(outcomes: pd.DataFrame) -> Found | None:
+    stages = SimpleNamespace(slice_weights={})
+    job: Any = SimpleNamespace(outcomes=outcomes, answer_measures=[], pipeline=stages, n_boot=10, seed=0)
+    return SlicesFound().compute(job, {})
 
 
-def test_at_most_fifty_slices_become_metrics_and_all_stand_in_the_table(tmp_path: Path) -> None:
-    values = log_slices(outcomes_of(120, 60), (), {}, 10, 0, logging_run(tmp_path))
+def test_at_most_fifty_slices_become_metrics_and_all_stand_in_the_table() -> None:
+    found = slices_found(outcomes_of(120, 60))
+    assert found is not None
+    values = found.metrics
     logged = {name.split("/")[2] for name in values if name.startswith("slice/")}
     assert len(logged) == MAX_LOGGED
-    table = json.loads((tmp_path / "slices.json").read_text(encoding="utf-8"))
-    assert len({row[table["columns"].index("slice")] for row in table["data"]}) == 60
+    assert found.logged["slices"]["slice"].nunique() == 60
+    (told,) = SlicesFound().show(SimpleNamespace(), found.value, {}).lines  # type: ignore[arg-type]
+    assert told == "60 slices, of which 50 are metrics; all are in slices.json"
     assert values["slice_macro/s/ir_score"] == pytest.approx(0.5)
     assert values["slice/s/s0/topics"] == 2
     assert values["slice/s/s0/correct_share_hi"] == 1.0
-    bare = outcomes_of(3, 1).drop(columns="slice:s")
-    assert log_slices(bare, (), {}, 10, 0, logging_run(tmp_path)) == {}
+    assert slices_found(outcomes_of(3, 1).drop(columns="slice:s")) is None
 
 
 def test_the_metrics_of_slices_are_known_before_any_work() -> None:

@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 
 from ragauge.estimate import choose_topics
-from ragauge.experiment.findings.verdicts import sample_topics
+from ragauge.experiment.findings.prediction import sample_topics
 from ragauge.experiment.outcomes.sample import Sample
 from ragauge.experiment.stages.pipeline import Pipeline
 

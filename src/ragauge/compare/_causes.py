@@ -2,37 +2,40 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-
 import pandas as pd
 
-from ragauge.compare._cells import Format, Table
+from ragauge.contract.finding import Cell, ComparisonFinding, Found, Founds, Grid, Num, Section, Shown
+from ragauge.contract.jobs import Compared
 from ragauge.diagnose.failures import CAUSE, transitions
 
 _MAX_ROWS = 12  # changes shown of one run
 
 
-def cause_changes(outcomes: pd.DataFrame, base: str) -> pd.DataFrame | None:
-    """`transitions` from the baseline to every other run, with a column run_id; None where runs tell none."""
-    if CAUSE not in outcomes:
-        return None
-    of_run = dict(tuple(outcomes.groupby("run_id", sort=False)))
-    found = [transitions(of_run[base], rows).assign(run_id=i) for i, rows in of_run.items() if i != base]
-    every = pd.concat(found, ignore_index=True)
-    return every[["run_id", "cause", "becomes", "topics"]]
+class ChangedCauses(ComparisonFinding):
+    """How many topics changed their cause of failure."""
 
+    name = "causes"
 
-def causes_table(changes: pd.DataFrame, names: Mapping[str, str], form: Format) -> Table | None:
-    """The changes of every run, the most frequent first, at most twelve; None where nothing changed."""
-    changed = changes[changes["cause"] != changes["becomes"]]
-    shown = changed.groupby("run_id", sort=False).head(_MAX_ROWS)
-    rows = [
-        [
-            form.text(names[row["run_id"]]),
-            form.text(row["cause"]),
-            form.text(row["becomes"]),
-            f"{row['topics']:,}",
+    def compute(self, runs: Compared, found: Founds) -> Found | None:
+        """`transitions` from the baseline to every other run, with run_id; None where runs tell none."""
+        if CAUSE not in runs.outcomes:
+            return None
+        of_run = dict(tuple(runs.outcomes.groupby("run_id", sort=False)))
+        base = of_run[runs.baseline]
+        changes = [transitions(base, rows).assign(run_id=i) for i, rows in of_run.items() if i != runs.baseline]
+        every = pd.concat(changes, ignore_index=True)
+        return Found(every[["run_id", "cause", "becomes", "topics"]])
+
+    def show(self, runs: Compared, value: pd.DataFrame, found: Founds) -> Shown:
+        """The changes of every run, the most frequent first, at most twelve; nothing where none changed."""
+        changed = value[value["cause"] != value["becomes"]]
+        shown = changed.groupby("run_id", sort=False).head(_MAX_ROWS)
+        rows: list[list[Cell]] = [
+            [runs.names[row["run_id"]], row["cause"], row["becomes"], Num(row["topics"], "whole")]
+            for row in shown.to_dict("records")
         ]
-        for row in shown.to_dict("records")
-    ]
-    return Table([form.text(name) for name in ("run", "cause", "becomes", "topics")], rows, 3) if rows else None
+        if not rows:
+            return Shown()
+        n, of = int(changed["topics"].sum()), int(value["topics"].sum())
+        heading = f"Causes of failure that changed from {runs.names[runs.baseline]}: {n:,} of {of:,}"
+        return Shown([Section(heading, [Grid("Changed causes", "run | <cause | <becomes | topics", rows)])])

@@ -7,9 +7,14 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 
+from ragauge.contract.finding import Cell, Code, Grid, Num, Tagged, columns_of
 from ragauge.contract.visible import visible
+from ragauge.show.formats import written
 
 NOTHING = "–"
+ALPHA = 0.05
+DIFFERS = "†"  # the tag of a number that differs from the baseline
+_SPECS = {"score": ".3f", "signed": "+.3f"}
 
 # A text of a corpus, model or person as one line that does nothing to a terminal.
 clean = partial(visible, one_line=True)
@@ -74,3 +79,24 @@ class Table:
     header: Sequence[str]
     rows: Sequence[Sequence[str]]
     n_keys: int
+
+
+def table_of(grid: Grid, form: Format) -> Table:
+    """The table of a finding in a format."""
+    columns = columns_of(grid.columns)
+    n_keys = next((i for i, column in enumerate(columns) if i and not column.left), len(columns))
+    rows = [[_cell(cell, form) for cell in row] for row in grid.rows]
+    return Table([form.text(column.title) for column in columns], rows, n_keys)
+
+
+def _cell(cell: Cell, form: Format) -> str:
+    if isinstance(cell, Num):
+        if cell.value is None or cell.kind not in _SPECS:
+            return form.text(NOTHING if cell.value is None else written(cell.value, cell.kind))
+        spec = _SPECS[cell.kind]
+        if cell.lo is None or cell.hi is None:
+            return form.number(cell.value, spec)
+        return form.marked(cell.value, spec, False, cell.tag == DIFFERS, cell.lo, cell.hi)
+    if isinstance(cell, Tagged):
+        return form.text(f"{cell.text} {cell.tag}".rstrip())
+    return form.text(cell.text if isinstance(cell, Code) else cell)

@@ -30,12 +30,9 @@ def markdown(comparison: Comparison, metrics: Sequence[str], n_topics: int) -> s
         blocks += ["### What differs", _markdown_table(parameters)]
     for heading, table in (*view.metric_tables(comparison.runs, ids=True), *view.pair_tables()):
         blocks += [f"### {heading}", _markdown_table(table)]
-    if (human := view.human_table()) is not None:
-        blocks += [f"### {f.text(view.human_heading())}", _markdown_table(human)]
-    if (slices := view.slice_table()) is not None:
-        blocks += [f"### {f.text(view.slices_heading())}", _markdown_table(slices)]
-    if (causes := view.causes_table()) is not None:
-        blocks += [f"### {f.text(view.causes_heading())}", _markdown_table(causes)]
+    for heading, found in view.found():
+        shown = [one if isinstance(one, str) else _markdown_table(one) for one in found]
+        blocks += [f"### {f.text(heading)}", *shown]
     lines = [*view.about_tests(), *map(f.text, comparison.notes)]
     blocks.append("\n".join(f"- {line}" for line in lines))
     if n_topics:

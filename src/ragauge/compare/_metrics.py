@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
+from ragauge.compare._words import chosen_measures
 from ragauge.compare.comparison import Comparison
-from ragauge.contract.answer_measures import besides_rankings
 from ragauge.contract.errors import ConfigError
-from ragauge.contract.protocols import AnswerMeasureInfo
 from ragauge.measures.rankings import CLASSIC_NAMES, CLASSICS, metric_of
 
 NAMES = {
@@ -40,12 +39,6 @@ LOWER = {
 }  # fmt: skip
 
 
-def chosen_measures(comparison: Comparison) -> list[AnswerMeasureInfo]:
-    """The measures that a comparison shows unasked: all, but for rankings' that every job has."""
-    kept = {info.name for info in besides_rankings(comparison.answers)}
-    return [info for info in comparison.answers if info.name in kept or info.name not in CLASSIC_NAMES]
-
-
 def choose_metrics(comparison: Comparison, asked: str | None = None, everything: bool = False) -> list[str]:
     """The metrics to show: those asked for (names with commas between), all, or a sensible few.
 
@@ -55,7 +48,7 @@ def choose_metrics(comparison: Comparison, asked: str | None = None, everything:
     there = [c for c in map(str, comparison.runs) if c not in ("run_id", "run", "system", "n_tokens", "compared")]
     values = comparison.runs[there]
     known = [c for c in there if values[c].notna().any()]
-    default = (*_DEFAULT, *(info.name for info in chosen_measures(comparison)))
+    default = (*_DEFAULT, *(info.name for info in chosen_measures(comparison.answers)), *comparison.metrics)
     if everything:
         ends = {f"{c}{end}" for c in known for end in ("_lo", "_hi")}
         return [*(c for c in default if c in known), *(c for c in known if c not in {*ends, *default})]

@@ -11,7 +11,6 @@ from ragauge.contract.progress import progress
 from ragauge.contract.protocols import AnswerMeasureInfo
 from ragauge.diagnose.failures import CAUSE
 from ragauge.estimate import compare_pairs
-from ragauge.estimate.human import human_pairs
 from ragauge.estimate.predictor import PROBABILITY_COLUMNS
 from ragauge.estimate.slicing import PREFIX
 from ragauge.track import LoggedRun, Reader
@@ -131,12 +130,12 @@ def pair_frame(
     ]
     p_holm = pd.concat(corrected) if corrected else pd.Series(dtype=float)
     shown = every[with_base].assign(p_holm=p_holm)
-    shown = _less_base(shown, base, outcomes)
+    shown = less_base(shown, base, outcomes)
     columns = ["run_id", "measure", "difference", "lo", "hi", "p", "p_holm", "n"]
     return shown[columns], {name: len(family) for name, family in families.items()}
 
 
-def _less_base(pairs: pd.DataFrame, base: str, outcomes: pd.DataFrame) -> pd.DataFrame:
+def less_base(pairs: pd.DataFrame, base: str, outcomes: pd.DataFrame) -> pd.DataFrame:
     """Pairs with the baseline as differences of a `run_id` less the baseline, in the order of the runs."""
     turned = pairs["a"].eq(base)
     pairs = pairs.assign(run_id=pairs["b"].where(turned, pairs["a"]))
@@ -146,23 +145,6 @@ def _less_base(pairs: pd.DataFrame, base: str, outcomes: pd.DataFrame) -> pd.Dat
         pairs.loc[turned, column] = 0.0 - pairs.loc[turned, column]
     order = {run_id: i for i, run_id in enumerate(outcomes["run_id"].unique())}
     return pairs.sort_values("run_id", key=lambda ids: ids.map(order), kind="stable", ignore_index=True)
-
-
-def human_pair_frame(outcomes: pd.DataFrame, base: str) -> tuple[pd.DataFrame | None, list[str]]:
-    """The frame `Comparison.human_pairs`, and a note where labels by people do not serve.
-
-    Holm's correction counts all pairs of a measure.
-    """
-    if "human_label" not in outcomes:
-        return None, []
-    try:
-        every = human_pairs(outcomes, "run_id")
-    except DataError as error:
-        return None, [f"{error}."]
-    if every is None:
-        return None, []
-    with_base = every["a"].eq(base) | every["b"].eq(base)
-    return _less_base(every[with_base], base, outcomes).drop(columns=["a", "b"]), []
 
 
 def with_differences(outcomes: pd.DataFrame, base: str, answers: Sequence[AnswerMeasureInfo]) -> pd.DataFrame:

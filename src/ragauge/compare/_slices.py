@@ -3,21 +3,63 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 import pandas as pd
 
-from ragauge.compare._cells import NOTHING, Format, Table
+from ragauge.compare._cells import ALPHA, DIFFERS
+from ragauge.compare._words import chosen_measures
 from ragauge.contract.answer_measures import column_label
+from ragauge.contract.finding import Cell, Col, ComparisonFinding, Found, Founds, Grid, Num, Section, Shown
+from ragauge.contract.jobs import Compared
 from ragauge.contract.protocols import AnswerMeasureInfo
 from ragauge.estimate.pairs import holm
 from ragauge.estimate.slices import SliceTables, macro_averages, slice_differences, slice_estimates
-from ragauge.estimate.slicing import slicings
+from ragauge.estimate.slicing import PREFIX, slicings
 
 _MEASURES = {  # of a slice: its name, and that of the difference
     "ir_score": ("IR score", "ir_score"), "correct_share": ("right", "correct"),
     "hallucination_share": ("hallucination", "hallucination"),
 }  # fmt: skip
-_ALPHA = 0.05
+
+
+@dataclass(frozen=True)
+class Sliced:
+    """tables: the runs by slice (column run_id), and their differences from the baseline (`a` the run); None
+    where nobody asked, and where the runs have no slices in common. note: what to know of that.
+    """
+
+    tables: SliceTables | None
+    note: str
+
+
+class BySlice(ComparisonFinding):
+    """The runs by slice, where that is asked for."""
+
+    name = "slices"
+
+    def compute(self, runs: Compared, found: Founds) -> Found | None:
+        """`Sliced`; None where there are no slices, and nobody asked."""
+        there = slicings(runs.outcomes)
+        if not runs.slices:
+            told = f"The runs have slices by {', '.join(there)}: --slices shows them."
+            return Found(Sliced(None, told)) if there else None
+        if not there:
+            return Found(Sliced(None, "The compared runs have no slices in common (slices=[type])."))
+        count = sum(runs.outcomes[PREFIX + by].nunique() for by in there)
+        told = (
+            f"Slices are many ({count}): Holm's correction counts those of all runs with ten topics or more, "
+            "and of twenty intervals expect one to miss."
+        )
+        tables = slice_tables(runs.outcomes, runs.baseline, runs.answer_measures, runs.n_boot, runs.seed)
+        return Found(Sliced(tables, told))
+
+    def show(self, runs: Compared, value: Sliced, found: Founds) -> Shown:
+        """A row for every slice and run."""
+        if value.tables is None:
+            return Shown(notes=[value.note])
+        heading = f"By slice of the topics, differences from {runs.names[runs.baseline]}"
+        return Shown([Section(heading, [_grid(value.tables, runs)])], notes=[value.note])
 
 
 def slice_tables(
@@ -40,35 +82,32 @@ def slice_tables(
     return SliceTables(estimates, macro_averages(estimates, None, answers), every)
 
 
-def slice_table(found: SliceTables, names: dict[str, str], answers: Sequence[AnswerMeasureInfo], form: Format) -> Table:
-    """A row for every slice and run: topics, each measure with its interval, and the difference from the
-    baseline.
-    """
-    measures = _MEASURES | {info.name: (column_label(info), info.name) for info in answers}
-    measures = {m: named for m, named in measures.items() if (found.estimates["measure"] == m).any()}
+def _grid(found: SliceTables, runs: Compared) -> Grid:
+    """Topics of every slice and run, each measure with its interval, and its difference from the baseline."""
+    shown = {info.name: (column_label(info), info.name) for info in chosen_measures(runs.answer_measures)}
+    measures = {m: named for m, named in (_MEASURES | shown).items() if (found.estimates["measure"] == m).any()}
     values = {
         (row["slicing"], row["slice"], row["run_id"], row["measure"]): row for row in found.estimates.to_dict("records")
     }
     rows_of = [] if found.differences is None else found.differences.to_dict("records")
     differences = {(row["slicing"], row["slice"], row["a"], row["measure"]): row for row in rows_of}
-    header = ["by", "slice", "run", "topics"]
+    columns = [Col("by"), Col("slice", left=True), Col("run", left=True), Col("topics")]
     for title, _ in measures.values():
-        header += [title, "difference"]
-    rows = []
-    for by, label, run_id in dict.fromkeys(key[:3] for key in values):
-        own = {m: values[at] for m in measures if (at := (by, label, run_id, m)) in values}
-        cells = [form.text(by), form.text(label), form.text(names[run_id])]
-        cells.append(f"{max((row['n'] for row in own.values()), default=0):,}")
+        columns += [Col(title), Col("difference")]
+    rows: list[list[Cell]] = []
+    for at in dict.fromkeys(key[:3] for key in values):
+        by, label, run_id = at
+        own = {m: values[*at, m] for m in measures if (*at, m) in values}
+        cells: list[Cell] = [by, label, runs.names[run_id]]
+        cells.append(Num(max((row["n"] for row in own.values()), default=0), "whole"))
         for measure, (_, pair) in measures.items():
-            value, difference = own.get(measure), differences.get((by, label, run_id, pair))
-            missing = form.escape(NOTHING)
+            value, difference = own.get(measure), differences.get((*at, pair))
+            cells.append(Num(None) if value is None else Num(value["value"], "score", value["lo"], value["hi"]))
+            differs = DIFFERS if difference is not None and difference["p_holm"] < ALPHA else ""
             cells.append(
-                missing if value is None else form.marked(value["value"], ".3f", False, False, value["lo"], value["hi"])
+                Num(None)
+                if difference is None
+                else Num(difference["difference"], "signed", difference["lo"], difference["hi"], differs)
             )
-            cells.append(
-                missing if difference is None
-                else form.marked(difference["difference"], "+.3f", False, difference["p_holm"] < _ALPHA,
-                                 difference["lo"], difference["hi"])
-            )  # fmt: skip
         rows.append(cells)
-    return Table([form.text(name) for name in header], rows, 3)
+    return Grid("Runs by slice", columns, rows)

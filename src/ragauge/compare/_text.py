@@ -28,12 +28,9 @@ def text(comparison: Comparison, metrics: Sequence[str], n_topics: int, width: i
         blocks.append(heading + "\n" + _text_table(table, width, starts))
     for heading, table in view.pair_tables():
         blocks.append(_wrap(heading, width) + "\n" + _text_table(table, width))
-    if (human := view.human_table()) is not None:
-        blocks.append(_wrap(view.human_heading(), width) + "\n" + _text_table(human, width))
-    if (slices := view.slice_table()) is not None:
-        blocks.append(_wrap(view.slices_heading(), width) + "\n" + _text_table(slices, width))
-    if (causes := view.causes_table()) is not None:
-        blocks.append(_wrap(view.causes_heading(), width) + "\n" + _text_table(causes, width))
+    for heading, found in view.found():
+        shown = [_wrap(one, width) if isinstance(one, str) else _text_table(one, width) for one in found]
+        blocks.append("\n".join([_wrap(heading, width), *shown]))
     blocks.append("\n".join(_wrap(line, width) for line in (*view.about_tests(), *comparison.notes)))
     if n_topics:
         for heading, rows in view.topics(n_topics):

@@ -2,24 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
 import pandas as pd
 
-from ragauge.compare._causes import causes_table
-from ragauge.compare._cells import NOTHING, Format, Table, clean, fit
-from ragauge.compare._metrics import HIGHER, LOWER, NAMES, chosen_measures
+from ragauge.compare._cells import ALPHA, NOTHING, Format, Table, clean, fit, table_of
+from ragauge.compare._metrics import HIGHER, LOWER, NAMES
 from ragauge.compare._pairs import HEADLINE
-from ragauge.compare._slices import slice_table
 from ragauge.compare.comparison import Comparison, most_different
 from ragauge.contract.answer_measures import column_label
+from ragauge.contract.finding import Grid, Section, Text
 from ragauge.contract.groups import GROUPS
 from ragauge.contract.protocols import AnswerMeasureInfo
 
-ALPHA = 0.05
 _MAX_VALUE = 60  # characters of a parameter in a cell
 _TESTED = {  # metric to measure of the pairs
     "ir_score": "ir_score", "correct_share": "correct", "hallucination_share": "hallucination",
@@ -168,20 +166,6 @@ class View:
             rows.append(cells)
         return Table([self.format.text(name) for name in header], rows, 1)
 
-    def human_table(self) -> Table | None:
-        """The differences from the baseline as people would judge them; None without labels."""
-        pairs = self.c.human_pairs
-        if pairs is None or pairs.empty:
-            return None
-        header = ["run", "measure", "topics", "by the judge", "as people would judge", "p", "p, Holm"]
-        rows = []
-        for row in pairs.to_dict("records"):
-            topics, difference, p, p_holm = self._difference(row)
-            of = self.format.text("right" if row["measure"] == "correct" else "hallucination")
-            judge = self.format.number(row["judge_difference"], "+.3f")
-            rows.append([self.format.text(self.c.names[row["run_id"]]), of, topics, judge, difference, p, p_holm])
-        return Table([self.format.text(name) for name in header], rows, 2)
-
     def _difference(self, row: Mapping[Any, Any]) -> list[str]:
         f = self.format
         differs = row["p_holm"] < ALPHA
@@ -263,38 +247,21 @@ class View:
         topics = f", {common['topics']} topics" if "topics" in common else ""
         return f"{len(self.c.runs)} runs{where}{topics}. In common: {', '.join([*parts, *others]) or 'nothing'}."
 
-    def slice_table(self) -> Table | None:
-        """The runs by slice with their differences from the baseline; None where there are no slices."""
-        found = self.c.slices
-        if found is None:
-            return None
-        return slice_table(found, self.c.names, chosen_measures(self.c), self.format)
-
-    def causes_table(self) -> Table | None:
-        """What changed its cause of failure from the baseline; None where nothing did, or no run tells."""
-        found = self.c.causes
-        return None if found is None else causes_table(found, self.c.names, self.format)
-
-    def causes_heading(self) -> str:
-        """Heading of the changed causes of failure; not escaped."""
-        changes = self.c.causes
-        assert changes is not None
-        changed = int(changes.loc[changes["cause"] != changes["becomes"], "topics"].sum())
-        total = int(changes["topics"].sum())
-        return f"Causes of failure that changed from {self.c.names[self.c.baseline]}: {changed:,} of {total:,}"
-
-    def slices_heading(self) -> str:
-        """Heading of the runs by slice; not escaped."""
-        return f"By slice of the topics, differences from {self.c.names[self.c.baseline]}"
-
-    def human_heading(self) -> str:
-        """Heading of the differences as people would judge them; not escaped."""
-        return f"{self.pairs_heading()}, as people would judge (verdicts corrected by labels)"
-
     def pairs_heading(self) -> str:
         """Heading of the paired differences; not escaped."""
         at = "" if self.c.n_tokens is None else f", N = {self.c.n_tokens} tokens"
         return f"Paired differences from {self.c.names[self.c.baseline]}{at}"
+
+    def found(self) -> list[tuple[str, list[str | Table]]]:
+        """What findings show: headings, not escaped, each with its paragraphs, escaped, and tables."""
+        return [(section.heading, list(self._blocks(section))) for section in self.c.sections]
+
+    def _blocks(self, section: Section) -> Iterator[str | Table]:
+        for block in section.blocks:
+            if isinstance(block, Grid):
+                yield table_of(block, self.format)
+            elif isinstance(block, Text):
+                yield self.format.text(block.text)
 
 
 def _budgets(values: Sequence[int]) -> str:

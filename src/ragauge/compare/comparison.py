@@ -3,29 +3,29 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from typing import Any
 
 import pandas as pd
 
-from ragauge.compare._causes import cause_changes
 from ragauge.compare._checks import check_alike, check_same_topics, notes_on, notes_on_values
 from ragauge.compare._found import Found
+from ragauge.compare._order import comparison_findings
 from ragauge.compare._pairs import (
     choose_baseline,
     choose_compared,
-    human_pair_frame,
     pair_frame,
     read_outcomes,
     with_differences,
 )
 from ragauge.compare._settings import common_settings, differing, run_table
-from ragauge.compare._slices import slice_tables
 from ragauge.contract.answer_measures import from_tags, in_order
 from ragauge.contract.errors import ConfigError
+from ragauge.contract.finding import Section, Shown
 from ragauge.contract.frames import HALLUCINATIONS
+from ragauge.contract.jobs import Compared
+from ragauge.contract.metric_names import from_tags as metrics_of
 from ragauge.contract.protocols import AnswerMeasureInfo
-from ragauge.estimate.slices import SliceTables
-from ragauge.estimate.slicing import PREFIX, slicings
 
 _RIGHT = 5
 
@@ -48,14 +48,10 @@ class Comparison:
     answer, ir_score_difference], the difference to the baseline NaN where that lacks the topic.
 
     `answers` are the answer measures of the runs: a metric each, a measure of the pairs and a column of the
-    outcomes.
+    outcomes. `metrics` are those of findings that packages brought to the jobs.
 
-    `human_pairs` has the columns of `ragauge.estimate.human.human_pairs` but a and b, with `run_id`: the
-    differences from the baseline as people would judge them; None without labels on answers of two runs.
-    `slices` has the compared runs by slice (column run_id), and their differences from the baseline (`a` the
-    run); None where it was not asked for, and where the runs have no slices in common.
-    `causes` are the causes of failure of every topic in the baseline and in another run: [run_id, cause,
-    becomes, topics]; None where some run tells none.
+    `found` has the values of the comparison's findings by name (`ragauge.compare._order`), such as people,
+    slices and causes, and `sections` how these are shown.
     `sampled` is True where some compared run judged a sample of its topics.
 
     `baseline` is a run_id; `baseline_chosen` where it was taken for the best IR score. `n_tokens` is the
@@ -76,10 +72,10 @@ class Comparison:
     seed: int
     notes: Sequence[str]
     answers: Sequence[AnswerMeasureInfo] = ()
+    metrics: Sequence[str] = ()
     sampled: bool = False
-    human_pairs: pd.DataFrame | None = None
-    slices: SliceTables | None = None
-    causes: pd.DataFrame | None = None
+    found: Mapping[str, Any] = field(default_factory=dict)
+    sections: Sequence[Section] = ()
 
     @property
     def names(self) -> dict[str, str]:
@@ -111,37 +107,23 @@ def compare(
     datasets (but for `across_datasets`, which pairs topics that have the same qid, question and truth), other
     measures, topics that occur twice.
     """
-    found = Found.of(sources, uri)
-    runs = found.runs
-    if len(runs) < 2:
-        raise ConfigError(f"a comparison takes two runs or more, or a sweep; {', '.join(sources)} gives {len(runs)}")
-    check_alike(runs, across_datasets)
-    notes = list(found.notes)
+    found = _alike(sources, uri, across_datasets)
+    runs, notes = found.runs, list(found.notes)
     params = differing(runs)
-    table = run_table(runs, params)
-    if found.swept:
-        table = table.sort_values("n_tokens", kind="stable", ignore_index=True)
-    at, compared = choose_compared(table, found.swept, n_tokens)
-    table["compared"] = table["run_id"].isin(compared)
-    base = choose_baseline(table[table["compared"]], baseline, found.swept)
+    table, at, base = _sides(run_table(runs, params), found.swept, n_tokens, baseline)
     by_id = {run.run_id: run for run in runs}
     n_boot = int(by_id[base].params.get("bootstrap", 1000)) if n_boot is None else n_boot
     seed = int(by_id[base].params.get("seed", 0)) if seed is None else seed
-
     answers = in_order(from_tags(run.tags) for run in runs)
-    paired = [by_id[i] for i in table.loc[table["compared"], "run_id"]]
-    outcomes = read_outcomes(paired, found.readers, answers)
+    outcomes = read_outcomes([by_id[i] for i in table.loc[table["compared"], "run_id"]], found.readers, answers)
     if across_datasets:
         check_same_topics(outcomes, base)
     chosen = found.swept and baseline is None
     pairs, n_tests = pair_frame(outcomes, base, seed, answers, best_of_all=chosen)
     names = dict(zip(table["run_id"], table["run"], strict=True))
-    notes += notes_on(runs, params, outcomes, base, at, names)
-    notes += notes_on_values(outcomes, answers, names)
-    by_slice = slice_tables(outcomes, base, answers, n_boot, seed) if slices else None
-    notes += _about_slices(outcomes, slices)
-    human, refused = human_pair_frame(outcomes, base)
-    notes += refused
+    notes += [*notes_on(runs, params, outcomes, base, at, names), *notes_on_values(outcomes, answers, names)]
+    values, shown = _found(Compared(outcomes, names, base, answers, at, n_boot, seed, slices))
+    notes += [note for one in shown for note in one.notes]
     return Comparison(
         runs=table,
         params=params,
@@ -156,25 +138,44 @@ def compare(
         seed=seed,
         notes=notes,
         answers=answers,
+        metrics=list(dict.fromkeys(name for run in runs for name in metrics_of(run.tags))),
         sampled="judged" in outcomes and not outcomes["judged"].all(),
-        human_pairs=human,
-        slices=by_slice,
-        causes=cause_changes(outcomes, base),
+        found=values,
+        sections=[section for one in shown for section in one.sections],
     )
 
 
-def _about_slices(outcomes: pd.DataFrame, asked: bool) -> list[str]:
-    """That there are slices to ask for, that there are none, or that they are many."""
-    there = slicings(outcomes)
-    if not asked:
-        return [f"The runs have slices by {', '.join(there)}: --slices shows them."] if there else []
-    if not there:
-        return ["The compared runs have no slices in common (slices=[type])."]
-    count = sum(outcomes[PREFIX + by].nunique() for by in there)
-    return [
-        f"Slices are many ({count}): Holm's correction counts those of all runs with ten topics or more, "
-        "and of twenty intervals expect one to miss."
-    ]
+def _alike(sources: Sequence[str], uri: str | None, across_datasets: bool) -> Found:
+    """The runs that the sources name; ConfigError and DataError where these are not to be compared."""
+    found = Found.of(sources, uri)
+    n = len(found.runs)
+    if n < 2:
+        raise ConfigError(f"a comparison takes two runs or more, or a sweep; {', '.join(sources)} gives {n}")
+    check_alike(found.runs, across_datasets)
+    return found
+
+
+def _sides(
+    table: pd.DataFrame, swept: bool, n_tokens: int | None, baseline: str | None
+) -> tuple[pd.DataFrame, int | None, str]:
+    """The runs with a column `compared`, the budget of the pairs, and the baseline."""
+    if swept:
+        table = table.sort_values("n_tokens", kind="stable", ignore_index=True)
+    at, compared = choose_compared(table, swept, n_tokens)
+    table["compared"] = table["run_id"].isin(compared)
+    return table, at, choose_baseline(table[table["compared"]], baseline, swept)
+
+
+def _found(runs: Compared) -> tuple[dict[str, Any], list[Shown]]:
+    """The values of the findings that found something, by name, and how each is shown."""
+    values: dict[str, Any] = {}
+    shown = []
+    for finding in comparison_findings():
+        found = finding.compute(runs, values)
+        if found is not None:
+            values[finding.name] = found.value
+            shown.append(finding.show(runs, found.value, values))
+    return values, shown
 
 
 def most_different(comparison: Comparison, by: str, n: int) -> tuple[pd.DataFrame, int]:

@@ -1,13 +1,16 @@
-"""A finding: what the jobs of a sweep amount to in one respect, and how that is shown.
+"""A finding: what a job, the jobs of a sweep, or runs side by side amount to in one respect, and how that is shown.
 
-A finding is one class with a name, a `compute` and a `show`. Terminal, HTML, CSV and MLflow take what it
-gives and know no finding by name, so that a new one is a file and a line in `ragauge.findings.order`.
+A finding is one class with a name, a `compute` and a `show`. Terminal, HTML, CSV, Markdown and MLflow take
+what it gives and know no finding by name, so that a new one is a file and a line in a list: of a sweep in
+`ragauge.findings.order`, of a job in `ragauge.experiment.findings.order`, of a comparison in
+`ragauge.compare._order`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 import pandas as pd
@@ -15,7 +18,7 @@ import pandas as pd
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-    from ragauge.contract.jobs import Jobs
+    from ragauge.contract.jobs import Compared, Job, Jobs
 
 Kind = Literal[
     "score", "share", "points", "signed", "whole", "p", "usd", "seconds", "milliseconds"
@@ -194,23 +197,29 @@ class Found:
     """What a finding computed.
 
     value: for the findings after it, and for Python. metrics: of the MLflow run, each a finite number.
-    steps: charts over n_tokens, {metric: {n_tokens: value}}. tables: CSV files by name. logged: tables of
-    MLflow's viewer by name. model: a fitted predictor with an example of its input, kept with the run.
+    steps: charts over n_tokens, {metric: {n_tokens: value}}. days: charts over days, {metric: {YYYYMMDD:
+    value}}. tables: CSV files by name. logged: tables of MLflow's viewer by name. files: other artifacts by
+    their path in the run, each with what writes it there. model: a fitted predictor with an example of its
+    input, or the folder that holds one, kept with the run. record: what a job's `job.json` holds of it.
     """
 
     value: Any = None
     metrics: Mapping[str, float] = field(default_factory=dict)
     steps: Mapping[str, Mapping[int, float]] = field(default_factory=dict)
+    days: Mapping[str, Mapping[int, float]] = field(default_factory=dict)
     tables: Mapping[str, pd.DataFrame] = field(default_factory=dict)
     logged: Mapping[str, pd.DataFrame] = field(default_factory=dict)
-    model: tuple[Any, pd.DataFrame] | None = None
+    files: Mapping[str, Callable[[Path], object]] = field(default_factory=dict)
+    model: tuple[Any, pd.DataFrame] | Path | None = None
+    record: Mapping[str, Any] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
 class Shown:
     """How a finding is shown: a section of the report, lines of the terminal, figures, cards and notes.
 
-    sections: usually one. notes: sentences that limit all numbers of the report; they stand at its head.
+    sections: usually one. notes: sentences that limit all numbers of the report; they stand at its head, and
+    of a job they are warnings on the terminal.
     """
 
     sections: Sequence[Section] = ()
@@ -239,5 +248,51 @@ class Finding:
         raise NotImplementedError
 
     def show(self, jobs: Jobs, value: Any, found: Founds) -> Shown:
+        """How the value is shown; nothing unless said otherwise."""
+        return Shown()
+
+
+After = Literal["scores", "answers", "verdicts", "all"]
+
+
+class JobFinding:
+    """What is found out about one job, and logged into its MLflow run.
+
+    name: unique; what later findings read it by. after: what a finding needs. Those that need `scores` are
+    computed, logged and written before an LLM is asked; those that need `answers` or `verdicts` as soon as
+    these are there, the latter at the end of a sweep where its jobs are judged together; `all` is the end of
+    a job, with or without verdicts. metrics: the names of its metrics, of a package's finding: a gate may name
+    them (`*` stands for what only a job knows), and `compare` shows them.
+
+    Of what a finding shows, a job takes lines, notes and figures. Where two findings have a metric of one
+    name, that of the first counts.
+    """
+
+    name: ClassVar[str]
+    after: ClassVar[After] = "verdicts"
+    metrics: ClassVar[Sequence[str]] = ()
+
+    def compute(self, job: Job, found: Founds) -> Found | None:
+        """What the job amounts to, None for nothing; `found` holds the values of the findings before."""
+        raise NotImplementedError
+
+    def show(self, job: Job, value: Any, found: Founds) -> Shown:
+        """How the value is shown; nothing unless said otherwise."""
+        return Shown()
+
+
+class ComparisonFinding:
+    """What is found out about runs side by side, from the questions that MLflow holds of them.
+
+    name: unique. Of what it shows, a comparison takes notes and sections: their tables and paragraphs.
+    """
+
+    name: ClassVar[str]
+
+    def compute(self, runs: Compared, found: Founds) -> Found | None:
+        """What the runs amount to, None for nothing; `found` holds the values of the findings before."""
+        raise NotImplementedError
+
+    def show(self, runs: Compared, value: Any, found: Founds) -> Shown:
         """How the value is shown; nothing unless said otherwise."""
         return Shown()

@@ -1,4 +1,4 @@
-"""The comparable finished jobs of a sweep: their records, and all outcomes in one frame."""
+"""What findings are computed from: one job, the comparable finished jobs of a sweep, or runs side by side."""
 
 from __future__ import annotations
 
@@ -6,14 +6,57 @@ import json
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import Any, Protocol
 
 import pandas as pd
 
 from ragauge.contract.answer_measures import in_order
+from ragauge.contract.batches import Batches
 from ragauge.contract.protocols import AnswerMeasureInfo
 
 _SETTINGS = ("seed", "bootstrap", "estimate")  # of the pooled estimates
+
+
+class Job(Protocol):
+    """One job as its findings read it: what its stages make is made when it is first asked for.
+
+    record: name, n_tokens, seed, bootstrap, choices and the like, as `job.json` holds them. pipeline and cfg:
+    the stages and the config; a finding that reads frames, outcomes and the record alone knows neither.
+    judged_again: where all jobs of a sweep were judged together, how stable the judge was there (metrics),
+    and the verdicts that were asked for again on this job's answers.
+    """
+
+    record: dict[str, Any]
+    pipeline: Any
+    cfg: Any
+    model: Any  # the configured predictor; None for none
+    judged_again: tuple[Mapping[str, float], pd.DataFrame] | None
+
+    @property
+    def n_tokens(self) -> int:
+        """The job's budget."""
+
+    @property
+    def n_boot(self) -> int:
+        """Bootstrap replicates of intervals."""
+
+    @property
+    def seed(self) -> int:
+        """Seed of everything random."""
+
+    @property
+    def answer_measures(self) -> list[AnswerMeasureInfo]:
+        """How the measures of every topic beside the IR score are shown."""
+
+    def frame(self, name: str) -> pd.DataFrame:
+        """A frame of the job, such as topics, run, contexts, answers, verdicts (docs/library.md)."""
+
+    def rows(self, name: str) -> pd.DataFrame | Batches:
+        """The rows of a frame, in batches where they are many."""
+
+    @property
+    def outcomes(self) -> pd.DataFrame:
+        """A row per topic: scores, answer, answer measures, label, slices and the cause of failure."""
 
 
 @dataclass(frozen=True)
@@ -92,6 +135,31 @@ class Jobs:
         for system, record in zip(self.systems, self.records, strict=True):
             found.setdefault(system, {})[int(record["n_tokens"])] = record["metrics"]
         return found
+
+
+@dataclass(frozen=True)
+class Compared:
+    """Runs side by side as findings read them.
+
+    outcomes: a row per run and topic [run_id, qid, query, answer, label, ir_score, ...]. names: of the runs,
+    {run_id: name}. baseline: a run_id. answer_measures: columns of the outcomes. n_tokens: the budget of the
+    runs, None where it differs. slices: whether runs are asked for by slice.
+    """
+
+    outcomes: pd.DataFrame
+    names: Mapping[str, str]
+    baseline: str
+    answer_measures: Sequence[AnswerMeasureInfo]
+    n_tokens: int | None
+    n_boot: int
+    seed: int
+    slices: bool = False
+
+    @property
+    def pairs_heading(self) -> str:
+        """Heading of paired differences from the baseline."""
+        at = "" if self.n_tokens is None else f", N = {self.n_tokens} tokens"
+        return f"Paired differences from {self.names[self.baseline]}{at}"
 
 
 def system_names(overrides: Sequence[Sequence[str]]) -> list[str]:

@@ -9,8 +9,9 @@ from __future__ import annotations
 
 import difflib
 import itertools
+import json
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
 from fnmatch import fnmatchcase
 
 from ragauge.contract.groups import CALLS
@@ -120,6 +121,22 @@ CHARTS = _spelled(
     "*_at_day",
     "tokens",
 )
+
+
+_OF_PACKAGES_TAG = "ragauge.metrics"  # of an MLflow run
+
+
+def as_tag(names: Sequence[str]) -> dict[str, str]:
+    """The tag by which a job's run names the metrics of findings that packages bring; {} where there are none."""
+    return {_OF_PACKAGES_TAG: json.dumps(list(names))} if names else {}
+
+
+def from_tags(tags: Mapping[str, str]) -> list[str]:
+    """The names in the tags of a run; [] where there are none, or the tag cannot be read."""
+    try:
+        return [str(name) for name in json.loads(tags.get(_OF_PACKAGES_TAG, "[]"))]
+    except (ValueError, TypeError):
+        return []
 
 
 def is_known(name: str, known: Iterable[str]) -> bool:

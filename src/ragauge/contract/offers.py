@@ -41,6 +41,7 @@ class PartOffers(Protocol):
     kind: "recorded" of one whose work was done before, "none" of one that does nothing, and others.
     component: what its results are stored under. uses: the shared models that it takes.
     needs_chat: whether it cannot do without a chat model that the job shares.
+    top_k: of one that ranks, how many hits a topic has at most; 0 searches nothing, None is not known.
     depth: of how many ranked texts a topic it looks at the best alone; None is all.
     counts: the names of what it counts with `Tools.count`, 0 where its output was stored. topic_counts: columns of
         its run that are counted by topic.
@@ -50,6 +51,7 @@ class PartOffers(Protocol):
     component: str = ""
     uses: frozenset[str] = frozenset()
     needs_chat: bool = False
+    top_k: int | None = None
     depth: int | None = None
     counts: tuple[str, ...] = ()
     topic_counts: tuple[str, ...] = ()
@@ -58,7 +60,6 @@ class PartOffers(Protocol):
 class RetrieverOffers(PartOffers, Protocol):
     """Of a retriever, one that brings texts of its own included.
 
-    top_k: how many hits a topic has at most; 0 searches nothing, None is not known.
     takes_queries: whether it searches for what a rewriter wrote. space: what a query of several is to it: "text",
         "dense" or "lexical".
     index_uses: the shared models that its index needs, which enter the key of the index; None is all of `uses`.
@@ -69,7 +70,6 @@ class RetrieverOffers(PartOffers, Protocol):
     condition: of one that changes the evidence, to what; None of any other.
     """
 
-    top_k: int | None = None
     takes_queries: bool = True
     space: str = "text"
     index_uses: frozenset[str] | None = None

@@ -13,7 +13,7 @@ import pandas as pd
 
 from ragauge.contract.errors import DataError
 from ragauge.contract.records import OUTCOMES_FILE, RECORD_FILE
-from ragauge.experiment.findings import whereabouts
+from ragauge.experiment import whereabouts
 from ragauge.retrieval.contexts import contexts_at
 from ragauge.show import notebook
 from ragauge.store import Store

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from importlib.metadata import entry_points
 
-from ragauge.contract.errors import ConfigError
 from ragauge.contract.finding import Finding
+from ragauge.contract.installed import of_packages
 from ragauge.findings.answers import Answers
 from ragauge.findings.asked_again import AskedAgain
 from ragauge.findings.budgets import OverBudgets
@@ -31,8 +30,6 @@ from ragauge.findings.transfer import Transfers
 from ragauge.findings.unreadable import Unreadable
 from ragauge.findings.what_ran import WhatRan
 from ragauge.findings.zones import ZonesFound
-
-GROUP = "ragauge.findings"  # of entry points: a package's finding, as package.module:Class
 
 _OWN: tuple[type[Finding], ...] = (
     Leaderboard,
@@ -68,16 +65,7 @@ def findings() -> Iterator[Finding]:
     ConfigError for one that cannot be had.
     """
     found: list[Finding] = [cls() for cls in _OWN]
-    for point in sorted(entry_points(group=GROUP), key=lambda point: point.name):
-        where = f"entry point {point.name} = {point.value!r} (group {GROUP})"
-        try:
-            finding = point.load()()
-        except Exception as error:
-            raise ConfigError(f"{where}: cannot be loaded ({type(error).__name__}: {error})") from error
-        if not isinstance(finding, Finding):
-            raise ConfigError(f"{where}: is no ragauge.contract.finding.Finding")
+    for finding in of_packages(Finding, [one.name for one in found]):
         names = [one.name for one in found]
-        if finding.name in names:
-            raise ConfigError(f"{where}: there is a finding {finding.name!r} already")
         found.insert(names.index(finding.after) + 1 if finding.after in names else len(found), finding)
     yield from found

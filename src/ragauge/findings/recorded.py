@@ -2,61 +2,155 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import partial
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
 
-from ragauge.contract.finding import Block, Card, Cell, Col, Grid, Heading, Heads, Num, Picture, Section, Tagged, Text
+from ragauge.contract.errors import DataError
+from ragauge.contract.finding import (
+    Block,
+    Card,
+    Cell,
+    Col,
+    Found,
+    Grid,
+    Heading,
+    Heads,
+    Num,
+    Picture,
+    Section,
+    Tagged,
+    Text,
+)
+from ragauge.estimate import bounded_mean, fit_zones, share_estimates, summary
 from ragauge.estimate.summary import Estimates
+from ragauge.estimate.unjudged import foresee, foreseen_errors
 from ragauge.findings.predictor import predictor_line
 from ragauge.findings.thresholds import SIDES, threshold_line
 from ragauge.findings.what_ran import versions
 from ragauge.findings.zones import zone_blocks, zones_line
-from ragauge.show.drawing import LINE_COLOURS, legend, legend_rows, new_figure, plain
+from ragauge.show.drawing import LINE_COLOURS, legend, legend_rows, new_figure, plain, save
 from ragauge.show.figures import sorted_scores
 from ragauge.show.formats import score
-from ragauge.show.html import Page
+from ragauge.show.html import Page, write_report
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 
-def page(
-    experiment: str,
-    note: str,
-    judged: pd.DataFrame,
-    estimates: Estimates,
-    systems: pd.DataFrame,
-    foreseen: pd.DataFrame,
-    alphas: pd.DataFrame,
-) -> Page:
-    """The report.
+REPORT = "report.html"
+# Shares of answers that may be missed in a zone, tried beside the configured one.
+ALPHAS = (0.05, 0.1, 0.2, 0.3, 0.35, 0.4, 0.5)
 
-    judged: the outcomes that have verdicts. systems: [system, n, ir_score, right, lack]. foreseen: the table of
-    `foresee`; alphas: [alpha, zone, threshold, share, missed].
+
+@dataclass(frozen=True)
+class Recorded:
+    """What recorded outcomes amount to.
+
+    rows: all of them. judged: those of systems that have verdicts, on which the estimates are fitted.
+    foreseen: the class shares of the other systems (`ragauge.estimate.unjudged`). alphas: the zones at other
+    promises, [alpha, zone, threshold, share, missed].
     """
-    title = f"{experiment}: recorded outcomes, and their thresholds"
-    figures = {"sorted_scores": sorted_scores(judged, estimates.thresholds, title, estimates.zones)}
-    if len(foreseen):
-        figures["foreseen"] = foreseen_figure(foreseen)
-    sections = [
-        Section("What was recorded", [*([Text(note)] if note else []), *_recorded(systems)]),
-        Section("Zones with a guarantee", [*zone_blocks(estimates.zones), *_alphas(alphas)]),
-        Section("Thresholds and predictor", _worth(estimates)),
-        *([Section("Systems that nobody judged here", _foreseen(foreseen))] if len(foreseen) else []),
-    ]
-    about = " · ".join(f"{name} {version}" for name, version in versions().items())
-    cards: list[Card] = []
-    return Page(
-        "recorded outcomes", experiment, f"{experiment}: recorded outcomes", about, 0, [], cards, sections, figures
-    )
+
+    rows: pd.DataFrame
+    judged: pd.DataFrame
+    estimates: Estimates
+    foreseen: pd.DataFrame
+    alphas: pd.DataFrame
+
+    @classmethod
+    def of(cls, rows: pd.DataFrame, shares: Any, record: Mapping[str, Any], where: object) -> Recorded:
+        """The estimates with the settings of a job's record.
+
+        shares: what is known of the classes of the systems that nobody judged. DataError, which names `where`,
+        without a label.
+        """
+        of_judged = rows.groupby("system")["label"].transform("count") > 0
+        judged, others = rows[of_judged], rows[~of_judged]
+        if judged.empty:
+            raise DataError(f"{where}: no row has a label")
+        n_boot, seed, estimate, zones = (record[name] for name in ("bootstrap", "seed", "estimate", "zones"))
+        estimates = summary.estimate(judged, n_boot, seed, **estimate, zones=zones)
+        h, k = estimates.thresholds.h.value, estimates.thresholds.k.value
+        foreseen = foresee(judged, others, h, k, shares, **estimate, seed=seed)
+        return cls(rows, judged, estimates, foreseen, zones_by_alpha(judged, zones["confidence"]))
+
+    def found(self, experiment: str, note: str) -> Found:
+        """Metrics, tables, figures and the report."""
+        values = {**_shares(self.judged), **self.estimates.metrics, **foreseen_errors(self.foreseen)}
+        page = self._page(experiment, note)
+        figures = {f"figures/{name}.png": partial(save, figure) for name, figure in page.figures.items()}
+        return Found(
+            metrics={**values, "topics": len(self.judged)},
+            tables={"zones_by_alpha": self.alphas, "foreseen": self.foreseen},
+            files={**figures, REPORT: partial(write_report, [page])},
+        )
+
+    def _page(self, experiment: str, note: str) -> Page:
+        title = f"{experiment}: recorded outcomes, and their thresholds"
+        estimates, foreseen = self.estimates, self.foreseen
+        figures = {"sorted_scores": sorted_scores(self.judged, estimates.thresholds, title, estimates.zones)}
+        if len(foreseen):
+            figures["foreseen"] = foreseen_figure(foreseen)
+        sections = [
+            Section("What was recorded", [*([Text(note)] if note else []), *_recorded(_systems(self.rows))]),
+            Section("Zones with a guarantee", [*zone_blocks(estimates.zones), *_alphas(self.alphas)]),
+            Section("Thresholds and predictor", _worth(estimates)),
+            *([Section("Systems that nobody judged here", _foreseen(foreseen))] if len(foreseen) else []),
+        ]
+        about = " · ".join(f"{name} {version}" for name, version in versions().items())
+        cards: list[Card] = []
+        return Page(
+            "recorded outcomes", experiment, f"{experiment}: recorded outcomes", about, 0, [], cards, sections, figures
+        )
+
+    @property
+    def lines(self) -> list[str]:
+        """Thresholds, zones, predictor and what is foreseen on the terminal."""
+        both = [threshold_line(letter, says, getattr(self.estimates.thresholds, letter)) for letter, says in SIDES]
+        lines = [*both, zones_line(self.estimates.zones), predictor_line(self.estimates.validation)]
+        for row in self.foreseen.query("share == 'right'").to_dict("records"):
+            known = f", judged {row['judged']:.1%}" if row["judged"] == row["judged"] else ""
+            shares = f"predictor {row['predictor']:.1%}, above k {row['thresholds']:.1%}"
+            lines.append(f"right answers of {row['system']}: {shares}{known}")
+        return lines
 
 
-def lines(estimates: Estimates) -> list[str]:
-    """Thresholds, zones and predictor on the terminal."""
-    both = [threshold_line(letter, says, getattr(estimates.thresholds, letter)) for letter, says in SIDES]
-    return [*both, zones_line(estimates.zones), predictor_line(estimates.validation)]
+def zones_by_alpha(judged: pd.DataFrame, confidence: float) -> pd.DataFrame:
+    """The zones at each of `ALPHAS`: [alpha, zone, threshold, share, missed]; each holds by itself.
+
+    `zone` is right (above) or lack (below); threshold and missed are NaN where no threshold holds.
+    """
+    rows = []
+    for alpha in ALPHAS:
+        found = fit_zones(judged, alpha, confidence)
+        for name, zone in (("right", found.right), ("lack", found.lack)):
+            rows.append((alpha, name, zone.value, zone.share, zone.missed))
+    return pd.DataFrame(rows, columns=["alpha", "zone", "threshold", "share", "missed"])
+
+
+def _shares(judged: pd.DataFrame) -> dict[str, float]:
+    """Mean score, right, lack and missing shares; a recording may not tell classes 2 to 4 apart."""
+    values = summary.with_interval("ir_score", bounded_mean(judged["ir_score"], judged["qid"]))
+    shares = share_estimates(judged)
+    for name in ("correct_share", "judge_share_1", "judge_share_missing"):
+        values |= summary.with_interval(name, shares[name])
+    return values
+
+
+def _systems(rows: pd.DataFrame) -> pd.DataFrame:
+    """[system, n, ir_score, right, lack]: shares NaN where no row of the system has a label."""
+    grouped = rows.groupby("system", sort=False)
+    table = grouped["ir_score"].agg(n="size", ir_score="mean").reset_index()
+    known = grouped["label"].count().to_numpy() > 0
+    for name, c in (("right", 5), ("lack", 1)):
+        share = rows["label"].eq(c).fillna(False).astype(float).groupby(rows["system"], sort=False).mean()
+        table[name] = share.where(known).to_numpy()
+    return table
 
 
 def _recorded(systems: pd.DataFrame) -> list[Block]:

@@ -8,6 +8,7 @@ if TYPE_CHECKING:
     from ragauge.track._connection import absolute_uri, aside, connect, local_database, recorded_uri, tracking_uri
     from ragauge.track._feedback import CLASS, LABELS, Feedback, answer_digest, labels_of_people
     from ragauge.track._folders import is_model_uri, model_folder
+    from ragauge.track._found import log_found
     from ragauge.track._models import load_predictor, save_predictor
     from ragauge.track._orphans import close_orphans, close_orphans_quietly
     from ragauge.track._reader import LoggedRun, Reader, entries_tag
@@ -35,6 +36,7 @@ __all__ = [
     "labels_of_people",
     "load_predictor",
     "local_database",
+    "log_found",
     "model_folder",
     "param_text",
     "recorded_uri",

@@ -1,1 +1,1 @@
-"""What is found out about a job and logged: verdicts, failures, tables, labels of people."""
+"""What is found out about a job: a file for each finding, in the order of `ragauge.experiment.findings.order`."""

@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 
+from ragauge.contract.finding import Found, Founds, JobFinding
+from ragauge.contract.jobs import Job
 from ragauge.contract.offers import AnswerMeasureOffers, offered
 from ragauge.contract.protocols import AnswerMeasureInfo, Tools
 from ragauge.estimate.board import mean_of
@@ -20,6 +22,17 @@ if TYPE_CHECKING:
     from ragauge.experiment.stages.pipeline import Pipeline
 
 SALT = "measured again"  # tells these requests from the first ones in the ledger
+
+
+class Repeats(JobFinding):
+    """How far values of answer measures that ask an LLM move when they are measured once more."""
+
+    name = "repeats"
+    after = "answers"
+
+    def compute(self, job: Job, found: Founds) -> Found:
+        """Metrics alone."""
+        return Found(metrics=repeats(job.pipeline, job.n_boot, job.seed))
 
 
 def repeats(pipeline: Pipeline, n_boot: int, seed: int) -> dict[str, float]:

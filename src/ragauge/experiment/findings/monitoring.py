@@ -12,14 +12,14 @@ import pandas as pd
 
 from ragauge.contract.build import build, locate
 from ragauge.contract.errors import ConfigError
+from ragauge.contract.finding import Found, Founds, JobFinding, Shown
+from ragauge.contract.jobs import Job
 from ragauge.contract.protocols import Monitored
 from ragauge.estimate.outcomes import asked, labels_of, share_columns, weights_of, with_classes
 from ragauge.experiment.folder import JobFolder
 
 if TYPE_CHECKING:
     from omegaconf import DictConfig
-
-    from ragauge.experiment.stages.pipeline import Pipeline
 
 _DAY = "day"  # the attribute that holds a date
 _SHARES = ("correct_share", "hallucination_share", "judge_share_1", "judge_share_missing")
@@ -54,17 +54,35 @@ def _started(folder: JobFolder) -> float:
     return file.stat().st_mtime if file is not None and file.is_file() else time.time()
 
 
-def window_metrics(pipeline: Pipeline) -> dict[str, float]:
-    """The metrics of a window of traces; {} for any other dataset."""
-    source = pipeline.components.dataset
-    return source.window_metrics(pipeline.frame("topics")) if isinstance(source, Monitored) else {}
+class Window(JobFinding):
+    """What a dataset that monitors a system in use counts of its window, such as traces that failed."""
+
+    name = "window"
+    after = "scores"
+
+    def compute(self, job: Job, found: Founds) -> Found | None:
+        """The metrics; None for any other dataset."""
+        source = job.pipeline.components.dataset
+        if not isinstance(source, Monitored):
+            return None
+        counts = source.window_metrics(job.frame("topics"))
+        return Found(counts, metrics=counts)
+
+    def show(self, job: Job, value: Mapping[str, float], found: Founds) -> Shown:
+        """A warning where contexts are empty."""
+        n = value.get("traces_without_retriever")
+        return Shown(notes=[f"{n} traces have no RETRIEVER span: their contexts are empty"] if n else [])
 
 
-def told_of_window(counts: Mapping[str, float]) -> list[str]:
-    """What a reader of a window's metrics must know, a sentence each; [] for any other dataset."""
-    if not counts.get("traces_without_retriever"):
-        return []
-    return [f"{counts['traces_without_retriever']} traces have no RETRIEVER span: their contexts are empty"]
+class Days(JobFinding):
+    """Shares of classes, the mean IR score and means of answer measures of each day of the topics."""
+
+    name = "days"
+
+    def compute(self, job: Job, found: Founds) -> Found | None:
+        """Charts by day; None where topics have no day."""
+        days = by_day(job.outcomes, [info.name for info in job.answer_measures])
+        return Found(days=days) if days else None
 
 
 def by_day(outcomes: pd.DataFrame, measures: Sequence[str] = ()) -> dict[str, dict[int, float]]:

@@ -7,10 +7,33 @@ import logging
 import pandas as pd
 
 from ragauge.contract.errors import DataError
+from ragauge.contract.finding import Found, Founds, JobFinding, Shown
+from ragauge.contract.jobs import Job
 from ragauge.contract.judge_questions import QUESTIONS, labelled_as, measured_as
+from ragauge.estimate.human import human_shares
 from ragauge.estimate.powered_share import FEW_LABELS, powered_share
 
 log = logging.getLogger(__name__)
+
+
+class PeopleFound(JobFinding):
+    """What labels by people say of a judge's probabilities."""
+
+    name = "people"
+
+    def compute(self, job: Job, found: Founds) -> Found:
+        """Why the labels give no shares of classes, if they give none."""
+        refused = None
+        if job.cfg.human_labels is not None and "human_label" in job.outcomes:
+            try:
+                human_shares(job.outcomes)
+            except DataError as error:  # found here, as the estimates may come from the store
+                refused = str(error)
+        return Found(refused, metrics=powered_by_people(job.outcomes))
+
+    def show(self, job: Job, value: str | None, found: Founds) -> Shown:
+        """The reason, as a warning."""
+        return Shown(notes=[] if value is None else [f"no shares as people would judge: {value}"])
 
 
 def powered_by_people(outcomes: pd.DataFrame) -> dict[str, float]:

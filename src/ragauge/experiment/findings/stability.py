@@ -6,6 +6,8 @@ from typing import TYPE_CHECKING
 
 import pandas as pd
 
+from ragauge.contract.finding import Found, Founds, JobFinding
+from ragauge.contract.jobs import Job
 from ragauge.contract.protocols import BatchJudge, judges_together
 from ragauge.estimate import judge_stability, summary
 from ragauge.experiment.outcomes import metrics
@@ -14,6 +16,18 @@ if TYPE_CHECKING:
     from ragauge.experiment.stages.pipeline import Pipeline
 
 _KEYS = ["qid", "candidate"]
+
+
+class JudgedAgain(JobFinding):
+    """How stable the judge of the job is."""
+
+    name = "judged_again"
+
+    def compute(self, job: Job, found: Founds) -> Found | None:
+        """What asking again cost, as metrics of the judge; None where it is not asked again."""
+        stability, again = job.judged_again or _of_one_job(job)
+        costs = {} if again is None or again.empty else metrics.costs(again, "judge_")
+        return Found(costs, metrics=stability) if stability or costs else None
 
 
 def judged_again(
@@ -34,17 +48,14 @@ def judged_again(
     return summary.stability(judge_stability(labels, n_boot, seed)), again
 
 
-def of_one_job(pipeline: Pipeline, n_boot: int, seed: int) -> dict[str, float]:
-    """The same metrics for a judge that sees one answer a request, with those of what asking again cost.
-
-    {} for other judges: those are asked again where the jobs of a sweep are judged together.
-    """
+def _of_one_job(job: Job) -> tuple[dict[str, float], pd.DataFrame | None]:
+    """The same for a judge that sees one answer a request; others are asked again with all jobs of a sweep."""
+    pipeline = job.pipeline
     judge = pipeline.components.judge
     if not isinstance(judge, BatchJudge) or judges_together(judge):
-        return {}
+        return {}, None
     shown = pipeline.to_judge(pipeline.answers)
-    one = str(pipeline.n_tokens)
+    one = str(job.n_tokens)
     candidates = shown[["qid", "answer"]].assign(candidate=one)
     verdicts = pipeline.verdicts[["qid", "label"]].assign(candidate=one)
-    stability, again = judged_again(pipeline, candidates, verdicts, n_boot, seed)
-    return stability | (metrics.costs(again, "judge_") if len(again) else {})
+    return judged_again(pipeline, candidates, verdicts, job.n_boot, job.seed)

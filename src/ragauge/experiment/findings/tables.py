@@ -9,7 +9,9 @@ import pandas as pd
 
 from ragauge import track
 from ragauge.contract.batches import rows_where
+from ragauge.contract.finding import Found, Founds, JobFinding
 from ragauge.contract.frames import JUDGE_CLASSES
+from ragauge.contract.jobs import Job
 from ragauge.estimate.predictor import PROBABILITY_COLUMNS
 from ragauge.estimate.slicing import PREFIX
 from ragauge.retrieval.searching import searched_by
@@ -25,6 +27,16 @@ _IF_THERE = (
     "unanswerable", "queries", "cited_answer", "human_label", "judged", "stratum", *PROBABILITY_COLUMNS,
     "evidence_in_context", "evidence_place", "failure_cause", "failure_decided_by",
 )  # fmt: skip
+
+
+class PerQuestion(JobFinding):
+    """The table of the job's questions."""
+
+    name = "per_question"
+
+    def compute(self, job: Job, found: Founds) -> Found:
+        """The table alone."""
+        return Found(logged={"per_question": per_question(job.pipeline, job.outcomes)})
 
 
 def per_question(pipeline: Pipeline, outcomes: pd.DataFrame) -> pd.DataFrame:

@@ -12,10 +12,10 @@ import pandas as pd
 
 from ragauge import compare
 from ragauge.contract.answer_measures import from_tags, in_order
-from ragauge.contract.errors import DataError, RagaugeError
+from ragauge.contract.errors import ConfigError, DataError, RagaugeError
 from ragauge.contract.gate import Gate, read_gate
 from ragauge.contract.gate_verdicts import Check, GateResult
-from ragauge.contract.metric_names import OF_VERDICTS
+from ragauge.contract.metric_names import OF_JOBS, OF_VERDICTS
 from ragauge.contract.protocols import AnswerMeasureInfo
 from ragauge.contract.visible import visible
 from ragauge.estimate.gating import Paired, decide, paired_difference, topics_to_decide
@@ -81,6 +81,14 @@ def check_gate(cfg: DictConfig, pipeline: Pipeline, name: str, experiment: str, 
         check_topics(pipeline.entry("dataset").digest, base)
         compared = [bound.measure for bound in found if bound.rule.tolerance is not None]
         check_measures(compared, [info.name for info in answers], base)
+
+
+def check_gate_of_recorded(cfg: DictConfig) -> None:
+    """ConfigError for a gate that a job of recorded outcomes could not be held to."""
+    gate = gate_of(cfg)
+    check_bounds(bounds(gate.rules, None), OF_JOBS, ())
+    if gate.compares:
+        raise ConfigError("gate: recorded outcomes have no baseline to be compared with; leave tolerance out")
 
 
 def enforce(

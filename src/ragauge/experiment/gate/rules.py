@@ -16,6 +16,7 @@ from ragauge.contract.offers import PartOffers, offered
 from ragauge.contract.protocols import AnswerMeasureInfo
 from ragauge.estimate.gating import check_tolerance
 from ragauge.estimate.slicing import text_of
+from ragauge.experiment.findings.order import job_findings, metrics_of
 from ragauge.experiment.outcomes.slicing import metric_names, metrics_of_slices
 from ragauge.measures.rankings import full_name, metric_of
 
@@ -117,6 +118,7 @@ def metrics_of_job(pipeline: Pipeline) -> list[str]:
     parts = [offered(getattr(pipeline.components, group), PartOffers) for group in GROUPS]
     return [
         *OF_JOBS,
+        *metrics_of(job_findings()),
         *measure_metrics(measures),
         *metrics_of_slices(pipeline.sliced, measures),
         *(metric_of(full_name(name)) for name in pipeline.measures),

@@ -13,13 +13,9 @@ import pandas as pd
 
 from ragauge.contract.errors import ConfigError
 from ragauge.contract.topics import attributes_of, is_unanswerable
-from ragauge.estimate import summary
 from ragauge.estimate.board import REJECTION
-from ragauge.estimate.intervals import Estimate
 from ragauge.estimate.slices import (
     Weights,
-    macro_averages,
-    slice_estimates,
 )
 from ragauge.estimate.slicing import (
     ANSWERABLE,
@@ -35,8 +31,7 @@ from ragauge.estimate.slicing import (
 from ragauge.measures.questions import DERIVED, EVIDENCE_DOCUMENTS, LEXICAL_OVERLAP, RARITY
 
 if TYPE_CHECKING:
-    from ragauge.contract.protocols import AnswerMeasureInfo
-    from ragauge.track import Run
+    pass
 
 log = logging.getLogger(__name__)
 
@@ -46,7 +41,7 @@ _MAX_SLUG = 60  # characters of a name within a metric's
 _MAX_BINS = 20
 _MAX_LISTED = 12  # names in a message
 _DECIMALS = 4  # of derived attributes
-_LOGGED = ("ir_score", "correct_share", "hallucination_share", "judge_share_1", REJECTION)
+LOGGED = ("ir_score", "correct_share", "hallucination_share", "judge_share_1", REJECTION)
 _FORMS = "name, {name: number of bins} and {name: [inner edges of bins, ascending]}"
 
 
@@ -157,18 +152,18 @@ def _check_weights(by: str, labels: pd.Series, weights: Mapping[str, float] | No
 
 
 def metrics_of_slices(slices: pd.DataFrame | None, measures: Sequence[str]) -> list[str]:
-    """The metrics that a job with these slices and answer measures logs of them (see `log_slices`)."""
+    """The metrics that a job with these slices and answer measures logs of them (`SlicesFound`)."""
     names = {} if slices is None else metric_names(slices)
     macro = dict.fromkeys(f"slice_macro/{name.split('/')[1]}" for name in names.values())
-    of_measures = [f"{name}{end}" for name in (*_LOGGED, *measures) for end in ("", "_lo", "_hi")]
-    logged = list(_logged(names).values())
+    of_measures = [f"{name}{end}" for name in (*LOGGED, *measures) for end in ("", "_lo", "_hi")]
+    logged = list(logged_slices(names).values())
     return [
         *(f"{name}/{what}" for name in logged for what in (*of_measures, "topics")),
         *(f"{name}/{what}" for name in macro for what in of_measures),
     ]
 
 
-def _logged(names: Mapping[tuple[str, str], str]) -> dict[tuple[str, str], str]:
+def logged_slices(names: Mapping[tuple[str, str], str]) -> dict[tuple[str, str], str]:
     """Those of `metric_names` that become metrics: 50, of the slicings with the fewest slices first."""
     count = Counter(by for by, _ in names)
     return dict(sorted(names.items(), key=lambda item: count[item[0][0]])[:MAX_LOGGED])
@@ -183,47 +178,6 @@ def with_slices(outcomes: pd.DataFrame, slices: pd.DataFrame | None) -> pd.DataF
     """The outcomes with the columns of `slices_of_topics`, and without attributes that are called so."""
     own = outcomes.drop(columns=[c for c in map(str, outcomes.columns) if c.startswith(PREFIX)])
     return own if slices is None else own.merge(slices, on="qid", how="left", validate="one_to_one")
-
-
-def log_slices(
-    outcomes: pd.DataFrame,
-    answers: Sequence[AnswerMeasureInfo],
-    weights: Weights,
-    n_boot: int,
-    seed: int,
-    run: Run,
-) -> dict[str, float]:
-    """Logs every measure by slice and its average as tables, and returns those that become metrics.
-
-    `slice/<slicing>/<slice>/<measure>` with `_lo` and `_hi` and `topics`, of 50 slices at most,
-    those of slicings with the fewest slices first, and `slice_macro/<slicing>/<measure>`.
-    """
-    if not slicings(outcomes):
-        return {}
-    estimates = slice_estimates(outcomes, None, answers, n_boot, seed)
-    averages = macro_averages(estimates, weights, answers)
-    run.table(estimates, "slices.json")
-    run.table(averages, "slice_averages.json")
-    names = metric_names(outcomes)
-    if len(names) > MAX_LOGGED:
-        log.info("%d slices, of which %d are metrics; all are in slices.json", len(names), MAX_LOGGED)
-    logged = _logged(names)
-    sizes = {(by, label): n for by in slicings(outcomes) for label, n in
-             outcomes[PREFIX + by].value_counts().items()}  # fmt: skip
-    values: dict[str, float] = {f"{name}/topics": int(sizes[at]) for at, name in logged.items()}
-    measures = {*_LOGGED, *(info.name for info in answers)}
-    slug_of = {by: name.split("/")[1] for (by, _), name in names.items()}
-    for row in estimates.to_dict("records"):
-        if row["measure"] in measures and (at := (row["slicing"], row["slice"])) in logged:
-            values |= _metrics(f"{logged[at]}/{row['measure']}", row)
-    for row in averages.to_dict("records"):
-        if row["measure"] in measures:
-            values |= _metrics(f"slice_macro/{slug_of[row['slicing']]}/{row['measure']}", row)
-    return values
-
-
-def _metrics(name: str, row: Mapping[Any, Any]) -> dict[str, float]:
-    return summary.with_interval(name, Estimate(row["value"], row["lo"], row["hi"], row["n"]))
 
 
 def metric_names(outcomes: pd.DataFrame) -> dict[tuple[str, str], str]:

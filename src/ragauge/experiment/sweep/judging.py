@@ -11,8 +11,7 @@ from __future__ import annotations
 import logging
 import sys
 from collections.abc import Mapping, Sequence
-from contextlib import AbstractContextManager, chdir, nullcontext
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -20,22 +19,19 @@ import pandas as pd
 
 from ragauge import track
 from ragauge.contract.current_job import working_on
-from ragauge.contract.errors import DataError, RagaugeError
-from ragauge.contract.protocols import BatchJudge, TellsJudging, judges_together
+from ragauge.contract.errors import RagaugeError
+from ragauge.contract.protocols import BatchJudge
 from ragauge.contract.records import RECORD_FILE
-from ragauge.contract.redact import remember
+from ragauge.experiment.described import in_numbers
+from ragauge.experiment.findings.prediction import fitting_predictor, sample_topics
 from ragauge.experiment.findings.stability import judged_again
-from ragauge.experiment.findings.verdicts import fitting_predictor, log_verdicts, measured_by, sample_topics
-from ragauge.experiment.folder import JobFolder, write_json
+from ragauge.experiment.folder import write_json
 from ragauge.experiment.gate.checking import enforce
-from ragauge.experiment.needs import before_judging, gathered, of_judge, to_ask
-from ragauge.experiment.outcomes import metrics
-from ragauge.experiment.stages.components import make_pipeline
-from ragauge.experiment.stages.measure_checks import check_measures
+from ragauge.experiment.measured import MeasuredJob
+from ragauge.experiment.measured_by import measured_by
 from ragauge.experiment.stages.pipeline import Pipeline
-from ragauge.findings.people import judged_lines
-from ragauge.llms.chat_use import Unasked
-from ragauge.store import canonical_json
+from ragauge.experiment.sweep.waiting import in_batches, judged_alike, started_from, waiting_job
+from ragauge.experiment.verdicts import log_verdicts
 
 log = logging.getLogger(__name__)
 
@@ -49,25 +45,19 @@ def judge_deferred(records: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
     waiting = [record for record in records if record.get("deferred")]
     if not waiting:
         return list(records)
-    with _started_from(waiting), working_on(Path(waiting[0]["folder"]).parent):
+    with started_from(waiting), working_on(Path(waiting[0]["folder"]).parent):
         done = _judge_each_group(waiting)
     return [done.get(int(record["number"]), record) for record in records]
-
-
-def _started_from(records: Sequence[Mapping[str, Any]]) -> AbstractContextManager[None]:
-    """While it lasts, relative paths of the data mean the directory that the jobs were started from."""
-    directory = Path(records[0].get("directory", "."))
-    return chdir(directory) if directory.is_dir() else nullcontext()
 
 
 def _judge_each_group(waiting: Sequence[dict[str, Any]]) -> dict[int, dict[str, Any]]:
     """The new records of the jobs by number, failed ones among them."""
     done: dict[int, dict[str, Any]] = {}
-    groups: dict[str, list[_Job]] = {}
+    groups: dict[str, list[MeasuredJob]] = {}
     for record in waiting:
         try:
-            job = _job(record)
-            groups.setdefault(_judged_alike(job), []).append(job)
+            job = waiting_job(record)
+            groups.setdefault(judged_alike(job), []).append(job)
         except Exception as error:
             done[int(record["number"])] = _failed(record, error)
     for jobs in groups.values():
@@ -80,53 +70,6 @@ def _judge_each_group(waiting: Sequence[dict[str, Any]]) -> dict[int, dict[str, 
     return done
 
 
-def needs_together(records: Sequence[dict[str, Any]]) -> pd.DataFrame:
-    """What judging the jobs of a dry run together would need (see ragauge.experiment.needs)."""
-    later = [record for record in records if record.get("judged_later")]
-    if not later:
-        return gathered([])
-    with _started_from(later):
-        groups: dict[str, list[_Job]] = {}
-        for job in map(_job, later):
-            groups.setdefault(_judged_alike(job), []).append(job)
-        return gathered([frame for jobs in groups.values() for frame in _needs_of_group(jobs)])
-
-
-def _needs_of_group(jobs: Sequence[_Job]) -> list[pd.DataFrame]:
-    pipelines = {job.folder.number: job.pipeline for job in jobs}
-    one, cfg = jobs[0].pipeline, jobs[0].cfg
-    answers = {number: before_judging(pipeline)[1] for number, pipeline in pipelines.items()}
-    known = {number: frame for number, frame in answers.items() if frame is not None}
-    if not known or one.components.judge.kind != "chat":
-        return []
-    sampled = True
-    try:
-        predictor = fitting_predictor(one, cfg) if one.sampled_by_prediction else None
-        sample_topics(list(pipelines.values()), predictor)
-    except Unasked:  # which topics depends on what is retrieved: as many others stand for them
-        sampled = False
-    if _in_batches(one):
-        candidates = [to_ask(pipelines[n], frame).assign(candidate=str(n)) for n, frame in known.items()]
-        judge = one.components.judge
-        assert isinstance(judge, TellsJudging)
-        topics, evidence = one.frame("topics"), one.frame("evidence")
-        together = pd.concat(candidates, ignore_index=True)
-        asked = [judge.needs(topics, evidence, together, one.tools, repeat=True).assign(who="judge")]
-    else:
-        asked = [of_judge(pipelines[n], frame) for n, frame in known.items()]
-    return [frame.assign(exact=frame["exact"] & sampled) for frame in asked]
-
-
-@dataclass(frozen=True)
-class _Job:
-    """A job that is judged with others: its record, its stages (all in the store), config and folder."""
-
-    record: dict[str, Any]
-    pipeline: Pipeline
-    cfg: Any
-    folder: JobFolder
-
-
 @dataclass(frozen=True)
 class _Judged:
     """What judging jobs together gave: verdicts and repeated verdicts by job, and how stable labels are."""
@@ -136,54 +79,15 @@ class _Judged:
     stability: Mapping[str, float]
 
 
-def _in_batches(pipeline: Pipeline) -> bool:
-    return judges_together(pipeline.components.judge)
-
-
-def _judged_alike(job: _Job) -> str:
-    """Equal texts for the jobs that are judged together: those that share judge, sample and dataset."""
-    pipeline = job.pipeline
-    sample = None if pipeline.sample is None else asdict(pipeline.sample)
-    judge = pipeline.identity_of(pipeline.components.judge)
-    return canonical_json([judge, pipeline.entry("dataset").digest, sample, job.cfg.predictor])
-
-
-def _judge(jobs: Sequence[_Job]) -> _Judged:
+def _judge(jobs: Sequence[MeasuredJob]) -> _Judged:
     """Chooses the topics that are judged, and judges them where the judge sees all jobs at once."""
     pipelines = {job.folder.number: job.pipeline for job in jobs}
     one = jobs[0]
     predictor = fitting_predictor(one.pipeline, one.cfg) if one.pipeline.sampled_by_prediction else None
     sample_topics(list(pipelines.values()), predictor)
-    if not _in_batches(one.pipeline):
+    if not in_batches(one.pipeline):
         return _Judged({}, {}, {})
     return _judged(pipelines, int(one.cfg.bootstrap), int(one.cfg.seed))
-
-
-def _job(record: dict[str, Any]) -> _Job:
-    """A finished job from what it left behind.
-
-    Store, ledgers and MLflow are those that the job used, whatever directory and environment this is.
-    """
-    from omegaconf import OmegaConf
-
-    path = Path(record["folder"])
-    cfg: Any = OmegaConf.load(path / ".hydra" / "config.yaml")
-    if not Path(record["store"]).is_dir():
-        raise DataError(
-            f"{record['name']} waits for its verdicts, but the store that it used is gone: {record['store']}"
-        )
-    cfg.store = record["store"]
-    cfg.tracking.uri = track.recorded_uri(record["tracking_uri"])
-    for part, ledger in record.get("ledgers", {}).items():
-        if "ledger" in cfg[part] and "***" not in ledger:
-            cfg[part].ledger = ledger
-    if "snapshot" in record:  # the window of traces may have moved since
-        cfg.dataset.snapshot = record["snapshot"]
-    remember(OmegaConf.to_container(cfg, resolve=True))
-    folder = JobFolder(path, path.parent, int(record["number"]), record["choices"], tuple(record["overrides"]))
-    pipeline = make_pipeline(cfg, folder)
-    check_measures(pipeline, alone=False)
-    return _Job(record, pipeline, cfg, folder)
 
 
 def _judged(pipelines: Mapping[int, Pipeline], n_boot: int, seed: int) -> _Judged:
@@ -213,7 +117,7 @@ def _judged(pipelines: Mapping[int, Pipeline], n_boot: int, seed: int) -> _Judge
 
 
 def _finish(
-    job: _Job,
+    job: MeasuredJob,
     judged: _Judged | Exception,
 ) -> dict[str, Any]:
     """Logs a job's verdicts, or why there are none, into its run; the record as it is now, on disk, too."""
@@ -225,17 +129,16 @@ def _finish(
                 raise judged
             if job.folder.number in judged.verdicts:
                 pipeline.set_verdicts(judged.verdicts[job.folder.number])
-            values = {**log_verdicts(pipeline, cfg, job.folder, run, record), **judged.stability}
-            if job.folder.number in judged.repeated:
-                for name, value in metrics.costs(judged.repeated[job.folder.number], "judge_").items():
-                    values[name] += value
-            run.metrics(values)
+            if judged.verdicts:
+                again = judged.repeated.get(job.folder.number, pd.DataFrame())
+                job.judged_again = judged.stability, again
+            log_verdicts(job, run)
+            job.tag_entries(run)
         # An earlier attempt may have left its failure.
         record = {**record, "status": "FINISHED", "exit_code": 0, "deferred": False}
-        record = {k: v for k, v in record.items() if k != "error"} | {"metrics": record["metrics"] | values}
+        record = {k: v for k, v in record.items() if k != "error"} | {"metrics": record["metrics"] | job.metrics}
         record["measured_by"] = measured_by(pipeline)
-        told = [metrics.line(record["name"], record["metrics"]), *judged_lines(record["metrics"])]
-        print(*told, sep="\n", file=sys.stderr)
+        print(*in_numbers(record), sep="\n", file=sys.stderr)
         enforce(cfg, record, lambda: pipeline.sliced)
     except Exception as error:
         return _failed(record, error)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import itertools
-import tempfile
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -12,12 +11,11 @@ from typing import Any
 
 from ragauge import track
 from ragauge.contract.console import coloured
-from ragauge.contract.finding import Found
 from ragauge.contract.jobs import Jobs
 from ragauge.contract.redact import redact
 from ragauge.contract.visible import csv_text, visible
 from ragauge.estimate.prediction import settings_of
-from ragauge.experiment.findings.described import where_text
+from ragauge.experiment.described import where_text
 from ragauge.experiment.rerun import comparison
 from ragauge.findings.pooling import Pooled, pooled
 from ragauge.show.drawing import LINE_COLOURS, save
@@ -91,12 +89,12 @@ def _track_group(found: Pooled, tracker: track.Tracker, folder: Path, own: bool,
         for figure, drawn in page.figures.items():
             save(drawn, run.folder / "figures" / f"{figure}.png")
         write_report([page], run.folder / "report.html")
-        _write_tables(found, run.folder / "tables")
+        _write_outcomes(jobs, run.folder / "tables")
         tracked = _Tracked(run.run_id, run.file_of("report.html") or "report.html among its artifacts")
         if "dataset" in jobs.records[0]:
             run.dataset(**jobs.records[0]["dataset"])
         for one in found.found.values():
-            _log(one, run, jobs)
+            track.log_found(run, one, {} if one.model is None else _settings(jobs))
         own_values = {
             "jobs": len(jobs.records),
             "jobs_failed": len(jobs.failed),
@@ -114,19 +112,6 @@ def _track_group(found: Pooled, tracker: track.Tracker, folder: Path, own: bool,
     if compared:
         print("\nagainst the runs that were repeated:", *compared, sep="\n")
     return tracked
-
-
-def _log(found: Found, run: track.Run, jobs: Jobs) -> None:
-    """One finding into the sweep's MLflow run: metrics with their charts, tables of its viewer, the model."""
-    run.metrics(found.metrics, found.steps)
-    for name, frame in found.logged.items():
-        run.table(frame, f"{name}.json")
-    if found.model is not None:
-        model, example = found.model
-        with tempfile.TemporaryDirectory() as scratch:
-            saved = Path(scratch) / "model"
-            track.save_predictor(saved, model, example, _settings(jobs))
-            run.predictor(saved)
 
 
 def _tags(jobs: Jobs, origin: str | None) -> dict[str, Any]:
@@ -154,15 +139,12 @@ def _compared(
     return lines
 
 
-def _write_tables(found: Pooled, out: Path) -> None:
-    """The tables of all findings as CSV, and every outcome."""
+def _write_outcomes(jobs: Jobs, out: Path) -> None:
+    """Every outcome as CSV."""
     out.mkdir(parents=True)
-    jobs = found.jobs
     keys = ["system", "retriever", "n_tokens", "qid", "ir_score", "label"]
     keys += [info.name for info in jobs.answer_measures]
-    tables = {name: frame for one in found.found.values() for name, frame in one.tables.items()}
-    for name, frame in {**tables, "outcomes": jobs.outcomes[keys]}.items():
-        (out / f"{name}.csv").write_text(csv_text(frame), encoding="utf-8", newline="")
+    (out / "outcomes.csv").write_text(csv_text(jobs.outcomes[keys]), encoding="utf-8", newline="")
 
 
 def _settings(jobs: Jobs) -> dict[str, Any]:

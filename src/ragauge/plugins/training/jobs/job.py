@@ -15,7 +15,7 @@ from ragauge.contract.interruption import refuse_lost
 from ragauge.contract.redact import redact, remember
 from ragauge.experiment.folder import JobFolder
 from ragauge.experiment.guard import OUTPUT, STORE, guarded
-from ragauge.experiment.job import write_config
+from ragauge.experiment.request import write_config
 from ragauge.experiment.setup.config import settle
 from ragauge.plugins.training.config import check_training
 from ragauge.plugins.training.contract import DATASET, RUNS

@@ -2,19 +2,36 @@
 
 from __future__ import annotations
 
+import json
+import logging
 import shlex
 from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ragauge import track
+from ragauge.contract import answer_measures as shown
+from ragauge.contract import metric_names
 from ragauge.contract.context_parts import ReadsFiles
-from ragauge.contract.groups import AROUND_RETRIEVER
+from ragauge.contract.groups import ANSWERS, AROUND_RETRIEVER, GROUPS
 from ragauge.contract.identity import identity
+from ragauge.contract.offers import RetrieverOffers, offered
+from ragauge.contract.protocols import Describes
+from ragauge.contract.redact import redact
+from ragauge.experiment.findings.order import metrics_of
+from ragauge.experiment.folder import JobFolder
+from ragauge.experiment.outcomes import metrics
+from ragauge.experiment.outcomes.slicing import WEIGHTS_TAG
+from ragauge.findings.people import judged_lines
 from ragauge.track import views
 
 if TYPE_CHECKING:
+    from omegaconf import DictConfig
+
+    from ragauge.experiment.measured import MeasuredJob
     from ragauge.experiment.stages.pipeline import Pipeline
+
+log = logging.getLogger(__name__)
 
 
 def job_note(choices: Mapping[str, str], dataset: str, n_tokens: int, model: str, note: str | None) -> str:
@@ -54,6 +71,38 @@ def dataset_of(pipeline: Pipeline) -> dict[str, Any]:
     }
 
 
+def describe(job: MeasuredJob, run: track.Run) -> None:
+    """Logs and records what a job measures on and with, and says what changed since the run that it repeats."""
+    pipeline, folder, record = job.pipeline, job.folder, job.record
+    known = {"dataset_digest": pipeline.entry("dataset").digest, **descriptions(pipeline)}
+    record["dataset"] = dataset_of(pipeline)
+    run.dataset(**record["dataset"])
+    run.tag({**known, **shown.as_tag(job.answer_measures), **metric_names.as_tag(metrics_of(job.findings))})
+    record["answer_measures"] = shown.as_record(job.answer_measures)
+    if (condition := offered(pipeline.components.retriever, RetrieverOffers).condition) is not None:
+        record["condition"] = condition
+    if pipeline.slice_weights:
+        record["slice_weights"] = pipeline.slice_weights
+        run.tag({WEIGHTS_TAG: json.dumps(pipeline.slice_weights, ensure_ascii=False)})
+    if folder.origin:
+        same = ["the dataset is the same"] if folder.number == 0 else []
+        for line in folder.origin.changed(known) or same:
+            log.info("  %s", line)
+
+
+def descriptions(pipeline: Pipeline) -> dict[str, str]:
+    """What components say of how they do it (for example that queries were made without an LLM), as tags."""
+    told: dict[str, str] = {}
+    for group in GROUPS:
+        component = getattr(pipeline.components, group)
+        if isinstance(component, Describes):
+            told |= {f"{group}.{k}": str(v) for k, v in component.describe(pipeline.tools).items()}
+    for name, measure in pipeline.components.answers.items():
+        if isinstance(measure, Describes):
+            told |= {f"{ANSWERS}.{name}.{k}": str(v) for k, v in measure.describe(pipeline.tools).items()}
+    return told
+
+
 _SIZES = {"questions": "topics", "documents": "docs", "pieces_of_evidence": "evidence"}
 
 
@@ -72,3 +121,22 @@ def run_text(run_id: str, folder: Path, uri: str, experiment_id: str) -> str:
     uri: without secrets.
     """
     return f"MLflow run {run_id}; folder {folder}\n{where_text(uri, views.run_page(experiment_id, run_id))}"
+
+
+def last_lines(cfg: DictConfig, folder: JobFolder, record: Mapping[str, Any]) -> list[str]:
+    """What a finished job prints at its end: its numbers in a line, and where to look at them."""
+    lines = in_numbers(record)
+    if folder.sweep is not None:
+        return [*lines, f"  MLflow run {record['run_id']}; folder {folder.path}"]
+    return [*lines, last_place(cfg, folder, record)]
+
+
+def in_numbers(record: Mapping[str, Any]) -> list[str]:
+    """The numbers of a finished job: a line, and more where a sample was judged or people gave labels."""
+    return [metrics.line(record["name"], record["metrics"]), *judged_lines(record["metrics"])]
+
+
+def last_place(cfg: DictConfig, folder: JobFolder, record: Mapping[str, Any]) -> str:
+    """`run_text` of a single job."""
+    uri = redact(track.tracking_uri(cfg.tracking.uri))
+    return run_text(record["run_id"], folder.path.resolve(), uri, record["experiment_id"])

@@ -1,0 +1,133 @@
+"""A job that is being measured: its stages, its outcomes, and what its findings found so far."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pandas as pd
+
+from ragauge import track
+from ragauge.contract.finding import After, JobFinding, Shown
+from ragauge.contract.groups import GROUPS
+from ragauge.datasets.human_labels import with_human_labels
+from ragauge.estimate import cross_fit
+from ragauge.experiment.findings.evaluation import FROM_MLFLOW, with_labels_of_people
+from ragauge.experiment.findings.failures import with_failures
+from ragauge.experiment.findings.order import job_findings
+from ragauge.experiment.folder import JobFolder
+from ragauge.experiment.outcomes.slicing import with_slices
+from ragauge.show.drawing import save
+
+if TYPE_CHECKING:
+    from omegaconf import DictConfig
+
+    from ragauge.contract.batches import Batches
+    from ragauge.contract.protocols import AnswerMeasureInfo
+    from ragauge.experiment.stages.pipeline import Pipeline
+
+log = logging.getLogger(__name__)
+
+
+@dataclass
+class MeasuredJob:
+    """`ragauge.contract.jobs.Job`, with its folder.
+
+    found, metrics: the values of the findings so far by name, and their metrics.
+    """
+
+    pipeline: Pipeline
+    cfg: DictConfig
+    folder: JobFolder
+    record: dict[str, Any]
+    model: Any = None
+    judged_again: tuple[Mapping[str, float], pd.DataFrame] | None = None
+    found: dict[str, Any] = field(default_factory=dict)
+    metrics: dict[str, float] = field(default_factory=dict)
+
+    @property
+    def n_tokens(self) -> int:
+        return self.pipeline.n_tokens
+
+    @property
+    def n_boot(self) -> int:
+        return int(self.cfg.bootstrap)
+
+    @property
+    def seed(self) -> int:
+        return int(self.cfg.seed)
+
+    @property
+    def answer_measures(self) -> list[AnswerMeasureInfo]:
+        return self.pipeline.answer_measures
+
+    def frame(self, name: str) -> pd.DataFrame:
+        return self.pipeline.frame(name)
+
+    def rows(self, name: str) -> pd.DataFrame | Batches:
+        return self.pipeline.rows(name)
+
+    @cached_property
+    def outcomes(self) -> pd.DataFrame:
+        """A row per topic, as `outcomes.parquet` holds them.
+
+        To what stages made of it, labels by people are added, predictions for the topics that were not
+        judged where a sample was, slices, and the cause of failure.
+        """
+        rows = self.pipeline.outcomes.assign(**{g: self.folder.choices.get(g, "?") for g in GROUPS})
+        labels = self.cfg.human_labels
+        if labels == FROM_MLFLOW:
+            rows = with_labels_of_people(rows, self.pipeline, self.cfg, self.record["experiment"])
+        elif labels is not None:
+            rows = with_human_labels(rows, Path(labels))
+        if self.pipeline.sampled is not None and rows["label"].notna().any():
+            rows = cross_fit(rows, **self.record["estimate"], seed=self.seed)
+        else:
+            rows = rows.drop(columns=["stratum", "judged"], errors="ignore")
+        return with_failures(with_slices(rows, self.pipeline.sliced), self.pipeline, self.cfg.failures)
+
+    @cached_property
+    def findings(self) -> list[JobFinding]:
+        """What is found out about the job, in order."""
+        return list(job_findings())
+
+    def find_out(self, after: After, run: track.Run) -> None:
+        """Computes the findings that come at this place, and logs and prints each."""
+        for finding in self.findings:
+            if finding.after != after:
+                continue
+            found = finding.compute(self, self.found)
+            if found is None:
+                continue
+            self.log(run, found.metrics)
+            track.log_found(run, replace(found, metrics={}), registered_name=self.cfg.register_predictor)
+            self.found[finding.name] = found.value
+            self.record |= found.record
+            shown = finding.show(self, found.value, self.found)
+            for name, figure in shown.figures.items():
+                save(figure, run.folder / "figures" / f"{name}.png")
+            tell(shown)
+
+    def log(self, run: track.Run, metrics: Mapping[str, float]) -> None:
+        """Logs the metrics of names that are new."""
+        new = {name: value for name, value in metrics.items() if name not in self.metrics}
+        run.metrics(new)
+        self.metrics |= new
+
+    def tag_entries(self, run: track.Run) -> list[str]:
+        """Names the stored outputs that the job used, so that they are kept as long as its MLflow run."""
+        used = sorted({*self.pipeline.store.used, *self.record.get("entries_used", ())})
+        run.tag(track.entries_tag(used))
+        return used
+
+
+def tell(shown: Shown) -> None:
+    """Prints the lines of a finding, and its notes as warnings."""
+    for line in shown.lines:
+        log.info("%s", line)
+    for note in shown.notes:
+        log.warning("%s", note)

@@ -1,0 +1,86 @@
+"""A job is measured: its stages run, and after each part of them the findings, logged into one MLflow run."""
+
+from __future__ import annotations
+
+import logging
+import time
+from typing import TYPE_CHECKING, Any
+
+from ragauge import track
+from ragauge.contract.interruption import refuse_lost
+from ragauge.contract.protocols import ASKED
+from ragauge.experiment.described import describe, last_lines
+from ragauge.experiment.findings.prediction import sample_topics
+from ragauge.experiment.folder import JobFolder
+from ragauge.experiment.measured import MeasuredJob
+from ragauge.experiment.measured_by import measured_by, score_settings
+from ragauge.experiment.prepared import judged_later, prepared
+from ragauge.experiment.request import description, first_tags, logged_params, write_config
+from ragauge.experiment.verdicts import log_verdicts
+from ragauge.track import views
+
+if TYPE_CHECKING:
+    from omegaconf import DictConfig
+
+log = logging.getLogger(__name__)
+
+# Where a report finds what a job laid out.
+_RECORDED = ("docs", "run", "layouts", "part_scores")  # frames
+
+
+def measure(cfg: DictConfig, folder: JobFolder, record: dict[str, Any]) -> None:
+    """Measures the job into an MLflow run of its own, fills the record, and holds the job to its gate."""
+    start = time.perf_counter()
+    # The config error of a single job leaves no run behind; in a sweep every job has its run.
+    ready = prepared(cfg, folder) if folder.sweep is None else None
+    tracker = track.Tracker(track.tracking_uri(cfg.tracking.uri), record["experiment"])
+    opened = (record["name"], logged_params(cfg), first_tags(cfg, folder), description(cfg, folder))
+    comparison = None
+    with tracker.run(*opened, folder.ended_run) as run:
+        record |= {"run_id": run.run_id, "experiment_id": run.experiment_id}
+        refuse_lost()
+        pipeline, model = ready or prepared(cfg, folder)
+        job = MeasuredJob(pipeline, cfg, folder, record, model)
+        describe(job, run)
+        _find_out(job, run)
+        times = {f"seconds_{stage}": seconds for stage, seconds in pipeline.seconds.items()}
+        job.log(run, {**times, "stages_made": len(pipeline.made), "seconds_total": time.perf_counter() - start})
+        if folder.origin and folder.sweep is None:
+            from ragauge.experiment.rerun.comparison import log_comparison, summary
+
+            comparison = log_comparison(track.Reader(tracker.uri), folder.origin.run_id, run)
+        record |= {"settings": score_settings(pipeline), "metrics": job.metrics, "stages_made": pipeline.made}
+        if not record["deferred"]:
+            record["measured_by"] = measured_by(pipeline)
+    if folder.sweep is None:
+        tracker.present([views.jobs_view()], views.description(record["experiment_id"]), replace=False)
+    record["status"] = "FINISHED"
+    for line in last_lines(cfg, folder, record):
+        log.info("%s", line)
+    if comparison is not None:
+        print(summary(comparison))
+    if not record["deferred"] and cfg.gate:
+        from ragauge.experiment.gate.checking import enforce
+
+        enforce(cfg, record, lambda: pipeline.sliced)
+
+
+def _find_out(job: MeasuredJob, run: track.Run) -> None:
+    """The findings in their order: what needs no LLM is in MLflow before one is asked, which may take hours."""
+    pipeline, record, of = job.pipeline, job.record, job.pipeline.components
+    record["deferred"] = judged_later(pipeline, job.folder)
+    (run.folder / "config").mkdir()
+    write_config(job.cfg, job.folder, run.folder / "config")
+    job.find_out("scores", run)
+    record["dataset_digest"] = pipeline.entry("dataset").digest
+    record["entries"] = {made.key.stage: made.digest for made in map(pipeline.entry_of, _RECORDED)}
+    if of.llm.kind in ASKED or of.judge.kind == "chat":
+        run.flush()
+    job.find_out("answers", run)
+    if not record["deferred"]:
+        sample_topics([pipeline], job.model)
+        log_verdicts(job, run)
+    job.find_out("all", run)
+    used = job.tag_entries(run)
+    if record["deferred"]:
+        record["entries_used"] = used

@@ -1,0 +1,64 @@
+"""A job before its work: checked against its config, and what a dry run says of it."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any
+
+from ragauge.contract.protocols import judges_together
+from ragauge.diagnose.rules import check_rules
+from ragauge.experiment.findings.lacking import Lacking
+from ragauge.experiment.findings.prediction import fitting_predictor, sample_topics
+from ragauge.experiment.folder import JobFolder
+from ragauge.experiment.measured import MeasuredJob, tell
+from ragauge.experiment.request import run_name
+from ragauge.experiment.stages.components import make_pipeline
+from ragauge.experiment.stages.measure_checks import check_measures
+from ragauge.llms.chat_use import Unasked
+
+if TYPE_CHECKING:
+    from omegaconf import DictConfig
+
+    from ragauge.experiment.stages.pipeline import Pipeline
+
+
+def prepared(cfg: DictConfig, folder: JobFolder) -> tuple[Pipeline, Any]:
+    """The stages and the predictor (None where none is asked for) of a job that nothing speaks against."""
+    pipeline = make_pipeline(cfg, folder)
+    experiment = cfg.tracking.experiment or str(cfg.dataset.name)
+    _ = pipeline.sliced  # checks the slices before any work
+    if cfg.gate:
+        from ragauge.experiment.gate.checking import check_gate
+
+        check_gate(cfg, pipeline, run_name(cfg, folder.choices), experiment, folder.sweep_id)
+    check_measures(pipeline, cfg.foresight.target, alone=folder.sweep is None)
+    if cfg.failures == "rules":
+        check_rules([info.name for info in pipeline.answer_measures])
+    return pipeline, fitting_predictor(pipeline, cfg)
+
+
+def judged_later(pipeline: Pipeline, folder: JobFolder) -> bool:
+    """Whether judging needs what other jobs of the sweep retrieved or answered."""
+    together = judges_together(pipeline.components.judge) or pipeline.sampled_by_prediction
+    return folder.sweep is not None and together
+
+
+def dry_run(cfg: DictConfig, folder: JobFolder, record: dict[str, Any]) -> None:
+    """Prints and records what the job would need; a sweep's end adds what judging together would."""
+    from ragauge.experiment.needs import NEEDS_FILE, added_up, describe_needs, needs
+
+    pipeline, predictor = prepared(cfg, folder)
+    plan = pipeline.plan_in_words()
+    job, lacking = MeasuredJob(pipeline, cfg, folder, record), Lacking()
+    tell(lacking.show(job, lacking.compute(job, {}).value, {}))
+    later = judged_later(pipeline, folder)
+    if not later:
+        with suppress(Unasked):  # without its contexts a job's topics are a uniform sample
+            sample_topics([pipeline], predictor)
+    latency_topics = int(cfg.latency_topics) if cfg.measure_latency else 0
+    asked = needs(pipeline, judging=not later, latency_topics=latency_topics, seed=int(cfg.seed))
+    folder.path.mkdir(parents=True, exist_ok=True)
+    asked.to_parquet(folder.path / NEEDS_FILE, index=False)
+    record |= {"status": "DRY RUN", "needs": added_up(asked), "judged_later": later}
+    print(f"{record['name']:<32} {describe_needs(record['needs'])}{', then the judge' if later else ''}")
+    print(f"  {plan}")

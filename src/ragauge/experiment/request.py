@@ -1,0 +1,131 @@
+"""What a job is asked for, as its record, its MLflow run and its folder hold it before any work."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from ragauge import track
+from ragauge.contract.groups import AROUND_RETRIEVER, GROUPS
+from ragauge.contract.redact import redact, redact_tree
+from ragauge.experiment.described import job_note
+from ragauge.experiment.folder import JobFolder
+from ragauge.experiment.rerun.environment import PACKAGES_FILE, packages_text
+from ragauge.experiment.setup.packages import config_packages
+
+if TYPE_CHECKING:
+    from omegaconf import DictConfig
+
+
+def first_record(cfg: DictConfig, folder: JobFolder) -> dict[str, Any]:
+    """What `job.json` holds of a job that has not begun."""
+    return {
+        "status": "FAILED",
+        "name": run_name(cfg, folder.choices),
+        "number": folder.number,
+        "sweep_id": folder.sweep_id,
+        "attempt": folder.attempt,
+        "choices": dict(folder.choices),
+        "overrides": list(folder.overrides),
+        "n_tokens": int(cfg.n_tokens),
+        "seed": int(cfg.seed),
+        "bootstrap": int(cfg.bootstrap),
+        "estimate": {
+            "features": list(cfg.estimate.features),
+            "spline": bool(cfg.estimate.spline),
+            "calibrate": bool(cfg.estimate.calibrate),
+        },
+        "zones": {"alpha": float(cfg.zones.alpha), "confidence": float(cfg.zones.confidence)},
+        "foresight": {"target": cfg.foresight.target},
+        "experiment": cfg.tracking.experiment or str(cfg.dataset.name),
+        "written_in": str(folder.path.resolve()),
+        "directory": str(Path.cwd()),
+        "exit_code": 0,
+        **({"rerun": {"run_id": origin.run_id, "sweep": origin.sweep}} if (origin := folder.origin) else {}),
+    }
+
+
+def used_places(cfg: DictConfig) -> dict[str, Any]:
+    """What a job reads and writes, wherever it is started from: pooling finds it again by this."""
+    store = Path(cfg.store).absolute()
+    named = {part: cfg[part].get("ledger") for part in ("llm", "evaluator", "judge")}
+    default = os.environ.get("RAGAUGE_LEDGER") or str(store / "ledger.db")
+    ledgers = {part: str(ledger or default) for part, ledger in named.items()}
+    return {
+        "store": str(store),
+        "ledgers": {
+            part: redact(ledger if "://" in ledger else str(Path(ledger).absolute()))
+            for part, ledger in ledgers.items()
+        },
+        "tracking_uri": redact(track.absolute_uri(track.tracking_uri(cfg.tracking.uri))),
+        "tracking_configured": cfg.tracking.uri is not None,
+    }
+
+
+def run_name(cfg: DictConfig, choices: Mapping[str, str]) -> str:
+    """What a run is called in lists: retriever and the parts chosen around it, budget and model."""
+    model = _model(cfg, choices)
+    around = [choices.get(group) for group in AROUND_RETRIEVER]
+    system = [choices.get("retriever", "?"), *(part for part in around if part not in (None, "none", "rank"))]
+    return f"{' + '.join(map(str, system))} · N={cfg.n_tokens} · {model}"
+
+
+def _model(cfg: DictConfig, choices: Mapping[str, str]) -> str:
+    """What answers: the chat model, the recorded system, or the option of the llm."""
+    from omegaconf import OmegaConf
+
+    model = OmegaConf.select(cfg, "llm.chat.model") or OmegaConf.select(cfg, "llm.system")
+    return str(model or choices.get("llm", "?"))
+
+
+def logged_params(cfg: DictConfig) -> dict[str, Any]:
+    """The parameters of the job's MLflow run."""
+    from omegaconf import OmegaConf
+
+    plain: Any = OmegaConf.to_container(cfg, resolve=True)
+    return track.flatten(_without_copies(plain, OmegaConf.to_container(cfg)))
+
+
+def _without_copies(plain: Mapping[str, Any], written: Any) -> dict[str, Any]:
+    """The config with the interpolation where it repeats a whole mapping, which stands elsewhere in it."""
+    return {
+        key: value
+        if not isinstance(value, Mapping)
+        else written[key]
+        if isinstance(written[key], str)
+        else _without_copies(value, written[key])
+        for key, value in plain.items()
+    }
+
+
+def first_tags(cfg: DictConfig, folder: JobFolder) -> dict[str, Any]:
+    """The tags of a job's MLflow run that are known before any work."""
+    packages = ", ".join(dict.fromkeys(p.distribution for p in config_packages() if not p.own))
+    return {
+        "role": "job",
+        **{group: folder.choices.get(group, "?") for group in GROUPS},
+        "n_tokens": cfg.n_tokens,
+        **folder.tags,
+        **({"config_packages": packages} if packages else {}),
+        **({"rerun_of": folder.origin.run_id} if folder.origin else {}),
+    }
+
+
+def description(cfg: DictConfig, folder: JobFolder) -> str:
+    """The description of the job's MLflow run."""
+    about = (str(cfg.dataset.name), int(cfg.n_tokens), _model(cfg, folder.choices), cfg.tracking.note)
+    return job_note(folder.choices, *about)
+
+
+def write_config(cfg: DictConfig, folder: JobFolder, out: Path) -> None:
+    """Writes the config, the overrides and the installed packages into a folder: what a rerun starts from."""
+    from omegaconf import OmegaConf
+
+    # Unresolved, so that what stands in an environment variable stays there.
+    config = OmegaConf.to_container(cfg, resolve=False)
+    for name, content in (("config", config), ("overrides", list(folder.overrides))):
+        text = OmegaConf.to_yaml(OmegaConf.create(redact_tree(content)))
+        (out / f"{name}.yaml").write_text(text, encoding="utf-8")
+    (out / PACKAGES_FILE).write_text(packages_text(), encoding="utf-8")

@@ -1,0 +1,34 @@
+"""What is logged and kept of a job once its verdicts are there."""
+
+from __future__ import annotations
+
+from ragauge import track
+from ragauge.contract import comparable
+from ragauge.contract.records import OUTCOMES_FILE
+from ragauge.experiment import whereabouts
+from ragauge.experiment.findings.evaluation import evaluated, evaluation_metrics
+from ragauge.experiment.findings.tables import traces
+from ragauge.experiment.measured import MeasuredJob
+from ragauge.experiment.measured_by import measured_by
+from ragauge.findings.details import write_details
+
+
+def log_verdicts(job: MeasuredJob, run: track.Run) -> None:
+    """Logs what the verdicts say, keeps the outcomes in the job's folder, and tags where its frames lie."""
+    job.find_out("verdicts", run)
+    job.outcomes.to_parquet(job.folder.path / OUTCOMES_FILE, index=False)
+    write_details(job.frame("answer_values"), job.folder.path)
+    if job.cfg.tracking.evaluation:
+        _log_evaluation(job, run)
+    elif job.cfg.trace:
+        run.traces(traces(job.pipeline, job.outcomes))
+    run.tag(comparable.as_tag(measured_by(job.pipeline)) | whereabouts.as_tag(job.pipeline, job.folder.path))
+
+
+def _log_evaluation(job: MeasuredJob, run: track.Run) -> None:
+    """Writes the run on MLflow's page of evaluation runs."""
+    pipeline, outcomes = job.pipeline, job.outcomes
+    topics = evaluated(pipeline, job.cfg, outcomes, job.record["experiment"])
+    values = evaluation_metrics(job.found["estimates"].metrics, outcomes, pipeline)
+    source = "LLM_JUDGE" if pipeline.components.judge.kind == "chat" else "CODE"
+    run.evaluation(topics, source, job.folder.choices.get("judge", "ragauge"), values)
