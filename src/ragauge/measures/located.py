@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 import numpy as np
 import pandas as pd
 
-from ragauge.contract.batches import Batches, batches_of, count_rows, rows_at, rows_where
+from ragauge.contract.batches import Batches, batches_of, rows_at, rows_where
 from ragauge.measures._batches import code_points, offsets
 from ragauge.measures.evidence_trail import documents_like
 from ragauge.texts.folding import fold_space, fold_text
@@ -30,7 +30,8 @@ def locate(
     A document holds a part that stands in it whole; white space is folded, and the spellings of `fold`
     (`ragauge.texts.folding.FOLDS`). A part without a docno gets that of the one document that holds it, and
     keeps none where several do. A part is lost where the document that it names does not hold it, or, if it
-    names none, no document does. Without documents nothing is lost.
+    names none, no document does. Where no document has a text, nothing is lost: a system that brings its own
+    texts names documents that are not at hand.
 
     Lost parts: [qid, part, docno, text, near_docno, near]. Where another document holds the part, that is
     near_docno, and near the part's own text. For the first ten other parts near is the sentence that shares
@@ -41,7 +42,7 @@ def locate(
     folded_texts = {row: fold_space(fold_text(text, fold)) for row, text in enumerate(texts) if isinstance(text, str)}
     parts = {row: text for row, text in folded_texts.items() if text}
     named = {docno for docno in docnos if isinstance(docno, str)}
-    if not parts or not count_rows(docs):
+    if not parts or not any(text.strip() for batch in batches_of(docs) for text in batch["text"]):
         return evidence, _lost(evidence, {})
     open_rows = dict.fromkeys(parts)
     rows_of: dict[str, list[int]] = {}

@@ -50,9 +50,9 @@ def test_a_traced_application_is_measured_in_one_step_and_again_from_the_store(f
     first = run(folder, *SETTINGS, until, "+gate.correct_share=0.4")
     assert first.returncode == 0, first.stderr
     assert "1 traces have no RETRIEVER span: their contexts are empty" in first.stderr
-    again = run(folder, *SETTINGS, until, "+gate.correct_share=0.9")
+    again = run(folder, *SETTINGS, until, "+gate.correct_share={min:0.9,by:value}")
     assert again.returncode == 3  # the gate of a window that is not good enough
-    assert "correct_share=0.5000 is below 0.9" in again.stderr
+    assert "correct_share=0.5000 [0.0888, 0.9112] is below 0.9" in again.stderr
     later, earlier = metrics(folder)
     # Two of four judged answers are right; all evidence is in the contexts.
     assert earlier["ir_score"] == 1.0

@@ -9,9 +9,7 @@ from typing import Any
 import pandas as pd
 
 from ragauge.contract.batches import Batches
-from ragauge.contract.context_parts import (
-    OverRetrievers,
-)
+from ragauge.contract.context_parts import BringsTexts, OverRetrievers
 from ragauge.contract.errors import ConfigError, DataError
 from ragauge.contract.identity import code_of
 from ragauge.contract.offers import MeasureOffers, RetrieverOffers, offered, used_by_index
@@ -102,8 +100,8 @@ class Chunk(Stage):
         self._require_any(n_chunks, docs.n_rows)
 
     def _require_any(self, n_chunks: int, n_docs: int) -> None:
-        """DataError where documents have no chunk at all: every score would be 0."""
-        if n_docs and not n_chunks:
+        """DataError where documents have no chunk at all and the retriever searches them: every score would be 0."""
+        if n_docs and not n_chunks and not isinstance(self.components.retriever, BringsTexts):
             made = f"{type(self.component).__name__} makes no chunk of its {n_docs:,} documents"
             raise DataError(f"dataset {self.components.dataset.name}: {made}: at least one needs a text")
 
