@@ -14,7 +14,8 @@ READY  := $(VENV)/.ready-$(subst $(comma),-,$(EXTRAS))
 .PHONY: help
 help:
 	@echo "make sweep   set up, then 5 retrievers x 10 budgets on a generated world that nobody has read"
-	@echo "make test    set up, then ruff, mypy, the layers of the rooms and all tests but the slow ones"
+	@echo "make test    set up, then ruff, mypy, the layers of the rooms and the tests of the core but the slow ones"
+	@echo "make test PLUGINS=all   the same with the tests of all plug-ins (or of some: PLUGINS=training,ray)"
 	@echo "make test ROOM=retrieval   the same for one room: its tests, and those that import it"
 	@echo "make test-slow   set up, then the slow tests: simulations, kills, many jobs, trainings"
 	@echo "make ui      MLflow's UI on what was measured, on port $(PORT)"
@@ -37,6 +38,15 @@ $(READY): pyproject.toml constraints.txt
 sweep: setup
 	$(BIN)/python run.py -m retriever=bm25,sim,mmr,mlq,reo 'n_tokens=range(100,1100,100)'
 
+# Plug-ins whose tests run, too: names with commas, or all. Their tests are their own; the core's know none of them.
+PLUGINS ?=
+ALL    := $(notdir $(wildcard tests/plugins/[a-z]*))
+CHOSEN := $(if $(filter all,$(PLUGINS)),$(ALL),$(subst $(comma), ,$(PLUGINS)))
+ifneq ($(filter-out $(ALL),$(CHOSEN)),)
+$(error PLUGINS=$(PLUGINS): names are $(ALL), and all)
+endif
+OTHERS := $(foreach name,$(filter-out $(CHOSEN),$(ALL)),--ignore=tests/plugins/$(name))
+
 # One room: its own tests, and every file of tests that imports it.
 ROOM   ?=
 ROOMS  := $(notdir $(patsubst %/,%,$(dir $(wildcard src/ragauge/*/__init__.py))))
@@ -46,7 +56,7 @@ endif
 TESTS   = $(if $(ROOM),$(sort tests/$(ROOM) $(shell grep -rlE "ragauge(\.| import )$(ROOM)\b" tests --include="test_*.py")))
 
 test: lint
-	$(BIN)/python -m pytest -n auto --maxprocesses 4 -m "not slow" $(TESTS)
+	$(BIN)/python -m pytest -n auto --maxprocesses 4 -m "not slow" $(if $(ROOM),$(TESTS),$(OTHERS))
 
 test-slow: setup
 	$(BIN)/python -m pytest -n auto --maxprocesses 4 -m slow
