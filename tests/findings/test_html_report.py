@@ -300,8 +300,6 @@ def test_evidence_that_holds_a_line_end_is_one_part() -> None:
     rows = pd.DataFrame([row | {"evidence": ["One\ntwo.", "Three."]}])
     [topic] = read_topics(rows, {})
     assert [part.text for part in topic.evidence] == ["One\ntwo.", "Three."]
-    [older] = read_topics(rows.assign(evidence="One two.\nThree."), {})
-    assert [part.text for part in older.evidence] == ["One two.", "Three."]
 
 
 def test_short_matches_are_counted_but_not_marked() -> None:
@@ -494,9 +492,8 @@ def tracked(tmp_path_factory: pytest.TempPathFactory) -> tuple[str, list[str], P
             client.log_metric(ids[-1], "ir_score_at_n", value, step=int(n))
         client.log_param(ids[-1], "bootstrap", 50)
         client.log_text(ids[-1], json.dumps(job["overrides"]), "config/overrides.yaml")
-        table = pd.read_parquet(record.parent / "outcomes.parquet").assign(
-            evidence=f"{FACT}\n{OTHER}", context=f"{NASTY} {FACT}"
-        )
+        table = pd.read_parquet(record.parent / "outcomes.parquet").assign(context=f"{NASTY} {FACT}")
+        table["evidence"] = [[FACT, OTHER]] * len(table)
         columns = [
             "qid",
             "query",
