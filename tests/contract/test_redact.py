@@ -315,3 +315,9 @@ def test_of_an_answer_exact_secrets_alone_are_masked_and_no_words() -> None:
     text = "swordfish sk-0a1b2c3d4e5f6a7b8c9d password=hunter22 http://tok@host"
     assert module.mask_echo(text) == text
     assert module.mask_echo(f"{text} b1cd2efg {json.dumps(quoted)}") == f'{text} *** "***"'
+
+
+def test_a_key_that_begins_with_a_known_one_is_masked_whole(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SOME_API_KEY", "Hs5Vd3Pc6Yf1")
+    assert redact("https://host/ask?index=v2&api_key=Hs5Vd3Pc6Yf1Jg0K") == "https://host/ask?index=v2&api_key=***"
+    assert redact("https://host/ask?api_key=***&n=1") == "https://host/ask?api_key=***&n=1"

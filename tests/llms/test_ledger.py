@@ -241,24 +241,6 @@ def test_the_sum_of_a_budget_holds_what_several_processes_paid(where: str) -> No
     ledger.close()
 
 
-def test_a_ledger_of_the_older_form_is_upgraded_where_it_is(tmp_path: Path) -> None:
-    file = tmp_path / "l.db"
-    older = sqlite3.connect(file)
-    older.execute(
-        "CREATE TABLE calls (key TEXT PRIMARY KEY, request TEXT NOT NULL, reply TEXT NOT NULL, "
-        "cost_usd DOUBLE PRECISION NOT NULL, budget TEXT NOT NULL, created TIMESTAMP)"
-    )
-    reply = '{"text": "a reply", "finish": "stop", "prompt_tokens": 3, "completion_tokens": 4, "seconds": 0.5}'
-    insert = "INSERT INTO calls (key, request, reply, cost_usd, budget) VALUES (?,?,?,?,?)"
-    older.executemany(insert, [(key(i), '{"q":1}', reply, 0.25, "b") for i in range(3)])
-    older.commit()
-    older.close()
-    ledger = Ledger(file)
-    assert ledger.find([key(1)]) == {key(1): call(1)}
-    assert ledger.spent("b") == 0.75
-    ledger.close()
-
-
 def test_a_sum_that_is_less_than_its_calls_is_put_right_when_the_ledger_is_opened(tmp_path: Path) -> None:
     file = str(tmp_path / "l.db")
     ledger = Ledger(file)

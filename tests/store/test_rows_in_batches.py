@@ -122,14 +122,6 @@ def test_a_frame_in_one_piece_is_written_in_row_groups(tmp_path: Path, monkeypat
     assert whole.frame_digest("chunks") == frames.content_digest(chunks(20))
 
 
-def test_row_groups_of_millions_are_read_in_parts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    entry = stored(tmp_path, chunks(40), 20)
-    monkeypatch.setattr(_parquet, "BATCH_ROWS", 6)
-    rows = entry.rows("chunks")
-    assert [len(one) for one in rows] == [6, 6, 6, 2] * 2
-    pd.testing.assert_frame_equal(rows.frame(), chunks(40))
-
-
 def test_rows_read_from_memory_where_the_frame_was_read_before(tmp_path: Path) -> None:
     entry = stored(tmp_path, chunks(20), 4)
     assert isinstance(entry.rows("chunks"), Batches)

@@ -326,7 +326,8 @@ def _is_secret_pair(match: re.Match[str], value: str, certain: bool) -> bool:
     name, bare = match["name"].rpartition(".")[2], value.strip("\"'")
     if bare in _HOLDS_NONE or bare.lower() in ("true", "false") or "\x00" in bare or "${" in bare:
         return False
-    if MASK in bare or bare.startswith("=") or is_scheme(name, bare):
+    rest = bare.replace(MASK, "")  # a known secret may be a part of a longer one
+    if not any(map(str.isalnum, rest)) or bare.startswith("=") or is_scheme(name, bare):
         return False
     in_path = match.string[match.start() - 1 : match.start()] == "/"  # a folder such as token=1
     if in_path or not is_secret_name(name):
