@@ -75,3 +75,14 @@ def test_where_no_answer_is_missing_nothing_is_said(monkeypatch: pytest.MonkeyPa
     page = html([pooled(sweep("hyde", "plain")).page])
     assert "those that both have:" not in page
     assert " of 280</span>" not in page
+
+
+def test_an_unanswerable_topic_lacks_no_value(monkeypatch: pytest.MonkeyPatch) -> None:
+    for system in ("hyde", "plain"):
+        monkeypatch.setitem(ANSWERED, system, range(10, N))
+    jobs = sweep("hyde", "plain")
+    assert " of 270</span>" in html([pooled(jobs).page])
+    marked = jobs.outcomes.assign(unanswerable=[int(qid[1:]) < 10 for qid in jobs.outcomes["qid"]])
+    page = html([pooled(Jobs("s", "e", jobs.records, [], marked)).page])
+    assert "those that both have:" not in page
+    assert " of 270</span>" not in page

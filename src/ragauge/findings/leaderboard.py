@@ -76,14 +76,14 @@ class Leaderboard(Finding):
         """Cards, the table, and the tests behind a click."""
         on_terminal = [info for info in jobs.answer_measures if info.on_terminal]
         lost = [f"not in the table, since its jobs failed: {one} ({error})" for one, error in jobs.lost.items()]
-        topics = int(value.frame["n_topics"].max())
+        topics, classed = (int(value.frame[name].max()) for name in ("n_topics", "n_classed"))
         below = (
-            common_text(value.pairs, topics, jobs.answer_measures),
+            common_text(value.pairs, classed, jobs.answer_measures),
             detectable_text(value.detectable, jobs.answer_measures),
         )
         lines = (
             leaderboard_text(value.frame, jobs.n_tokens, value.judged, on_terminal),
-            common_text(value.pairs, topics, on_terminal),
+            common_text(value.pairs, classed, on_terminal),
             *lost,
             detectable_text(value.detectable, on_terminal),
             best_text(value.best),

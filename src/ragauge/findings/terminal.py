@@ -152,9 +152,12 @@ def _measured(row: Mapping[Any, Any], info: AnswerMeasureInfo) -> str:
 
 
 def valued(row: Mapping[Any, Any], info: AnswerMeasureInfo) -> str:
-    """`of 70`, the number of topics that have a value; empty where all have one."""
-    missing = row.get(f"{info.name}_missing", 0.0)
-    return f"of {round((1 - missing) * row['n_topics'])}" if missing > 0 else ""
+    """`of 70`, the number of topics that have a value; empty where all that can have one do.
+
+    An unanswerable topic, and one without a reference answer, has none in any system.
+    """
+    n = round((1 - row.get(f"{info.name}_missing", 0.0)) * row["n_topics"])
+    return f"of {n}" if n < row["n_classed"] else ""
 
 
 def common_text(pairs: pd.DataFrame, topics: int, answers: Sequence[AnswerMeasureInfo]) -> str:
