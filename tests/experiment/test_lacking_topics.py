@@ -87,7 +87,7 @@ def test_without_any_evidence_classes_and_answers_are_compared(tmp_path: Path) -
     assert 0 < metrics["contains"] < 1
     assert metrics["correct_share"] >= 0
     assert "no IR scores: no thresholds and no predictor" in said
-    assert "No topic has evidence" in page
+    assert "48 of 48 topics have no evidence: there is no IR score" in page
     assert "Best IR score" not in page
     compared = run(tmp_path, "compare", "sweep")
     assert compared.returncode == 0, compared.stderr
@@ -101,7 +101,7 @@ def test_bare_questions_are_answered_and_the_sweep_is_pooled(tmp_path: Path) -> 
     assert [record["status"] for record in records] == ["FINISHED"] * 4
     assert not {"ir_score", "correct_share", "hallucination_share"} & set(records[0]["metrics"])
     assert "no verdicts: no thresholds and no predictor" in said
-    assert "No topic has evidence" in page
+    assert "48 of 48 topics have no evidence: there is no IR score" in page
 
 
 @pytest.mark.slow

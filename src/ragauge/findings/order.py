@@ -24,7 +24,7 @@ from ragauge.findings.predictor import PredictorFound
 from ragauge.findings.rankings import Rankings
 from ragauge.findings.sample import Sample
 from ragauge.findings.slices import Slices
-from ragauge.findings.thresholds import ThresholdsFound
+from ragauge.findings.thresholds import NothingFitted, ThresholdsFound
 from ragauge.findings.topics import WorthReading
 from ragauge.findings.transfer import Transfers
 from ragauge.findings.unreadable import Unreadable
@@ -46,6 +46,7 @@ _OWN: tuple[type[Finding], ...] = (
     Failures,
     Slices,
     ThresholdsFound,
+    NothingFitted,
     ZonesFound,
     PredictorFound,
     PredictedShares,

@@ -111,6 +111,22 @@ def threshold_line(letter: str, says: str, t: Any) -> str:
     )
 
 
+class NothingFitted(Finding):
+    """Why there are no thresholds and no predictor."""
+
+    name = "nothing_fitted"
+
+    def compute(self, jobs: Jobs, found: Founds) -> Found | None:
+        """What the jobs lack for a fit; None where there is one."""
+        if "thresholds" in found:
+            return None
+        return Found("verdicts" if jobs.outcomes["label"].isna().all() else "IR scores")
+
+    def show(self, jobs: Jobs, value: str, found: Founds) -> Shown:
+        """A line for the terminal; the page has no section of what there is not."""
+        return Shown(lines=[f"no {value}: no thresholds and no predictor"])
+
+
 def _by_budget(judged: pd.DataFrame, seed: int) -> dict[str, dict[int, float]]:
     charts: dict[str, dict[int, float]] = {"threshold_h_at_n": {}, "threshold_k_at_n": {}}
     known = judged[judged["label"].notna()]

@@ -329,7 +329,7 @@ from pathlib import Path
 sys.path.insert(0, {tests!r})
 sys.path.insert(0, {here!r})
 from test_encoder import TINY, trained
-from ragauge.plugins.training.trainers import Encoder
+from ragauge.plugins.training.trainers.encoder import Encoder
 given = {{**TINY, "epochs": 60, "evaluations": 30, "patience": None, "negatives": {{"count": 0}}}}
 trained(Encoder(model={base!r}, **given), Path({folder!r}))
 """
@@ -342,7 +342,7 @@ def test_a_training_that_was_killed_continues_and_gives_the_weights_of_one_that_
     here = Path(__file__).resolve().parent
 
     def start(folder: Path) -> subprocess.Popen[bytes]:
-        code = _KILLED.format(tests=str(here.parent), here=str(here), base=str(base), folder=str(folder))
+        code = _KILLED.format(tests=str(here.parents[2]), here=str(here), base=str(base), folder=str(folder))
         return subprocess.Popen([sys.executable, "-c", code], env=os.environ.copy())
 
     whole = start(tmp_path / "whole")
