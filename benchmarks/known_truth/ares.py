@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from functools import cache
 
-import simulations.ares as sim
+import plugins.training.ares_simulation as sim
 from known_truth.rows import SEED, Row, percent
 
 _TOPICS = 1000

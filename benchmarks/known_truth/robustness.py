@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import simulations.robustness as sim
+import plugins.robustness.robustness_simulation as sim
 from known_truth.rows import FULL, SEED, Row, percent
 
 SECTIONS: dict[str, list[Row]] = {
