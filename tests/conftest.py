@@ -3,22 +3,19 @@
 from __future__ import annotations
 
 import gc
-import hashlib
 import os
-import re
 import shutil
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
 from filelock import FileLock
 from hypothesis import HealthCheck, settings
 
+from hash_embedder import HashEmbedder
 from processes import TWO_BY_TWO, run_fresh
-from ragauge.contract.protocols import Role, Tools
+from ragauge.contract.protocols import Tools
 from ragauge.store import Store
 from ragauge.texts.tokenizers import WordTokenizer
 from servers import postgres_server
@@ -73,22 +70,6 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
 
     config.option.loadscopereorder = False
     return Scheduler(config, log)
-
-
-@dataclass(frozen=True)
-class HashEmbedder:
-    """Unit vectors of hashed words: texts that share words are near each other."""
-
-    dimensions: int = 64
-
-    def embed(self, texts: Sequence[str], role: Role = "passage", scratch: Path | None = None) -> np.ndarray:
-        vectors = np.zeros((len(texts), self.dimensions), dtype=np.float32)
-        for row, text in enumerate(texts):
-            vectors[row, 0] = 1e-3  # an empty text has a direction, too
-            for word in re.findall(r"\w+", text.casefold()):
-                digest = hashlib.sha256(word.encode("utf-8", "surrogatepass")).digest()
-                vectors[row, digest[0] % self.dimensions] += 1 if digest[1] % 2 else -1
-        return vectors / np.linalg.norm(vectors, axis=1, keepdims=True)
 
 
 @pytest.fixture(scope="module")

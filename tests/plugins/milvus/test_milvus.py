@@ -20,7 +20,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from conftest import HashEmbedder
+from hash_embedder import HashEmbedder
 from ragauge.contract import frames
 from ragauge.contract.errors import ConfigError, DataError
 from ragauge.contract.identity import identity
@@ -30,7 +30,6 @@ from ragauge.plugins.milvus.retriever import Milvus
 from ragauge.retrieval.conformance import check_retriever
 from ragauge.retrieval.retrievers import Hybrid, Sim
 from ragauge.store import Store
-from ragauge.texts.tokenizers import WordTokenizer
 
 pytest.importorskip("milvus_lite", reason="pip install 'ragauge[milvus]'")
 
@@ -43,12 +42,6 @@ CHUNKS = pd.DataFrame(
 )
 TOPICS = pd.DataFrame({"qid": ["q1", "q2", "q3"], "query": ["apple pear", "plane", "?!"]}, dtype="str")
 NEAR = "http://127.0.0.1:{}"
-
-
-@pytest.fixture
-def tools(store: Store, word_tokenizer: WordTokenizer) -> Tools:
-    """As those of all tests, with an embedder that another process can read."""
-    return Tools(store=store, embedder=HashEmbedder(), tokenizer=word_tokenizer)
 
 
 @pytest.fixture(autouse=True)
