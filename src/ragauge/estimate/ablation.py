@@ -120,6 +120,7 @@ def _estimates(
     sampled = _Sampled.of(frame, "system", classes) if classes else None
     found: dict[tuple[tuple[str, ...], str], Estimate] = {}
     for measure, table in tables.items():
+        reach = reach_of(table, measure, answers)
         for contrast, couples in contrasts.items():
             differences = _differences(table, couples)
             whole = ~np.isnan(differences).any(axis=1)
@@ -135,7 +136,6 @@ def _estimates(
                 of_topic = np.repeat(topics, rows.shape[1])
                 found[contrast, measure] = paired_share_interval(rows.ravel(), of_topic, level)
             else:
-                reach = reach_of(table, measure, answers)
                 found[contrast, measure] = paired_mean(differences[whole].mean(axis=1), level, reach)
     for contrast in contrasts:
         for measure in tables:

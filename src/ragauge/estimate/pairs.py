@@ -52,12 +52,11 @@ def compare_pairs(
     tables = topic_tables(frame, group, answers)
     sampled = _Sampled.of(frame, group)
     parts = []
-    of_scores = {measure: table for measure, table in tables.items() if measure not in OF_CLASSES}
-    tested = _tested_by_signs(of_scores, seed)
+    differences = {measure: _differences(table) for measure, table in tables.items()}
+    tested = _tested_by_signs({m: values for m, values in differences.items() if m not in OF_CLASSES}, seed)
     for measure, table in tables.items():
-        couples = list(combinations(table.columns, 2))
+        couples, values = list(combinations(table.columns, 2)), differences[measure]
         if measure in OF_CLASSES:
-            values = _differences(table)
             p = mcnemar_p(values)
             estimates = [paired_share_interval(d[~np.isnan(d)], level=level) for d in values.T]
             for number, (a, b) in enumerate(couples):
@@ -65,7 +64,7 @@ def compare_pairs(
                 if found is not None:
                     estimates[number], p[number] = found
         else:
-            p, estimates = tested[measure], paired_means(_differences(table), level, reach_of(table, measure, answers))
+            p, estimates = tested[measure], paired_means(values, level, reach_of(table, measure, answers))
         part = pd.DataFrame(couples, columns=["a", "b"]).assign(
             measure=measure,
             difference=[e.value for e in estimates],
@@ -86,18 +85,16 @@ def _differences(table: pd.DataFrame) -> np.ndarray:
     return x[:, [a for a, _ in couples]] - x[:, [b for _, b in couples]]
 
 
-def _tested_by_signs(tables: Mapping[str, pd.DataFrame], seed: int) -> dict[str, np.ndarray]:
-    """The p of all pairs by measure, with the same signs for all.
+def _tested_by_signs(differences: Mapping[str, np.ndarray], seed: int) -> dict[str, np.ndarray]:
+    """The p of all pairs by measure, [topics, pairs] each, with the same signs for all.
 
     Drawing the signs takes longer than using them, so all measures share one drawing. Each measure has the p
     that it would have alone.
     """
-    if not tables:
+    if not differences:
         return {}
-    values = np.hstack([_differences(table) for table in tables.values()])
-    p = sign_flip_p(values, seed)
-    n = values.shape[1] // len(tables)
-    return {measure: p[i * n : (i + 1) * n] for i, measure in enumerate(tables)}
+    p = sign_flip_p(np.hstack(list(differences.values())), seed)
+    return dict(zip(differences, np.split(p, len(differences)), strict=True))
 
 
 def reach_of(table: pd.DataFrame, measure: str, answers: Sequence[AnswerMeasureInfo] = ()) -> float:
