@@ -16,7 +16,7 @@ from ragauge.contract.checks import require, require_choice, require_count
 from ragauge.contract.errors import ConfigError, DataError
 from ragauge.contract.protocols import Retriever, Tools
 from ragauge.retrieval.evidence import evidence_chunks, holds_any, letters
-from ragauge.retrieval.retrievers._arms import Arms, built
+from ragauge.retrieval.retrievers._arms import Arms, built, ranked_by_other
 from ragauge.retrieval.retrievers._ranking import run_frame
 from ragauge.retrieval.retrievers.evidence import by_topic, in_random_order, number_of
 
@@ -143,7 +143,9 @@ class Robustness(Arms):
         coins = [rng.random() for rng in dice]
         # Rounded, since 0.8 / (1 - 0.8) is a little more than 4.
         wanted = [int(np.floor(round(len(o) * share, 9) + c)) for o, c in zip(own, coins, strict=True)]
-        hard = self._hard(topics, corpus.chunks, max(wanted) + max(map(len, own)) + _SPARE, folder, tools)
+        depth = max(wanted) + max(map(len, own)) + _SPARE
+        other = ("retriever.from_retriever", self.from_retriever, self.options)
+        hard = ranked_by_other(*other, topics, corpus.chunks, depth, folder, tools)
         named = evidence[evidence["docno"].notna()]
         documents = named.groupby("qid")["docno"].agg(set).to_dict()
         untold = named[named["text"].isna()].groupby("qid")["docno"].agg(set).to_dict()
@@ -172,19 +174,6 @@ class Robustness(Arms):
                 )
             found.append(distractors if alone else own[row] + distractors)
         return found
-
-    def _hard(
-        self, topics: pd.DataFrame, chunks: pd.DataFrame, depth: int, folder: Path, tools: Tools
-    ) -> list[list[int]]:
-        """Of every topic the chunks that the other retriever ranks highest; none without one."""
-        if not self.options:
-            return [[] for _ in range(len(topics))]
-        name = str(self.from_retriever)
-        arm = built("retriever.from_retriever", name, self.options, depth)
-        run = arm.transformer(chunks, folder / name, tools)(topics[["qid", "query"]])
-        chunk = pd.Series(pd.Index(chunks["docno"]).get_indexer(pd.Index(run["docno"])))
-        of_topic = chunk.groupby(run["qid"].to_numpy(), sort=False).agg(list).to_dict()
-        return [of_topic.get(qid, []) for qid in topics["qid"]]
 
 
 class _Corpus:

@@ -16,7 +16,7 @@ from ragauge.contract.errors import ConfigError
 from ragauge.contract.protocols import Retriever, Tools
 from ragauge.retrieval.evidence import evidence_chunks, holds_any, letters
 from ragauge.retrieval.ranking import ranks_within
-from ragauge.retrieval.retrievers._arms import Arms, built
+from ragauge.retrieval.retrievers._arms import Arms, built, ranked_by_other
 from ragauge.retrieval.retrievers._ranking import check_chunks, run_frame
 
 _SPARE = 20  # hits of another retriever beyond those that are needed, since some hold evidence
@@ -125,7 +125,8 @@ class Noise(Arms):
         named = evidence[evidence["docno"].notna()].groupby("qid")["docno"].agg(set).to_dict()
         texts = evidence[evidence["text"].notna()].groupby("qid")["text"].agg(list).to_dict()
         most = max(self.n_passages or 0, int(np.diff(ends).max(initial=0)))
-        hard = self._hard(topics, chunks, most + _SPARE, folder, tools)
+        other = ("retriever.from_retriever", self.from_retriever, self.options)
+        hard = ranked_by_other(*other, topics, chunks, most + _SPARE, folder, tools)
         parent, text = (chunks[c].to_numpy(dtype=object) for c in ("parent", "text"))
         found: list[list[int]] = []
         for row, qid in enumerate(topics["qid"]):
@@ -153,19 +154,6 @@ class Noise(Arms):
             found.append(self._arranged(of_evidence[:kept], distractors[: n - kept], qid, chunks))
         topic = np.repeat(np.arange(len(topics)), [len(of_topic) for of_topic in found])
         return run_frame(topics, chunks, topic, np.array([c for cs in found for c in cs], dtype=np.int64))
-
-    def _hard(
-        self, topics: pd.DataFrame, chunks: pd.DataFrame, depth: int, folder: Path, tools: Tools
-    ) -> list[list[int]]:
-        """Of every topic the chunks that the other retriever ranks highest; none without one."""
-        if not self.options:
-            return [[] for _ in range(len(topics))]
-        name = str(self.from_retriever)
-        arm = built("retriever.from_retriever", name, self.options, depth)
-        run = arm.transformer(chunks, folder / name, tools)(topics[["qid", "query"]])
-        chunk = pd.Series(pd.Index(chunks["docno"]).get_indexer(pd.Index(run["docno"])))
-        found = chunk.groupby(run["qid"].to_numpy(), sort=False).agg(list).to_dict()
-        return [found.get(qid, []) for qid in topics["qid"]]
 
     def _arranged(self, of_evidence: list[int], others: list[int], qid: str, chunks: pd.DataFrame) -> list[int]:
         """The chunks of a topic as its context holds them."""
