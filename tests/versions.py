@@ -233,7 +233,7 @@ def output(name: str) -> str | None:
     part = _part(group, option)
     if group == "answers":
         return _frame_digest(_answer_values(part[option]))
-    from conftest import HashEmbedder
+    from hash_embedder import HashEmbedder
     from ragauge.retrieval.chunkers import TokenChunker
     from small_pipeline import SmallPipelines
 

@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from conftest import HashEmbedder
+from hash_embedder import HashEmbedder
 from ragauge.contract.errors import ConfigError
 from ragauge.contract.protocols import Pieces, Tools
 from ragauge.measures import Semantic, part_scores, semantic

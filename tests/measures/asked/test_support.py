@@ -199,7 +199,7 @@ def test_measures_of_evidence_stand_side_by_side_and_are_what_the_job_s_own_woul
 
 
 def test_of_another_embedder_the_semantic_score_is_another(small: SmallPipelines) -> None:
-    from conftest import HashEmbedder
+    from hash_embedder import HashEmbedder
 
     first = small(measure=Semantic(correct="floor"))
     other = small(measure=Semantic(correct="floor"), embedder=HashEmbedder(16))

@@ -14,7 +14,7 @@ import pandas as pd
 import pytest
 from langchain_core.embeddings import Embeddings
 
-from conftest import HashEmbedder
+from hash_embedder import HashEmbedder
 from ragauge.contract.protocols import Tools
 from ragauge.retrieval.conformance import Failed, check_retriever, compare_to_exact
 from ragauge.retrieval.retrievers import BM25, LangChainRetriever, Sim
