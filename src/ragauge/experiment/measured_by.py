@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 from ragauge.contract import comparable
 from ragauge.contract.groups import ANSWERS
 from ragauge.contract.identity import identity
+from ragauge.contract.offers import PartOffers, offered
 from ragauge.estimate.prediction import settings_of
 
 if TYPE_CHECKING:
@@ -23,7 +24,7 @@ def score_settings(pipeline: Pipeline) -> dict[str, Any]:
 def shared_models_of_measure(pipeline: Pipeline) -> dict[str, Any]:
     """The identities of the models that the measure of evidence takes, by kind; {} for none."""
     models = {"embedder": pipeline.components.embedder, "chat": pipeline.evaluator_chat}
-    uses = getattr(pipeline.components.measure, "uses", ())
+    uses = offered(pipeline.components.measure, PartOffers).uses
     return {name: pipeline.identity_of(model) for name, model in models.items() if name in uses}
 
 
@@ -35,9 +36,9 @@ def measured_by(pipeline: Pipeline) -> dict[str, str]:
     of = pipeline.components
     means: dict[str, Any] = {"measure": of.measure, "tokenizer": of.tokenizer, "judge": of.judge}
     means |= {f"{ANSWERS}.{name}": measure for name, measure in of.answers.items()}
-    asking = (*of.answers.values(), of.measure)
-    if any("embedder" in getattr(m, "uses", ()) for m in asking):
+    used = {name for m in (*of.answers.values(), of.measure) for name in offered(m, PartOffers).uses}
+    if "embedder" in used:
         means["embedder"] = of.embedder
-    if pipeline.evaluator_chat is not None and any("chat" in getattr(m, "uses", ()) for m in asking):
+    if pipeline.evaluator_chat is not None and "chat" in used:
         means["evaluator"] = pipeline.evaluator_chat
     return comparable.digests({name: pipeline.identity_of(component) for name, component in means.items()})
