@@ -5,9 +5,11 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable, Mapping
 from importlib import import_module
-from typing import Any
+from typing import Any, TypeVar
 
 from ragauge.contract.errors import ConfigError
+
+_T = TypeVar("_T")
 
 
 def build(key: str, spec: Mapping[str, Any], offers: Mapping[str, Any]) -> Any:
@@ -68,6 +70,18 @@ def locate(key: str, path: object) -> Callable[..., Any]:
             return found  # type: ignore[no-any-return]
         break
     raise ConfigError(f"{key}._target_={path!r}: there is no such class or function")
+
+
+def class_of(key: str, path: object, kind: type[_T]) -> type[_T] | None:
+    """The class at a dotted path where it is one of a kind; None for any other, and where there is none.
+
+    That there is none is told where it is built.
+    """
+    try:
+        found = locate(key, path)
+    except ConfigError:
+        return None
+    return found if isinstance(found, type) and issubclass(found, kind) else None
 
 
 def parameters(target: Callable[..., Any]) -> Mapping[str, inspect.Parameter]:

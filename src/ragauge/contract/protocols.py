@@ -349,6 +349,9 @@ class Monitored(Protocol):
     def window_metrics(self, topics: pd.DataFrame) -> dict[str, float]:
         """What a job logs of the window."""
 
+    def window_warnings(self, metrics: Mapping[str, float]) -> list[str]:
+        """What a reader of these must know, a sentence each."""
+
     def has_answers_of(self, llm: Any) -> bool:
         """Whether what this llm answers are the answers of the traces."""
 

@@ -7,9 +7,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ragauge import track
-from ragauge.contract.build import locate
+from ragauge.contract.build import class_of
 from ragauge.contract.current_job import working_on
-from ragauge.contract.errors import ConfigError, UnreadableJudgeError
+from ragauge.contract.errors import UnreadableJudgeError
 from ragauge.contract.redact import remember
 from ragauge.experiment.findings.monitoring import pin_window
 from ragauge.experiment.folder import JobFolder, UnreadableJudge
@@ -43,9 +43,11 @@ def execute(cfg: DictConfig, folder: JobFolder) -> int:
 def _run(cfg: DictConfig, folder: JobFolder, record: dict[str, Any]) -> None:
     from omegaconf import OmegaConf
 
+    from ragauge.datasets import RecordedOutcomes
+
     remember(OmegaConf.to_container(cfg, resolve=True))
     record |= pin_window(cfg, folder)
-    if _is_recorded(cfg):
+    if class_of("dataset", cfg.dataset.get("_target_"), RecordedOutcomes) is not None:
         from ragauge.experiment.recorded import run_recorded
 
         run_recorded(cfg, folder, record)
@@ -68,14 +70,3 @@ def _unreadable_judge(cfg: DictConfig, folder: JobFolder) -> UnreadableJudge:
 
     judge: Any = OmegaConf.to_container(cfg.judge, resolve=True)
     return UnreadableJudge(folder, judge)
-
-
-def _is_recorded(cfg: DictConfig) -> bool:
-    """Whether the dataset is one of recorded outcomes."""
-    from ragauge.datasets import RecordedOutcomes
-
-    try:
-        target = locate("dataset", cfg.dataset.get("_target_"))
-    except ConfigError:
-        return False  # told where the components are made
-    return isinstance(target, type) and issubclass(target, RecordedOutcomes)

@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import pandas as pd
 
-from ragauge.contract.build import build, locate
-from ragauge.contract.errors import ConfigError
+from ragauge.contract.build import build, class_of
 from ragauge.contract.finding import Found, Founds, JobFinding, Shown
 from ragauge.contract.jobs import Job
 from ragauge.contract.protocols import Monitored
@@ -34,15 +33,12 @@ def pin_window(cfg: DictConfig, folder: JobFolder) -> dict[str, Any]:
     """
     from omegaconf import OmegaConf
 
-    try:
-        target = locate("dataset", cfg.dataset.get("_target_"))
-    except ConfigError:
-        return {}  # told where the components are made
-    if not (isinstance(target, type) and issubclass(target, Monitored)):
+    monitored = class_of("dataset", cfg.dataset.get("_target_"), Monitored)  # type: ignore[type-abstract]
+    if monitored is None:
         return {}
     spec: Any = OmegaConf.to_container(cfg.dataset, resolve=True, throw_on_missing=True)
     if spec.get("snapshot") is None:
-        pinned = target.pinned(spec, _started(folder))
+        pinned = monitored.pinned(spec, _started(folder))
         OmegaConf.update(cfg, "dataset", pinned, force_add=True)
         spec |= pinned
     return {"snapshot": str(build("dataset", spec, {}).files()["traces"])}
@@ -69,9 +65,8 @@ class Window(JobFinding):
         return Found(counts, metrics=counts)
 
     def show(self, job: Job, value: Mapping[str, float], found: Founds) -> Shown:
-        """A warning where contexts are empty."""
-        n = value.get("traces_without_retriever")
-        return Shown(notes=[f"{n} traces have no RETRIEVER span: their contexts are empty"] if n else [])
+        """The warnings of the dataset."""
+        return Shown(notes=job.pipeline.components.dataset.window_warnings(value))
 
 
 class Days(JobFinding):

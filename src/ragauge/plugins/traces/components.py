@@ -136,6 +136,11 @@ class MlflowTraces(FileSource):
             "traces_rounds": float(topics["rounds"].mean()),
         }
 
+    def window_warnings(self, metrics: Mapping[str, float]) -> list[str]:
+        """That contexts are empty, where they are."""
+        n = metrics["traces_without_retriever"]
+        return [f"{n} traces have no RETRIEVER span: their contexts are empty"] if n else []
+
     def has_answers_of(self, llm: Any) -> bool:
         """Whether the llm repeats the traces' answers."""
         return isinstance(llm, TracedAnswers)
