@@ -114,8 +114,8 @@ def package(monkeypatch: pytest.MonkeyPatch) -> None:
         ComparisonFinding: ("LongerAnswers",),
     }
     points = {
-        group: [EntryPoint(name, f"{__name__}:{name}", group) for name in of_kind[kind]]
-        for kind, group in installed.GROUPS.items()
+        kind.group: [EntryPoint(name, f"{__name__}:{name}", kind.group) for name in listed]
+        for kind, listed in of_kind.items()
     }
     monkeypatch.setattr(installed, "entry_points", lambda group: points.get(group, []))
 
@@ -187,7 +187,7 @@ def test_a_gate_knows_no_metric_of_a_package_that_is_not_installed(tmp_path: Pat
 
 
 def test_a_name_that_is_there_already_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    points = [EntryPoint("twice", f"{__name__}:ShortAnswers", installed.GROUPS[JobFinding])] * 2
+    points = [EntryPoint("twice", f"{__name__}:ShortAnswers", JobFinding.group)] * 2
     monkeypatch.setattr(installed, "entry_points", lambda group: points)
     with pytest.raises(ConfigError, match="there is a finding 'short_answers' already"):
         list(job_findings())

@@ -53,7 +53,7 @@ class Nothing(Finding):
 
 
 def entry_points(*names: str):
-    of_sweeps = installed.GROUPS[Finding]
+    of_sweeps = Finding.group
     points = [EntryPoint(name, f"{__name__}:{name}", of_sweeps) for name in names]
     return lambda group: points if group == of_sweeps else []
 

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from importlib import import_module
-from importlib.metadata import EntryPoint, entry_points
+from importlib.metadata import EntryPoint
 from typing import Any
 
+from ragauge.contract import installed
 from ragauge.contract.errors import ConfigError
 
 # Of entry points: a plug-in's or another package's command, as a module with a function main(arguments) that
@@ -47,21 +48,15 @@ def module(name: str) -> Any:
 
 
 def _of_packages() -> dict[str, EntryPoint]:
-    points = {point.name: point for point in sorted(entry_points(group=GROUP), key=lambda point: point.name)}
+    points = {point.name: point for point in installed.points_of(GROUP)}
     for name in points.keys() & {*COMMANDS, *_HELP}:
-        raise ConfigError(f"{_where(points[name])}: ragauge has a command {name!r}: give it another name")
+        raise ConfigError(f"{installed.where(points[name])}: ragauge has a command {name!r}: give it another name")
     return points
 
 
-def _where(point: EntryPoint) -> str:
-    return f"entry point {point.name} = {point.value!r} (group {GROUP})"
-
-
 def _loaded(point: EntryPoint) -> Any:
-    try:
-        found = point.load()
-    except Exception as error:
-        raise ConfigError(f"{_where(point)}: cannot be loaded ({type(error).__name__}: {error})") from error
+    found = installed.loaded(point)
     if not (callable(getattr(found, "main", None)) and isinstance(getattr(found, "ABOUT", None), str)):
-        raise ConfigError(f"{_where(point)}: must be a module with a function main(arguments) and a text ABOUT")
+        told = "must be a module with a function main(arguments) and a text ABOUT"
+        raise ConfigError(f"{installed.where(point)}: {told}")
     return found

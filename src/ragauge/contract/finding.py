@@ -240,6 +240,7 @@ class Finding:
     `show` is then not called, and nothing is shown of it.
     """
 
+    group: ClassVar[str] = "ragauge.findings"  # of entry points: a package's, as package.module:Class
     name: ClassVar[str]
     after: ClassVar[str | None] = None
 
@@ -268,6 +269,7 @@ class JobFinding:
     name, that of the first counts.
     """
 
+    group: ClassVar[str] = "ragauge.job_findings"
     name: ClassVar[str]
     after: ClassVar[After] = "verdicts"
     metrics: ClassVar[Sequence[str]] = ()
@@ -287,6 +289,7 @@ class ComparisonFinding:
     name: unique. Of what it shows, a comparison takes notes and sections: their tables and paragraphs.
     """
 
+    group: ClassVar[str] = "ragauge.comparison_findings"
     name: ClassVar[str]
 
     def compute(self, runs: Compared, found: Founds) -> Found | None:

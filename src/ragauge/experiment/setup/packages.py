@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cache
 from importlib import import_module
-from importlib.metadata import EntryPoint, entry_points
+from importlib.metadata import EntryPoint
 from importlib.resources import files
 from importlib.resources.abc import Traversable
 from pathlib import Path
@@ -20,6 +20,7 @@ from pathlib import Path
 from hydra.core.config_search_path import ConfigSearchPath
 from hydra.plugins.search_path_plugin import SearchPathPlugin
 
+from ragauge.contract import installed
 from ragauge.contract.errors import ConfigError
 
 ENTRY_POINT_GROUP = "ragauge.configs"
@@ -57,7 +58,7 @@ def config_packages() -> tuple[ConfigPackage, ...]:
 
     Raises ConfigError, which names entry point and distribution, for one that cannot be read.
     """
-    found = [_package(point) for point in entry_points(group=ENTRY_POINT_GROUP)]
+    found = [_package(point) for point in installed.points_of(ENTRY_POINT_GROUP)]
     return tuple(sorted(found, key=lambda package: (not package.own, package.distribution, package.module)))
 
 
@@ -85,7 +86,7 @@ def _shadowed(option: str, owner: str, first: str) -> ConfigError:
 
 def _package(point: EntryPoint) -> ConfigPackage:
     distribution = f"{point.dist.name} {point.dist.version}" if point.dist else "an unknown distribution"
-    where = f"entry point {point.name} = {point.value!r} (group {ENTRY_POINT_GROUP}) of {distribution}"
+    where = f"{installed.where(point)} of {distribution}"
     if not re.fullmatch(r"\w+(\.\w+)*", point.value):
         raise ConfigError(f"{where}: must be the dotted name of a package, such as team_config.conf")
     if point.value.startswith("ragauge."):
