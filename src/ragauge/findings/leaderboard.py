@@ -96,8 +96,8 @@ class Leaderboard(Finding):
                 tag=_MARK,
             ),
             _table(jobs, value),
-            *(Text(f"{line[0].upper()}{line[1:]}.", "note") for line in lost),
-            *(Text(f"{one[0].upper()}{one[1:]}.", "small") for one in below if one),
+            *(Text(_sentence(line), "note") for line in lost),
+            *(Text(_sentence(line), "small") for line in below if line),
             *_chance(value),
             *([_tests(jobs, value, "sample" in found)] if len(value.pairs) else []),
         ]
@@ -155,6 +155,11 @@ def _row(row: Mapping[Any, Any], value: Board, rejected: bool, several: Sequence
     if rejected:
         cells.append(estimate(row, "rejection_share", "share"))
     return cells + [measured(row, info) for info in several]
+
+
+def _sentence(line: str) -> str:
+    """A line of the terminal as a sentence of the page."""
+    return f"{line[0].upper()}{line[1:]}."
 
 
 def estimate(row: Mapping[Any, Any], column: str, kind: Any, best: str = "") -> Num:
