@@ -8,13 +8,11 @@ from ragauge.compare._causes import ChangedCauses
 from ragauge.compare._people import AsPeopleJudge
 from ragauge.compare._slices import BySlice
 from ragauge.contract.finding import ComparisonFinding
-from ragauge.contract.installed import of_packages
+from ragauge.contract.installed import findings_of
 
 _OWN: tuple[type[ComparisonFinding], ...] = (AsPeopleJudge, BySlice, ChangedCauses)
 
 
 def comparison_findings() -> Iterator[ComparisonFinding]:
     """ragauge's own, then those of installed packages; ConfigError for one that cannot be had."""
-    own = [cls() for cls in _OWN]
-    yield from own
-    yield from of_packages(ComparisonFinding, [finding.name for finding in own])
+    return findings_of(ComparisonFinding, _OWN)

@@ -32,13 +32,16 @@ def loaded(point: EntryPoint) -> Any:
         raise _unloaded(point, error) from error
 
 
-def of_packages(kind: type[_F], names: Iterable[str]) -> Iterator[_F]:
-    """The findings of installed packages that are of a kind: of a sweep, a job, or runs side by side.
+def findings_of(kind: type[_F], own: Iterable[type[_F]]) -> Iterator[_F]:
+    """ragauge's own findings of a kind (of a sweep, a job, or runs side by side), then those of packages.
 
-    A job loads those of jobs alone. names: those of ragauge's own. ConfigError for what is no such finding,
-    and for a name that is there already.
+    A job loads those of jobs alone. ConfigError for what is no such finding, and for a name that is there
+    already.
     """
-    taken = set(names)
+    taken = set()
+    for cls in own:
+        taken.add(cls.name)
+        yield cls()
     for point in points_of(kind.group):
         made = loaded(point)
         try:

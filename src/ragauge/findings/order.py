@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 from ragauge.contract.finding import Finding
-from ragauge.contract.installed import of_packages
+from ragauge.contract.installed import findings_of
 from ragauge.findings.answers import Answers
 from ragauge.findings.asked_again import AskedAgain
 from ragauge.findings.budgets import OverBudgets
@@ -60,13 +58,13 @@ _OWN: tuple[type[Finding], ...] = (
 )
 
 
-def findings() -> Iterator[Finding]:
+def findings() -> list[Finding]:
     """ragauge's own and those of packages, behind all others or the one that they name.
 
     ConfigError for one that cannot be had.
     """
-    found: list[Finding] = [cls() for cls in _OWN]
-    for finding in of_packages(Finding, [one.name for one in found]):
+    found: list[Finding] = []
+    for finding in findings_of(Finding, _OWN):
         names = [one.name for one in found]
         found.insert(names.index(finding.after) + 1 if finding.after in names else len(found), finding)
-    yield from found
+    return found

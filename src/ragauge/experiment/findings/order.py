@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 
 from ragauge.contract.finding import JobFinding
-from ragauge.contract.installed import of_packages
+from ragauge.contract.installed import findings_of
 from ragauge.experiment.findings.answers import AnswersMeasured, RecordedAnswers
 from ragauge.experiment.findings.costs import Costs, JudgeCosts
 from ragauge.experiment.findings.failures import FailuresFound
@@ -55,9 +55,7 @@ _OWN: tuple[type[JobFinding], ...] = (
 
 def job_findings() -> Iterator[JobFinding]:
     """ragauge's own, then those of installed packages; ConfigError for one that cannot be had."""
-    own = [cls() for cls in _OWN]
-    yield from own
-    yield from of_packages(JobFinding, [finding.name for finding in own])
+    return findings_of(JobFinding, _OWN)
 
 
 def metrics_of(findings: Iterable[JobFinding]) -> list[str]:
