@@ -321,3 +321,7 @@ def test_a_key_that_begins_with_a_known_one_is_masked_whole(monkeypatch: pytest.
     monkeypatch.setenv("SOME_API_KEY", "Hs5Vd3Pc6Yf1")
     assert redact("https://host/ask?index=v2&api_key=Hs5Vd3Pc6Yf1Jg0K") == "https://host/ask?index=v2&api_key=***"
     assert redact("https://host/ask?api_key=***&n=1") == "https://host/ask?api_key=***&n=1"
+    assert redact("X-Api-Key: Hs5Vd3Pc6Yf1Jg0K") == "X-Api-Key: ***"
+    assert redact("Authorization: Bearer aHs5Vd3Pc6Yf1Jg0K7") == "Authorization: Bearer ***"
+    assert redact("key Hs5Vd3Pc6Yf1/Hs5Vd3Pc6Yf1_2.") == "key ***/***."
+    assert redact("api_key=Hs5Vd3Pc6Yf1/Jg0K") == "api_key=***"

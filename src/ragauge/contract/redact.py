@@ -16,6 +16,7 @@ import sys
 import warnings
 from collections.abc import Mapping, Sequence
 from functools import lru_cache
+from string import ascii_letters, digits
 from traceback import format_exception
 from typing import Any
 from urllib.parse import quote
@@ -51,6 +52,8 @@ _HEADER = re.compile(
 
 _ADDRESS_NAME = re.compile(r"ur[li]$|host|endpoint|api_base|proxy", re.I)
 
+_OF_KEYS = frozenset(f"{ascii_letters}{digits}_-")
+
 _remembered: set[str] = set()
 
 
@@ -61,7 +64,7 @@ def redact(text: str, sure: bool = False) -> str:
     """
     for value in _known_values(sure):
         # Where a password is a word, it is not the same letters within another word.
-        text = re.sub(rf"\b{value}\b", MASK, text) if value.isalpha() else text.replace(value, MASK)
+        text = re.sub(rf"\b{value}\b", MASK, text) if value.isalpha() else _mask_word(text, value)
     kept: list[str] = []
 
     def keep(match: re.Match[str]) -> str:
@@ -72,6 +75,20 @@ def redact(text: str, sure: bool = False) -> str:
     text = _HEADER.sub(_mask_header, text)
     text = _mask_pairs(text)
     return re.sub(r"\x00(\d+)\x00", lambda match: kept[int(match[1])], text) if kept else text
+
+
+def _mask_word(text: str, value: str) -> str:
+    """The text with the value masked, and the letters and digits next to it: they may be the rest of a longer key."""
+    done, at = [], 0
+    while (start := text.find(value, at)) >= 0:
+        end = start + len(value)
+        while start > at and value[0].isalnum() and text[start - 1] in _OF_KEYS:
+            start -= 1
+        while end < len(text) and value[-1].isalnum() and text[end] in _OF_KEYS:
+            end += 1
+        done += [text[at:start], MASK]
+        at = end
+    return "".join([*done, text[at:]])
 
 
 def redacted_beginning(text: str, most: int) -> str:
@@ -326,7 +343,7 @@ def _is_secret_pair(match: re.Match[str], value: str, certain: bool) -> bool:
     name, bare = match["name"].rpartition(".")[2], value.strip("\"'")
     if bare in _HOLDS_NONE or bare.lower() in ("true", "false") or "\x00" in bare or "${" in bare:
         return False
-    rest = bare.replace(MASK, "")  # a known secret may be a part of a longer one
+    rest = bare.replace(MASK, "")  # more of a secret than was known
     if not any(map(str.isalnum, rest)) or bare.startswith("=") or is_scheme(name, bare):
         return False
     in_path = match.string[match.start() - 1 : match.start()] == "/"  # a folder such as token=1
