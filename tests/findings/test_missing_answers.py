@@ -86,3 +86,10 @@ def test_an_unanswerable_topic_lacks_no_value(monkeypatch: pytest.MonkeyPatch) -
     page = html([pooled(Jobs("s", "e", jobs.records, [], marked)).page])
     assert "those that both have:" not in page
     assert " of 270</span>" not in page
+
+
+def test_a_measure_of_one_system_alone_makes_no_comparison(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(ANSWERED, "plain", range(0))
+    page = html([pooled(sweep("hyde", "plain")).page])
+    assert " of 70</span>" in page
+    assert "those that both have:" not in page

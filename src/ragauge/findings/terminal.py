@@ -168,6 +168,6 @@ def common_text(pairs: pd.DataFrame, topics: int, answers: Sequence[AnswerMeasur
     parts = []
     for info in besides_rankings(answers):
         n = pairs.loc[pairs["measure"] == info.name, "n"]
-        if len(n) and n.min() < topics:
+        if n.any() and n.min() < topics:  # of a measure of one system there is no pair
             parts.append(f"{info.label} {n.min()}" + (f" to {n.max()}" if n.max() > n.min() else ""))
     return f"of {topics} topics, two systems are compared on those that both have: {', '.join(parts)}" if parts else ""
