@@ -23,7 +23,7 @@ from ragauge.estimate._lower_bounds import bounded_mean_of_few, skewed_mean
 from ragauge.estimate._powered import difference_statistics, powered_means
 from ragauge.estimate.board import REJECTION
 from ragauge.estimate.outcomes import LACK, asked, labels_of, with_classes
-from ragauge.estimate.pairs import _SIGN_FLIPS, _Sampled, holm, topic_tables
+from ragauge.estimate.pairs import _SIGN_FLIPS, _Sampled, holm, reach_of, topic_tables
 from ragauge.estimate.plan import POWER, topics_for_mean
 from ragauge.estimate.signs import flipped_sums
 from ragauge.estimate.slicing import FEW_TOPICS
@@ -109,7 +109,6 @@ def paired_difference(
     """
     require("alpha", alpha, is_number(alpha) and 0 < alpha < 1, "numbers above 0 and below 1")
     check_tolerance(metric, tolerance, answers)
-    bounded = _is_bounded(metric, answers)
     rows = frame[frame[group].isin([new, base])]
     higher = metric not in _LOWER and all(i.direction == "higher" for i in answers if i.name == metric)
     sampled = _sampled(rows, new, base, metric, group) if metric in _CLASSES else None
@@ -131,7 +130,7 @@ def paired_difference(
     if metric in _CLASSES:
         missing = max(missing, _without_verdict(rows, group))
     own, other = pair[both].to_numpy().T
-    reach = 1.0 if bounded else float(np.ptp(pair[both].to_numpy()))
+    reach = reach_of(pair[both], metric, answers)
     return replace(paired_test(own, other, tolerance, higher, reach, alpha, seed), missing=missing)
 
 
