@@ -8,7 +8,7 @@ import pytest
 
 from chat_server import ChatServer
 from ragauge.answering import ChatGenerator
-from ragauge.answering.judges import CragJudge
+from ragauge.answering.judges import ChatJudge
 from ragauge.contract.run_clock import run_begins
 from ragauge.llms.chat import Evaluator
 from ragauge.measures.asked.faithfulness import Faithfulness
@@ -41,7 +41,7 @@ PARTS: dict[str, tuple[dict[str, Any], str, Any]] = {
     "compressor": ({"compressor": LLMCompressor(per="topic")}, "passages", lambda prompt: "[1] a"),
     "measure": ({"measure": Support()}, "scores", supported),
     "answers": ({"answers": {"faithfulness": Faithfulness()}}, "answer_values", evaluated),
-    "judge": ({"judge": CragJudge}, "verdicts", lambda prompt: '{"accuracy": true}'),
+    "judge": ({"judge": ChatJudge}, "verdicts", lambda prompt: '{"label": 5, "reason": "It says so."}'),
 }  # fmt: skip
 
 
@@ -57,7 +57,7 @@ def test_what_could_not_be_read_is_asked_again_and_then_stored(part: str, small:
         asks_llm = part in ("rewriter", "decompose", "retriever", "reranker", "compressor")
 
         def made() -> list[str]:
-            more = {"judge": model(CragJudge, server, lack_phrases=["?"])} if part == "judge" else given
+            more = {"judge": model(ChatJudge, server)} if part == "judge" else given
             more = {**more, "llm": model(ChatGenerator, server)} if asks_llm else more
             job = small(**more, **({} if asks_llm else {"evaluator": model(Evaluator, server)}))
             job.frame(frame)

@@ -10,7 +10,7 @@ import pytest
 
 from ragauge.contract import frames
 from ragauge.contract.errors import ConfigError, DataError
-from ragauge.datasets import HotpotQA
+from ragauge.plugins.benchmarks.hotpotqa import HotpotQA
 
 DATA = Path(__file__).resolve().parents[2] / "../shared/data"
 

@@ -11,7 +11,7 @@ import pytest
 
 from loader_files import checked, json_lines, named_or_dropped
 from ragauge.contract.errors import ConfigError, DataError
-from ragauge.datasets import SQuAD
+from ragauge.plugins.benchmarks.squad import SQuAD
 
 TOWER = "Dr. Anna Öz built the tower in 1901. It stands in Graz. Its height is 40 m."
 SQUAD: dict[str, Any] = {

@@ -20,7 +20,7 @@ from ragauge.datasets._gather import (
     string,
     valid_string,
 )
-from ragauge.datasets._html import text_of_html
+from ragauge.datasets._html import blocks_of_html
 from ragauge.datasets._json_files import rows
 from ragauge.datasets._paragraphs import Paragraphs
 from ragauge.datasets._tables import parsed
@@ -100,6 +100,15 @@ class CRAG(OneFile):
         except (BadRow, AttributeError) as bad:
             what = bad if isinstance(bad, BadRow) else f"expected a JSON object, found {result!r:.80}"
             raise BadRow(f"entry {number} of 'search_results': {what}") from None
+
+
+def text_of_html(page: str) -> str:
+    """The text of a page, which may be broken HTML: a paragraph for each block, an empty line between two.
+
+    An empty line ends a sentence, so the entries of a menu are not read as one. Scripts, styles and the
+    page's title are left out, and what is shown without scripts alone; entities are read.
+    """
+    return "\n\n".join(text for _, text in blocks_of_html(page))
 
 
 def _alternatives(row: Mapping[str, Any]) -> list[str]:

@@ -13,7 +13,8 @@ from ragauge.contract.identity import runtime
 from ragauge.contract.protocols import Dataset
 from ragauge.datasets._gather import BadRow, FileSource, Gatherer, Part, valid_string
 from ragauge.datasets._rows import Document, Rows, stream_documents
-from ragauge.datasets._tables import Table, parsed
+from ragauge.datasets._tables import parsed
+from ragauge.plugins.benchmarks.hub import Table
 
 _COLUMNS = ("qid_column", "answer_column", "contexts_column", "evidence_column", "relevant_column",
             "unanswerable_column", "title_column")  # fmt: skip

@@ -10,7 +10,7 @@ import pytest
 
 from loader_files import checked, json_lines, named_or_dropped
 from ragauge.contract.errors import DataError
-from ragauge.datasets import RAGBench
+from ragauge.plugins.benchmarks.ragbench import RAGBench
 
 TOWER = "Anna built the tower. It stands in Graz."
 SENTENCES = [["0a", "Anna built the tower."], ["0b", "It stands in Graz."]]

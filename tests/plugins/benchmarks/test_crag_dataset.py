@@ -8,8 +8,7 @@ import pytest
 
 from loader_files import checked, json_lines, named_or_dropped
 from ragauge.contract.errors import ConfigError, DataError
-from ragauge.datasets import CRAG
-from ragauge.datasets._html import text_of_html
+from ragauge.plugins.benchmarks.crag import CRAG, text_of_html
 
 PAGE = """<!doctype html><html><head><title>No title here</title><style>p { color: red }</style>
 <script>if (1 < 2) { document.write("<p>never</p>") }</script></head>

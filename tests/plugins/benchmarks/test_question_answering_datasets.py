@@ -11,12 +11,21 @@ import numpy as np
 import pytest
 
 from loader_files import json_lines
+from processes import ROOT, run
 from ragauge.contract.topics import is_unanswerable
-from ragauge.datasets import CRAG, DPR, FileSource, MuSiQue, RAGBench, SQuAD, TwoWikiMultihopQA
+from ragauge.datasets import FileSource
+from ragauge.plugins.benchmarks.crag import CRAG
+from ragauge.plugins.benchmarks.dpr import DPR
+from ragauge.plugins.benchmarks.hotpotqa import TwoWikiMultihopQA
+from ragauge.plugins.benchmarks.musique import MuSiQue
+from ragauge.plugins.benchmarks.ragbench import RAGBench
+from ragauge.plugins.benchmarks.squad import SQuAD
 from ragauge.retrieval.chunkers import NoChunker
 from ragauge.retrieval.retrievers import BM25
+from same_outcomes import assert_same
 from small_pipeline import SmallPipelines
 
+HOTPOT = ROOT / "../shared/data/hotpot_train_100.json"
 TOWER = "Anna built the tower. It stands high above Graz."
 BRIDGE = "The bridge stands in Linz. It is made of stone."
 WHO, WHERE, NONE = "Who built the tower?", "Where is the bridge?", "Who painted the tower?"
@@ -140,3 +149,26 @@ def test_job_passes_whatever_topics_lack(
     assert int(outcomes["label"].notna().sum()) == judged
     unanswerable = int(is_unanswerable(job.frame("topics")).sum())
     assert unanswerable == (1 if written in (squad, musique, crag) else 0)
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(not HOTPOT.is_file(), reason="the data is not here")
+def test_a_job_of_hotpotqa_written_out_and_read_back(tmp_path: Path) -> None:
+    data = [
+        "dataset=hotpotqa",
+        f"dataset.path={HOTPOT}",
+        "chunker=none",
+        "bootstrap=20",
+    ]
+    done = run(tmp_path, *data, "retriever=bm25", "llm=extractive", "judge=lexical", "n_tokens=300",
+               "hydra.run.dir=live")  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    assert run(tmp_path, "export", "live").returncode == 0
+    for name, more in (
+        ("whole", ["experiment=recorded"]),
+        ("same", [*data, "llm=recorded", "retriever=recorded"]),
+    ):
+        done = run(tmp_path, *more, "recorded.path=live/samples.jsonl", "judge=recorded", "n_tokens=2000",
+                   "bootstrap=20", f"hydra.run.dir={name}")  # fmt: skip
+        assert done.returncode == 0, done.stderr
+        assert_same(tmp_path / "live", tmp_path / name, ranked=name == "same")

@@ -9,7 +9,7 @@ import pytest
 
 from loader_files import checked, json_lines, named_or_dropped
 from ragauge.contract.errors import ConfigError, DataError
-from ragauge.datasets import TwoWikiMultihopQA
+from ragauge.plugins.benchmarks.hotpotqa import TwoWikiMultihopQA
 
 ROWS: list[dict[str, Any]] = [
     {

@@ -17,8 +17,9 @@ from ragauge.contract import frames
 from ragauge.contract.batches import as_frame
 from ragauge.contract.errors import ConfigError, DataError
 from ragauge.contract.topics import is_unanswerable, references
-from ragauge.datasets import HuggingFace, _tables
 from ragauge.measures import qrels_of
+from ragauge.plugins.benchmarks import hub
+from ragauge.plugins.benchmarks.huggingface import HuggingFace
 
 CONTEXTS = ["The Aare flows into the Rhine.", "The Rhine ends in the North Sea."]
 ROWS: list[dict[str, Any]] = [
@@ -233,7 +234,7 @@ def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The library keeps what it reads in the test's folder, and asks no hub."""
     monkeypatch.setattr(datasets.config, "HF_DATASETS_CACHE", str(tmp_path / "cache"))
     monkeypatch.setattr(datasets.config, "HF_HUB_OFFLINE", True)
-    _tables.from_hub.cache_clear()
+    hub.from_hub.cache_clear()
 
 
 @pytest.mark.usefixtures("cache")
@@ -242,11 +243,11 @@ def test_rows_come_through_the_library(tmp_path: Path) -> None:
     folder = tmp_path / "set"
     written(folder / "train.jsonl", ROWS)
     written(folder / "test.jsonl", ROWS[1:])
-    found = _tables.from_hub("path", str(folder), None, "test", None)
+    found = hub.from_hub("path", str(folder), None, "test", None)
     assert [row["question"] for row in found] == [ROWS[1]["question"]]
     assert all(Path(file["filename"]).is_file() for file in found.cache_files)
     with pytest.raises(ConfigError, match="set the split, one of train, test"):
-        _tables.from_hub("path", str(folder), None, None, None)
+        hub.from_hub("path", str(folder), None, None, None)
 
 
 @pytest.mark.usefixtures("cache")
@@ -292,3 +293,32 @@ def test_a_table_of_documents_without_a_text_is_refused(tmp_path: Path) -> None:
     (tmp_path / "d.jsonl").write_text('{"id": "1", "text": " "}\n{"id": "2", "text": null}\n')
     with pytest.raises(DataError, match=r"d\.jsonl: none of its 2 documents has a text"):
         HuggingFace(path=tmp_path / "q.jsonl", docs=tmp_path / "d.jsonl").load()
+
+
+@pytest.mark.parametrize(
+    ("doc", "topic", "told"),
+    [
+        ({"Nummer": ""}, {}, r"1: docno '' is empty or holds white space \(column 'Nummer'\)"),
+        ({"Nummer": "1%p"}, {}, r"which marks the chunks of a document \(column 'Nummer'\)"),
+        ({}, {"Nr": ""}, r"qid '' is empty or holds white space \(column 'Nr'\)"),
+        ({}, {"Frage": " "}, r"1, qid '7': the query is empty \(column 'Frage'\)"),
+        ({}, {"Belege": ["9"]}, r"docno '9', which is no document of the corpus \(column 'Belege'\)"),
+    ],
+)
+def test_errors_name_the_columns_of_the_config(
+    tmp_path: Path, doc: dict[str, Any], topic: dict[str, Any], told: str
+) -> None:
+    whole_doc = {"Nummer": "1", "Inhalt": "The Aare."}
+    whole_topic = {"Nr": "7", "Frage": "Which?", "Antwort": "The Aare", "Belege": ["1"]}
+
+    def source(docs: list[dict[str, Any]], topics: list[dict[str, Any]]) -> HuggingFace:
+        return HuggingFace(
+            path=written(tmp_path / "t.jsonl", topics), docs=written(tmp_path / "d.jsonl", docs),
+            question_column="Frage", relevant_column="Belege", docno_column="Nummer", text_column="Inhalt",
+            qid_column="Nr", answer_column="Antwort",
+        )  # fmt: skip
+
+    with pytest.raises(DataError, match=told):
+        source([{**whole_doc, **doc}], [{**whole_topic, **topic}]).load()
+    with pytest.raises(DataError, match=r"2, qid '7': this qid stands twice \(column 'Nr'\)"):
+        source([whole_doc], [whole_topic, whole_topic]).load()

@@ -8,7 +8,7 @@ import pytest
 
 from loader_files import checked, json_lines, named_or_dropped
 from ragauge.contract.errors import ConfigError, DataError
-from ragauge.datasets import MuSiQue
+from ragauge.plugins.benchmarks.musique import MuSiQue
 
 
 def paragraph(idx: int, title: str, text: str, supports: bool | None = False) -> dict[str, Any]:

@@ -16,8 +16,8 @@ from ragauge.contract import frames
 from ragauge.contract.batches import as_frame
 from ragauge.contract.errors import ConfigError, DataError
 from ragauge.contract.identity import identity
-from ragauge.datasets import IrDatasets
 from ragauge.measures import qrels_of
+from ragauge.plugins.benchmarks.ir_collections import IrDatasets
 from small_pipeline import SmallPipelines
 
 

@@ -10,7 +10,7 @@ import pytest
 
 from loader_files import checked, json_lines, named_or_dropped
 from ragauge.contract.errors import ConfigError, DataError
-from ragauge.datasets import DPR
+from ragauge.plugins.benchmarks.dpr import DPR
 
 
 def passage(number: int | None, title: str | None, text: str, key: str = "passage_id") -> dict[str, Any]:

@@ -14,14 +14,15 @@ from typing import Any, ClassVar
 import pandas as pd
 
 from ragauge.answering.judges._frame import Truth, Verdict, truths, verdict_frame
-from ragauge.answering.judges._parse import parse_accuracy
 from ragauge.answering.judges._replies import divided, spread
 from ragauge.contract.errors import ConfigError
 from ragauge.contract.protocols import CUT, Reply, Tools
 from ragauge.llms.chat import ChatLLM
+from ragauge.llms.json_replies import json_of
 from ragauge.llms.prompts import fill, load_prompt
 
 LACK, WRONG, RIGHT = 1, 4, 5
+_PROMPTS = f"{__package__}.prompts"
 _INVALID = "invalid"  # stands in CRAG's answer to a question with a false premise: "invalid question"
 _EXPECTED_ANSWER = "x" * 120  # stands for an answer that is not there yet, in estimates
 _FORM = '{"accuracy": true or false}'  # as the error of another reply shows it
@@ -57,7 +58,7 @@ class CragJudge(ChatLLM):
             raise ConfigError(f"judge.lack_phrases={phrases!r}: allowed are lists of texts")
         object.__setattr__(self, "lack_phrases", tuple(_plain(phrase) for phrase in phrases))
         placeholders = ("question", "reference", "answer")
-        prompt = load_prompt(self.prompt, "judge_crag.txt", placeholders, key="judge.prompt")
+        prompt = load_prompt(self.prompt, "judge_crag.txt", placeholders, key="judge.prompt", package=_PROMPTS)
         object.__setattr__(self, "prompt", prompt)  # the text is part of the identity
 
     def identity(self) -> dict[str, Any]:
@@ -161,6 +162,21 @@ class CragJudge(ChatLLM):
 def _plain(text: str) -> str:
     """On one line, in lower case, with straight apostrophes."""
     return " ".join(text.lower().replace("’", "'").split())
+
+
+def parse_accuracy(reply: str) -> bool | None:
+    """What a reply like `{"accuracy": true}` says; None if it is anything else.
+
+    One JSON object with this one key, once: true or false, also as a text in any case, as CRAG's judge writes
+    it. A code fence around the whole is allowed, prose is not.
+    """
+    found = json_of(reply)
+    if not isinstance(found, dict) or set(found) != {"accuracy"}:
+        return None
+    value = found["accuracy"]
+    if isinstance(value, str):
+        return {"true": True, "false": False}.get(value.strip().lower())
+    return value if isinstance(value, bool) else None
 
 
 def _read(reply: Reply) -> int | None:
