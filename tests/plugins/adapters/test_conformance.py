@@ -16,8 +16,9 @@ from langchain_core.embeddings import Embeddings
 
 from hash_embedder import HashEmbedder
 from ragauge.contract.protocols import Tools
-from ragauge.retrieval.conformance import Failed, check_retriever, compare_to_exact
-from ragauge.retrieval.retrievers import BM25, LangChainRetriever, Sim
+from ragauge.plugins.adapters.conformance import Failed, check_retriever, compare_to_exact
+from ragauge.plugins.adapters.retrievers import LangChainRetriever
+from ragauge.retrieval.retrievers import BM25, Sim
 
 
 class HashEmbeddings(Embeddings):

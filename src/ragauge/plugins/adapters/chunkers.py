@@ -15,7 +15,7 @@ from ragauge.contract.build import build, wants
 from ragauge.contract.errors import ConfigError, DataError
 from ragauge.contract.progress import progress
 from ragauge.contract.protocols import Tools
-from ragauge.retrieval.chunkers._place import place
+from ragauge.plugins.adapters.place import place
 from ragauge.retrieval.chunkers._spans import Span, chunks_frame
 
 log = logging.getLogger(__name__)

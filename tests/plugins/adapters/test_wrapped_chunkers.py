@@ -15,7 +15,7 @@ from ragauge.contract import frames
 from ragauge.contract.errors import ConfigError, DataError
 from ragauge.contract.identity import identity
 from ragauge.contract.protocols import Tools
-from ragauge.retrieval.chunkers import LangChainChunker, LlamaIndexChunker
+from ragauge.plugins.adapters.chunkers import LangChainChunker, LlamaIndexChunker
 from ragauge.store import Store
 
 
@@ -159,12 +159,12 @@ def test_what_is_no_splitter_is_refused(docs: pd.DataFrame, tools: Tools) -> Non
 def test_target_parameters_and_version_of_the_package_are_part_of_the_identity(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    from ragauge.retrieval.chunkers import _wrapped
+    from ragauge.plugins.adapters import chunkers
 
     target = "langchain_text_splitters.CharacterTextSplitter"
     first = identity(LangChainChunker({"_target_": target, "chunk_size": 100}))
     assert set(first["versions"]) == {"langchain-text-splitters"}
     assert first["splitter"]["_target_"] == target
     assert identity(LangChainChunker({"_target_": target, "chunk_size": 101})) != first
-    monkeypatch.setattr(_wrapped, "_versions", lambda top: {"langchain-text-splitters": "0"})
+    monkeypatch.setattr(chunkers, "_versions", lambda top: {"langchain-text-splitters": "0"})
     assert identity(LangChainChunker({"_target_": target, "chunk_size": 100})) != first

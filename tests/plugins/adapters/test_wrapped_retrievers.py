@@ -10,8 +10,8 @@ from langchain_core.retrievers import BaseRetriever
 
 from ragauge.contract import frames
 from ragauge.contract.errors import ConfigError, DataError
-from ragauge.contract.identity import identity
-from ragauge.retrieval.retrievers import LangChainRetriever, PyTerrierPipeline
+from ragauge.contract.identity import code_of, identity
+from ragauge.plugins.adapters.retrievers import LangChainRetriever, PyTerrierPipeline
 
 CHUNKS = pd.DataFrame(
     {
@@ -95,6 +95,10 @@ def search(retriever, folder):
 
 
 class TestPyTerrierPipeline:
+    def test_the_code_behind_its_target_counts(self):
+        assert code_of(PyTerrierPipeline({"_target_": "builtins.dict"})) == {}
+        assert set(code_of(PyTerrierPipeline({"_target_": "pyterrier_pisa.x"}))["code"]) == {"pyterrier_pisa"}
+
     def test_a_function_that_makes_a_pipeline(self, tmp_path):
         retriever = PyTerrierPipeline(
             pipeline={"_target_": "team.pisa_and_more", "boost": 2.0}, index={"_target_": "team.pisa_index"}

@@ -15,7 +15,7 @@ from ragauge.contract.checks import require_count
 from ragauge.contract.errors import ConfigError, DataError
 from ragauge.contract.progress import progress
 from ragauge.contract.protocols import Tools
-from ragauge.retrieval.foreign import (
+from ragauge.plugins.adapters.foreign import (
     WithTexts,
     as_documents,
     check_hits,

@@ -12,7 +12,7 @@ from ragauge.contract.checks import require_count
 from ragauge.contract.errors import DataError
 from ragauge.contract.progress import progress
 from ragauge.contract.protocols import Tools
-from ragauge.retrieval.foreign import as_documents, document_compressor
+from ragauge.plugins.adapters.foreign import as_documents, document_compressor
 from ragauge.retrieval.passages import with_texts
 from ragauge.retrieval.ranking import rank_scores
 

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ragauge.retrieval.chunkers._place import place
+from ragauge.plugins.adapters.place import place
 
 
 @pytest.mark.parametrize(

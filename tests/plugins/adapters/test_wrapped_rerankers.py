@@ -15,8 +15,8 @@ from langchain_core.documents import BaseDocumentCompressor, Document
 from ragauge.contract.errors import ConfigError, DataError
 from ragauge.contract.identity import identity
 from ragauge.contract.protocols import Tools
+from ragauge.plugins.adapters.rerankers import LangChainReranker, PyTerrierReranker
 from ragauge.retrieval.ranking import check_reranked
-from ragauge.retrieval.rerankers import LangChainReranker, PyTerrierReranker
 
 TOPICS = pd.DataFrame({"qid": ["q2", "q1"], "query": ["two", "one"]})
 CHUNKS = pd.DataFrame({"docno": list("abc"), "text": ["x", "xxx", "xx"]})

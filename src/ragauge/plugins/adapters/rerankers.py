@@ -11,7 +11,7 @@ import pandas as pd
 
 from ragauge.contract.progress import progress
 from ragauge.contract.protocols import Tools
-from ragauge.retrieval.foreign import (
+from ragauge.plugins.adapters.foreign import (
     as_documents,
     check_hits,
     docno_of,
