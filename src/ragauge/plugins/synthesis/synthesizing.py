@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING, Any
 import pandas as pd
 from hydra.core.config_store import ConfigStore
 
-from ragauge.contract import __version__, track
+from ragauge import track
+from ragauge.contract import __version__
 from ragauge.contract.context_parts import BringsTexts, SeesEvidence
 from ragauge.contract.errors import ConfigError, MissingError, RagaugeError, full_disk
 from ragauge.contract.offers import RetrieverOffers, offered
