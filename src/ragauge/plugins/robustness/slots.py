@@ -17,7 +17,7 @@ import pandas as pd
 from ragauge.contract.errors import DataError
 from ragauge.contract.protocols import AnswerMeasureInfo, Tools
 from ragauge.contract.topics import references
-from ragauge.measures.answers._frame import measured
+from ragauge.measures.answers import measured
 from ragauge.texts.words import WITHOUT_SPACES
 
 SLOTS = "answer_slots"  # the attribute of topics: JSON, a list of slots, each a list of alternatives

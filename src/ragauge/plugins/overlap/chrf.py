@@ -13,8 +13,8 @@ import numpy as np
 
 from ragauge.contract.checks import require_count, require_flag, require_number
 from ragauge.contract.protocols import AnswerMeasureInfo, Tools
-from ragauge.measures.answers._laid_out import by_characters
-from ragauge.measures.answers._references import AgainstReferences
+from ragauge.measures.answers import AgainstReferences
+from ragauge.measures.tokens import LaidOut, starts
 
 
 @dataclass(frozen=True)
@@ -38,12 +38,8 @@ class ChrF(AgainstReferences):
 
     def compared(self, answers: Sequence[str], references: Sequence[str], tools: Tools) -> Mapping[str, np.ndarray]:
         """chrF of every pair, in [0, 1]; 0 where one of the two has no character."""
-        from ragauge.measures.answers._kernels import ngram_matches  # here, since numba takes its time
-
-        texts, others = by_characters([*map(self._bare, answers)], [*map(self._bare, references)])
-        pairs = np.arange(len(answers) + 1)
-        matches = ngram_matches(texts.symbols, texts.at, others.symbols, others.at, pairs, self.order)
-        own, other = (np.maximum(t.sizes[:, None] - np.arange(self.order), 0) for t in (texts, others))
+        texts, others = (_by_characters([*map(self._bare, group)]) for group in (answers, references))
+        matches, own, other = texts.matches(others, self.order), texts.ngrams(self.order), others.ngrams(self.order)
         both = (own > 0) & (other > 0)
         orders = np.maximum(both.sum(axis=1), 1)
         precision = np.where(both, matches / np.maximum(own, 1), 0.0).sum(axis=1) / orders
@@ -55,3 +51,9 @@ class ChrF(AgainstReferences):
 
     def _bare(self, text: str) -> str:
         return "".join((text.lower() if self.lowercase else text).split())
+
+
+def _by_characters(texts: Sequence[str]) -> LaidOut:
+    """The texts as code points."""
+    codes = np.frombuffer("".join(texts).encode("utf-32-le", "surrogatepass"), dtype=np.uint32)
+    return LaidOut(codes.astype(np.int64), starts(texts))

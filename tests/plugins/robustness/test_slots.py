@@ -9,7 +9,7 @@ import pytest
 
 from ragauge.contract import frames
 from ragauge.contract.errors import DataError
-from ragauge.measures.answers import Slots
+from ragauge.plugins.robustness.slots import Slots
 
 DATE = '[["January 2 2022", "Jan 2, 2022"], ["Graz"]]'
 

@@ -15,8 +15,9 @@ import pytest
 from ragauge.contract import frames
 from ragauge.contract.errors import DataError
 from ragauge.contract.protocols import Tools
-from ragauge.measures.answers import Contains, ExactMatch, TokenF1, references
-from ragauge.measures.answers._tokens import plain, tokens_of
+from ragauge.contract.topics import references
+from ragauge.measures.answers import Contains, ExactMatch, TokenF1
+from ragauge.measures.tokens import plain, tokens_of
 
 MEASURES: list[Any] = [ExactMatch(), TokenF1(), Contains()]
 

@@ -18,10 +18,10 @@ import pandas as pd
 from ragauge.contract.checks import is_number, require, require_choice, require_flag
 from ragauge.contract.protocols import AnswerMeasureInfo, Tools
 from ragauge.contract.topics import references as references_of
-from ragauge.measures.answers._laid_out import LaidOut, by_tokens
-from ragauge.measures.answers._references import AgainstReferences
-from ragauge.measures.answers._tokens import OF_SACREBLEU, Tokens, tokens_of
+from ragauge.measures.answers import AgainstReferences
+from ragauge.measures.tokens import Tokens, by_tokens, tokens_of
 
+OF_SACREBLEU = ("13a", "intl", "zh", "char", "none")  # its tokenizers that read no model and no dictionary
 # Of sacrebleu, with its own values of `floor` and `add-k`; nltk_4 is method4 of nltk's SmoothingFunction.
 SMOOTHING = ("exp", "floor", "add-k", "none", "nltk_4")
 _NLTK_K = 5
@@ -64,9 +64,10 @@ class Bleu(AgainstReferences):
     def compared(self, answers: Sequence[str], references: Sequence[str], tools: Tools) -> Mapping[str, np.ndarray]:
         """Sentence BLEU of every pair, in [0, 1]."""
         texts, others = by_tokens(self._tokens(), answers, references)
-        correct = _matches(texts, others, np.arange(len(references) + 1), max(self.orders))
+        correct = texts.matches(others, max(self.orders))
         return {
-            f"bleu_{n}": sentence_bleu(correct[:, :n], texts.sizes, others.sizes, self.smoothing) for n in self.orders
+            f"bleu_{n}": sentence_bleu(correct[:, :n], texts.ngrams(n), texts.sizes, others.sizes, self.smoothing)
+            for n in self.orders
         }
 
     def of_job(self, topics: pd.DataFrame, answers: pd.DataFrame) -> dict[str, float]:
@@ -89,14 +90,14 @@ class Bleu(AgainstReferences):
         order = max(self.orders)
         texts, others = by_tokens(self._tokens(), [a for a, _ in rows], [r for _, many in rows for r in many])
         first = np.concatenate([[0], np.cumsum([len(many) for _, many in rows])])
-        correct = _matches(texts, others, first, order)
+        correct = texts.matches(others, order, first)
         closest = [
             min(others.sizes[a:b].tolist(), key=lambda size, own=own: (abs(size - own), size))  # type: ignore[misc]
             for a, b, own in zip(first, first[1:], texts.sizes.tolist(), strict=False)
         ]
         found = BLEU.compute_bleu(
             correct.sum(axis=0).tolist(),
-            _totals(texts.sizes, order).sum(axis=0).tolist(),
+            texts.ngrams(order).sum(axis=0).tolist(),
             int(texts.sizes.sum()),
             sum(closest),
             smooth_method="exp" if self.smoothing == "nltk_4" else self.smoothing,
@@ -105,13 +106,20 @@ class Bleu(AgainstReferences):
         return {"bleu_corpus": found.score / 100}
 
     def _tokens(self) -> Tokens:
-        return tokens_of("answers.bleu.tokens", self.tokens, lowercase=self.lowercase)
+        if self.tokens not in OF_SACREBLEU:
+            return tokens_of("answers.bleu.tokens", self.tokens)
+        from sacrebleu.metrics.bleu import BLEU
+
+        tokenize = BLEU(tokenize=self.tokens, lowercase=self.lowercase)._preprocess_segment
+        # 13a joins words that a hyphen divides at the end of a line; of the others each text is read as a whole.
+        return Tokens(lambda text: tokenize(text).split(), across="\n" if self.tokens == "13a" else "")
 
 
-def sentence_bleu(correct: np.ndarray, sizes: np.ndarray, other_sizes: np.ndarray, smoothing: str) -> np.ndarray:
-    """float64 [pairs] in [0, 1]: BLEU of matches of n-grams (correct[:, n - 1]) and numbers of tokens."""
+def sentence_bleu(
+    correct: np.ndarray, total: np.ndarray, sizes: np.ndarray, other_sizes: np.ndarray, smoothing: str
+) -> np.ndarray:
+    """float64 [pairs] in [0, 1]: BLEU of how many n-grams match and how many there are (column n - 1)."""
     order = correct.shape[1]
-    total = _totals(sizes, order)
     if smoothing != "nltk_4":
         from sacrebleu.metrics.bleu import BLEU
 
@@ -132,14 +140,3 @@ def _log_precisions_of_nltk(correct: np.ndarray, total: np.ndarray, sizes: np.nd
     smoothed = np.log(sizes)[:, None] / (2.0**times * _NLTK_K) / total
     precision = np.where(zero, smoothed, correct / total)
     return np.where(precision > 0, np.log(precision), 0.0).sum(axis=1) / correct.shape[1]
-
-
-def _totals(sizes: np.ndarray, order: int) -> np.ndarray:
-    """int64 [texts, order]: how many n-grams a text of so many tokens has."""
-    return np.maximum(sizes[:, None] - np.arange(order), 0)
-
-
-def _matches(texts: LaidOut, others: LaidOut, first: np.ndarray, order: int) -> np.ndarray:
-    from ragauge.measures.answers._kernels import ngram_matches  # here, since numba takes its time
-
-    return ngram_matches(texts.symbols, texts.at, others.symbols, others.at, first, order)
