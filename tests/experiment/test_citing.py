@@ -14,10 +14,10 @@ from chat_server import ChatServer
 from ragauge.answering import ChatGenerator, NoLLM
 from ragauge.contract import identity
 from ragauge.contract.errors import ConfigError, DataError
-from ragauge.experiment.findings.tables import per_question
 from ragauge.experiment.needs import needs
 from ragauge.experiment.stages.latency import latency
 from ragauge.experiment.stages.measure_checks import check_measures
+from ragauge.findings.per_question import per_question
 from ragauge.measures.answers import ExactMatch
 from ragauge.measures.asked.citations import Citations
 from ragauge.measures.asked.context_precision import ContextPrecision
