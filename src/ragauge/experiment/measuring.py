@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ragauge import track
-from ragauge.contract.build import build, class_of
 from ragauge.contract.interruption import refuse_lost
+from ragauge.contract.loading import build, class_of
 from ragauge.contract.protocols import ASKED, Monitored
 from ragauge.experiment.described import describe, last_lines
 from ragauge.experiment.folder import JobFolder

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from typing import get_args
 
 from ragauge.contract.finding import After, Finding, JobFinding
-from ragauge.contract.installed import findings_of
+from ragauge.contract.loading import findings_of
 from ragauge.findings.answers import Answers, AnswersMeasured, RecordedAnswers
 from ragauge.findings.asked_again import AskedAgain
 from ragauge.findings.budgets import OverBudgets

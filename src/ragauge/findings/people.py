@@ -26,7 +26,7 @@ from ragauge.contract.finding import (
     Text,
 )
 from ragauge.contract.jobs import Job, Jobs
-from ragauge.contract.judge_questions import QUESTIONS, labelled_as, measured_as
+from ragauge.contract.topics import QUESTIONS, labelled_as, measured_as
 from ragauge.estimate import Agreement
 from ragauge.estimate import summary as metrics_of
 from ragauge.estimate.human import human_agreement, human_pairs, human_shares

@@ -10,10 +10,9 @@ import pandas as pd
 
 from ragauge import track
 from ragauge.contract.answer_measures import besides_rankings
-from ragauge.contract.batches import rows_where
 from ragauge.contract.errors import DataError
 from ragauge.contract.finding import Found, Founds, JobFinding
-from ragauge.contract.frames import JUDGE_CLASSES
+from ragauge.contract.frames import JUDGE_CLASSES, rows_where
 from ragauge.contract.jobs import Job
 from ragauge.contract.protocols import Monitored
 from ragauge.estimate.predictor import PROBABILITY_COLUMNS

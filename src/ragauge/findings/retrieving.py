@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pandas as pd
 
-from ragauge.contract.batches import count_rows
 from ragauge.contract.finding import Found, Founds, JobFinding
+from ragauge.contract.frames import count_rows
 from ragauge.contract.jobs import Job
 
 
