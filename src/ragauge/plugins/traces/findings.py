@@ -1,53 +1,19 @@
-"""What a job over a window of traces has beside other jobs: a window that stays, and its metrics by day."""
+"""What a job over a window of traces has beside other jobs: counts of the window, and its metrics by day."""
 
 from __future__ import annotations
 
 import re
-import time
 from collections.abc import Mapping, Sequence
-from pathlib import Path
-from typing import TYPE_CHECKING, Any
 
 import pandas as pd
 
 from ragauge.contract.finding import Found, Founds, JobFinding, Shown
 from ragauge.contract.jobs import Job
-from ragauge.contract.loading import build, class_of
 from ragauge.contract.protocols import Monitored
 from ragauge.estimate.outcomes import asked, labels_of, share_columns, weights_of, with_classes
-from ragauge.experiment.folder import JobFolder
-
-if TYPE_CHECKING:
-    from omegaconf import DictConfig
 
 _DAY = "day"  # the attribute that holds a date
 _SHARES = ("correct_share", "hallucination_share", "judge_share_1", "judge_share_missing")
-_SWEEP_FILE = "multirun.yaml"  # Hydra writes it when a sweep starts
-
-
-def pin_window(cfg: DictConfig, folder: JobFolder) -> dict[str, Any]:
-    """Reads the window of a dataset of traces, if it is one, and writes its ends as times into the config.
-
-    All jobs of a sweep end at the moment that the sweep began. Returns the entry `snapshot` of the job's
-    record, the file that holds what was read; {} for any other dataset.
-    """
-    from omegaconf import OmegaConf
-
-    monitored = class_of("dataset", cfg.dataset.get("_target_"), Monitored)  # type: ignore[type-abstract]
-    if monitored is None:
-        return {}
-    spec: Any = OmegaConf.to_container(cfg.dataset, resolve=True, throw_on_missing=True)
-    if spec.get("snapshot") is None:
-        pinned = monitored.pinned(spec, _started(folder))
-        OmegaConf.update(cfg, "dataset", pinned, force_add=True)
-        spec |= pinned
-    return {"snapshot": str(build("dataset", spec, {}).files()["traces"])}
-
-
-def _started(folder: JobFolder) -> float:
-    """When the sweep or the job began, in seconds since 1970."""
-    file = None if folder.sweep is None else Path(folder.sweep) / _SWEEP_FILE
-    return file.stat().st_mtime if file is not None and file.is_file() else time.time()
 
 
 class Window(JobFinding):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import Any
 
 import pandas as pd
 
@@ -10,10 +10,7 @@ from ragauge.contract.finding import Found, Founds, JobFinding
 from ragauge.contract.jobs import Job
 from ragauge.contract.protocols import BatchJudge, judges_together
 from ragauge.estimate import judge_stability, summary
-from ragauge.experiment.outcomes import metrics
-
-if TYPE_CHECKING:
-    from ragauge.experiment.stages.pipeline import Pipeline
+from ragauge.findings.cost import costs_of_replies
 
 _KEYS = ["qid", "candidate"]
 
@@ -26,12 +23,12 @@ class JudgedAgain(JobFinding):
     def compute(self, job: Job, found: Founds) -> Found | None:
         """What asking again cost, as metrics of the judge; None where it is not asked again."""
         stability, again = job.judged_again or _of_one_job(job)
-        costs = {} if again is None or again.empty else metrics.costs(again, "judge_")
+        costs = {} if again is None or again.empty else costs_of_replies(again, "judge_")
         return Found(costs, metrics=stability) if stability or costs else None
 
 
 def judged_again(
-    pipeline: Pipeline, candidates: pd.DataFrame, verdicts: pd.DataFrame, n_boot: int, seed: int
+    pipeline: Any, candidates: pd.DataFrame, verdicts: pd.DataFrame, n_boot: int, seed: int
 ) -> tuple[dict[str, float], pd.DataFrame]:
     """The metrics of `judge_stability` for the pipeline's judge, and the verdicts that it takes.
 

@@ -1,14 +1,31 @@
-"""One row per topic: what was retrieved, what was answered, what the judge said; joined by topic."""
+"""One row per topic: what was retrieved, what was answered, what the judge said; and which topics are judged."""
 
 from __future__ import annotations
 
 from collections.abc import Collection
+from dataclasses import dataclass
 
 import pandas as pd
 
 from ragauge.contract.answer_measures import NO_REFERENCE
+from ragauge.contract.errors import ConfigError
 from ragauge.contract.frames import SCHEMAS
 from ragauge.contract.topics import RESERVED, references
+
+
+@dataclass(frozen=True)
+class Sample:
+    """How many topics are judged and how they are chosen: `uniform`, or `neyman` by predicted P(5)."""
+
+    n: int
+    design: str = "uniform"
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.n, int) or isinstance(self.n, bool) or self.n < 2:
+            raise ConfigError(f"judge.sample={self.n}: allowed are integers of at least 2, null for all")
+        if self.design not in ("uniform", "neyman"):
+            raise ConfigError(f"judge.sample_design={self.design}: allowed are uniform, neyman")
 
 
 def retrieved(

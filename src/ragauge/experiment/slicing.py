@@ -4,16 +4,13 @@ from __future__ import annotations
 
 import logging
 import math
-import re
-from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
 
 import pandas as pd
 
 from ragauge.contract.errors import ConfigError
 from ragauge.contract.topics import attributes_of, is_unanswerable
-from ragauge.estimate.board import REJECTION
 from ragauge.estimate.slices import (
     Weights,
 )
@@ -25,23 +22,16 @@ from ragauge.estimate.slicing import (
     SliceBy,
     in_order,
     slice_labels,
-    slicings,
     text_of,
 )
 from ragauge.measures.questions import DERIVED, EVIDENCE_DOCUMENTS, LEXICAL_OVERLAP, RARITY
 
-if TYPE_CHECKING:
-    pass
-
 log = logging.getLogger(__name__)
 
 WEIGHTS_TAG = "ragauge.slice_weights"  # of an MLflow run: the weights as JSON
-MAX_LOGGED = 50  # slices whose measures become metrics
-_MAX_SLUG = 60  # characters of a name within a metric's
 _MAX_BINS = 20
 _MAX_LISTED = 12  # names in a message
 _DECIMALS = 4  # of derived attributes
-LOGGED = ("ir_score", "correct_share", "hallucination_share", "judge_share_1", REJECTION)
 _FORMS = "name, {name: number of bins} and {name: [inner edges of bins, ascending]}"
 
 
@@ -151,24 +141,6 @@ def _check_weights(by: str, labels: pd.Series, weights: Mapping[str, float] | No
             raise ConfigError(f"slice_weights.{by}: {label!r} {what}; the slices are {_some(there)}")
 
 
-def metrics_of_slices(slices: pd.DataFrame | None, measures: Sequence[str]) -> list[str]:
-    """The metrics that a job with these slices and answer measures logs of them (`SlicesFound`)."""
-    names = {} if slices is None else metric_names(slices)
-    macro = dict.fromkeys(f"slice_macro/{name.split('/')[1]}" for name in names.values())
-    of_measures = [f"{name}{end}" for name in (*LOGGED, *measures) for end in ("", "_lo", "_hi")]
-    logged = list(logged_slices(names).values())
-    return [
-        *(f"{name}/{what}" for name in logged for what in (*of_measures, "topics")),
-        *(f"{name}/{what}" for name in macro for what in of_measures),
-    ]
-
-
-def logged_slices(names: Mapping[tuple[str, str], str]) -> dict[tuple[str, str], str]:
-    """Those of `metric_names` that become metrics: 50, of the slicings with the fewest slices first."""
-    count = Counter(by for by, _ in names)
-    return dict(sorted(names.items(), key=lambda item: count[item[0][0]])[:MAX_LOGGED])
-
-
 def _some(names: Sequence[str]) -> str:
     more = len(names) - _MAX_LISTED
     return ", ".join(names[:_MAX_LISTED]) + (f" and {more} more" if more > 0 else "")
@@ -178,30 +150,3 @@ def with_slices(outcomes: pd.DataFrame, slices: pd.DataFrame | None) -> pd.DataF
     """The outcomes with the columns of `slices_of_topics`, and without attributes that are called so."""
     own = outcomes.drop(columns=[c for c in map(str, outcomes.columns) if c.startswith(PREFIX)])
     return own if slices is None else own.merge(slices, on="qid", how="left", validate="one_to_one")
-
-
-def metric_names(outcomes: pd.DataFrame) -> dict[tuple[str, str], str]:
-    """What the metrics of every slice begin with, {(slicing, slice): slice/<slicing>/<slice>}, in order.
-
-    MLflow allows letters, digits, _, -, . and spaces: other characters become _, and names that are then
-    equal are numbered.
-    """
-
-    def distinct(names: Sequence[str]) -> Iterator[str]:
-        taken: set[str] = set()
-        for name in names:
-            slug = own = re.sub(r"[^\w.\- ]+", "_", name)[:_MAX_SLUG].strip(" .") or "_"
-            number = 1
-            while slug in taken:
-                number += 1
-                slug = f"{own}_{number}"
-            taken.add(slug)
-            yield slug
-
-    by = slicings(outcomes)
-    found = {}
-    for name, slug in zip(by, distinct(by), strict=True):
-        labels = in_order(outcomes[PREFIX + name])
-        for label, of_label in zip(labels, distinct(labels), strict=True):
-            found[name, label] = f"slice/{slug}/{of_label}"
-    return found
