@@ -12,6 +12,7 @@ from ragauge.contract.protocols import ASKED
 from ragauge.experiment.described import describe, last_lines
 from ragauge.experiment.findings.prediction import sample_topics
 from ragauge.experiment.folder import JobFolder
+from ragauge.experiment.gates import gates
 from ragauge.experiment.measured import MeasuredJob
 from ragauge.experiment.measured_by import measured_by, score_settings
 from ragauge.experiment.prepared import judged_later, prepared
@@ -59,10 +60,9 @@ def measure(cfg: DictConfig, folder: JobFolder, record: dict[str, Any]) -> None:
         log.info("%s", line)
     if comparison is not None:
         print(summary(comparison))
-    if not record["deferred"] and cfg.gate:
-        from ragauge.experiment.gate.checking import enforce
-
-        enforce(cfg, record, lambda: pipeline.sliced)
+    if not record["deferred"]:
+        for gate in gates(cfg):
+            gate.enforce(cfg, record, lambda: pipeline.sliced)
 
 
 def _find_out(job: MeasuredJob, run: track.Run) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from simulations.gating import few_topics_regressed, gates, power, wrongly_passed
+from plugins.gate.gating_simulation import few_topics_regressed, gates, power, wrongly_passed
 
 pytestmark = pytest.mark.slow
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from ragauge.estimate.gating import Paired, decide, paired_test
 from ragauge.estimate.plan import topics_for_mean
+from ragauge.plugins.gate.gating import Paired, decide, paired_test
 
 SYSTEMS = 3
 
