@@ -25,7 +25,7 @@ import pandas as pd
 from scipy.sparse import csr_array
 from timing import print_header, print_row
 
-from ragauge.contract.batches import as_frame
+from ragauge.contract.frames import as_frame
 from ragauge.contract.protocols import Tools
 from ragauge.datasets import CsvDataset, SampleDataset
 from ragauge.plugins.milvus.retriever import Milvus

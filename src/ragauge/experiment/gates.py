@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from ragauge.contract import installed
+from ragauge.contract import loading
 from ragauge.contract.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -23,7 +23,7 @@ def gates(cfg: DictConfig) -> list[Any]:
     """
     if not cfg.gate:
         return []
-    found = [installed.loaded(point) for point in installed.points_of(GROUP)]
+    found = [loading.loaded(point) for point in loading.points_of(GROUP)]
     if not found:
         raise ConfigError(f"gate: nothing is installed that holds a job to it (entry points of the group {GROUP})")
     return found

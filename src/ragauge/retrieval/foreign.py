@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from ragauge.contract.build import build
 from ragauge.contract.errors import ConfigError, DataError
+from ragauge.contract.loading import build
 
 _COLUMNS = ("qid", "query", "docno", "text", "title", "score", "rank")  # of PyTerrier's frames
 _TEXT_OF = "text_docno"  # whose text a row of a pipeline has

@@ -12,7 +12,7 @@ from hydra import initialize_config_dir
 from test_job_findings import CONF, ran
 
 import ragauge
-from ragauge.contract import installed
+from ragauge.contract import loading
 from ragauge.contract.finding import JobFinding
 from ragauge.experiment.gates import GROUP
 from ragauge.experiment.setup import config
@@ -34,7 +34,7 @@ def test_a_gate_holds_a_job_to_the_metrics_of_a_package_s_finding(
         JobFinding.group: [EntryPoint("short", f"{test_job_findings.__name__}:ShortAnswers", JobFinding.group)],
         GROUP: [EntryPoint("gate", "ragauge.plugins.gate.checking", GROUP)],
     }
-    monkeypatch.setattr(installed, "entry_points", lambda group: points.get(group, []))
+    monkeypatch.setattr(loading, "entry_points", lambda group: points.get(group, []))
     code, record = ran(tmp_path, "first", "retriever.top_k=3")
     assert code == 0
     share = record["metrics"]["short_answers"]

@@ -7,8 +7,7 @@ import re
 import xml.etree.ElementTree as ElementTree
 from functools import partial
 
-from ragauge.contract.console import table
-from ragauge.contract.visible import visible
+from ragauge.contract.visible import table, visible
 from ragauge.plugins.gate.verdicts import Check, GateResult
 
 # A name or message as one line that does nothing to a terminal.

@@ -6,7 +6,7 @@ without text has no chunk, whatever the chunker.
 
 from typing import TYPE_CHECKING
 
-from ragauge.contract.lazy import lazily
+from ragauge.contract.loading import lazily
 
 if TYPE_CHECKING:
     from ragauge.retrieval.chunkers._blocks import chunked

@@ -11,8 +11,8 @@ from typing import Any, ClassVar
 
 import pandas as pd
 
-from ragauge.contract.build import build, wants
 from ragauge.contract.errors import ConfigError, DataError
+from ragauge.contract.loading import build, wants
 from ragauge.contract.progress import progress
 from ragauge.contract.protocols import Tools
 from ragauge.retrieval.chunkers._place import place

@@ -10,9 +10,9 @@ from typing import Any, ClassVar
 import numpy as np
 import pandas as pd
 
-from ragauge.contract.build import build
 from ragauge.contract.checks import require_count
 from ragauge.contract.errors import ConfigError, DataError
+from ragauge.contract.loading import build
 from ragauge.contract.progress import progress
 from ragauge.contract.protocols import Tools
 from ragauge.retrieval.foreign import (

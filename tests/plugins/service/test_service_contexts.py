@@ -9,6 +9,7 @@ from typing import Any
 import pandas as pd
 import pytest
 
+from plugins.service.service_server import ServiceServer
 from ragauge.contract import frames
 from ragauge.contract.context_parts import BringsTexts, TopicsFailed
 from ragauge.contract.errors import ConfigError, DataError
@@ -16,9 +17,8 @@ from ragauge.contract.identity import identity
 from ragauge.contract.protocols import Tools
 from ragauge.llms.chat_use import SharedChat
 from ragauge.measures.trec import document_run
+from ragauge.plugins.service.contexts import ServiceContexts
 from ragauge.retrieval.brought import name_of, with_brought
-from ragauge.retrieval.retrievers import ServiceContexts
-from service_server import ServiceServer
 
 CHUNKS = pd.DataFrame(
     {

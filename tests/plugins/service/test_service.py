@@ -6,22 +6,23 @@ import asyncio
 import json
 import re
 import time
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
 import httpx
 import pytest
 
+from plugins.service.service_server import RESPONSES, ServiceServer
 from ragauge.contract.errors import ConfigError, GateError, MissingError
 from ragauge.contract.identity import identity
 from ragauge.contract.protocols import ChatModel, KnowsReplies, Reply, Serves
 from ragauge.contract.redact import remember
-from ragauge.llms.guarded import Redirected, _read
-from ragauge.llms.service import Service
-from ragauge.llms.service_client import _content_type, _refusal
-from ragauge.llms.service_response import Context, Response, _beginning, _shown, kept_response
+from ragauge.llms.guarded import Redirected, hooks
+from ragauge.plugins.service.client import _content_type, _refusal
+from ragauge.plugins.service.response import Context, Response, _beginning, _shown, kept_response
+from ragauge.plugins.service.service import Service
 from ragauge.store import Store
-from service_server import RESPONSES, ServiceServer
 
 QUICK = {"backoff": 0.01, "retries": 1, "timeout": 60.0, "concurrency": 2}
 SCORED = {"score": "score"}
@@ -346,7 +347,7 @@ def test_no_part_of_a_key_is_left_where_an_error_cuts_what_a_service_said() -> N
         told = [_refusal(httpx.Response(500, text=text)), _shown([text]), _beginning(text.encode())]
         told.append(_content_type(httpx.Response(200, headers={"content-type": text[30:]})))
         with pytest.raises(Redirected) as away:
-            asyncio.run(_read(httpx.Response(302, headers={"location": text})))
+            asyncio.run(hooks()["response"][0](httpx.Response(302, headers={"location": text})))
         assert "Qz7" not in f"{told} {away.value}", pad
 
 
@@ -456,3 +457,35 @@ def test_budget_and_ledger_of_the_job_come_before_the_service_s(tmp_path: Path, 
 def test_a_missing_service_is_told() -> None:
     with pytest.raises(ConfigError, match="service=None: allowed is a mapping with url"):
         Service.of(None)
+
+
+def test_a_reply_that_is_packed_unasked_is_read(store: Store) -> None:
+    with ServiceServer(faults=lambda question, n: "packed") as server:
+        (reply,) = ask(asked := service(server, retries=0), store, "Who?")
+        assert server.headers[0]["Accept-Encoding"] == "identity"
+    assert asked.response(reply).answer == "answer to Who?"
+
+
+# 0.20 USD hold 6 requests of 0.03; without what is learned, 8 in flight at 0.01 each cost 0.27 and more.
+@pytest.mark.parametrize("batches", [1, 4])
+def test_a_service_that_bills_thrice_its_bound_stays_within_the_limit(store: Store, batches: int) -> None:
+    settings = {
+        "backoff": 0.01, "concurrency": 8, "cost_per_request": 0.01, "max_cost_usd": 0.2,
+        "response": {"cost_usd": "cost"},
+    }  # fmt: skip
+    said = {"answer": "a", "contexts": [], "cost": 0.03}
+    with ServiceServer(lambda body: said, delay=0.05) as server:
+        asked = Service.of({"url": server.address, **settings}, "b")
+
+        def ask(number: int) -> str:
+            questions = [f"{number}-{i}" for i in range(30)]
+            with pytest.raises(GateError) as error:
+                asked.ask(asked.prompts(questions, questions), store, "answers")
+            return str(error.value)
+
+        with ThreadPoolExecutor(batches) as pool:
+            errors = list(pool.map(ask, range(batches)))
+        assert sum(server.calls.values()) == 6
+    assert asked.spent(store) == pytest.approx(0.18)
+    assert all("0.1800 of 0.2 USD are spent and the next" in error for error in errors)
+    assert all("can cost 0.0300" in error for error in errors)

@@ -1,13 +1,23 @@
-"""Components and objects of other libraries, built from the `_target_` mappings of a configuration."""
+"""What is found by a name: components by `_target_`, what packages bring by entry points, names of a lazy package."""
 
 from __future__ import annotations
 
+import ast
 import inspect
-from collections.abc import Callable, Mapping
+import sys
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from importlib import import_module
-from typing import Any, TypeVar
+from importlib.metadata import EntryPoint, entry_points
+from importlib.util import find_spec
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from ragauge.contract.errors import ConfigError
+
+if TYPE_CHECKING:
+    from ragauge.contract.finding import ComparisonFinding, Finding, JobFinding
+
+    _F = TypeVar("_F", Finding, JobFinding, ComparisonFinding)
+
 
 _T = TypeVar("_T")
 
@@ -107,3 +117,80 @@ def _wants_nested(key: str, value: Any, offer: str) -> bool:
     if isinstance(value, (list, tuple)):
         return any(_wants_nested(f"{key}[{i}]", v, offer) for i, v in enumerate(value))
     return False
+
+
+def points_of(group: str) -> list[EntryPoint]:
+    """The entry points of a group, by name."""
+    return sorted(entry_points(group=group), key=lambda point: point.name)
+
+
+def where(point: EntryPoint) -> str:
+    """An entry point, as errors name it."""
+    return f"entry point {point.name} = {point.value!r} (group {point.group})"
+
+
+def loaded(point: EntryPoint) -> Any:
+    """What an entry point names; ConfigError where it cannot be loaded."""
+    try:
+        return point.load()
+    except Exception as error:
+        raise _unloaded(point, error) from error
+
+
+def findings_of(kind: type[_F], own: Iterable[type[_F]]) -> Iterator[_F]:
+    """ragauge's own findings of a kind (of a sweep, a job, or runs side by side), then those of packages.
+
+    A job loads those of jobs alone. ConfigError for what is no such finding, and for a name that is there
+    already.
+    """
+    taken = set()
+    for cls in own:
+        taken.add(cls.name)
+        yield cls()
+    for point in points_of(kind.group):
+        made = loaded(point)
+        try:
+            finding = made()
+        except Exception as error:
+            raise _unloaded(point, error) from error
+        if not isinstance(finding, kind):
+            raise ConfigError(f"{where(point)}: is no ragauge.contract.finding.{kind.__name__}")
+        if finding.name in taken:
+            raise ConfigError(f"{where(point)}: there is a finding {finding.name!r} already")
+        taken.add(finding.name)
+        yield finding
+
+
+def _unloaded(point: EntryPoint, error: Exception) -> ConfigError:
+    return ConfigError(f"{where(point)}: cannot be loaded ({type(error).__name__}: {error})")
+
+
+def lazily(package: str) -> Callable[[str], Any]:
+    """The function `__getattr__` of a package that imports its names under `if TYPE_CHECKING:` alone (PEP 562).
+
+    The first use of a name imports the module that the statement there names.
+    """
+    homes: dict[str, str] = {}
+
+    def __getattr__(name: str) -> Any:
+        if not homes:
+            homes.update(_homes(package))
+        if name not in homes:
+            raise AttributeError(f"module {package!r} has no attribute {name!r}")
+        found = getattr(import_module(homes[name]), name)
+        setattr(sys.modules[package], name, found)
+        return found
+
+    return __getattr__
+
+
+def _homes(package: str) -> dict[str, str]:
+    """{name: module that it is imported from} of a package's own file."""
+    spec = find_spec(package)
+    source = spec.loader.get_source(package) if spec is not None else ""  # type: ignore[union-attr]
+    return {
+        alias.name: str(node.module)
+        for node in ast.walk(ast.parse(source or ""))
+        if isinstance(node, ast.ImportFrom) and node.level == 0 and str(node.module).startswith(f"{package}.")
+        for alias in node.names
+    }

@@ -13,7 +13,7 @@ from ragauge.answering._frame import answer_frame, queries_of
 from ragauge.contract.errors import ConfigError
 from ragauge.contract.identity import named, runtime
 from ragauge.contract.protocols import Reply, Tools, Workplace
-from ragauge.llms.service import Service
+from ragauge.plugins.service.service import Service
 
 if TYPE_CHECKING:
     from ragauge.store import Store
@@ -25,7 +25,7 @@ class ServiceAnswers:
 
     A request that a retriever of the same service has made already is not made again. A service that gave no
     answer, or something that is none, is a missing answer with its error.
-    service: the config's `service` (ragauge.llms.service).   budget, ledger: those of the service.
+    service: the config's `service` (ragauge.plugins.service.service).   budget, ledger: those of the service.
     """
 
     component: ClassVar[str] = "service"

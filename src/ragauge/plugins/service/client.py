@@ -9,7 +9,7 @@ from typing import Any
 from ragauge.contract.redact import redact, redacted_beginning
 from ragauge.llms.guarded import hooks
 from ragauge.llms.replies import Received
-from ragauge.llms.service_response import read_response
+from ragauge.plugins.service.response import read_response
 
 _SHOWN = 200  # characters of a refusal that are told
 

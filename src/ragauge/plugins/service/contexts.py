@@ -18,8 +18,8 @@ from ragauge.contract.context_parts import TopicsFailed
 from ragauge.contract.errors import ConfigError, DataError
 from ragauge.contract.identity import named, runtime
 from ragauge.contract.protocols import Tools
-from ragauge.llms.service import Service
-from ragauge.llms.service_response import Context
+from ragauge.plugins.service.response import Context
+from ragauge.plugins.service.service import Service
 from ragauge.retrieval.brought import name_of
 from ragauge.retrieval.ranking import rank_scores
 from ragauge.retrieval.retrievers._ranking import rows_by_docno
@@ -37,7 +37,7 @@ class ServiceContexts:
     the corpus, which then stands for its chunks. Several texts under one name, or a text that is not the
     chunk of that name, are passages of a document of that name. Scores are taken where those of every topic
     fall; else 1 / (rank + 1) stands for them.
-    service: the config's `service` (ragauge.llms.service).   top_k: contexts kept per topic.
+    service: the config's `service` (ragauge.plugins.service.service).   top_k: contexts kept per topic.
     budget, ledger: those of the service.
     """
 

@@ -9,15 +9,17 @@ from typing import Any
 import pytest
 
 from chat_server import ChatServer
-from ragauge.answering import ChatGenerator, Extractive, NoLLM, ServiceAnswers
+from plugins.service.service_server import Body, ServiceServer
+from ragauge.answering import ChatGenerator, Extractive, NoLLM
 from ragauge.contract.errors import ConfigError, MissingError
 from ragauge.contract.protocols import AsksForAnswers
 from ragauge.experiment.findings.costs import costs_of_parts, per_topic
 from ragauge.experiment.needs import added_up, gathered, needs
 from ragauge.experiment.stages.latency import latency
 from ragauge.experiment.stages.pipeline import Pipeline
-from ragauge.retrieval.retrievers import NoRetrieval, ServiceContexts
-from service_server import Body, ServiceServer
+from ragauge.plugins.service.answers import ServiceAnswers
+from ragauge.plugins.service.contexts import ServiceContexts
+from ragauge.retrieval.retrievers import NoRetrieval
 from small_pipeline import DOCS, TOPICS, SmallPipelines
 
 ANSWERS = {topic["query"]: topic["answer"] for topic in TOPICS}

@@ -19,7 +19,7 @@ from ragauge.contract.protocols import Reply, Workplace
 from ragauge.contract.redact import redact, remember, secret_in
 from ragauge.llms.chat import ChatLLM
 from ragauge.llms.replies import Received
-from ragauge.llms.service_response import Response, check_paths, kept_response
+from ragauge.plugins.service.response import Response, check_paths, kept_response
 from ragauge.store import canonical_json
 
 if TYPE_CHECKING:
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 METHODS = ("POST", "GET", "PUT")
 PLACEHOLDERS = ("question", "qid", "n_tokens", "context")
-_CLIENT = "ragauge.llms.service_client.ServiceClient"
+_CLIENT = "ragauge.plugins.service.client.ServiceClient"
 _OF_CLIENT = ("url", "method", "headers", "response")
 _USUAL_REQUEST = {"question": "{question}"}
 _PLACEHOLDER = re.compile(r"\{(\w+)\}")
