@@ -12,7 +12,6 @@ KNOWN = {
     "commands/test_store_cli.py": {"store"},
     "commands/test_ui.py": {"track"},
     "comparison/test_semantic_chunker.py": {"retrieval"},
-    "comparison/test_wrapped_chunkers.py": {"retrieval"},
     "contract/test_redact.py": {"store"},
     "experiment/test_in_batches.py": {"store"},
     "experiment/test_pipeline.py": {"store"},
