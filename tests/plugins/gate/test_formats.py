@@ -10,7 +10,7 @@ import pytest
 from lxml import etree
 
 from ragauge.contract.errors import DataError, GateError
-from ragauge.plugins.gate.formats import annotations, junit, markdown, text
+from ragauge.plugins.gate.formats import github, junit, markdown, text
 from ragauge.plugins.gate.verdicts import Check, GateResult
 
 NASTY = 'a<&>"b"\n::error::x\x00\x1b[31m ]]> @team #1 | 100% \ud800\ufffe'
@@ -94,7 +94,7 @@ def test_junit_holds_every_check_and_fits_its_schema() -> None:
 
 
 def test_annotations_are_one_line_each_and_names_cannot_end_them() -> None:
-    lines = annotations(RESULT).splitlines()
+    lines = github(RESULT).splitlines()
     assert len(lines) == 4
     for line in lines:
         assert re.fullmatch(r"::(error|warning) title=[^:,\n]+::[^\n]+", line), line
@@ -104,7 +104,7 @@ def test_annotations_are_one_line_each_and_names_cannot_end_them() -> None:
     assert not set(nasty) & {"\x00", "\x1b"}
     # GitHub shows ten of a kind.
     many = GateResult([check(verdict="missed")] * 25)
-    lines = annotations(many).splitlines()
+    lines = github(many).splitlines()
     assert len(lines) == 10
     assert lines[-1] == "::error title=gate::16 more checks; the log and the summary have all"
 

@@ -74,7 +74,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             _write(Path(file), made[name]())
     sys.stdout.write(made[to_stdout[0]]() if to_stdout else formats.text(result))
     if given.github:
-        sys.stdout.write(formats.annotations(result))
+        sys.stdout.write(formats.github(result))
     return result.exit_code
 
 

@@ -86,7 +86,7 @@ def junit(result: GateResult) -> str:
     return f'<?xml version="1.0" encoding="UTF-8"?>\n{text}\n'
 
 
-def annotations(result: GateResult) -> str:
+def github(result: GateResult) -> str:
     """GitHub's workflow commands: an error for what fails or is not decided, a warning for what is told.
 
     Of each at most ten, as many as GitHub shows of a step; then one says how many there are.
