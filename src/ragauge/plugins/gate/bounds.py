@@ -14,8 +14,8 @@ from ragauge.contract.metric_names import OF_JOBS, OF_VERDICTS, closest, is_know
 from ragauge.contract.offers import PartOffers, offered
 from ragauge.contract.protocols import AnswerMeasureInfo
 from ragauge.estimate.slicing import text_of
-from ragauge.experiment.findings.order import job_findings, metrics_of
-from ragauge.experiment.outcomes.slicing import metric_names, metrics_of_slices
+from ragauge.findings.order import job_findings, metrics_of
+from ragauge.findings.slices import metric_names, metrics_of_slices
 from ragauge.measures.rankings import full_name, metric_of
 from ragauge.plugins.gate.gating import check_tolerance
 from ragauge.plugins.gate.rules import Gate, Rule

@@ -14,8 +14,8 @@ from ragauge.contract.errors import ConfigError, DataError
 from ragauge.contract.metric_names import OF_JOBS, OF_SWEEPS, measure_metrics
 from ragauge.contract.visible import visible
 from ragauge.estimate.slicing import PREFIX
-from ragauge.experiment.outcomes.slicing import metrics_of_slices
 from ragauge.experiment.setup.trust import logged_yaml
+from ragauge.findings.slices import metrics_of_slices
 from ragauge.plugins.gate.bounds import bounds, check_bounds, check_settings
 from ragauge.plugins.gate.checking import Gated, evaluate
 from ragauge.plugins.gate.rules import Gate, read_gate
