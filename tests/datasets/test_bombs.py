@@ -18,8 +18,8 @@ import pytest
 
 from ragauge.contract.errors import DataError
 from ragauge.contract.frames import as_frame
-from ragauge.datasets import Folder, JsonlDataset, _lines
-from ragauge.datasets._lines import json_value, lines
+from ragauge.datasets import Folder, JsonlDataset, _files
+from ragauge.datasets._files import json_value, lines
 from ragauge.datasets._sgml import blocks
 
 MB = 1_000_000
@@ -54,7 +54,7 @@ def test_of_a_packed_file_no_thing_is_longer_than_a_document_may_be(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, read: Callable[[Path], Any], begin: bytes, piece: bytes,
     what: str, suffix: str, pack: Callable[[bytes], bytes],
 ) -> None:  # fmt: skip
-    monkeypatch.setattr(_lines, "LONGEST", 2 * MB)
+    monkeypatch.setattr(_files, "LONGEST", 2 * MB)
     file = tmp_path / f"bomb{suffix}"
     file.write_bytes(pack(begin + piece * (4 * MB // len(piece))))
     with little_memory(), pytest.raises(DataError, match=f"bomb{suffix}: {what} unpacks to more than 2 MB"):
@@ -62,10 +62,10 @@ def test_of_a_packed_file_no_thing_is_longer_than_a_document_may_be(
 
 
 @pytest.mark.parametrize(("suffix", "pack"), [(".gz", gzip.compress), (".bz2", bz2.compress)])
-def test_many_short_lines_together_are_no_more_than_a_file_may_hold(
+def test_many_short_files_together_are_no_more_than_a_file_may_hold(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, suffix: str, pack: Callable[[bytes], bytes]
 ) -> None:
-    monkeypatch.setattr(_lines, "WHOLE", 2 * MB)
+    monkeypatch.setattr(_files, "WHOLE", 2 * MB)
     docs, topics = tmp_path / f"bomb.jsonl{suffix}", tmp_path / "topics.jsonl"
     rows = (json.dumps({"docno": f"d{n}", "title": "", "text": "word " * 20_000}) + "\n" for n in range(80))
     docs.write_bytes(pack("".join(rows).encode()))
@@ -73,21 +73,21 @@ def test_many_short_lines_together_are_no_more_than_a_file_may_hold(
     told = f"bomb.jsonl{suffix}: it unpacks to more than 2 MB; unpack it first if that is right"
     with little_memory(), pytest.raises(DataError, match=told):
         JsonlDataset(docs=docs, topics=topics).load()
-    monkeypatch.setattr(_lines, "_BOMB", 10_000)  # as a large file is packed
+    monkeypatch.setattr(_files, "_BOMB", 10_000)  # as a large file is packed
     assert len(as_frame(JsonlDataset(docs=docs, topics=topics).load().docs)) == 80
 
 
-def test_many_lines_and_what_is_packed_as_texts_are_may_be_longer(
+def test_many_files_and_what_is_packed_as_texts_are_may_be_longer(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     file = tmp_path / "good.jsonl.gz"
     row = json.dumps({"text": bytes(range(1, 128)).decode("ascii") * 8}).encode()
     file.write_bytes(gzip.compress(b"\n".join([row] * 1000)))
-    monkeypatch.setattr(_lines, "LONGEST", len(row) + 1)
-    monkeypatch.setattr(_lines, "_TIGHTEST", 0)
+    monkeypatch.setattr(_files, "LONGEST", len(row) + 1)
+    monkeypatch.setattr(_files, "_TIGHTEST", 0)
     assert sum(1 for _ in lines(file)) == 1000
-    monkeypatch.setattr(_lines, "LONGEST", 1)
-    monkeypatch.setattr(_lines, "_TIGHTEST", 1000)
+    monkeypatch.setattr(_files, "LONGEST", 1)
+    monkeypatch.setattr(_files, "_TIGHTEST", 1000)
     assert sum(1 for _ in lines(file)) == 1000
 
 

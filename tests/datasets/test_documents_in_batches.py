@@ -6,11 +6,11 @@ from collections.abc import Iterator
 
 import pytest
 
-from ragauge.datasets import FileSource, Gatherer, Rows, _rows, stream_documents
+from ragauge.datasets import FileSource, Gatherer, Rows, _gather, stream_documents
 
 
 def test_documents_of_many_characters_make_more_batches(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(_rows, "_BATCH_CHARACTERS", 100)
+    monkeypatch.setattr(_gather, "_BATCH_CHARACTERS", 100)
     sizes = [40, 40, 40, 250, 1, 1]
     readings = 0
 

@@ -9,7 +9,7 @@ import pytest
 from ragauge.contract.errors import ConfigError, DataError
 from ragauge.contract.identity import identity
 from ragauge.datasets import CsvDataset, Folder, JsonlDataset
-from ragauge.datasets.human_labels import read_human_labels
+from ragauge.datasets.labels import read_human_labels
 
 TOPICS = "question,answer,text_ids\nWho is Zoë?,Zoë,[1]\n"
 DOCS = "id,title,text\n1,One,It was Zoë.\n"

@@ -12,8 +12,8 @@ import pytest
 
 from ragauge.contract.errors import DataError
 from ragauge.contract.frames import as_frame
-from ragauge.datasets import Beir, JsonlDataset, SamplesDataset, Trec, _lines, questions_of
-from ragauge.datasets._lines import json_rows
+from ragauge.datasets import Beir, JsonlDataset, SamplesDataset, Trec, _files
+from ragauge.datasets._files import json_rows
 
 DOCS = [{"docno": name, "_id": name, "title": "", "text": f"The {name}."} for name in ("aare", "rhine")]
 TOPICS = [{"qid": qid, "query": "Which?"} for qid in ("q1", "q2")]
@@ -40,7 +40,6 @@ def test_every_reader_of_json_lines_reads_what_is_printed_over_several(tmp_path:
     assert as_frame(data.docs)["text"].tolist() == texts
     assert data.topics["qid"].tolist() == qids
     assert SamplesDataset(path=topics, docs=docs).load().topics["qid"].tolist() == qids
-    assert questions_of("topics", topics) == ["Which?"] * n
     (tmp_path / "qrels").mkdir()
     (tmp_path / "qrels" / "test.tsv").write_text("q1\taare\t1\n")
     docs.unlink()  # the packed one is read
@@ -77,6 +76,6 @@ def test_a_damaged_line_is_one_bad_row_and_a_large_file_is_not_read_whole(
     assert [where.rpartition(", ")[2] for where, _ in json_rows(file)] == ["line 1", "line 2", "line 3"]
     file.write_text(FORMS["objects"](DOCS))
     assert [row["docno"] for _, row in json_rows(file)] == ["aare", "rhine"]
-    monkeypatch.setattr(_lines, "_WHOLE_BYTES", 100)
+    monkeypatch.setattr(_files, "_WHOLE_BYTES", 100)
     with pytest.raises(DataError, match=r"line 1: not a line of JSON: the object goes on in the next line"):
         JsonlDataset(docs=file, topics=file).load()

@@ -9,7 +9,7 @@ import pandas as pd
 import pytest
 
 from ragauge.contract.errors import ConfigError, DataError
-from ragauge.datasets.human_labels import read_human_labels, with_human_labels
+from ragauge.datasets.labels import read_human_labels, with_human_labels
 from ragauge.estimate import summary
 from ragauge.estimate.human import human_agreement, human_pairs, human_shares, strata_of_labels
 

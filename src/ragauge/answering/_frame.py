@@ -1,15 +1,16 @@
-"""What all answerers share: the questions of contexts, and replies as the frame `answers`."""
+"""What all answerers share: the questions of contexts, and replies as the frame `answers`; and no answers."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from typing import ClassVar
 
 import numpy as np
 import pandas as pd
 
 from ragauge.contract.errors import DataError
-from ragauge.contract.protocols import CUT, Reply
+from ragauge.contract.protocols import CUT, Reply, Tools
 from ragauge.contract.visible import is_blank
 
 BLANK = "the answer holds no visible character"
@@ -47,3 +48,16 @@ def answer_frame(contexts: pd.DataFrame, replies: Sequence[Reply], no_reply: str
             "usage_unknown": np.array([r.usage_unknown for r in replies], dtype=np.int64),
         }
     )
+
+
+@dataclass(frozen=True)
+class NoLLM:
+    """No answers: retrieval alone is measured."""
+
+    component: ClassVar[str] = "none"
+    kind: ClassVar[str] = "none"
+    uses: ClassVar[frozenset[str]] = frozenset()
+
+    def answer(self, topics: pd.DataFrame, contexts: pd.DataFrame, tools: Tools) -> pd.DataFrame:
+        """Frame `answers` without answers; every status is none."""
+        return answer_frame(contexts, [Reply(None)] * len(contexts), no_reply="none")

@@ -12,7 +12,9 @@ from ragauge.contract.checks import require_flag, require_text
 from ragauge.contract.errors import ConfigError
 from ragauge.contract.identity import runtime
 from ragauge.contract.protocols import Dataset
-from ragauge.datasets._gather import BadRow, string
+from ragauge.datasets._fields import BadRow, string
+from ragauge.datasets._files import existing_folder, json_rows, lines, parse_json, text_of
+from ragauge.datasets._gather import Document, Rows
 from ragauge.datasets._judged import (
     JudgedSource,
     Judgement,
@@ -21,8 +23,6 @@ from ragauge.datasets._judged import (
     judged_dataset,
     searched_text,
 )
-from ragauge.datasets._lines import existing_folder, json_rows, lines, parse_json, text_of
-from ragauge.datasets._rows import Document, Rows
 
 _GRADES = ("score", "relevance", "rel", "label", "grade")  # what a header calls the third column
 

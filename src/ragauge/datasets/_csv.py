@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import codecs
-import csv
 import json
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -17,11 +15,12 @@ from ragauge.contract.checks import require, require_text
 from ragauge.contract.errors import DataError
 from ragauge.contract.identity import later, runtime
 from ragauge.contract.protocols import Dataset
-from ragauge.datasets._gather import BadRow, FileSource, Gatherer, check_separator, existing_file, string
+from ragauge.datasets._fields import BadRow, string
+from ragauge.datasets._files import csv_rows, existing_file, is_encoding, named_cells
+from ragauge.datasets._gather import FileSource, Gatherer
 
 _OPTIONAL = ("qid_column", "answer_column", "evidence_column")
 _OPTIONAL_TITLE = "title"
-_FIELD_LIMIT = 2**31 - 1  # characters; csv stops at 131,072 of its own accord
 _LIST_ITEM = re.compile(r""""([^"]*)"|'([^']*)'|([^\s,'"\[\](){}]+)""")
 
 
@@ -61,7 +60,7 @@ class CsvDataset(FileSource):
             require_text(f"dataset.{key}", value, "names of columns")
         one = isinstance(self.separator, str) and len(self.separator) == 1 and self.separator not in '"\r\n'
         require("dataset.separator", self.separator, one, "one character, such as , and ;")
-        require("dataset.encoding", self.encoding, _is_encoding(self.encoding), "utf-8, latin-1, cp1252 and such")
+        require("dataset.encoding", self.encoding, is_encoding(self.encoding), "utf-8, latin-1, cp1252 and such")
 
     def files(self) -> Mapping[str, Path]:
         """The files `docs` and `topics`; ConfigError if one is not there."""
@@ -84,11 +83,11 @@ class CsvDataset(FileSource):
             "answer": self.answer_column,
             "evidence": self.evidence_column,
         }
-        for number, row in self._rows(files["topics"], needed):
+        for number, *row in self._rows(files["topics"], needed):
             if gather.full:
                 break
             with gather.row(f"{files['topics']}, row {number}", columns) as at:
-                cells = _cells(row)
+                cells = named_cells(*row)
                 qid = str(number) if self.qid_column is None else string(cells, self.qid_column).strip()
                 at.qid = qid
                 parts = [(docno, gather.document_text(docno)) for docno in self._docnos(cells)]
@@ -109,9 +108,9 @@ class CsvDataset(FileSource):
         needed = ["docno_column", "text_column"]
         if self.title_column != _OPTIONAL_TITLE:
             needed.append("title_column")
-        for number, row in self._rows(file, needed):
+        for number, *row in self._rows(file, needed):
             with gather.row(f"{file}, row {number}", {"docno": self.docno_column}):
-                cells = _cells(row)
+                cells = named_cells(*row)
                 title = string(cells, self.title_column) if self.title_column in cells else ""
                 docno = string(cells, self.docno_column).strip()
                 gather.add_document(docno, title, string(cells, self.text_column))
@@ -123,45 +122,21 @@ class CsvDataset(FileSource):
         cell = string(cells, self.evidence_column)
         return _printed_list(cell, self.evidence_column) if cell.strip() else []
 
-    def _rows(self, file: Path, needed: Iterable[str]) -> Iterator[tuple[int, tuple[list[str], list[str]]]]:
+    def _rows(self, file: Path, needed: Iterable[str]) -> Iterator[tuple[int, list[str], list[str]]]:
         """Number, header and cells of each row; DataError where a needed column is absent."""
-        csv.field_size_limit(_FIELD_LIMIT)
-        encoding = "utf-8-sig" if codecs.lookup(self.encoding).name == "utf-8" else self.encoding
-        # Bytes that cannot be decoded become lone surrogates, which the check of their own cell refuses.
-        with file.open(encoding=encoding, errors="surrogateescape", newline="") as stream:
-            reader = csv.reader(stream, strict=True, delimiter=self.separator)
-            number = 0
-            try:
-                header = next(reader, [])
-                check_separator(file, header, self.separator, "dataset.separator says which separates them")
-                for key in needed:
-                    column = getattr(self, key)
-                    if header.count(column) != 1:
-                        found = "stands twice" if column in header else "is missing"
-                        raise DataError(
-                            f"{file}: column {column!r} (dataset.{key}) {found}; "
-                            f"it has {', '.join(map(repr, header)) or 'no columns'}"
-                        )
-                for cells in reader:
-                    if cells:  # an empty line is no row
-                        number += 1
-                        yield number, (header, cells)
-            except csv.Error as error:
-                raise DataError(f"{file}, after row {number}: not a CSV file: {error}") from None
 
+        def check(header: list[str]) -> None:
+            for key in needed:
+                column = getattr(self, key)
+                if header.count(column) != 1:
+                    found = "stands twice" if column in header else "is missing"
+                    raise DataError(
+                        f"{file}: column {column!r} (dataset.{key}) {found}; "
+                        f"it has {', '.join(map(repr, header)) or 'no columns'}"
+                    )
 
-def _is_encoding(name: object) -> bool:
-    try:
-        return isinstance(name, str) and bool(codecs.lookup(name))
-    except (LookupError, ValueError):
-        return False
-
-
-def _cells(row: tuple[list[str], list[str]]) -> dict[str, str]:
-    header, cells = row
-    if len(cells) != len(header):
-        raise BadRow(f"{len(cells)} cells where the header names {len(header)} columns")
-    return dict(zip(header, cells, strict=True))
+        advice = "dataset.separator says which separates them"
+        return csv_rows(file, check, self.separator, self.encoding, advice)
 
 
 def _printed_list(text: str, column: str) -> list[str]:

@@ -8,12 +8,23 @@ import sys
 import zipfile
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
 
 from ragauge.contract.errors import ConfigError
-from ragauge.datasets._gather import BadRow, valid_string
-from ragauge.datasets._html import blocks_of_html
+from ragauge.datasets._fields import BadRow, valid_string
+
+_UNSEEN = frozenset({"script", "style", "title", "noscript", "template", "textarea", "select"})
+_BLOCKS = frozenset(
+    {
+        "address", "article", "aside", "blockquote", "body", "caption", "center", "dd", "details", "dialog",
+        "div", "dl", "dt", "fieldset", "figcaption", "figure", "footer", "form", "h1", "h2", "h3", "h4", "h5",
+        "h6", "header", "hr", "legend", "li", "main", "menu", "nav", "ol", "p", "pre", "section",
+        "summary", "table", "tbody", "tfoot", "thead", "tr", "ul",
+    }
+)  # fmt: skip
+_SPACE = re.compile(r"\s+")
 
 
 @dataclass(frozen=True)
@@ -200,3 +211,37 @@ def _sections(blocks: Iterable[Block], heading_in_text: bool) -> list[Section]:
         levels.append(level)
     texts = ((anchor, label, valid_string("".join(texts), "the text")) for anchor, label, texts in found)
     return [Section(anchor, label, text.strip()) for anchor, label, text in texts if text.strip()]
+
+
+def blocks_of_html(page: str) -> list[tuple[str, str]]:
+    """Tag and text of every block of a page that has a text, in order; the tag is "" after one that ended."""
+    reader = _Reader()
+    reader.feed(page)
+    reader.close()
+    blocks = ((tag, _SPACE.sub(" ", "".join(texts)).strip()) for tag, texts in reader.blocks)
+    return [(tag, text) for tag, text in blocks if text]
+
+
+class _Reader(HTMLParser):
+    def __init__(self) -> None:
+        super().__init__(convert_charrefs=True)
+        self.blocks: list[tuple[str, list[str]]] = [("", [])]
+        self._unseen: list[str] = []
+
+    def handle_starttag(self, tag: str, attrs: object) -> None:
+        if tag in _UNSEEN:
+            self._unseen.append(tag)
+        elif tag in _BLOCKS:
+            self.blocks.append((tag, []))
+        elif tag in ("br", "td", "th"):
+            self.blocks[-1][1].append(" ")
+
+    def handle_endtag(self, tag: str) -> None:
+        if tag in self._unseen:
+            del self._unseen[self._unseen.index(tag) :]
+        elif tag in _BLOCKS:
+            self.blocks.append(("", []))
+
+    def handle_data(self, data: str) -> None:
+        if not self._unseen:
+            self.blocks[-1][1].append(data)

@@ -5,7 +5,53 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from ragauge.datasets._gather import BadRow, valid_string
+Attribute = str | float | int | bool | None
+
+
+class BadRow(Exception):
+    """What is wrong with the row at hand; of: the part of it that is wrong, such as `query`."""
+
+    def __init__(self, what: str, of: str | None = None) -> None:
+        super().__init__(what)
+        self.of = of
+
+
+def string(row: Any, key: str) -> str:
+    """The string under `key` of a JSON object; BadRow where it is absent, no string or no valid Unicode."""
+    if not isinstance(row, Mapping):
+        raise BadRow(f"expected a JSON object with the key {key!r}, found {short(row)}")
+    if key not in row:
+        raise BadRow(f"key {key!r} is missing; the row has {', '.join(map(repr, row)) or 'no keys'}")
+    return valid_string(row[key], repr(key))
+
+
+def valid_string(value: Any, what: str) -> str:
+    """The value itself if it is a string that can be written as UTF-8; `what` names it in the error."""
+    if not isinstance(value, str):
+        raise BadRow(f"{what} is not a string: {short(value)}")
+    try:
+        value.encode()
+    except UnicodeEncodeError as error:
+        code = ord(value[error.start])
+        if 0xDC80 <= code <= 0xDCFF:  # a byte that could not be decoded (PEP 383)
+            raise BadRow(f"{what} is {not_utf8(code - 0xDC00)}") from None
+        raise BadRow(f"{what} is not valid Unicode: {error}") from None
+    return value
+
+
+def not_utf8(byte: int) -> str:
+    """What is wrong with a text that this byte stands in, and what helps."""
+    return f"not UTF-8: it holds the byte 0x{byte:02x}; save the file as UTF-8"
+
+
+def is_attribute(value: object) -> bool:
+    """Whether a value can be one of a topic's attributes: a text, a number, true, false or nothing."""
+    return isinstance(value, (str, float, int, bool, type(None)))
+
+
+def optional_columns(row: Mapping[str, Any]) -> dict[str, str]:
+    """Those of `type` and `level` that a JSON object holds as something else than null."""
+    return {key: string(row, key) for key in ("type", "level") if row.get(key) is not None}
 
 
 def listed(row: Mapping[str, Any], key: str) -> list[Any]:
@@ -42,3 +88,9 @@ def optional_string(row: Mapping[str, Any], key: str) -> str | None:
     if value is None:
         return None
     return valid_string(value, repr(key)).strip() or None
+
+
+def short(value: Any) -> str:
+    """The value as Python prints it, cut after 80 characters."""
+    text = repr(value)
+    return text if len(text) <= 80 else text[:77] + "..."

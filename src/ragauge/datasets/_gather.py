@@ -7,35 +7,33 @@ and raised, or dropped and described.
 from __future__ import annotations
 
 import logging
+import re
 import sys
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, Generic, TypeVar
 
 import pandas as pd
 
 from ragauge.contract.checks import require_choice, require_count, require_text
-from ragauge.contract.errors import ConfigError, DataError
+from ragauge.contract.errors import DataError
 from ragauge.contract.frames import Batches
 from ragauge.contract.identity import runtime
 from ragauge.contract.protocols import Dataset
 from ragauge.contract.topics import RESERVED
+from ragauge.datasets._fields import Attribute, BadRow, is_attribute, short, valid_string
+from ragauge.datasets._files import existing_file
 
 log = logging.getLogger(__name__)
 
+T = TypeVar("T")
+Document = tuple[str, str, str]  # docno, title, text
+_BATCH_CHARACTERS = 8_000_000
+_BATCH_ROWS = 50_000
 PASSAGE_MARK = "%p"  # PyTerrier's passage convention: what follows it in a docno numbers a chunk
-Attribute = str | float | int | bool | None
 Part = tuple[str | None, str | None] | tuple[str | None, str | None, int]  # docno, text, relevance (1)
-
-
-class BadRow(Exception):
-    """What is wrong with the row at hand; of: the part of it that is wrong, such as `query`."""
-
-    def __init__(self, what: str, of: str | None = None) -> None:
-        super().__init__(what)
-        self.of = of
 
 
 @dataclass
@@ -60,16 +58,6 @@ class FileSource:
         require_count("dataset.limit", self.limit, null="all topics")
 
 
-def existing_file(key: str, value: str | Path | None) -> Path:
-    """The path of a file that is there; ConfigError names the config key otherwise."""
-    if value is None or not str(value).strip():
-        raise ConfigError(f"dataset.{key} is not set: give the path of a file")
-    path = Path(value).expanduser()
-    if not path.is_file():
-        raise ConfigError(f"dataset.{key}={value}: there is no such file")
-    return path
-
-
 @dataclass(frozen=True)
 class OneFile(FileSource):
     """A source that is one file, `path`."""
@@ -79,49 +67,6 @@ class OneFile(FileSource):
     def files(self) -> Mapping[str, Path]:
         """The file `path`; ConfigError if it is not there."""
         return {"path": existing_file("path", self.path)}
-
-
-def string(row: Any, key: str) -> str:
-    """The string under `key` of a JSON object; BadRow where it is absent, no string or no valid Unicode."""
-    if not isinstance(row, Mapping):
-        raise BadRow(f"expected a JSON object with the key {key!r}, found {_short(row)}")
-    if key not in row:
-        raise BadRow(f"key {key!r} is missing; the row has {', '.join(map(repr, row)) or 'no keys'}")
-    return valid_string(row[key], repr(key))
-
-
-def valid_string(value: Any, what: str) -> str:
-    """The value itself if it is a string that can be written as UTF-8; `what` names it in the error."""
-    if not isinstance(value, str):
-        raise BadRow(f"{what} is not a string: {_short(value)}")
-    try:
-        value.encode()
-    except UnicodeEncodeError as error:
-        code = ord(value[error.start])
-        if 0xDC80 <= code <= 0xDCFF:  # a byte that could not be decoded (PEP 383)
-            raise BadRow(f"{what} is {not_utf8(code - 0xDC00)}") from None
-        raise BadRow(f"{what} is not valid Unicode: {error}") from None
-    return value
-
-
-def not_utf8(byte: int) -> str:
-    """What is wrong with a text that this byte stands in, and what helps."""
-    return f"not UTF-8: it holds the byte 0x{byte:02x}; save the file as UTF-8"
-
-
-def check_separator(file: Path, header: Sequence[str], separator: str = ",", advice: str = "") -> None:
-    """DataError where a table's header is one cell that another separator would divide; `advice` ends it."""
-    others = [other for other in ",;\t|" if other != separator and len(header) == 1 and other in header[0]]
-    if others:
-        raise DataError(
-            f"{file}: its columns are separated by {others[0]!r}, and {separator!r} is expected; "
-            f"{advice or 'save it with commas'}"
-        )
-
-
-def _short(value: Any) -> str:
-    text = repr(value)
-    return text if len(text) <= 80 else text[:77] + "..."
 
 
 class Gatherer:
@@ -344,28 +289,111 @@ def _shown(value: Attribute) -> str | None:
     return str(value).lower() if isinstance(value, bool) else f"{value:g}"
 
 
-def is_attribute(value: object) -> bool:
-    """Whether a value can be one of a topic's attributes: a text, a number, true, false or nothing."""
-    return isinstance(value, (str, float, int, bool, type(None)))
-
-
 def _check_attribute(name: str, value: Attribute) -> None:
     if name in RESERVED:
         raise BadRow(f"attribute {name!r}: the name is taken; rename it")
     if not is_attribute(value):
-        raise BadRow(f"attribute {name!r} is neither a text nor a number: {_short(value)}")
+        raise BadRow(f"attribute {name!r} is neither a text nor a number: {short(value)}")
     if isinstance(value, str):
         valid_string(value, f"attribute {name!r}")
     if isinstance(value, (int, float)) and not abs(value) <= sys.float_info.max:
-        raise BadRow(f"attribute {name!r}: {_short(value)} is no finite number")
-
-
-def optional_columns(row: Mapping[str, Any]) -> dict[str, str]:
-    """Those of `type` and `level` that a JSON object holds as something else than null."""
-    return {key: string(row, key) for key in ("type", "level") if row.get(key) is not None}
+        raise BadRow(f"attribute {name!r}: {short(value)} is no finite number")
 
 
 def _check_identifier(what: str, value: str) -> None:
     # A run file separates its columns by white space, and PISA cuts a docno there.
     if not value or value.split() != [value] or "\0" in value:
         raise BadRow(f"{what} {value!r} is empty or holds white space", what)
+
+
+class Paragraphs:
+    """Adds distinct paragraphs to what is gathered, and gives each a docno that can be read.
+
+    Docnos depend on the paragraphs alone, in their order: not on `limit`, nor on which topics are dropped.
+    """
+
+    def __init__(self, gather: Gatherer) -> None:
+        self._gather = gather
+        self._docnos: dict[tuple[str, str], str] = {}
+        self._named: dict[str, int] = {}  # how many paragraphs a name has had so far
+
+    def known(self, title: str, text: str) -> str | None:
+        """The docno of a paragraph that was added; None if it was not."""
+        return self._docnos.get((title, text))
+
+    def add(self, title: str, text: str, name: str | None = None) -> str:
+        """The docno of the paragraph, which becomes a document if there is none of its title and text.
+
+        It is the name (the title where none is given) with underscores for white space; a further paragraph
+        of the same name has ~2, ~3 … behind it.
+        """
+        known = self.known(title, text)
+        if known is not None:
+            return known
+        slug = identifier(title if name is None else name)
+        docno = slug
+        while self._gather.has_document(docno):
+            self._named[slug] = self._named.get(slug, 1) + 1
+            docno = f"{slug}~{self._named[slug]}"
+        self._gather.add_document(docno, title, text)
+        self._docnos[title, text] = docno
+        return docno
+
+
+def identifier(name: str) -> str:
+    """The name without what no docno or qid may hold; `untitled` where nothing is left."""
+    return re.sub(r"[\s\0]+", "_", name.strip()).replace(PASSAGE_MARK, "%25p") or "untitled"
+
+
+@dataclass(frozen=True)
+class Rows(Generic[T]):
+    """The rows of one source, such as a file.
+
+    source: what errors about all of them name. read: where each row stands and the row as it is, from the
+        first at every call. parse: what the row says, or BadRow. columns: as in `Gatherer.row`.
+    """
+
+    source: str
+    read: Callable[[], Iterator[tuple[str, Any]]]
+    parse: Callable[[Any], T]
+    columns: Mapping[str, str | None] = field(default_factory=dict)
+
+
+def stream_documents(gather: Gatherer, rows: Rows[Document], texts_of: Collection[str] = ()) -> Batches:
+    """Adds all documents to the gatherer, which keeps the texts of some alone; and all of them in batches.
+
+    The rows are read once here, where bad ones are raised or dropped, and again for each reading of the
+    batches. DataError where they are others by then.
+    """
+    dropped: set[int] = set()
+    n_good = 0
+    for number, (where, row) in enumerate(rows.read()):
+        dropped.add(number)
+        with gather.row(where, rows.columns):
+            docno, title, text = rows.parse(row)
+            gather.add_document(docno, title, text, keep=docno in texts_of)
+            dropped.discard(number)
+            n_good += 1
+
+    def batches() -> Iterator[pd.DataFrame]:
+        batch: list[Document] = []
+        n_read = characters = 0
+        changed = DataError(f"{rows.source}: it changed while it was read; run it again")
+        for number, (_, row) in enumerate(rows.read()):
+            if number in dropped:
+                continue
+            try:
+                batch.append(rows.parse(row))
+            except BadRow:
+                raise changed from None
+            n_read += 1
+            characters += len(batch[-1][2])
+            if characters >= _BATCH_CHARACTERS or len(batch) >= _BATCH_ROWS:
+                yield document_frame(batch)
+                batch, characters = [], 0
+        if n_read != n_good:
+            raise changed
+        if batch:
+            yield document_frame(batch)
+
+    return Batches(batches)

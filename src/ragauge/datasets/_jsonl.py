@@ -11,17 +11,9 @@ import pandas as pd
 
 from ragauge.contract.identity import runtime
 from ragauge.contract.protocols import Dataset
-from ragauge.datasets._fields import flag, listed_or_none
-from ragauge.datasets._gather import (
-    FileSource,
-    Gatherer,
-    Part,
-    existing_file,
-    is_attribute,
-    string,
-    valid_string,
-)
-from ragauge.datasets._lines import json_rows, parse_json
+from ragauge.datasets._fields import flag, is_attribute, listed_or_none, string, valid_string
+from ragauge.datasets._files import existing_file, json_rows, parse_json
+from ragauge.datasets._gather import FileSource, Gatherer, Part
 
 _KEYS = ("qid", "query", "answer", "answers", "unanswerable", "evidence", "wrong_answers")
 _SAMPLE = Path(__file__).parent / "sample"

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 
 from ragauge.contract.checks import require_choice, require_count
 from ragauge.contract.protocols import Dataset
-from ragauge.datasets._gather import BadRow, FileSource, Gatherer, Part
-from ragauge.datasets._rows import Document, Rows, stream_documents
+from ragauge.datasets._fields import BadRow
+from ragauge.datasets._gather import Document, FileSource, Gatherer, Part, Rows, stream_documents
 
 Query = tuple[str, str]  # qid, text
 Judgement = tuple[str, str, int]  # qid, docno, grade

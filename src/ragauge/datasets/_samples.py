@@ -12,7 +12,9 @@ from ragauge.contract.identity import runtime
 from ragauge.contract.protocols import Dataset
 from ragauge.contract.topics import RESERVED
 from ragauge.datasets import recordings
-from ragauge.datasets._gather import BadRow, FileSource, Gatherer, Part, existing_file, string
+from ragauge.datasets._fields import BadRow, string
+from ragauge.datasets._files import existing_file
+from ragauge.datasets._gather import FileSource, Gatherer, Part
 from ragauge.datasets.recordings import Recorded
 
 log = logging.getLogger(__name__)

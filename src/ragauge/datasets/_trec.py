@@ -13,7 +13,9 @@ from ragauge.contract.checks import require, require_flag, require_text
 from ragauge.contract.errors import ConfigError
 from ragauge.contract.identity import runtime
 from ragauge.contract.protocols import Dataset
-from ragauge.datasets._gather import BadRow, existing_file, string
+from ragauge.datasets._fields import BadRow, string
+from ragauge.datasets._files import every_line, existing_file, is_encoding, json_rows, lines, parse_json, text_of
+from ragauge.datasets._gather import Document, Rows
 from ragauge.datasets._judged import (
     JudgedSource,
     Judgement,
@@ -22,8 +24,6 @@ from ragauge.datasets._judged import (
     judged_dataset,
     searched_text,
 )
-from ragauge.datasets._lines import every_line, is_encoding, json_rows, lines, parse_json, text_of
-from ragauge.datasets._rows import Document, Rows
 from ragauge.datasets._sgml import blocks, document, topic
 
 _DOCNO = ("docno", "id", "_id", "doc_id")

@@ -7,20 +7,20 @@ give them (`NAMES`).
 from __future__ import annotations
 
 import ast
-import csv
 import json
 import logging
 import math
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar
 
 from ragauge.contract.checks import require, require_choice
 from ragauge.contract.errors import ConfigError, DataError
-from ragauge.datasets._gather import BadRow, check_separator, is_attribute, valid_string
-from ragauge.datasets._lines import json_rows, parse_json
+from ragauge.datasets._fields import BadRow, is_attribute, short, valid_string
+from ragauge.datasets._files import csv_rows, json_rows, named_cells, parquet_rows, parse_json
 
 log = logging.getLogger(__name__)
 
@@ -47,7 +47,6 @@ NAMES: Mapping[str, tuple[str, ...]] = {
 ON_MISSING = ("raise", "missing")
 
 _KNOWN = frozenset(name for names in NAMES.values() for name in names)
-_FIELD_LIMIT = 2**31 - 1  # characters of a CSV cell; csv stops at 131,072 of its own accord
 _STRING = re.compile(r"""'(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*\"""", re.DOTALL)
 _PIPED = ("context", "retrieval_context", "retrievalContext")  # lists that DeepEval writes as a|b in CSV
 _SHOWN = 3  # qids that a message lists
@@ -85,7 +84,7 @@ class Recorded:
             return None
         name = self.named[key]
         if not isinstance(value, list):
-            raise BadRow(f"{name!r} is no list of texts: {_short(value)}")
+            raise BadRow(f"{name!r} is no list of texts: {short(value)}")
         return [valid_string(one, f"entry {i} of {name!r}") for i, one in enumerate(value, 1)]
 
     def number(self, key: str) -> float:
@@ -96,7 +95,7 @@ class Recorded:
         except (TypeError, ValueError, OverflowError):
             found = math.nan
         if not (math.isfinite(found) and found >= 0):
-            raise BadRow(f"{self.named[key]!r} is no number from 0: {_short(value)}")
+            raise BadRow(f"{self.named[key]!r} is no number from 0: {short(value)}")
         return found
 
     def count(self, key: str) -> int:
@@ -139,12 +138,14 @@ def entries(file: Path) -> Iterator[Entry]:
     """
     kind = file.suffix.lower()
     if kind == ".csv":
-        yield from _csv_entries(file)
+        for number, header, cells in csv_rows(file, partial(_require_distinct, file)):
+            yield Entry(f"{file}, row {number}", partial(_cells, header, cells))
     elif kind in (".parquet", ".pq"):
-        yield from _parquet_entries(file)
+        for where, row in parquet_rows(file):
+            yield Entry(where, partial(dict, row))
     else:
         for where, row in json_rows(file):
-            yield Entry(where, lambda row=row: _object(row))  # type: ignore[misc]
+            yield Entry(where, partial(_object, row))
 
 
 def read_rows(file: Path, system: str | None, key: str) -> list[Recorded]:
@@ -210,7 +211,7 @@ def recorded_row(row: Mapping[str, Any], where: str, number: str) -> Recorded:
             named[key] = name
     qid = values.get("qid", number)
     if not isinstance(qid, (str, int)) or isinstance(qid, bool):
-        raise BadRow(f"{named['qid']!r} is neither a text nor a whole number: {_short(qid)}")
+        raise BadRow(f"{named['qid']!r} is neither a text nor a whole number: {short(qid)}")
     extra = {
         str(name): value
         for name, value in row.items()
@@ -264,56 +265,23 @@ def _few(qids: Sequence[str]) -> str:
     return ", ".join(map(repr, qids[:_SHOWN])) + (", …" if len(qids) > _SHOWN else "")
 
 
-# --- one file format each -----------------------------------------------------------------------------------
+def _require_distinct(file: Path, header: Sequence[str]) -> None:
+    twice = sorted({name for name in header if header.count(name) > 1})
+    if twice:
+        raise DataError(f"{file}: column {twice[0]!r} stands twice")
+
+
+def _cells(header: Sequence[str], cells: Sequence[str]) -> dict[str, Any]:
+    """The cells by column; an empty one is null."""
+    return {name: cell or None for name, cell in named_cells(header, cells).items()}
 
 
 def _object(read: Any) -> Mapping[str, Any]:
     row = parse_json(read)
     if not isinstance(row, Mapping):
-        raise BadRow(f"expected a JSON object, found {_short(row)}")
+        raise BadRow(f"expected a JSON object, found {short(row)}")
     return row
 
-
-def _parquet_entries(file: Path) -> Iterator[Entry]:
-    import pyarrow.parquet as pq
-    from pyarrow import ArrowException
-
-    try:
-        rows = pq.read_table(file).to_pylist()
-    except (ArrowException, OSError, ValueError) as error:
-        raise DataError(f"{file}: not a Parquet file: {error}") from None
-    for number, row in enumerate(rows, 1):
-        yield Entry(f"{file}, row {number}", lambda row=row: row)  # type: ignore[misc]
-
-
-def _csv_entries(file: Path) -> Iterator[Entry]:
-    csv.field_size_limit(_FIELD_LIMIT)
-    # Bytes that are no UTF-8 become lone surrogates, which the check of their own cell refuses.
-    with file.open(encoding="utf-8-sig", errors="surrogateescape", newline="") as stream:
-        reader = csv.reader(stream, strict=True)
-        number = 0
-        try:
-            header = next(reader, [])
-            check_separator(file, header)
-            twice = sorted({name for name in header if header.count(name) > 1})
-            if twice:
-                raise DataError(f"{file}: column {twice[0]!r} stands twice")
-            for cells in reader:
-                if cells:  # an empty line is no row
-                    number += 1
-                    yield Entry(f"{file}, row {number}", lambda cells=cells: _cells(header, cells))  # type: ignore[misc]
-        except csv.Error as error:
-            raise DataError(f"{file}, after row {number}: not a CSV file: {error}") from None
-
-
-def _cells(header: Sequence[str], cells: Sequence[str]) -> dict[str, Any]:
-    """The cells by column; an empty one is null."""
-    if len(cells) != len(header):
-        raise BadRow(f"{len(cells)} cells where the header names {len(header)} columns")
-    return {name: cell if cell else None for name, cell in zip(header, cells, strict=True)}
-
-
-# --- one cell -----------------------------------------------------------------------------------------------
 
 _LISTS = ("contexts", "docnos", "evidence", "references")
 
@@ -350,8 +318,3 @@ def printed_list(text: str) -> list[Any] | None:
 
 def _is_null(value: Any) -> bool:
     return value is None or (isinstance(value, float) and math.isnan(value))
-
-
-def _short(value: Any) -> str:
-    text = repr(value)
-    return text if len(text) <= 80 else text[:77] + "..."

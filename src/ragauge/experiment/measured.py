@@ -14,7 +14,7 @@ import pandas as pd
 from ragauge import track
 from ragauge.contract.finding import After, JobFinding, Shown
 from ragauge.contract.groups import GROUPS
-from ragauge.datasets.human_labels import with_human_labels
+from ragauge.datasets.labels import with_human_labels
 from ragauge.estimate import cross_fit
 from ragauge.experiment.folder import JobFolder
 from ragauge.experiment.slicing import with_slices

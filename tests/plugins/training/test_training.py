@@ -18,7 +18,7 @@ from ragauge import track
 from ragauge.compare import members
 from ragauge.contract.errors import ConfigError, DataError
 from ragauge.contract.records import begin_attempt
-from ragauge.datasets import SampleDataset, SplitDataset, TopicsLeftOut
+from ragauge.datasets import SampleDataset
 from ragauge.experiment.folder import JobFolder, write_json
 from ragauge.experiment.rerun.jobs import logged_jobs
 from ragauge.experiment.stages.stage import Components
@@ -30,6 +30,7 @@ from ragauge.plugins.training.jobs import again, of_dataset
 from ragauge.plugins.training.jobs.comparison import as_metrics, gains
 from ragauge.plugins.training.jobs.job import execute
 from ragauge.plugins.training.jobs.leaks import leaked, sharing_documents
+from ragauge.plugins.training.jobs.split_dataset import SplitDataset, TopicsLeftOut
 from ragauge.plugins.training.jobs.splits import Splits, load_splits
 from ragauge.plugins.training.jobs.sweep import finish
 from small_pipeline import SmallPipelines

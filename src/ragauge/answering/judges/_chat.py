@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import itertools
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
@@ -12,15 +13,14 @@ from typing import Any, ClassVar, Literal
 import numpy as np
 import pandas as pd
 
-from ragauge.answering.judges._frame import Truth, Verdict, truths, verdict_frame
-from ragauge.answering.judges._parse import parse_scores, parse_verdict
-from ragauge.answering.judges._replies import divided, spread
+from ragauge.answering.judges._frame import Truth, Verdict, divided, spread, truths, verdict_frame
 from ragauge.contract.checks import require_choice, require_count
 from ragauge.contract.errors import DataError
 from ragauge.contract.frames import JUDGE_CLASSES
 from ragauge.contract.identity import runtime
 from ragauge.contract.protocols import CUT, Order, Reader, Reply, Tools
 from ragauge.llms.chat import ChatLLM
+from ragauge.llms.json_replies import json_of
 from ragauge.llms.prompts import fill, load_prompt
 
 _PLACEHOLDERS = {
@@ -46,6 +46,7 @@ _OPTIONS: Mapping[str, Mapping[str, Any]] = {
 }
 _FORM = '{"label": 1 to 5, "reason": "..."}'  # as the error of another reply shows it
 _FORM_OF_BATCH = "$n class(es) 1 to 5 with commas between them"
+_SCORES = re.compile(r"[1-5](?:[ \t]*,[ \t]*[1-5])*")
 _EXPECTED_ANSWER = "x" * 120  # stands for an answer that is not there yet, in estimates
 # The repetitions of each mode by the order of the candidates, and what tells a repeated request from the
 # first one in the ledger. In mode single there is no order.
@@ -308,3 +309,30 @@ def _rotated(answers: list[str], qid: str, moved: bool) -> list[str]:
     shift = int(hashlib.sha256(qid.encode()).hexdigest()[:8], 16) + (len(answers) // 2 if moved else 0)
     shift %= len(answers)
     return answers[shift:] + answers[:shift]
+
+
+def parse_scores(reply: str, n: int) -> list[int] | None:
+    """The n classes of a reply like `5, 1, 3`; None if it is anything else.
+
+    One line of exactly n digits 1 to 5 with commas between them, white space around them allowed.
+    """
+    reply = reply.strip()
+    if not _SCORES.fullmatch(reply):
+        return None
+    scores = [int(score) for score in reply.split(",")]
+    return scores if len(scores) == n else None
+
+
+def parse_verdict(reply: str) -> tuple[int, str] | None:
+    """Class and reason of a reply like `{"label": 5, "reason": "..."}`; None if it is anything else.
+
+    One JSON object with these two keys, each once: an integer from 1 to 5 and a string. A code fence
+    around the whole is allowed, prose is not.
+    """
+    verdict = json_of(reply)
+    if not isinstance(verdict, dict) or set(verdict) != {"label", "reason"}:
+        return None
+    label, reason = verdict["label"], verdict["reason"]
+    if type(label) is not int or not 1 <= label <= 5 or not isinstance(reason, str):
+        return None
+    return label, " ".join(reason.split())

@@ -1,15 +1,18 @@
-"""Verdicts as rows, and what a judge needs to know of a topic."""
+"""What a judge needs to know of a topic, replies as verdicts, verdicts as rows; and no judge."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import ClassVar
 
 import numpy as np
 import pandas as pd
 
 from ragauge.contract.errors import DataError
+from ragauge.contract.protocols import Reply, Tools
 from ragauge.contract.topics import references, without_reference
+from ragauge.llms.unread import shown
 
 NO_ANSWER = "no answer"
 UNANSWERABLE = (
@@ -96,3 +99,71 @@ def truths(topics: pd.DataFrame, evidence: pd.DataFrame, qids: pd.Series) -> dic
         if qid in lacking:
             raise DataError(f"topics frame: qid {qid!r} has no reference answer to judge by")
     return found
+
+
+def divided(reply: Reply, read: list[tuple[int, str | None]] | None, n: int, form: str) -> list[Verdict]:
+    """One verdict per answer of a request, with its part of tokens, cost and time, and all of the calls.
+
+    form: what a reply must be like, for the error of one that cannot be read.
+    """
+    status = "ok" if read is not None else "missing" if reply.text is None else "unreadable"
+    error = None
+    if read is None:
+        error = reply.error if reply.text is None else shown(reply.text, form)
+        if reply.text is not None and reply.error:
+            error = f"{reply.error}: {error}"
+    labels: Sequence[tuple[int | None, str | None]] = read if read is not None else [(None, None)] * n
+    return [
+        Verdict(
+            label=label,
+            status=status,
+            raw=reply.text,
+            reason=error if status == "unreadable" else reason,
+            error=error,
+            prompt_tokens=(reply.prompt_tokens + i) // n,  # adds up to all of them
+            completion_tokens=(reply.completion_tokens + i) // n,
+            cost_usd=reply.cost_usd / n,
+            seconds=reply.seconds / n,
+            cached=reply.cached,
+            calls=reply.calls,
+            usage_unknown=reply.usage_unknown,
+        )
+        for i, (label, reason) in enumerate(labels)
+    ]
+
+
+def spread(candidates: pd.DataFrame, verdict_of: Mapping[tuple[str, str], Verdict]) -> list[Verdict]:
+    """A verdict for every row.
+
+    Of equal answers to a topic the first has the cost, the others are cached. The calls of a request that
+    several answers share stand at the first of them alone, so that each is counted in one job.
+    """
+    paid: set[tuple[str, str]] = set()
+    counted: set[str | None] = set()
+    verdicts = []
+    for qid, answer in zip(candidates["qid"], candidates["answer"], strict=True):
+        if pd.isna(answer):
+            verdicts.append(Verdict(None, NO_ANSWER))
+            continue
+        verdict = verdict_of[qid, answer]
+        if (qid, answer) in paid:
+            verdict = replace(verdict, cost_usd=0.0, seconds=0.0, cached=True)
+        if verdict.request in counted:
+            verdict = replace(verdict, calls=0, usage_unknown=0)
+        paid.add((qid, answer))
+        counted.add(verdict.request)
+        verdicts.append(verdict)
+    return verdicts
+
+
+@dataclass(frozen=True)
+class NoJudge:
+    """No verdicts: answers are kept as they are."""
+
+    component: ClassVar[str] = "none"
+    kind: ClassVar[str] = "none"
+    uses: ClassVar[frozenset[str]] = frozenset()
+
+    def judge(self, topics: pd.DataFrame, evidence: pd.DataFrame, answers: pd.DataFrame, tools: Tools) -> pd.DataFrame:
+        """Frame `verdicts` without labels; every status is none."""
+        return verdict_frame(answers[["qid", "n_tokens"]], [Verdict(None, "none")] * len(answers))

@@ -13,8 +13,7 @@ from typing import Any, ClassVar
 
 import pandas as pd
 
-from ragauge.answering.judges._frame import Truth, Verdict, truths, verdict_frame
-from ragauge.answering.judges._replies import divided, spread
+from ragauge.answering.judges._frame import Truth, Verdict, divided, spread, truths, verdict_frame
 from ragauge.contract.errors import ConfigError
 from ragauge.contract.protocols import CUT, Reply, Tools
 from ragauge.llms.chat import ChatLLM

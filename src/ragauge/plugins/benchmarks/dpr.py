@@ -13,12 +13,9 @@ from ragauge.contract.checks import require_choice
 from ragauge.contract.errors import DataError
 from ragauge.contract.identity import runtime
 from ragauge.contract.protocols import Dataset
-from ragauge.datasets._fields import listed, listed_or_none, strings
-from ragauge.datasets._gather import BadRow, FileSource, Gatherer, existing_file, string, valid_string
-from ragauge.datasets._json_files import rows
-from ragauge.datasets._lines import every_line
-from ragauge.datasets._paragraphs import Paragraphs
-from ragauge.datasets._tables import parsed
+from ragauge.datasets._fields import BadRow, listed, listed_or_none, string, strings, valid_string
+from ragauge.datasets._files import every_line, existing_file, parsed, rows
+from ragauge.datasets._gather import FileSource, Gatherer, Paragraphs
 
 _POOLS = ("positive_ctxs", "negative_ctxs", "hard_negative_ctxs")
 _IDS = ("passage_id", "psg_id", "id")  # what Natural Questions, TriviaQA and retrieval results call it

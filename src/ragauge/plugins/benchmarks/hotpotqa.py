@@ -10,20 +10,19 @@ from typing import Any, ClassVar
 from ragauge.contract.errors import DataError
 from ragauge.contract.identity import runtime
 from ragauge.contract.protocols import Dataset
-from ragauge.datasets._fields import listed, listed_or_none, optional_string, strings
-from ragauge.datasets._gather import (
+from ragauge.datasets._fields import (
     Attribute,
     BadRow,
-    FileSource,
-    Gatherer,
-    existing_file,
+    listed,
+    listed_or_none,
     optional_columns,
+    optional_string,
     string,
+    strings,
     valid_string,
 )
-from ragauge.datasets._lines import json_list, json_rows
-from ragauge.datasets._paragraphs import Paragraphs
-from ragauge.datasets._tables import parsed
+from ragauge.datasets._files import existing_file, json_list, json_rows, parsed
+from ragauge.datasets._gather import FileSource, Gatherer, Paragraphs
 
 AnswersOf = Callable[[Mapping[str, Any]], list[str]]
 

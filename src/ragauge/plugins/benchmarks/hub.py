@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from ragauge.contract.errors import ConfigError
-from ragauge.datasets._tables import SUFFIXES, table_rows
+from ragauge.datasets._files import SUFFIXES, table_rows
 
 
 @dataclass(frozen=True)

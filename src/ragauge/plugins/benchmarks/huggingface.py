@@ -11,9 +11,9 @@ from ragauge.contract.checks import require, require_text
 from ragauge.contract.errors import ConfigError
 from ragauge.contract.identity import runtime
 from ragauge.contract.protocols import Dataset
-from ragauge.datasets._gather import BadRow, FileSource, Gatherer, Part, valid_string
-from ragauge.datasets._rows import Document, Rows, stream_documents
-from ragauge.datasets._tables import parsed
+from ragauge.datasets._fields import BadRow, valid_string
+from ragauge.datasets._files import parsed
+from ragauge.datasets._gather import Document, FileSource, Gatherer, Part, Rows, stream_documents
 from ragauge.plugins.benchmarks.hub import Table
 
 _COLUMNS = ("qid_column", "answer_column", "contexts_column", "evidence_column", "relevant_column",

@@ -12,9 +12,9 @@ from ragauge.contract.checks import require_text
 from ragauge.contract.errors import ConfigError, DataError
 from ragauge.contract.identity import runtime
 from ragauge.contract.protocols import Dataset
-from ragauge.datasets._gather import BadRow, valid_string
+from ragauge.datasets._fields import BadRow, valid_string
+from ragauge.datasets._gather import Document, Rows
 from ragauge.datasets._judged import JudgedSource, Judgement, Query, judged_dataset
-from ragauge.datasets._rows import Document, Rows
 
 _KINDS = ("docs", "queries", "qrels")
 

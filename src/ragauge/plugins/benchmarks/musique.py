@@ -12,11 +12,9 @@ from ragauge.contract.checks import require_choice
 from ragauge.contract.errors import DataError
 from ragauge.contract.identity import runtime
 from ragauge.contract.protocols import Dataset
-from ragauge.datasets._fields import flag, listed, strings
-from ragauge.datasets._gather import Attribute, BadRow, Gatherer, OneFile, string
-from ragauge.datasets._json_files import rows
-from ragauge.datasets._paragraphs import Paragraphs
-from ragauge.datasets._tables import parsed
+from ragauge.datasets._fields import Attribute, BadRow, flag, listed, string, strings
+from ragauge.datasets._files import parsed, rows
+from ragauge.datasets._gather import Gatherer, OneFile, Paragraphs
 
 _SHAPE = re.compile(r"((\d)hop\d*)__")  # of an id: 2hop__460946_294723, 3hop1__…, 4hop3__…
 

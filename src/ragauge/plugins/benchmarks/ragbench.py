@@ -9,11 +9,9 @@ from typing import Any, ClassVar
 
 from ragauge.contract.identity import runtime
 from ragauge.contract.protocols import Dataset
-from ragauge.datasets._fields import listed, optional_string, strings
-from ragauge.datasets._gather import Attribute, BadRow, Gatherer, OneFile, string
-from ragauge.datasets._json_files import rows
-from ragauge.datasets._paragraphs import Paragraphs, identifier
-from ragauge.datasets._tables import parsed
+from ragauge.datasets._fields import Attribute, BadRow, listed, optional_string, string, strings
+from ragauge.datasets._files import parsed, rows
+from ragauge.datasets._gather import Gatherer, OneFile, Paragraphs, identifier
 
 _SCORES = ("relevance_score", "utilization_score", "completeness_score", "adherence_score")
 

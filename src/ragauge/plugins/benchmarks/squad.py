@@ -13,12 +13,9 @@ from ragauge.contract.checks import require_choice
 from ragauge.contract.errors import DataError
 from ragauge.contract.identity import runtime
 from ragauge.contract.protocols import Dataset
-from ragauge.datasets._fields import flag, listed, listed_or_none
-from ragauge.datasets._gather import BadRow, Gatherer, OneFile, string
-from ragauge.datasets._json_files import kind, rows
-from ragauge.datasets._lines import json_value
-from ragauge.datasets._paragraphs import Paragraphs
-from ragauge.datasets._tables import parsed
+from ragauge.datasets._fields import BadRow, flag, listed, listed_or_none, string
+from ragauge.datasets._files import json_value, kind, parsed, rows
+from ragauge.datasets._gather import Gatherer, OneFile, Paragraphs
 from ragauge.texts.sentences import sentence_spans
 
 

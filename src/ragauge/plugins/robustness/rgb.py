@@ -11,19 +11,9 @@ from ragauge.contract.changed import changed_docno
 from ragauge.contract.checks import require_choice, require_flag
 from ragauge.contract.identity import runtime
 from ragauge.contract.protocols import Dataset
-from ragauge.datasets._fields import listed, strings
-from ragauge.datasets._gather import (
-    Attribute,
-    BadRow,
-    Gatherer,
-    OneFile,
-    Part,
-    string,
-    valid_string,
-)
-from ragauge.datasets._json_files import rows
-from ragauge.datasets._paragraphs import Paragraphs
-from ragauge.datasets._tables import parsed
+from ragauge.datasets._fields import Attribute, BadRow, listed, string, strings, valid_string
+from ragauge.datasets._files import parsed, rows
+from ragauge.datasets._gather import Gatherer, OneFile, Paragraphs, Part
 
 
 @dataclass(frozen=True)

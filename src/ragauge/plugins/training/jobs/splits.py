@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING, Any
 
 from ragauge.contract.errors import ConfigError, DataError, RagaugeError
 from ragauge.contract.loading import build
-from ragauge.datasets import SplitDataset, TopicsLeftOut
 from ragauge.experiment.stages.components import instantiate_components
 from ragauge.experiment.stages.pipeline import Pipeline
 from ragauge.plugins.training.contract import TrainingData
 from ragauge.plugins.training.jobs.leaks import leaked, sharing_documents
+from ragauge.plugins.training.jobs.split_dataset import SplitDataset, TopicsLeftOut
 from ragauge.store import Store
 
 if TYPE_CHECKING:

@@ -1,4 +1,4 @@
-"""The documents of a dataset whose questions are not there yet."""
+"""The documents of a dataset whose questions are not there yet, and questions that are."""
 
 from __future__ import annotations
 
@@ -10,8 +10,13 @@ from typing import Any, ClassVar, Protocol, runtime_checkable
 import pandas as pd
 
 from ragauge.contract import frames
+from ragauge.contract.errors import ConfigError, DataError
 from ragauge.contract.identity import identity
 from ragauge.contract.protocols import Dataset, Source
+from ragauge.datasets._fields import BadRow
+from ragauge.datasets._files import SUFFIXES, parsed, table_rows
+
+_NAMES = ("query", "question")
 
 
 @runtime_checkable
@@ -58,3 +63,24 @@ class DocumentsAlone:
         docs, skipped = self.source.documents()
         topics = pd.DataFrame({"qid": ["none"], "query": ["none"], "answer": [None]}, dtype="str")
         return Dataset(docs, topics, frames.empty("evidence"), skipped)
+
+
+def questions_of(key: str, path: str | Path) -> list[str]:
+    """The texts under `query` or `question` in every row of a JSON Lines, JSON, CSV or Parquet file.
+
+    ConfigError, which names the config key, for a file that is not there; DataError names the row.
+    """
+    file = Path(path).expanduser()
+    if not file.is_file() or not file.name.endswith(SUFFIXES):
+        raise ConfigError(f"{key}: {path} is no file of {', '.join(SUFFIXES)}")
+    found = []
+    for where, row in table_rows(file):
+        try:
+            cells = parsed(row)
+        except BadRow as bad:
+            raise DataError(f"{where}: {bad}") from None
+        texts = [cells[name] for name in _NAMES if isinstance(cells.get(name), str)]
+        if not texts:
+            raise DataError(f"{where}: neither 'query' nor 'question' holds a text; it has {', '.join(cells)}")
+        found.append(texts[0])
+    return found

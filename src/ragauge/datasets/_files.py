@@ -1,21 +1,24 @@
-"""Files read line by line, packed by gzip or bzip2 or not, and what is JSON in them."""
+"""Files of rows: lines, JSON, CSV and Parquet, packed by gzip or bzip2 or not."""
 
 from __future__ import annotations
 
 import bz2
 import codecs
+import csv
 import gzip
 import json
 import re
 import zlib
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import islice
 from pathlib import Path
 from typing import Any
 
 from ragauge.contract.errors import ConfigError, DataError
-from ragauge.datasets._gather import BadRow, not_utf8
+from ragauge.datasets._fields import BadRow, not_utf8
 
+SUFFIXES = (".parquet", ".jsonl", ".jsonl.gz", ".json", ".csv", ".tsv")
+_FIELD_LIMIT = 2**31 - 1  # characters of a CSV cell; csv stops at 131,072 of its own accord
 _WHOLE_BYTES = 64_000_000
 _DECODER = json.JSONDecoder()
 _SPACE = re.compile(r"\s*")
@@ -166,13 +169,128 @@ def json_list(file: Path) -> list[Any]:
     return found
 
 
+def kind(file: Path) -> str:
+    """The suffix that says what a file holds, without that of its packing: `.json` of `dev.json.gz`."""
+    return Path(file.stem).suffix if file.suffix in (".gz", ".bz2") else file.suffix
+
+
+def rows(file: Path) -> Iterator[tuple[str, Any]]:
+    """Where each row stands, and the row: a JSON value, or a line of JSON as bytes.
+
+    The file is Parquet by its name (rows from 1), else a JSON list where it begins with `[` (rows from 0),
+    else JSON Lines (lines from 1). DataError where it cannot be read as what it is.
+    """
+    if file.suffix == ".parquet":
+        yield from parquet_rows(file)
+    elif begins_list(file):
+        for number, row in enumerate(json_list(file)):
+            yield f"{file}, row {number}", row
+    else:
+        yield from json_rows(file)
+
+
+def parsed(row: Any) -> dict[str, Any]:
+    """The columns of a row; BadRow where it is no mapping."""
+    row = parse_json(row) if isinstance(row, bytes) else row
+    if not isinstance(row, dict):
+        raise BadRow(f"expected an object with named columns, found {type(row).__name__}")
+    return row
+
+
+def table_rows(file: Path) -> Iterator[tuple[str, Any]]:
+    """Where each row of a file of one of SUFFIXES stands, and the row: a mapping, or a line of JSON as bytes.
+
+    An empty cell of CSV is missing; a row of another length than the header is a list, which `parsed` refuses.
+    """
+    if file.suffix == ".parquet":
+        yield from parquet_rows(file)
+    elif file.suffix in (".csv", ".tsv"):
+        for number, header, cells in csv_rows(file, separator="\t" if file.suffix == ".tsv" else ","):
+            pairs = zip(header, cells, strict=False)
+            row = {key: cell or None for key, cell in pairs} if len(cells) == len(header) else cells
+            yield f"{file}, row {number}", row
+    else:
+        yield from json_rows(file)
+
+
+def parquet_rows(file: Path) -> Iterator[tuple[str, Any]]:
+    """Where each row of a Parquet file stands, from 1, and the row; DataError where it is none."""
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    number = 0
+    try:
+        with pq.ParquetFile(file) as parquet:
+            for batch in parquet.iter_batches(batch_size=1_000):
+                for row in batch.to_pylist():
+                    number += 1
+                    yield f"{file}, row {number}", row
+    except (pa.ArrowException, OSError, ValueError) as error:
+        raise DataError(f"{file}, after row {number}: not a Parquet file: {error}") from None
+
+
+def csv_rows(
+    file: Path,
+    check: Callable[[list[str]], None] = lambda header: None,
+    separator: str = ",",
+    encoding: str = "utf-8",
+    advice: str = "save it with commas",
+) -> Iterator[tuple[int, list[str], list[str]]]:
+    """Number (from 1, without header and empty lines), header and cells of each row of a CSV file.
+
+    check: what raises DataError for a bad header. DataError for a file that is no CSV, and, with the advice,
+    where the header is one cell that another separator would divide.
+    """
+    csv.field_size_limit(_FIELD_LIMIT)
+    encoding = "utf-8-sig" if codecs.lookup(encoding).name == "utf-8" else encoding
+    # Bytes that cannot be decoded become lone surrogates, which the check of their own cell refuses.
+    with file.open(encoding=encoding, errors="surrogateescape", newline="") as stream:
+        reader = csv.reader(stream, strict=True, delimiter=separator)
+        number = 0
+        try:
+            header = next(reader, [])
+            check_separator(file, header, separator, advice)
+            check(header)
+            for cells in reader:
+                if cells:
+                    number += 1
+                    yield number, header, cells
+        except csv.Error as error:
+            raise DataError(f"{file}, after row {number}: not a CSV file: {error}") from None
+
+
+def named_cells(header: Sequence[str], cells: Sequence[str]) -> dict[str, str]:
+    """The cells by column; BadRow where there are more or fewer of them."""
+    if len(cells) != len(header):
+        raise BadRow(f"{len(cells)} cells where the header names {len(header)} columns")
+    return dict(zip(header, cells, strict=True))
+
+
+def check_separator(
+    file: Path, header: Sequence[str], separator: str = ",", advice: str = "save it with commas"
+) -> None:
+    """DataError where a table's header is one cell that another separator would divide; `advice` ends it."""
+    others = [other for other in ",;\t|" if other != separator and len(header) == 1 and other in header[0]]
+    if others:
+        raise DataError(f"{file}: its columns are separated by {others[0]!r}, and {separator!r} is expected; {advice}")
+
+
+def existing_file(key: str, value: str | Path | None) -> Path:
+    """The path of a file that is there; ConfigError names the config key otherwise."""
+    return _existing(key, value, "file", Path.is_file)
+
+
 def existing_folder(key: str, value: str | Path | None) -> Path:
     """The path of a folder that is there; ConfigError names the config key otherwise."""
+    return _existing(key, value, "folder", Path.is_dir)
+
+
+def _existing(key: str, value: str | Path | None, kind: str, is_there: Callable[[Path], bool]) -> Path:
     if value is None or not str(value).strip():
-        raise ConfigError(f"dataset.{key} is not set: give the path of a folder")
+        raise ConfigError(f"dataset.{key} is not set: give the path of a {kind}")
     path = Path(value).expanduser()
-    if not path.is_dir():
-        raise ConfigError(f"dataset.{key}={value}: there is no such folder")
+    if not is_there(path):
+        raise ConfigError(f"dataset.{key}={value}: there is no such {kind}")
     return path
 
 
@@ -180,5 +298,5 @@ def is_encoding(name: object) -> bool:
     """Whether Python knows an encoding of the name."""
     try:
         return isinstance(name, str) and bool(codecs.lookup(name))
-    except LookupError:
+    except (LookupError, ValueError):
         return False

@@ -11,8 +11,9 @@ import pytest
 
 from ragauge.contract.errors import ConfigError, DataError
 from ragauge.contract.identity import identity
-from ragauge.datasets import CsvDataset, DocumentsAlone, Folder, JsonlDataset, SampleDataset, documents_of
-from ragauge.datasets import questions_of as read_questions
+from ragauge.datasets import CsvDataset, Folder, JsonlDataset, SampleDataset
+from ragauge.plugins.synthesis.documents_alone import DocumentsAlone, documents_of
+from ragauge.plugins.synthesis.documents_alone import questions_of as read_questions
 
 
 @pytest.fixture
@@ -66,3 +67,7 @@ def test_what_lacks_is_told_as_ever(folder: Path) -> None:
 def test_questions_are_read_from_what_holds_them(folder: Path) -> None:
     for name in ("topics.jsonl", "topics.csv"):
         assert read_questions("against", folder / name) == ["How many mills?"]
+    rows = [{"query": "Which?"}, {"question": "Where?"}]
+    for number, text in enumerate((json.dumps(rows, indent=2), "\n".join(json.dumps(one, indent=2) for one in rows))):
+        (folder / f"{number}.jsonl").write_text(text, "utf-8")
+        assert read_questions("against", folder / f"{number}.jsonl") == ["Which?", "Where?"]
