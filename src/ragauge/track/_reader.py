@@ -19,7 +19,7 @@ from ragauge.contract import provenance
 from ragauge.contract.errors import ConfigError, DataError
 from ragauge.contract.redact import redact
 from ragauge.track._connection import connect, local_database, pages, quiet, reachable, with_tags
-from ragauge.track._orphans import close_orphans_once
+from ragauge.track._lost import close_orphans_once
 
 if TYPE_CHECKING:
     from mlflow.entities import Run as MlflowRun
