@@ -121,7 +121,8 @@ class Reader:
 
     def jobs(self, sweep: LoggedRun) -> list[LoggedRun]:
         """The runs of a sweep's jobs, of a group's run (tag `group`) those of the group, in order."""
-        found = self.search({"sweep_id": sweep.tags["sweep_id"], "role": "job"}, sweep.experiment_id)
+        tag = "sweep_id" if "sweep_id" in sweep.tags else "superseded_in"
+        found = self.search({tag: sweep.tags[tag], "role": "job"}, sweep.experiment_id)
         if sweep.tags.get("role") == "sweep" and "group" in sweep.tags:
             found = [run for run in found if run.tags.get("group") == sweep.tags["group"]]
         return sorted(found, key=lambda run: int(run.tags.get("job", 0)))

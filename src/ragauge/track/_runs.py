@@ -346,18 +346,19 @@ class Tracker:
             for run in client.search_runs([experiment_id], with_tags(tags)):
                 client.delete_run(run.info.run_id)
 
-    def supersede(self, tags: Mapping[str, str], current: Collection[str]) -> None:
-        """Takes ended runs that carry all of the tags, but for the `current` ones, out of their sweep.
+    def supersede(self, tags: Mapping[str, str], current: Collection[str]) -> int:
+        """Takes ended runs that carry all of the tags, but for the `current` ones, out of their sweep; how many.
 
-        They are of earlier attempts at its jobs: `superseded_in` takes the place of their tag `sweep_id`.
+        They are of earlier attempts at it: `superseded_in` takes the place of their tag `sweep_id`.
         """
         client, experiment_id = client_of(self.uri, self.experiment)
         with reachable(self.uri):
             earlier = list(pages(lambda **page: client.search_runs([experiment_id], with_tags(tags), **page)))
-            for run in earlier:
-                if run.info.run_id not in current and run.info.status != "RUNNING":
-                    client.set_tag(run.info.run_id, "superseded_in", tags["sweep_id"])
-                    client.delete_tag(run.info.run_id, "sweep_id")
+            ended = [run for run in earlier if run.info.run_id not in current and run.info.status != "RUNNING"]
+            for run in ended:
+                client.set_tag(run.info.run_id, "superseded_in", tags["sweep_id"])
+                client.delete_tag(run.info.run_id, "sweep_id")
+        return len(ended)
 
     def colour(self, colours: Mapping[str, str]) -> None:
         """Gives runs {id: colour, such as #0072B2} in MLflow's charts and lists."""
