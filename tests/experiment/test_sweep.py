@@ -20,7 +20,6 @@ from ragauge.contract.frames import JUDGE_CLASSES
 from ragauge.contract.jobs import system_names
 from ragauge.experiment.sweep import pooling
 from ragauge.show.drawing import LINE_COLOURS
-from ragauge.store._listing import list_items
 
 SMALL = ["dataset.limit=12", "chunker=none", "bootstrap=50"]
 # One dataset and one set of chunks; an index and a run for each retriever; answers for each budget.
@@ -48,8 +47,8 @@ def job_records(sweep_folder: Path) -> list[dict]:
 
 def stage_outputs(folder: Path) -> set[tuple[str, str]]:
     """(stage, digest) of what stages have finished; figures are kept beside them as findings."""
-    items = list_items(folder / ".ragauge")
-    return {(item.stage, item.digest) for item in items if item.stage != "findings"}
+    found = (key.parent for key in (folder / ".ragauge").glob("[!.]*/*/key.json"))
+    return {(path.parent.name, path.name) for path in found if path.parent.name != "findings"}
 
 
 def mlflow_runs(folder: Path, role: str, experiment_name: str = "sample"):
