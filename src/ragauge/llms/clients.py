@@ -1,17 +1,23 @@
-"""Hooks that every HTTP client of a job has: no redirection is followed, no response read beyond 16 MiB.
+"""What all HTTP clients of a job share: the event loop, and hooks that guard them.
 
-Chat models, services and the question of what a server serves all use them. The caller sets the time limit.
+No redirection is followed, no response read beyond 16 MiB. The caller sets the time limit.
 """
 
 from __future__ import annotations
 
+import asyncio
+import functools
+import os
+import threading
 import zlib
-from collections.abc import Awaitable, Callable
-from typing import Any
+from collections.abc import Awaitable, Callable, Coroutine
+from typing import Any, TypeVar
 
 from ragauge.contract.errors import ConfigError
 from ragauge.contract.redact import redacted_beginning
 from ragauge.contract.visible import visible
+
+T = TypeVar("T")
 
 LONGEST = 16 << 20  # bytes of a response, unpacked; thirty contexts of a page each have some 100 KB
 _LONGEST_ERROR = 64 << 10  # bytes of a response with an error's status; what follows is not read
@@ -87,3 +93,21 @@ async def _read(response: Any) -> None:
         raise BadResponse(f"the response has more than {_MOST_PARTS:,} objects and lists")
     await response.stream.aclose()
     response.stream = type(response)(200, content=bytes(data[:most])).stream
+
+
+@functools.lru_cache(maxsize=1)
+def _loop(pid: int) -> asyncio.AbstractEventLoop:
+    """A process's event loop, in a thread of its own: clients keep their connections between batches."""
+    loop = asyncio.new_event_loop()
+    threading.Thread(target=loop.run_forever, name="ragauge-llm", daemon=True).start()
+    return loop
+
+
+def run_batch(work: Coroutine[Any, Any, T]) -> T:
+    """The result of the coroutine, run on the process's one loop (a fork has its own); an interrupt cancels it."""
+    future = asyncio.run_coroutine_threadsafe(work, _loop(os.getpid()))
+    try:
+        return future.result()
+    except BaseException:
+        future.cancel()
+        raise
