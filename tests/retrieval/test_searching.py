@@ -8,11 +8,10 @@ import pandas as pd
 import pytest
 
 from ragauge.contract.errors import ConfigError, DataError
-from ragauge.retrieval.query_checks import query_checks
 from ragauge.retrieval.retrievers import BM25, NoRetrieval, _terrier
 from ragauge.retrieval.retrievers._terrier import Searcher
 from ragauge.retrieval.rewriters import MultiQuery
-from ragauge.retrieval.searching import check_queries, queries_frame, search
+from ragauge.retrieval.searching import check_queries, queries_frame, query_checks, search
 
 TEXTS = {
     "a": "The running boat of the north",

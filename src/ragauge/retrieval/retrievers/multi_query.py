@@ -25,8 +25,7 @@ from ragauge.retrieval.retrievers._ranking import (
     run_frame,
 )
 from ragauge.retrieval.retrievers.dense import Dense, VectorIndex
-from ragauge.retrieval.rewriters._asking import with_question, written_by_llm
-from ragauge.retrieval.rewriters._queries import parse_queries, question_parts
+from ragauge.retrieval.rewriters._queries import parse_queries, question_parts, with_question, written_by_llm
 
 log = logging.getLogger(__name__)
 

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 from ragauge.contract.loading import lazily
 
 if TYPE_CHECKING:
-    from ragauge.retrieval.rewriters._none import NoRewriter
+    from ragauge.retrieval.rewriters._queries import NoRewriter
     from ragauge.retrieval.rewriters.hyde import HyDE
     from ragauge.retrieval.rewriters.multi_query import Decompose, MultiQuery, RagFusion
     from ragauge.retrieval.rewriters.prf import PRF

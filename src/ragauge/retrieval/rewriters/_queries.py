@@ -1,11 +1,19 @@
-"""Several queries for one question: by rules, or read from an LLM's reply."""
+"""Several queries for one question, by rules or an LLM's reply; and `rewriter=none`, the question itself."""
 
 from __future__ import annotations
 
+import logging
 import re
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
 from itertools import pairwise
+from typing import ClassVar, Literal
 
+import pandas as pd
+
+from ragauge.contract.errors import MissingError
+from ragauge.contract.protocols import ChatModel, Tools, Workplace
+from ragauge.retrieval.searching import queries_frame
 from ragauge.texts.function_words import FUNCTION_WORDS
 from ragauge.texts.words import has_words
 
@@ -98,3 +106,63 @@ def _capitalised_runs(question: str) -> list[tuple[int, int]]:
         else:
             run_end = word.end() if adjacent and small in _NAME_LINKS else -1
     return spans
+
+
+log = logging.getLogger(__name__)
+
+
+def written_by_llm(
+    chat: ChatModel,
+    prompts: Sequence[str],
+    parse: Callable[[str], list[str]],
+    store: Workplace,
+    who: str,
+    what: str,
+    noun: str = "queries",
+) -> list[list[str]]:
+    """The texts in the reply to each prompt, one request a topic; none where it failed or held none.
+
+    parse: the texts of a reply. what: the name under which the ledger counts the requests. A warning, which
+    names `who`, says how many topics got no text; MissingError where none got any.
+    """
+    readers = [lambda reply: parse(reply.text or "") or None] * len(prompts)
+    replies = chat.ask(prompts, store, what, readers=readers)
+    found = [parse(reply.text or "") for reply in replies]
+    failed = sum(not texts for texts in found)
+    if failed:
+        error = next((r.error for r in replies if r.error), f"no {noun} in the replies")
+        if failed == len(found):
+            raise MissingError(f"{who}: no {noun} from the LLM for {failed} of {failed} topics ({error})")
+        log.warning("%s: for %d of %d topics the question alone is searched (%s)", who, failed, len(found), error)
+    return found
+
+
+def with_question(question: str, texts: list[str], at_most: int, question_first: bool) -> list[str]:
+    """What is searched for: at most so many of the texts, behind the question if it is to be first.
+
+    Where there are no texts it is the question.
+    """
+    if question_first or not texts:
+        return [question, *distinct(texts[:at_most], but=question)]
+    return texts[:at_most]
+
+
+@dataclass(frozen=True)
+class NoRewriter:
+    """Leaves the questions as they are; the stage is left out."""
+
+    component: ClassVar[str] = "none"
+    kind: ClassVar[str] = "none"
+    uses: ClassVar[frozenset[str]] = frozenset()
+    feedback: ClassVar[bool] = False
+    union: ClassVar[Literal["rrf"]] = "rrf"
+    rrf_constant: ClassVar[float] = 60
+
+    def rewrite(
+        self, topics: pd.DataFrame, run: pd.DataFrame | None, chunks: pd.DataFrame | None, tools: Tools
+    ) -> pd.DataFrame:
+        """The questions, each one search."""
+        return queries_frame(
+            {"qid": qid, "query": query, "search": 0, "origin": "question"}
+            for qid, query in zip(topics["qid"], topics["query"], strict=True)
+        )

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import ClassVar, Literal
+from typing import Any, ClassVar, Literal
 
 import pandas as pd
 
@@ -12,8 +13,7 @@ from ragauge.contract.checks import require_count, require_flag
 from ragauge.contract.errors import ConfigError
 from ragauge.contract.protocols import Tools
 from ragauge.llms.prompts import fill, load_prompt
-from ragauge.retrieval.rewriters._asking import written_by_llm
-from ragauge.retrieval.rewriters._passages import passage_rows
+from ragauge.retrieval.rewriters._queries import written_by_llm
 from ragauge.retrieval.searching import queries_frame
 from ragauge.texts.words import has_words
 
@@ -83,3 +83,17 @@ class HyDE:
         parts = [reply] if self.n_passages == 1 else _BETWEEN.split(reply)
         texts = [_LABEL.sub("", part.strip()) for part in parts]
         return [text for text in texts if has_words(text)][: self.n_passages]
+
+
+def passage_rows(
+    qid: str, question: str, passages: Sequence[str], origin: str, with_question: bool
+) -> list[dict[str, Any]]:
+    """The rows of one search, all of weight 1: the question first if it is wanted, then the passages.
+
+    Without a passage it is the question alone, as one whose rewrite failed (unless it has no words anyway).
+    """
+    row = {"qid": qid, "search": 0, "query": question}
+    if not passages:
+        return [{**row, "origin": "failed" if has_words(question) else "question"}]
+    first = [{**row, "origin": "question"}] if with_question else []
+    return [*first, *({**row, "query": text, "role": "passage", "origin": origin} for text in passages)]

@@ -13,8 +13,13 @@ from ragauge.contract.checks import require_choice, require_count, require_flag,
 from ragauge.contract.errors import ConfigError
 from ragauge.contract.protocols import Tools
 from ragauge.llms.prompts import fill, load_prompt
-from ragauge.retrieval.rewriters._asking import with_question, written_by_llm
-from ragauge.retrieval.rewriters._queries import parse_queries, question_parts, sub_questions
+from ragauge.retrieval.rewriters._queries import (
+    parse_queries,
+    question_parts,
+    sub_questions,
+    with_question,
+    written_by_llm,
+)
 from ragauge.retrieval.searching import queries_frame
 from ragauge.texts.words import has_words
 

@@ -1,11 +1,16 @@
-"""The hits that a reranker looks at."""
+"""The hits that a reranker looks at, one score of two, and `reranker=none`."""
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
 import pandas as pd
 
 from ragauge.contract.checks import require_count
 from ragauge.contract.errors import ConfigError, DataError
+from ragauge.contract.protocols import Tools
 
 
 def check_depth(depth: object, top_k: object) -> None:
@@ -32,3 +37,34 @@ def candidates(run: pd.DataFrame, topics: pd.DataFrame, chunks: pd.DataFrame, de
         if unknown.any():
             raise DataError(f"run to be reranked: {key}={found.loc[unknown, key].iloc[0]!r} is not known")
     return found
+
+
+def fused_scores(qids: pd.Series, first: pd.Series, second: np.ndarray, weight: float) -> np.ndarray:
+    """float64 [hits]: weight x the first stage's score + (1 - weight) x the reranker's, normalised.
+
+    Both are normalised within each topic: a score's distance to the topic's lowest over the topic's range, 1
+    where all of a topic are equal (CombSUM with min-max, as `fusion=weighted` of retriever=hybrid). Rounded
+    to 12 places, so that equal sums are ties.
+    """
+    parts = [_min_max(qids, first.to_numpy(dtype=float)), _min_max(qids, second.astype(float))]
+    return np.asarray(np.round(weight * parts[0] + (1 - weight) * parts[1], 12))
+
+
+def _min_max(qids: pd.Series, score: np.ndarray) -> np.ndarray:
+    topics = pd.Series(score).groupby(qids.to_numpy())
+    low, high = topics.transform("min").to_numpy(), topics.transform("max").to_numpy()
+    span = high - low
+    return np.where(span > 0, (score - low) / np.where(span > 0, span, 1.0), 1.0)
+
+
+@dataclass(frozen=True)
+class NoReranker:
+    """Leaves the run as it is; the stage is left out."""
+
+    component: ClassVar[str] = "none"
+    kind: ClassVar[str] = "none"
+    uses: ClassVar[frozenset[str]] = frozenset()
+
+    def rerank(self, run: pd.DataFrame, topics: pd.DataFrame, chunks: pd.DataFrame, tools: Tools) -> pd.DataFrame:
+        """The run itself."""
+        return run
