@@ -11,7 +11,7 @@ import pytest
 LAZY = (
     "answering", "answering.judges", "compare", "datasets", "estimate", "measures", "measures.answers",
     "retrieval.chunkers", "retrieval.compressors", "retrieval.embedders", "retrieval.expanders",
-    "retrieval.rerankers", "retrieval.retrievers", "retrieval.rewriters", "store", "track",
+    "retrieval.rerankers", "retrieval.retrievers", "store", "track",
 )  # fmt: skip
 
 

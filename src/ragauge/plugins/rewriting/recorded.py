@@ -15,8 +15,8 @@ from ragauge.contract.errors import ConfigError, DataError
 from ragauge.contract.identity import runtime
 from ragauge.contract.protocols import Tools
 from ragauge.datasets import BadRow, recordings
-from ragauge.retrieval.rewriters._queries import distinct
-from ragauge.retrieval.rewriters.hyde import passage_rows
+from ragauge.plugins.rewriting.hyde import passage_rows
+from ragauge.retrieval.queries import distinct
 from ragauge.retrieval.searching import queries_frame
 from ragauge.texts.words import has_words
 

@@ -9,8 +9,8 @@ import pandas as pd
 import pytest
 
 from ragauge.contract.protocols import Tools
+from ragauge.plugins.rewriting.prf import PRF
 from ragauge.retrieval.retrievers import Sim
-from ragauge.retrieval.rewriters import PRF
 from ragauge.retrieval.searching import search
 
 prf_of = pytest.importorskip("pyterrier_dr.prf")

@@ -13,7 +13,8 @@ from ragauge.contract.checks import require_choice, require_count, require_flag,
 from ragauge.contract.errors import ConfigError
 from ragauge.contract.protocols import Tools
 from ragauge.llms.prompts import fill, load_prompt
-from ragauge.retrieval.rewriters._queries import (
+from ragauge.plugins.rewriting.hyde import PROMPTS
+from ragauge.retrieval.queries import (
     parse_queries,
     question_parts,
     sub_questions,
@@ -42,7 +43,7 @@ class MultiQuery:
     component: ClassVar[str] = "multi_query"
     kind: ClassVar[str] = "queries"
     feedback: ClassVar[bool] = False
-    shipped_prompt: ClassVar[str] = "multi_query.txt"
+    shipped_prompt: ClassVar[tuple[str, str]] = ("ragauge.llms.prompts", "multi_query.txt")
 
     queries: Literal["auto", "llm", "rules"] = "auto"
     n_queries: int = 3
@@ -57,7 +58,8 @@ class MultiQuery:
         require_flag("rewriter.with_question", self.with_question)
         require_choice("rewriter.union", self.union, ("rrf", "first_seen"))
         require_number("rewriter.rrf_constant", self.rrf_constant, 0)
-        prompt = load_prompt(self.prompt, self.shipped_prompt, ("question",), ("n_queries",), key="rewriter.prompt")
+        package, shipped = self.shipped_prompt
+        prompt = load_prompt(self.prompt, shipped, ("question",), ("n_queries",), "rewriter.prompt", package)
         object.__setattr__(self, "prompt", prompt)  # the text is part of the identity
 
     @property
@@ -130,7 +132,7 @@ class RagFusion(MultiQuery):
     """
 
     component: ClassVar[str] = "rag_fusion"
-    shipped_prompt: ClassVar[str] = "rag_fusion.txt"
+    shipped_prompt: ClassVar[tuple[str, str]] = (PROMPTS, "rag_fusion.txt")
 
     queries: Literal["auto", "llm", "rules"] = "llm"
     n_queries: int = 4
@@ -149,7 +151,7 @@ class Decompose(MultiQuery):
     """
 
     component: ClassVar[str] = "decompose"
-    shipped_prompt: ClassVar[str] = "decompose.txt"
+    shipped_prompt: ClassVar[tuple[str, str]] = (PROMPTS, "decompose.txt")
 
     @property
     def _by_rules(self) -> Callable[[str], list[str]]:

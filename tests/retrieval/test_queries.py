@@ -2,7 +2,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ragauge.retrieval.rewriters._queries import distinct, parse_queries, question_parts
+from ragauge.retrieval.queries import distinct, parse_queries, question_parts
 
 
 @pytest.mark.parametrize(

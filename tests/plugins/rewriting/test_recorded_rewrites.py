@@ -8,7 +8,7 @@ import pytest
 
 from ragauge.contract.errors import ConfigError, DataError
 from ragauge.contract.identity import identity
-from ragauge.retrieval.rewriters import Recorded
+from ragauge.plugins.rewriting.recorded import Recorded
 from ragauge.retrieval.searching import check_queries
 
 TOPICS = pd.DataFrame({"qid": ["a", "b"], "query": ["Who?", "Where?"]}, dtype="str")

@@ -8,8 +8,8 @@ import pytest
 
 from ragauge.contract.errors import ConfigError, MissingError
 from ragauge.contract.protocols import Reply
+from ragauge.plugins.rewriting.hyde import HyDE
 from ragauge.retrieval.retrievers import Sim
-from ragauge.retrieval.rewriters import HyDE
 from ragauge.retrieval.searching import check_queries, search
 
 SEVERAL = "Passage 1: The tower is high.\n---\n\n**Passage 2:** Anna built it.\n * * * \n***\n\n----\nIn Graz.\n"

@@ -11,8 +11,8 @@ from ragauge.contract import frames
 from ragauge.contract.errors import ConfigError, MissingError
 from ragauge.contract.identity import identity
 from ragauge.contract.protocols import Reply
+from ragauge.plugins.rewriting.multi_query import Decompose, MultiQuery, RagFusion
 from ragauge.retrieval.retrievers import MLQ, Sim
-from ragauge.retrieval.rewriters import Decompose, MultiQuery, RagFusion
 from ragauge.retrieval.searching import check_queries, search
 
 QUESTIONS = ["Which is older, Rome or Paris?", "Who built the boat that Anna sold?", "dog", "?!"]

@@ -17,8 +17,11 @@ from ragauge.experiment.findings.tables import per_question
 from ragauge.experiment.needs import added_up, needs
 from ragauge.experiment.outcomes import metrics
 from ragauge.experiment.stages.components import check_together
+from ragauge.plugins.rewriting.hyde import HyDE
+from ragauge.plugins.rewriting.multi_query import Decompose, MultiQuery, RagFusion
+from ragauge.plugins.rewriting.prf import PRF
+from ragauge.plugins.rewriting.recorded import Recorded
 from ragauge.retrieval.retrievers import BM25, MLQ, Hybrid, NoRetrieval, RecordedRetrieval, Sim
-from ragauge.retrieval.rewriters import PRF, Decompose, HyDE, MultiQuery, RagFusion, Recorded
 from small_pipeline import SmallPipelines
 
 PRICE = {"prompt": 1.0, "completion": 2.0}

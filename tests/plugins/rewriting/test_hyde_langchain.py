@@ -7,8 +7,8 @@ import pandas as pd
 import pytest
 
 from ragauge.contract.protocols import Reply
+from ragauge.plugins.rewriting.hyde import HyDE
 from ragauge.retrieval.retrievers import Sim
-from ragauge.retrieval.rewriters import HyDE
 from ragauge.retrieval.searching import search
 
 hyde = pytest.importorskip("langchain_classic.chains.hyde.base")

@@ -8,9 +8,8 @@ import pandas as pd
 import pytest
 
 from ragauge.contract.errors import ConfigError
+from ragauge.plugins.rewriting.prf import PRF, relevance_model
 from ragauge.retrieval.retrievers import BM25, Sim
-from ragauge.retrieval.rewriters import PRF
-from ragauge.retrieval.rewriters.prf import relevance_model
 from ragauge.retrieval.searching import check_queries, search
 from ragauge.texts.words import words
 

@@ -13,10 +13,11 @@ from ragauge.contract.checks import require_count, require_flag
 from ragauge.contract.errors import ConfigError
 from ragauge.contract.protocols import Tools
 from ragauge.llms.prompts import fill, load_prompt
-from ragauge.retrieval.rewriters._queries import written_by_llm
+from ragauge.retrieval.queries import written_by_llm
 from ragauge.retrieval.searching import queries_frame
 from ragauge.texts.words import has_words
 
+PROMPTS = "ragauge.plugins.rewriting.prompts"
 _BETWEEN = re.compile(r"^[ \t]*(?:[-*_=][ \t]*){3,}$", re.MULTILINE)
 _LABEL = re.compile(r"^\W*passage(?:\s*\d+)?\s*:\W*", re.IGNORECASE)
 
@@ -51,7 +52,7 @@ class HyDE:
         require_count("rewriter.n_passages", self.n_passages)
         require_flag("rewriter.with_question", self.with_question)
         shipped = "hyde.txt" if self.n_passages == 1 else "hyde_several.txt"
-        prompt = load_prompt(self.prompt, shipped, ("question",), ("n_passages",), key="rewriter.prompt")
+        prompt = load_prompt(self.prompt, shipped, ("question",), ("n_passages",), "rewriter.prompt", PROMPTS)
         object.__setattr__(self, "prompt", prompt)  # the text is part of the identity
 
     def rewrite(
