@@ -10,7 +10,7 @@ import pytest
 
 LAZY = (
     "answering", "answering.judges", "compare", "datasets", "estimate", "measures", "measures.answers",
-    "retrieval.chunkers", "retrieval.compressors", "retrieval.embedders", "retrieval.expanders",
+    "retrieval.chunkers", "retrieval.embedders",
     "retrieval.rerankers", "retrieval.retrievers", "store", "track",
 )  # fmt: skip
 

@@ -12,7 +12,7 @@ from ragauge.answering.judges import parse_accuracy, parse_scores, parse_verdict
 from ragauge.contract.errors import ConfigError
 from ragauge.llms import prompts
 from ragauge.llms.prompts import fill, load_prompt
-from ragauge.retrieval.compressors import _llm
+from ragauge.retrieval.compressors import copied_by_number
 from ragauge.retrieval.queries import parse_queries
 from ragauge.retrieval.rerankers.llm import permutation
 from ragauge.texts.citation_marks import statements_of
@@ -59,7 +59,7 @@ SHIPPED |= {
 # Prompts whose reply is read, and what reads an example of it; the number of claims, passages and the like
 # that the example speaks of is given to it.
 READ: dict[str, Callable[[str], Any]] = {
-    "compress_topic": lambda text: _llm.copied_by_number(text, 3),
+    "compress_topic": lambda text: copied_by_number(text, 3),
     "judge_batch": lambda text: parse_scores(text, 5),
     "judge_crag": parse_accuracy,
     "judge_single": parse_verdict,
