@@ -19,7 +19,6 @@ KNOWN = {
     "experiment/test_reranked_job.py": {"track"},
     "experiment/test_sweep.py": {"store"},
     "experiment/test_team_server.py": {"track"},
-    "llms/test_prompts.py": {"retrieval"},
     "plugins/traces/test_traces.py": {"track"},
     "retrieval/rerankers/test_cross_encoder.py": {"store"},
     "simulations/predictor.py": {"estimate"},
