@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from ragauge.answering.judges import parse_accuracy, parse_scores, parse_verdict
+from ragauge.answering.judges import parse_scores, parse_verdict
 from ragauge.contract.errors import ConfigError
 from ragauge.llms import prompts
 from ragauge.llms.prompts import fill, load_prompt
@@ -61,7 +61,6 @@ SHIPPED |= {
 READ: dict[str, Callable[[str], Any]] = {
     "compress_topic": lambda text: copied_by_number(text, 3),
     "judge_batch": lambda text: parse_scores(text, 5),
-    "judge_crag": parse_accuracy,
     "judge_single": parse_verdict,
     "multi_query": parse_queries,
     "rerank": lambda text: permutation(text, 3),
