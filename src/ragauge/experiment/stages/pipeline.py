@@ -27,8 +27,8 @@ from ragauge.experiment.stages.order import is_rewritten, stages
 from ragauge.experiment.stages.plan import JOINED, Output, Plan
 from ragauge.experiment.stages.running import StageRunner
 from ragauge.experiment.stages.stage import Budget
+from ragauge.measures.answers import TRUTHFULNESS, truthfulness
 from ragauge.measures.questions import DERIVED
-from ragauge.measures.truthfulness import TRUTHFULNESS, truthfulness
 from ragauge.store import Key
 
 
