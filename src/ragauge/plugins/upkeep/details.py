@@ -9,7 +9,8 @@ from typing import Any
 import yaml
 
 from ragauge.contract.errors import ConfigError
-from ragauge.store._listing import Item, prefix_length, size_text, time_text
+from ragauge.contract.visible import time_text
+from ragauge.plugins.upkeep.listing import Item, prefix_length, size_text
 
 
 def find(root: Path, items: Sequence[Item], target: str) -> Item:

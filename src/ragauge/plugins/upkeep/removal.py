@@ -18,8 +18,8 @@ from pathlib import Path
 
 from filelock import FileLock, Timeout
 
-from ragauge.store._entries import CHECKPOINTS
-from ragauge.store._listing import Item, Vectors, model_of, models_of, state_of
+from ragauge.plugins.upkeep.listing import Item, Vectors, model_of, models_of, state_of
+from ragauge.store import CHECKPOINTS
 from ragauge.store.vectors import KINDS, claims_of, lock_name
 
 DAY = 86_400.0

@@ -14,8 +14,8 @@ from ragauge.contract.errors import DataError
 from ragauge.contract.progress import progress
 from ragauge.contract.redact import redact
 from ragauge.contract.visible import table
-from ragauge.store import _listing, _removal
-from ragauge.store._listing import Item, Vectors, models_of, row, size_text, words_on
+from ragauge.plugins.upkeep import listing, removal
+from ragauge.plugins.upkeep.listing import Item, Vectors, models_of, row, size_text, words_on
 
 
 @dataclass
@@ -54,37 +54,37 @@ def gc(
     kept entry was made with. DataError, at the end, if something could not be removed.
     """
     now = time.time()
-    since = now - keep_days * _removal.DAY
+    since = now - keep_days * removal.DAY
     # Before MLflow is asked: what is used after this moment differs from the list, and stays.
-    items = _listing.list_items(root)
+    items = listing.list_items(root)
     runs = [run for uri in uris for run in track.Reader(uri).measured()]
     needed = {} if also_needed else _needs(runs)
     going = [run for run in runs if run.going]
-    choice = _removal.choose(items, since, min((run.started for run in going), default=math.inf), needed)
+    choice = removal.choose(items, since, min((run.started for run in going), default=math.inf), needed)
     kept = [*choice.recent, *choice.in_use, *choice.needed]
-    old, wanted = _removal.choose_vectors(_listing.list_vectors(root), kept, since)
-    drafts = _removal.abandoned_drafts(root, now)
-    checkpoints = _removal.old_checkpoints(root, since)
+    old, wanted = removal.choose_vectors(listing.list_vectors(root), kept, since)
+    drafts = removal.abandoned_drafts(root, now)
+    checkpoints = removal.old_checkpoints(root, since)
 
     removed = _Removed(dry_run)
     with progress(len(choice.gone) + len(drafts), "removing", "entry") as bar:
         for item in choice.gone:
-            removed.remove(item.name, item.size, partial(_removal.remove_item, root, item))
+            removed.remove(item.name, item.size, partial(removal.remove_item, root, item))
             bar.update()
         for draft in drafts:
-            size = _listing.folder_size(draft)
-            removed.remove(str(draft), size, partial(_removal.remove_draft, draft))
+            size = listing.folder_size(draft)
+            removed.remove(str(draft), size, partial(removal.remove_draft, draft))
             bar.update()
     for path in checkpoints:
         removed.remove(
             str(path),
-            _listing.folder_size(path),
-            partial(_removal.remove_checkpoints, root, path, since),
+            listing.folder_size(path),
+            partial(removal.remove_checkpoints, root, path, since),
         )
     for folder in old if vectors else ():
-        removed.remove(folder.name, folder.size, partial(_removal.remove_vectors, root, folder))
+        removed.remove(folder.name, folder.size, partial(removal.remove_vectors, root, folder))
 
-    length = _listing.prefix_length(items)
+    length = listing.prefix_length(items)
     gone = "would be removed" if dry_run else "removed"
     print(f"{len(runs)} kept run(s) in MLflow at {', '.join(map(redact, uris))}")
     _print_sum(f"kept, used within {keep_days:g} days", choice.recent)

@@ -8,11 +8,11 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from datetime import datetime
 from pathlib import Path
 from typing import Any
 
-from ragauge.store._entries import CHECKPOINTS, KEY_FILE
+from ragauge.contract.visible import time_text
+from ragauge.store import CHECKPOINTS, KEY_FILE
 from ragauge.store.vectors import KINDS, vectors_name
 
 MIN_PREFIX = 12  # characters of a digest that are shown at least
@@ -200,11 +200,6 @@ def size_text(size: int) -> str:
             return f"{value:.0f} {unit}" if unit == "B" or value >= 99.95 else f"{value:.1f} {unit}"
         value /= 1000
     return f"{value:,.1f} TB"
-
-
-def time_text(seconds: float) -> str:
-    """A time to the minute, in the local time zone."""
-    return datetime.fromtimestamp(seconds).strftime("%Y-%m-%d %H:%M")
 
 
 def words_on(vectors: Vectors, models: Mapping[str, str]) -> str:

@@ -11,9 +11,8 @@ import pyarrow as pa
 
 from ragauge.contract import frames
 from ragauge.contract.errors import DataError
-from ragauge.store._entries import Key, file_sha256
-from ragauge.store._listing import Item
-from ragauge.store._parquet import frame_digest
+from ragauge.plugins.upkeep.listing import Item
+from ragauge.store import Key, file_sha256, frame_digest
 
 
 def damage(item: Item) -> list[str]:

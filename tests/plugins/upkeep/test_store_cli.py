@@ -21,17 +21,18 @@ import pytest
 from filelock import FileLock
 from hydra import compose, initialize_config_dir
 
-from ragauge.commands.store import main
 from ragauge.contract import frames
 from ragauge.experiment.folder import JobFolder
 from ragauge.experiment.job import execute
 from ragauge.experiment.setup import config
-from ragauge.store import KEY_FILE, Key, Store, _removal, file_sha256
-from ragauge.store._listing import describe, list_items, list_vectors, prefix_length, size_text
+from ragauge.plugins.upkeep import removal
+from ragauge.plugins.upkeep.command import main
+from ragauge.plugins.upkeep.listing import describe, list_items, list_vectors, prefix_length, size_text
+from ragauge.store import KEY_FILE, Key, Store, file_sha256
 from ragauge.store.vectors import _text_keys, _write_segment, claims_of, vectors_name
 from ragauge.track import LoggedRun, Reader, Tracker
 
-CONF = Path(__file__).resolve().parents[2] / "conf"
+CONF = Path(__file__).resolve().parents[3] / "conf"
 CHEAP = [
     "dataset=sample",
     "dataset.limit=5",
@@ -466,9 +467,9 @@ def test_an_entry_that_was_used_since_it_was_listed_stays(store: Store) -> None:
     store.get(KEY, write_text("one"))
     (item,) = list_items(store.root)
     Store(store.root).get(KEY, refuse)
-    assert not _removal.remove_item(store.root, item)
+    assert not removal.remove_item(store.root, item)
     (item,) = list_items(store.root)
-    assert _removal.remove_item(store.root, item)
+    assert removal.remove_item(store.root, item)
     assert store.find(KEY) is None
 
 
@@ -486,7 +487,7 @@ def test_an_entry_that_is_used_in_the_very_moment_of_its_removal_is_put_back(
 
     with monkeypatch.context() as patched:
         patched.setattr(os, "rename", after_a_reader)
-        assert not _removal.remove_item(store.root, item)
+        assert not removal.remove_item(store.root, item)
     assert (entries[0].path / "data.txt").read_text() == "one"
     assert list((store.root / ".drafts").iterdir()) == []
 
@@ -501,7 +502,7 @@ def test_an_entry_that_goes_while_it_is_read_is_made_again(
 
     def too_late(path: Path) -> None:
         monkeypatch.setattr(os, "utime", utime)
-        assert _removal.remove_item(store.root, item)
+        assert removal.remove_item(store.root, item)
         utime(path)
 
     monkeypatch.setattr(os, "utime", too_late)
@@ -514,7 +515,7 @@ def test_an_entry_that_somebody_is_making_is_left_alone(store: Store) -> None:
     store.get(KEY, write_text("one"))
     (item,) = list_items(store.root)
     with FileLock(store.root / ".locks" / f"{KEY.digest}.lock"):
-        assert not _removal.remove_item(store.root, item)
+        assert not removal.remove_item(store.root, item)
     assert item.path.exists()
 
 
@@ -524,11 +525,11 @@ def test_vectors_that_somebody_is_writing_are_left_alone(tmp_path: Path) -> None
     (listed,) = list_vectors(tmp_path)
     (tmp_path / ".locks").mkdir()
     with FileLock(tmp_path / ".locks" / f"vectors-{folder.name}.lock"):
-        assert not _removal.remove_vectors(tmp_path, listed)
+        assert not removal.remove_vectors(tmp_path, listed)
     with claims_of(tmp_path, folder).take(_text_keys(["y"])):
-        assert not _removal.remove_vectors(tmp_path, listed)
+        assert not removal.remove_vectors(tmp_path, listed)
     write_vectors(folder, ["y"])
-    assert not _removal.remove_vectors(tmp_path, listed)
+    assert not removal.remove_vectors(tmp_path, listed)
     assert len(list(folder.glob("segment-*"))) == 2
 
 
