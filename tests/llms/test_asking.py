@@ -8,8 +8,7 @@ from types import SimpleNamespace
 from typing import Any
 
 from ragauge.contract.protocols import Reply
-from ragauge.llms.json_replies import Found, ask_all, json_of
-from ragauge.llms.replies import CUT
+from ragauge.llms.replies import CUT, Found, ask_all, json_of
 
 
 class Scripted:

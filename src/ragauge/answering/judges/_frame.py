@@ -12,7 +12,7 @@ import pandas as pd
 from ragauge.contract.errors import DataError
 from ragauge.contract.protocols import Reply, Tools
 from ragauge.contract.topics import references, without_reference
-from ragauge.llms.unread import shown
+from ragauge.llms.replies import shown
 
 NO_ANSWER = "no answer"
 UNANSWERABLE = (
