@@ -350,7 +350,8 @@ def test_a_sweep_from_python(home: Path, job: JobResult, capfd) -> None:
     assert [j.run_id for j in again.jobs] == [j.run_id for j in swept.jobs]
     pd.testing.assert_frame_equal(again.leaderboard, swept.leaderboard)
     assert again.figures["ir_score_by_n"].png == swept.figures["ir_score_by_n"].png
-    with pytest.raises(ragauge.ConfigError, match=r"is a sweep: ragauge.sweep"):
-        ragauge.run([f"rerun={swept.run_id}"])
     with pytest.raises(ragauge.ConfigError, match="n_tokens=-5: allowed are 0"):
         ragauge.sweep([*SMALL, "retriever=bm25", "n_tokens=-5,-6"])
+    pytest.importorskip("ragauge.plugins.rerun")
+    with pytest.raises(ragauge.ConfigError, match=r"is a sweep: ragauge.sweep"):
+        ragauge.run([f"rerun={swept.run_id}"])

@@ -14,9 +14,6 @@ from ragauge.contract.errors import DataError
 RECORD_FILE = "job.json"
 
 
-RERUN_FILE = "rerun.json"  # in a configuration folder: the logged jobs that it runs again
-
-
 OUTCOMES_FILE = "outcomes.parquet"
 
 

@@ -17,7 +17,7 @@ from ragauge.contract.jobs import Jobs
 from ragauge.contract.progress import progress
 from ragauge.experiment.outcomes.metrics import CURVES
 from ragauge.experiment.outcomes.slicing import WEIGHTS_TAG
-from ragauge.experiment.setup.trust import logged_yaml
+from ragauge.experiment.setup.config import logged_yaml
 from ragauge.experiment.sweep.jobs import grouped
 from ragauge.track import LoggedRun, Reader
 
