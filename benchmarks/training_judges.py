@@ -27,7 +27,7 @@ HERE = Path(__file__).resolve().parent
 sys.path[:0] = [str(HERE.parent / "src"), str(HERE.parent / "tests")]
 
 from plugins.training.ares_simulation import SHARES, trial  # noqa: E402
-from ragauge.contract.judge_questions import QUESTIONS  # noqa: E402
+from ragauge.contract.topics import QUESTIONS  # noqa: E402
 from ragauge.plugins.fictional.source import FictionalWorld  # noqa: E402
 from ragauge.plugins.training.ares.network import load_judge  # noqa: E402
 from ragauge.plugins.training.contract import MODEL, TrainingData, TrainingTools  # noqa: E402

@@ -27,8 +27,8 @@ import pandas as pd
 from hydra import compose, initialize_config_dir
 from timing import print_header, print_row
 
-from ragauge.contract.build import build
 from ragauge.contract.identity import identity
+from ragauge.contract.loading import build
 from ragauge.experiment.setup.config import register
 from ragauge.measures.rankings import full_name, metric_of, ranking_values
 from ragauge.plugins.training.contract import MODEL, TrainingData, TrainingTools

@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from ragauge.contract import __version__
 from ragauge.contract.errors import (
     ConfigError,
     DataError,
@@ -18,7 +19,6 @@ from ragauge.contract.errors import (
     RagaugeError,
     TrackingError,
 )
-from ragauge.contract.version import __version__
 
 if TYPE_CHECKING:
     from ragauge.experiment.results import JobResult

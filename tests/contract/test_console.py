@@ -10,7 +10,7 @@ import termios
 
 import pytest
 
-from ragauge.contract import console
+from ragauge.contract import visible as console
 
 ROWS = [("stage", "size"), ("chunks", "1.2 MB"), ("run", "9 B")]
 

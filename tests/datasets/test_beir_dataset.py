@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 from ragauge.contract import frames
-from ragauge.contract.batches import Batches
 from ragauge.contract.errors import ConfigError, DataError
+from ragauge.contract.frames import Batches
 from ragauge.contract.identity import identity
 from ragauge.contract.topics import scorable
 from ragauge.datasets import Beir, _rows

@@ -16,8 +16,8 @@ from typing import Any
 import docx
 import pytest
 
-from ragauge.contract.batches import as_frame
 from ragauge.contract.errors import DataError
+from ragauge.contract.frames import as_frame
 from ragauge.datasets import Folder, JsonlDataset, _lines
 from ragauge.datasets._lines import json_value, lines
 from ragauge.datasets._sgml import blocks

@@ -12,8 +12,8 @@ from llama_index.core.readers.base import BaseReader
 from llama_index.core.schema import Document
 
 from ragauge.contract import frames
-from ragauge.contract.batches import as_frame
 from ragauge.contract.errors import ConfigError, DataError
+from ragauge.contract.frames import as_frame
 from ragauge.contract.identity import identity
 from ragauge.datasets import Folder
 

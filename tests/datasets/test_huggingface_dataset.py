@@ -14,8 +14,8 @@ import pytest
 
 import datasets
 from ragauge.contract import frames
-from ragauge.contract.batches import as_frame
 from ragauge.contract.errors import ConfigError, DataError
+from ragauge.contract.frames import as_frame
 from ragauge.contract.topics import is_unanswerable, references
 from ragauge.datasets import HuggingFace, _tables
 from ragauge.measures import qrels_of

@@ -13,8 +13,8 @@ from ir_datasets.formats import BaseDocs, BaseQrels, BaseQueries, TrecQrels, Tsv
 from ir_datasets.util import LocalDownload
 
 from ragauge.contract import frames
-from ragauge.contract.batches import as_frame
 from ragauge.contract.errors import ConfigError, DataError
+from ragauge.contract.frames import as_frame
 from ragauge.contract.identity import identity
 from ragauge.datasets import IrDatasets
 from ragauge.measures import qrels_of

@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 
-from ragauge.contract.batches import as_frame
 from ragauge.contract.errors import DataError
+from ragauge.contract.frames import as_frame
 from ragauge.datasets import Beir, JsonlDataset, SamplesDataset, Trec, _lines, questions_of
 from ragauge.datasets._lines import json_rows
 from ragauge.datasets.nugget_file import read_nuggets

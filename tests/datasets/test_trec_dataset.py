@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from ragauge.contract import frames
-from ragauge.contract.batches import as_frame
 from ragauge.contract.errors import ConfigError, DataError
+from ragauge.contract.frames import as_frame
 from ragauge.datasets import Trec
 from ragauge.measures import qrels_of
 

@@ -13,7 +13,7 @@ import pandas as pd
 import pytest
 
 from counted_progress import CountedProgress
-from ragauge.contract.batches import Batches
+from ragauge.contract.frames import Batches
 from ragauge.contract.protocols import Tools
 from ragauge.experiment.stages import documents
 from ragauge.experiment.stages.pipeline import Pipeline
@@ -156,7 +156,7 @@ _CHUNKING = """
 import sys
 from pathlib import Path
 import pandas as pd
-from ragauge.contract.batches import Batches
+from ragauge.contract.frames import Batches
 from ragauge.contract.protocols import Dataset
 from ragauge.answering import NoLLM
 from ragauge.answering.judges import NoJudge

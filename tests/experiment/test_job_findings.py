@@ -14,7 +14,7 @@ import pytest
 from hydra import compose, initialize_config_dir
 
 from ragauge.compare import choose_metrics, compare, markdown, text
-from ragauge.contract import installed
+from ragauge.contract import loading
 from ragauge.contract.errors import ConfigError
 from ragauge.contract.finding import (
     Cell,
@@ -117,7 +117,7 @@ def package(monkeypatch: pytest.MonkeyPatch) -> None:
         kind.group: [EntryPoint(name, f"{__name__}:{name}", kind.group) for name in listed]
         for kind, listed in of_kind.items()
     }
-    monkeypatch.setattr(installed, "entry_points", lambda group: points.get(group, []))
+    monkeypatch.setattr(loading, "entry_points", lambda group: points.get(group, []))
 
 
 @pytest.fixture
@@ -188,7 +188,7 @@ def test_a_gate_knows_no_metric_of_a_package_that_is_not_installed(tmp_path: Pat
 
 def test_a_name_that_is_there_already_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     points = [EntryPoint("twice", f"{__name__}:ShortAnswers", JobFinding.group)] * 2
-    monkeypatch.setattr(installed, "entry_points", lambda group: points)
+    monkeypatch.setattr(loading, "entry_points", lambda group: points)
     with pytest.raises(ConfigError, match="there is a finding 'short_answers' already"):
         list(job_findings())
 

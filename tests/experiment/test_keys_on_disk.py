@@ -72,6 +72,7 @@ def leaks(texts: dict[str, str], secrets: list[str]) -> list[tuple[str, str]]:
 
 def plant(folder: Path, url: str) -> dict[str, str]:
     """Writes a package, data and options whose every secret comes from the environment; returns that."""
+    pytest.importorskip("ragauge.plugins.adapters")  # retriever=pyterrier
     given = folder / "given"
     environment = {f"PLANT_N{i:02d}": value for i, value in enumerate(VALUES.values())}
     environment |= {f"PLANT_F{i:02d}": text for i, (text, _) in enumerate(FORMS.values())}

@@ -18,8 +18,8 @@ from kills import kill_and_read
 from processes import Command, clean_environment, until
 from ragauge.answering.judges import ChatJudge
 from ragauge.commands.ledger import main as ledger_command
+from ragauge.contract.current_job import run_begins
 from ragauge.contract.errors import MissingError, UnreadableJudgeError
-from ragauge.contract.run_clock import run_begins
 from ragauge.experiment.folder import JobFolder
 from ragauge.experiment.job import execute
 from ragauge.experiment.setup import config

@@ -9,7 +9,7 @@ import pytest
 from chat_server import ChatServer
 from ragauge.answering import ChatGenerator
 from ragauge.answering.judges import CragJudge
-from ragauge.contract.run_clock import run_begins
+from ragauge.contract.current_job import run_begins
 from ragauge.llms.chat import Evaluator
 from ragauge.measures.asked.faithfulness import Faithfulness
 from ragauge.measures.asked.support import Support

@@ -9,7 +9,7 @@ import pandas as pd
 import pytest
 
 from ragauge import track
-from ragauge.contract import installed
+from ragauge.contract import loading
 from ragauge.contract.errors import ConfigError
 from ragauge.contract.finding import Finding, Found, Founds, Grid, Num, Section, Shown
 from ragauge.contract.jobs import Jobs
@@ -78,7 +78,7 @@ def jobs(tmp_path: Path) -> Jobs:
 def test_a_finding_of_another_package_arrives_everywhere(
     jobs: Jobs, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr(installed, "entry_points", entry_points("ShortAnswers", "Nothing"))
+    monkeypatch.setattr(loading, "entry_points", entry_points("ShortAnswers", "Nothing"))
     uri = f"sqlite:///{tmp_path / 'mlflow.db'}"
     track_sweep([jobs], tmp_path, uri)
     reader = Reader(uri)
@@ -93,7 +93,7 @@ def test_a_finding_of_another_package_arrives_everywhere(
 
 
 def test_a_finding_that_finds_nothing_is_not_shown(jobs: Jobs, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(installed, "entry_points", entry_points("Nothing"))
+    monkeypatch.setattr(loading, "entry_points", entry_points("Nothing"))
     found = pooled(jobs)
     assert "nothing" not in found.found
     assert "thresholds" not in found.found  # no verdicts: neither thresholds nor a section of them
@@ -107,20 +107,20 @@ def test_a_finding_that_finds_nothing_is_not_shown(jobs: Jobs, monkeypatch: pyte
 def test_what_is_no_finding_is_refused_by_its_entry_point(
     name: str, message: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(installed, "entry_points", entry_points(name))
+    monkeypatch.setattr(loading, "entry_points", entry_points(name))
     with pytest.raises(ConfigError, match=f"entry point {name} = .*{message}"):
         list(order.findings())
 
 
 def test_a_finding_stands_behind_the_one_that_it_names(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(ShortAnswers, "after", "leaderboard")
-    monkeypatch.setattr(installed, "entry_points", entry_points("Nothing", "ShortAnswers"))
+    monkeypatch.setattr(loading, "entry_points", entry_points("Nothing", "ShortAnswers"))
     names = [finding.name for finding in order.findings()]
     assert names[:2] == ["leaderboard", "short_answers"]
     assert names[-1] == "nothing"
 
 
 def test_two_findings_of_one_name_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(installed, "entry_points", entry_points("ShortAnswers", "ShortAnswers"))
+    monkeypatch.setattr(loading, "entry_points", entry_points("ShortAnswers", "ShortAnswers"))
     with pytest.raises(ConfigError, match="there is a finding 'short_answers' already"):
         list(order.findings())

@@ -11,9 +11,7 @@ from chat_server import ChatServer
 from ragauge.contract.errors import ConfigError
 from ragauge.llms.chat import ChatLLM
 from ragauge.llms.ledger import open_ledger
-from ragauge.llms.service import Service
 from ragauge.store import Store
-from service_server import ServiceServer
 
 # Replies with a text that can be read are answers, whatever is odd about them.
 ANSWERS = {
@@ -92,14 +90,6 @@ def test_no_more_is_unpacked_than_a_reply_may_hold(store: Store, client: str, bo
     }
     assert said[bomb] in str(attacked.error)
     assert peak < 64 << 20
-
-
-def test_a_reply_that_is_packed_unasked_is_read(store: Store) -> None:
-    with ServiceServer(faults=lambda question, n: "packed") as server:
-        service = Service.of({"url": server.address, "retries": 0})
-        (reply,) = service.ask(service.prompts(["q"], ["Who?"]), store, "answers")
-        assert server.headers[0]["Accept-Encoding"] == "identity"
-    assert service.response(reply).answer == "answer to Who?"
 
 
 def test_every_attack_says_in_a_line_what_it_does() -> None:

@@ -11,8 +11,8 @@ import pytest
 
 from chat_server import ChatServer
 from ragauge.answering.judges import ChatJudge
+from ragauge.contract.current_job import run_begins
 from ragauge.contract.protocols import Tools
-from ragauge.contract.run_clock import run_begins
 from ragauge.llms.chat import ChatLLM
 from ragauge.llms.ledger import MOST_UNREAD, open_ledger
 from ragauge.llms.unread import form_in, shown

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from located_evidence import no_evidence_is_lost
-from ragauge.contract.batches import Batches
+from ragauge.contract.frames import Batches
 from ragauge.datasets import SampleDataset
 from ragauge.measures import located
 from ragauge.measures.located import locate

@@ -10,8 +10,8 @@ import pyarrow.parquet as pq
 import pytest
 
 from ragauge.contract import frames
-from ragauge.contract.batches import Batches
 from ragauge.contract.errors import DataError
+from ragauge.contract.frames import Batches
 from ragauge.store import Key, Store, file_sha256
 from ragauge.store._check import damage
 from ragauge.store._listing import list_items

@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ragauge.contract import frames
-from ragauge.contract.batches import (
+from ragauge.contract.frames import (
     Batches,
     columns_of,
     count_rows,

@@ -2,7 +2,7 @@
 
 from typing import TYPE_CHECKING
 
-from ragauge.contract.lazy import lazily
+from ragauge.contract.loading import lazily
 
 if TYPE_CHECKING:
     from ragauge.answering._frame import answer_frame
@@ -10,8 +10,7 @@ if TYPE_CHECKING:
     from ragauge.answering.extractive import Extractive
     from ragauge.answering.none import NoLLM
     from ragauge.answering.recorded import RecordedAnswers
-    from ragauge.answering.service import ServiceAnswers
 
-__all__ = ["ChatGenerator", "Extractive", "NoLLM", "RecordedAnswers", "ServiceAnswers", "answer_frame"]
+__all__ = ["ChatGenerator", "Extractive", "NoLLM", "RecordedAnswers", "answer_frame"]
 
 __getattr__ = lazily(__name__)

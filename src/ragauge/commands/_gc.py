@@ -10,10 +10,10 @@ from functools import partial
 from pathlib import Path
 
 from ragauge import track
-from ragauge.contract.console import table
 from ragauge.contract.errors import DataError
 from ragauge.contract.progress import progress
 from ragauge.contract.redact import redact
+from ragauge.contract.visible import table
 from ragauge.store import _listing, _removal
 from ragauge.store._listing import Item, Vectors, models_of, row, size_text, words_on
 

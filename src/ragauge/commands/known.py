@@ -6,7 +6,7 @@ from importlib import import_module
 from importlib.metadata import EntryPoint
 from typing import Any
 
-from ragauge.contract import installed
+from ragauge.contract import loading
 from ragauge.contract.errors import ConfigError
 
 # Of entry points: a plug-in's or another package's command, as a module with a function main(arguments) that
@@ -48,15 +48,15 @@ def module(name: str) -> Any:
 
 
 def _of_packages() -> dict[str, EntryPoint]:
-    points = {point.name: point for point in installed.points_of(GROUP)}
+    points = {point.name: point for point in loading.points_of(GROUP)}
     for name in points.keys() & {*COMMANDS, *_HELP}:
-        raise ConfigError(f"{installed.where(points[name])}: ragauge has a command {name!r}: give it another name")
+        raise ConfigError(f"{loading.where(points[name])}: ragauge has a command {name!r}: give it another name")
     return points
 
 
 def _loaded(point: EntryPoint) -> Any:
-    found = installed.loaded(point)
+    found = loading.loaded(point)
     if not (callable(getattr(found, "main", None)) and isinstance(getattr(found, "ABOUT", None), str)):
         told = "must be a module with a function main(arguments) and a text ABOUT"
-        raise ConfigError(f"{installed.where(point)}: {told}")
+        raise ConfigError(f"{loading.where(point)}: {told}")
     return found

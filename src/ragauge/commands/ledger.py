@@ -11,10 +11,10 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from ragauge.commands._errors import told
-from ragauge.contract.console import table
 from ragauge.contract.errors import ConfigError
 from ragauge.contract.records import RECORD_FILE
 from ragauge.contract.redact import redact
+from ragauge.contract.visible import table
 from ragauge.llms.ledger import UNREAD, Call, Ledger, open_ledger
 from ragauge.store._listing import time_text
 

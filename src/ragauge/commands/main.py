@@ -20,9 +20,9 @@ from ragauge.commands import known
 from ragauge.commands._errors import drop_output
 from ragauge.commands.conf import conf_folder, config_dir, has_config_path, quoted
 from ragauge.contract import interruption
+from ragauge.contract.current_job import run_begins
 from ragauge.contract.errors import ConfigError, RagaugeError, full_disk, not_writable
 from ragauge.contract.redact import guard_output, redact
-from ragauge.contract.run_clock import run_begins
 from ragauge.contract.visible import visible
 from ragauge.experiment.arguments import Prepare, origin_of, preparing
 

@@ -9,8 +9,8 @@ from typing import Any
 
 from ragauge.commands._errors import told
 from ragauge.commands.conf import conf_folder, quoted, search_path, take_config_options
-from ragauge.contract.console import table
 from ragauge.contract.errors import ConfigError
+from ragauge.contract.visible import table
 
 _DIGEST = 12  # characters that are shown
 

@@ -12,11 +12,10 @@ from typing import Any
 from ragauge import track
 from ragauge.commands._errors import told
 from ragauge.commands._gc import gc
-from ragauge.contract.console import table
 from ragauge.contract.errors import ConfigError, DataError
 from ragauge.contract.progress import progress
 from ragauge.contract.redact import redact
-from ragauge.contract.visible import visible
+from ragauge.contract.visible import table, visible
 from ragauge.store import _check, _details, _listing, _removal
 from ragauge.store._listing import Item, row, size_text, time_text, words_on
 from ragauge.store.vectors import KINDS, segment_damage

@@ -7,8 +7,8 @@ import re
 import xml.etree.ElementTree as ElementTree
 
 from ragauge.compare._cells import clean
-from ragauge.contract.console import table
 from ragauge.contract.gate_verdicts import Check, GateResult
+from ragauge.contract.visible import table
 
 _OUTCOMES = {0: "passed", 2: "not decided", 3: "failed"}
 _NO_XML = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\ud800-\udfff\ufffe\uffff]")

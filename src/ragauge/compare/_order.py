@@ -8,7 +8,7 @@ from ragauge.compare._causes import ChangedCauses
 from ragauge.compare._people import AsPeopleJudge
 from ragauge.compare._slices import BySlice
 from ragauge.contract.finding import ComparisonFinding
-from ragauge.contract.installed import findings_of
+from ragauge.contract.loading import findings_of
 
 _OWN: tuple[type[ComparisonFinding], ...] = (AsPeopleJudge, BySlice, ChangedCauses)
 

@@ -1,1 +1,3 @@
-"""What every room speaks: frames, protocols, errors, checks, redaction, and the identity of components."""
+"""What every room speaks: frames, protocols, errors, redaction, identity; and the version of this code."""
+
+__version__ = "0.2.0"

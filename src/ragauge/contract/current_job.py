@@ -1,7 +1,8 @@
-"""The folder of the job that this process works on: calls of models are kept with it."""
+"""What this process works on: the folder of its job, and when its run of jobs began."""
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -23,3 +24,17 @@ def working_on(folder: Path) -> Iterator[None]:
 def job_folder() -> str | None:
     """The folder of the job; None where no job runs."""
     return _folder
+
+
+_began = time.time()
+
+
+def run_begins(at: float | None = None) -> None:
+    """Says that a run began at a time, in seconds since 1970, now by default; never before the one known."""
+    global _began
+    _began = max(_began, time.time() if at is None else at)
+
+
+def of_this_run(at: float) -> bool:
+    """True for a time (seconds since 1970) since the process's run began."""
+    return at >= _began

@@ -11,7 +11,7 @@ from typing import Any, Protocol
 import pandas as pd
 
 from ragauge.contract.answer_measures import in_order
-from ragauge.contract.batches import Batches
+from ragauge.contract.frames import Batches
 from ragauge.contract.protocols import AnswerMeasureInfo
 
 _SETTINGS = ("seed", "bootstrap", "estimate")  # of the pooled estimates

@@ -63,7 +63,7 @@ class RetrieverOffers(PartOffers, Protocol):
     takes_queries: whether it searches for what a rewriter wrote. space: what a query of several is to it: "text",
         "dense" or "lexical".
     index_uses: the shared models that its index needs, which enter the key of the index; None is all of `uses`.
-    indexes_batches: whether `build_index` takes the chunks in batches (`ragauge.contract.batches.Batches`), too.
+    indexes_batches: whether `build_index` takes the chunks in batches (`ragauge.contract.frames.Batches`), too.
     search_columns: the columns of the chunks that its transformer reads, which is given these and docno; None is
         all.
     per_budget: whether it brings other texts for other budgets: its topics then have the column n_tokens.

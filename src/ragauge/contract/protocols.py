@@ -14,8 +14,8 @@ from typing import Any, ClassVar, Literal, Protocol, runtime_checkable
 import numpy as np
 import pandas as pd
 
-from ragauge.contract.batches import Batches
 from ragauge.contract.engine import Engine, LocalEngine
+from ragauge.contract.frames import Batches
 
 SHARED = ("embedder", "tokenizer", "chat")  # what `uses` may name
 Role = Literal["passage", "query"]

@@ -44,7 +44,7 @@ def hardware() -> dict[str, str | int]:
 @lru_cache(maxsize=1)
 def origin_tags() -> dict[str, str]:
     """Who ran what code: MLflow's own tags, which its UI shows, and ragauge's."""
-    from ragauge.contract.version import __version__
+    from ragauge.contract import __version__
 
     commit = _git("rev-parse", "HEAD")
     dirty = bool(commit and _git("status", "--porcelain", "--untracked-files=no"))

@@ -1,4 +1,4 @@
-"""What a topic may have beside its question, and what it may lack."""
+"""What a topic may have beside its question, what it may lack, and what is asked about its answers."""
 
 from __future__ import annotations
 
@@ -7,7 +7,23 @@ import pandas as pd
 from ragauge.contract.errors import DataError
 from ragauge.contract.frames import SCHEMAS
 from ragauge.contract.groups import ANSWERS, FEATURES, GROUPS
-from ragauge.contract.judge_questions import QUESTIONS, labelled_as
+
+# Yes-or-no questions that a trained judge answers: is the context relevant to the question; does the answer follow
+# from it; does it answer the question. Columns of these names, 1 or 0, are what people say in a file of human labels.
+CONTEXT_RELEVANCE, ANSWER_FAITHFULNESS, ANSWER_RELEVANCE = QUESTIONS = (
+    "context_relevance", "answer_faithfulness", "answer_relevance",
+)  # fmt: skip
+
+
+def measured_as(question: str) -> str:
+    """The answer measure that holds the trained judge's probability of a yes."""
+    return f"ares_{question}"
+
+
+def labelled_as(question: str) -> str:
+    """The column of outcomes that holds what people said."""
+    return f"human_{question}"
+
 
 _OF_MODEL = (*SCHEMAS["topics"].columns, *SCHEMAS["topics"].optional)
 

@@ -12,10 +12,10 @@ from urllib.parse import quote
 
 import pandas as pd
 
-from ragauge.contract.build import build
 from ragauge.contract.checks import require, require_flag, require_number
 from ragauge.contract.errors import ConfigError
 from ragauge.contract.identity import runtime
+from ragauge.contract.loading import build
 from ragauge.contract.protocols import Dataset
 from ragauge.datasets._documents import READERS, Reader, Section, by_llama_index, require_small_archive
 from ragauge.datasets._gather import BadRow, FileSource, Gatherer, existing_file

@@ -16,9 +16,9 @@ from typing import Any
 
 import pandas as pd
 
-from ragauge.contract.batches import Batches
 from ragauge.contract.checks import require_choice, require_count, require_text
 from ragauge.contract.errors import ConfigError, DataError
+from ragauge.contract.frames import Batches
 from ragauge.contract.identity import runtime
 from ragauge.contract.protocols import Dataset
 from ragauge.contract.topics import RESERVED

@@ -8,8 +8,8 @@ from typing import Any, Generic, TypeVar
 
 import pandas as pd
 
-from ragauge.contract.batches import Batches
 from ragauge.contract.errors import DataError
+from ragauge.contract.frames import Batches
 from ragauge.datasets._gather import BadRow, Gatherer, document_frame
 
 T = TypeVar("T")

@@ -9,7 +9,7 @@ import pandas as pd
 from ragauge.contract.errors import ConfigError, DataError
 from ragauge.contract.frames import JUDGE_CLASSES
 from ragauge.contract.groups import GROUPS
-from ragauge.contract.judge_questions import QUESTIONS, labelled_as
+from ragauge.contract.topics import QUESTIONS, labelled_as
 from ragauge.datasets._columns import read_texts, require_cells, require_columns, require_once
 
 # Columns of the file that say which answer was labelled; those that are there must fit a row.
@@ -20,7 +20,7 @@ def read_human_labels(path: Path) -> pd.DataFrame:
     """A CSV file of human labels: qid, what was said, and any of n_tokens and the config groups.
 
     What was said is a class (label, 1..5), or 1 or 0 in columns named as the questions of a trained judge
-    (`ragauge.contract.judge_questions`), or both; where there are such columns, an empty cell is one that
+    (`ragauge.contract.topics`), or both; where there are such columns, an empty cell is one that
     nobody filled. All columns but n_tokens, label (Int64) and the questions (float64) are str. Raises
     ConfigError where there is no such file, DataError naming file, line and column of what is wrong.
     """

@@ -10,11 +10,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from ragauge.contract.current_job import of_this_run
 from ragauge.contract.errors import MissingError, UnreadableJudgeError
 from ragauge.contract.interruption import CODES
 from ragauge.contract.records import RECORD_FILE, attempt_of
 from ragauge.contract.redact import redact_tree
-from ragauge.contract.run_clock import of_this_run
 
 if TYPE_CHECKING:
     from ragauge.experiment.arguments import Origin

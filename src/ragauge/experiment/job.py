@@ -7,9 +7,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ragauge import track
-from ragauge.contract.build import class_of
 from ragauge.contract.current_job import working_on
 from ragauge.contract.errors import UnreadableJudgeError
+from ragauge.contract.loading import class_of
 from ragauge.contract.redact import remember
 from ragauge.experiment.findings.monitoring import pin_window
 from ragauge.experiment.folder import JobFolder, UnreadableJudge

@@ -26,7 +26,7 @@ from ragauge.show.drawing import save
 if TYPE_CHECKING:
     from omegaconf import DictConfig
 
-    from ragauge.contract.batches import Batches
+    from ragauge.contract.frames import Batches
     from ragauge.contract.protocols import AnswerMeasureInfo
     from ragauge.experiment.stages.pipeline import Pipeline
 

@@ -6,9 +6,9 @@ import time
 from typing import TYPE_CHECKING, Any
 
 from ragauge import track
-from ragauge.contract.build import build
 from ragauge.contract.errors import ConfigError
 from ragauge.contract.interruption import refuse_lost
+from ragauge.contract.loading import build
 from ragauge.datasets import RecordedOutcomes
 from ragauge.experiment.described import last_place
 from ragauge.experiment.folder import JobFolder

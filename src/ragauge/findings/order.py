@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ragauge.contract.finding import Finding
-from ragauge.contract.installed import findings_of
+from ragauge.contract.loading import findings_of
 from ragauge.findings.answers import Answers
 from ragauge.findings.asked_again import AskedAgain
 from ragauge.findings.budgets import OverBudgets

@@ -8,9 +8,8 @@ from typing import TYPE_CHECKING, Any
 import pandas as pd
 
 from ragauge.contract.answer_measures import besides_rankings, column_label
-from ragauge.contract.console import table
 from ragauge.contract.protocols import AnswerMeasureInfo
-from ragauge.contract.visible import visible
+from ragauge.contract.visible import table, visible
 
 if TYPE_CHECKING:
     from ragauge.estimate.best import BestSystems

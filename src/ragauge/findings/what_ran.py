@@ -8,11 +8,11 @@ from collections.abc import Mapping, Sequence
 from importlib import metadata
 from typing import Any
 
+from ragauge.contract import __version__
 from ragauge.contract.finding import Block, Facts, Finding, Found, Founds, Preformatted, Section, Shown, Text
 from ragauge.contract.groups import GROUPS
 from ragauge.contract.jobs import Jobs
 from ragauge.contract.redact import redact
-from ragauge.contract.version import __version__
 from ragauge.estimate.intervals import LEVEL
 from ragauge.findings.lacking import lacking_text
 from ragauge.show.formats import whole

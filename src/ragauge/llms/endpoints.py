@@ -11,8 +11,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from ragauge.contract.build import locate
 from ragauge.contract.errors import ConfigError
+from ragauge.contract.loading import locate
 from ragauge.contract.redact import redact
 from ragauge.llms.guarded import guard
 

@@ -9,9 +9,9 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 
+from ragauge.contract.current_job import of_this_run
 from ragauge.contract.protocols import Reader, Reply
 from ragauge.contract.redact import redact
-from ragauge.contract.run_clock import of_this_run
 from ragauge.contract.visible import visible
 from ragauge.llms.chat_use import MOST_UNREAD
 from ragauge.llms.json_replies import json_of

@@ -2,7 +2,7 @@
 
 from typing import TYPE_CHECKING
 
-from ragauge.contract.lazy import lazily
+from ragauge.contract.loading import lazily
 from ragauge.measures.chunk_qrels import chunk_qrels  # now: the module has the same name
 
 if TYPE_CHECKING:

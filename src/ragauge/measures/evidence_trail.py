@@ -17,7 +17,7 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from ragauge.contract.batches import Batches, batches_of, count_rows, rows_at, rows_where
+from ragauge.contract.frames import Batches, batches_of, count_rows, rows_at, rows_where
 from ragauge.contract.protocols import Measure
 from ragauge.measures.scores import score_all
 from ragauge.measures.subsequence import Subsequence

@@ -13,8 +13,8 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from ragauge.contract.batches import Batches, batches_of, rows_at
 from ragauge.contract.errors import DataError
+from ragauge.contract.frames import Batches, batches_of, rows_at
 from ragauge.contract.offers import MeasureOffers, TokenizerOffers, offered
 from ragauge.contract.protocols import Measure, MeasuresPieces, Tokenizer, Tools
 from ragauge.measures.scores import part_scores

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 import numpy as np
 import pandas as pd
 
-from ragauge.contract.batches import Batches, batches_of, rows_at, rows_where
+from ragauge.contract.frames import Batches, batches_of, rows_at, rows_where
 from ragauge.measures._batches import code_points, offsets
 from ragauge.measures.evidence_trail import documents_like
 from ragauge.texts.folding import fold_space, fold_text

@@ -11,7 +11,7 @@ import math
 
 import pandas as pd
 
-from ragauge.contract.batches import Batches, batches_of
+from ragauge.contract.frames import Batches, batches_of
 from ragauge.texts.function_words import FUNCTION_WORDS
 from ragauge.texts.words import words
 

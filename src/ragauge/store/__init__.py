@@ -5,7 +5,7 @@
 
 from typing import TYPE_CHECKING
 
-from ragauge.contract.lazy import lazily
+from ragauge.contract.loading import lazily
 
 if TYPE_CHECKING:
     from ragauge.store._entries import (

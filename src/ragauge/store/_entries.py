@@ -28,8 +28,8 @@ from typing import Any
 import pandas as pd
 from filelock import FileLock
 
-from ragauge.contract.batches import Batches
 from ragauge.contract.errors import ConfigError, DataError
+from ragauge.contract.frames import Batches
 from ragauge.contract.redact import redact_tree
 from ragauge.store._parquet import frame_digest, read_rows, write_frame
 

@@ -13,8 +13,8 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from ragauge.contract import frames
-from ragauge.contract.batches import BATCH_ROWS, Batches
 from ragauge.contract.errors import DataError
+from ragauge.contract.frames import BATCH_ROWS, Batches
 
 
 def write_frame(folder: Path, name: str, rows: pd.DataFrame | Batches, source: str) -> None:

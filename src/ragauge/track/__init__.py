@@ -2,7 +2,7 @@
 
 from typing import TYPE_CHECKING
 
-from ragauge.contract.lazy import lazily
+from ragauge.contract.loading import lazily
 
 if TYPE_CHECKING:
     from ragauge.track._connection import absolute_uri, aside, connect, local_database, recorded_uri, tracking_uri

@@ -11,9 +11,8 @@ from typing import TYPE_CHECKING, Any
 
 import pandas as pd
 
-from ragauge.contract import provenance
+from ragauge.contract import __version__, provenance
 from ragauge.contract.errors import ConfigError, DataError
-from ragauge.contract.version import __version__
 from ragauge.estimate.portable import portable
 from ragauge.track._connection import connect, quiet, reason
 from ragauge.track.pyfunc import read_file

@@ -18,8 +18,8 @@ import pytest
 from located_evidence import no_evidence_is_lost
 from plugins.fictional.fictional_solver import Reader, Sentence
 from ragauge.contract import frames
-from ragauge.contract.batches import Batches
 from ragauge.contract.errors import ConfigError
+from ragauge.contract.frames import Batches
 from ragauge.contract.identity import identity
 from ragauge.datasets import JsonlDataset
 from ragauge.plugins.fictional import names, source

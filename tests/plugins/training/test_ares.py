@@ -12,8 +12,8 @@ import pytest
 from ragauge.contract.errors import ConfigError
 from ragauge.contract.frames import check
 from ragauge.contract.identity import identity
-from ragauge.contract.judge_questions import QUESTIONS
 from ragauge.contract.protocols import FreshWorkplace, Tools
+from ragauge.contract.topics import QUESTIONS
 from ragauge.plugins.training.ares import ares
 from ragauge.plugins.training.ares.ares import Ares
 from ragauge.plugins.training.ares.interactions import Triple

@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Any
 
 import pandas as pd
 
-from ragauge.contract.build import build, class_of
 from ragauge.contract.finding import Found, Founds, JobFinding, Shown
 from ragauge.contract.jobs import Job
+from ragauge.contract.loading import build, class_of
 from ragauge.contract.protocols import Monitored
 from ragauge.estimate.outcomes import asked, labels_of, share_columns, weights_of, with_classes
 from ragauge.experiment.folder import JobFolder

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 
 from ragauge.contract.finding import JobFinding
-from ragauge.contract.installed import findings_of
+from ragauge.contract.loading import findings_of
 from ragauge.experiment.findings.answers import AnswersMeasured, RecordedAnswers
 from ragauge.experiment.findings.costs import Costs, JudgeCosts
 from ragauge.experiment.findings.failures import FailuresFound

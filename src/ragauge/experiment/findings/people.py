@@ -9,7 +9,7 @@ import pandas as pd
 from ragauge.contract.errors import DataError
 from ragauge.contract.finding import Found, Founds, JobFinding, Shown
 from ragauge.contract.jobs import Job
-from ragauge.contract.judge_questions import QUESTIONS, labelled_as, measured_as
+from ragauge.contract.topics import QUESTIONS, labelled_as, measured_as
 from ragauge.estimate.human import human_shares
 from ragauge.estimate.powered_share import FEW_LABELS, powered_share
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from ragauge.contract.batches import count_rows
 from ragauge.contract.finding import Found, Founds, JobFinding
+from ragauge.contract.frames import count_rows
 from ragauge.contract.jobs import Job
 from ragauge.experiment.outcomes import metrics
 

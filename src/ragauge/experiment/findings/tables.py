@@ -8,9 +8,8 @@ from typing import TYPE_CHECKING
 import pandas as pd
 
 from ragauge import track
-from ragauge.contract.batches import rows_where
 from ragauge.contract.finding import Found, Founds, JobFinding
-from ragauge.contract.frames import JUDGE_CLASSES
+from ragauge.contract.frames import JUDGE_CLASSES, rows_where
 from ragauge.contract.jobs import Job
 from ragauge.estimate.predictor import PROBABILITY_COLUMNS
 from ragauge.estimate.slicing import PREFIX

@@ -20,7 +20,7 @@ from pathlib import Path
 from hydra.core.config_search_path import ConfigSearchPath
 from hydra.plugins.search_path_plugin import SearchPathPlugin
 
-from ragauge.contract import installed
+from ragauge.contract import loading
 from ragauge.contract.errors import ConfigError
 
 ENTRY_POINT_GROUP = "ragauge.configs"
@@ -58,7 +58,7 @@ def config_packages() -> tuple[ConfigPackage, ...]:
 
     Raises ConfigError, which names entry point and distribution, for one that cannot be read.
     """
-    found = [_package(point) for point in installed.points_of(ENTRY_POINT_GROUP)]
+    found = [_package(point) for point in loading.points_of(ENTRY_POINT_GROUP)]
     return tuple(sorted(found, key=lambda package: (not package.own, package.distribution, package.module)))
 
 
@@ -86,7 +86,7 @@ def _shadowed(option: str, owner: str, first: str) -> ConfigError:
 
 def _package(point: EntryPoint) -> ConfigPackage:
     distribution = f"{point.dist.name} {point.dist.version}" if point.dist else "an unknown distribution"
-    where = f"{installed.where(point)} of {distribution}"
+    where = f"{loading.where(point)} of {distribution}"
     if not re.fullmatch(r"\w+(\.\w+)*", point.value):
         raise ConfigError(f"{where}: must be the dotted name of a package, such as team_config.conf")
     if point.value.startswith("ragauge."):

@@ -8,9 +8,9 @@ from typing import Any
 
 import pandas as pd
 
-from ragauge.contract.batches import Batches
 from ragauge.contract.context_parts import BringsTexts, OverRetrievers
 from ragauge.contract.errors import ConfigError, DataError
+from ragauge.contract.frames import Batches
 from ragauge.contract.identity import code_of
 from ragauge.contract.offers import MeasureOffers, RetrieverOffers, offered, used_by_index
 from ragauge.contract.progress import progress

@@ -22,8 +22,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 
-from ragauge.contract.batches import as_frame
 from ragauge.contract.errors import ConfigError
+from ragauge.contract.frames import as_frame
 from ragauge.contract.identity import identity
 from ragauge.contract.offers import PartOffers, offered
 from ragauge.contract.progress import progress

@@ -20,8 +20,7 @@ from typing import Any
 
 import pandas as pd
 
-from ragauge.contract.batches import Batches
-from ragauge.contract.frames import content_digest
+from ragauge.contract.frames import Batches, content_digest
 from ragauge.experiment.stages.stage import Read, Stage
 from ragauge.store import Entry, Key
 

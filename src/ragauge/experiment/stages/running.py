@@ -21,8 +21,8 @@ import pandas as pd
 
 from ragauge.contract import frames
 from ragauge.contract.answer_measures import SETTLED
-from ragauge.contract.batches import Batches, as_frame
 from ragauge.contract.errors import DataError, MissingError, UnreadableJudgeError
+from ragauge.contract.frames import Batches, as_frame
 from ragauge.contract.identity import identity
 from ragauge.contract.progress import working
 from ragauge.contract.protocols import SHARED, BringsChat, ChatModel, Serves, Tools

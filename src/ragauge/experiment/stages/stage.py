@@ -13,9 +13,9 @@ from typing import Any, ClassVar
 
 import pandas as pd
 
-from ragauge.contract.batches import Batches, columns_of, rows_where
 from ragauge.contract.context_parts import Compressor, ContextOrder, Expander, Rewriter
 from ragauge.contract.engine import Engine, LocalEngine
+from ragauge.contract.frames import Batches, columns_of, rows_where
 from ragauge.contract.groups import RANKINGS
 from ragauge.contract.identity import identity
 from ragauge.contract.protocols import (

@@ -9,10 +9,9 @@ from typing import Any
 import pandas as pd
 
 from ragauge.contract.answer_measures import column_label
-from ragauge.contract.console import table
 from ragauge.contract.errors import ConfigError, DataError
 from ragauge.contract.jobs import Jobs
-from ragauge.contract.visible import visible
+from ragauge.contract.visible import table, visible
 from ragauge.estimate.plan import ALPHA, CONFIDENCE, POWER, plan_topics
 from ragauge.estimate.plan_labels import plan_labels
 

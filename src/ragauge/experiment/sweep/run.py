@@ -10,10 +10,9 @@ from pathlib import Path
 from typing import Any
 
 from ragauge import track
-from ragauge.contract.console import coloured
 from ragauge.contract.jobs import Jobs
 from ragauge.contract.redact import redact
-from ragauge.contract.visible import csv_text, visible
+from ragauge.contract.visible import coloured, csv_text, visible
 from ragauge.estimate.prediction import settings_of
 from ragauge.experiment.arguments import SweepOrigin, origin_of_sweep
 from ragauge.experiment.described import where_text

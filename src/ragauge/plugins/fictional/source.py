@@ -10,9 +10,9 @@ from typing import Any, ClassVar
 
 import pandas as pd
 
-from ragauge.contract.batches import Batches
 from ragauge.contract.changed import changed_docno
 from ragauge.contract.checks import require, require_count, require_flag, require_number, require_text
+from ragauge.contract.frames import Batches
 from ragauge.contract.identity import later, runtime
 from ragauge.contract.protocols import Dataset
 from ragauge.datasets._gather import document_frame

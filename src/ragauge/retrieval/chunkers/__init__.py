@@ -6,7 +6,7 @@ without text has no chunk, whatever the chunker.
 
 from typing import TYPE_CHECKING
 
-from ragauge.contract.lazy import lazily
+from ragauge.contract.loading import lazily
 
 if TYPE_CHECKING:
     from ragauge.retrieval.chunkers._blocks import chunked
@@ -14,11 +14,8 @@ if TYPE_CHECKING:
     from ragauge.retrieval.chunkers._semantic import SemanticChunker
     from ragauge.retrieval.chunkers._spans import chunks_frame
     from ragauge.retrieval.chunkers._tokens import TokenChunker
-    from ragauge.retrieval.chunkers._wrapped import LangChainChunker, LlamaIndexChunker
 
 __all__ = [
-    "LangChainChunker",
-    "LlamaIndexChunker",
     "NoChunker",
     "SemanticChunker",
     "TokenChunker",

@@ -2,7 +2,7 @@
 
 from typing import TYPE_CHECKING
 
-from ragauge.contract.lazy import lazily
+from ragauge.contract.loading import lazily
 
 if TYPE_CHECKING:
     from ragauge.retrieval.retrievers.bm25 import BM25
@@ -12,22 +12,17 @@ if TYPE_CHECKING:
     from ragauge.retrieval.retrievers.multi_query import MLQ
     from ragauge.retrieval.retrievers.none import NoRetrieval
     from ragauge.retrieval.retrievers.recorded import RecordedRetrieval
-    from ragauge.retrieval.retrievers.service import ServiceContexts
-    from ragauge.retrieval.retrievers.wrapped import LangChainRetriever, PyTerrierPipeline
 
 __all__ = [
     "BM25",
     "MLQ",
     "MMR",
     "Hybrid",
-    "LangChainRetriever",
     "NoRetrieval",
     "Noise",
     "Oracle",
-    "PyTerrierPipeline",
     "RecordedRetrieval",
     "Reo",
-    "ServiceContexts",
     "Sim",
 ]
 

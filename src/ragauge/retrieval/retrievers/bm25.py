@@ -11,8 +11,8 @@ from typing import Any, ClassVar, Literal
 import numpy as np
 import pandas as pd
 
-from ragauge.contract.batches import Batches, batches_of, count_rows
 from ragauge.contract.checks import require_choice, require_count, require_number
+from ragauge.contract.frames import Batches, batches_of, count_rows
 from ragauge.contract.identity import later, runtime
 from ragauge.contract.protocols import Tools
 from ragauge.retrieval.retrievers import _pisa, _terrier

@@ -14,10 +14,10 @@ from typing import Any, ClassVar, Literal
 import numpy as np
 import pandas as pd
 
-from ragauge.contract.batches import Batches, count_rows, in_pieces
 from ragauge.contract.checks import require, require_choice, require_count, require_number
 from ragauge.contract.engine import Engine, LocalEngine
 from ragauge.contract.errors import DataError
+from ragauge.contract.frames import Batches, count_rows, in_pieces
 from ragauge.contract.identity import later
 from ragauge.contract.protocols import Tools
 from ragauge.retrieval.order import long_context_order

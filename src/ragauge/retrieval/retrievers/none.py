@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 
 import pandas as pd
 
-from ragauge.contract.batches import Batches
+from ragauge.contract.frames import Batches
 from ragauge.contract.protocols import Tools
 from ragauge.retrieval.retrievers._ranking import NO_ROWS, as_transformer, run_frame
 

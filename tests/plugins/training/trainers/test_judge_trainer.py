@@ -16,7 +16,7 @@ from patched import instead_of
 from plugins.training.judge_inputs import collection
 from ragauge.contract.errors import ConfigError, DataError
 from ragauge.contract.identity import identity
-from ragauge.contract.judge_questions import ANSWER_FAITHFULNESS, CONTEXT_RELEVANCE, QUESTIONS
+from ragauge.contract.topics import ANSWER_FAITHFULNESS, CONTEXT_RELEVANCE, QUESTIONS
 from ragauge.plugins.training.ares.interactions import INTERACTIONS, Triple, interactions
 from ragauge.plugins.training.ares.network import TEXTS, JudgeNetwork, load_encoder, load_judge
 from ragauge.plugins.training.contract import MODEL, Trained, Trainer, TrainingTools

@@ -9,7 +9,7 @@ import pandas as pd
 import pytest
 
 from plugins.training.judge_inputs import collection
-from ragauge.contract.judge_questions import (
+from ragauge.contract.topics import (
     ANSWER_FAITHFULNESS,
     ANSWER_RELEVANCE,
     CONTEXT_RELEVANCE,

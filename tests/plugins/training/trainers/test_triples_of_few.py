@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import pandas as pd
 
-from ragauge.contract.judge_questions import ANSWER_FAITHFULNESS, ANSWER_RELEVANCE, CONTEXT_RELEVANCE
+from ragauge.contract.topics import ANSWER_FAITHFULNESS, ANSWER_RELEVANCE, CONTEXT_RELEVANCE
 from ragauge.plugins.training.contract import TrainingData
 from ragauge.plugins.training.trainers.triples import (
     CHANGED,

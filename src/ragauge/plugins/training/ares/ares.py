@@ -14,14 +14,14 @@ from ragauge.contract.answer_measures import NO_ANSWER, NO_CONTEXT
 from ragauge.contract.checks import require, require_choice, require_text
 from ragauge.contract.errors import ConfigError
 from ragauge.contract.identity import named, runtime
-from ragauge.contract.judge_questions import (
+from ragauge.contract.protocols import AnswerMeasureInfo, Tools
+from ragauge.contract.topics import (
     ANSWER_FAITHFULNESS,
     ANSWER_RELEVANCE,
     CONTEXT_RELEVANCE,
     QUESTIONS,
     measured_as,
 )
-from ragauge.contract.protocols import AnswerMeasureInfo, Tools
 from ragauge.plugins.training.ares.interactions import Triple
 from ragauge.plugins.training.ares.network import described, load_judge
 from ragauge.retrieval.pretrained import model_digest

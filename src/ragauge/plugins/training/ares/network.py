@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from ragauge.contract.errors import ConfigError
-from ragauge.contract.judge_questions import QUESTIONS
+from ragauge.contract.topics import QUESTIONS
 from ragauge.plugins.training.ares.interactions import INTERACTIONS, Triple, interactions, sides
 from ragauge.retrieval.pretrained import first_line, quiet
 

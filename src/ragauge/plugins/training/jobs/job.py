@@ -9,9 +9,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ragauge import track
-from ragauge.contract.build import build
 from ragauge.contract.errors import ConfigError, RagaugeError
 from ragauge.contract.interruption import refuse_lost
+from ragauge.contract.loading import build
 from ragauge.contract.redact import redact, remember
 from ragauge.experiment.folder import JobFolder
 from ragauge.experiment.guard import OUTPUT, STORE, guarded

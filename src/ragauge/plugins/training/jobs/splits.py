@@ -8,8 +8,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ragauge.contract.build import build
 from ragauge.contract.errors import ConfigError, DataError, RagaugeError
+from ragauge.contract.loading import build
 from ragauge.datasets import SplitDataset, TopicsLeftOut
 from ragauge.experiment.stages.components import instantiate_components
 from ragauge.experiment.stages.pipeline import Pipeline

@@ -13,7 +13,7 @@ import pandas as pd
 from ragauge.contract.checks import require, require_count, require_flag, require_number, require_text
 from ragauge.contract.errors import ConfigError, DataError
 from ragauge.contract.identity import runtime
-from ragauge.contract.judge_questions import QUESTIONS
+from ragauge.contract.topics import QUESTIONS
 from ragauge.plugins.training.ares.interactions import INTERACTIONS
 from ragauge.plugins.training.ares.network import PAIRS, TEXTS, JudgeNetwork, load_encoder, n_features
 from ragauge.plugins.training.contract import MODEL, Trained, TrainingData, TrainingTools
@@ -30,7 +30,7 @@ _TEMPERATURES = (0.1, 20.0)
 
 @dataclass(frozen=True)
 class JudgeTrainer:
-    """Trains one network with a head for each of the questions (ragauge.contract.judge_questions).
+    """Trains one network with a head for each of the questions (ragauge.contract.topics).
 
     base: an encoder by name or folder. tune: true, the encoder reads both texts together and is trained, too;
     false, it stays as it is and reads each by itself, and only the heads are fitted (logistic regressions,

@@ -13,12 +13,15 @@ from typing import NamedTuple
 import numpy as np
 import pandas as pd
 
-from ragauge.contract.judge_questions import (
+from ragauge.contract.topics import (
     ANSWER_FAITHFULNESS,
     ANSWER_RELEVANCE,
     CONTEXT_RELEVANCE,
+    is_unanswerable,
+    references,
+    scorable,
+    wrong_answers,
 )
-from ragauge.contract.topics import is_unanswerable, references, scorable, wrong_answers
 from ragauge.measures.chunk_qrels import chunk_qrels
 from ragauge.plugins.training.ares.interactions import Triple
 from ragauge.plugins.training.contract import TrainingData

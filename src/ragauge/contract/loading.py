@@ -1,0 +1,196 @@
+"""What is found by a name: components by `_target_`, what packages bring by entry points, names of a lazy package."""
+
+from __future__ import annotations
+
+import ast
+import inspect
+import sys
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from importlib import import_module
+from importlib.metadata import EntryPoint, entry_points
+from importlib.util import find_spec
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from ragauge.contract.errors import ConfigError
+
+if TYPE_CHECKING:
+    from ragauge.contract.finding import ComparisonFinding, Finding, JobFinding
+
+    _F = TypeVar("_F", Finding, JobFinding, ComparisonFinding)
+
+
+_T = TypeVar("_T")
+
+
+def build(key: str, spec: Mapping[str, Any], offers: Mapping[str, Any]) -> Any:
+    """What the dotted path `_target_` makes, called with the spec's other keys (`_args_` by position).
+
+    Nested mappings with a `_target_` are built first, unless the spec says `_recursive_: false`; Hydra's
+    `_convert_` is passed over, since values are plain here. Of `offers` each call gets those that its
+    signature names and the spec does not set; a LangChain class that takes documents only through
+    `from_documents` is called there. ConfigError names the key that cannot be found or called.
+    """
+    target = locate(key, spec.get("_target_"))
+    if "documents" in offers and "documents" not in parameters(target):
+        target = getattr(target, "from_documents", target)
+    named = {k: v for k, v in spec.items() if k not in _RESERVED}
+    args = spec.get("_args_", [])
+    if spec.get("_recursive_", True):
+        named = {k: _build_nested(f"{key}.{k}", v, offers) for k, v in named.items()}
+        args = _build_nested(f"{key}._args_", args, offers)
+    offered = {k: v for k, v in offers.items() if k in parameters(target) and k not in named}
+    try:
+        return target(*args, **offered, **named)
+    except (TypeError, ImportError) as error:
+        given = ", ".join([*named, *offered]) or "nothing"
+        raise ConfigError(f"{key}: {spec['_target_']} called with {given}: {error}") from error
+
+
+_RESERVED = ("_target_", "_args_", "_recursive_", "_convert_")
+
+
+def _build_nested(key: str, value: Any, offers: Mapping[str, Any]) -> Any:
+    if isinstance(value, Mapping):
+        if "_target_" in value:
+            return build(key, value, offers)
+        return {k: _build_nested(f"{key}.{k}", v, offers) for k, v in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [_build_nested(f"{key}[{i}]", v, offers) for i, v in enumerate(value)]
+    return value
+
+
+def locate(key: str, path: object) -> Callable[..., Any]:
+    """The class or function at a dotted path such as package.module.Class.method; ConfigError if none is."""
+    if not isinstance(path, str) or "." not in path:
+        raise ConfigError(f"{key}._target_={path!r}: must be the dotted path of a class or function")
+    names = path.split(".")
+    for cut in range(len(names) - 1, 0, -1):
+        module = ".".join(names[:cut])
+        try:
+            found: Any = import_module(module)
+        except ModuleNotFoundError as error:
+            if error.name is None or not f"{module}.".startswith(f"{error.name}."):
+                raise ConfigError(f"{key}._target_={path!r}: {module} needs {error.name}") from error
+            continue
+        except ImportError as error:
+            raise ConfigError(f"{key}._target_={path!r}: {module} cannot be imported: {error}") from error
+        for name in names[cut:]:
+            found = getattr(found, name, None)
+        if callable(found):
+            return found  # type: ignore[no-any-return]
+        break
+    raise ConfigError(f"{key}._target_={path!r}: there is no such class or function")
+
+
+def class_of(key: str, path: object, kind: type[_T]) -> type[_T] | None:
+    """The class at a dotted path where it is one of a kind; None for any other, and where there is none.
+
+    That there is none is told where it is built.
+    """
+    try:
+        found = locate(key, path)
+    except ConfigError:
+        return None
+    return found if isinstance(found, type) and issubclass(found, kind) else None
+
+
+def parameters(target: Callable[..., Any]) -> Mapping[str, inspect.Parameter]:
+    """The parameters of a class or function by name; empty where Python cannot tell them."""
+    try:
+        return inspect.signature(target).parameters
+    except ValueError:  # some built-in types have no signature
+        return {}
+
+
+def wants(key: str, spec: Mapping[str, Any], offer: str) -> bool:
+    """Whether `build` would hand the offer to any call of the spec; ConfigError as `build` raises it."""
+    found = offer not in spec and offer in parameters(locate(key, spec.get("_target_")))
+    inner = spec.values() if spec.get("_recursive_", True) else ()
+    return found or any(_wants_nested(f"{key}.{k}", v, offer) for k, v in zip(spec, inner, strict=False))
+
+
+def _wants_nested(key: str, value: Any, offer: str) -> bool:
+    if isinstance(value, Mapping):
+        if "_target_" in value:
+            return wants(key, value, offer)
+        return any(_wants_nested(f"{key}.{k}", v, offer) for k, v in value.items())
+    if isinstance(value, (list, tuple)):
+        return any(_wants_nested(f"{key}[{i}]", v, offer) for i, v in enumerate(value))
+    return False
+
+
+def points_of(group: str) -> list[EntryPoint]:
+    """The entry points of a group, by name."""
+    return sorted(entry_points(group=group), key=lambda point: point.name)
+
+
+def where(point: EntryPoint) -> str:
+    """An entry point, as errors name it."""
+    return f"entry point {point.name} = {point.value!r} (group {point.group})"
+
+
+def loaded(point: EntryPoint) -> Any:
+    """What an entry point names; ConfigError where it cannot be loaded."""
+    try:
+        return point.load()
+    except Exception as error:
+        raise _unloaded(point, error) from error
+
+
+def findings_of(kind: type[_F], own: Iterable[type[_F]]) -> Iterator[_F]:
+    """ragauge's own findings of a kind (of a sweep, a job, or runs side by side), then those of packages.
+
+    A job loads those of jobs alone. ConfigError for what is no such finding, and for a name that is there
+    already.
+    """
+    taken = set()
+    for cls in own:
+        taken.add(cls.name)
+        yield cls()
+    for point in points_of(kind.group):
+        made = loaded(point)
+        try:
+            finding = made()
+        except Exception as error:
+            raise _unloaded(point, error) from error
+        if not isinstance(finding, kind):
+            raise ConfigError(f"{where(point)}: is no ragauge.contract.finding.{kind.__name__}")
+        if finding.name in taken:
+            raise ConfigError(f"{where(point)}: there is a finding {finding.name!r} already")
+        taken.add(finding.name)
+        yield finding
+
+
+def _unloaded(point: EntryPoint, error: Exception) -> ConfigError:
+    return ConfigError(f"{where(point)}: cannot be loaded ({type(error).__name__}: {error})")
+
+
+def lazily(package: str) -> Callable[[str], Any]:
+    """The function `__getattr__` of a package that imports its names under `if TYPE_CHECKING:` alone (PEP 562).
+
+    The first use of a name imports the module that the statement there names.
+    """
+    homes: dict[str, str] = {}
+
+    def __getattr__(name: str) -> Any:
+        if not homes:
+            homes.update(_homes(package))
+        if name not in homes:
+            raise AttributeError(f"module {package!r} has no attribute {name!r}")
+        found = getattr(import_module(homes[name]), name)
+        setattr(sys.modules[package], name, found)
+        return found
+
+    return __getattr__
+
+
+def _homes(package: str) -> dict[str, str]:
+    """{name: module that it is imported from} of a package's own file."""
+    spec = find_spec(package)
+    source = spec.loader.get_source(package) if spec is not None else ""  # type: ignore[union-attr]
+    return {
+        alias.name: str(node.module)
+        for node in ast.walk(ast.parse(source or ""))
+        if isinstance(node, ast.ImportFrom) and node.level == 0 and str(node.module).startswith(f"{package}.")
+        for alias in node.names
+    }
