@@ -10,7 +10,7 @@ from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
-from ragauge.contract import installed
+from ragauge.contract import loading
 
 if TYPE_CHECKING:
     from ragauge import track
@@ -67,26 +67,26 @@ class Argument(Protocol):
 
 def preparing(arguments: Sequence[str]) -> Prepare | None:
     """What prepares these arguments for Hydra; None where Hydra reads them as they are."""
-    for point in installed.points_of(GROUP):
+    for point in loading.points_of(GROUP):
         if any(argument.startswith(f"{point.name}=") for argument in arguments):
-            argument: Argument = installed.loaded(point)
+            argument: Argument = loading.loaded(point)
             return argument.prepared
     return None
 
 
 def origin_of(conf: Path, choices: Mapping[str, str], overrides: Sequence[str]) -> Origin | None:
     """What a job came from; None for one that was configured as usual."""
-    for point in installed.points_of(GROUP):
+    for point in loading.points_of(GROUP):
         if point.name in choices:
-            argument: Argument = installed.loaded(point)
+            argument: Argument = loading.loaded(point)
             return argument.origin(conf, choices, overrides)
     return None
 
 
 def origin_of_sweep(jobs: Jobs) -> SweepOrigin | None:
     """What comparable jobs of a sweep came from; None where they were configured as usual."""
-    for point in installed.points_of(GROUP):
+    for point in loading.points_of(GROUP):
         if any(point.name in record for record in jobs.records):
-            argument: Argument = installed.loaded(point)
+            argument: Argument = loading.loaded(point)
             return argument.of_sweep(jobs)
     return None
