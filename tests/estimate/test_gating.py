@@ -135,13 +135,13 @@ def test_holm_counts_all_comparisons_of_a_gate_and_a_pass_needs_no_correction() 
     assert decide([]) == []
 
 
-def test_topics_to_decide_are_those_of_the_plan() -> None:
+def test_topics_of_a_second_look_are_planned_at_a_fifth_of_alpha() -> None:
     rng = np.random.default_rng(0)
     d = rng.normal(-0.06, 0.2, 50)
     found = paired_test(0.5 + d, np.full(50, 0.5), 0.05)
     assert decide([found]) == ["inconclusive"]
     spread, margin = d.std(ddof=1), d.mean() + 0.05
-    each = 0.05 if margin > 0 else 0.05 / 3
+    each = 0.01 if margin > 0 else 0.01 / 3
     assert topics_to_decide(found, 3) == max(topics_for_mean(spread, abs(margin), 0.8, 2 * each), 51)
     same = paired_test(np.ones(20), np.ones(20), 0.0)
     assert topics_to_decide(same) == np.inf  # a tolerance of 0 asks for proof of being better

@@ -31,16 +31,19 @@ def test_of_other_differences_it_is_the_mean_under_random_weights() -> None:
     assert bounded_mean_of_few(d, -0.05, 0.01 + np.abs(d).max(), 0.05).p < found.p
 
 
-def test_a_long_lower_tail_moves_the_t_test_by_hand() -> None:
+def test_a_long_lower_tail_adds_a_topic_and_moves_the_t_test_by_hand() -> None:
     d = np.array([0.1] * 8 + [-0.4, -0.6])
-    mean, spread = -0.02, np.sqrt((8 * 0.12**2 + 0.38**2 + 0.58**2) / 9)
-    skewness = ((8 * 0.12**3 - 0.38**3 - 0.58**3) / 10) / ((8 * 0.12**2 + 0.38**2 + 0.58**2) / 10) ** 1.5
-    skewness *= 1 + 8.5 / 10  # of ten topics it is that much too small
-    x = (mean + 0.2) / spread
-    x += skewness * x**2 / 3 + skewness**2 * x**3 / 27 + skewness / 60
+    # The mean is -0.02; the lowest is 0.58 below it, the highest 0.12 above: one topic is added 0.46 below.
+    seen = np.array([0.1] * 8 + [-0.4, -0.48, -0.6])
+    mean, squares = -0.68 / 11, float(((seen + 0.68 / 11) ** 2).sum())
+    skewness = float(((seen - mean) ** 3).sum() / 11 / (squares / 11) ** 1.5)
+    skewness *= 1 + 30 / 11  # of eleven topics it is that much too small
+    x = (mean + 0.2) / np.sqrt(squares / 10)
+    x += skewness * x**2 / 3 + skewness**2 * x**3 / 27 + skewness / 66
     found = skewed_mean(d, -0.2, 0.05)
-    assert found.p == pytest.approx(stats.t.sf(x * np.sqrt(10), 9))
+    assert found.p == pytest.approx(stats.t.sf(x * np.sqrt(11), 10))
     assert found.p > stats.ttest_1samp(d, -0.2, alternative="greater").pvalue
+    assert found.spread == pytest.approx(d.std(ddof=1))
     assert skewed_mean(d, found.limit, 0.05).p == pytest.approx(0.05)
     # Of a long upper tail it is the t test.
     plain = stats.ttest_1samp(-d, -0.2, alternative="greater").pvalue

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 
-from ragauge.estimate.gating import Paired, decide, paired_test
+from ragauge.contract.gate import ALPHA
+from ragauge.estimate.gating import SECOND_LOOK, Paired, decide, paired_test, topics_to_decide
 from ragauge.estimate.plan import topics_for_mean
 
 SYSTEMS = 3
@@ -69,29 +72,50 @@ def wrongly_passed(n: int, rate: float, tolerance: float, trials: int, seed: int
     return hits / trials
 
 
-def skewed_passed(n: int, tolerance: float, trials: int, seed: int, worse: bool = True) -> float:
-    """How often a score passes whose losses have a long tail: worse by the tolerance on average, or equal."""
+# Long tails of differences, [topics] each, less their mean.
+TAILS: dict[str, Callable[[np.random.Generator, int], np.ndarray]] = {
+    "exponential": lambda rng, n: np.minimum(rng.exponential(0.15, n), 1) - 0.15 * (1 - np.exp(-1 / 0.15)),
+    "lognormal": lambda rng, n: 0.1 * (rng.lognormal(0, 1, n) - np.exp(0.5)),
+    "lognormal, sigma 1.5": lambda rng, n: 0.05 * (rng.lognormal(0, 1.5, n) - np.exp(1.125)),
+    "normal": lambda rng, n: rng.normal(0, 0.15, n),
+}
+
+
+def skewed_passed(tail: str, n: int, tolerance: float, trials: int, seed: int, worse: bool = True) -> float:
+    """How often a score passes whose losses have this tail: worse by the tolerance on average, or equal."""
     rng = np.random.default_rng(seed)
     hits = 0
     for _ in range(trials):
-        d = -_long_tail(rng, n) - tolerance * worse
+        d = -TAILS[tail](rng, n) - tolerance * worse
         hits += decide([paired_test(d, np.zeros(n), tolerance)]) == ["pass"]
     return hits / trials
 
 
-def skewed_regressed(n: int, trials: int, seed: int) -> float:
-    """How often a score is called regressed whose gains have a long tail, and that is equal on average."""
+def skewed_regressed(tail: str, n: int, trials: int, seed: int) -> float:
+    """How often a score is called regressed whose gains have this tail, and that is equal on average."""
     rng = np.random.default_rng(seed)
     hits = 0
     for _ in range(trials):
-        hits += decide([paired_test(_long_tail(rng, n), np.zeros(n), 0.0)]) == ["regressed"]
+        hits += decide([paired_test(TAILS[tail](rng, n), np.zeros(n), 0.0)]) == ["regressed"]
     return hits / trials
 
 
-def _long_tail(rng: np.random.Generator, n: int) -> np.ndarray:
-    """Exponential differences of at most 1, less their mean."""
-    found: np.ndarray = np.minimum(rng.exponential(0.15, n), 1) - 0.15 * (1 - np.exp(-1 / 0.15))
-    return found
+def passed_in_two_looks(n: int, tolerance: float, trials: int, seed: int, level: float = SECOND_LOOK) -> float:
+    """How often a score that is worse by its tolerance passes on n topics or, where that is inconclusive, on as
+    many as the gate asks for (at most 50 n), at `level` times alpha.
+    """
+    rng = np.random.default_rng(seed)
+    hits = 0
+    for _ in range(trials):
+        d = rng.normal(-tolerance, 0.2, n)
+        found = paired_test(d, np.zeros(n), tolerance)
+        verdicts = decide([found])
+        if verdicts == ["inconclusive"]:
+            more = int(min(topics_to_decide(found), 50 * n)) - n
+            d = np.append(d, rng.normal(-tolerance, 0.2, more))
+            verdicts = decide([paired_test(d, np.zeros(len(d)), tolerance, alpha=level * ALPHA)], level * ALPHA)
+        hits += verdicts == ["pass"]
+    return hits / trials
 
 
 def power(shares: bool, difference: float, tolerance: float, verdict: str, trials: int, seed: int) -> tuple[int, float]:

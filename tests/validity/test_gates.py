@@ -4,7 +4,15 @@ from __future__ import annotations
 
 import pytest
 
-from simulations.gating import few_topics_regressed, gates, power, wrongly_passed
+from simulations.gating import (
+    few_topics_regressed,
+    gates,
+    passed_in_two_looks,
+    power,
+    skewed_passed,
+    skewed_regressed,
+    wrongly_passed,
+)
 
 pytestmark = pytest.mark.slow
 
@@ -29,3 +37,13 @@ def test_verdicts_come_as_often_as_was_planned(shares: bool) -> None:
 def test_few_topics_that_differ_rarely_pass_what_is_worse() -> None:
     for n in (40, 100, 200):
         assert wrongly_passed(n, 0.02, 0.02, 300, seed=0) <= 0.05
+
+
+def test_long_tails_neither_pass_nor_regress_too_often() -> None:
+    # 7 % and three standard errors of 400.
+    assert skewed_passed("lognormal", 50, 0.05, 400, seed=0) <= 0.108
+    assert skewed_regressed("lognormal", 50, 400, seed=0) <= 0.108
+
+
+def test_two_looks_together_err_in_six_of_a_hundred() -> None:
+    assert passed_in_two_looks(50, 0.05, 500, seed=0) <= 0.092  # and three standard errors

@@ -84,7 +84,7 @@ class Check:
         if not math.isfinite(self.topics):
             return f"{found}; no number of topics would decide it"
         more = int(self.topics) - self.n
-        return f"{found}; about {more:,} more topics would decide it"
+        return f"{found}; about {more:,} more topics would decide it, at a fifth of alpha since that is a second look"
 
 
 @dataclass(frozen=True)

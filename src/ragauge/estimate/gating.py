@@ -36,6 +36,7 @@ _CLASSES = {
     **{f"judge_share_{c}": f"judge_share_{c}" for c in range(1, 6)},
 }  # fmt: skip
 MISSING_SHARE = "judge_share_missing"
+SECOND_LOOK = 0.2  # of alpha: the level at which an inconclusive gate is looked at again
 _LOWER = {"hallucination_share", MISSING_SHARE, *(f"judge_share_{c}" for c in range(1, 5))}
 _EXACT = int(math.log2(_SIGN_FLIPS))  # differences that are flipped in every way
 
@@ -171,14 +172,15 @@ def decide(found: Sequence[Paired], alpha: float = ALPHA) -> list[Verdict]:
 
 
 def topics_to_decide(found: Paired, n_tests: int = 1, alpha: float = ALPHA, power: float = POWER) -> float:
-    """Topics on which the tests would decide, with this power, if differences stay as they are; inf for none.
+    """Topics on which a second look would decide, with this power, if differences stay as they are; inf for none.
 
-    Those of `topics_for_mean` for the distance from the tolerance, one-sided; a regression at alpha over the
-    number of tests.
+    Those of `topics_for_mean` for the distance from the tolerance, one-sided, at a fifth of alpha: looked at
+    again at alpha, an inconclusive difference has a second chance to be wrong. The two looks together err
+    in at most 6/5 alpha. A regression is planned at that over the number of tests.
     """
     if not found.margin or not math.isfinite(found.spread):
         return math.inf
-    each = alpha if found.margin > 0 else alpha / n_tests
+    each = alpha * SECOND_LOOK / (1 if found.margin > 0 else n_tests)
     return max(topics_for_mean(found.spread, abs(found.margin), power, 2 * each), found.n + 1)
 
 
