@@ -31,11 +31,11 @@ from ragauge.contract.finding import (
 )
 from ragauge.contract.gate import read_gate
 from ragauge.contract.jobs import Compared, Job, Jobs
-from ragauge.experiment.findings.order import job_findings
 from ragauge.experiment.folder import JobFolder
 from ragauge.experiment.gate.ended import Asked, gate_runs
 from ragauge.experiment.job import execute
 from ragauge.experiment.setup import config
+from ragauge.findings.order import job_findings
 from ragauge.track import Reader
 
 CONF = Path(__file__).resolve().parents[2] / "conf"

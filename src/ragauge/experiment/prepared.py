@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING, Any
 
 from ragauge.contract.protocols import judges_together
 from ragauge.diagnose.rules import check_rules
-from ragauge.experiment.findings.lacking import Lacking
-from ragauge.experiment.findings.prediction import fitting_predictor, sample_topics
 from ragauge.experiment.folder import JobFolder
 from ragauge.experiment.measured import MeasuredJob, tell
+from ragauge.experiment.measured_by import fitting_predictor, sample_topics
 from ragauge.experiment.request import run_name
 from ragauge.experiment.stages.components import make_pipeline
 from ragauge.experiment.stages.measure_checks import check_measures
+from ragauge.findings.lacking import Lacking
 from ragauge.llms.chat_use import Unasked
 
 if TYPE_CHECKING:

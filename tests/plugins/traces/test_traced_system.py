@@ -13,7 +13,7 @@ import pytest
 
 from plugins.traces.traced_app import EXPERIMENT
 from processes import run
-from ragauge.experiment.findings.monitoring import by_day
+from ragauge.plugins.traces.findings import by_day
 
 SETTINGS = [
     "experiment=mlflow_traces", f"dataset.experiment={EXPERIMENT}", "dataset.on_error=skip", "answers=[f1]",

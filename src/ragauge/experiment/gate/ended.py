@@ -18,8 +18,8 @@ from ragauge.contract.visible import visible
 from ragauge.estimate.slicing import PREFIX
 from ragauge.experiment.gate.checking import Gated, evaluate
 from ragauge.experiment.gate.rules import bounds, check_bounds, check_settings
-from ragauge.experiment.outcomes.slicing import metrics_of_slices
 from ragauge.experiment.setup.config import logged_yaml
+from ragauge.findings.slices import metrics_of_slices
 from ragauge.track import LoggedRun, Reader
 
 

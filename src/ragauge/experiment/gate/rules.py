@@ -16,8 +16,8 @@ from ragauge.contract.offers import PartOffers, offered
 from ragauge.contract.protocols import AnswerMeasureInfo
 from ragauge.estimate.gating import check_tolerance
 from ragauge.estimate.slicing import text_of
-from ragauge.experiment.findings.order import job_findings, metrics_of
-from ragauge.experiment.outcomes.slicing import metric_names, metrics_of_slices
+from ragauge.findings.order import job_findings, metrics_of
+from ragauge.findings.slices import metric_names, metrics_of_slices
 from ragauge.measures.rankings import full_name, metric_of
 
 if TYPE_CHECKING:

@@ -23,15 +23,14 @@ from ragauge.contract.errors import RagaugeError
 from ragauge.contract.protocols import BatchJudge
 from ragauge.contract.records import RECORD_FILE
 from ragauge.experiment.described import in_numbers
-from ragauge.experiment.findings.prediction import fitting_predictor, sample_topics
-from ragauge.experiment.findings.stability import judged_again
 from ragauge.experiment.folder import write_json
 from ragauge.experiment.gate.checking import enforce
 from ragauge.experiment.measured import MeasuredJob
-from ragauge.experiment.measured_by import measured_by
+from ragauge.experiment.measured_by import fitting_predictor, measured_by, sample_topics
 from ragauge.experiment.stages.pipeline import Pipeline
 from ragauge.experiment.sweep.waiting import in_batches, judged_alike, started_from, waiting_job
 from ragauge.experiment.verdicts import log_verdicts
+from ragauge.findings.stability import judged_again
 
 log = logging.getLogger(__name__)
 
