@@ -5,17 +5,19 @@ from __future__ import annotations
 import html
 import re
 import xml.etree.ElementTree as ElementTree
+from functools import partial
 
-from ragauge.compare._cells import clean
-from ragauge.contract.gate_verdicts import Check, GateResult
-from ragauge.contract.visible import table
+from ragauge.contract.visible import table, visible
+from ragauge.plugins.gate.verdicts import Check, GateResult
 
+# A name or message as one line that does nothing to a terminal.
+clean = partial(visible, one_line=True)
 _OUTCOMES = {0: "passed", 2: "not decided", 3: "failed"}
 _NO_XML = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\ud800-\udfff\ufffe\uffff]")
 _MAX_ANNOTATIONS = 10  # of one level that GitHub shows of a step
 
 
-def gate_text(result: GateResult) -> str:
+def text(result: GateResult) -> str:
     """The gate for a terminal: a line per check, those that fail first, and what is compared with what."""
     rows = [("verdict", "job", "found")]
     rows += [(_verdict(result, c), clean(c.job), clean(c.said)) for c in _ordered(result)]
@@ -23,7 +25,7 @@ def gate_text(result: GateResult) -> str:
     return "\n".join(lines) + "\n"
 
 
-def gate_markdown(result: GateResult) -> str:
+def markdown(result: GateResult) -> str:
     """The gate as Markdown, for a comment on a pull request or a job's summary."""
     lines = [f"### Quality gate {_counted(result)}", ""]
     header = ("verdict", "job", "asked", "value", "difference from the baseline", "topics")
@@ -52,7 +54,7 @@ def gate_markdown(result: GateResult) -> str:
     return "\n".join(lines) + "\n"
 
 
-def gate_junit(result: GateResult) -> str:
+def junit(result: GateResult) -> str:
     """The gate as JUnit XML: a suite per job, a case per check.
 
     What fails the gate is a failure, what could not be decided an error; what is only told (to be
@@ -84,7 +86,7 @@ def gate_junit(result: GateResult) -> str:
     return f'<?xml version="1.0" encoding="UTF-8"?>\n{text}\n'
 
 
-def gate_annotations(result: GateResult) -> str:
+def github(result: GateResult) -> str:
     """GitHub's workflow commands: an error for what fails or is not decided, a warning for what is told.
 
     Of each at most ten, as many as GitHub shows of a step; then one says how many there are.

@@ -9,16 +9,16 @@ from typing import TYPE_CHECKING
 import pandas as pd
 
 from ragauge.contract.errors import ConfigError
-from ragauge.contract.gate import Gate, Rule
 from ragauge.contract.groups import GROUPS
 from ragauge.contract.metric_names import OF_JOBS, OF_VERDICTS, closest, is_known, measure_metrics
 from ragauge.contract.offers import PartOffers, offered
 from ragauge.contract.protocols import AnswerMeasureInfo
-from ragauge.estimate.gating import check_tolerance
 from ragauge.estimate.slicing import text_of
 from ragauge.findings.order import job_findings, metrics_of
 from ragauge.findings.slices import metric_names, metrics_of_slices
 from ragauge.measures.rankings import full_name, metric_of
+from ragauge.plugins.gate.gating import check_tolerance
+from ragauge.plugins.gate.rules import Gate, Rule
 
 if TYPE_CHECKING:
     from ragauge.experiment.stages.pipeline import Pipeline

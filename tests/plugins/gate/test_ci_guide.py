@@ -14,7 +14,7 @@ import pytest
 import yaml
 
 from processes import ROOT, RUN, clean_environment
-from ragauge.contract.gate import read_gate_file
+from ragauge.plugins.gate.rules import read_gate_file
 
 pytestmark = pytest.mark.slow
 

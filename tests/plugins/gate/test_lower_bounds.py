@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from ragauge.estimate._lower_bounds import bounded_mean_of_few, skewed_mean
-from ragauge.estimate.gating import decide, paired_test
+from ragauge.plugins.gate.gating import decide, paired_test
+from ragauge.plugins.gate.lower_bounds import bounded_mean_of_few, skewed_mean
 
 
 @pytest.mark.parametrize(("n", "lost"), [(2, 0), (30, 2), (149, 0), (200, 1), (1000, 9)])

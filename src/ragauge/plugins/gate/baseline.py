@@ -8,10 +8,10 @@ from dataclasses import dataclass
 from ragauge import compare
 from ragauge.contract.answer_measures import from_tags, in_order
 from ragauge.contract.errors import DataError
-from ragauge.contract.gate import Gate
 from ragauge.contract.groups import ANSWERS
 from ragauge.contract.metric_names import OF_VERDICTS
 from ragauge.contract.visible import visible
+from ragauge.plugins.gate.rules import Gate
 from ragauge.track import LoggedRun, Reader, tracking_uri
 
 _NAMED = 5  # jobs in a message

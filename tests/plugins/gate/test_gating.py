@@ -11,8 +11,8 @@ from scipy import optimize, stats
 
 from ragauge.contract.errors import ConfigError, DataError
 from ragauge.contract.protocols import AnswerMeasureInfo
-from ragauge.estimate._lower_bounds import skewed_mean
-from ragauge.estimate.gating import (
+from ragauge.estimate.plan import topics_for_mean
+from ragauge.plugins.gate.gating import (
     Paired,
     check_tolerance,
     comparable_metrics,
@@ -23,7 +23,7 @@ from ragauge.estimate.gating import (
     tango,
     topics_to_decide,
 )
-from ragauge.estimate.plan import topics_for_mean
+from ragauge.plugins.gate.lower_bounds import skewed_mean
 
 F1 = AnswerMeasureInfo("f1", "token F1", unit="share")
 SECONDS = AnswerMeasureInfo("seconds", "seconds", direction="lower")

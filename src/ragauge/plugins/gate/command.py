@@ -12,8 +12,10 @@ from typing import Any
 
 from ragauge.commands._errors import told
 from ragauge.contract.errors import ConfigError
-from ragauge.contract.gate import PRESETS, Gate, read_gate, read_gate_file
+from ragauge.plugins.gate import formats
+from ragauge.plugins.gate.rules import PRESETS, Gate, read_gate, read_gate_file
 
+ABOUT = "holds a job or a sweep to quality rules; exit code 3 where one is not met"
 _STDOUT = "-"
 
 
@@ -58,22 +60,21 @@ def main(arguments: Sequence[str] | None = None) -> int:
             "standard output"
         )
     gate = _gate(given)
-    from ragauge import compare  # after the arguments: it imports for seconds
-    from ragauge.experiment.gate.ended import Asked, gate_runs
+    from ragauge.plugins.gate.ended import Asked, gate_runs  # after the arguments: it imports for seconds
 
     asked = Asked(given.source, gate, given.system, given.n_tokens, given.pooled)
     result = gate_runs(asked, given.tracking_uri)
     made: dict[str, Callable[[], str]] = {
-        "junit": lambda: compare.gate_junit(result),
-        "markdown": lambda: compare.gate_markdown(result),
+        "junit": lambda: formats.junit(result),
+        "markdown": lambda: formats.markdown(result),
         "json": lambda: json.dumps(result.as_json(), indent=2, ensure_ascii=True, allow_nan=False) + "\n",
     }
     for name, file in files.items():
         if file and file != _STDOUT:
             _write(Path(file), made[name]())
-    sys.stdout.write(made[to_stdout[0]]() if to_stdout else compare.gate_text(result))
+    sys.stdout.write(made[to_stdout[0]]() if to_stdout else formats.text(result))
     if given.github:
-        sys.stdout.write(compare.gate_annotations(result))
+        sys.stdout.write(formats.github(result))
     return result.exit_code
 
 

@@ -8,10 +8,10 @@ import pytest
 
 from logged_runs import LoggedRuns, questions
 from ragauge.contract.errors import DataError
-from ragauge.contract.gate import read_gate
-from ragauge.contract.gate_verdicts import Check
-from ragauge.experiment.gate.baseline import Sought, find_baseline
-from ragauge.experiment.gate.ended import Asked, gate_runs
+from ragauge.plugins.gate.baseline import Sought, find_baseline
+from ragauge.plugins.gate.ended import Asked, gate_runs
+from ragauge.plugins.gate.rules import read_gate
+from ragauge.plugins.gate.verdicts import Check
 
 TOPICS = 60
 

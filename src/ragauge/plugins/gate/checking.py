@@ -1,4 +1,4 @@
-"""The quality gate of a job, at its end, and of runs that have ended: every rule is looked at and told."""
+"""The quality gate of a job, before its work and at its end, and of runs that have ended: every rule is checked."""
 
 from __future__ import annotations
 
@@ -13,21 +13,21 @@ import pandas as pd
 from ragauge import compare
 from ragauge.contract.answer_measures import from_tags, in_order
 from ragauge.contract.errors import ConfigError, DataError, RagaugeError
-from ragauge.contract.gate import Gate, read_gate
-from ragauge.contract.gate_verdicts import Check, GateResult
 from ragauge.contract.metric_names import OF_JOBS, OF_VERDICTS
 from ragauge.contract.protocols import AnswerMeasureInfo
 from ragauge.contract.visible import visible
-from ragauge.estimate.gating import Paired, decide, paired_difference, topics_to_decide
 from ragauge.estimate.slicing import PREFIX
-from ragauge.experiment.gate.baseline import (
+from ragauge.plugins.gate.baseline import (
     Sought,
     check_measures,
     check_topics,
     find_baseline,
     measured_otherwise,
 )
-from ragauge.experiment.gate.rules import Bound, bounds, check_bounds, check_settings, metrics_of_job
+from ragauge.plugins.gate.bounds import Bound, bounds, check_bounds, check_settings, metrics_of_job
+from ragauge.plugins.gate.gating import Paired, decide, paired_difference, topics_to_decide
+from ragauge.plugins.gate.rules import Gate, read_gate
+from ragauge.plugins.gate.verdicts import Check, GateResult
 from ragauge.track import LoggedRun, Reader, tracking_uri
 
 if TYPE_CHECKING:
@@ -62,7 +62,7 @@ def gate_of(cfg: DictConfig) -> Gate:
     return gate
 
 
-def check_gate(cfg: DictConfig, pipeline: Pipeline, name: str, experiment: str, sweep_id: str | None) -> None:
+def check(cfg: DictConfig, pipeline: Pipeline, name: str, experiment: str, sweep_id: str | None) -> None:
     """ConfigError or DataError, before any work, for a gate that this job could not be held to.
 
     Names of metrics and slices are checked, and that the baseline is there, of the same topics and with the
@@ -83,7 +83,7 @@ def check_gate(cfg: DictConfig, pipeline: Pipeline, name: str, experiment: str, 
         check_measures(compared, [info.name for info in answers], base)
 
 
-def check_gate_of_recorded(cfg: DictConfig) -> None:
+def check_recorded(cfg: DictConfig) -> None:
     """ConfigError for a gate that a job of recorded outcomes could not be held to."""
     gate = gate_of(cfg)
     check_bounds(bounds(gate.rules, None), OF_JOBS, ())

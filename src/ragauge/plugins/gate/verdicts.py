@@ -8,7 +8,7 @@ from dataclasses import asdict, dataclass
 from typing import Any, Literal
 
 from ragauge.contract.errors import DataError, GateError
-from ragauge.contract.gate import Action
+from ragauge.plugins.gate.rules import Action
 
 # missed: a metric is beyond min or max. regressed: it is worse than in a baseline. inconclusive: its interval,
 # or that of the difference, leaves both open. invalid: there is no value, or none that compares.

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from ragauge.contract.errors import ConfigError
-from ragauge.contract.gate import PRESETS, Rule, read_gate, read_gate_file
+from ragauge.plugins.gate.rules import PRESETS, Rule, read_gate, read_gate_file
 
 
 def test_a_number_is_a_minimum_and_a_mapping_has_the_rest() -> None:

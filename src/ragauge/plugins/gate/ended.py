@@ -11,15 +11,15 @@ import pandas as pd
 from ragauge import compare
 from ragauge.contract.answer_measures import from_tags, in_order
 from ragauge.contract.errors import ConfigError, DataError
-from ragauge.contract.gate import Gate, read_gate
-from ragauge.contract.gate_verdicts import Check, GateResult
 from ragauge.contract.metric_names import OF_JOBS, OF_SWEEPS, measure_metrics
 from ragauge.contract.visible import visible
 from ragauge.estimate.slicing import PREFIX
-from ragauge.experiment.gate.checking import Gated, evaluate
-from ragauge.experiment.gate.rules import bounds, check_bounds, check_settings
 from ragauge.experiment.setup.config import logged_yaml
 from ragauge.findings.slices import metrics_of_slices
+from ragauge.plugins.gate.bounds import bounds, check_bounds, check_settings
+from ragauge.plugins.gate.checking import Gated, evaluate
+from ragauge.plugins.gate.rules import Gate, read_gate
+from ragauge.plugins.gate.verdicts import Check, GateResult
 from ragauge.track import LoggedRun, Reader
 
 

@@ -6,9 +6,9 @@ from collections.abc import Callable
 
 import numpy as np
 
-from ragauge.contract.gate import ALPHA
-from ragauge.estimate.gating import SECOND_LOOK, Paired, decide, paired_test, topics_to_decide
 from ragauge.estimate.plan import topics_for_mean
+from ragauge.plugins.gate.gating import SECOND_LOOK, Paired, decide, paired_test, topics_to_decide
+from ragauge.plugins.gate.rules import ALPHA
 
 SYSTEMS = 3
 

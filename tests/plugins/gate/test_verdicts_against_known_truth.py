@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from simulations.gating import (
+from plugins.gate.gating_simulation import (
     few_topics_regressed,
     gates,
     passed_in_two_looks,

@@ -17,9 +17,7 @@ import pandas as pd
 
 from ragauge.contract.checks import is_number, require, require_number
 from ragauge.contract.errors import ConfigError, DataError
-from ragauge.contract.gate import ALPHA
 from ragauge.contract.protocols import AnswerMeasureInfo
-from ragauge.estimate._lower_bounds import bounded_mean_of_few, skewed_mean
 from ragauge.estimate._powered import difference_statistics, powered_means
 from ragauge.estimate.board import REJECTION
 from ragauge.estimate.outcomes import LACK, asked, labels_of, with_classes
@@ -27,6 +25,8 @@ from ragauge.estimate.pairs import _SIGN_FLIPS, _Sampled, holm, reach_of, topic_
 from ragauge.estimate.plan import POWER, topics_for_mean
 from ragauge.estimate.signs import flipped_sums
 from ragauge.estimate.slicing import FEW_TOPICS
+from ragauge.plugins.gate.lower_bounds import bounded_mean_of_few, skewed_mean
+from ragauge.plugins.gate.rules import ALPHA
 
 Verdict = Literal["pass", "regressed", "inconclusive"]
 

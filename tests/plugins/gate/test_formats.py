@@ -9,9 +9,9 @@ import xml.etree.ElementTree as ElementTree
 import pytest
 from lxml import etree
 
-from ragauge.compare import gate_annotations, gate_junit, gate_markdown, gate_text
 from ragauge.contract.errors import DataError, GateError
-from ragauge.contract.gate_verdicts import Check, GateResult
+from ragauge.plugins.gate.formats import github, junit, markdown, text
+from ragauge.plugins.gate.verdicts import Check, GateResult
 
 NASTY = 'a<&>"b"\n::error::x\x00\x1b[31m ]]> @team #1 | 100% \ud800\ufffe'
 # The structure that Jenkins' JUnit plugin and GitLab read, as the xUnit plugin's junit-10.xsd has it.
@@ -71,7 +71,7 @@ def test_exit_codes_and_errors_follow_the_worst_check_that_blocks() -> None:
 
 
 def test_junit_holds_every_check_and_fits_its_schema() -> None:
-    text = gate_junit(RESULT)
+    text = junit(RESULT)
     root = ElementTree.fromstring(text.encode())
     cases = root.findall("testsuite/testcase")
     assert len(cases) == 5
@@ -94,7 +94,7 @@ def test_junit_holds_every_check_and_fits_its_schema() -> None:
 
 
 def test_annotations_are_one_line_each_and_names_cannot_end_them() -> None:
-    lines = gate_annotations(RESULT).splitlines()
+    lines = github(RESULT).splitlines()
     assert len(lines) == 4
     for line in lines:
         assert re.fullmatch(r"::(error|warning) title=[^:,\n]+::[^\n]+", line), line
@@ -104,7 +104,7 @@ def test_annotations_are_one_line_each_and_names_cannot_end_them() -> None:
     assert not set(nasty) & {"\x00", "\x1b"}
     # GitHub shows ten of a kind.
     many = GateResult([check(verdict="missed")] * 25)
-    lines = gate_annotations(many).splitlines()
+    lines = github(many).splitlines()
     assert len(lines) == 10
     assert lines[-1] == "::error title=gate::16 more checks; the log and the summary have all"
 
@@ -112,11 +112,11 @@ def test_annotations_are_one_line_each_and_names_cannot_end_them() -> None:
 def test_nothing_that_is_printed_beside_annotations_begins_as_one() -> None:
     named = GateResult([check(job="::add-mask::x", metric="::stop-commands::y", verdict="missed")],
                        notes=["baseline of ::add-mask::x: y"])  # fmt: skip
-    assert not [line for line in gate_text(named).splitlines() if line.lstrip().startswith("::")]
+    assert not [line for line in text(named).splitlines() if line.lstrip().startswith("::")]
 
 
 def test_markdown_is_a_table_whose_cells_are_no_markup() -> None:
-    text = gate_markdown(RESULT)
+    text = markdown(RESULT)
     rows = [line for line in text.splitlines() if line.startswith("| ")]
     assert len(rows) == 6
     for row in rows:
@@ -130,7 +130,7 @@ def test_markdown_is_a_table_whose_cells_are_no_markup() -> None:
 
 
 def test_text_and_json_say_the_same() -> None:
-    said = gate_text(RESULT)
+    said = text(RESULT)
     assert said.splitlines()[-1] == "Gate failed: 2 missed, 1 invalid, 1 inconclusive, 1 pass"
     assert said.index("is below 0.5") < said.index("this job has no value") < said.index("inconclusive")
     found = json.loads(json.dumps(RESULT.as_json(), allow_nan=False))

@@ -16,15 +16,15 @@ import pytest
 from hydra import compose, initialize_config_dir
 from omegaconf import open_dict
 
-from ragauge.commands.gate import main
 from ragauge.experiment.folder import JobFolder
 from ragauge.experiment.job import execute
 from ragauge.experiment.setup import config
+from ragauge.plugins.gate.command import main
 from ragauge.track import Reader, Tracker
 
 pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("frozen_heap")]
 
-ROOT = Path(__file__).resolve().parents[2]
+ROOT = Path(__file__).resolve().parents[3]
 CHEAP = [
     "chunker=none", "tokenizer=words", "llm=extractive", "llm.threshold=-1", "judge=lexical", "bootstrap=50",
     "slices=[side]", "answers=[em,f1]", "n_tokens=24",
