@@ -18,7 +18,6 @@ from ragauge.contract.errors import ConfigError, DataError, MissingError
 from ragauge.datasets import SamplesDataset
 from ragauge.experiment.export import samples, write_samples
 from ragauge.experiment.needs import needs
-from ragauge.experiment.stages.latency import latency
 from ragauge.experiment.stages.pipeline import Pipeline
 from ragauge.experiment.sweep.jobs import load
 from ragauge.findings.answers import cut_after_answers
@@ -179,9 +178,11 @@ def test_too_many_missing_answers_promise_no_rerun(small: SmallPipelines, tmp_pa
 
 def test_nobody_is_asked_and_no_latency_is_measured(small: SmallPipelines, tmp_path: Path) -> None:
     pipeline = small(**recorded_parts(tmp_path, rows_of(5)))
-    assert needs(pipeline, latency_topics=2).empty
+    assert needs(pipeline).empty
+    latency = pytest.importorskip("ragauge.plugins.latency.measured")
+    assert latency.needs_of_latency(pipeline, 2, 0) == []
     with pytest.raises(ConfigError, match="what is recorded was not asked now"):
-        latency(pipeline, 2, 0)
+        latency.latency(pipeline, 2, 0)
 
 
 def cut_told(pipeline: Pipeline) -> str | None:
