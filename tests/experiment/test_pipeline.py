@@ -24,10 +24,9 @@ from ragauge.contract.errors import ConfigError, DataError, MissingError
 from ragauge.contract.identity import runtime
 from ragauge.contract.protocols import ChatModel, Dataset, Reply, Role, Tools
 from ragauge.experiment.outcomes import Sample
-from ragauge.experiment.stages import file_digests
-from ragauge.experiment.stages.file_digests import file_digest
+from ragauge.experiment.stages import stage as file_digests
 from ragauge.experiment.stages.pipeline import Pipeline
-from ragauge.experiment.stages.stage import Read, Reads
+from ragauge.experiment.stages.stage import Read, Reads, file_digest
 from ragauge.measures import Substring, Words, rankings
 from ragauge.retrieval.chunkers import NoChunker, TokenChunker
 from ragauge.retrieval.retrievers import BM25, Hybrid, Noise, NoRetrieval, Oracle, Sim

@@ -14,6 +14,7 @@ from ragauge.contract.errors import DataError
 RECORD_FILE = "job.json"
 
 
+FRAMES_TAG = "ragauge.frames"  # of a job's MLflow run: where its frames lie
 OUTCOMES_FILE = "outcomes.parquet"
 
 

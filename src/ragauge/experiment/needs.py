@@ -18,7 +18,7 @@ from ragauge.contract.frames import batches_of
 from ragauge.contract.offers import GeneratorOffers, MeasureOffers, PartOffers, RetrieverOffers, offered
 from ragauge.contract.protocols import ASKED, AsksForAnswers, TellsJudging, TellsNeeds, judges_together
 from ragauge.experiment.measure_needs import of_measures, untold
-from ragauge.experiment.stages.varied import AnswerVaried, to_judge
+from ragauge.experiment.stages.answering import AnswerVaried, to_judge
 from ragauge.llms.chat_use import Unasked
 
 if TYPE_CHECKING:

@@ -15,7 +15,7 @@ from ragauge.experiment.folder import JobFolder
 from ragauge.experiment.gates import gates
 from ragauge.experiment.request import first_tags, write_config
 from ragauge.experiment.setup.config import check_values
-from ragauge.experiment.stages.file_digests import file_digest
+from ragauge.experiment.stages.stage import file_digest
 from ragauge.findings.recorded import REPORT, Recorded
 from ragauge.track import views
 

@@ -21,8 +21,7 @@ from ragauge.contract.records import begin_attempt
 from ragauge.datasets import SampleDataset, SplitDataset, TopicsLeftOut
 from ragauge.experiment.folder import JobFolder, write_json
 from ragauge.experiment.stages.stage import Components
-from ragauge.experiment.sweep.jobs import records_in
-from ragauge.experiment.sweep.logged import find
+from ragauge.experiment.sweep.jobs import find, records_in
 from ragauge.plugins.training import config
 from ragauge.plugins.training.contract import Trainer
 from ragauge.plugins.training.jobs import of_dataset

@@ -15,8 +15,7 @@ from ragauge.contract.identity import code_of
 from ragauge.contract.offers import MeasureOffers, RetrieverOffers, offered, used_by_index
 from ragauge.contract.progress import progress
 from ragauge.contract.protocols import Chunker, Retriever, Source, Tools
-from ragauge.experiment.stages.file_digests import digests_of_files
-from ragauge.experiment.stages.stage import Budget, Components, Made, Read, Reads, Stage
+from ragauge.experiment.stages.stage import Budget, Components, Made, Read, Reads, Stage, digests_of_files
 from ragauge.measures.located import locate
 from ragauge.retrieval.chunkers import chunked
 from ragauge.store import link_files

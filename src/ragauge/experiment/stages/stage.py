@@ -8,12 +8,19 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import lru_cache
 from pathlib import Path
 from typing import Any, ClassVar
 
 import pandas as pd
 
-from ragauge.contract.context_parts import Compressor, ContextOrder, Expander, Rewriter
+from ragauge.contract.context_parts import (
+    Compressor,
+    ContextOrder,
+    Expander,
+    ReadsFiles,
+    Rewriter,
+)
 from ragauge.contract.engine import Engine, LocalEngine
 from ragauge.contract.frames import Batches, columns_of, rows_where
 from ragauge.contract.groups import RANKINGS
@@ -35,6 +42,7 @@ from ragauge.contract.protocols import (
     Tools,
 )
 from ragauge.llms.evaluator import TheLLM
+from ragauge.store import file_sha256
 
 Frames = Mapping[str, pd.DataFrame]
 Made = Mapping[str, pd.DataFrame | Batches]
@@ -238,3 +246,21 @@ class Stage:
     def fill(self, folder: Path, reads: Reads, tools: Tools) -> None:
         """Writes the output of a stage without frames into an empty folder."""
         raise NotImplementedError
+
+
+def digests_of_files(component: Any) -> dict[str, str]:
+    """The digest of every file that a component reads, by its role."""
+    if not isinstance(component, ReadsFiles):
+        return {}
+    return {role: file_digest(path) for role, path in component.files().items()}
+
+
+def file_digest(path: Path) -> str:
+    """SHA-256 (hex) of a file's bytes; read once per process while the file stays as it is."""
+    stat = path.stat()
+    return _file_digest(path, stat.st_size, stat.st_mtime_ns)
+
+
+@lru_cache(maxsize=64)
+def _file_digest(path: Path, size: int, mtime_ns: int) -> str:
+    return file_sha256(path)
