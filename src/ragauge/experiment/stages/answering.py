@@ -34,7 +34,6 @@ from ragauge.experiment.stages.stage import (
     Read,
     Reads,
     Stage,
-    digests_of_files,
 )
 from ragauge.retrieval.contexts import longest_passages, numbered_contexts, used_passages
 from ragauge.retrieval.passages import passages_of
@@ -49,6 +48,7 @@ class Answer(Stage):
     makes = ("answers",)
     doing = "answering {topics:,} questions"
     asks = "answer"
+    of_files = True
 
     @property
     def reads(self) -> tuple[Read, ...]:  # type: ignore[override]
@@ -58,9 +58,6 @@ class Answer(Stage):
     @property
     def component(self) -> Generator:
         return self.components.llm
-
-    def inputs(self) -> dict[str, str]:
-        return digests_of_files(self.component)
 
     def make(self, reads: Reads, tools: Tools) -> Frames:
         return {"answers": self.component.answer(reads["topics"], reads[self.reads[-1]], tools)}
@@ -132,6 +129,7 @@ class MeasureAnswers(OfMeasure):
     asks = "value"
     group = "answers"
     evaluates = True
+    of_files = True
 
     def __init__(self, components: Components, budget: Budget, key: str, measure: AnswerMeasure) -> None:
         super().__init__(components, budget, key, measure)
@@ -163,9 +161,6 @@ class MeasureAnswers(OfMeasure):
         asks_for_marks = "citations" in offered(self.measure, AnswerMeasureOffers).needs
         marks = ("cited_answer",) if asks_for_marks and cites(self.components) else ()
         return (*GIVEN, *marks)
-
-    def inputs(self) -> dict[str, str]:
-        return digests_of_files(self.component)
 
     @property
     def component(self) -> AnswerMeasure:
@@ -225,13 +220,11 @@ class Judging(Stage):
     makes = ("verdicts",)
     doing = "judging {asked_answers:,} answers"
     asks = "label"
+    of_files = True
 
     @property
     def component(self) -> Judge:
         return self.components.judge
-
-    def inputs(self) -> dict[str, str]:
-        return digests_of_files(self.component)
 
     def make(self, reads: Reads, tools: Tools) -> Frames:
         found = self.component.judge(reads["topics"], reads["evidence"], reads["asked_answers"], tools)
@@ -308,6 +301,7 @@ class AnswerVaried(OfVaried):
 
     name = ANSWERED
     makes = (ANSWERED,)
+    of_files = True
 
     @property
     def doing(self) -> str:  # type: ignore[override]
@@ -320,9 +314,6 @@ class AnswerVaried(OfVaried):
     @property
     def component(self) -> Generator:
         return self.components.llm
-
-    def inputs(self) -> dict[str, str]:
-        return digests_of_files(self.component)
 
     def make(self, reads: Reads, tools: Tools) -> Frames:
         topics, contexts = reads["topics"], reads[self.contexts]
@@ -347,13 +338,11 @@ class JudgeVaried(OfVaried):
     reads = (Read("topics"), Read("evidence"), _ANSWERS)
     makes = (JUDGED,)
     doing = f"judging {{{ANSWERED}:,}} answers"
+    of_files = True
 
     @property
     def component(self) -> Judge:
         return self.components.judge
-
-    def inputs(self) -> dict[str, str]:
-        return digests_of_files(self.component)
 
     def params(self) -> dict[str, Any]:
         changes = {"measure": identity(self.measure)} if isinstance(self.measure, RewritesAnswers) else {}

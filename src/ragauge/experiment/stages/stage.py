@@ -186,6 +186,7 @@ class Stage:
         has the topics of the last of `reads`.
     group: the config group that its own calls of the shared chat model are counted under.
     stored: False for what is cheaper to make than to read.
+    of_files: whether the files that its component reads are in the key.
     infos: how the values are shown, of a stage that makes `answer_values`.
     evaluates: whether the chat model that it asks is the evaluator, and not the llm.
     doing: what is told while it works, with the names of frames that it reads for the numbers of their rows;
@@ -199,6 +200,7 @@ class Stage:
     asks: ClassVar[str | None] = None
     group: ClassVar[str] = ""
     stored: ClassVar[bool] = True
+    of_files: ClassVar[bool] = False
     infos: Sequence[AnswerMeasureInfo] = ()
     evaluates: ClassVar[bool] = False
     doing: str = ""
@@ -233,7 +235,7 @@ class Stage:
 
     def inputs(self) -> dict[str, str]:
         """Digests of what is read beside frames, by name."""
-        return {}
+        return digests_of_files(self.component) if self.of_files else {}
 
     def shown(self, frame: Callable[[str], pd.DataFrame]) -> Sequence[AnswerMeasureInfo]:
         """Those of `infos` that this job's dataset can have values of; `frame` gives frames by name."""

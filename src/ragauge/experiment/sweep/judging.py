@@ -71,10 +71,6 @@ def waiting_job(record: dict[str, Any]) -> MeasuredJob:
     return MeasuredJob(pipeline, cfg, folder, record)
 
 
-def in_batches(pipeline: Pipeline) -> bool:
-    return judges_together(pipeline.components.judge)
-
-
 def judged_alike(job: MeasuredJob) -> str:
     """Equal texts for the jobs that are judged together: those that share judge, sample and dataset."""
     pipeline = job.pipeline
@@ -135,7 +131,7 @@ def _judge(jobs: Sequence[MeasuredJob]) -> _Judged:
     one = jobs[0]
     predictor = fitting_predictor(one.pipeline, one.cfg) if one.pipeline.sampled_by_prediction else None
     sample_topics(list(pipelines.values()), predictor)
-    if not in_batches(one.pipeline):
+    if not judges_together(one.pipeline.components.judge):
         return _Judged({}, {}, {})
     return _judged(pipelines, int(one.cfg.bootstrap), int(one.cfg.seed))
 
@@ -236,7 +232,7 @@ def _needs_of_group(jobs: Sequence[MeasuredJob]) -> list[pd.DataFrame]:
         sample_topics(list(pipelines.values()), predictor)
     except Unasked:  # which topics depends on what is retrieved: as many others stand for them
         sampled = False
-    if in_batches(one):
+    if judges_together(one.components.judge):
         candidates = [to_ask(pipelines[n], frame).assign(candidate=str(n)) for n, frame in known.items()]
         judge = one.components.judge
         assert isinstance(judge, TellsJudging)
