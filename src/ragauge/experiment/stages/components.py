@@ -159,9 +159,6 @@ def _sample(cfg: DictConfig) -> Sample | None:
     return sample
 
 
-log = logging.getLogger(__name__)
-
-
 _ASKS = (
     "asks an LLM, and the llm of this job is no chat model: choose an evaluator ("
     "evaluator=ollama, openai, openai_compatible)"
