@@ -18,7 +18,7 @@ from ragauge.contract.offers import RetrieverOffers, offered
 from ragauge.contract.protocols import Reranker, Retriever, Tools
 from ragauge.experiment.stages.documents import chunks_to_search
 from ragauge.experiment.stages.stage import QUESTIONS, Frames, Incomplete, Read, Reads, Stage
-from ragauge.retrieval.brought import with_brought
+from ragauge.retrieval.passages import with_brought
 from ragauge.retrieval.ranking import check_reranked
 from ragauge.retrieval.searching import check_queries, search
 
