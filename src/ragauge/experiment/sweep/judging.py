@@ -33,7 +33,7 @@ from ragauge.experiment.needs import before_judging, gathered, of_judge, to_ask
 from ragauge.experiment.stages.components import check_measures, make_pipeline
 from ragauge.experiment.stages.pipeline import Pipeline
 from ragauge.experiment.verdicts import log_verdicts
-from ragauge.findings.stability import judged_again
+from ragauge.findings.asked_again import judged_again
 from ragauge.llms.chat_use import Unasked
 from ragauge.store import canonical_json
 
