@@ -15,6 +15,7 @@ from ragauge.contract.jobs import Compared
 from ragauge.contract.protocols import AnswerMeasureInfo
 from ragauge.estimate import compare_pairs
 from ragauge.estimate.human import human_pairs
+from ragauge.estimate.pairs import holm
 
 HEADLINE = "headline"  # the section of IR score, right answers and hallucinations
 _MEASURES = {"ir_score": "IR score", "correct": "right", "hallucination": "hallucination"}  # of the headline
@@ -37,8 +38,6 @@ def pair_frame(
     would hide what the headline shows. A baseline that was chosen for its score has every pair counted, since
     each might have come out as the one to be shown.
     """
-    from statsmodels.stats.multitest import multipletests
-
     every = compare_pairs(outcomes, "run_id", seed, answers=answers)
     judged = outcomes.loc[outcomes["label"].notna(), "run_id"].unique()
     of_verdicts = every["measure"].isin(["correct", "hallucination", "truthfulness"])
@@ -47,9 +46,7 @@ def pair_frame(
     counted = (every if best_of_all else every[with_base]).dropna(subset=["p"])
     section = counted["measure"].map({info.name: info.section for info in answers}).fillna(HEADLINE)
     families = dict(iter(counted.groupby(section, sort=False)))
-    corrected = [
-        pd.Series(multipletests(family["p"], method="holm")[1], index=family.index) for family in families.values()
-    ]
+    corrected = [pd.Series(holm(family["p"].to_numpy()), index=family.index) for family in families.values()]
     p_holm = pd.concat(corrected) if corrected else pd.Series(dtype=float)
     shown = every[with_base].assign(p_holm=p_holm)
     shown = less_base(shown, base, outcomes)
