@@ -8,7 +8,8 @@ from types import SimpleNamespace
 from typing import Any
 
 from ragauge.contract.protocols import Reply
-from ragauge.llms.replies import CUT, Found, ask_all, json_of
+from ragauge.llms.json_replies import Found, ask_all, json_of
+from ragauge.llms.replies import CUT
 
 
 class Scripted:

@@ -24,8 +24,8 @@ from ragauge.contract.protocols import CUT, Reader, Reply
 from ragauge.contract.redact import redact
 from ragauge.contract.visible import is_blank, visible
 from ragauge.llms.chat_use import MOST_UNREAD
+from ragauge.llms.json_replies import json_of
 from ragauge.llms.ledger import Call, Ledger
-from ragauge.llms.replies import json_of
 
 _CUT_REASONS = frozenset({"length", "max_tokens", "MAX_TOKENS"})
 # Their complete replies say why they ended; one that does not was cut by the connection.

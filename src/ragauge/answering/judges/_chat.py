@@ -20,8 +20,8 @@ from ragauge.contract.frames import JUDGE_CLASSES
 from ragauge.contract.identity import runtime
 from ragauge.contract.protocols import CUT, Order, Reader, Reply, Tools
 from ragauge.llms.chat import ChatLLM
+from ragauge.llms.json_replies import json_of
 from ragauge.llms.prompts import fill, load_prompt
-from ragauge.llms.replies import json_of
 
 _PLACEHOLDERS = {
     "single": ("question", "reference", "evidence", "answer"),

@@ -17,8 +17,8 @@ from ragauge.answering.judges._frame import Truth, Verdict, divided, spread, tru
 from ragauge.contract.errors import ConfigError
 from ragauge.contract.protocols import CUT, Reply, Tools
 from ragauge.llms.chat import ChatLLM
+from ragauge.llms.json_replies import json_of
 from ragauge.llms.prompts import fill, load_prompt
-from ragauge.llms.replies import json_of
 
 LACK, WRONG, RIGHT = 1, 4, 5
 _PROMPTS = f"{__package__}.prompts"

@@ -15,7 +15,7 @@ from ragauge.contract.checks import is_number, require, require_count
 from ragauge.contract.identity import runtime
 from ragauge.contract.protocols import AnswerMeasureInfo, Embedder, Tools
 from ragauge.contract.topics import references
-from ragauge.llms.replies import OK, Found
+from ragauge.llms.json_replies import OK, Found
 from ragauge.plugins.llm_measures.claims import CLAIMS, MATCH, Claims, Match, claims_of, matches, one_line, prompts
 from ragauge.plugins.llm_measures.context_recall import reference_statements
 from ragauge.plugins.llm_measures.values import Measured, lost, value_frame

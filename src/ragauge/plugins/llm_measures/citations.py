@@ -15,8 +15,8 @@ from ragauge.contract.answer_measures import NO_ANSWER, NO_CITATIONS, NO_CLAIMS,
 from ragauge.contract.checks import require_choice, require_count
 from ragauge.contract.identity import runtime
 from ragauge.contract.protocols import AnswerMeasureInfo, Tools
+from ragauge.llms.json_replies import OK, Found, ask_each, json_of, quoted
 from ragauge.llms.prompts import fill, load_prompt
-from ragauge.llms.replies import OK, Found, ask_each, json_of, quoted
 from ragauge.plugins.llm_measures import PROMPTS
 from ragauge.plugins.llm_measures.values import Measured, lost, value_frame
 from ragauge.texts.citation_marks import Statement, statements_of

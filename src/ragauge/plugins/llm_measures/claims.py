@@ -13,8 +13,8 @@ from typing import Any, Literal, get_args
 import pandas as pd
 
 from ragauge.contract.protocols import Tools
+from ragauge.llms.json_replies import OK, Found, ask_each, json_of
 from ragauge.llms.prompts import fill, load_prompt
-from ragauge.llms.replies import OK, Found, ask_each, json_of
 from ragauge.plugins.llm_measures import PROMPTS
 from ragauge.texts.sentences import sentence_spans
 

@@ -13,8 +13,8 @@ from ragauge.contract.checks import require_count
 from ragauge.contract.identity import runtime
 from ragauge.contract.protocols import AnswerMeasureInfo, Tools
 from ragauge.contract.topics import is_unanswerable, references
+from ragauge.llms.json_replies import OK, Found, ask_each, json_of, quoted
 from ragauge.llms.prompts import fill, load_prompt
-from ragauge.llms.replies import OK, Found, ask_each, json_of, quoted
 from ragauge.plugins.llm_measures import PROMPTS
 from ragauge.plugins.llm_measures.claims import one_line
 from ragauge.plugins.llm_measures.values import Measured, lost, value_frame

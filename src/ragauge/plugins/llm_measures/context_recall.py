@@ -14,8 +14,8 @@ from ragauge.contract.checks import require_count
 from ragauge.contract.identity import runtime
 from ragauge.contract.protocols import AnswerMeasureInfo, Tools
 from ragauge.contract.topics import references
+from ragauge.llms.json_replies import OK, Found, ask_each, json_of
 from ragauge.llms.prompts import fill
-from ragauge.llms.replies import OK, Found, ask_each, json_of
 from ragauge.plugins.llm_measures.claims import (
     CLAIMS,
     IN_SENTENCES,

@@ -14,8 +14,8 @@ from ragauge.contract.checks import require_choice, require_count
 from ragauge.contract.identity import runtime
 from ragauge.contract.protocols import AnswerMeasureInfo, Tools
 from ragauge.contract.topics import is_unanswerable
+from ragauge.llms.json_replies import OK, ask_each, json_of
 from ragauge.llms.prompts import fill, load_prompt
-from ragauge.llms.replies import OK, ask_each, json_of
 from ragauge.plugins.llm_measures import PROMPTS
 from ragauge.plugins.llm_measures.sentences import Part, Sentence, listed, parts_by_topic
 from ragauge.plugins.llm_measures.values import Measured, lost, value_frame

@@ -14,7 +14,7 @@ from ragauge.contract.checks import require_count
 from ragauge.contract.identity import runtime
 from ragauge.contract.protocols import AnswerMeasureInfo, Tools
 from ragauge.contract.topics import references
-from ragauge.llms.replies import OK
+from ragauge.llms.json_replies import OK
 from ragauge.plugins.llm_measures.claims import (
     CLAIMS,
     IN_PASSAGES,

@@ -19,8 +19,8 @@ from ragauge.contract.checks import require_count
 from ragauge.contract.identity import runtime
 from ragauge.contract.protocols import AnswerMeasureInfo, Tools
 from ragauge.contract.topics import is_unanswerable, references
+from ragauge.llms.json_replies import OK, Found, ask_each, json_of, quoted
 from ragauge.llms.prompts import fill, load_prompt
-from ragauge.llms.replies import OK, Found, ask_each, json_of, quoted
 from ragauge.plugins.llm_measures import PROMPTS
 from ragauge.plugins.llm_measures.nugget_file import (
     IMPORTANCES,

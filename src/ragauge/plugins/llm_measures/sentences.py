@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 import pandas as pd
 
-from ragauge.llms.replies import quoted
+from ragauge.llms.json_replies import quoted
 from ragauge.plugins.llm_measures.claims import one_line
 from ragauge.texts.sentences import sentence_spans
 

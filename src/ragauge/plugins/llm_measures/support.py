@@ -13,8 +13,8 @@ from ragauge.contract.checks import require_choice
 from ragauge.contract.errors import ConfigError
 from ragauge.contract.identity import later
 from ragauge.contract.protocols import Pieces, Tools
+from ragauge.llms.json_replies import ask_all, json_of
 from ragauge.llms.prompts import fill, load_prompt
-from ragauge.llms.replies import ask_all, json_of
 from ragauge.measures._batches import CORRECTIONS
 from ragauge.plugins.llm_measures import PROMPTS
 

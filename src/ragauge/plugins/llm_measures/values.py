@@ -10,7 +10,7 @@ from typing import Any
 import pandas as pd
 
 from ragauge.contract.protocols import AnswerMeasureInfo
-from ragauge.llms.replies import OK, Found
+from ragauge.llms.json_replies import OK, Found
 from ragauge.plugins.llm_measures.claims import first_lost, one_line
 
 _RAW = 2000  # characters of a reply that could not be read that are kept
