@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 import pandas as pd
 
 from ragauge.contract.errors import ConfigError, DataError
+from ragauge.contract.frames import LABEL_OF
 from ragauge.contract.progress import progress
 from ragauge.contract.protocols import AnswerMeasureInfo
 from ragauge.diagnose.failures import CAUSE
@@ -62,6 +63,7 @@ def read_outcomes(
         "stratum",
         *PROBABILITY_COLUMNS,
         "human_label",
+        LABEL_OF,
         "judge_status",
         "unanswerable",
     ]

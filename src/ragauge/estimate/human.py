@@ -9,6 +9,7 @@ import numpy as np
 import pandas as pd
 
 from ragauge.contract.errors import DataError
+from ragauge.contract.frames import LABEL_OF
 from ragauge.estimate import Agreement, asked, judge_agreement, ppi_shares
 from ragauge.estimate.intervals import LEVEL
 from ragauge.estimate.outcomes import check_outcomes, class_indicators, labels_of, with_classes
@@ -18,17 +19,16 @@ from ragauge.estimate.predictor import PROBABILITY_COLUMNS
 _NOT_RANDOM = 0.001  # level at which labelled topics are no random draw
 _DRAWS = 9999
 _UNSEEN = 0.5  # labels that differ from the verdict, added to the variance: few labels may show none
-_SAME_LABELS = 10  # topics with several answers and one label that show a file to be about topics
 
 
-def human_agreement(outcomes: pd.DataFrame, n_boot: int, seed: int, keys: Sequence[str] = ("qid",)) -> Agreement:
+def human_agreement(outcomes: pd.DataFrame, keys: Sequence[str] = ("qid",)) -> Agreement:
     """How far `label` agrees with `human_label` where an answer has both; `keys` tell the rows apart.
 
     An answer that was left out of a sample to judge has no verdict to compare.
     """
     rows = asked(outcomes)
     people = rows.loc[rows["human_label"].notna(), [*keys, "human_label"]]
-    return judge_agreement(rows, people.rename(columns={"human_label": "label"}), keys, n_boot, seed)
+    return judge_agreement(rows, people.rename(columns={"human_label": "label"}), keys)
 
 
 def human_shares(outcomes: pd.DataFrame) -> pd.DataFrame | None:
@@ -124,7 +124,7 @@ def human_pairs(frame: pd.DataFrame, group: str = "system", level: float = LEVEL
     difference for a prediction), its t interval and t test, Holm's correction over all pairs of the measure,
     and how many topics are labelled for both. NaN where fewer than two are, or where `strata_of_labels`
     refuses them. None where no pair has two, and where the judge saw a sample only. Raises DataError where
-    every system was given the same labels.
+    the file of labels does not tell the answers of two systems apart.
     """
     check_outcomes(frame, ("ir_score",), ("qid", group), may_lack=("ir_score",))
     frame = with_classes(frame)
@@ -172,18 +172,16 @@ def _human_pair(
 
 
 def _refuse_labels_of_topics(frame: pd.DataFrame, group: str) -> None:
-    """DataError where all groups have the same labels although their answers differ: then the labels are
-    those of topics, from a file that does not say whose answer was labelled.
+    """DataError where groups with other answers have labels that name the same answers (`human_label_of`): then
+    the labels are those of topics, from a file that does not say whose answer was labelled.
     """
-    rows = frame[frame["human_label"].notna()]
-    if "answer" not in rows:
+    if not {"answer", LABEL_OF} <= set(frame):
         return
-    of_topic = rows.groupby("qid")
-    several = of_topic["answer"].nunique(dropna=False) > 1
-    labels = of_topic["human_label"].nunique()
-    if several.sum() >= _SAME_LABELS and (labels[several] == 1).all():
+    of_topic = frame[frame["human_label"].notna()].groupby("qid")
+    several = of_topic["answer"].nunique(dropna=False).gt(of_topic[LABEL_OF].nunique(dropna=False))
+    if several.any():
         raise DataError(
-            f"human_labels: on all {int(several.sum())} topics where the answers of several {group}s differ "
-            "they have one label: a file for several systems needs a column that tells their answers apart "
-            "(retriever, reranker, llm, n_tokens, ...)"
+            f"human_labels: on {int(several.sum())} topics answers of several {group}s that differ have one label "
+            "in common: a file for several systems needs a column that tells their answers apart (retriever, "
+            "reranker, llm, n_tokens, ...)"
         )

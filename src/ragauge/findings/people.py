@@ -53,7 +53,7 @@ class BesidePeople(Finding):
 
             return tried
 
-        agreement = human_agreement(rows, jobs.n_boot, jobs.seed, ("qid", "system", "n_tokens"))
+        agreement = human_agreement(rows, ("qid", "system", "n_tokens"))
         shares = shares_by_system(jobs.at_n, kept(human_shares, "no shares for "))
         pairs = kept(human_pairs, "")(jobs.at_n)
         known = {"human_shares": shares, "human_pairs": pairs}

@@ -108,7 +108,7 @@ def findings(
         values = {
             **summary.quality(outcomes, shares),
             **estimates.metrics,
-            **summary.human(outcomes, n_boot, seed),
+            **summary.human(outcomes),
             **summary.answer_measures(outcomes, answer_measures, n_boot, seed),
         }
         (folder / _METRICS).write_text(json.dumps(values, default=float), encoding="utf-8")
