@@ -12,9 +12,9 @@ from chat_server import ChatServer
 from ragauge.answering import ChatGenerator
 from ragauge.contract import identity
 from ragauge.contract.errors import ConfigError
-from ragauge.experiment.findings.tables import per_question
 from ragauge.experiment.needs import needs
 from ragauge.experiment.stages.measure_checks import check_measures
+from ragauge.findings.per_question import per_question
 from ragauge.measures.answers import ExactMatch
 from ragauge.retrieval.contexts import numbered_contexts
 from ragauge.retrieval.order import LongContextOrder

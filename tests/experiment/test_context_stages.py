@@ -17,11 +17,11 @@ from ragauge.commands.stages import main as stages_command
 from ragauge.contract.context_parts import ContextOrder
 from ragauge.contract.errors import ConfigError
 from ragauge.contract.protocols import Reply, Tools, Workplace
-from ragauge.experiment.findings.tables import traces
-from ragauge.experiment.outcomes import metrics
 from ragauge.experiment.setup import config
 from ragauge.experiment.stages.components import check_together, instantiate_components
 from ragauge.experiment.stages.pipeline import Pipeline
+from ragauge.findings.per_question import traces
+from ragauge.findings.retrieving import compression
 from ragauge.retrieval.chunkers import TokenChunker
 from ragauge.retrieval.compressors import LLMCompressor, SentenceCompressor
 from ragauge.retrieval.expanders import DocumentExpander, NeighbourExpander
@@ -90,12 +90,12 @@ def test_the_compressor_works_on_the_expanded_passages(small: SmallPipelines) ->
     assert sizes["characters_out"] == sum(map(len, (texts_of(both, qid)[0] for qid in ("q1", "q2", "q3"))))
     assert sizes["characters_in"] == sum(len(str(doc["text"])) for doc in DOCS[:3])
     expected = sizes["characters_out"] / sizes["characters_in"]
-    assert metrics.compression(both.frame("compression")) == {"compressor_ratio": expected}
+    assert compression(both.frame("compression")) == {"compressor_ratio": expected}
 
 
 def test_nothing_to_compress_has_the_ratio_one() -> None:
     sizes = pd.DataFrame({"characters_in": [0], "characters_out": [0]})
-    assert metrics.compression(sizes) == {"compressor_ratio": 1.0}
+    assert compression(sizes) == {"compressor_ratio": 1.0}
 
 
 def test_depth_is_how_many_passages_are_given_and_left(small: SmallPipelines) -> None:

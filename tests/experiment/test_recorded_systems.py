@@ -18,10 +18,10 @@ from ragauge.contract.errors import ConfigError, DataError, MissingError
 from ragauge.datasets import SamplesDataset
 from ragauge.experiment.export import samples, write_samples
 from ragauge.experiment.needs import needs
-from ragauge.experiment.outcomes import metrics
 from ragauge.experiment.stages.latency import latency
 from ragauge.experiment.stages.pipeline import Pipeline
 from ragauge.experiment.sweep.jobs import load
+from ragauge.findings.answers import cut_after_answers
 from ragauge.findings.parts import gain_of_retrieval
 from ragauge.retrieval.retrievers import RecordedRetrieval
 from small_pipeline import SmallPipelines
@@ -221,7 +221,7 @@ def test_nobody_is_asked_and_no_latency_is_measured(small: SmallPipelines, tmp_p
 
 def cut_told(pipeline: Pipeline) -> str | None:
     laid_out = (pipeline.frame(name) for name in ("run", "layouts", "prefixes"))
-    return metrics.cut_after_answers(pipeline.n_tokens, *laid_out)
+    return cut_after_answers(pipeline.n_tokens, *laid_out)
 
 
 @pytest.mark.parametrize(

@@ -20,9 +20,16 @@ from ragauge.contract.errors import DataError
 from ragauge.contract.finding import Article, Section
 from ragauge.experiment.sweep import logged
 from ragauge.experiment.sweep.jobs import load
-from ragauge.findings.details import detail_lines, write_details
 from ragauge.findings.pooling import pooled
-from ragauge.findings.topic_texts import contexts_of, longest_match, match_evidence, read_topics, worth_reading
+from ragauge.findings.topics import (
+    contexts_of,
+    detail_lines,
+    longest_match,
+    match_evidence,
+    read_topics,
+    worth_reading,
+    write_details,
+)
 from ragauge.show.html import write_report
 from ragauge.store import Key, Store
 

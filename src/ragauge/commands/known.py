@@ -16,7 +16,6 @@ GROUP = "ragauge.commands"
 # Each is a module of this folder with such a function main.
 COMMANDS = {
     "compare": "sets runs side by side, topic by topic; also as CSV, Markdown and LaTeX",
-    "gate": "holds a job or a sweep to quality rules; exit code 3 where one is not met",
     "report": "writes a sweep's report, one HTML file, from its folder or an MLflow run",
     "plan": "says how many topics and labels a study takes, from a pilot sweep",
     "pool": "pools the jobs in a sweep's folder again, for example of an interrupted sweep",

@@ -13,14 +13,14 @@ from plugins.llm_measures.scripted_evaluator import kind_of, reply
 from ragauge.answering import ChatGenerator, Extractive
 from ragauge.contract.errors import MissingError
 from ragauge.experiment.described import descriptions
-from ragauge.experiment.findings.answers import without_claims
-from ragauge.experiment.findings.costs import costs_of_parts
 from ragauge.experiment.findings.measure_repeats import repeats
-from ragauge.experiment.findings.tables import per_question
 from ragauge.experiment.needs import added_up
 from ragauge.experiment.needs import needs as requests_of
 from ragauge.experiment.stages.pipeline import Pipeline
-from ragauge.findings.details import details_of, write_details
+from ragauge.findings.answers import without_claims
+from ragauge.findings.cost import costs_of_parts
+from ragauge.findings.per_question import per_question
+from ragauge.findings.topics import details_of, write_details
 from ragauge.llms.chat import Evaluator
 from ragauge.plugins.llm_measures.answer_correctness import AnswerCorrectness
 from ragauge.plugins.llm_measures.answer_relevancy import AnswerRelevancy
