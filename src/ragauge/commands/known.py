@@ -22,7 +22,6 @@ COMMANDS = {
     "export": "writes a job's questions, contexts, answers and labels as one file of samples",
     "ui": "starts MLflow's UI on what was measured, and prints its address",
     "stages": "lists a job's stages with their digests, and which are stored",
-    "store": "lists, shows, checks and removes stored stage outputs",
     "ledger": "lists and forgets calls of LLMs that were paid for",
 }
 _HELP = {"help": "shows the commands, and how to run and sweep"}
