@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 
 from ragauge.estimate import judge_agreement
-from ragauge.estimate.agreement import _kappa_estimate
+from ragauge.estimate.agreement import kappa_estimate
 
 SHARES = np.array([0.1, 0.05, 0.1, 0.35, 0.4])  # of the classes that people give
 EASE = np.array([0.95, 0.65])  # how often the judge agrees on the easier and the harder half of the topics
@@ -36,7 +36,7 @@ def kappa_of_an_erring_judge(name: str, errs: float, n: int, trials: int, seed: 
     for _ in range(trials):
         people = rng.choice(5, n, p=shares) + 1
         judge = np.where(rng.random(n) < errs, rng.integers(1, 6, n), people)
-        found = _kappa_estimate(people, judge, qids, 0.95)
+        found = kappa_estimate(people, judge, qids, 0.95)
         if not np.isnan(found.value):
             held.append(found.lo <= truth <= found.hi)
             widths.append(found.hi - found.lo)

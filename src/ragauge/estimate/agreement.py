@@ -75,7 +75,7 @@ def judge_agreement(
         index=pd.Index(CLASSES, name="human"),
         columns=pd.Index([*map(str, CLASSES), "missing"], name="judge"),
     )
-    kappa = _kappa_estimate(people[known], judge[known], both.loc[known, "qid"], level)
+    kappa = kappa_estimate(people[known], judge[known], both.loc[known, "qid"], level)
     equal = bounded_mean(people[known] == judge[known], both.loc[known, "qid"], level)
     return Agreement(kappa, equal, confusion, int(known.sum()), int((~known).sum()))
 
@@ -120,7 +120,7 @@ def judge_stability(labels: pd.DataFrame, level: float = LEVEL) -> Stability | N
     first, *again = (known[name].to_numpy(dtype=np.int64) for name in names)
     equal = [first == second for second in again]
     shares = [bounded_mean(e, qids, level) for e in equal]
-    kappas = [_kappa_estimate(first, second, qids, level) for second in again]
+    kappas = [kappa_estimate(first, second, qids, level) for second in again]
     moved = len(again) > 1
     effect = paired_share_interval(equal[0].astype(float) - equal[1], qids, level) if moved else None
     return Stability(
@@ -134,7 +134,7 @@ def judge_stability(labels: pd.DataFrame, level: float = LEVEL) -> Stability | N
     )
 
 
-def _kappa_estimate(first: np.ndarray, second: np.ndarray, qids: pd.Series, level: float) -> Estimate:
+def kappa_estimate(first: np.ndarray, second: np.ndarray, qids: pd.Series, level: float) -> Estimate:
     """Cohen's kappa of two labellings (classes 1..5) of the same rows, with an interval over topics.
 
     Kappa is 1 - q / Q, q being the share of rows with different labels and Q what chance would make of it. The
