@@ -11,7 +11,7 @@ from ragauge.findings.answers import Answers, AnswersMeasured, RecordedAnswers
 from ragauge.findings.asked_again import AskedAgain, JudgedAgain
 from ragauge.findings.budgets import OverBudgets
 from ragauge.findings.classes import Classes, Sample
-from ragauge.findings.cost import Cost, Costs, JudgeCosts, Latency
+from ragauge.findings.cost import Cost, Costs, JudgeCosts
 from ragauge.findings.failures import Failures, FailuresFound
 from ragauge.findings.foresight import Foresees
 from ragauge.findings.funnel import Funnel, FunnelFound
@@ -23,8 +23,7 @@ from ragauge.findings.parts import Parts
 from ragauge.findings.people import BesidePeople, PeopleFound
 from ragauge.findings.per_question import PerQuestion
 from ragauge.findings.predicted import Predicted, PredictedShares
-from ragauge.findings.rankings import Rankings, RankingsFound
-from ragauge.findings.retrieving import Retrieving
+from ragauge.findings.rankings import Rankings, RankingsFound, Retrieving
 from ragauge.findings.slices import Slices, SlicesFound
 from ragauge.findings.thresholds import Estimates, NothingFitted, PredictorFound, ThresholdsFound, ZonesFound
 from ragauge.findings.topics import WorthReading
@@ -53,7 +52,6 @@ _OF_JOBS: tuple[type[JobFinding], ...] = (
     JudgeCosts,
     # After all of that.
     Predicted,
-    Latency,
 )
 _OF_SWEEPS: tuple[type[Finding], ...] = (
     Leaderboard,

@@ -1,0 +1,240 @@
+"""What a config that others logged would run, read or reach here, and that nobody here vouches for.
+
+Vouched for is what stands in a configuration of this installation: conf/, the installed config packages, and
+the folder of `--config-dir`. Beside that, ragauge's component classes and code of config packages may run.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import sqlite3
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from contextlib import closing
+from dataclasses import dataclass, field
+from importlib import import_module
+from importlib.resources.abc import Traversable
+from pathlib import Path
+from typing import Any
+
+from ragauge.contract.errors import ConfigError
+from ragauge.contract.redact import redact
+from ragauge.contract.visible import visible
+from ragauge.experiment.setup.packages import config_packages
+from ragauge.plugins.rerun.differences import MAX_LINES
+
+# Where ragauge's components are (those of plug-ins are named by their options);
+# of its other code (commands, the store's removal) a config runs nothing.
+_ROOMS = ("answering", "datasets", "measures", "retrieval", "texts")
+_PLAIN = re.compile(r"\$\{[\w.\[\]]+\}")  # the value of another key
+_ADDRESS_KEY = re.compile(r"ur[li]|host|endpoint|proxy|proxies|server|api_base|address", re.I)
+_HERE = re.compile(r"(https?://)?(localhost|127\.0\.0\.1|\[::1\])(:\d{1,5})?(/[\w./-]*)?")
+
+
+@dataclass(frozen=True)
+class Vouched:
+    """What the configurations of this installation name: targets, and other strings that reach outside."""
+
+    packages: frozenset[str] = frozenset()  # top-level names of the installed config packages
+    targets: set[str] = field(default_factory=set)
+    texts: set[str] = field(default_factory=set)
+    values: set[tuple[str, str]] = field(default_factory=set)  # the texts with their keys, such as path
+    environment: set[str] = field(default_factory=set)
+
+    def may_run(self, target: str) -> bool:
+        """Whether a `_target_` is named here, or is a component of ragauge or code of a config package.
+
+        An attribute that only a module's imports brought there (`ragauge.llms.calls.os.system`) is none.
+        """
+        if target in self.targets:
+            return True
+        if not re.fullmatch(r"[A-Za-z_]\w*(\.[A-Za-z_]\w*)+", target):
+            return False
+        names = target.split(".")
+        top = names[0]
+        if not (top in self.packages or (top == "ragauge" and names[1] in _ROOMS)):
+            return False
+        try:
+            found = getattr(import_module(".".join(names[:-1])), names[-1])
+        except Exception:  # that it cannot be had is told when it is asked for
+            return False
+        home = str(getattr(found, "__module__", "")).split(".")
+        if top == "ragauge":
+            return isinstance(found, type) and home[0] == top and home[1:2] == names[1:2]
+        return callable(found) and home[0] == top
+
+
+def vouched(conf: Path, config_dir: Path | None = None) -> Vouched:
+    """What conf, the installed config packages and the folder of `--config-dir` name."""
+    packages = config_packages()
+    known = Vouched(frozenset(package.module.split(".")[0] for package in packages) - {"ragauge"})
+    folders: list[Traversable] = [conf, *(package.folder for package in packages)]
+    for folder in [*folders, *([config_dir] if config_dir is not None else [])]:
+        for config in _configs(folder):
+            for path, value in _leaves(config):
+                key = path.rpartition(".")[2]
+                if not isinstance(value, str):
+                    continue
+                if key == "_target_":
+                    known.targets.add(value)
+                elif key.endswith("_env"):
+                    known.environment.add(value)
+                else:
+                    known.texts.add(value)
+                    known.values.add((_name(path), value))
+    return known
+
+
+def refuse_foreign(
+    run_id: str,
+    configs: Sequence[Mapping[str, Any]],
+    given: Collection[str],
+    conf: Path,
+    config_dir: Path | None = None,
+) -> None:
+    """ConfigError that lists what the configs of a logged run name and nobody here vouches for (`foreign`)."""
+    known = vouched(conf, config_dir)
+    lines = dict.fromkeys(line for config in configs for line in foreign(config, known, given))
+    if not lines:
+        return
+    told = [f"  {visible(redact(line), one_line=True)}" for line in lines]
+    more = [f"  and {len(told) - MAX_LINES} more"] if len(told) > MAX_LINES else []
+    raise ConfigError(
+        f"rerun={run_id}: the logged configuration names what neither conf/ nor an installed "
+        "config package does; give the value on the command line, or "
+        "trust=true if you trust whoever logged it\n" + "\n".join([*told[:MAX_LINES], *more])
+    )
+
+
+def foreign(config: Mapping[str, Any], known: Vouched, given: Collection[str] = ()) -> list[str]:
+    """What of an unresolved config nobody here vouches for, as lines `key=value (why)`.
+
+    These are code that is instantiated, interpolations by anything but another key (environment variables
+    and other resolvers), environment variables that a key names, addresses that are not this machine's,
+    files and folders of this machine, and ledgers that would be written where none is. Keys in `given`, or
+    below one, are the user's own.
+    """
+    from omegaconf import OmegaConf
+
+    resolved = OmegaConf.create(dict(config))
+    references = {path: value for path, value in _leaves(config) if isinstance(value, str) and "${" in value}
+    chaining = [path for path, value in references.items() if _PLAIN.search(value)]
+    found = []
+    for path, value in _leaves(config):
+        if any(_is_within(path, key) for key in given):
+            continue
+        # A config of this clone names ${dataset} whole; ${.name} would mean another value in every mapping.
+        own = path in references and "${." not in value and (_name(path), value) in known.values
+        if path in references and not own and _is_chained(path, value, chaining):
+            why: str | None = "names a value that is made of others itself"  # a few such fill any memory
+        else:
+            why = _objection(path, value, known, resolved)
+        if why:
+            found.append(f"{path}={value} ({why})")
+    return found
+
+
+def _objection(path: str, value: Any, known: Vouched, root: Any) -> str | None:
+    """What speaks against one value of a config; None if nothing does."""
+    key = path.rpartition(".")[2]
+    if key == "_target_":
+        if value is None or value == "???" or (isinstance(value, str) and known.may_run(value)):
+            return None
+        return "runs code"
+    if not isinstance(value, str) or (_name(path), value) in known.values:
+        return None
+    if "${" in value:
+        if "${" in _PLAIN.sub("", value):
+            known_text = value in known.texts
+            return None if known_text else "reads the environment, or what else a resolver does"
+        text = _selected(root, path)
+        if text is None:
+            return "cannot be resolved"
+    else:
+        text = value
+    if key.endswith("_env"):
+        return None if text in known.environment else "reads this environment variable"
+    if "://" in text or _ADDRESS_KEY.search(key):
+        return None if text in known.texts or _HERE.fullmatch(text) else "reaches this address"
+    if key == "ledger":
+        theirs = Path(text).is_absolute() or ".." in Path(text).parts or os.path.exists(text)
+        return "writes this file" if theirs and not _is_ledger(text) else None
+    return None if (_name(path), text) in known.values else _reads(text)
+
+
+def _reads(text: str) -> str | None:
+    """What speaks against a text that is a file or folder of this machine, or that leads out of another folder.
+
+    A path that is not there may be so for what is appended to it: `split=/home/me/list` names list.tsv.
+    """
+    path = re.sub(r"(?i)^file:", "", text.strip())
+    outside = path.startswith(("/", "~")) or ".." in path.split("/")
+    return "may read this file or folder" if path and (outside or os.path.exists(path)) else None
+
+
+def _name(path: str) -> str:
+    """The last name of a dotted key, without the number of a list's item."""
+    return path.rpartition(".")[2].partition("[")[0]
+
+
+def _is_within(path: str, key: str) -> bool:
+    return path == key or path.startswith((f"{key}.", f"{key}["))
+
+
+def _is_chained(path: str, value: str, references: Collection[str]) -> bool:
+    """Whether an interpolation of the value at the path names one of the references, or what holds one."""
+    for dots, name in re.findall(r"\$\{(\.*)([\w.\[\]]+)\}", value):
+        above = re.findall(r"[^.\[\]]+", path)[: -len(dots)] if dots else []
+        target = ".".join([*above, *re.findall(r"[^.\[\]]+", name)])
+        if any(_is_within(re.sub(r"\[(\w+)\]", r".\1", other), target) for other in references):
+            return True
+    return False
+
+
+def _selected(root: Any, path: str) -> str | None:
+    from omegaconf import OmegaConf
+    from omegaconf.errors import OmegaConfBaseException
+
+    try:
+        return str(OmegaConf.select(root, path, throw_on_missing=True, throw_on_resolution_failure=True))
+    except OmegaConfBaseException:
+        return None
+
+
+def _is_ledger(file: str) -> bool:
+    """True if the file is a ledger that ragauge made: to open another database would put tables into it."""
+    try:
+        with closing(sqlite3.connect(f"{Path(file).absolute().as_uri()}?mode=ro", uri=True)) as database:
+            return database.execute("SELECT 1 FROM sqlite_master WHERE name = 'calls'").fetchone() is not None
+    except (sqlite3.Error, ValueError):
+        return False
+
+
+def _leaves(value: Any, path: str = "") -> Iterator[tuple[str, Any]]:
+    """Every value that is no mapping or list, with its dotted key; of a `_target_` whatever stands there."""
+    if path.rpartition(".")[2] == "_target_":
+        yield path, value
+    elif isinstance(value, Mapping):
+        for key, item in value.items():
+            yield from _leaves(item, f"{path}.{key}" if path else str(key))
+    elif isinstance(value, list):
+        for number, item in enumerate(value):
+            yield from _leaves(item, f"{path}[{number}]")
+    else:
+        yield path, value
+
+
+def _configs(folder: Traversable) -> Iterator[Any]:
+    """Every YAML file below a folder, unresolved; one that cannot be read vouches for nothing."""
+    import yaml
+    from omegaconf import OmegaConf
+    from omegaconf.errors import OmegaConfBaseException
+
+    for entry in folder.iterdir():
+        if entry.is_dir():
+            yield from _configs(entry)
+        elif entry.name.endswith((".yaml", ".yml")):
+            try:
+                yield OmegaConf.to_container(OmegaConf.create(entry.read_text("utf-8")), resolve=False)
+            except (OSError, ValueError, yaml.YAMLError, OmegaConfBaseException):
+                continue

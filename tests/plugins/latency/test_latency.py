@@ -1,0 +1,272 @@
+"""Topics sent one by one: slow parts show in their stage, no cache answers, and nothing is measured twice."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any, ClassVar, Literal
+
+import numpy as np
+import pandas as pd
+import pytest
+from test_pipeline import FakeChat
+
+from chat_server import ChatServer
+from ragauge.answering import ChatGenerator, NoLLM
+from ragauge.answering.judges import LexicalJudge
+from ragauge.contract.errors import GateError
+from ragauge.contract.identity import runtime
+from ragauge.contract.protocols import Reply, Role, Tools
+from ragauge.experiment.needs import added_up, needs
+from ragauge.experiment.stages.order import question_stages
+from ragauge.findings.cost import costs_of_parts
+from ragauge.llms.ledger import open_ledger
+from ragauge.plugins.latency import finding as room
+from ragauge.plugins.latency import measured as module
+from ragauge.plugins.latency.measured import latency, needs_of_latency
+from ragauge.retrieval.retrievers import Sim
+from ragauge.retrieval.searching import queries_frame
+from small_pipeline import SmallPipelines
+
+SLOW = 4.0  # seconds: far above what anything else here takes
+PRICE = {"prompt": 1.0, "completion": 2.0}
+
+
+@dataclass(frozen=True)
+class SlowRewriter:
+    """Asks the chat model once a topic, and takes its time."""
+
+    kind: ClassVar[str] = "slow"
+    uses: ClassVar[frozenset[str]] = frozenset({"chat"})
+    feedback: ClassVar[bool] = False
+    needs_chat: ClassVar[bool] = True
+
+    union: Literal["rrf", "first_seen"] = "rrf"
+    rrf_constant: float = 60.0
+    seconds: float = runtime(0.0)
+
+    def rewrite(
+        self, topics: pd.DataFrame, run: pd.DataFrame | None, chunks: pd.DataFrame | None, tools: Tools
+    ) -> pd.DataFrame:
+        time.sleep(self.seconds)
+        assert tools.chat is not None
+        tools.chat.ask([f"rewrite {query}" for query in topics["query"]], tools.store, "queries")
+        rows = [
+            {"qid": qid, "search": 0, "query": query, "origin": "slow"}
+            for qid, query in zip(topics["qid"], topics["query"], strict=True)
+        ]
+        return queries_frame(rows)
+
+
+@dataclass(frozen=True)
+class CountingEmbedder:
+    """Keeps the texts that it was asked for."""
+
+    inner: Any
+    asked: list[str] = runtime(None)
+
+    def embed(self, texts: Sequence[str], role: Role = "passage", scratch: Path | None = None) -> np.ndarray:
+        self.asked.extend(texts)
+        vectors: np.ndarray = self.inner.embed(texts, role, scratch)
+        return vectors
+
+
+@dataclass(frozen=True)
+class SlowSim(Sim):
+    """Takes its time to load its index, and counts how often that was."""
+
+    loaded: list[str] = runtime(None)
+
+    def transformer(self, chunks: pd.DataFrame, folder: Path, tools: Tools) -> Callable[..., pd.DataFrame]:
+        self.loaded.append(folder.name)
+        return super().transformer(chunks, folder, tools)
+
+
+def test_a_slow_rewriter_shows_in_its_stage_and_end_to_end(small: SmallPipelines) -> None:
+    asked: list[str] = []
+    job = small(llm=FakeChat(asked=asked), judge=LexicalJudge(), rewriter=SlowRewriter(seconds=SLOW))
+    names = [stage.name for stage in question_stages(job.stages)]
+    assert names == ["queries", "rewritten", "context", "contexts", "answers"]
+    found = latency(job, 1, seed=0)
+    assert found["latency_topics"] == 1
+    assert found["latency_failed"] == 0
+    assert found["latency_queries_p50"] >= SLOW
+    assert SLOW <= found["latency_total_p50"] <= found["latency_total_p95"]
+    others = [found[f"latency_{name}_p95"] for name in names if name != "queries"]
+    assert sum(others) < SLOW
+    assert found["latency_total_p50"] == pytest.approx(sum(found[f"latency_{name}_p50"] for name in names), abs=1e-9)
+
+
+def test_the_second_measurement_sends_nothing_and_costs_nothing(small: SmallPipelines) -> None:
+    asked: list[str] = []
+    parts = {"judge": LexicalJudge(), "rewriter": SlowRewriter()}
+    first = small(llm=FakeChat(asked=asked), **parts)
+    assert first.answers["answer"].notna().all()
+    before = len(asked)
+    measured = latency(first, 2, seed=0)
+    # One topic loads, two are measured: of each a rewrite and an answer.
+    assert len(asked) == before + 6
+    assert measured["latency_cost_usd"] == pytest.approx(3.0)
+    again = small(llm=FakeChat(asked=asked), **parts)
+    repeated = latency(again, 2, seed=0)
+    assert len(asked) == before + 6
+    assert repeated["latency_cost_usd"] == 0
+    assert "latency" not in again.made
+    times = [name for name in measured if name.endswith(("_p50", "_p95"))]
+    assert [repeated[name] for name in times] == [measured[name] for name in times]
+
+
+def test_another_machine_measures_for_itself(small: SmallPipelines, monkeypatch: pytest.MonkeyPatch) -> None:
+    latency(small(), 2, seed=0)
+    monkeypatch.setattr(module, "hardware", lambda: {"machine": "another", "processor": "p", "cores": 8})
+    job = small()
+    latency(job, 2, seed=0)
+    assert "latency" in job.made
+
+
+def test_no_vector_of_a_question_comes_from_a_cache(small: SmallPipelines) -> None:
+    asked: list[str] = []
+    small.embedder = CountingEmbedder(small.embedder, asked)
+    job = small()
+    assert job.outcomes["answer"].notna().all()
+    asked.clear()
+    latency(job, 2, seed=0)
+    queries = job.frame("topics")["query"]
+    # By the retriever and by the extractive answers, for the topic that loads as for those measured.
+    assert [asked.count(query) for query in queries] == [2, 2, 2]
+    # Those that the index holds are not computed anew.
+    assert len(asked) < 3 * len(job.frame("chunks"))
+
+
+def test_the_ledger_does_not_answer_and_holds_what_was_paid(small: SmallPipelines) -> None:
+    with ChatServer() as server:
+        chat = {"_target_": "langchain_ollama.ChatOllama", "base_url": server.url, "model": "m"}
+        llm = ChatGenerator(chat=chat, price=PRICE, retries=0, backoff=0.01)
+        parts = {"llm": llm, "judge": LexicalJudge(), "rewriter": SlowRewriter()}
+        job = small(**parts)
+        assert job.answers["answer"].notna().all()
+        assert sum(server.calls.values()) == 6
+        asked = costs_of_parts(job)
+        assert asked["rewriter_llm_calls"] == 3
+        assert asked["rewriter_cost_usd"] > 0
+        found = latency(job, 2, seed=0)
+        assert sum(server.calls.values()) == 12
+        assert found["latency_llm_calls"] == 6
+        ledger = open_ledger(job.store.root / "ledger.db")
+        spent = float(job.answers["cost_usd"].sum()) + asked["rewriter_cost_usd"] + found["latency_cost_usd"]
+        assert ledger.spent(llm.budget_name) == pytest.approx(spent)
+        # What came from the store costs nothing.
+        again = small(**parts)
+        assert again.answers["cost_usd"].sum() == 0
+        assert set(costs_of_parts(again).values()) == {0}
+
+
+def test_max_cost_usd_holds_for_the_measurement(small: SmallPipelines) -> None:
+    with ChatServer() as server:
+        chat = {"_target_": "langchain_ollama.ChatOllama", "base_url": server.url, "model": "m"}
+        limit = {"max_cost_usd": 1e-6, "price": {"prompt": 1e-9, "completion": 1e-9}, "budget": "held"}
+        llm = ChatGenerator(chat=chat, retries=0, backoff=0.01, **limit)
+        job = small(llm=llm, judge=LexicalJudge())
+        assert job.answers["answer"].notna().all()
+        dear = ChatGenerator(chat=chat, retries=0, backoff=0.01, **{**limit, "price": PRICE})
+        with pytest.raises(GateError, match="max_cost_usd"):
+            latency(small(llm=dear, judge=LexicalJudge()), 2, seed=0)
+        assert sum(server.calls.values()) == 3
+
+
+def test_the_index_is_loaded_once_and_the_retriever_stays_as_it_was(small: SmallPipelines) -> None:
+    loaded: list[str] = []
+    job = small(retriever=SlowSim(top_k=3, loaded=loaded))
+    assert len(job.contexts) == 3
+    before = len(loaded)
+    latency(job, 2, seed=0)
+    assert len(loaded) == before + 1
+    assert "transformer" not in vars(job.components.retriever)
+
+
+def test_a_topic_without_an_answer_is_not_counted_and_measured_again(small: SmallPipelines) -> None:
+    asked: list[str] = []
+    failing = FakeChat(asked=asked, failing=("q1",))
+    found = latency(small(llm=failing, judge=LexicalJudge()), 3, seed=0)
+    # Of three topics one loads; which one is up to the seed.
+    assert found["latency_topics"] + found["latency_failed"] == 2
+    failures = sum(p.startswith("q1") for p in asked) - 1  # beside the job's own
+    seeds = [s for s in range(9) if latency(small(llm=failing, judge=LexicalJudge()), 3, s)["latency_failed"]]
+    assert failures >= 0
+    assert seeds
+    again = small(llm=failing, judge=LexicalJudge())
+    latency(again, 3, seeds[0])
+    assert "latency" in again.made
+
+
+def test_without_an_llm_retrieval_is_measured(small: SmallPipelines) -> None:
+    found = latency(small(llm=NoLLM(), judge=LexicalJudge()), 2, seed=0)
+    assert found["latency_topics"] == 2
+    assert found["latency_run_p50"] > 0
+    assert "latency_llm_calls" not in found
+
+
+def test_one_topic_cannot_be_measured(small: SmallPipelines, caplog: pytest.LogCaptureFixture) -> None:
+    from small_pipeline import TOPICS
+
+    assert latency(small(topics=TOPICS[:1]), 5, seed=0) == {}
+    assert "two topics" in caplog.text
+
+
+def test_a_dry_run_counts_the_calls_of_the_measurement(small: SmallPipelines) -> None:
+    llm = ChatGenerator(chat={"_target_": "nowhere.NoChatModel", "model": "none"}, price=PRICE)
+    job = small(llm=llm, judge=LexicalJudge())
+    told = added_up(needs(job, further=[partial(needs_of_latency, job, 1, 0)]))
+    assert (told["llm"]["calls"], told["latency"]["calls"]) == (3, 2)
+    assert told["latency"]["cost_usd"] > 0
+    assert "latency" not in added_up(needs(small(llm=llm, judge=LexicalJudge())))
+    job = small(llm=llm, judge=LexicalJudge(), rewriter=SlowRewriter())
+    both = added_up(needs(job, further=[partial(needs_of_latency, job, 2, 0)]))
+    assert both["latency, rewriter"] == {}
+
+
+def test_a_reply_of_the_ledger_counts_at_its_price_in_what_a_topic_costs(small: SmallPipelines) -> None:
+    def chat() -> FakeChat:
+        return FakeChat(asked=[])
+
+    first = small(llm=chat(), judge=LexicalJudge(), rewriter=SlowRewriter())
+    assert first.answers["answer"].notna().all()
+    again = small(llm=chat(), judge=LexicalJudge(), rewriter=SlowRewriter())
+    assert again.answers["cost_usd"].sum() == 0
+    for job in (first, again):
+        assert job.making["queries"].cost_usd == pytest.approx(1.5)
+        assert job.making["answers"].cost_usd == pytest.approx(1.5)
+    assert again.making["queries"].seconds == first.making["queries"].seconds > 0
+
+
+def test_full_cost_takes_cached_replies_at_the_models_price() -> None:
+    from ragauge.findings.cost import full_cost
+
+    llm = ChatGenerator(chat={"_target_": "nowhere.NoChatModel", "model": "none"}, price=PRICE)
+    replies = [Reply("a", None, 10, 5, 0.7), Reply("b", None, 1_000_000, 500_000, 0.0, cached=True)]
+    frame = pd.DataFrame([vars(reply) for reply in replies])
+    assert full_cost(frame, llm) == pytest.approx(0.7 + 1.0 + 1.0)
+    assert full_cost(frame, FakeChat(asked=[])) == pytest.approx(0.7)
+
+
+def test_a_measurement_that_cannot_be_made_leaves_the_job_its_results(monkeypatch: pytest.MonkeyPatch) -> None:
+    def refused(*given: Any) -> dict[str, float]:
+        raise GateError("max_cost_usd: nothing is left")
+
+    monkeypatch.setattr(module, "latency", refused)
+    job: Any = SimpleNamespace(pipeline=None, cfg=SimpleNamespace(measure_latency=True, latency_topics=5), seed=0)
+    found = room.Latency().compute(job, {})
+    assert found is not None
+    assert found.metrics == {}
+    (told,) = room.Latency().show(job, found.value, {}).notes
+    assert "latency was not measured: max_cost_usd" in told
+
+
+def test_the_measurement_is_among_the_entries_that_the_job_used(small: SmallPipelines) -> None:
+    job = small()
+    latency(job, 2, seed=0)
+    assert [name for name in job.store.used if name.startswith("latency/")]
