@@ -10,6 +10,7 @@ import pandas as pd
 
 from ragauge.contract import comparable
 from ragauge.contract.errors import ConfigError, DataError
+from ragauge.contract.frames import LABEL_OF
 from ragauge.contract.groups import ANSWERS
 from ragauge.contract.progress import progress
 from ragauge.contract.protocols import AnswerMeasureInfo
@@ -23,7 +24,7 @@ _MAX_NAMED = 5  # runs named in a message
 _TABLE = "per_question.json"
 _OUTCOMES = (
     "qid", "query", "answer_reference", "evidence", "answer", "label", "ir_score", CAUSE, "judged", "stratum",
-    *PROBABILITY_COLUMNS, "human_label", "judge_status", "unanswerable",
+    *PROBABILITY_COLUMNS, "human_label", LABEL_OF, "judge_status", "unanswerable",
 )  # fmt: skip
 
 
