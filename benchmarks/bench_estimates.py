@@ -23,7 +23,7 @@ from timing import against, print_header, print_row
 
 from ragauge.contract.jobs import Jobs
 from ragauge.estimate.prediction import settings_of
-from ragauge.experiment.findings.estimates import findings
+from ragauge.findings.estimates import findings
 from ragauge.findings.pooling import pooled
 from ragauge.show.html import write_report
 from ragauge.store import Store

@@ -29,10 +29,10 @@ from ragauge.contract.protocols import Dataset
 from ragauge.diagnose.failures import cause_shares
 from ragauge.diagnose.funnel import funnel
 from ragauge.estimate import bounded_mean
-from ragauge.experiment.findings.failures import with_failures
-from ragauge.experiment.findings.funnel import evidence_parts
 from ragauge.experiment.stages.pipeline import Pipeline
 from ragauge.experiment.stages.stage import Components
+from ragauge.findings.failures import with_failures
+from ragauge.findings.funnel import evidence_parts
 from ragauge.measures import Substring
 from ragauge.retrieval.chunkers import TokenChunker
 from ragauge.retrieval.compressors import NoCompressor

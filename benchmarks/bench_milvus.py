@@ -1,7 +1,7 @@
 """`retriever=milvus` over Milvus Lite against exact searches: the ten best, scores, questions a second.
 
 Vectors of MiniLM against `sim`; words against BM25 by its formula over the whole collection, of the same
-words. Both are what `ragauge.retrieval.conformance.compare_to_exact` measures, after `check_retriever` has
+words. Both are what `ragauge.plugins.adapters.conformance.compare_to_exact` measures, after `check_retriever` has
 passed. Over the shipped sample, or over a corpus of one's own:
 
     python benchmarks/bench_milvus.py --docs texts.csv --topics questions.csv --qid id --store store
@@ -28,9 +28,9 @@ from timing import print_header, print_row
 from ragauge.contract.frames import as_frame
 from ragauge.contract.protocols import Tools
 from ragauge.datasets import CsvDataset, SampleDataset
+from ragauge.plugins.adapters.conformance import check_retriever, compare_to_exact
 from ragauge.plugins.milvus.retriever import Milvus
 from ragauge.retrieval.chunkers import NoChunker
-from ragauge.retrieval.conformance import check_retriever, compare_to_exact
 from ragauge.retrieval.embedders import CachedEmbedder, SentenceTransformerEmbedder
 from ragauge.retrieval.ranking import ranked
 from ragauge.retrieval.retrievers import Sim

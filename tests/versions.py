@@ -63,7 +63,7 @@ def items() -> dict[str, tuple[int, str]]:
     for name, cls in vars(order).items():
         if isinstance(cls, type) and issubclass(cls, order.Stage) and cls is not order.Stage:
             found[f"stage/{cls.name}"] = (cls.version, _digest(cls.__module__, name))
-    findings = "ragauge.experiment.findings.estimates"
+    findings = "ragauge.findings.estimates"
     found["stage/findings"] = (importlib.import_module(findings).VERSION, _digest(findings))
     for key, target in _targets():
         module, _, name = target.rpartition(".")

@@ -14,7 +14,8 @@ from ragauge.answering import RecordedAnswers
 from ragauge.contract import frames
 from ragauge.contract.errors import ConfigError, DataError
 from ragauge.contract.protocols import Tools
-from ragauge.experiment.outcomes import metrics
+from ragauge.findings.answers import recorded_costs
+from ragauge.findings.cost import costs_of_replies, taken
 
 CONTEXTS = contexts(("q1", 100, "x"), ("q2", 100, ""))
 
@@ -54,9 +55,9 @@ def test_answers_with_what_they_took_and_missing_ones_with_their_error(tmp_path:
     assert found["route"].tolist()[0] == "fast"
     assert list(found.columns).count("status") == 1
     # Nothing is spent now; what was spent is told apart.
-    assert all(value == 0 for value in metrics.costs(found.reset_index()).values())
-    assert metrics.taken(found) == (10.5, 0.25)
-    assert metrics.recorded(found) == {
+    assert all(value == 0 for value in costs_of_replies(found.reset_index()).values())
+    assert taken(found) == (10.5, 0.25)
+    assert recorded_costs(found) == {
         "recorded_prompt_tokens": 100, "recorded_completion_tokens": 7, "recorded_cost_usd": 0.25,
         "recorded_seconds_p50": 1.5, "recorded_seconds_p95": 1.5,
     }  # fmt: skip
@@ -64,8 +65,8 @@ def test_answers_with_what_they_took_and_missing_ones_with_their_error(tmp_path:
 
 def test_a_file_that_tells_no_cost_is_not_taken_for_free(tmp_path: Path, tools: Tools) -> None:
     found = answered(tmp_path, [{"qid": q, "response": "x"} for q in ("q1", "q2")], tools)
-    assert [value != value for value in metrics.taken(found)] == [True, True]
-    assert metrics.recorded(found) == {}
+    assert [value != value for value in taken(found)] == [True, True]
+    assert recorded_costs(found) == {}
 
 
 def test_one_sample_of_several(tmp_path: Path, tools: Tools) -> None:

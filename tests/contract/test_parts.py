@@ -12,7 +12,6 @@ import pytest
 from ragauge.contract.identity import code_digests, code_of, identity, runtime
 from ragauge.llms.chat import ChatLLM
 from ragauge.retrieval.chunkers import TokenChunker
-from ragauge.retrieval.retrievers import PyTerrierPipeline
 from ragauge.store import canonical_json
 
 HERE = f"{__name__}."
@@ -125,8 +124,6 @@ def test_the_code_behind_every_target_counts_but_not_that_of_runtime_fields() ->
     nested = {"_target_": "ragauge.x", "_args_": [{"k": {"_target_": "pyterrier_pisa.PisaIndex"}}]}
     assert set(code_of(Holder(Plain(), nested))["code"]) == {"pyterrier_pisa", *CODE["code"]}
     assert code_of(Plain(threads={"_target_": "pyterrier_pisa.PisaIndex"})) == CODE
-    assert code_of(PyTerrierPipeline({"_target_": "builtins.dict"})) == {}
-    assert set(code_of(PyTerrierPipeline({"_target_": "pyterrier_pisa.x"}))["code"]) == {"pyterrier_pisa"}
 
 
 def test_a_client_of_a_chat_model_may_change_without_a_call_being_paid_again() -> None:

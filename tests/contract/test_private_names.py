@@ -11,7 +11,6 @@ from processes import ROOT
 KNOWN = {
     "commands/test_ui.py": {"track"},
     "comparison/test_semantic_chunker.py": {"retrieval"},
-    "comparison/test_wrapped_chunkers.py": {"retrieval"},
     "experiment/test_in_batches.py": {"store"},
     "experiment/test_pipeline.py": {"store"},
     "experiment/test_ranking_columns.py": {"compare"},

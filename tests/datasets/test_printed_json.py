@@ -14,11 +14,9 @@ from ragauge.contract.errors import DataError
 from ragauge.contract.frames import as_frame
 from ragauge.datasets import Beir, JsonlDataset, SamplesDataset, Trec, _lines, questions_of
 from ragauge.datasets._lines import json_rows
-from ragauge.datasets.nugget_file import read_nuggets
 
 DOCS = [{"docno": name, "_id": name, "title": "", "text": f"The {name}."} for name in ("aare", "rhine")]
-NUGGETS = [{"text": "It flows.", "importance": "vital"}]
-TOPICS = [{"qid": qid, "query": "Which?", "nuggets": NUGGETS} for qid in ("q1", "q2")]
+TOPICS = [{"qid": qid, "query": "Which?"} for qid in ("q1", "q2")]
 QUERIES = [{"_id": qid, "text": "Which?"} for qid in ("q1", "q2")]
 FORMS: dict[str, Callable[[Sequence[Any]], str]] = {
     "lines": lambda rows: "".join(json.dumps(row) + "\n" for row in rows),
@@ -43,7 +41,6 @@ def test_every_reader_of_json_lines_reads_what_is_printed_over_several(tmp_path:
     assert data.topics["qid"].tolist() == qids
     assert SamplesDataset(path=topics, docs=docs).load().topics["qid"].tolist() == qids
     assert questions_of("topics", topics) == ["Which?"] * n
-    assert list(read_nuggets(topics)) == qids
     (tmp_path / "qrels").mkdir()
     (tmp_path / "qrels" / "test.tsv").write_text("q1\taare\t1\n")
     docs.unlink()  # the packed one is read

@@ -17,13 +17,13 @@ from ragauge.commands.stages import main as stages_command
 from ragauge.contract.context_parts import ContextOrder
 from ragauge.contract.errors import ConfigError
 from ragauge.contract.protocols import Reply, Tools, Workplace
-from ragauge.experiment.findings.tables import traces
-from ragauge.experiment.outcomes import metrics
 from ragauge.experiment.setup import config
 from ragauge.experiment.stages.components import check_together, instantiate_components
 from ragauge.experiment.stages.pipeline import Pipeline
+from ragauge.findings.per_question import traces
+from ragauge.findings.retrieving import compression
 from ragauge.retrieval.chunkers import TokenChunker
-from ragauge.retrieval.compressors import LangChainCompressor, LLMCompressor, SentenceCompressor
+from ragauge.retrieval.compressors import LLMCompressor, SentenceCompressor
 from ragauge.retrieval.expanders import DocumentExpander, NeighbourExpander
 from ragauge.retrieval.order import LongContextOrder, RankOrder, ReverseOrder
 from ragauge.retrieval.retrievers import Reo, Sim
@@ -90,40 +90,19 @@ def test_the_compressor_works_on_the_expanded_passages(small: SmallPipelines) ->
     assert sizes["characters_out"] == sum(map(len, (texts_of(both, qid)[0] for qid in ("q1", "q2", "q3"))))
     assert sizes["characters_in"] == sum(len(str(doc["text"])) for doc in DOCS[:3])
     expected = sizes["characters_out"] / sizes["characters_in"]
-    assert metrics.compression(both.frame("compression")) == {"compressor_ratio": expected}
+    assert compression(both.frame("compression")) == {"compressor_ratio": expected}
 
 
 def test_nothing_to_compress_has_the_ratio_one() -> None:
     sizes = pd.DataFrame({"characters_in": [0], "characters_out": [0]})
-    assert metrics.compression(sizes) == {"compressor_ratio": 1.0}
+    assert compression(sizes) == {"compressor_ratio": 1.0}
 
 
-@pytest.mark.parametrize(
-    "compressor",
-    [
-        SentenceCompressor(share=1, depth=2),
-        LangChainCompressor({"_target_": f"{__name__}.same"}, depth=2),
-    ],
-    ids=["sentences", "langchain"],
-)
-def test_depth_is_how_many_passages_are_given_and_left(small: SmallPipelines, compressor: Any) -> None:
-    cut = small(compressor=compressor, retriever=Sim(top_k=4))
+def test_depth_is_how_many_passages_are_given_and_left(small: SmallPipelines) -> None:
+    cut = small(compressor=SentenceCompressor(share=1, depth=2), retriever=Sim(top_k=4))
     assert len(texts_of(cut)) == 2
     sizes = cut.frame("compression").iloc[0]
     assert sizes["characters_in"] == sizes["characters_out"]
-
-
-def same() -> Any:
-    """A LangChain compressor that returns what it is given."""
-    from langchain_core.documents import BaseDocumentCompressor, Document
-
-    class Same(BaseDocumentCompressor):
-        def compress_documents(
-            self, documents: Sequence[Document], query: str, callbacks: Any = None
-        ) -> Sequence[Document]:
-            return documents
-
-    return Same()
 
 
 def test_passages_whose_reply_failed_are_asked_for_again(small: SmallPipelines) -> None:

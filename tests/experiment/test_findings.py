@@ -10,8 +10,8 @@ import pandas as pd
 import pytest
 
 from ragauge.estimate import cross_fit, ppi_shares, summary
-from ragauge.experiment.findings import estimates as room
-from ragauge.experiment.findings.estimates import Findings, findings
+from ragauge.findings import estimates as room
+from ragauge.findings.estimates import Findings, findings
 from ragauge.store import Store
 
 SETTINGS = {"measure": {"part": "substring"}, "tokenizer": {"part": "words"}, "n_tokens": [100]}

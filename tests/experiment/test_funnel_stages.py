@@ -16,8 +16,8 @@ from ragauge.answering.judges import NoJudge
 from ragauge.contract.errors import ConfigError
 from ragauge.diagnose.funnel import funnel, funnel_metrics
 from ragauge.diagnose.rules import check_rules
-from ragauge.experiment.findings.failures import with_failures
-from ragauge.experiment.findings.funnel import FunnelFound, evidence_parts
+from ragauge.findings.failures import with_failures
+from ragauge.findings.funnel import FunnelFound, evidence_parts
 from ragauge.measures import Substring
 from ragauge.retrieval.compressors import SentenceCompressor
 from ragauge.retrieval.expanders import NeighbourExpander

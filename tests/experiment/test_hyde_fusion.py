@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from processes import run
-from ragauge.findings.hyde_fusion import published_rankings
+from ragauge.findings.rankings import published_rankings
 
 DATA = Path(__file__).resolve().parents[2] / "../shared/data"
 DOCS = "id,text\na,Aare flows to the Rhine.\nb,Basel lies at the Rhine.\nc,Chur is a town.\n"

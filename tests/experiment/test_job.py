@@ -20,13 +20,14 @@ from ragauge.contract import records
 from ragauge.contract.errors import ConfigError
 from ragauge.contract.identity import identity
 from ragauge.experiment import job
-from ragauge.experiment.findings import tables
 from ragauge.experiment.folder import JobFolder, write_json
 from ragauge.experiment.job import execute
 from ragauge.experiment.request import run_name
 from ragauge.experiment.setup import config
 from ragauge.experiment.stages.components import instantiate_components, make_pipeline
 from ragauge.experiment.stages.pipeline import Sample
+from ragauge.findings import per_question as room
+from ragauge.findings.per_question import per_question
 from ragauge.retrieval import onnx as onnx_backend
 from ragauge.retrieval.retrievers import BM25
 from small_pipeline import SmallPipelines
@@ -255,7 +256,7 @@ def test_a_record_is_whole_or_not_there(tmp_path: Path, monkeypatch: pytest.Monk
 
 def test_the_table_holds_question_truth_context_and_what_came_of_it(small: SmallPipelines) -> None:
     pipeline = small(n_tokens=8)
-    table = tables.per_question(pipeline, pipeline.outcomes[::-1])
+    table = per_question(pipeline, pipeline.outcomes[::-1])
     assert table["qid"].tolist() == ["q3", "q2", "q1"]
     row = table.set_index("qid").loc["q1"]
     assert row["query"] == "Who built the tower?"
@@ -273,7 +274,7 @@ def test_the_table_sets_what_came_of_a_question_beside_it(small: SmallPipelines)
     outcomes = pipeline.outcomes.assign(
         label=pd.array([5, None, 1], dtype="Int8"), ir_score=[1.0, 0.256, 0.0], answer=["Anna", "Linz", None]
     )
-    table = tables.per_question(pipeline, outcomes)
+    table = per_question(pipeline, outcomes)
     # MLflow groups by the first column and compares the second.
     assert list(table.columns[:2]) == ["query", "outcome"]
     assert table["outcome"].tolist() == [
@@ -285,7 +286,7 @@ def test_the_table_sets_what_came_of_a_question_beside_it(small: SmallPipelines)
 
 def test_what_is_missing_is_null_in_the_table_s_json(small: SmallPipelines) -> None:
     pipeline = small(llm=NoLLM(), judge=NoJudge())
-    table = tables.per_question(pipeline, pipeline.outcomes)
+    table = per_question(pipeline, pipeline.outcomes)
     rows = json.loads(table.to_json(orient="records"))
     for row in rows:
         assert (row["answer"], row["answer_error"], row["label"], row["judge_raw"]) == (None,) * 4
@@ -296,7 +297,7 @@ def test_evidence_of_several_parts_stands_in_their_order(small: SmallPipelines) 
     parts = [{"docno": "d1", "text": "It stands"}, {"docno": "d1", "text": "Anna built the tower."}]
     topic = {"qid": "q", "query": "Who built the tower?", "answer": "Anna", "evidence": parts}
     pipeline = small(topics=[topic])
-    table = tables.per_question(pipeline, pipeline.outcomes)
+    table = per_question(pipeline, pipeline.outcomes)
     assert table["evidence"].tolist() == [["It stands", "Anna built the tower."]]
 
 
@@ -304,17 +305,17 @@ def test_evidence_of_several_parts_stands_in_their_order(small: SmallPipelines) 
 def test_the_table_of_many_topics_leaves_the_contexts_out(
     small: SmallPipelines, monkeypatch: pytest.MonkeyPatch, limit: int, there: bool
 ) -> None:
-    monkeypatch.setattr(tables, "_TABLE_TOPICS", limit)
+    monkeypatch.setattr(room, "_TABLE_TOPICS", limit)
     pipeline = small()
-    table = tables.per_question(pipeline, pipeline.outcomes)
+    table = per_question(pipeline, pipeline.outcomes)
     assert len(table) == 3
     assert ("context" in table) is there
     assert {"context_chars", "chunks", "evidence"} <= set(table)
 
 
 def test_a_row_names_no_more_than_the_first_chunks(small: SmallPipelines, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(tables, "_TABLE_CHUNKS", 1)
+    monkeypatch.setattr(room, "_TABLE_CHUNKS", 1)
     pipeline = small(n_tokens=16)
-    table = tables.per_question(pipeline, pipeline.outcomes).set_index("qid")
+    table = per_question(pipeline, pipeline.outcomes).set_index("qid")
     contexts = pipeline.contexts.set_index("qid")
     assert table["chunks"].to_dict() == {qid: docnos[0] for qid, docnos in contexts["docnos"].items()}

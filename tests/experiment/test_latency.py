@@ -20,12 +20,11 @@ from ragauge.answering.judges import LexicalJudge
 from ragauge.contract.errors import GateError
 from ragauge.contract.identity import runtime
 from ragauge.contract.protocols import Reply, Role, Tools
-from ragauge.experiment.findings import latency as room
-from ragauge.experiment.findings.costs import costs_of_parts
 from ragauge.experiment.needs import added_up, needs
 from ragauge.experiment.stages import latency as module
 from ragauge.experiment.stages.latency import latency
 from ragauge.experiment.stages.order import question_stages
+from ragauge.findings.cost import Latency, costs_of_parts
 from ragauge.llms.ledger import open_ledger
 from ragauge.retrieval.retrievers import Sim
 from ragauge.retrieval.searching import queries_frame
@@ -241,7 +240,7 @@ def test_a_reply_of_the_ledger_counts_at_its_price_in_what_a_topic_costs(small: 
 
 
 def test_full_cost_takes_cached_replies_at_the_models_price() -> None:
-    from ragauge.experiment.outcomes.metrics import full_cost
+    from ragauge.findings.cost import full_cost
 
     llm = ChatGenerator(chat={"_target_": "nowhere.NoChatModel", "model": "none"}, price=PRICE)
     replies = [Reply("a", None, 10, 5, 0.7), Reply("b", None, 1_000_000, 500_000, 0.0, cached=True)]
@@ -250,18 +249,15 @@ def test_full_cost_takes_cached_replies_at_the_models_price() -> None:
     assert full_cost(frame, FakeChat(asked=[])) == pytest.approx(0.7)
 
 
-def test_a_measurement_that_cannot_be_made_leaves_the_job_its_results(
-    small: SmallPipelines, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_measurement_that_cannot_be_made_leaves_the_job_its_results() -> None:
     def refused(*given: Any) -> dict[str, float]:
         raise GateError("max_cost_usd: nothing is left")
 
-    monkeypatch.setattr(room, "latency", refused)
-    job: Any = SimpleNamespace(pipeline=small(), cfg=SimpleNamespace(measure_latency=True, latency_topics=5), seed=0)
-    found = room.Latency().compute(job, {})
+    job: Any = SimpleNamespace(latency=refused, cfg=SimpleNamespace(measure_latency=True, latency_topics=5))
+    found = Latency().compute(job, {})
     assert found is not None
     assert found.metrics == {}
-    (told,) = room.Latency().show(job, found.value, {}).notes
+    (told,) = Latency().show(job, found.value, {}).notes
     assert "latency was not measured: max_cost_usd" in told
 
 

@@ -13,12 +13,11 @@ from hydra import compose, initialize_config_dir
 from omegaconf import DictConfig
 
 from ragauge.contract import records
-from ragauge.experiment.findings.lacking import lacking
 from ragauge.experiment.folder import JobFolder
 from ragauge.experiment.job import execute
 from ragauge.experiment.setup import config
 from ragauge.experiment.stages.components import make_pipeline
-from ragauge.findings.lacking import lacking_text
+from ragauge.findings.lacking import lacking, lacking_text
 from ragauge.measures import qrels_of
 
 CONF = Path(__file__).resolve().parents[2] / "conf"

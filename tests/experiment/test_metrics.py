@@ -8,7 +8,9 @@ import pandas as pd
 import pytest
 
 from ragauge.estimate import judge_agreement, leave_one_out, summary
-from ragauge.experiment.outcomes import metrics
+from ragauge.findings.cost import costs_of_replies
+from ragauge.findings.ir_score import curve_of
+from ragauge.findings.terminal import job_line
 
 
 def outcomes(scores: list[float], labels: list[int | None]) -> pd.DataFrame:
@@ -133,7 +135,7 @@ def test_cached_replies_are_counted_apart_and_cost_nothing() -> None:
         ("q3", 30, 4, 0.75, True),
         ("q4", 0, 0, 0.0, False),  # no reply came, or nobody was asked
     )
-    assert metrics.costs(frame) == {
+    assert costs_of_replies(frame) == {
         "llm_calls": 2,
         "llm_calls_cached": 1,
         "llm_usage_unknown": 0,
@@ -152,7 +154,7 @@ def test_calls_are_counted_where_the_server_tells_no_tokens() -> None:
         calls=[1, 3, 1, 0],
         usage_unknown=[1, 2, 1, 0],
     )
-    found = metrics.costs(frame)
+    found = costs_of_replies(frame)
     assert (found["llm_calls"], found["llm_calls_cached"], found["llm_usage_unknown"]) == (4, 1, 3)
     assert found["cost_usd"] == 1.25
 
@@ -166,7 +168,7 @@ def test_verdicts_of_one_request_are_one_call() -> None:
         ("q3", 0, 0, 0.0, False),
         request=["a", "a", "b", "b", None],
     )
-    assert metrics.costs(frame, "judge_") == {
+    assert costs_of_replies(frame, "judge_") == {
         "judge_llm_calls": 1,
         "judge_llm_calls_cached": 1,
         "judge_llm_usage_unknown": 0,
@@ -177,7 +179,7 @@ def test_verdicts_of_one_request_are_one_call() -> None:
 
 
 def test_an_embedded_part_makes_no_calls() -> None:
-    found = metrics.costs(replies(("q1", 0, 0, 0.0, False), ("q2", 0, 0, 0.0, True)))
+    found = costs_of_replies(replies(("q1", 0, 0, 0.0, False), ("q2", 0, 0, 0.0, True)))
     assert set(found.values()) == {0}
 
 
@@ -188,7 +190,7 @@ def test_the_curve_is_the_mean_over_topics_at_every_budget() -> None:
     scores = pd.DataFrame(
         {"qid": ["a", "a", "b", "b"], "n_tokens": [200, 100, 100, 200], "value": [1.0, 0.5, 0.0, 0.5]}
     )
-    assert metrics.curve(scores) == {100: 0.25, 200: 0.75}
+    assert curve_of(scores) == {100: 0.25, 200: 0.75}
 
 
 BASE = {"ir_score": 0.51234, "cost_usd": 0.0, "seconds_total": 12.345}
@@ -217,7 +219,7 @@ BASE = {"ir_score": 0.51234, "cost_usd": 0.0, "seconds_total": 12.345}
     ],
 )
 def test_a_job_in_one_line(more: dict[str, float], expected: str) -> None:
-    assert metrics.line("bm25", {**BASE, **more}) == f"{'bm25':<32} {expected}"
+    assert job_line("bm25", {**BASE, **more}) == f"{'bm25':<32} {expected}"
 
 
 # --- the line of a job --------------------------------------------------------------------------------------
@@ -229,4 +231,4 @@ def test_the_line_of_a_job_adds_up_the_money_of_all_who_asked() -> None:
     values = {"ir_score": 0.5, "seconds_total": 1.0}
     values |= {f"{prefix}cost_usd": 0.25 for prefix in CALLS}
     assert {"rewriter_", "retriever_", "reranker_", "compressor_", "", "judge_"} <= set(CALLS)
-    assert f"{0.25 * len(CALLS):.4f} USD" in metrics.line("job", values)
+    assert f"{0.25 * len(CALLS):.4f} USD" in job_line("job", values)

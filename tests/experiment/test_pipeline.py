@@ -23,7 +23,7 @@ from ragauge.contract import frames
 from ragauge.contract.errors import ConfigError, DataError, MissingError
 from ragauge.contract.identity import runtime
 from ragauge.contract.protocols import ChatModel, Dataset, Reply, Role, Tools
-from ragauge.experiment.outcomes.sample import Sample
+from ragauge.experiment.outcomes import Sample
 from ragauge.experiment.stages import file_digests
 from ragauge.experiment.stages.file_digests import file_digest
 from ragauge.experiment.stages.pipeline import Pipeline

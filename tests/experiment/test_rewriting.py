@@ -13,10 +13,10 @@ from chat_server import ChatServer
 from ragauge.answering import ChatGenerator, NoLLM
 from ragauge.answering.judges import LexicalJudge, NoJudge
 from ragauge.contract.errors import ConfigError, DataError
-from ragauge.experiment.findings.tables import per_question
 from ragauge.experiment.needs import added_up, needs
-from ragauge.experiment.outcomes import metrics
 from ragauge.experiment.stages.components import check_together
+from ragauge.findings.per_question import per_question
+from ragauge.findings.retrieving import rewriting
 from ragauge.retrieval.retrievers import BM25, MLQ, Hybrid, NoRetrieval, RecordedRetrieval, Sim
 from ragauge.retrieval.rewriters import PRF, Decompose, HyDE, MultiQuery, RagFusion, Recorded
 from small_pipeline import SmallPipelines
@@ -71,7 +71,7 @@ def test_a_topic_whose_rewrite_failed_is_asked_for_again_and_the_others_are_not(
         first = small(**parts)
         checks = first.frame("query_checks")
         assert checks["failed"].tolist() == [False, True, False]
-        assert metrics.rewriting(checks)["rewriter_failed"] == 1
+        assert rewriting(checks)["rewriter_failed"] == 1
         plain = small(llm=chat(server)).frame("run")
         for run in (first.frame("run"), plain):
             assert len(run[run["qid"] == "q2"]) == 3
@@ -109,14 +109,14 @@ def test_the_queries_stand_in_the_run_s_table(small: SmallPipelines) -> None:
 
 def test_what_is_logged_of_the_queries(small: SmallPipelines) -> None:
     job = small(rewriter=MultiQuery(queries="rules"))
-    found = metrics.rewriting(job.frame("query_checks"))
+    found = rewriting(job.frame("query_checks"))
     assert set(found) == {"rewriter_failed", "rewriter_similarity", "rewriter_new_hits"}
     assert found["rewriter_failed"] == 0
     assert 0 < found["rewriter_similarity"] < 1
     assert 0 <= found["rewriter_new_hits"] <= 1
     # Words for BM25 alone have no vector that says something.
     words = small(rewriter=PRF(), retriever=BM25(top_k=3))
-    assert set(metrics.rewriting(words.frame("query_checks"))) == {"rewriter_failed", "rewriter_new_hits"}
+    assert set(rewriting(words.frame("query_checks"))) == {"rewriter_failed", "rewriter_new_hits"}
 
 
 def test_another_file_under_the_same_path_is_another_stage(small: SmallPipelines, tmp_path: Path) -> None:

@@ -12,18 +12,14 @@ import pytest
 from ragauge.contract.errors import ConfigError
 from ragauge.contract.finding import Found
 from ragauge.estimate.slicing import SliceBy
-from ragauge.experiment.findings.slices import SlicesFound
-from ragauge.experiment.outcomes.joined import outcomes as joined
-from ragauge.experiment.outcomes.slicing import (
-    MAX_LOGGED,
-    metric_names,
-    metrics_of_slices,
+from ragauge.experiment.outcomes import outcomes as joined
+from ragauge.experiment.slicing import (
     read_slices,
     read_weights,
     slices_of_topics,
     with_slices,
 )
-from ragauge.findings.slices import slice_tables
+from ragauge.findings.slices import MAX_LOGGED, SlicesFound, metric_names, metrics_of_slices, slice_tables
 from small_pipeline import TOPICS as SMALL
 from small_pipeline import SmallPipelines, replaced
 

@@ -8,16 +8,13 @@ import pytest
 
 from chat_server import ChatServer
 from ragauge.answering import ChatGenerator
-from ragauge.answering.judges import CragJudge
+from ragauge.answering.judges import ChatJudge
 from ragauge.contract.current_job import run_begins
 from ragauge.llms.chat import Evaluator
-from ragauge.measures.asked.faithfulness import Faithfulness
-from ragauge.measures.asked.support import Support
 from ragauge.retrieval.compressors import LLMCompressor
 from ragauge.retrieval.rerankers import ListwiseReranker
 from ragauge.retrieval.retrievers import MLQ
 from ragauge.retrieval.rewriters import Decompose, MultiQuery
-from scripted_evaluator import reply as evaluated
 from small_pipeline import SmallPipelines
 
 BAD = "---"
@@ -28,10 +25,6 @@ def model(kind: Any, server: ChatServer, **fields: Any) -> Any:
     return kind(chat=chat, backoff=0.0, retries=0, **fields)
 
 
-def supported(prompt: str) -> str:
-    return '{"stated": false}'
-
-
 # The part, what it replaces, whether it asks the llm or a model of its own, the frame, readable replies.
 PARTS: dict[str, tuple[dict[str, Any], str, Any]] = {
     "rewriter": ({"rewriter": MultiQuery()}, "queries", lambda prompt: "tower of Anna\nbridge"),
@@ -39,15 +32,17 @@ PARTS: dict[str, tuple[dict[str, Any], str, Any]] = {
     "retriever": ({"retriever": MLQ(top_k=3)}, "run", lambda prompt: "tower of Anna\nbridge"),
     "reranker": ({"reranker": ListwiseReranker()}, "run", lambda prompt: "[3] > [2] > [1]"),
     "compressor": ({"compressor": LLMCompressor(per="topic")}, "passages", lambda prompt: "[1] a"),
-    "measure": ({"measure": Support()}, "scores", supported),
-    "answers": ({"answers": {"faithfulness": Faithfulness()}}, "answer_values", evaluated),
-    "judge": ({"judge": CragJudge}, "verdicts", lambda prompt: '{"accuracy": true}'),
+    "judge": ({"judge": ChatJudge}, "verdicts", lambda prompt: '{"label": 5, "reason": "It says so."}'),
 }  # fmt: skip
 
 
 @pytest.mark.parametrize("part", PARTS)
 def test_what_could_not_be_read_is_asked_again_and_then_stored(part: str, small: SmallPipelines) -> None:
-    given, frame, good = PARTS[part]
+    check_asked_again(part, *PARTS[part], small)
+
+
+def check_asked_again(part: str, given: dict[str, Any], frame: str, good: Any, small: SmallPipelines) -> None:
+    """What could not be read is not stored, asked for again in a later run, and then stored."""
     mended = False
 
     def bad(prompt: str) -> bool:
@@ -57,7 +52,7 @@ def test_what_could_not_be_read_is_asked_again_and_then_stored(part: str, small:
         asks_llm = part in ("rewriter", "decompose", "retriever", "reranker", "compressor")
 
         def made() -> list[str]:
-            more = {"judge": model(CragJudge, server, lack_phrases=["?"])} if part == "judge" else given
+            more = {"judge": model(ChatJudge, server)} if part == "judge" else given
             more = {**more, "llm": model(ChatGenerator, server)} if asks_llm else more
             job = small(**more, **({} if asks_llm else {"evaluator": model(Evaluator, server)}))
             job.frame(frame)

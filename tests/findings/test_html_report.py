@@ -20,9 +20,16 @@ from ragauge.contract.errors import DataError
 from ragauge.contract.finding import Article, Section
 from ragauge.experiment.sweep import logged
 from ragauge.experiment.sweep.jobs import load
-from ragauge.findings.details import write_details
 from ragauge.findings.pooling import pooled
-from ragauge.findings.topic_texts import contexts_of, longest_match, match_evidence, read_topics, worth_reading
+from ragauge.findings.topics import (
+    contexts_of,
+    detail_lines,
+    longest_match,
+    match_evidence,
+    read_topics,
+    worth_reading,
+    write_details,
+)
 from ragauge.show.html import write_report
 from ragauge.store import Key, Store
 
@@ -576,3 +583,11 @@ def test_the_section_of_the_ir_score_has_its_floor(page: Path) -> None:
     text = page.read_text(encoding="utf-8")
     assert f"random passages of the same corpus score 0.125 at N = {max(BUDGETS)}" in text
     assert '<th scope="row">unrelated text</th><td>0.062</td>' in text
+
+
+def test_a_detail_that_is_no_object_has_no_lines_and_a_long_one_is_cut() -> None:
+    assert detail_lines("not json") == detail_lines("[1]") == detail_lines("{}") == []
+    assert detail_lines('{"similarity": 0.5, "claims": ["a", {"claim": "b", "in_reference": true}, {}]}') == [
+        "similarity: 0.5", "a", "b · in reference yes", "",
+    ]  # fmt: skip
+    assert detail_lines(json.dumps({"claims": ["x"] * 300}))[-1] == "and 200 more"

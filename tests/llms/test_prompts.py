@@ -8,20 +8,10 @@ from typing import Any
 
 import pytest
 
-from ragauge.answering.judges import parse_accuracy, parse_scores, parse_verdict
+from ragauge.answering.judges import parse_scores, parse_verdict
 from ragauge.contract.errors import ConfigError
 from ragauge.llms import prompts
 from ragauge.llms.prompts import fill, load_prompt
-from ragauge.measures.asked import (
-    answer_relevancy,
-    citations,
-    claims,
-    context_precision,
-    context_recall,
-    context_relevance,
-    nuggets,
-    support,
-)
 from ragauge.retrieval.compressors import _llm
 from ragauge.retrieval.rerankers.llm import permutation
 from ragauge.retrieval.rewriters.hyde import HyDE
@@ -70,26 +60,14 @@ SHIPPED |= {
 # Prompts whose reply is read, and what reads an example of it; the number of claims, passages and the like
 # that the example speaks of is given to it.
 READ: dict[str, Callable[[str], Any]] = {
-    "citation_support": citations.read_supported,
-    "claims": claims._read_claims,
-    "claims_in_passages": lambda text: claims._read_verdicts(text, 2, 3),
-    "claims_match": lambda text: claims._read_match(text, 2, 1),
     "compress_topic": lambda text: _llm.copied_by_number(text, 3),
-    "context_precision": context_precision.read_useful,
-    "context_relevance": lambda text: context_relevance.read_needed(text, 5),
     "decompose": parse_queries,
     "hyde_several": HyDE(n_passages=2)._passages,
     "judge_batch": lambda text: parse_scores(text, 5),
-    "judge_crag": parse_accuracy,
     "judge_single": parse_verdict,
     "multi_query": parse_queries,
-    "nuggets": nuggets.NuggetRecall()._made,
-    "nuggets_in_answer": lambda text: nuggets._read_support(text, 3),
-    "questions_of_answer": lambda text: answer_relevancy._read(text, 2),
     "rag_fusion": parse_queries,
     "rerank": lambda text: permutation(text, 3),
-    "statements_in_sentences": lambda text: context_recall.read_ways(text, 2, 9),
-    "support": support._stated,
 }  # fmt: skip
 # Replies that are taken as they are; the two prompts below them say in their rules what is looked for.
 AS_THEY_ARE = {

@@ -8,7 +8,7 @@ import pytest
 
 from ragauge.contract.errors import DataError
 from ragauge.estimate.board import mean_of
-from ragauge.measures.truthfulness import TRUTHFULNESS, truthfulness
+from ragauge.measures.answers import TRUTHFULNESS, truthfulness
 
 LABELS = pd.Series(pd.array([5, 3, 1, 2, 4, None], dtype="Int8"))
 

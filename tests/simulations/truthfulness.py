@@ -7,7 +7,7 @@ import pandas as pd
 
 from ragauge.estimate.board import mean_of
 from ragauge.estimate.intervals import bootstrap_mean
-from ragauge.measures.truthfulness import SCORES, TRUTHFULNESS
+from ragauge.measures.answers import SCORES, TRUTHFULNESS
 
 # Shares of classes 1 to 5.
 POPULATIONS: dict[str, tuple[float, ...]] = {

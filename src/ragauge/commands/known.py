@@ -17,7 +17,6 @@ GROUP = "ragauge.commands"
 # Name, where in this folder its function (arguments) stands that returns the exit code, and what it does.
 _OWN = (
     ("compare", "compare:main", "sets runs side by side, topic by topic; also as CSV, Markdown and LaTeX"),
-    ("gate", "gate:main", "holds a job or a sweep to quality rules; exit code 3 where one is not met"),
     ("report", "results:report", "writes a sweep's report, one HTML file, from its folder or an MLflow run"),
     ("plan", "plan:main", "says how many topics and labels a study takes, from a pilot sweep"),
     ("pool", "results:pool", "pools the jobs in a sweep's folder again, for example of an interrupted sweep"),

@@ -1,9 +1,8 @@
 """A finding: what a job, the jobs of a sweep, or runs side by side amount to in one respect, and how that is shown.
 
 A finding is one class with a name, a `compute` and a `show`. Terminal, HTML, CSV, Markdown and MLflow take
-what it gives and know no finding by name, so that a new one is a file and a line in a list: of a sweep in
-`ragauge.findings.order`, of a job in `ragauge.experiment.findings.order`, of a comparison in
-`ragauge.compare._order`.
+what it gives and know no finding by name, so that a new one is a class and a line in a list: of a job or a sweep in
+`ragauge.findings.order`, of a comparison in `ragauge.compare._order`.
 """
 
 from __future__ import annotations

@@ -51,6 +51,13 @@ class Job(Protocol):
     def frame(self, name: str) -> pd.DataFrame:
         """A frame of the job, such as topics, run, contexts, answers, verdicts (docs/library.md)."""
 
+    @property
+    def question_stages(self) -> Sequence[Any]:
+        """The stages that work on a question until it is answered, in order."""
+
+    def latency(self, topics: int) -> dict[str, float]:
+        """Metrics of how long questions take, sent one by one: so many topics at most."""
+
     def rows(self, name: str) -> pd.DataFrame | Batches:
         """The rows of a frame, in batches where they are many."""
 

@@ -18,11 +18,11 @@ from ragauge.contract.identity import identity
 from ragauge.contract.offers import RetrieverOffers, offered
 from ragauge.contract.protocols import Describes
 from ragauge.contract.redact import redact
-from ragauge.experiment.findings.order import metrics_of
 from ragauge.experiment.folder import JobFolder
-from ragauge.experiment.outcomes import metrics
-from ragauge.experiment.outcomes.slicing import WEIGHTS_TAG
+from ragauge.experiment.slicing import WEIGHTS_TAG
+from ragauge.findings.order import metrics_of
 from ragauge.findings.people import judged_lines
+from ragauge.findings.terminal import job_line
 from ragauge.track import views
 
 if TYPE_CHECKING:
@@ -133,7 +133,7 @@ def last_lines(cfg: DictConfig, folder: JobFolder, record: Mapping[str, Any]) ->
 
 def in_numbers(record: Mapping[str, Any]) -> list[str]:
     """The numbers of a finished job: a line, and more where a sample was judged or people gave labels."""
-    return [metrics.line(record["name"], record["metrics"]), *judged_lines(record["metrics"])]
+    return [job_line(record["name"], record["metrics"]), *judged_lines(record["metrics"])]
 
 
 def last_place(cfg: DictConfig, folder: JobFolder, record: Mapping[str, Any]) -> str:

@@ -11,10 +11,9 @@ from ragauge.contract.current_job import working_on
 from ragauge.contract.errors import UnreadableJudgeError
 from ragauge.contract.loading import class_of
 from ragauge.contract.redact import remember
-from ragauge.experiment.findings.monitoring import pin_window
 from ragauge.experiment.folder import JobFolder, UnreadableJudge
 from ragauge.experiment.guard import OUTPUT, STORE, guarded
-from ragauge.experiment.measuring import measure
+from ragauge.experiment.measuring import measure, pin_window
 from ragauge.experiment.request import first_record, used_places
 from ragauge.experiment.setup.config import settle
 

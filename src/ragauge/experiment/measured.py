@@ -16,11 +16,13 @@ from ragauge.contract.finding import After, JobFinding, Shown
 from ragauge.contract.groups import GROUPS
 from ragauge.datasets.human_labels import with_human_labels
 from ragauge.estimate import cross_fit
-from ragauge.experiment.findings.evaluation import FROM_MLFLOW, with_labels_of_people
-from ragauge.experiment.findings.failures import with_failures
-from ragauge.experiment.findings.order import job_findings
 from ragauge.experiment.folder import JobFolder
-from ragauge.experiment.outcomes.slicing import with_slices
+from ragauge.experiment.slicing import with_slices
+from ragauge.experiment.stages.latency import latency
+from ragauge.experiment.stages.order import question_stages
+from ragauge.findings.failures import with_failures
+from ragauge.findings.order import job_findings
+from ragauge.findings.per_question import FROM_MLFLOW, with_labels_of_people
 from ragauge.show.drawing import save
 
 if TYPE_CHECKING:
@@ -29,6 +31,7 @@ if TYPE_CHECKING:
     from ragauge.contract.frames import Batches
     from ragauge.contract.protocols import AnswerMeasureInfo
     from ragauge.experiment.stages.pipeline import Pipeline
+    from ragauge.experiment.stages.stage import Stage
 
 log = logging.getLogger(__name__)
 
@@ -65,6 +68,13 @@ class MeasuredJob:
     def answer_measures(self) -> list[AnswerMeasureInfo]:
         return self.pipeline.answer_measures
 
+    @property
+    def question_stages(self) -> list[Stage]:
+        return question_stages(self.pipeline.stages)
+
+    def latency(self, topics: int) -> dict[str, float]:
+        return latency(self.pipeline, topics, self.seed)
+
     def frame(self, name: str) -> pd.DataFrame:
         return self.pipeline.frame(name)
 
@@ -93,7 +103,7 @@ class MeasuredJob:
     @cached_property
     def findings(self) -> list[JobFinding]:
         """What is found out about the job, in order."""
-        return list(job_findings())
+        return job_findings()
 
     def find_out(self, after: After, run: track.Run) -> None:
         """Computes the findings that come at this place, and logs and prints each."""

@@ -1,31 +1,27 @@
-"""What a job measures with: what its scores mean to a predictor, and which jobs may be pooled with it."""
+"""What a job measures with, which decides what jobs may be pooled with it, and its predictor."""
 
 from __future__ import annotations
 
+import logging
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
+import pandas as pd
+
+from ragauge import track
 from ragauge.contract import comparable
 from ragauge.contract.groups import ANSWERS
-from ragauge.contract.identity import identity
 from ragauge.contract.offers import PartOffers, offered
-from ragauge.estimate.prediction import settings_of
+from ragauge.estimate import choose_topics
+from ragauge.estimate.prediction import check_settings, predict_right
+from ragauge.findings.thresholds import score_settings
 
 if TYPE_CHECKING:
+    from omegaconf import DictConfig
+
     from ragauge.experiment.stages.pipeline import Pipeline
 
-
-def score_settings(pipeline: Pipeline) -> dict[str, Any]:
-    """What the scores of this job mean to a predictor."""
-    of = pipeline.components
-    measure = {**identity(of.measure), **shared_models_of_measure(pipeline)}
-    return settings_of(measure, identity(of.tokenizer), [pipeline.n_tokens])
-
-
-def shared_models_of_measure(pipeline: Pipeline) -> dict[str, Any]:
-    """The identities of the models that the measure of evidence takes, by kind; {} for none."""
-    models = {"embedder": pipeline.components.embedder, "chat": pipeline.evaluator_chat}
-    uses = offered(pipeline.components.measure, PartOffers).uses
-    return {name: pipeline.identity_of(model) for name, model in models.items() if name in uses}
+log = logging.getLogger(__name__)
 
 
 def measured_by(pipeline: Pipeline) -> dict[str, str]:
@@ -42,3 +38,27 @@ def measured_by(pipeline: Pipeline) -> dict[str, str]:
     if pipeline.evaluator_chat is not None and "chat" in used:
         means["evaluator"] = pipeline.evaluator_chat
     return comparable.digests({name: pipeline.identity_of(component) for name, component in means.items()})
+
+
+def fitting_predictor(pipeline: Pipeline, cfg: DictConfig) -> Any:
+    """The configured predictor, None if there is none; ConfigError where it does not fit this job."""
+    if cfg.predictor is None:
+        return None
+    model, trained = track.load_predictor(track.tracking_uri(cfg.tracking.uri), cfg.predictor, bool(cfg.trust))
+    for difference in check_settings(trained, score_settings(pipeline), cfg.predictor_mismatch == "allow"):
+        log.warning("predictor used on other ground: %s", difference)
+    return model
+
+
+def sample_topics(pipelines: Sequence[Pipeline], predictor: Any) -> None:
+    """Chooses the topics that are judged by their predicted P(5), the same ones for all of the pipelines.
+
+    Nothing is left to do where all topics are judged, or a uniform sample of them.
+    """
+    sample = pipelines[0].sample
+    if sample is None or not pipelines[0].sampled_by_prediction:
+        return
+    p5 = pd.concat([predict_right(predictor, pipeline.retrieved) for pipeline in pipelines])
+    chosen = choose_topics(p5, sample.n, seed=sample.seed, design="neyman")
+    for pipeline in pipelines:
+        pipeline.set_sampled(chosen)

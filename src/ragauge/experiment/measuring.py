@@ -4,19 +4,22 @@ from __future__ import annotations
 
 import logging
 import time
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ragauge import track
 from ragauge.contract.interruption import refuse_lost
-from ragauge.contract.protocols import ASKED
+from ragauge.contract.loading import build, class_of
+from ragauge.contract.protocols import ASKED, Monitored
 from ragauge.experiment.described import describe, last_lines
-from ragauge.experiment.findings.prediction import sample_topics
 from ragauge.experiment.folder import JobFolder
+from ragauge.experiment.gates import gates
 from ragauge.experiment.measured import MeasuredJob
-from ragauge.experiment.measured_by import measured_by, score_settings
+from ragauge.experiment.measured_by import measured_by, sample_topics
 from ragauge.experiment.prepared import judged_later, prepared
 from ragauge.experiment.request import description, first_tags, logged_params, write_config
 from ragauge.experiment.verdicts import log_verdicts
+from ragauge.findings.thresholds import score_settings
 from ragauge.track import views
 
 if TYPE_CHECKING:
@@ -24,8 +27,33 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
-# Where a report finds what a job laid out.
-_RECORDED = ("docs", "run", "layouts", "part_scores")  # frames
+_SWEEP_FILE = "multirun.yaml"  # Hydra writes it when a sweep starts
+_RECORDED = ("docs", "run", "layouts", "part_scores")  # frames: where a report finds what a job laid out
+
+
+def pin_window(cfg: DictConfig, folder: JobFolder) -> dict[str, Any]:
+    """Reads the window of a dataset of traces, if it is one, and writes its ends as times into the config.
+
+    All jobs of a sweep end at the moment that the sweep began. Returns the entry `snapshot` of the job's
+    record, the file that holds what was read; {} for any other dataset.
+    """
+    from omegaconf import OmegaConf
+
+    monitored = class_of("dataset", cfg.dataset.get("_target_"), Monitored)  # type: ignore[type-abstract]
+    if monitored is None:
+        return {}
+    spec: Any = OmegaConf.to_container(cfg.dataset, resolve=True, throw_on_missing=True)
+    if spec.get("snapshot") is None:
+        pinned = monitored.pinned(spec, _started(folder))
+        OmegaConf.update(cfg, "dataset", pinned, force_add=True)
+        spec |= pinned
+    return {"snapshot": str(build("dataset", spec, {}).files()["traces"])}
+
+
+def _started(folder: JobFolder) -> float:
+    """When the sweep or the job began, in seconds since 1970."""
+    file = None if folder.sweep is None else Path(folder.sweep) / _SWEEP_FILE
+    return file.stat().st_mtime if file is not None and file.is_file() else time.time()
 
 
 def measure(cfg: DictConfig, folder: JobFolder, record: dict[str, Any]) -> None:
@@ -59,10 +87,9 @@ def measure(cfg: DictConfig, folder: JobFolder, record: dict[str, Any]) -> None:
         log.info("%s", line)
     if comparison is not None:
         print(summary(comparison))
-    if not record["deferred"] and cfg.gate:
-        from ragauge.experiment.gate.checking import enforce
-
-        enforce(cfg, record, lambda: pipeline.sliced)
+    if not record["deferred"]:
+        for gate in gates(cfg):
+            gate.enforce(cfg, record, lambda: pipeline.sliced)
 
 
 def _find_out(job: MeasuredJob, run: track.Run) -> None:

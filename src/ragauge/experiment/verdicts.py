@@ -6,11 +6,10 @@ from ragauge import track
 from ragauge.contract import comparable
 from ragauge.contract.records import OUTCOMES_FILE
 from ragauge.experiment import whereabouts
-from ragauge.experiment.findings.evaluation import evaluated, evaluation_metrics
-from ragauge.experiment.findings.tables import traces
 from ragauge.experiment.measured import MeasuredJob
 from ragauge.experiment.measured_by import measured_by
-from ragauge.findings.details import write_details
+from ragauge.findings.per_question import evaluated, evaluation_metrics, traces
+from ragauge.findings.topics import write_details
 
 
 def log_verdicts(job: MeasuredJob, run: track.Run) -> None:

@@ -1,15 +1,134 @@
-"""Measures of answers and contexts beside the classes: a section for each that they name."""
+"""What answers are worth by the measures of `answers`: a job's, and a section of the report for each that they name."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
-from ragauge.contract.answer_measures import besides_rankings, column_label
-from ragauge.contract.finding import Block, Cell, Col, Finding, Fold, Found, Founds, Grid, Num, Section, Shown, Text
-from ragauge.contract.jobs import Jobs
-from ragauge.contract.protocols import AnswerMeasureInfo
+import numpy as np
+import pandas as pd
+
+from ragauge.contract.answer_measures import NO_CLAIMS, besides_rankings, column_label, infos_of
+from ragauge.contract.finding import (
+    Block,
+    Cell,
+    Col,
+    Finding,
+    Fold,
+    Found,
+    Founds,
+    Grid,
+    JobFinding,
+    Num,
+    Section,
+    Shown,
+    Text,
+)
+from ragauge.contract.jobs import Job, Jobs
+from ragauge.contract.offers import AnswerMeasureOffers, offered
+from ragauge.contract.protocols import AnswerMeasureInfo, MeasuresJob
 from ragauge.findings.classes import by_budget
+from ragauge.findings.cost import RECORDED
 from ragauge.findings.leaderboard import measured
+
+
+class AnswersMeasured(JobFinding):
+    """Shares of answers without claims, and what is measured of all answers together."""
+
+    name = "answers"
+    after = "answers"
+
+    def compute(self, job: Job, found: Founds) -> Found:
+        """What measures say of means beyond their limits. Answers and their values are made here."""
+        job.frame("answers")  # before measures ask about them
+        told = warnings_of(job.frame("answer_values"), job.pipeline.components.answers)
+        return Found(told, metrics={**without_claims(job.pipeline), **of_all_answers(job.pipeline)})
+
+    def show(self, job: Job, value: list[str], found: Founds) -> Shown:
+        """The sentences, as warnings."""
+        return Shown(notes=value)
+
+
+class RecordedAnswers(JobFinding):
+    """What a file says that its answers took."""
+
+    name = "recorded_answers"
+    after = "answers"
+
+    def compute(self, job: Job, found: Founds) -> Found | None:
+        """A sentence where n_tokens cuts the contexts; None where answers are not recorded."""
+        pipeline = job.pipeline
+        if pipeline.components.llm.kind != RECORDED:
+            return None
+        laid_out = (job.frame(name) for name in ("run", "layouts", "prefixes"))
+        cut = cut_after_answers(job.n_tokens, *laid_out)
+        return Found(cut, metrics=recorded_costs(pipeline.answers))
+
+    def show(self, job: Job, value: str | None, found: Founds) -> Shown:
+        """The sentence, as a warning."""
+        return Shown(notes=[] if value is None else [value])
+
+
+def cut_after_answers(n_tokens: int, run: pd.DataFrame, layouts: pd.DataFrame, prefixes: pd.DataFrame) -> str | None:
+    """A sentence where n_tokens cuts contexts that recorded answers were given with; None where it cuts none.
+
+    The frames are those of these names; run is what is laid out.
+    """
+    here = prefixes[prefixes["n_tokens"] == n_tokens].merge(layouts[["qid", "layout", "text"]])
+    left_out = here["n_chunks"] < here["qid"].map(run["qid"].value_counts()).fillna(0)
+    texts = zip(here["text"], here["end"], left_out, strict=True)
+    cut = sum(bool(out or text[end:].strip()) for text, end, out in texts)
+    if not cut:
+        return None
+    return (
+        f"n_tokens={n_tokens} cuts the contexts of {cut:,} of {len(here):,} topics, whose answers were "
+        "given with all of them: scores are of less than the LLM saw"
+    )
+
+
+def recorded_costs(answers: pd.DataFrame) -> dict[str, float]:
+    """What a file says that its answers took: recorded_<what>; without what it does not tell.
+
+    Sums of prompt and completion tokens and of US dollars, median and 95th percentile of seconds.
+    """
+    sums = {name: float(answers[name].sum()) for name in ("prompt_tokens", "completion_tokens", "cost_usd")}
+    seconds = answers.loc[answers["answer"].notna(), "seconds"]
+    if seconds.gt(0).any():
+        sums |= {f"seconds_{end}": float(seconds.quantile(q)) for end, q in (("p50", 0.5), ("p95", 0.95))}
+    return {f"recorded_{name}": value for name, value in sums.items() if value}
+
+
+def without_claims(pipeline: Any) -> dict[str, float]:
+    """<measure>_no_claims: the share of topics whose answer, or reference answer, holds no claim to measure.
+
+    Of every measure that may lack claims. It is a part of <measure>_missing; the rest are failures, and what
+    else a topic lacks.
+    """
+    values, n = pipeline.frame("answer_values"), len(pipeline.frame("topics"))
+    infos = [
+        info
+        for stage in pipeline.stages
+        if offered(stage.component, AnswerMeasureOffers).may_lack_claims
+        for info in stage.infos
+    ]
+    counts = values.loc[values["status"].eq(NO_CLAIMS), "measure"].value_counts()
+    return {f"{info.name}_no_claims": float(counts.get(info.name, 0)) / n for info in infos}
+
+
+def of_all_answers(pipeline: Any) -> dict[str, float]:
+    """What answer measures say of all answers together, such as the corpus BLEU."""
+    found: dict[str, float] = {}
+    for measure in pipeline.components.answers.values():
+        if isinstance(measure, MeasuresJob):
+            found |= measure.of_job(pipeline.frame("topics"), pipeline.answers)
+    return found
+
+
+def warnings_of(values: pd.DataFrame, measures: Mapping[str, Any]) -> list[str]:
+    """What answer measures say of means that are beyond their limits."""
+    means = values.groupby("measure")["value"].mean()
+    told = [info.warning(float(means.get(info.name, np.nan))) for one in measures.values() for info in infos_of(one)]
+    return [one for one in told if one]
 
 
 class Answers(Finding):

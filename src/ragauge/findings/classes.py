@@ -1,4 +1,4 @@
-"""The judge's classes by system, at the sweep's budget and at every other."""
+"""The judge's classes by system, at the sweep's budget and at every other; what a sample says of all topics."""
 
 from __future__ import annotations
 
@@ -24,10 +24,12 @@ from ragauge.contract.finding import (
 )
 from ragauge.contract.frames import JUDGE_CLASSES
 from ragauge.contract.jobs import Jobs
-from ragauge.estimate import HEADLINE_SHARES
+from ragauge.estimate import HEADLINE_SHARES, asked, ppi_shares
+from ragauge.estimate.outcomes import with_classes
 from ragauge.findings import study
 from ragauge.findings.ir_score import metric_part
 from ragauge.show.figures import judge_shares
+from ragauge.show.formats import whole
 
 _SHARES = [*(f"judge_share_{c}" for c in JUDGE_CLASSES), "judge_share_missing"]
 
@@ -115,3 +117,33 @@ def shares_of_all(shares: pd.DataFrame, alone: str) -> Grid:
         for row in shares[shares["share"].isin(HEADLINE_SHARES)].to_dict("records")
     ]
     return Grid("Estimated shares of all topics", columns, rows)
+
+
+class Sample(Finding):
+    """Shares of all topics where a sample was judged."""
+
+    name = "sample"
+
+    def compute(self, jobs: Jobs, found: Founds) -> Found | None:
+        """`ppi_shares` by system; None where all topics were judged."""
+        shares = shares_by_system(jobs.at_n, _sampled)
+        return None if shares is None else Found(shares, tables={"sampled_shares": shares})
+
+    def show(self, jobs: Jobs, value: pd.DataFrame, found: Founds) -> Shown:
+        """The shares of all beside those of the judged."""
+        first = value.iloc[0]
+        about = Text(
+            f"The judge saw {whole(first['n_judged'])} of {whole(first['n_topics'])} topics at N = {jobs.n_tokens}. "
+            "The shares of all topics are prediction-powered estimates (PPI++): the predictor's shares, corrected by "
+            "its errors on the judged topics. Beside them is what the judged topics say alone. The effective number "
+            "is how many judged topics would say as much without the predictor. Thresholds and predictor are fitted "
+            "on the judged topics, thresholds with the weights of their strata; paired differences of right answers "
+            "and hallucinations are prediction-powered, too."
+        )
+        return Shown([Section("A sample of topics was judged", [about, shares_of_all(value, "Judged alone")])])
+
+
+def _sampled(rows: pd.DataFrame) -> pd.DataFrame | None:
+    """Shares of all topics from the few that were judged; None where all were."""
+    rows = with_classes(rows)
+    return ppi_shares(rows) if len(asked(rows)) < len(rows) else None

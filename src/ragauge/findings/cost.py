@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
+import pandas as pd
+
+from ragauge.contract.errors import RagaugeError
 from ragauge.contract.finding import (
     Block,
     Card,
@@ -17,15 +21,172 @@ from ragauge.contract.finding import (
     Grid,
     Heading,
     Heads,
+    JobFinding,
     Num,
     Section,
     Shown,
     Tagged,
     Text,
 )
-from ragauge.contract.groups import CALLS
-from ragauge.contract.jobs import Jobs
+from ragauge.contract.groups import CALLS, GROUPS
+from ragauge.contract.jobs import Job, Jobs
+from ragauge.contract.offers import ChatOffers, PartOffers, offered
 from ragauge.show.formats import milliseconds, seconds, usd, whole
+
+RECORDED = "recorded"  # kind of an llm or judge that reads what was said elsewhere
+_VARIED = {
+    "varied_answers": "",
+    "varied_verdicts": "judge_",
+}  # stages of answers from other contexts: prefix of metrics
+
+
+class Costs(JobFinding):
+    """Calls, tokens and money, what parts count, and what a topic takes."""
+
+    name = "costs"
+    after = "answers"
+
+    def compute(self, job: Job, found: Founds) -> Found:
+        """Metrics alone; the judge's are those of `judge_costs`."""
+        pipeline = job.pipeline
+        return Found(
+            metrics={
+                **costs_of_replies(pipeline.answers),
+                **costs_of_parts(pipeline),
+                **per_topic(pipeline, job.question_stages),
+            }
+        )
+
+
+class JudgeCosts(JobFinding):
+    """Calls, tokens and money of the judge, those of asking it again among them."""
+
+    name = "judge_costs"
+
+    def compute(self, job: Job, found: Founds) -> Found:
+        """Metrics alone."""
+        again = found.get("judged_again", {})
+        costs = costs_of_replies(job.pipeline.verdicts, "judge_")
+        return Found(metrics={name: value + again.get(name, 0) for name, value in costs.items()})
+
+
+def costs_of_replies(replies: pd.DataFrame, prefix: str = "") -> dict[str, float]:
+    """Calls, tokens and money of answers, or of verdicts with `prefix="judge_"`.
+
+    A request that the store or the ledger answered, or another job's verdicts paid for, counts as cached: it
+    has no tokens and no cost here. llm_usage_unknown is how many calls are charged at the most they can cost.
+    """
+    told = "calls" in replies  # frames of parts that do not count their calls have tokens alone
+    calls = replies["calls"] if told else replies["prompt_tokens"].gt(0).astype(int)
+    paid = ~replies["cached"]
+    own = calls.gt(0) & paid
+    answered = calls.gt(0) & ~paid
+    # Verdicts that came in one request name it; its calls stand at the first of them.
+    request = replies["request"] if "request" in replies else replies["qid"]
+    if told and "request" in replies:
+        answered = request.notna() & replies["status"].ne("missing") & ~own
+    unknown = replies["usage_unknown"] if "usage_unknown" in replies else calls * 0
+    return {
+        f"{prefix}llm_calls": int(calls[own].sum() if told else request[own].nunique()),
+        f"{prefix}llm_calls_cached": int(request[answered & ~request.isin(request[own])].nunique()),
+        f"{prefix}llm_usage_unknown": int(unknown[own].sum()),
+        f"{prefix}prompt_tokens": int(replies.loc[paid, "prompt_tokens"].sum()),
+        f"{prefix}completion_tokens": int(replies.loc[paid, "completion_tokens"].sum()),
+        f"{prefix}cost_usd": float(replies.loc[paid, "cost_usd"].sum()),
+    }
+
+
+def full_cost(replies: pd.DataFrame, chat: Any) -> float:
+    """US dollars that the replies cost whoever asked first: cached ones by their tokens and the chat's price.
+
+    `chat` is the model that gave them; cached replies of one that tells no `cost` count nothing. NaN where
+    it is a service, which alone knew.
+    """
+    cached = replies["cached"].astype(bool)
+    paid = float(replies.loc[~cached, "cost_usd"].sum())
+    return paid + float(offered(chat, ChatOffers).cost_of_kept(replies[cached]))
+
+
+def taken(answers: pd.DataFrame) -> tuple[float, float]:
+    """Seconds and US dollars that recorded answers took when they were given; NaN where nobody told."""
+    seconds, cost = (float(answers[name].sum()) for name in ("seconds", "cost_usd"))
+    return seconds or math.nan, cost or math.nan
+
+
+def costs_of_parts(pipeline: Any) -> dict[str, float]:
+    """What the parts before the llm took: calls and money (`rewriter_llm_calls`), and what they count."""
+    found: dict[str, float] = {}
+    chats = {s.group: pipeline.chat_of(s) for s in pipeline.stages if s.group and "chat" in s.uses}
+    for group, chat in chats.items():
+        if chat is not None:
+            found |= costs_of_replies(chat.replies(group), f"{group}_")
+    for stage in pipeline.stages:
+        chat = pipeline.chat_of(stage) if "chat" in stage.uses else None
+        if chat is not None and stage.asks_as != stage.group:
+            own = costs_of_replies(chat.replies(stage.asks_as), f"{stage.asks_as.replace('.', '_')}_")
+            found |= {name: value for name, value in own.items() if "_llm_calls" in name}
+        if stage.name in _VARIED:
+            found |= _costs_of_varied(pipeline, stage)
+    parts = (getattr(pipeline.components, group) for group in GROUPS)
+    found |= {name: 0 for part in parts for name in offered(part, PartOffers).counts}
+    of_topics = offered(pipeline.components.reranker, PartOffers).topic_counts
+    return {**found, **pipeline.tools.counted, **_topic_sums(pipeline.frame("run"), of_topics)}
+
+
+def _costs_of_varied(pipeline: Any, stage: Any) -> dict[str, float]:
+    """What the answers from other contexts took, or the verdicts on them; of the store, nothing."""
+    entry = pipeline.entry(stage.label)
+    replies = entry.frame(stage.makes[0])
+    if not entry.made:
+        replies = replies.assign(cached=True, cost_usd=0.0)
+    # A topic has several, each a request of its own.
+    replies = replies.assign(qid=[f"{qid} {v}" for qid, v in zip(replies["qid"], replies["variant"], strict=True)])
+    return costs_of_replies(replies, stage.measure.calls + _VARIED[stage.name])
+
+
+def per_topic(pipeline: Any, stages: Sequence[Any]) -> dict[str, float]:
+    """Of a topic, on average: tokens of context, and what it took from question to answer when that was made.
+
+    stages: those that work on a question until it is answered.
+
+    seconds_per_topic is of a batch: what the stages took to make what they made for all topics, whoever made
+    it, over their number. cost_usd_per_topic counts replies of the ledger at their price. What nobody told
+    is left out.
+    """
+    making = [pipeline.making[s.name] for s in stages if s.name in pipeline.making]
+    contexts = pipeline.contexts
+    return {
+        "context_tokens": float(contexts["n_used"].mean()),
+        "seconds_per_topic": sum(made.seconds for made in making) / len(contexts),
+        "cost_usd_per_topic": sum(made.cost_usd for made in making) / len(contexts),
+    }
+
+
+def _topic_sums(run: pd.DataFrame, columns: Sequence[str]) -> dict[str, float]:
+    """Sums over topics of the run's columns that hold a number per topic, such as `reranker_repaired`."""
+    first = run.drop_duplicates("qid")
+    return {name: int(first[name].sum()) for name in columns if name in first}
+
+
+class Latency(JobFinding):
+    """Seconds of each stage and from end to end, where `measure_latency` asks for them."""
+
+    name = "latency"
+    after = "all"  # the judge comes first where money is short
+
+    def compute(self, job: Job, found: Founds) -> Found | None:
+        """Metrics; the reason where it cannot be measured, since everything else is there by now."""
+        if not job.cfg.measure_latency:
+            return None
+        try:
+            return Found(metrics=job.latency(int(job.cfg.latency_topics)))
+        except RagaugeError as error:
+            return Found(f"latency was not measured: {error}")
+
+    def show(self, job: Job, value: str | None, found: Founds) -> Shown:
+        """The reason, as a warning."""
+        return Shown(notes=[] if value is None else [value])
+
 
 COUNTED = ("llm_calls", "llm_calls_cached", "prompt_tokens", "completion_tokens", "cost_usd")
 _ALWAYS = ("", "judge_")  # answers and verdicts are shown where nobody was asked, too

@@ -19,18 +19,67 @@ from ragauge.contract.finding import (
     Grid,
     Heading,
     Heads,
+    JobFinding,
     Num,
     Picture,
     Section,
     Shown,
     Text,
 )
-from ragauge.contract.jobs import Jobs
-from ragauge.diagnose.funnel import CLASSES, answers_by_evidence, funnel_of_metrics
+from ragauge.contract.jobs import Job, Jobs
+from ragauge.diagnose.funnel import CLASSES, answers_by_evidence, funnel, funnel_metrics, funnel_of_metrics
+from ragauge.measures.floor import is_corrected
 from ragauge.show.drawing import WIDTH, legend, plain
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
+
+_KEYS = ["qid", "part"]
+
+
+class FunnelFound(JobFinding):
+    """The metrics of the funnel."""
+
+    name = "funnel"
+    after = "scores"
+
+    def compute(self, job: Job, found: Founds) -> Found:
+        """The frame of `evidence_parts`, None where the job has no funnel."""
+        parts = evidence_parts(job.pipeline)
+        return Found(parts, metrics={} if parts is None else funnel_metrics(funnel(parts)))
+
+    def show(self, job: Job, value: pd.DataFrame | None, found: Founds) -> Shown:
+        """Why there is none."""
+        if value is not None:
+            return Shown()
+        measure = job.pipeline.components.measure.name
+        return Shown(
+            lines=[f"measure={measure} uses a model, so there is no funnel: every step would have to be asked"]
+        )
+
+
+def evidence_parts(pipeline: Any) -> pd.DataFrame | None:
+    """A row per evidence part with a column for each step of the job's funnel; None where it has none.
+
+    `unreranked` is what the order before reranking would have within the budget. The values are those of the
+    measure without its correction, which hangs on the budget.
+    """
+    names = {stage.name for stage in pipeline.stages}
+    if "funnel" not in names:
+        return None
+    trail = pipeline.frame("evidence_trail")
+    corrected = is_corrected(pipeline.components.measure)
+    within = pipeline.frame_for("corrected", "part_scores") if corrected else pipeline.frame("part_scores")
+    found = _with_step(trail, within, "context", pipeline.n_tokens)
+    if "funnel_unreranked" in names:
+        found = _with_step(found, pipeline.frame("unreranked_scores"), "unreranked", pipeline.n_tokens)
+    return found
+
+
+def _with_step(trail: pd.DataFrame, scores: pd.DataFrame, step: str, n_tokens: int) -> pd.DataFrame:
+    at_n = scores.loc[scores["n_tokens"] == n_tokens, [*_KEYS, "value"]].rename(columns={"value": step})
+    return trail.merge(at_n, on=_KEYS, how="left", validate="one_to_one")
+
 
 _MAX_SYSTEMS = 4  # funnels drawn
 _KEPT, _LOST, _GAINED = "#0072B2", "#D55E00", "#009E73"

@@ -1,4 +1,4 @@
-"""The IR score against the budget N, by system, with what unrelated text scores."""
+"""How much of the needed evidence stands in the context, over the budget N, and what unrelated text scores."""
 
 from __future__ import annotations
 
@@ -7,15 +7,63 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from ragauge.contract.finding import Cell, Col, Finding, Fold, Found, Founds, Grid, Num, Picture, Section, Shown, Text
-from ragauge.contract.jobs import Jobs
+import pandas as pd
+
+from ragauge.contract.finding import (
+    Cell,
+    Col,
+    Finding,
+    Fold,
+    Found,
+    Founds,
+    Grid,
+    JobFinding,
+    Num,
+    Picture,
+    Section,
+    Shown,
+    Text,
+)
+from ragauge.contract.jobs import Job, Jobs
 from ragauge.findings import study
+from ragauge.measures.floor import is_corrected, short_of_text
 from ragauge.show.figures import ir_score_by_n
 from ragauge.show.formats import score
+from ragauge.track import views
 
 if TYPE_CHECKING:
     from ragauge.estimate.curves import Budgets
 
+
+class ScoreFound(JobFinding):
+    """The IR score, what unrelated text scores, and both over the budgets up to the job's."""
+
+    name = "ir_score"
+    after = "scores"
+
+    def compute(self, job: Job, found: Founds) -> Found:
+        """A sentence where unrelated text was short; the charts are kept for the sweep."""
+        n, means = job.n_tokens, job.frame("floor_means")
+        both = (curve_of(job.frame("scores")), floor_of(job.pipeline.components.measure, means))
+        steps = {
+            name: {at: value for at, value in curve.items() if at <= n}
+            for name, curve in zip(CURVES, both, strict=True)
+        }
+        return Found(
+            short_of_text(means, n, job.frame("scored_evidence")["qid"].nunique()),
+            metrics={
+                name: curve[n] for name, curve in zip(("ir_score", "ir_score_floor"), both, strict=True) if n in curve
+            },
+            steps={**steps, views.TOKENS: {at: at for at in steps[CURVES[0]]}},
+            record=steps,
+        )
+
+    def show(self, job: Job, value: str | None, found: Founds) -> Shown:
+        """The sentence."""
+        return Shown(lines=[] if value is None else [value])
+
+
+CURVES = ("ir_score_at_n", "ir_score_floor_at_n")  # step charts over n_tokens, and entries of a job's record
 Curves = dict[str, dict[int, float]]
 
 
@@ -121,3 +169,18 @@ def floor_curves(jobs: Jobs) -> Curves:
             curves.append((system, curve))
     alone = len(curves) == 1
     return {"unrelated text" if alone else f"unrelated text, {system}": curve for system, curve in curves}
+
+
+def curve_of(scores: pd.DataFrame) -> dict[int, float]:
+    """The mean IR score over topics at every budget of the grid: {n_tokens: score}."""
+    means = scores.groupby("n_tokens")["value"].mean()
+    return dict(zip(means.index.tolist(), means.tolist(), strict=True))
+
+
+def floor_of(measure: Any, means: pd.DataFrame) -> dict[int, float]:
+    """What the measure gives for unrelated text, the mean over topics of `floor_means`: {n_tokens: score}.
+
+    Of a corrected measure it is what is left of that after the correction.
+    """
+    values = means["corrected" if is_corrected(measure) else "value"]
+    return dict(zip(means["n_tokens"].tolist(), values.tolist(), strict=True))

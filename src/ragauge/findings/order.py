@@ -1,35 +1,62 @@
-"""The findings of a sweep in the order in which they are computed and shown."""
+"""The findings of a job and of a sweep, each in the order in which they are computed and shown."""
 
 from __future__ import annotations
 
-from ragauge.contract.finding import Finding
+from collections.abc import Iterable
+from typing import get_args
+
+from ragauge.contract.finding import After, Finding, JobFinding
 from ragauge.contract.loading import findings_of
-from ragauge.findings.answers import Answers
+from ragauge.findings.answers import Answers, AnswersMeasured, RecordedAnswers
 from ragauge.findings.asked_again import AskedAgain
 from ragauge.findings.budgets import OverBudgets
-from ragauge.findings.classes import Classes
-from ragauge.findings.cost import Cost
-from ragauge.findings.failures import Failures
+from ragauge.findings.classes import Classes, Sample
+from ragauge.findings.cost import Cost, Costs, JudgeCosts, Latency
+from ragauge.findings.failures import Failures, FailuresFound
 from ragauge.findings.foresight import Foresees
-from ragauge.findings.funnel import Funnel
-from ragauge.findings.ir_score import ScoreByN
+from ragauge.findings.funnel import Funnel, FunnelFound
+from ragauge.findings.ir_score import ScoreByN, ScoreFound
+from ragauge.findings.lacking import Lacking, Skipped
 from ragauge.findings.leaderboard import Leaderboard
 from ragauge.findings.pareto import ScoreAgainstCost
 from ragauge.findings.parts import Parts
-from ragauge.findings.people import BesidePeople
-from ragauge.findings.predicted import PredictedShares
-from ragauge.findings.predictor import PredictorFound
-from ragauge.findings.rankings import Rankings
-from ragauge.findings.sample import Sample
-from ragauge.findings.slices import Slices
-from ragauge.findings.thresholds import NothingFitted, ThresholdsFound
+from ragauge.findings.people import BesidePeople, PeopleFound
+from ragauge.findings.per_question import PerQuestion
+from ragauge.findings.predicted import Predicted, PredictedShares
+from ragauge.findings.rankings import Rankings, RankingsFound
+from ragauge.findings.retrieving import Retrieving
+from ragauge.findings.slices import Slices, SlicesFound
+from ragauge.findings.stability import JudgedAgain
+from ragauge.findings.thresholds import Estimates, NothingFitted, PredictorFound, ThresholdsFound, ZonesFound
 from ragauge.findings.topics import WorthReading
 from ragauge.findings.transfer import Transfers
-from ragauge.findings.unreadable import Unreadable
-from ragauge.findings.what_ran import WhatRan
-from ragauge.findings.zones import ZonesFound
+from ragauge.findings.what_ran import Unreadable, WhatRan
 
-_OWN: tuple[type[Finding], ...] = (
+_OF_JOBS: tuple[type[JobFinding], ...] = (
+    # After the scores, before an LLM is asked.
+    Skipped,
+    Lacking,
+    ScoreFound,
+    RankingsFound,
+    Retrieving,
+    FunnelFound,
+    # After the answers.
+    AnswersMeasured,
+    RecordedAnswers,
+    Costs,
+    # After the verdicts.
+    JudgedAgain,
+    PeopleFound,
+    PerQuestion,  # the first table is what MLflow shows
+    SlicesFound,
+    FailuresFound,
+    Estimates,
+    JudgeCosts,
+    # After all of that.
+    Predicted,
+    Latency,
+)
+_OF_SWEEPS: tuple[type[Finding], ...] = (
     Leaderboard,
     ScoreByN,
     OverBudgets,
@@ -59,12 +86,27 @@ _OWN: tuple[type[Finding], ...] = (
 
 
 def findings() -> list[Finding]:
-    """ragauge's own and those of packages, behind all others or the one that they name.
+    """A sweep's: ragauge's own and those of packages, behind all others or the one that they name.
 
     ConfigError for one that cannot be had.
     """
     found: list[Finding] = []
-    for finding in findings_of(Finding, _OWN):
+    for finding in findings_of(Finding, _OF_SWEEPS):
         names = [one.name for one in found]
         found.insert(names.index(finding.after) + 1 if finding.after in names else len(found), finding)
     return found
+
+
+def job_findings() -> list[JobFinding]:
+    """A job's: by what they need ragauge's own, then those of packages; ConfigError for one that cannot be had.
+
+    Costs come last, so that they count what findings ask an LLM for.
+    """
+    needs = get_args(After)
+    found = findings_of(JobFinding, _OF_JOBS)
+    return sorted(found, key=lambda one: (needs.index(one.after), isinstance(one, Costs | JudgeCosts)))
+
+
+def metrics_of(findings: Iterable[JobFinding]) -> list[str]:
+    """The names that findings say their metrics have, beside those that ragauge knows as its own."""
+    return list(dict.fromkeys(name for finding in findings for name in finding.metrics))

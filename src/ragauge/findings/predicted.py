@@ -1,11 +1,40 @@
-"""Class shares that a given predictor foresees, without any LLM."""
+"""The classes that a given predictor foresees, without any LLM: of a job's answers, and by system."""
 
 from __future__ import annotations
 
-from ragauge.contract.finding import Cell, Col, Finding, Found, Founds, Grid, Heads, Num, Section, Shown, Text
-from ragauge.contract.jobs import Jobs
+from ragauge.contract.finding import (
+    Cell,
+    Col,
+    Finding,
+    Found,
+    Founds,
+    Grid,
+    Heads,
+    JobFinding,
+    Num,
+    Section,
+    Shown,
+    Text,
+)
+from ragauge.contract.jobs import Job, Jobs
+from ragauge.estimate.prediction import predict
 from ragauge.findings.names import SHORT
 from ragauge.show.formats import share
+
+
+class Predicted(JobFinding):
+    """The shares of classes that the configured predictor foresees, and the topics by risk."""
+
+    name = "predicted"
+    after = "all"
+
+    def compute(self, job: Job, found: Founds) -> Found | None:
+        """The prediction; None without a predictor."""
+        if job.model is None:
+            return None
+        # Not the outcomes: no judge is asked for a prediction.
+        prediction = predict(job.model, job.pipeline.retrieved)
+        return Found(prediction, metrics=prediction.metrics, logged={"topics_at_risk": prediction.topics})
 
 
 class PredictedShares(Finding):

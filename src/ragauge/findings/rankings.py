@@ -2,10 +2,59 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
+from typing import Any
+
 from ragauge.contract.answer_measures import is_ranking
-from ragauge.contract.finding import Cell, Col, Finding, Found, Founds, Grid, Heads, Num, Section, Shown, Text
-from ragauge.contract.jobs import Jobs
-from ragauge.findings.hyde_fusion import published_rankings
+from ragauge.contract.finding import (
+    Cell,
+    Col,
+    Finding,
+    Found,
+    Founds,
+    Grid,
+    Heads,
+    JobFinding,
+    Num,
+    Section,
+    Shown,
+    Text,
+)
+from ragauge.contract.jobs import Job, Jobs
+from ragauge.contract.offers import PartOffers, offered
+from ragauge.measures import qrels_of, write_qrels, write_trec_run
+from ragauge.measures.rankings import cut_short, full_name, metric_of, ranking_means, unjudged
+
+
+class RankingsFound(JobFinding):
+    """The means of the ranking measures."""
+
+    name = "rankings"
+    after = "scores"
+
+    def compute(self, job: Job, found: Founds) -> Found:
+        """Sentences on what the measures cannot see: a ranking that is cut, documents without a judgement."""
+        run, evidence, of = job.frame("run"), job.frame("evidence"), job.pipeline.components
+        retriever, reranker = offered(of.retriever, PartOffers), offered(of.reranker, PartOffers)
+        measures = job.pipeline.measures
+        told = (
+            cut_short(measures, run, (retriever.top_k, reranker.top_k or reranker.depth)),
+            unjudged(measures, qrels_of(evidence)),
+        )
+        system = job.record["choices"].get("retriever", "ragauge")
+        return Found(
+            [sentence for sentence in told if sentence],
+            metrics=ranking_means(job.frame("ranking_values")),
+            files={
+                "run.trec": lambda path: write_trec_run(run, path, system),
+                "qrels.trec": lambda path: write_qrels(evidence, path),
+            },
+            record={"rankings": {metric_of(name): name for name in map(full_name, measures)}},
+        )
+
+    def show(self, job: Job, value: list[str], found: Founds) -> Shown:
+        """The sentences."""
+        return Shown(lines=value)
 
 
 class Rankings(Finding):
@@ -53,3 +102,40 @@ class Rankings(Finding):
         columns: Heads = ["System", *(Col(name) for name in value.values())]
         section = Section("Measures of the rankings", [about, Grid("Measures of the rankings", columns, rows)])
         return Shown([section])
+
+
+PRESET = "hyde_fusion"
+
+_TABLES: Mapping[str, Mapping[str, Sequence[float]]] = {
+    "simple, tuned encoder": {
+        "p": (0.87, 0.679, 0.582667, 0.5185, 0.4556),
+        "r": (0.326167, 0.495167, 0.629333, 0.738833, 0.805167),
+        "f1": (0.4678, 0.562867, 0.594533, 0.599119, 0.572635),
+    },
+    "HyDE": {
+        "p": (0.644, 0.507, 0.426, 0.382, 0.338),
+        "r": (0.241667, 0.369333, 0.460167, 0.545667, 0.599667),
+        "f1": (0.346467, 0.4198, 0.434552, 0.441619, 0.425206),
+    },
+    "RAG-Fusion": {
+        "p": (0.862, 0.669, 0.576667, 0.5245, 0.4752),
+        "r": (0.322, 0.485333, 0.620167, 0.743167, 0.838333),
+        "f1": (0.4624, 0.553, 0.58741, 0.604833, 0.597024),
+    },
+    "RAG-Fusion, tuned reranker": {"f1": (0.508, 0.577, 0.602, 0.618, 0.613)},
+}
+
+
+def published_rankings(records: Sequence[Mapping[str, Any]]) -> dict[str, dict[str, float]]:
+    """{name: {metric: value}} of the study's tables, where the jobs have its preset; {} elsewhere.
+
+    The metrics are named as MLflow's are: p_at_1 to f1_at_5.
+    """
+    if any(record["choices"].get("experiment") != PRESET for record in records):
+        return {}
+    return {
+        f"{name} (published)": {
+            f"{measure}_at_{k}": value for measure, values in table.items() for k, value in enumerate(values, 1)
+        }
+        for name, table in _TABLES.items()
+    }

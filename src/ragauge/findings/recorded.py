@@ -29,10 +29,8 @@ from ragauge.contract.finding import (
 from ragauge.estimate import bounded_mean, fit_zones, share_estimates, summary
 from ragauge.estimate.summary import Estimates
 from ragauge.estimate.unjudged import foresee, foreseen_errors
-from ragauge.findings.predictor import predictor_line
-from ragauge.findings.thresholds import SIDES, threshold_line
+from ragauge.findings.thresholds import SIDES, predictor_line, threshold_line, zone_blocks, zones_line
 from ragauge.findings.what_ran import versions
-from ragauge.findings.zones import zone_blocks, zones_line
 from ragauge.show.drawing import LINE_COLOURS, legend, legend_rows, new_figure, plain, save
 from ragauge.show.figures import sorted_scores
 from ragauge.show.formats import score

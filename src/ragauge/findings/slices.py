@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+import re
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import pandas as pd
@@ -20,18 +22,128 @@ from ragauge.contract.finding import (
     Grid,
     Heading,
     Heads,
+    JobFinding,
     Num,
     Section,
     Shown,
     Tagged,
     Text,
 )
-from ragauge.contract.jobs import Jobs
+from ragauge.contract.jobs import Job, Jobs
 from ragauge.contract.protocols import AnswerMeasureInfo
+from ragauge.estimate import summary
 from ragauge.estimate.board import REJECTION
+from ragauge.estimate.intervals import Estimate
 from ragauge.estimate.slices import SliceTables, macro_averages, slice_differences, slice_estimates
-from ragauge.estimate.slicing import slicings
+from ragauge.estimate.slicing import PREFIX, in_order, slicings
 from ragauge.show.formats import whole
+
+MAX_LOGGED = 50  # slices whose measures become metrics
+LOGGED = ("ir_score", "correct_share", "hallucination_share", "judge_share_1", REJECTION)
+_MAX_SLUG = 60  # characters of a name within a metric's
+
+
+class SlicesFound(JobFinding):
+    """Measures by slice.
+
+    Metrics are `slice/<slicing>/<slice>/<measure>` with `_lo` and `_hi` and `topics`, of 50 slices at most,
+    those of slicings with the fewest slices first, and `slice_macro/<slicing>/<measure>`.
+    """
+
+    name = "slices"
+
+    def compute(self, job: Job, found: Founds) -> Found | None:
+        """How many slices there are; None without slices."""
+        outcomes, answers = job.outcomes, job.answer_measures
+        if not slicings(outcomes):
+            return None
+        estimates = slice_estimates(outcomes, None, answers, job.n_boot, job.seed)
+        averages = macro_averages(estimates, job.pipeline.slice_weights, answers)
+        names = metric_names(outcomes)
+        measures = {*LOGGED, *(info.name for info in answers)}
+        return Found(
+            len(names),
+            metrics={**_of_slices(outcomes, estimates, measures, names), **_of_averages(averages, measures, names)},
+            logged={"slices": estimates, "slice_averages": averages},
+        )
+
+    def show(self, job: Job, value: int, found: Founds) -> Shown:
+        """That not all slices are metrics."""
+        told = f"{value} slices, of which {MAX_LOGGED} are metrics; all are in slices.json"
+        return Shown(lines=[told] if value > MAX_LOGGED else [])
+
+
+def metric_names(outcomes: pd.DataFrame) -> dict[tuple[str, str], str]:
+    """What the metrics of every slice begin with, {(slicing, slice): slice/<slicing>/<slice>}, in order.
+
+    MLflow allows letters, digits, _, -, . and spaces: other characters become _, and names that are then
+    equal are numbered.
+    """
+
+    def distinct(names: Sequence[str]) -> Iterator[str]:
+        taken: set[str] = set()
+        for name in names:
+            slug = own = re.sub(r"[^\w.\- ]+", "_", name)[:_MAX_SLUG].strip(" .") or "_"
+            number = 1
+            while slug in taken:
+                number += 1
+                slug = f"{own}_{number}"
+            taken.add(slug)
+            yield slug
+
+    by = slicings(outcomes)
+    found = {}
+    for name, slug in zip(by, distinct(by), strict=True):
+        labels = in_order(outcomes[PREFIX + name])
+        for label, of_label in zip(labels, distinct(labels), strict=True):
+            found[name, label] = f"slice/{slug}/{of_label}"
+    return found
+
+
+def logged_slices(names: Mapping[tuple[str, str], str]) -> dict[tuple[str, str], str]:
+    """Those of `metric_names` that become metrics: 50, of the slicings with the fewest slices first."""
+    count = Counter(by for by, _ in names)
+    return dict(sorted(names.items(), key=lambda item: count[item[0][0]])[:MAX_LOGGED])
+
+
+def metrics_of_slices(slices: pd.DataFrame | None, measures: Sequence[str]) -> list[str]:
+    """The metrics that a job with these slices and answer measures logs of them (`SlicesFound`)."""
+    names = {} if slices is None else metric_names(slices)
+    macro = dict.fromkeys(f"slice_macro/{name.split('/')[1]}" for name in names.values())
+    of_measures = [f"{name}{end}" for name in (*LOGGED, *measures) for end in ("", "_lo", "_hi")]
+    logged = list(logged_slices(names).values())
+    return [
+        *(f"{name}/{what}" for name in logged for what in (*of_measures, "topics")),
+        *(f"{name}/{what}" for name in macro for what in of_measures),
+    ]
+
+
+_Names = Mapping[tuple[str, str], str]
+
+
+def _of_slices(outcomes: pd.DataFrame, estimates: pd.DataFrame, measures: set[str], names: _Names) -> dict[str, float]:
+    logged = logged_slices(names)
+    sizes = {(by, label): n for by in slicings(outcomes) for label, n in
+             outcomes[PREFIX + by].value_counts().items()}  # fmt: skip
+    values: dict[str, float] = {f"{name}/topics": int(sizes[at]) for at, name in logged.items()}
+    for row in estimates.to_dict("records"):
+        if row["measure"] in measures and (at := (row["slicing"], row["slice"])) in logged:
+            values |= _metrics(f"{logged[at]}/{row['measure']}", row)
+    return values
+
+
+def _of_averages(averages: pd.DataFrame, measures: set[str], names: _Names) -> dict[str, float]:
+    slug_of = {by: name.split("/")[1] for (by, _), name in names.items()}
+    values: dict[str, float] = {}
+    for row in averages.to_dict("records"):
+        if row["measure"] in measures:
+            values |= _metrics(f"slice_macro/{slug_of[row['slicing']]}/{row['measure']}", row)
+    return values
+
+
+def _metrics(name: str, row: Mapping[Any, Any]) -> dict[str, float]:
+    return summary.with_interval(name, Estimate(row["value"], row["lo"], row["hi"], row["n"]))
+
 
 _MAX_SYSTEMS, _MAX_SLICES = 10, 30  # that a table shows; all are in tables/slices.csv
 _MEASURES = {

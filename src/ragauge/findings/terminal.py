@@ -1,4 +1,4 @@
-"""The leaderboard as a terminal shows it, and the sentences around it."""
+"""A job's numbers and the leaderboard as a terminal shows them, and the sentences around it."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import pandas as pd
 
 from ragauge.contract.answer_measures import besides_rankings, column_label
+from ragauge.contract.groups import CALLS
 from ragauge.contract.protocols import AnswerMeasureInfo
 from ragauge.contract.visible import table, visible
 
@@ -18,6 +19,27 @@ if TYPE_CHECKING:
 _RANKINGS = 3  # columns of measures of rankings on the terminal
 _SYSTEM = "system"
 _WIDTH = 100  # characters of the table of answer measures
+
+
+def job_line(name: str, values: Mapping[str, float]) -> str:
+    """The numbers of a job in a line: IR score, verdicts or their prediction, money, time."""
+    parts = [f"IR score {values['ir_score']:.3f}"] if "ir_score" in values else ["no IR score"]
+    if values.get("judge_share_missing", 1) < 1:
+        parts += [
+            f"right {values['correct_share']:.0%}",
+            f"lack {values['judge_share_1']:.0%}",
+            f"hallucination {values['hallucination_share']:.0%}",
+        ]
+    if "predicted_correct_share" in values:
+        parts.append(
+            f"predicted right {values['predicted_correct_share']:.0%}, "
+            f"hallucination {values['predicted_hallucination_share']:.0%}"
+        )
+    cost = sum(values.get(f"{prefix}cost_usd", 0.0) for prefix in CALLS)
+    if cost > 0:
+        parts.append(f"{cost:.4f} USD")
+    parts.append(f"{values['seconds_total']:.1f} s")
+    return f"{name:<32} " + "  ".join(parts)
 
 
 def leaderboard_text(

@@ -1,19 +1,22 @@
-"""The thresholds h and k, and what each is worth: one fit of score and class, which zones and predictor share."""
+"""The thresholds h and k, zones with a guarantee and the predictor: one fit of score and class, and its worth."""
 
 from __future__ import annotations
 
+import shutil
 from dataclasses import dataclass
 from typing import Any
 
 import pandas as pd
 
 from ragauge.contract.finding import (
+    Card,
     Cell,
     Finding,
     Found,
     Founds,
     Grid,
     Heading,
+    JobFinding,
     Num,
     Picture,
     Section,
@@ -21,11 +24,62 @@ from ragauge.contract.finding import (
     Tagged,
     Text,
 )
-from ragauge.contract.jobs import Jobs
+from ragauge.contract.identity import identity
+from ragauge.contract.jobs import Job, Jobs
+from ragauge.contract.offers import PartOffers, offered
 from ragauge.estimate import fit_thresholds, share_by_zone, summary
 from ragauge.estimate.outcomes import fit_rows
-from ragauge.show.figures import sorted_scores
+from ragauge.estimate.prediction import settings_of
+from ragauge.findings.estimates import findings
+from ragauge.findings.failures import FOUND
+from ragauge.findings.ir_score import floor_of
+from ragauge.show.figures import reliability, sorted_scores
 from ragauge.show.formats import score, share, whole
+
+
+class Estimates(JobFinding):
+    """Shares of classes, thresholds and zones, the predictor, answer measures, and labels by people."""
+
+    name = "estimates"
+
+    def compute(self, job: Job, found: Founds) -> Found:
+        """`Findings`, which lie in the store: metrics, the figure, the predictor and sampled shares."""
+        pipeline, record = job.pipeline, job.record
+        floors = floor_of(pipeline.components.measure, job.frame("floor_means"))
+        value = findings(
+            pipeline.store,
+            job.outcomes.drop(columns=list(FOUND), errors="ignore"),  # no estimate depends on them
+            record["name"],
+            job.n_boot,
+            job.seed,
+            {**record["estimate"], "zones": record.get("zones")},
+            score_settings(pipeline),
+            job.answer_measures,
+            floors.get(job.n_tokens),
+        )
+        figure, shares = value.figure, value.sampled_shares
+        return Found(
+            value,
+            metrics=value.metrics,
+            logged={} if shares is None else {"sampled_shares": shares},
+            files={} if figure is None else {f"figures/{figure.name}": lambda path: shutil.copy(figure, path)},
+            model=value.predictor,
+        )
+
+
+def score_settings(pipeline: Any) -> dict[str, Any]:
+    """What the scores of this job mean to a predictor."""
+    of = pipeline.components
+    measure = {**identity(of.measure), **shared_models_of_measure(pipeline)}
+    return settings_of(measure, identity(of.tokenizer), [pipeline.n_tokens])
+
+
+def shared_models_of_measure(pipeline: Any) -> dict[str, Any]:
+    """The identities of the models that the measure of evidence takes, by kind; {} for none."""
+    models = {"embedder": pipeline.components.embedder, "chat": pipeline.evaluator_chat}
+    uses = offered(pipeline.components.measure, PartOffers).uses
+    return {name: pipeline.identity_of(model) for name, model in models.items() if name in uses}
+
 
 _ZONES = {"above_k": "above k", "between": "between h and k", "below_h": "below h", "missing": "no verdict"}
 SIDES = (("h", "lack of information below"), ("k", "right above"))
@@ -191,3 +245,135 @@ def _by_zone(zones: pd.DataFrame) -> Grid:
             ]
         )
     return Grid("Shares by zone", columns, rows)
+
+
+class ZonesFound(Finding):
+    """Where a score says enough to do without an LLM."""
+
+    name = "zones"
+
+    def compute(self, jobs: Jobs, found: Founds) -> Found | None:
+        """The zones of the fit; their metrics and table are those of `thresholds`."""
+        return Found(found["thresholds"].estimates.zones) if "thresholds" in found else None
+
+    def show(self, jobs: Jobs, value: Any, found: Founds) -> Shown:
+        """Both zones, or why there is none."""
+        return Shown([Section("Zones with a guarantee", zone_blocks(value))], [zones_line(value)])
+
+
+def zone_blocks(value: Any) -> list[Text]:
+    """What each zone promises, or why there is none."""
+    blocks = [
+        Text(
+            f"Where a score says enough to do without an LLM: with {100 * value.confidence:g} % confidence, at "
+            f"most {100 * value.alpha:g} % of the answers in a zone are not what it says. That holds for new "
+            "topics of the same kind, answered and judged as here."
+        )
+    ]
+    for zone, says in ((value.right, "right"), (value.lack, "a lack of information")):
+        if zone.n:
+            blocks.append(
+                Text(
+                    f"{zone.side.capitalize()} {zone.value:.2f} at most {100 * value.alpha:g} % of the answers "
+                    f"are not {says}. {share(zone.share)} of all answers lie there; {share(zone.missed)} of "
+                    f"these were not {says}."
+                )
+            )
+        else:
+            blocks.append(Text(f"There is no zone for “{says}”: {zone.why_none}."))
+    blocks.append(
+        Text(
+            "Each side holds by itself with this confidence. Thresholds are tested from strict to loose (Learn "
+            "then Test), a topic with several answers counts once, and a missing verdict counts as missed. "
+            "Assumed: topics are independent draws, and answers with higher scores are not less often right.",
+            "small",
+        )
+    )
+    return blocks
+
+
+def zones_line(zones: Any) -> str:
+    """Both zones with what they promise, or that there is none, in a line for the terminal."""
+    parts = [
+        f"{zone.side} {zone.value:.2f} ({zone.share:.1%} of the answers) at most {zones.alpha:.0%} not {says}"
+        if zone.n
+        else f"none for {says}"
+        for zone, says in ((zones.right, "right"), (zones.lack, "lack"))
+    ]
+    return f"zones ({zones.confidence:.0%} confidence): {'; '.join(parts)}"
+
+
+class PredictorFound(Finding):
+    """What the predictor of judge classes is worth on topics that it has not seen."""
+
+    name = "predictor"
+
+    def compute(self, jobs: Jobs, found: Founds) -> Found | None:
+        """The cross-validation of the fit; its metrics are those of `thresholds`."""
+        return Found(found["thresholds"].estimates.validation) if "thresholds" in found else None
+
+    def show(self, jobs: Jobs, value: Any, found: Founds) -> Shown:
+        """Measures and reliability, out of fold."""
+        e, curve = value.estimates, value.reliability
+        figure = reliability({"P(5, right)": curve[curve["n"] > 0]}, "Out-of-fold reliability of the predictor")
+        blocks = [
+            Text(
+                "A multinomial logistic regression gives the probability of each class from the IR score. All "
+                f"numbers are of topics that it had not seen ({value.n_splits}-fold cross-validation by topic). An "
+                "interval is about what predictors fitted on as many topics reach on average; this very one may do "
+                "better or worse."
+            ),
+            Picture(
+                "reliability",
+                "Predicted probability of a right answer against the observed share, in ten bins",
+                "Reliability: on the dashed line, of the answers with a predicted probability of 0.3 three in ten "
+                "are right. The area of a point grows with the rows in its bin.",
+            ),
+            _measures(e),
+        ]
+        auc = e["auc_correct"]
+        known = f"{score(auc.lo)} to {score(auc.hi)}; " if auc.lo == auc.lo else ""
+        card = Card("IR score tells right answers apart", f"AUC {score(auc.value)}", f"{known}0.5 is chance")
+        return Shown(
+            [Section("Reliability of the predictor", blocks)], [predictor_line(value)], {"reliability": figure}, [card]
+        )
+
+
+def predictor_line(validation: Any) -> str:
+    """What the predictor is worth, in a line for the terminal."""
+    e = validation.estimates
+    return (
+        f"predictor, on unseen topics: AUC right {e['auc_correct'].value:.3f}, "
+        f"AUC lack {e['auc_lack'].value:.3f}, log loss {e['log_loss'].value:.3f} "
+        f"(base rate {e['log_loss_base'].value:.3f})"
+    )
+
+
+_MEASURES = (
+    ("AUC, right or not", "", "auc_correct", "0.500", "higher"),
+    ("AUC, lack of information or not", "", "auc_lack", "0.500", "higher"),
+    ("Log loss, nats", "", "log_loss", "log_loss_base", "lower"),
+    ("Brier score", "", "brier", "brier_base", "lower"),
+    ("Calibration error of P(right), less its noise", "below 0: nothing but noise", "ece", "–", "nearer to 0"),
+    ("Slope of calibration", "under 1: probabilities too far apart", "calibration_slope", "–", "nearer to 1"),
+    (
+        "Intercept of calibration, logits",
+        "above 0: right more often than predicted",
+        "calibration_intercept",
+        "–",
+        "nearer to 0",
+    ),
+)
+
+
+def _measures(estimates: Any) -> Grid:
+    columns = "Measure | Predictor | Without the score | <Better is"
+
+    def cell(name: str) -> Any:
+        e = estimates.get(name) if name in estimates else None
+        return name if e is None else Num(e.value, "score", e.lo, e.hi)
+
+    rows: list[list[Cell]] = [
+        [Tagged(title, below=note), cell(name), cell(base), better] for title, note, name, base, better in _MEASURES
+    ]
+    return Grid("Measures of the predictor", columns, rows)

@@ -1,4 +1,4 @@
-"""What was run: the command, the data, the options of every config group, and versions."""
+"""What was run: the command, the data, the options of every config group, versions; unreadable verdicts."""
 
 from __future__ import annotations
 
@@ -8,6 +8,8 @@ from collections.abc import Mapping, Sequence
 from importlib import metadata
 from typing import Any
 
+import pandas as pd
+
 from ragauge.contract import __version__
 from ragauge.contract.finding import Block, Facts, Finding, Found, Founds, Preformatted, Section, Shown, Text
 from ragauge.contract.groups import GROUPS
@@ -15,6 +17,7 @@ from ragauge.contract.jobs import Jobs
 from ragauge.contract.redact import redact
 from ragauge.estimate.intervals import LEVEL
 from ragauge.findings.lacking import lacking_text
+from ragauge.llms.chat_use import MOST_UNREAD
 from ragauge.show.formats import whole
 
 _LIBRARIES = ("numpy", "pandas", "scipy", "scikit-learn", "statsmodels", "mlflow", "torch", "matplotlib")
@@ -90,3 +93,24 @@ def command(records: Sequence[Mapping[str, Any]]) -> str:
     overrides = [f"{key}={','.join(seen)}" if seen != [""] else key for key, seen in values.items()]
     many = ["-m"] if len(records) > 1 else []
     return redact(shlex.join(["python", "run.py", *many, *overrides]))
+
+
+class Unreadable(Finding):
+    """What a judge replied in another form than it was asked for."""
+
+    name = "unreadable"
+
+    def compute(self, jobs: Jobs, found: Founds) -> Found | None:
+        """The outcomes with such a verdict; None where all could be read."""
+        if not {"judge_status", "reason"} <= set(jobs.outcomes):
+            return None
+        rows = jobs.outcomes[jobs.outcomes["judge_status"].eq("unreadable").fillna(False)]
+        return Found(rows) if len(rows) else None
+
+    def show(self, jobs: Jobs, value: pd.DataFrame, found: Founds) -> Shown:
+        """A sentence, with the first reply, at the head of the report and on the terminal."""
+        sentence = (
+            f"{len(value)} of {len(jobs.outcomes)} verdicts could not be read; a rerun asks for them again, "
+            f"{MOST_UNREAD} times at most. The first: {value['reason'].iloc[0]}."
+        )
+        return Shown(lines=[sentence], notes=[sentence])

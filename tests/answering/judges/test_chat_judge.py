@@ -13,7 +13,7 @@ from ragauge.answering.judges._frame import truths
 from ragauge.contract import frames, identity
 from ragauge.contract.errors import ConfigError, DataError
 from ragauge.contract.protocols import Tools
-from ragauge.experiment.outcomes import metrics
+from ragauge.findings.cost import costs_of_replies
 from scripted_chat import unframed
 
 TOPICS = pd.DataFrame({"qid": ["q1", "q2"], "query": ["Who built it?", "Where is it?"], "answer": ["Anna", "in Graz"]})
@@ -181,7 +181,7 @@ def test_a_request_that_several_jobs_share_is_counted_in_one_of_them(tools: Tool
     with ChatServer(reply=honest) as server:
         part = judge(server.url, mode="batch")
         of_jobs = [
-            metrics.costs(rows, "judge_")
+            costs_of_replies(rows, "judge_")
             for _, rows in part.judge_candidates(TOPICS, EVIDENCE, given, tools).groupby("candidate")
         ]
         assert sum(server.calls.values()) == 1
@@ -193,7 +193,7 @@ def test_a_request_that_several_jobs_share_is_counted_in_one_of_them(tools: Tool
 def test_verdicts_are_counted_where_the_server_tells_no_usage(tools: Tools) -> None:
     with ChatServer(reply=honest, usage=lambda prompt, n, told: UNTOLD) as server:
         given = answers(("q1", 1, "right 5"), ("q2", 1, "right 5"))
-        found = metrics.costs(judge(server.url).judge(TOPICS, EVIDENCE, given, tools), "judge_")
+        found = costs_of_replies(judge(server.url).judge(TOPICS, EVIDENCE, given, tools), "judge_")
     assert (found["judge_llm_calls"], found["judge_llm_usage_unknown"]) == (2, 2)
 
 
@@ -205,8 +205,8 @@ def test_of_a_reply_that_is_asked_for_once_more_only_what_is_paid_now_counts(too
         server.faults = lambda prompt, n: None
         again = part.judge(TOPICS, EVIDENCE, answers(("q1", 1, "right 5")), tools)
         words = len(next(iter(server.calls)).split())
-    assert metrics.costs(again, "judge_")["judge_prompt_tokens"] == words
-    assert metrics.costs(again, "judge_")["judge_llm_calls"] == 1
+    assert costs_of_replies(again, "judge_")["judge_prompt_tokens"] == words
+    assert costs_of_replies(again, "judge_")["judge_llm_calls"] == 1
 
 
 def test_the_order_of_candidates_depends_on_the_topic_and_moves_when_judged_again(tools: Tools) -> None:

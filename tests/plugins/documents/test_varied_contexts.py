@@ -17,11 +17,11 @@ from processes import Command, clean_environment, until
 from ragauge.answering import ChatGenerator, Extractive, NoLLM, RecordedAnswers
 from ragauge.answering.judges import LexicalJudge, NoJudge
 from ragauge.contract.errors import ConfigError
-from ragauge.experiment.findings.answers import warnings_of
-from ragauge.experiment.findings.costs import costs_of_parts
 from ragauge.experiment.needs import added_up, needs
 from ragauge.experiment.stages.measure_checks import check_measures
 from ragauge.experiment.stages.pipeline import Pipeline
+from ragauge.findings.answers import warnings_of
+from ragauge.findings.cost import costs_of_parts
 from ragauge.plugins.documents.alignment import alignment
 from ragauge.plugins.documents.erag import ERag
 from ragauge.retrieval.expanders import DocumentExpander

@@ -6,8 +6,8 @@ import pandas as pd
 import pytest
 
 from plugins.fictional.planted_faults import Scripted, faults
-from ragauge.experiment.findings.failures import with_failures
 from ragauge.experiment.stages.pipeline import Pipeline
+from ragauge.findings.failures import with_failures
 from small_pipeline import SmallPipelines
 
 FEW, MANY = 6, 50

@@ -27,7 +27,6 @@ from ragauge.contract.identity import identity
 from ragauge.contract.protocols import Tools
 from ragauge.plugins.milvus import _clients
 from ragauge.plugins.milvus.retriever import Milvus
-from ragauge.retrieval.conformance import check_retriever
 from ragauge.retrieval.retrievers import Hybrid, Sim
 from ragauge.store import Store
 
@@ -449,12 +448,16 @@ def test_without_the_packages_one_line_names_the_extra(
         made(Milvus(), tmp_path / "a", tools)
 
 
+def conformance() -> Any:
+    return pytest.importorskip("ragauge.plugins.adapters.conformance")
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("mode", ["dense", "bm25", "hybrid"])
 def test_milvus_lite_conforms(tools: Tools, tmp_path: Path, mode: Any) -> None:
     lexical = mode == "bm25"
-    check_retriever(Milvus(mode=mode), tmp_path / "index", tools, lexical=lexical)
+    conformance().check_retriever(Milvus(mode=mode), tmp_path / "index", tools, lexical=lexical)
 
 
 def test_milvus_lite_in_one_process_conforms(tools: Tools, tmp_path: Path) -> None:
-    check_retriever(Milvus(), tmp_path / "index", tools, another_process=False)
+    conformance().check_retriever(Milvus(), tmp_path / "index", tools, another_process=False)

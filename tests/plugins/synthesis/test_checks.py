@@ -9,7 +9,7 @@ from typing import Any
 import pandas as pd
 import pytest
 
-from ragauge.measures.asked.asking import Found
+from ragauge.llms.json_replies import Found
 from ragauge.plugins.synthesis import checks
 from ragauge.plugins.synthesis.drafts import NOT_APPLICABLE, PASSED, Draft, Span, Written
 from ragauge.plugins.synthesis.settings import Filters

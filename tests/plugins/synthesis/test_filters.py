@@ -9,7 +9,7 @@ from typing import Any
 import pandas as pd
 import pytest
 
-from ragauge.measures.asked.asking import Found
+from ragauge.llms.json_replies import Found
 from ragauge.plugins.synthesis import checks
 from ragauge.plugins.synthesis.drafts import PASSED, Draft, Span, Written, locate_evidence
 from ragauge.plugins.synthesis.duplicates import Known

@@ -11,7 +11,7 @@ import pandas as pd
 import pytest
 
 from plugins.synthesis.scripted_writer import TOWNS, document, kind_of, reply
-from ragauge.measures.asked.asking import Found
+from ragauge.llms.json_replies import Found
 from ragauge.plugins.synthesis.documents import drawn
 from ragauge.plugins.synthesis.drafts import Draft, Written
 from ragauge.plugins.synthesis.rounds import Result, Synthesis, outcome, unanswered

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from omegaconf import OmegaConf
 
-from ragauge.experiment.findings import monitoring
+from ragauge.experiment import measuring
 from ragauge.experiment.folder import JobFolder
 
 BEGAN = 1_760_000_000  # 2025-10-09T08:53:20Z
@@ -25,7 +25,7 @@ def built(monkeypatch: pytest.MonkeyPatch) -> list[dict[str, Any]]:
         found.append(spec)
         return SimpleNamespace(files=lambda: {"traces": Path("traces/one.parquet")})
 
-    monkeypatch.setattr(monitoring, "build", build)
+    monkeypatch.setattr(measuring, "build", build)
     return found
 
 
@@ -51,7 +51,7 @@ def test_every_job_of_a_sweep_ends_where_the_sweep_began(
     tmp_path: Path, built: list[dict[str, Any]], there: dict[str, Any]
 ) -> None:
     cfg = config(since="1d", **there)
-    assert monitoring.pin_window(cfg, folder_of_sweep(tmp_path)) == {"snapshot": "traces/one.parquet"}
+    assert measuring.pin_window(cfg, folder_of_sweep(tmp_path)) == {"snapshot": "traces/one.parquet"}
     ends = {"since": "2025-10-08T08:53:20+00:00", "until": "2025-10-09T08:53:20+00:00"}
     assert {key: cfg.dataset[key] for key in ends} == ends
     assert {key: built[0][key] for key in ends} == ends
@@ -59,7 +59,7 @@ def test_every_job_of_a_sweep_ends_where_the_sweep_began(
 
 def test_a_window_that_was_kept_stays_as_it_is(tmp_path: Path, built: list[dict[str, Any]]) -> None:
     cfg = config(since="1d", snapshot="kept.parquet")
-    assert monitoring.pin_window(cfg, folder_of_sweep(tmp_path)) == {"snapshot": "traces/one.parquet"}
+    assert measuring.pin_window(cfg, folder_of_sweep(tmp_path)) == {"snapshot": "traces/one.parquet"}
     assert (cfg.dataset.since, "until" in cfg.dataset, built[0]["since"]) == ("1d", False, "1d")
 
 
@@ -67,5 +67,5 @@ def test_other_datasets_have_no_window(tmp_path: Path, built: list[dict[str, Any
     folder = folder_of_sweep(tmp_path)
     for target in ("ragauge.datasets.SampleDataset", "nowhere.at.All"):
         cfg = OmegaConf.create({"dataset": {"_target_": target}})
-        assert monitoring.pin_window(cfg, folder) == {}
+        assert measuring.pin_window(cfg, folder) == {}
     assert built == []

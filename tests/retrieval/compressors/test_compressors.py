@@ -10,12 +10,11 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
-from langchain_core.documents import BaseDocumentCompressor, Document
 
 from ragauge.contract import frames
-from ragauge.contract.errors import ConfigError, DataError, MissingError
+from ragauge.contract.errors import ConfigError, MissingError
 from ragauge.contract.protocols import CUT, Reply, Role, Tools, Workplace
-from ragauge.retrieval.compressors import LangChainCompressor, LLMCompressor, SentenceCompressor
+from ragauge.retrieval.compressors import LLMCompressor, SentenceCompressor
 from ragauge.retrieval.compressors._llm import copied_by_number
 from ragauge.retrieval.compressors._sentences import within_share
 from ragauge.texts.tokenizers import WordTokenizer
@@ -225,69 +224,12 @@ def test_without_a_chat_model_it_says_so(tools: Tools) -> None:
         compress(LLMCompressor(), {"q": ["one"]}, tools)
 
 
-# --- langchain ----------------------------------------------------------------------------------------------
-
-
-class Shorten(BaseDocumentCompressor):
-    """Best last, each passage cut to `n` characters, those with `without` in them left out."""
-
-    n: int = 3
-    without: str = "~"
-    renamed: bool = False
-
-    def compress_documents(
-        self, documents: Sequence[Document], query: str, callbacks: Any = None
-    ) -> Sequence[Document]:
-        kept = [d for d in documents if self.without not in d.page_content]
-        metadata: Any = (lambda d: {}) if self.renamed else (lambda d: d.metadata)
-        return [Document(page_content=query[0] + d.page_content[: self.n], metadata=metadata(d)) for d in kept[::-1]]
-
-
-HERE = {"_target_": f"{__name__}.Shorten"}
-
-
-def test_a_langchain_compressor_changes_leaves_out_and_reorders(tools: Tools) -> None:
-    compressor = LangChainCompressor({**HERE, "n": 2, "without": "wo"})
-    found = compress(compressor, {"q": ["one", "two", "three"], "r": ["four"]}, tools)
-    assert found[["qid", "rank", "docno", "text", "score"]].values.tolist() == [
-        ["q", 0, "q-2", "Wth", 1.0],
-        ["q", 1, "q-0", "Won", 0.5],
-        ["r", 0, "r-0", "Wfo", 1.0],
-    ]
-
-
-def test_a_langchain_pipeline_that_splits_gives_several_passages(tools: Tools) -> None:
-    pytest.importorskip("langchain_text_splitters")
-    splits = {
-        "_target_": "langchain_classic.retrievers.document_compressors.DocumentCompressorPipeline",
-        "transformers": [
-            {
-                "_target_": "langchain_text_splitters.CharacterTextSplitter",
-                "chunk_size": 3, "chunk_overlap": 0, "separator": " ",
-            }
-        ],
-    }  # fmt: skip
-    found = compress(LangChainCompressor(splits), {"q": ["one two", "six"]}, tools)
-    assert found[["rank", "docno", "text"]].values.tolist() == [
-        [0, "q-0", "one"],
-        [1, "q-0", "two"],
-        [2, "q-1", "six"],
-    ]
-
-
-def test_what_is_no_compressor_or_loses_the_docno_is_one_line(tools: Tools) -> None:
-    with pytest.raises(ConfigError, match="made a OrderedDict, which is no LangChain BaseDocumentCompressor"):
-        compress(LangChainCompressor({"_target_": "collections.OrderedDict"}), {"q": ["one"]}, tools)
-    with pytest.raises(DataError, match=r"qid='q': a returned Document has metadata\['docno'\]=None"):
-        compress(LangChainCompressor({**HERE, "renamed": True}), {"q": ["one"]}, tools)
-
-
 # --- all ----------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
     "compressor",
-    [SentenceCompressor(), LLMCompressor(), LLMCompressor(per="topic"), LangChainCompressor(HERE)],
+    [SentenceCompressor(), LLMCompressor(), LLMCompressor(per="topic")],
 )
 def test_no_passages_stay_none(compressor: Any) -> None:
     made = compressor.compress(frames.empty("passages"), TOPICS, with_chat())

@@ -16,7 +16,7 @@ from ragauge.answering.judges import LexicalJudge
 from ragauge.contract.errors import ConfigError, MissingError
 from ragauge.contract.protocols import Reply, Tools
 from ragauge.experiment import needs as needs_of_jobs
-from ragauge.experiment.findings.costs import costs_of_parts
+from ragauge.findings.cost import costs_of_parts
 from ragauge.retrieval.ranking import check_reranked
 from ragauge.retrieval.rerankers import ListwiseReranker
 from ragauge.retrieval.rerankers.llm import _windows, permutation

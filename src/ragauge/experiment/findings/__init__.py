@@ -1,1 +1,1 @@
-"""What is found out about a job: a file for each finding, in the order of `ragauge.experiment.findings.order`."""
+"""What is found out about a job by running its stages once more."""

@@ -206,7 +206,7 @@ def check_slices(cfg: Any) -> tuple[tuple[SliceBy, ...], dict[str, dict[str, flo
     """By what topics are sliced, and the weights of slices; ConfigError for what is neither."""
     from omegaconf import OmegaConf
 
-    from ragauge.experiment.outcomes.slicing import read_slices, read_weights
+    from ragauge.experiment.slicing import read_slices, read_weights
 
     slices = read_slices(OmegaConf.to_container(cfg.slices, resolve=True))
     return slices, read_weights(OmegaConf.to_container(cfg.slice_weights, resolve=True), slices)

@@ -21,7 +21,7 @@ from ragauge.experiment.setup.config import check_slices, check_values
 if TYPE_CHECKING:
     from omegaconf import DictConfig
 
-    from ragauge.experiment.outcomes.sample import Sample
+    from ragauge.experiment.outcomes import Sample
     from ragauge.experiment.stages.pipeline import Pipeline
     from ragauge.experiment.stages.stage import Components
 
@@ -137,7 +137,7 @@ def _instead(group: str) -> str:
 
 def _sample(cfg: DictConfig) -> Sample | None:
     """The judge's `sample` and `sample_design`; None where all topics are judged."""
-    from ragauge.experiment.outcomes.sample import Sample
+    from ragauge.experiment.outcomes import Sample
 
     n, design = (cfg.judge.get(key) for key in _SAMPLE_KEYS)
     if n is None:

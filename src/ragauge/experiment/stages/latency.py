@@ -29,9 +29,9 @@ from ragauge.contract.offers import PartOffers, offered
 from ragauge.contract.progress import progress
 from ragauge.contract.protocols import ASKED, BringsChat, Embedder, FreshWorkplace, Role, Tools
 from ragauge.contract.provenance import hardware
-from ragauge.experiment.outcomes import metrics
 from ragauge.experiment.stages.order import question_stages, stages
 from ragauge.experiment.stages.stage import Budget, Components, Frames, Incomplete, Reads, Stage
+from ragauge.findings.cost import RECORDED, costs_of_replies
 from ragauge.llms.chat_use import SharedChat
 from ragauge.store import Entry, Key, canonical_json
 
@@ -58,7 +58,7 @@ def latency(pipeline: Pipeline, n_topics: int, seed: int) -> dict[str, float]:
     """
     parts = (pipeline.components.retriever, pipeline.components.llm)
     says = [offered(part, PartOffers) for part in parts]
-    if any(metrics.RECORDED in (part.component, part.kind) for part in says):
+    if any(RECORDED in (part.component, part.kind) for part in says):
         raise ConfigError("what is recorded was not asked now; a file may tell `seconds` of its answers")
     chosen = _chosen(pipeline.frame("topics"), n_topics, seed)
     if len(chosen) < 2:
@@ -204,7 +204,7 @@ class _Runner:
         found = [chat.replies(group) for (group, _), chat in asked.items()] + self._answers
         sums: dict[str, float] = {}
         for replies in found:
-            for name, value in metrics.costs(replies, "latency_").items():
+            for name, value in costs_of_replies(replies, "latency_").items():
                 sums[name] = sums.get(name, 0) + value
         return sums
 

@@ -20,16 +20,15 @@ from ragauge.contract.protocols import ASKED, AnswerMeasureInfo, BringsChat
 from ragauge.contract.topics import without_reference
 from ragauge.estimate import choose_topics
 from ragauge.estimate.slicing import SliceBy
-from ragauge.experiment.outcomes.joined import outcomes, retrieved
-from ragauge.experiment.outcomes.sample import Sample
-from ragauge.experiment.outcomes.slicing import slices_of_topics
+from ragauge.experiment.outcomes import Sample, outcomes, retrieved
+from ragauge.experiment.slicing import slices_of_topics
 from ragauge.experiment.stages.answering import OfMeasure, cites
 from ragauge.experiment.stages.order import is_rewritten, stages
 from ragauge.experiment.stages.plan import JOINED, Output, Plan
 from ragauge.experiment.stages.running import StageRunner
 from ragauge.experiment.stages.stage import Budget
+from ragauge.measures.answers import TRUTHFULNESS, truthfulness
 from ragauge.measures.questions import DERIVED
-from ragauge.measures.truthfulness import TRUTHFULNESS, truthfulness
 from ragauge.store import Key
 
 

@@ -26,9 +26,9 @@ from ragauge.contract.frames import Batches, as_frame
 from ragauge.contract.identity import identity
 from ragauge.contract.progress import working
 from ragauge.contract.protocols import SHARED, BringsChat, ChatModel, Serves, Tools
-from ragauge.experiment.outcomes.metrics import RECORDED, full_cost, taken
 from ragauge.experiment.stages.plan import JOINED, Output, Plan, Step
 from ragauge.experiment.stages.stage import Components, Incomplete, Read, Reads, Stage
+from ragauge.findings.cost import RECORDED, full_cost, taken
 from ragauge.llms.chat_use import MOST_UNREAD, SharedChat
 from ragauge.retrieval.embedders import CachedEmbedder
 from ragauge.store import Entry, Key, Store

@@ -15,10 +15,10 @@ from ragauge.contract.errors import DataError
 from ragauge.contract.groups import GROUPS
 from ragauge.contract.jobs import Jobs
 from ragauge.contract.progress import progress
-from ragauge.experiment.outcomes.metrics import CURVES
-from ragauge.experiment.outcomes.slicing import WEIGHTS_TAG
 from ragauge.experiment.setup.trust import logged_yaml
+from ragauge.experiment.slicing import WEIGHTS_TAG
 from ragauge.experiment.sweep.jobs import grouped
+from ragauge.findings.ir_score import CURVES
 from ragauge.track import LoggedRun, Reader
 
 _TABLE, _OVERRIDES = "per_question.json", "config/overrides.yaml"

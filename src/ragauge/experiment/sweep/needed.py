@@ -8,8 +8,8 @@ from typing import Any
 import pandas as pd
 
 from ragauge.contract.protocols import TellsJudging
-from ragauge.experiment.findings.prediction import fitting_predictor, sample_topics
 from ragauge.experiment.measured import MeasuredJob
+from ragauge.experiment.measured_by import fitting_predictor, sample_topics
 from ragauge.experiment.needs import before_judging, gathered, of_judge, to_ask
 from ragauge.experiment.sweep.waiting import in_batches, judged_alike, started_from, waiting_job
 from ragauge.llms.chat_use import Unasked

@@ -13,10 +13,9 @@ import pandas as pd
 from ragauge.contract.answer_measures import NO_ANSWER, NO_CONTEXT, NO_EVIDENCE, NOTHING_USED
 from ragauge.contract.checks import require_choice, require_count, require_number
 from ragauge.contract.protocols import AnswerMeasureInfo, Tools
-from ragauge.llms.json_replies import json_of
+from ragauge.llms.json_replies import Found, ask_all, json_of
 from ragauge.llms.prompts import fill, load_prompt
 from ragauge.measures.answers import TokenF1
-from ragauge.measures.asked.asking import Found, ask_all
 from ragauge.plugins.documents.attribution import credits, rests_on
 from ragauge.plugins.documents.use import holds_evidence, use_values
 from ragauge.retrieval.passages import standing

@@ -19,10 +19,9 @@ from ragauge.contract.answer_measures import NO_ANSWER, NO_REFERENCE
 from ragauge.contract.checks import require_choice
 from ragauge.contract.protocols import AnswerMeasureInfo, Tools
 from ragauge.contract.topics import references, wrong_answers
-from ragauge.llms.json_replies import json_of
+from ragauge.llms.json_replies import ask_all, json_of
 from ragauge.llms.prompts import fill, load_prompt
-from ragauge.measures.answers._tokens import normalised
-from ragauge.measures.asked.asking import ask_all
+from ragauge.measures.tokens import normalised
 
 _PROMPTS = f"{__package__}.prompts"
 _SECTION = "Counterfactual"

@@ -10,7 +10,7 @@ import pandas as pd
 from ragauge.contract.errors import ConfigError
 from ragauge.contract.protocols import Workplace
 from ragauge.llms.chat_use import SharedChat, TellingChat
-from ragauge.measures.asked.asking import Found, ask_each
+from ragauge.llms.json_replies import Found, ask_each
 
 T = TypeVar("T")
 

@@ -9,10 +9,9 @@ from typing import Any
 
 import pandas as pd
 
-from ragauge.llms.json_replies import json_of
+from ragauge.llms.json_replies import OK, json_of, quoted
 from ragauge.llms.prompts import fill, load_prompt
-from ragauge.measures.answers import normalised
-from ragauge.measures.asked.asking import OK, quoted
+from ragauge.measures.tokens import normalised
 from ragauge.plugins.synthesis.asking import CLOSED_BOOK, PROMPTS, Asker
 from ragauge.plugins.synthesis.drafts import FAILED, NOT_APPLICABLE, NOT_ASKED, PASSED, UNREADABLE, Draft
 from ragauge.plugins.synthesis.settings import Filters

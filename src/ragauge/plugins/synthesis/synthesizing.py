@@ -21,9 +21,9 @@ from ragauge.contract.protocols import ChatModel, TellsNeeds
 from ragauge.contract.redact import redact_tree, remember
 from ragauge.datasets import DocumentsAlone, documents_of, questions_of
 from ragauge.experiment.needs import added_up, describe_needs
-from ragauge.experiment.outcomes import metrics
 from ragauge.experiment.rerun.environment import PACKAGES_FILE, packages_text
 from ragauge.experiment.setup import config
+from ragauge.findings.cost import costs_of_replies
 
 if TYPE_CHECKING:
     from omegaconf import DictConfig
@@ -254,7 +254,7 @@ def _run(cfg: DictConfig, choices: Mapping[str, str], pipeline: Pipeline, synthe
         result = synthesis.run()
         of = records.Provenance(model, settings.seed, settings.stand_in, __version__)
         told = {**rounds.outcome(result), "documents": len(documents.in_order)}
-        told |= metrics.costs(synthesis.ask.replies()) if synthesis.ask.asks else {}
+        told |= costs_of_replies(synthesis.ask.replies()) if synthesis.ask.asks else {}
         run.metrics({**told, "seconds_total": time.perf_counter() - start})
         _check_failures(result, cfg.max_missing_share)
         written = records.write(result, documents, files, of)

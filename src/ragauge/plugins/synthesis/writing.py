@@ -6,9 +6,8 @@ import json
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from ragauge.llms.json_replies import json_of
+from ragauge.llms.json_replies import json_of, quoted
 from ragauge.llms.prompts import fill, load_prompt
-from ragauge.measures.asked.asking import quoted
 from ragauge.plugins.synthesis.asking import PROMPTS, Asker
 from ragauge.plugins.synthesis.documents import Documents, window
 from ragauge.plugins.synthesis.drafts import Draft, Written

@@ -14,11 +14,8 @@ if TYPE_CHECKING:
     from ragauge.retrieval.chunkers._semantic import SemanticChunker
     from ragauge.retrieval.chunkers._spans import chunks_frame
     from ragauge.retrieval.chunkers._tokens import TokenChunker
-    from ragauge.retrieval.chunkers._wrapped import LangChainChunker, LlamaIndexChunker
 
 __all__ = [
-    "LangChainChunker",
-    "LlamaIndexChunker",
     "NoChunker",
     "SemanticChunker",
     "TokenChunker",

@@ -5,11 +5,10 @@ from typing import TYPE_CHECKING
 from ragauge.contract.loading import lazily
 
 if TYPE_CHECKING:
-    from ragauge.retrieval.compressors._langchain import LangChainCompressor
     from ragauge.retrieval.compressors._llm import LLMCompressor
     from ragauge.retrieval.compressors._none import NoCompressor
     from ragauge.retrieval.compressors._sentences import SentenceCompressor
 
-__all__ = ["LLMCompressor", "LangChainCompressor", "NoCompressor", "SentenceCompressor"]
+__all__ = ["LLMCompressor", "NoCompressor", "SentenceCompressor"]
 
 __getattr__ = lazily(__name__)

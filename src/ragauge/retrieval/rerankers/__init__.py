@@ -17,16 +17,13 @@ if TYPE_CHECKING:
     from ragauge.retrieval.rerankers._pair_model import PairModel
     from ragauge.retrieval.rerankers.cross_encoder import CrossEncoderReranker
     from ragauge.retrieval.rerankers.llm import ListwiseReranker
-    from ragauge.retrieval.rerankers.wrapped import LangChainReranker, PyTerrierReranker
 
 __all__ = [
     "MODEL_FILES",
     "CrossEncoderReranker",
-    "LangChainReranker",
     "ListwiseReranker",
     "NoReranker",
     "PairModel",
-    "PyTerrierReranker",
     "candidates",
     "checked_config",
     "fused_scores",

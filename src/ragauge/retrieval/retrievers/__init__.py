@@ -12,18 +12,15 @@ if TYPE_CHECKING:
     from ragauge.retrieval.retrievers.multi_query import MLQ
     from ragauge.retrieval.retrievers.none import NoRetrieval
     from ragauge.retrieval.retrievers.recorded import RecordedRetrieval
-    from ragauge.retrieval.retrievers.wrapped import LangChainRetriever, PyTerrierPipeline
 
 __all__ = [
     "BM25",
     "MLQ",
     "MMR",
     "Hybrid",
-    "LangChainRetriever",
     "NoRetrieval",
     "Noise",
     "Oracle",
-    "PyTerrierPipeline",
     "RecordedRetrieval",
     "Reo",
     "Sim",

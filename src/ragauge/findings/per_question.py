@@ -1,0 +1,213 @@
+"""What a job shows of each question: the table, the traces, and MLflow's page *Evaluation runs*."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Iterator, Mapping
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+import pandas as pd
+
+from ragauge import track
+from ragauge.contract.answer_measures import besides_rankings
+from ragauge.contract.errors import DataError
+from ragauge.contract.finding import Found, Founds, JobFinding
+from ragauge.contract.frames import JUDGE_CLASSES, rows_where
+from ragauge.contract.jobs import Job
+from ragauge.contract.protocols import Monitored
+from ragauge.estimate.predictor import PROBABILITY_COLUMNS
+from ragauge.estimate.slicing import PREFIX
+from ragauge.retrieval.searching import searched_by
+
+if TYPE_CHECKING:
+    from omegaconf import DictConfig
+
+_TABLE_TOPICS = 1000  # above this many topics the table holds no contexts and no details, which take most room
+_TABLE_CHUNKS = 10
+_QUERY_CHARS = 300  # of each text that was searched for
+# Of the per-question table, where a rewriter or llm.cite was chosen, a sample judged, or people gave labels.
+_IF_THERE = (
+    "unanswerable", "queries", "cited_answer", "human_label", "judged", "stratum", *PROBABILITY_COLUMNS,
+    "evidence_in_context", "evidence_place", "failure_cause", "failure_decided_by",
+)  # fmt: skip
+
+
+class PerQuestion(JobFinding):
+    """The table of the job's questions."""
+
+    name = "per_question"
+
+    def compute(self, job: Job, found: Founds) -> Found:
+        """The table alone."""
+        return Found(logged={"per_question": per_question(job.pipeline, job.outcomes)})
+
+
+def per_question(pipeline: Any, outcomes: pd.DataFrame) -> pd.DataFrame:
+    """One row per topic for MLflow's table viewer: question, truth, what was retrieved, what came of it."""
+    evidence = pipeline.frame("evidence").sort_values(["qid", "part"])
+    evidence = (
+        evidence.dropna(subset="text")
+        .groupby("qid", sort=False)["text"]
+        .agg(list)  # a part may hold line ends
+        .rename("evidence")
+        .reset_index()
+    )
+    contexts = pipeline.contexts
+    contexts = contexts.assign(
+        chunks=[" ".join(docnos[:_TABLE_CHUNKS]) for docnos in contexts["docnos"]],
+        context_chars=contexts["text"].str.len(),
+    ).rename(columns={"text": "context"})
+    rows = outcomes.assign(outcome=_outcome(outcomes))
+    rows = rows.merge(evidence, on="qid", how="left", validate="one_to_one").merge(
+        contexts[["qid", "context", "context_chars", "chunks"]],
+        on="qid",
+        validate="one_to_one",
+    )
+    if pipeline.rewritten:
+        searched = searched_by(pipeline.components.retriever, pipeline.frame("queries"))
+        rows = rows.assign(queries=rows["qid"].map(_queries(searched)))
+    columns = [
+        # MLflow groups by the first and sets the second side by side, unless it is told otherwise.
+        "query", "outcome", "answer", "label", "ir_score", "answer_reference", "evidence", "context", "qid",
+        "n_used", "evidence_best", "evidence_worst", "answer_in_context", "score_gap", "context_chars",
+        "chunks", "judge_raw", "judge_status", "answer_status", "answer_error",
+    ]  # fmt: skip
+    if len(rows) > _TABLE_TOPICS:
+        columns.remove("context")
+    columns += [info.name for info in pipeline.answer_measures]
+    if len(rows) <= _TABLE_TOPICS:
+        details = _details(pipeline.frame("answer_values"))
+        rows = rows.merge(details, on="qid", how="left", validate="one_to_one")
+        columns += [str(name) for name in details if name != "qid"]
+    slices = [c for c in map(str, rows) if c.startswith(PREFIX)]
+    return rows[[*columns, *(c for c in _IF_THERE if c in rows), *slices]]
+
+
+def _details(values: pd.DataFrame) -> pd.DataFrame:
+    """[qid, <measure>_detail ...]: what the values of answer measures rest on, as JSON."""
+    kept = values[values["detail"].notna()] if "detail" in values else values.iloc[:0].assign(detail="")
+    wide = kept.pivot(index="qid", columns="measure", values="detail").add_suffix("_detail")
+    return wide.rename_axis(columns=None).reset_index()
+
+
+def _queries(queries: pd.DataFrame) -> pd.Series:
+    """The texts that were searched for, by qid: a line each, long ones shortened, weights behind a ^."""
+    weights = queries["weight"].map("^{:.3g}".format).where(queries["weight"].ne(1), "")
+    texts = queries["query"].str.slice(0, _QUERY_CHARS).str.replace(r"\s+", " ", regex=True) + weights
+    return texts.groupby(queries["qid"].to_numpy(), sort=False).agg("\n".join)
+
+
+def _outcome(outcomes: pd.DataFrame) -> pd.Series:
+    """What came of a question in one text, for comparison at a glance: judge's class, IR score, answer."""
+    judged = outcomes["label"].map(JUDGE_CLASSES).astype("str").where(outcomes["label"].notna(), "no verdict")
+    scores = outcomes["ir_score"].map("IR score {:.2f}".format).where(outcomes["ir_score"].notna(), "no IR score")
+    return judged + " · " + scores + ": " + outcomes["answer"].fillna("")
+
+
+def _texts(pipeline: Any) -> Callable[[str, str], str]:
+    """What (qid, docno) stands for in a context: a chunk, or the topic's passage of that name."""
+    if any("passages" in stage.makes for stage in pipeline.stages):
+        # A compressor may have split one passage into several.
+        passages = pipeline.frame("passages").groupby(["qid", "docno"], sort=False)["text"].agg(" ".join)
+        return lambda qid, docno: str(passages[qid, docno])
+    docnos = {docno for docnos in pipeline.contexts["docnos"] for docno in docnos}
+    chunks = rows_where(pipeline.rows("chunks"), "docno", docnos).set_index("docno")["text"]
+    return lambda qid, docno: str(chunks[docno])
+
+
+def traces(pipeline: Any, outcomes: pd.DataFrame) -> Iterator[track.TopicTrace]:
+    text_of = _texts(pipeline)
+    rows = outcomes.merge(pipeline.contexts[["qid", "text", "docnos"]], on="qid", validate="one_to_one")
+    for row in rows.to_dict("records"):
+        label = None if pd.isna(row["label"]) else int(row["label"])
+        yield track.TopicTrace(
+            qid=row["qid"],
+            query=row["query"],
+            chunks=[(docno, text_of(row["qid"], docno)) for docno in row["docnos"]],
+            context=row["text"],
+            answer=None if pd.isna(row["answer"]) else row["answer"],
+            verdict={"label": label, "class": JUDGE_CLASSES.get(label or 0), "status": row["judge_status"]},
+            scores={} if pd.isna(row["ir_score"]) else {"ir_score": float(row["ir_score"])},
+        )
+
+
+_SHARES = ("correct_share", "hallucination_share", "judge_share_1", "judge_share_missing")
+FROM_MLFLOW = "mlflow"  # value of human_labels
+
+
+def evaluated(pipeline: Any, cfg: DictConfig, outcomes: pd.DataFrame, experiment: str) -> Iterator[track.TopicTrace]:
+    """The topics with their feedback: judge's class, whether the answer is right, IR score, answer measures.
+
+    A topic names the trace that was measured where that lies in the experiment that the job is logged into.
+    """
+    source = _traced(pipeline)
+    here = source is not None and _place(source) == _own_place(cfg, experiment)
+    ids = source.trace_ids(pipeline.frame("topics")) if source is not None and here else {}
+    told = {row["qid"]: _feedback(row, pipeline) for row in outcomes.to_dict("records")}
+    for topic in traces(pipeline, outcomes):
+        yield replace(topic, feedback=told[topic.qid], trace_id=ids.get(topic.qid))
+
+
+def evaluation_metrics(found: Mapping[str, float], outcomes: pd.DataFrame, pipeline: Any) -> dict[str, float]:
+    """The metrics of an evaluation run: mean IR score, class shares and answer measures of the job."""
+    names = [*_SHARES, *(info.name for info in pipeline.answer_measures)]
+    shown = {name: found[name] for name in names if name in found}
+    return {"ir_score": float(outcomes["ir_score"].mean()), **shown, "topics": len(outcomes)}
+
+
+def _feedback(row: Mapping[Hashable, Any], pipeline: Any) -> dict[str, track.Feedback]:
+    found: dict[str, track.Feedback] = {}
+    if pd.notna(row["label"]):
+        label = int(row["label"])
+        said = next((row[key] for key in ("reason", "judge_raw") if isinstance(row.get(key), str)), "")
+        why = ": ".join(filter(None, (JUDGE_CLASSES[label], said)))
+        found |= {track.CLASS: track.Feedback(label, why), "correct": track.Feedback(label == 5, why)}
+    of_answers = besides_rankings(pipeline.answer_measures)  # each value is a write
+    for name in ("ir_score", *(info.name for info in of_answers)):
+        if pd.notna(row[name]):
+            found[name] = track.Feedback(float(row[name]))
+    return found
+
+
+def with_labels_of_people(outcomes: pd.DataFrame, pipeline: Any, cfg: DictConfig, experiment: str) -> pd.DataFrame:
+    """The outcomes with a column `human_label` (Int8): what people said of these answers on MLflow's traces.
+
+    A label holds for the answer that it was given to: that of a trace which was measured, or of one that
+    ragauge wrote for the same topic and the same answer, whichever job it was of. DataError where there is no
+    label on any of them.
+    """
+    source = _traced(pipeline)
+    places = [_own_place(cfg, experiment), *([_place(source)] if source is not None else [])]
+    labels = pd.concat([track.labels_of_people(*place) for place in dict.fromkeys(places)])
+    own = labels.dropna(subset=["qid"])
+    by_answer = dict(zip(zip(own["qid"], own["answer"], strict=True), own["label"], strict=True))
+    found = [
+        by_answer.get((qid, track.answer_digest(answer if isinstance(answer, str) else None)))
+        for qid, answer in zip(outcomes["qid"], outcomes["answer"], strict=True)
+    ]
+    given = pd.Series(found, index=outcomes["qid"], dtype="Int8")
+    if source is not None:
+        by_trace = labels.set_index("trace_id")["label"]
+        ids = pd.Series(source.trace_ids(pipeline.frame("topics")))
+        given = ids.map(by_trace).reindex(given.index).astype("Int8").fillna(given)
+    if given.isna().all():
+        raise DataError(
+            f"human_labels=mlflow: no trace of one of these answers in {experiment!r} has feedback "
+            f"by people named {' or '.join(track.LABELS)}"
+        )
+    return outcomes.assign(human_label=given.to_numpy())
+
+
+def _traced(pipeline: Any) -> Monitored | None:
+    """The dataset of traces where the job's answers are theirs; else None."""
+    source = pipeline.components.dataset
+    return source if isinstance(source, Monitored) and source.has_answers_of(pipeline.components.llm) else None
+
+
+def _place(source: Monitored) -> tuple[str, str]:
+    uri, experiment = source.place()
+    return track.absolute_uri(track.tracking_uri(uri)), experiment
+
+
+def _own_place(cfg: DictConfig, experiment: str) -> tuple[str, str]:
+    return track.absolute_uri(track.tracking_uri(cfg.tracking.uri)), experiment

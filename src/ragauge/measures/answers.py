@@ -1,0 +1,380 @@
+"""Config group `answers`: what an answer is worth beside its judge class; CRAG's truthfulness, of that class.
+
+Sources: exact match, F1 and containment are those of SQuAD's evaluation script (Rajpurkar et al., EMNLP 2016), of
+version 2.0 where a text has no token; ROUGE is Lin's (ROUGE: a package for automatic evaluation of summaries,
+2004), with the values of the package rouge-score; truthfulness is that of Yang et al., CRAG: Comprehensive RAG
+Benchmark, NeurIPS 2024, section 3.3.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Container, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+import pandas as pd
+
+from ragauge.contract.answer_measures import NO_ANSWER, NO_EVIDENCE, NO_REFERENCE, infos_of
+from ragauge.contract.checks import require_choice, require_count
+from ragauge.contract.errors import DataError
+from ragauge.contract.offers import MeasureOffers, offered
+from ragauge.contract.protocols import AnswerMeasureInfo, Tools
+from ragauge.contract.topics import references
+from ragauge.measures.scores import part_scores
+from ragauge.measures.tokens import LaidOut, by_tokens, check_articles, places, tokens_of
+
+_OF_ROUGE = ("words", "rouge_score", "squad", "plain")
+_ROUGE_VALUES = ("f1", "precision", "recall")
+_EVIDENCE_LABELS = {
+    "substring": "evidence in one piece", "words": "words of the evidence", "semantic": "evidence by meaning",
+    "subsequence": "characters of the evidence", "support": "evidence stated",
+}  # fmt: skip
+
+
+def measured(
+    answers: pd.DataFrame,
+    name: str,
+    value: Callable[[str, str], float],
+    without: Container[str] = (),
+) -> pd.DataFrame:
+    """Frame `answer_values`: value(qid, answer) for every row of `answers`, missing where there is none.
+
+    without: qids of topics that have nothing to compare with; theirs are missing, too.
+    """
+    pairs = list(zip(answers["qid"], answers["answer"], strict=True))
+    status = [status_of(qid, answer, qid not in without) for qid, answer in pairs]
+    found = [value(qid, answer) if known == "ok" else None for (qid, answer), known in zip(pairs, status, strict=True)]
+    return answers[["qid", "n_tokens"]].assign(
+        measure=name,
+        value=pd.Series(found, index=answers.index, dtype="float64"),
+        status=status,
+    )
+
+
+def status_of(qid: str, answer: object, has_reference: bool) -> str:
+    """Why an answer has no value, or "ok"; DataError for an answer that is no text."""
+    if not has_reference:
+        return NO_REFERENCE
+    if isinstance(answer, str):
+        return "ok"
+    if pd.isna(answer):  # type: ignore[call-overload]
+        return NO_ANSWER
+    raise DataError(f"answers frame: the answer to qid {qid!r} is no text: {answer!r:.80}")
+
+
+class AgainstReferences:
+    """Frame `answer_values` from the values of pairs (answer, reference)."""
+
+    uses: ClassVar[frozenset[str]] = frozenset()
+    needs: ClassVar[frozenset[str]] = frozenset({"references", "answers"})
+
+    def compared(self, answers: Sequence[str], references: Sequence[str], tools: Tools) -> Mapping[str, np.ndarray]:
+        """Of every info's name the value of every pair, float64 [pairs]."""
+        raise NotImplementedError
+
+    def measure(
+        self,
+        topics: pd.DataFrame,
+        evidence: pd.DataFrame,
+        contexts: pd.DataFrame,
+        answers: pd.DataFrame,
+        tools: Tools,
+    ) -> pd.DataFrame:
+        """Frame `answer_values`: of every answer the best over the topic's reference answers."""
+        known = references(topics)
+        pairs: dict[tuple[str, str], int] = {}
+        status: list[str] = []
+        wanted: list[int] = []  # the pairs of every answer, one answer after the other
+        first: list[int] = []
+        for qid, answer in zip(answers["qid"].tolist(), answers["answer"].tolist(), strict=True):
+            status.append(status_of(qid, answer, bool(known[qid])))
+            if status[-1] == "ok":
+                first.append(len(wanted))
+                wanted += [pairs.setdefault((answer, one), len(pairs)) for one in known[qid]]
+        values = self.compared([a for a, _ in pairs], [r for _, r in pairs], tools) if pairs else {}
+        ok = np.array([one == "ok" for one in status], dtype=bool)
+        frames = []
+        # typed as a measure only where it is used as one
+        measure: Any = self
+        for info in infos_of(measure):
+            found = np.full(len(answers), np.nan)
+            if pairs:
+                found[ok] = np.maximum.reduceat(values[info.name][wanted], first)
+            frames.append(answers[["qid", "n_tokens"]].assign(measure=info.name, value=found, status=status))
+        return pd.concat(frames, ignore_index=True)
+
+
+@dataclass(frozen=True)
+class ByTokens(AgainstReferences):
+    """A value of two lists of tokens.
+
+    tokens: `squad`, lower case without ASCII's punctuation and articles, exactly as SQuAD's script; `mlqa`,
+    the same for other languages (`normalised`); `plain`, the lower-case words between white space, without
+    punctuation at their ends. articles: the words that squad and mlqa leave out.
+    """
+
+    version: ClassVar[int] = 3
+    info: ClassVar[AnswerMeasureInfo]
+
+    tokens: str = "squad"
+    articles: Sequence[str] = ("a", "an", "the")
+
+    def __post_init__(self) -> None:
+        key = f"answers.{self.info.name}"
+        require_choice(f"{key}.tokens", self.tokens, ("squad", "mlqa", "plain"))
+        object.__setattr__(self, "articles", check_articles(f"{key}.articles", self.articles))
+
+    @staticmethod
+    def of_tokens(answers: LaidOut, references: LaidOut) -> np.ndarray:
+        """float64 [pairs]: the values of answers beside references, as tokens."""
+        raise NotImplementedError
+
+    def compared(self, answers: Sequence[str], references: Sequence[str], tools: Tools) -> Mapping[str, np.ndarray]:
+        """The value of every pair."""
+        tokens = tokens_of("tokens", self.tokens, self.articles)
+        return {self.info.name: self.of_tokens(*by_tokens(tokens, answers, references))}
+
+
+@dataclass(frozen=True)
+class ExactMatch(ByTokens):
+    """1 where the tokens of the answer are those of a reference answer, else 0."""
+
+    component: ClassVar[str] = "exact_match"
+    info: ClassVar[AnswerMeasureInfo] = AnswerMeasureInfo("em", "exact match", unit="share")
+
+    @staticmethod
+    def of_tokens(answers: LaidOut, references: LaidOut) -> np.ndarray:
+        """1 or 0."""
+        return ((answers.sizes == references.sizes) & (places(answers, references) == 0)).astype(float)
+
+
+@dataclass(frozen=True)
+class TokenF1(ByTokens):
+    """The harmonic mean of precision and recall of the answer's tokens, each counted as often as in both."""
+
+    component: ClassVar[str] = "token_f1"
+    info: ClassVar[AnswerMeasureInfo] = AnswerMeasureInfo("f1", "token F1", unit="share")
+
+    @staticmethod
+    def of_tokens(answers: LaidOut, references: LaidOut) -> np.ndarray:
+        """In [0, 1]; where one of the two has no token, whether neither has."""
+        common = answers.matches(references, 1)[:, 0]
+        sizes = answers.sizes + references.sizes
+        return np.where(sizes == 0, 1.0, 2 * common / np.maximum(sizes, 1))
+
+
+@dataclass(frozen=True)
+class Contains(ByTokens):
+    """1 where the tokens of a reference answer stand in the answer next to each other, else 0."""
+
+    component: ClassVar[str] = "contains"
+    info: ClassVar[AnswerMeasureInfo] = AnswerMeasureInfo("contains", "contains the reference", unit="share")
+
+    @staticmethod
+    def of_tokens(answers: LaidOut, references: LaidOut) -> np.ndarray:
+        """1 or 0; a reference without tokens stands in an answer without tokens alone."""
+        found = places(answers, references) >= 0
+        return np.where(references.sizes == 0, answers.sizes == 0, found).astype(float)
+
+
+@dataclass(frozen=True)
+class _Rouge(AgainstReferences):
+    """What answer and reference share, over the answer (precision), the reference (recall), or both (f1)."""
+
+    tokens: str = "words"
+    value: str = "f1"
+
+    def __post_init__(self) -> None:
+        key = f"answers.{self.info.name}"
+        require_choice(f"{key}.tokens", self.tokens, _OF_ROUGE)
+        require_choice(f"{key}.value", self.value, _ROUGE_VALUES)
+
+    @property
+    def info(self) -> AnswerMeasureInfo:
+        """How it is shown."""
+        raise NotImplementedError
+
+    def shared(self, texts: LaidOut, others: LaidOut) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Of every pair what both share, and of how much in the answer and in the reference."""
+        raise NotImplementedError
+
+    def compared(self, answers: Sequence[str], references: Sequence[str], tools: Tools) -> Mapping[str, np.ndarray]:
+        """Precision, recall or F1 of every pair, in [0, 1]; 0 where one of the two has no token."""
+        shared, own, other = self.shared(*by_tokens(tokens_of("tokens", self.tokens), answers, references))
+        of = {"precision": own, "recall": other, "f1": (own + other) / 2}[self.value]
+        return {self.info.name: shared / np.maximum(of, 0.5)}
+
+
+@dataclass(frozen=True)
+class RougeN(_Rouge):
+    """ROUGE-n: n-grams, each counted as often as in both.
+
+    tokens: `words`, runs of letters and digits of any script; `rouge_score`, of ASCII alone, as that package
+    has them; `squad`, `plain`. value: f1, precision or recall.
+    """
+
+    component: ClassVar[str] = "rouge_n"
+
+    n: int = 1
+
+    def __post_init__(self) -> None:
+        require_count("answers.rouge_1.n", self.n, most=9)
+        super().__post_init__()
+
+    @property
+    def info(self) -> AnswerMeasureInfo:
+        """rouge_1 for n = 1."""
+        return AnswerMeasureInfo(f"rouge_{self.n}", f"ROUGE-{self.n}", unit="share")
+
+    def shared(self, texts: LaidOut, others: LaidOut) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Matching n-grams, and the n-grams of both."""
+        return texts.matches(others, self.n)[:, -1], texts.ngrams(self.n)[:, -1], others.ngrams(self.n)[:, -1]
+
+
+@dataclass(frozen=True)
+class RougeL(_Rouge):
+    """ROUGE-L: the longest common subsequence of tokens; tokens and value as of ROUGE-n."""
+
+    component: ClassVar[str] = "rouge_l"
+
+    @property
+    def info(self) -> AnswerMeasureInfo:
+        """rouge_l."""
+        return AnswerMeasureInfo("rouge_l", "ROUGE-L", unit="share")
+
+    def shared(self, texts: LaidOut, others: LaidOut) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Tokens of the longest common subsequence, and the tokens of both."""
+        from ragauge.measures._answer_kernels import common_subsequences  # here, since numba takes its time
+
+        found = common_subsequences(texts.symbols, texts.at, others.symbols, others.at)
+        return found, texts.sizes, others.sizes
+
+
+@dataclass(frozen=True)
+class Similarity(AgainstReferences):
+    """The cosine of the vectors of answer and reference, in [-1, 1]; the best reference counts.
+
+    The embedder reads a text up to its own limit of tokens.
+    """
+
+    component: ClassVar[str] = "similarity"
+    uses: ClassVar[frozenset[str]] = frozenset({"embedder"})
+    info: ClassVar[AnswerMeasureInfo] = AnswerMeasureInfo("similarity", "similarity to the reference", unit="signed")
+
+    def compared(self, answers: Sequence[str], references: Sequence[str], tools: Tools) -> Mapping[str, np.ndarray]:
+        """The cosine of every pair; every distinct text is embedded once, as a passage."""
+        texts = list(dict.fromkeys([*answers, *references]))
+        row = {text: i for i, text in enumerate(texts)}
+        vectors = tools.embedder.embed(texts)
+        left, right = (vectors[[row[text] for text in group]] for group in (answers, references))
+        cosine = np.einsum("ij,ij->i", left.astype(np.float64), right.astype(np.float64))
+        return {self.info.name: np.clip(cosine, -1.0, 1.0)}
+
+
+_USUAL = (ExactMatch(), TokenF1(), Contains(), RougeL())
+
+
+@dataclass(frozen=True)
+class Usual(AgainstReferences):
+    """Exact match, token F1, containment and ROUGE-L, each as it is by itself.
+
+    A job without answers or references has none of them, where a measure that was named by itself would be an
+    error.
+    """
+
+    component: ClassVar[str] = "usual"
+    version: ClassVar[int] = 2
+    optional: ClassVar[bool] = True
+    infos: ClassVar[tuple[AnswerMeasureInfo, ...]] = tuple(part.info for part in _USUAL)
+
+    def compared(self, answers: Sequence[str], references: Sequence[str], tools: Tools) -> Mapping[str, np.ndarray]:
+        """The values of all parts."""
+        found: dict[str, np.ndarray] = {}
+        for part in _USUAL:
+            found |= part.compared(answers, references, tools)
+        return found
+
+
+@dataclass(frozen=True)
+class EvidenceMeasure:
+    """A measure of evidence (config group `measure`) at the job's budget, as a column of the outcomes.
+
+    A topic's value is what its IR score would be with this measure, uncorrected: the mean over the parts of
+    its evidence. Missing for a topic without evidence, and where a reply failed.
+    """
+
+    component: ClassVar[str] = "evidence_measure"
+    needs: ClassVar[frozenset[str]] = frozenset({"evidence"})
+
+    measure_of_evidence: Any
+
+    def __init__(self, measure: Any) -> None:
+        object.__setattr__(self, "measure_of_evidence", measure)
+
+    @property
+    def uses(self) -> frozenset[str]:
+        """The shared models of the measure."""
+        return offered(self.measure_of_evidence, MeasureOffers).uses
+
+    @property
+    def info(self) -> AnswerMeasureInfo:
+        """evidence_<measure>, a property of the context."""
+        name = self.measure_of_evidence.name
+        return AnswerMeasureInfo(
+            f"evidence_{name}",
+            _EVIDENCE_LABELS.get(name, f"evidence, {name}"),
+            "higher",
+            "ratio",
+            "Evidence",
+            "context",
+        )
+
+    def measure_layouts(
+        self,
+        evidence: pd.DataFrame,
+        layouts: pd.DataFrame,
+        prefixes: pd.DataFrame,
+        answers: pd.DataFrame,
+        tools: Tools,
+    ) -> pd.DataFrame:
+        """Frame `answer_values`; `prefixes` are of one budget, `evidence` is what contexts are scored by."""
+        here = prefixes[prefixes["qid"].isin(evidence["qid"])].reset_index(drop=True)
+        parts = part_scores(self.measure_of_evidence, evidence, layouts, here, tools)
+        by_topic = parts.groupby("qid")["value"].agg(lambda values: values.mean(skipna=False))
+        value = answers["qid"].map(by_topic).astype("float64")
+        there = answers["qid"].isin(evidence["qid"])
+        status = np.where(there, np.where(value.notna(), "ok", "failed"), NO_EVIDENCE)
+        return answers[["qid", "n_tokens"]].assign(measure=self.info.name, value=value, status=status)
+
+
+TRUTHFULNESS = AnswerMeasureInfo(
+    "truthfulness",
+    "truthfulness",
+    unit="signed",
+    section="Truthfulness (CRAG)",
+    of="verdict",
+    on_terminal=False,
+)
+# Perfect: correct and without made-up content (5). Acceptable: useful, with minor errors at most (3: right as
+# far as it goes). Missing (1). Incorrect: wrong or irrelevant (4), and what is made up beside something right
+# (2), since that class does not say that its wrong statements are minor.
+SCORES = {5: 1.0, 3: 0.5, 1: 0.0, 2: -1.0, 4: -1.0}
+_UNANSWERABLE = {**SCORES, 1: 1.0}  # that there is no answer is the right answer
+
+
+def truthfulness(label: pd.Series, unanswerable: pd.Series | None = None) -> np.ndarray:
+    """float64 [rows] in [-1, 1]: CRAG's score of every judge class, missing where the verdict is.
+
+    unanswerable: bool by row; there class 1 is perfect.
+    """
+    found = _of(label, SCORES)
+    if unanswerable is not None:
+        marked = unanswerable.eq(True).to_numpy(dtype=bool)
+        found[marked] = _of(label[marked], _UNANSWERABLE)
+    return found
+
+
+def _of(label: pd.Series, scores: Mapping[int, float]) -> np.ndarray:
+    known = label.astype("Int64").astype(object)
+    return np.array([scores.get(one, np.nan) if one is not pd.NA else np.nan for one in known], dtype=float)

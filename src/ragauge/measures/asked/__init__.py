@@ -1,1 +1,0 @@
-"""Measures by an LLM: claims and their support, relevance, nuggets, citations (config group `answers`)."""

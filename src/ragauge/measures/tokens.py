@@ -1,0 +1,254 @@
+"""The tokens of answers by name (of SQuAD, of MLQA, of ROUGE, plain words), and texts as numbers of tokens."""
+
+from __future__ import annotations
+
+import re
+import string
+import unicodedata
+from collections.abc import Callable, Iterator, Sequence, Sized
+from dataclasses import dataclass
+from functools import lru_cache, partial
+from itertools import chain
+from typing import Any
+
+import numpy as np
+
+from ragauge.contract.checks import require_choice
+from ragauge.contract.errors import ConfigError
+from ragauge.texts.function_words import ARTICLES
+from ragauge.texts.words import WITHOUT_SPACES
+
+_ENGLISH = tuple(sorted(ARTICLES))
+_HAS_UNSPACED = re.compile(f"[{WITHOUT_SPACES}]")
+_WORDS = re.compile(r"[^\W_]+")
+_ASCII_WORDS = re.compile(r"[a-z0-9]+")
+
+
+def _is_punctuation(character: str) -> bool:
+    """Unicode's P categories, and the signs of ASCII, $ and + among them."""
+    return character in string.punctuation or unicodedata.category(character).startswith("P")
+
+
+class _Bare(dict[int, int | None]):
+    """A table for str.translate that removes punctuation; characters are looked up once."""
+
+    def __missing__(self, code: int) -> int | None:
+        self[code] = found = None if _is_punctuation(chr(code)) else code
+        return found
+
+
+_BARE = _Bare()
+_BARE_OF_ASCII = str.maketrans("", "", string.punctuation)
+
+
+def normalised(text: str) -> list[str]:
+    """The tokens of a text of any language, as MLQA's script has them: lower case, without a, an, the.
+
+    Punctuation is left out: what Unicode has in its P categories, and the signs of ASCII. Each character of a
+    script without spaces is a token of its own, as in MLQA for Chinese. Beyond that script, letters with
+    marks are composed (NFC), and the lower case of the Turkish İ is i.
+    """
+    return _mlqa(_ENGLISH)(text)
+
+
+def plain(text: str) -> list[str]:
+    """The lower-case words between white space, without the punctuation at their ends; 4.6 is not 46."""
+    found = (_trimmed(word) for word in _spaced(_lower(text)).split())
+    return [word for word in found if word]
+
+
+def unicode_words(text: str) -> list[str]:
+    """Lower-case runs of letters and digits of any script; of scripts without spaces, the characters.
+
+    Of ASCII these are the tokens of the package rouge-score.
+    """
+    return [word for run in _spaced(_lower(text)).split() for word in _WORDS.findall(run)]
+
+
+def ascii_words(text: str) -> list[str]:
+    """The tokens of the package rouge-score: lower-case runs of the ASCII letters and digits."""
+    return _ASCII_WORDS.findall(text.lower())
+
+
+class Tokens:
+    """The tokens of a text, which are those of its words one after the other, but in a text that holds `across`."""
+
+    def __init__(self, read: Callable[[str], list[str]], across: str | None = None) -> None:
+        self._read, self._across = read, across
+
+    def __call__(self, text: str) -> list[str]:
+        return self._read(text)
+
+    def as_a_whole(self, text: str) -> bool:
+        """Whether the text's tokens are not those of its words."""
+        return self._across is not None and self._across in text
+
+
+def tokens_of(key: str, name: str, articles: Sequence[str] = _ENGLISH) -> Tokens:
+    """The tokens called `name`; ConfigError, which names the config key, if there are none."""
+    known: dict[str, Callable[[str], list[str]]] = {
+        "squad": _squad(articles),
+        "mlqa": _mlqa(articles),
+        "plain": plain,
+        "words": unicode_words,
+        "rouge_score": ascii_words,
+    }
+    require_choice(key, name, tuple(known))
+    return Tokens(known[name])
+
+
+def _squad(articles: Sequence[str]) -> Callable[[str], list[str]]:
+    without = _without(articles)
+    return lambda text: without(text.lower().translate(_BARE_OF_ASCII)).split()
+
+
+def _mlqa(articles: Sequence[str]) -> Callable[[str], list[str]]:
+    without = _without(articles)
+    return lambda text: _spaced(without(_lower(text).translate(_BARE))).split()
+
+
+def _without(articles: Sequence[str]) -> Callable[[str], str]:
+    """A function that puts a space in the place of each of the words."""
+    if not articles:
+        return str
+    return partial(re.compile(rf"\b({'|'.join(map(re.escape, articles))})\b").sub, " ")
+
+
+def check_articles(key: str, articles: object) -> tuple[str, ...]:
+    """The articles in lower case; ConfigError unless they are a list of words."""
+    if not isinstance(articles, (list, tuple)) or not all(isinstance(a, str) and a.strip() for a in articles):
+        raise ConfigError(f"{key}={articles!r}: allowed are lists of words, such as [a, an, the], and []")
+    return tuple(_lower(word.strip()) for word in articles)
+
+
+def _lower(text: str) -> str:
+    if text.isascii():
+        return text.lower()
+    return unicodedata.normalize("NFC", text).lower().replace("i\u0307", "i")
+
+
+def _trimmed(word: str) -> str:
+    first, last = 0, len(word)
+    while first < last and _is_punctuation(word[first]):
+        first += 1
+    while last > first and _is_punctuation(word[last - 1]):
+        last -= 1
+    return word[first:last]
+
+
+def _spaced(text: str) -> str:
+    """The text with white space around the characters of scripts that are written without."""
+    if text.isascii() or not _HAS_UNSPACED.search(text):
+        return text
+    return "".join(_apart(text))
+
+
+def _apart(text: str) -> Iterator[str]:
+    inside = False  # a mark on such a character (a vowel sign of Thai) is no token of its own
+    for character in text:
+        mark = unicodedata.category(character).startswith("M")
+        if mark and inside:
+            yield character
+        elif _HAS_UNSPACED.match(character):
+            yield f" {character}"
+            inside = True
+        else:
+            yield f" {character}" if inside else character
+            inside = False
+
+
+@dataclass(frozen=True)
+class LaidOut:
+    """Texts as numbers in one array: text i is symbols[at[i] : at[i + 1]]; int64, equal symbols are equal tokens."""
+
+    symbols: np.ndarray
+    at: np.ndarray
+
+    @property
+    def sizes(self) -> np.ndarray:
+        """int64 [texts]: how many symbols each has."""
+        return np.diff(self.at)
+
+    def ngrams(self, order: int) -> np.ndarray:
+        """int64 [texts, order]: how many 1- to n-grams each has."""
+        return np.maximum(self.sizes[:, None] - np.arange(order), 0)
+
+    def matches(self, others: LaidOut, order: int, first: np.ndarray | None = None) -> np.ndarray:
+        """int64 [texts, order]: how many 1- to n-grams of each stand in the other text of the same number.
+
+        first: those from first[i] to before first[i + 1] are the others of text i; an n-gram counts as often
+        as the one of them has it that has it most.
+        """
+        from ragauge.measures._answer_kernels import ngram_matches  # here, since numba takes its time
+
+        first = np.arange(len(self.at)) if first is None else first
+        found: np.ndarray = ngram_matches(self.symbols, self.at, others.symbols, others.at, first, order)
+        return found
+
+
+class _Numbers(dict[Any, int]):
+    """Whatever is asked for, numbered from 0 in the order in which it was asked for first."""
+
+    def __missing__(self, key: Any) -> int:
+        self[key] = number = len(self)
+        return number
+
+
+def by_tokens(tokens: Tokens, *groups: Sequence[str]) -> list[LaidOut]:
+    """The texts of each group as tokens, numbered alike in all groups; every distinct word is read once."""
+    texts = tuple(chain.from_iterable(groups))
+    words, flat, at = _words_of(texts)
+    numbers = _Numbers()
+    of_words = [[numbers[token] for token in tokens(word)] for word in words]
+    if whole := {i: text for i, text in enumerate(texts) if tokens.as_a_whole(text)}:
+        # Each distinct one is a word more.
+        number = {text: len(words) + i for i, text in enumerate(dict.fromkeys(whole.values()))}
+        of_words += [[numbers[token] for token in tokens(text)] for text in number]
+        each = np.split(flat, at[1:-1])
+        for i, text in whole.items():
+            each[i] = np.array([number[text]])
+        flat, at = np.concatenate(each), starts(each)
+    symbols = np.fromiter(chain.from_iterable(of_words), dtype=np.int64)
+    first = starts(of_words)
+    sizes = np.diff(first)[flat]
+    ends = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
+    every = symbols[np.repeat(first[flat] - ends[:-1], sizes) + np.arange(ends[-1])]
+    bounds = ends[at]
+    laid_out, start = [], 0
+    for group in groups:
+        own = bounds[start : start + len(group) + 1]
+        laid_out.append(LaidOut(every[own[0] : own[-1]], own - own[0]))
+        start += len(group)
+    return laid_out
+
+
+@lru_cache(maxsize=1)  # several measures read the same texts one after the other
+def _words_of(texts: tuple[str, ...]) -> tuple[list[str], np.ndarray, np.ndarray]:
+    """The distinct words, their numbers in text after text, and where each text begins."""
+    words = _Numbers()
+    distinct = {text: number for number, text in enumerate(dict.fromkeys(texts))}
+    read = [[words[word] for word in text.split()] for text in distinct]
+    of_texts = [read[distinct[text]] for text in texts]
+    return list(words), np.fromiter(chain.from_iterable(of_texts), dtype=np.int64), starts(of_texts)
+
+
+def places(texts: LaidOut, others: LaidOut) -> np.ndarray:
+    """int64 [pairs]: where the other text of a pair stands in the first one for the first time, whole and in
+    one piece; -1 where it does not.
+    """
+    found = np.full(len(texts.sizes), -1, dtype=np.int64)
+    own, other = texts.symbols.tolist(), others.symbols.tolist()
+    at, other_at = texts.at.tolist(), others.at.tolist()
+    for pair in np.flatnonzero(others.sizes <= texts.sizes).tolist():
+        start, size = at[pair], other_at[pair + 1] - other_at[pair]
+        wanted = other[other_at[pair] : other_at[pair + 1]]
+        for place in range(at[pair + 1] - start - size + 1):
+            if own[start + place : start + place + size] == wanted:
+                found[pair] = place
+                break
+    return found
+
+
+def starts(texts: Sequence[Sized]) -> np.ndarray:
+    """int64 [texts + 1]: where each text begins when laid one after the other, and where the last one ends."""
+    return np.concatenate([[0], np.cumsum([len(text) for text in texts])]).astype(np.int64)

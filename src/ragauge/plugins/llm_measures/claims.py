@@ -1,0 +1,258 @@
+"""Claims of a text, and what passages and a reference answer say of them: the requests that measures share.
+
+A measure that asks for the same thing sends the same prompt, which the ledger pays for once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from functools import cache, partial
+from typing import Any, Literal, get_args
+
+import pandas as pd
+
+from ragauge.contract.protocols import Tools
+from ragauge.llms.json_replies import OK, Found, ask_each, json_of
+from ragauge.llms.prompts import fill, load_prompt
+from ragauge.plugins.llm_measures import PROMPTS
+from ragauge.texts.sentences import sentence_spans
+
+Stance = Literal["supported", "contradicted", "absent"]
+CLAIMS, MATCH, QUESTIONS = "claims", "claims_match", "questions_of_answer"
+IN_PASSAGES, IN_SENTENCES = "claims_in_passages", "statements_in_sentences"
+_PLACEHOLDERS = {
+    CLAIMS: ("question", "text"),
+    IN_PASSAGES: ("n_passages", "n_claims", "passages", "claims"),
+    IN_SENTENCES: ("n_statements", "sentences", "statements"),
+    MATCH: ("question", "statements", "accepted", "claims", "n_claims", "n_statements"),
+    QUESTIONS: ("n", "text"),
+}
+_AT_ONCE = 20  # claims of a request: the reply stays far below the usual limit of completion tokens
+
+Claims = tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Passage:
+    """What stands of a passage in a context."""
+
+    docno: str
+    text: str
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """What the passages say of a claim, and which of them (from 0)."""
+
+    stance: Stance
+    passages: tuple[int, ...] = ()
+
+
+@dataclass(frozen=True)
+class Match:
+    """Of every claim whether the reference supports it, of every statement whether the claims say it."""
+
+    claims: tuple[bool, ...]
+    statements: tuple[bool, ...]
+
+
+@cache
+def prompt(name: str) -> str:
+    """The text of a shipped prompt of this module, with its placeholders."""
+    return load_prompt(None, f"{name}.txt", _PLACEHOLDERS[name], package=PROMPTS)
+
+
+def prompts(*names: str) -> dict[str, str]:
+    """The texts of these prompts by name: a field of a measure, so that they are part of its identity."""
+    return {name: prompt(name) for name in names}
+
+
+def one_line(text: str) -> str:
+    """The text on one line, so that no part of it can pass for the next entry; half characters become ?."""
+    return " ".join(text.encode("utf-8", "replace").decode().split())
+
+
+def passages_by_topic(used: pd.DataFrame) -> dict[str, list[Passage]]:
+    """The passages of every context (frame `used_passages`) in their order, as far as they stand in it."""
+    found: dict[str, list[Passage]] = {}
+    rows = used.sort_values(["qid", "position"], kind="stable")
+    for qid, docno, text, chars in zip(*(rows[c] for c in ("qid", "docno", "text", "chars")), strict=True):
+        if shown := one_line(text[: max(chars, 0)]):
+            found.setdefault(qid, []).append(Passage(docno, shown))
+    return found
+
+
+def claims_of(texts: Sequence[tuple[str, str]], tools: Tools) -> list[Found[Claims]]:
+    """The claims of every (question, answer), of a reference answer as well; () of one that claims nothing.
+
+    A blank answer is not asked about. A claim that the reply repeats counts once.
+    """
+    pairs = [(one_line(question), one_line(text)) for question, text in texts]
+    requests = {pair: fill(prompt(CLAIMS), question=pair[0], text=pair[1]) for pair in pairs if pair[1]}
+    guesses = {request: sentences(text) for (_, text), request in requests.items()}
+    readers = dict.fromkeys(guesses, _read_claims)
+    found = ask_each(tools.chat, readers, tools.store, "claims", guesses=guesses)
+    return [found[requests[pair]] if pair[1] else Found((), OK) for pair in pairs]
+
+
+def sentences(text: str) -> Claims:
+    """The sentences of a text, each on one line and once."""
+    return tuple(dict.fromkeys(one_line(text[a:b]) for a, b in sentence_spans(text)))
+
+
+def supports(rows: Sequence[tuple[Claims, Sequence[Passage]]], tools: Tools) -> list[Found[tuple[Verdict, ...]]]:
+    """What the passages of a context say of each claim: a verdict per claim, in order.
+
+    One request for every distinct (claims, set of passages): they are shown in an order of their own, so that
+    neither ranks nor `order` move a verdict, and systems that found the same share it. Where there are more
+    than 20 claims there is one request for every 20 of them, and a single one that cannot be read makes the
+    verdicts of all missing. Without passages every claim is absent, and nobody is asked.
+    """
+    asked: list[list[str]] = []
+    orders: list[list[int]] = []
+    readers: dict[str, Callable[[str], tuple[Verdict, ...] | None]] = {}
+    guesses: dict[str, tuple[Verdict, ...]] = {}
+    for claims, passages in rows:
+        order = sorted(range(len(passages)), key=lambda i, of=passages: of[i].text)  # type: ignore[misc]
+        parts = at_once(claims) if passages else []
+        orders.append(order)
+        asked.append([_in_passages(part, [passages[i] for i in order]) for part in parts])
+        for part, request in zip(parts, asked[-1], strict=True):
+            readers[request] = partial(_read_verdicts, n_claims=len(part), n_passages=len(passages))
+            guesses[request] = (Verdict("absent"),) * len(part)
+    found = ask_each(tools.chat, readers, tools.store, "verdicts on claims", guesses=guesses)
+    return [
+        _joined([found[request] for request in requests], order)
+        if passages
+        else Found((Verdict("absent"),) * len(claims), OK)
+        for (claims, passages), requests, order in zip(rows, asked, orders, strict=True)
+    ]
+
+
+def at_once(claims: Claims) -> list[Claims]:
+    """The claims in as many parts as there are requests about them: 20 each, and the rest."""
+    return [claims[i : i + _AT_ONCE] for i in range(0, len(claims), _AT_ONCE)]
+
+
+def matches(rows: Sequence[tuple[str, Claims, Claims, Sequence[str]]], tools: Tools) -> list[Found[Match]]:
+    """How the claims of an answer and the statements of the reference answer agree, and the other way round.
+
+    rows: (question, claims, statements, other reference answers that count as well). Where the answer has no
+    claims nothing of the reference is said, and nobody is asked; so where the reference has none.
+    """
+    asked = [
+        _match_request(question, claims, statements, others) if claims and statements else None
+        for question, claims, statements, others in rows
+    ]
+    readers: dict[str, Callable[[str], Match | None]] = {}
+    guesses: dict[str, Match] = {}
+    for request, (_, claims, statements, _) in zip(asked, rows, strict=True):
+        if request is not None:
+            readers[request] = partial(_read_match, n_claims=len(claims), n_statements=len(statements))
+            guesses[request] = _no_match(claims, statements)
+    found = ask_each(tools.chat, readers, tools.store, "claims against the reference", guesses=guesses)
+    return [
+        Found(_no_match(claims, statements), OK) if request is None else found[request]
+        for request, (_, claims, statements, _) in zip(asked, rows, strict=True)
+    ]
+
+
+def numbered(texts: Sequence[str], form: str = "{}. {}") -> str:
+    """The texts, a line each, with numbers from 1."""
+    return "\n".join(form.format(i, one_line(text)) for i, text in enumerate(texts, 1))
+
+
+def _in_passages(claims: Claims, passages: Sequence[Passage]) -> str:
+    return fill(
+        prompt(IN_PASSAGES),
+        n_passages=str(len(passages)),
+        n_claims=str(len(claims)),
+        passages=numbered([passage.text for passage in passages], "[{}] {}"),
+        claims=numbered(claims),
+    )
+
+
+def _match_request(question: str, claims: Claims, statements: Claims, others: Sequence[str]) -> str:
+    told = "; ".join(dict.fromkeys(filter(None, map(one_line, others))))
+    return fill(
+        prompt(MATCH),
+        question=one_line(question),
+        statements=numbered(statements),
+        accepted=told or "none",
+        claims=numbered(claims),
+        n_claims=str(len(claims)),
+        n_statements=str(len(statements)),
+    )
+
+
+def _no_match(claims: Claims, statements: Claims) -> Match:
+    return Match((False,) * len(claims), (False,) * len(statements))
+
+
+def _joined(found: Sequence[Found[tuple[Verdict, ...]]], order: Sequence[int]) -> Found[tuple[Verdict, ...]]:
+    """The verdicts of the parts of a list of claims, one after the other; the first part that has none.
+
+    order: which passage stood at each place of the request; verdicts name passages by it.
+    """
+    lost = first_lost(*found)
+    if lost is not None:
+        return Found(None, lost.status, lost.raw)
+    verdicts = [verdict for part in found for verdict in part.value or ()]
+    return Found(tuple(replace(v, passages=tuple(sorted(order[i] for i in v.passages))) for v in verdicts), OK)
+
+
+def first_lost(*found: Found[Any] | None) -> Found[Any] | None:
+    """The first of what was asked for that has no value; None where all have one."""
+    return next((one for one in found if one is not None and one.value is None), None)
+
+
+def texts_of(reply: object, key: str) -> Claims | None:
+    """The texts that an object has at a key, each once and on one line; None unless it is a list of texts."""
+    listed = reply.get(key) if isinstance(reply, dict) else None
+    if not isinstance(listed, list) or not all(isinstance(one, str) for one in listed):
+        return None
+    lines = tuple(dict.fromkeys(map(one_line, listed)))
+    return None if "" in lines else lines
+
+
+def _read_claims(reply: str) -> Claims | None:
+    found = json_of(reply)
+    return texts_of(found, "claims") if isinstance(found, dict) and len(found) == 1 else None
+
+
+def by_number(value: object, n: int) -> list[Any] | None:
+    """The entries of an object with exactly the keys "1" to "n", in their order."""
+    if not isinstance(value, dict) or set(value) != {str(i) for i in range(1, n + 1)}:
+        return None
+    return [value[str(i)] for i in range(1, n + 1)]
+
+
+def _read_verdicts(reply: str, n_claims: int, n_passages: int) -> tuple[Verdict, ...] | None:
+    entries = by_number(json_of(reply), n_claims)
+    verdicts = [_verdict(entry, n_passages) for entry in entries or ()]
+    return None if entries is None or None in verdicts else tuple(v for v in verdicts if v is not None)
+
+
+def _verdict(entry: object, n_passages: int) -> Verdict | None:
+    """One verdict; None unless it is one of the three, with passages that there are if it is not absent."""
+    if not isinstance(entry, dict) or set(entry) != {"verdict", "passages"}:
+        return None
+    stance, listed = entry["verdict"], entry["passages"]
+    if stance not in get_args(Stance) or not isinstance(listed, list):
+        return None
+    if not all(type(number) is int and 1 <= number <= n_passages for number in listed):
+        return None
+    if stance == "absent":
+        return Verdict("absent")
+    return Verdict(stance, tuple(sorted({number - 1 for number in listed}))) if listed else None
+
+
+def _read_match(reply: str, n_claims: int, n_statements: int) -> Match | None:
+    found = json_of(reply)
+    if not isinstance(found, dict) or set(found) != {"claims", "statements"}:
+        return None
+    claims, statements = by_number(found["claims"], n_claims), by_number(found["statements"], n_statements)
+    if claims is None or statements is None or not all(type(v) is bool for v in (*claims, *statements)):
+        return None
+    return Match(tuple(claims), tuple(statements))

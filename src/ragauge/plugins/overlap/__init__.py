@@ -1,0 +1,1 @@
+"""BLEU and chrF, the measures of machine translation (config group `answers`)."""
