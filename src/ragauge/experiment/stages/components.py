@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING, Any
 
 from ragauge import track
 from ragauge.contract import answer_measures as shown
-from ragauge.contract.context_parts import BringsTexts, ReadsFiles
 from ragauge.contract.errors import ConfigError, RagaugeError
 from ragauge.contract.groups import ENGINE, GROUPS
 from ragauge.contract.identity import identity
 from ragauge.contract.loading import build
 from ragauge.contract.offers import AnswerMeasureOffers, GeneratorOffers, PartOffers, RetrieverOffers, offered
+from ragauge.contract.protocols import BringsTexts, ReadsFiles
 from ragauge.experiment.folder import JobFolder
 from ragauge.experiment.setup.config import check_slices, check_values
 

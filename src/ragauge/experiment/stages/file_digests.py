@@ -6,7 +6,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
-from ragauge.contract.context_parts import (
+from ragauge.contract.protocols import (
     ReadsFiles,
 )
 from ragauge.store import file_sha256

@@ -6,9 +6,8 @@ from typing import Any
 
 import pandas as pd
 
-from ragauge.contract.context_parts import BringsTexts
 from ragauge.contract.offers import MeasureOffers, offered
-from ragauge.contract.protocols import Measure, Tools
+from ragauge.contract.protocols import BringsTexts, Measure, Tools
 from ragauge.experiment.stages.retrieval import retrieved_chunks
 from ragauge.experiment.stages.stage import Components, Frames, Read, Reads, Stage
 from ragauge.measures.evidence_trail import in_corpus, joined

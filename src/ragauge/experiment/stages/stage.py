@@ -13,7 +13,6 @@ from typing import Any, ClassVar
 
 import pandas as pd
 
-from ragauge.contract.context_parts import Compressor, ContextOrder, Expander, Rewriter
 from ragauge.contract.engine import Engine, LocalEngine
 from ragauge.contract.frames import Batches, columns_of, rows_where
 from ragauge.contract.groups import RANKINGS
@@ -23,13 +22,17 @@ from ragauge.contract.protocols import (
     AnswerMeasureInfo,
     ChatModel,
     Chunker,
+    Compressor,
+    ContextOrder,
     Embedder,
+    Expander,
     Generator,
     Judge,
     Measure,
     MeasuresPieces,
     Reranker,
     Retriever,
+    Rewriter,
     Source,
     Tokenizer,
     Tools,
