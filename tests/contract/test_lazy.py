@@ -9,7 +9,7 @@ from importlib import import_module
 import pytest
 
 LAZY = (
-    "answering", "answering.judges", "compare", "datasets", "estimate", "measures", "measures.answers",
+    "answering", "answering.judges", "compare", "datasets", "estimate", "measures",
     "retrieval.chunkers", "retrieval.compressors", "retrieval.embedders", "retrieval.expanders",
     "retrieval.rerankers", "retrieval.retrievers", "retrieval.rewriters", "store", "track",
 )  # fmt: skip

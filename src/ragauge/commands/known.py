@@ -51,9 +51,12 @@ def command(name: str) -> Callable[[Sequence[str]], int]:
 
 
 def _of_packages() -> dict[str, EntryPoint]:
-    points = {point.name: point for point in loading.points_of(GROUP)}
-    for name in points.keys() & {*COMMANDS, *_HELP}:
-        raise ConfigError(f"{loading.where(points[name])}: ragauge has a command {name!r}: give it another name")
+    points: dict[str, EntryPoint] = {}
+    # Those of ragauge's plug-ins first, whose names no other package takes.
+    for point in sorted(loading.points_of(GROUP), key=lambda point: not point.value.startswith("ragauge.plugins.")):
+        if point.name in (*COMMANDS, *_HELP, *points):
+            raise ConfigError(f"{loading.where(point)}: ragauge has a command {point.name!r}: give it another name")
+        points[point.name] = point
     return points
 
 
