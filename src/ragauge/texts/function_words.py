@@ -3,7 +3,7 @@
 The lexical judge leaves out GRAMMAR_WORDS only, since before, more or one can be what an answer is about; the
 rules that write search queries leave out FUNCTION_WORDS. Three lists elsewhere mean something else and stay
 apart: the words that open a sentence and the abbreviations in ragauge.texts.sentences, the small words inside
-names (van, of) in ragauge.retrieval.rewriters._queries, and the stop words of the BM25 engines, which are
+names (van, of) in ragauge.retrieval.queries, and the stop words of the BM25 engines, which are
 their own.
 """
 
