@@ -18,9 +18,7 @@ GROUP = "ragauge.commands"
 _OWN = (
     ("compare", "compare:main", "sets runs side by side, topic by topic; also as CSV, Markdown and LaTeX"),
     ("report", "results:report", "writes a sweep's report, one HTML file, from its folder or an MLflow run"),
-    ("plan", "plan:main", "says how many topics and labels a study takes, from a pilot sweep"),
     ("pool", "results:pool", "pools the jobs in a sweep's folder again, for example of an interrupted sweep"),
-    ("export", "export:main", "writes a job's questions, contexts, answers and labels as one file of samples"),
     ("ui", "results:ui", "starts MLflow's UI on what was measured, and prints its address"),
     ("stages", "stages:main", "lists a job's stages with their digests, and which are stored"),
     ("ledger", "ledger:main", "lists and forgets calls of LLMs that were paid for"),

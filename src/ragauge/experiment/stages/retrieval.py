@@ -19,7 +19,6 @@ from ragauge.contract.protocols import (
     TopicsFailed,
 )
 from ragauge.experiment.stages.documents import chunks_to_search
-from ragauge.experiment.stages.file_digests import digests_of_files
 from ragauge.experiment.stages.stage import QUESTIONS, Frames, Incomplete, Read, Reads, Stage
 from ragauge.retrieval.passages import with_brought
 from ragauge.retrieval.ranking import check_reranked
@@ -35,6 +34,7 @@ class Retrieve(Stage):
     makes = ("run",)
     doing = "retrieving for {topics:,} topics"
     group = "retriever"
+    of_files = True
 
     @property
     def reads(self) -> tuple[Read, ...]:  # type: ignore[override]
@@ -44,9 +44,6 @@ class Retrieve(Stage):
     @property
     def component(self) -> Retriever:
         return self.components.retriever
-
-    def inputs(self) -> dict[str, str]:
-        return digests_of_files(self.component)
 
     def make(self, reads: Reads, tools: Tools) -> Frames:
         if isinstance(self.component, SeesEvidence):
@@ -70,6 +67,7 @@ class Bring(Stage):
     doing = "retrieving for {topics:,} topics"
     group = "retriever"
     reads = (Read("chunks"), QUESTIONS)
+    of_files = True
 
     @property
     def component(self) -> BringsTexts:
@@ -83,9 +81,6 @@ class Bring(Stage):
 
     def params(self) -> dict[str, Any]:
         return {**super().params(), **({"n_tokens": self.budget.n_tokens} if self._per_budget else {})}
-
-    def inputs(self) -> dict[str, str]:
-        return digests_of_files(self.component)
 
     def make(self, reads: Reads, tools: Tools) -> Frames:
         who = type(self.component).__name__
@@ -144,6 +139,7 @@ class Rewrite(Stage):
     makes = ("queries",)
     doing = "rewriting {topics:,} questions"
     group = "rewriter"
+    of_files = True
 
     @property
     def reads(self) -> tuple[Read, ...]:  # type: ignore[override]
@@ -152,9 +148,6 @@ class Rewrite(Stage):
     @property
     def component(self) -> Rewriter:
         return self.components.rewriter
-
-    def inputs(self) -> dict[str, str]:
-        return digests_of_files(self.component)
 
     def make(self, reads: Reads, tools: Tools) -> Frames:
         topics = reads["topics"]
