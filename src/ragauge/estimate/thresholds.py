@@ -288,8 +288,8 @@ def fit_thresholds(
 
     `frame` has `qid`, `ir_score`, `label`; rows without a label are left out and counted. Rows count as often
     as their `weight` says, where a sample was judged (see `asked`). All rows of a topic are resampled
-    together. A system is what GROUP_COLUMNS tell apart. n_boot=0 leaves `lo` and `hi` out, n_splits=0 the
-    gain. Raises DataError on a bad row.
+    together. A system is what GROUP_COLUMNS tell apart, its budget included. n_boot=0 leaves `lo` and `hi`
+    out, n_splits=0 the gain. Raises DataError on a bad row.
     """
     check_outcomes(frame)
     labels = labels_of(frame)
