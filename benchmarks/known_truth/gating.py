@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import simulations.gating as sim
+import plugins.gate.gating_simulation as sim
 from known_truth.rows import SEED, Row, percent
 
 _NONE = "no such number"

@@ -82,7 +82,7 @@ def test_hydras_help_names_the_commands_and_still_shows_every_key(spellings, tmp
     [
         (
             "comapre",
-            "unknown command 'comapre'. Did you mean compare? Commands: compare, gate, report, plan, ",
+            "unknown command 'comapre'. Did you mean compare? Commands: compare, report, plan, ",
         ),
         ("bm25", "unknown command 'bm25'. Commands: compare"),
         ("../store", "unknown command '../store'. "),
@@ -253,7 +253,7 @@ def swept(tmp_path_factory: pytest.TempPathFactory) -> Path:
 # A piece of what each prints of a sweep; the others are tested where their tests are.
 EXPECTED = {
     "compare": "2 runs of experiment sample, 6 topics.", "report": "report.html\n", "plan": "topics",
-    "pool": "2 job(s) done, 0 failed", "gate": "ir_score", "store": "sample(limit=6", "export": "samples.jsonl",
+    "pool": "2 job(s) done, 0 failed", "store": "sample(limit=6", "export": "samples.jsonl",
 }  # fmt: skip
 
 
@@ -266,7 +266,7 @@ def test_each_command_works_from_another_folder(
     assert {*known.COMMANDS} - {"ledger", "stages", "ui"} == {*EXPECTED}
     home = swept.parents[2]
     arguments = ["ls", "--store", str(home / ".ragauge")] if command == "store" else [str(swept)]
-    arguments += {"plan": ["--difference", "0.1"], "gate": ["ir_score=0"]}.get(command, [])
+    arguments += {"plan": ["--difference", "0.1"]}.get(command, [])
     arguments = [str(swept / "0")] if command == "export" else arguments
     program = {"run.py": RUN, "-m ragauge": MODULE, "ragauge": spellings["ragauge"][0]}[spelling]
     environment = clean_environment(MLFLOW_TRACKING_URI=f"sqlite:///{home}/mlruns/mlflow.db")

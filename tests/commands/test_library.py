@@ -315,8 +315,6 @@ def test_errors_are_those_of_ragauge_and_no_exit(home: Path, job: JobResult) -> 
     csv = ["dataset=csv", "dataset.docs=docs.csv", "dataset.topics=questions.csv", *JOB[2:]]
     with pytest.raises(ragauge.DataError, match=r"docs\.csv: column 'id'"):
         ragauge.run(csv)
-    with pytest.raises(ragauge.GateError, match=r"its results: ragauge.load"):
-        ragauge.run([*JOB, "+gate.ir_score=0.999"])
     with pytest.raises(ragauge.ConfigError, match="holds no run 0123"):
         ragauge.load("0123")
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from itertools import pairwise
 from pathlib import Path
 
@@ -9,7 +10,7 @@ import pandas as pd
 import pytest
 
 from ragauge.contract.protocols import Embedder, Tools
-from ragauge.datasets import HotpotQA, SampleDataset
+from ragauge.datasets import SampleDataset
 from ragauge.retrieval.chunkers import SemanticChunker
 from ragauge.retrieval.chunkers._semantic import merge_sentences
 from ragauge.texts.sentences import sentence_spans
@@ -56,10 +57,12 @@ def llama_index_chunks(
     ("min_chars", "window", "percentile"), [(40, 1, 80), (200, 3, 80), (0, 0, 50), (0, 2, 95), (60, 1, 0)]
 )
 def test_same_breaks_as_llama_index(tools: Tools, min_chars: int, window: int, percentile: int) -> None:
-    docs = SampleDataset().load().docs.iloc[:60]
+    paragraphs = SampleDataset().load().docs["text"].tolist()[:60]
     if DATA.is_dir():
-        docs = HotpotQA(path=DATA / "hotpot_train_100.json").load().docs.iloc[:150]
-    paragraphs = [text for text in docs["text"] if text.strip()]
+        questions = json.loads((DATA / "hotpot_train_100.json").read_text(encoding="utf-8"))
+        distinct = {(title, "".join(said)): None for question in questions for title, said in question["context"]}
+        paragraphs = [text for _, text in distinct][:150]
+    paragraphs = [text for text in paragraphs if text.strip()]
     articles = [" ".join(paragraphs[i : i + 5]) for i in range(0, len(paragraphs), 5)]
     texts = paragraphs + articles
     docnos = [f"d{i}" for i in range(len(texts))]

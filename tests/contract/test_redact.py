@@ -128,14 +128,18 @@ def test_other_values_stay_as_they_are(key: str, value: Any) -> None:
 
 def test_no_shipped_option_holds_what_is_taken_for_a_key() -> None:
     config.register()
-    options = [f"{f.parent.name}={f.stem}" for g in GROUPS for f in option_files(f"{g}/*.yaml")]
-    assert len(options) > 20
     with initialize_config_dir(str(ROOT / "conf"), version_base="1.3"):
-        for option in options:
-            composed = compose("config", overrides=[option], return_hydra_config=True)
-            config.refuse_keys(composed)
-            plain = OmegaConf.to_container(composed, resolve=False)
-            assert redact_tree(plain) == plain
+        composed = compose("config", return_hydra_config=True)
+        config.refuse_keys(composed)
+        plain: Any = OmegaConf.to_container(composed, resolve=False)
+        assert redact_tree(plain) == plain
+    files = [file for group in GROUPS for file in option_files(f"{group}/*.yaml")]
+    assert len(files) > 20
+    for file in files:
+        # As it stands below the key of its group; interpolations stay as they are.
+        option = {file.parent.name: OmegaConf.to_container(OmegaConf.load(file), resolve=False)}
+        config.refuse_keys(OmegaConf.create(option))
+        assert redact_tree(option) == option
 
 
 @given(st.text("abcdef0123456789", min_size=6, max_size=64), st.integers(0, 10**9))
@@ -210,10 +214,7 @@ def test_logs_and_their_tracebacks_are_redacted_by_every_handler(
     assert VALUE not in text
 
 
-def test_key_json_holds_no_secret_and_its_entry_is_found_and_whole(tmp_path: Path) -> None:
-    from ragauge.store._check import damage
-    from ragauge.store._listing import list_items
-
+def test_key_json_holds_no_secret_and_its_entry_is_found(tmp_path: Path) -> None:
     key = Key("run", 1, {"retriever": {"api_key": VALUE, "top_k": 3}}, {"index": "9f86d081"})
     entry = Store(tmp_path).get(key, lambda folder: (folder / "data").write_text("x"))
     text = (entry.path / "key.json").read_text()
@@ -222,8 +223,6 @@ def test_key_json_holds_no_secret_and_its_entry_is_found_and_whole(tmp_path: Pat
     assert Store(tmp_path).find(key) is not None
     # Another key is another entry, whatever key.json shows.
     assert Store(tmp_path).find(Key("run", 1, {"retriever": {"api_key": "x", "top_k": 3}}, key.inputs)) is None
-    (item,) = list_items(tmp_path)
-    assert damage(item) == []
 
 
 def test_the_given_mapping_is_not_changed() -> None:

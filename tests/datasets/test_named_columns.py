@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +11,7 @@ import pytest
 
 from ragauge.contract.errors import DataError
 from ragauge.contract.protocols import Source
-from ragauge.datasets import Beir, CsvDataset, HuggingFace, SamplesDataset
+from ragauge.datasets import Beir, CsvDataset, SamplesDataset
 
 DOC = {"Nummer": "1", "Inhalt": "The Aare."}
 TOPIC = {"Nr": "7", "Frage": "Which?", "Antwort": "The Aare", "Belege": ["1"]}
@@ -35,14 +35,6 @@ def csv(folder: Path, doc: Mapping[str, Any], *topics: Mapping[str, Any]) -> Sou
     return CsvDataset(docs=docs, topics=asked, query_column="Frage", evidence_column="Belege", **COLUMNS)
 
 
-def huggingface(folder: Path, doc: Mapping[str, Any], *topics: Mapping[str, Any]) -> Source:
-    docs, asked = lines(folder / "d.jsonl", doc), lines(folder / "t.jsonl", *topics)
-    return HuggingFace(
-        path=asked, docs=docs, question_column="Frage", relevant_column="Belege", **COLUMNS
-    )  # fmt: skip
-
-
-@pytest.mark.parametrize("source", [csv, huggingface])
 @pytest.mark.parametrize(
     ("doc", "topic", "told"),
     [
@@ -54,12 +46,12 @@ def huggingface(folder: Path, doc: Mapping[str, Any], *topics: Mapping[str, Any]
     ],
 )
 def test_columns_of_the_config_are_named(
-    tmp_path: Path, source: Callable[..., Source], doc: Mapping[str, Any], topic: Mapping[str, Any], told: str
+    tmp_path: Path, doc: Mapping[str, Any], topic: Mapping[str, Any], told: str
 ) -> None:
     with pytest.raises(DataError, match=told):
-        source(tmp_path, {**DOC, **doc}, {**TOPIC, **topic}).load()
+        csv(tmp_path, {**DOC, **doc}, {**TOPIC, **topic}).load()
     with pytest.raises(DataError, match=r"2, qid '7': this qid stands twice \(column 'Nr'\)"):
-        source(tmp_path, DOC, TOPIC, TOPIC).load()
+        csv(tmp_path, DOC, TOPIC, TOPIC).load()
 
 
 @pytest.mark.parametrize(

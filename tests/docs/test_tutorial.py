@@ -40,6 +40,7 @@ def write_files(folder: Path) -> None:
             (folder / named[1]).parent.mkdir(exist_ok=True)
             (folder / named[1]).write_text(rest, encoding="utf-8")
     source = pytest.importorskip("ragauge.plugins.fictional.source")
+    pytest.importorskip("ragauge.plugins.gate.command")
     world = source.FictionalWorld(name="fictional", documents=100).load().docs
     for row in world.head(19).itertuples():
         text = f"# {row.title}\n\n{row.text}\n"

@@ -119,6 +119,7 @@ def test_unknown_keys_and_values_of_the_wrong_type_are_refused(override: str) ->
         ("n_grid=[100,0]", r"n_grid holds 0: allowed are 1 to"),
         ("max_missing_share=1.5", r"max_missing_share=1.5: allowed are 0 to 1"),
         ("bootstrap=-5", r"bootstrap=-5: allowed are 0"),
+        ("seed=-1", r"seed=-1: allowed are integers from 0"),
     ],
 )
 def test_values_out_of_range_are_refused_with_what_is_allowed(override: str, message: str) -> None:

@@ -1,4 +1,4 @@
-"""The list of a job's findings: one from another package is computed, logged, printed, compared and gated."""
+"""The list of a job's findings: one from another package is computed, logged, printed and compared."""
 
 from __future__ import annotations
 
@@ -29,10 +29,8 @@ from ragauge.contract.finding import (
     Shown,
     Text,
 )
-from ragauge.contract.gate import read_gate
 from ragauge.contract.jobs import Compared, Job, Jobs
 from ragauge.experiment.folder import JobFolder
-from ragauge.experiment.gate.ended import Asked, gate_runs
 from ragauge.experiment.job import execute
 from ragauge.experiment.setup import config
 from ragauge.findings.order import job_findings
@@ -170,20 +168,6 @@ def test_a_finding_of_another_package_arrives_everywhere(tmp_path: Path, caplog:
         assert "Characters of an answer." in shown
         assert f"{compared.found['longer_answers'].iloc[0]:.3f}" in shown
         assert "Long is not right." in shown
-
-    bound = f"+gate.short_answers={{max:{share - 0.1}}}"
-    code, gated = ran(tmp_path, "gated", "retriever.top_k=3", bound)
-    assert code == 3
-    assert "short_answers" in gated["error"]
-    gate = read_gate({"short_answers": {"min": share}})
-    assert [check.verdict for check in gate_runs(Asked(run_id, gate), uri).checks] == ["pass"]
-
-
-@pytest.mark.usefixtures("hydra")
-def test_a_gate_knows_no_metric_of_a_package_that_is_not_installed(tmp_path: Path) -> None:
-    code, record = ran(tmp_path, "job", "+gate.short_answers=0.5")
-    assert code == 2
-    assert "short_answers: no such metric" in record["error"]
 
 
 def test_a_name_that_is_there_already_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:

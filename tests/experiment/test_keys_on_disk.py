@@ -181,7 +181,7 @@ def test_a_key_on_the_command_line_leaves_nothing_on_disk(name: str, tmp_path: P
     ],
 )
 def test_a_key_in_any_other_place_of_a_config_leaves_nothing_on_disk(override: str, tmp_path: Path) -> None:
-    done = run(tmp_path, "dataset=hotpotqa" if "path" in override else "n_tokens=10", override,
+    done = run(tmp_path, "dataset=samples" if "path" in override else "n_tokens=10", override,
                PLANTED_API_KEY="planted-value")  # fmt: skip
     assert done.returncode == 2, done.stderr
     assert "planted-value" not in done.stdout + done.stderr

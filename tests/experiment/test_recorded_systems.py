@@ -24,50 +24,15 @@ from ragauge.experiment.sweep.jobs import load
 from ragauge.findings.answers import cut_after_answers
 from ragauge.findings.parts import gain_of_retrieval
 from ragauge.retrieval.retrievers import RecordedRetrieval
+from same_outcomes import assert_same, found, outcomes
 from small_pipeline import SmallPipelines
 
 DATA = Path(__file__).resolve().parents[2] / "../shared/data"
-OF_JOB = {"n_tokens", "dataset", "retriever", "chunker", "llm", "judge", "reason", "score_gap"}
 
 
 def written(path: Path, rows: list[dict[str, Any]]) -> Path:
     path.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
     return path
-
-
-# What a recording has no steps for: chunks and hits that were not in the context.
-OF_STEPS = {"failure_cause", "failure_decided_by"}
-
-
-def outcomes(folder: Path) -> pd.DataFrame:
-    return pd.read_parquet(folder / "outcomes.parquet")
-
-
-def found(folder: Path) -> dict[str, float]:
-    values: dict[str, float] = json.loads((folder / "job.json").read_text())["metrics"]
-    return values
-
-
-def assert_same(live: Path, again: Path, ranked: bool) -> None:
-    """Scores, answers and classes of all topics are equal to the last bit.
-
-    ranked: whether the documents of the contexts are known again. Their ranking is that of the live job as
-    far as the context went; without, there is none to measure.
-    """
-    first, second = outcomes(live), outcomes(again)
-    rankings = set(json.loads((live / "job.json").read_text())["rankings"])
-    assert {"ndcg_at_10", "p_at_1", "r_at_1", "rr"} <= rankings <= set(first)
-    assert rankings & set(second) == (rankings if ranked else set())
-    for column in rankings & set(second):
-        assert (second[column] <= first[column]).all(), column
-        if column.endswith("_at_1"):
-            some = first["n_used"] > 0
-            pd.testing.assert_series_equal(first[column][some], second[column][some], check_exact=True)
-    assert {"ir_score", "evidence_best", "answer", "label", "n_used"} <= set(first) - OF_JOB
-    for column in set(first) - OF_JOB - OF_STEPS - rankings:
-        pd.testing.assert_series_equal(first[column], second[column], check_exact=True, obj=column)
-    assert found(live)["ir_score"] == found(again)["ir_score"]
-    assert found(live)["correct_share"] == found(again)["correct_share"]
 
 
 def test_a_job_written_out_and_read_back_has_the_same_scores_and_classes(two_by_two: Path, tmp_path: Path) -> None:
@@ -240,29 +205,6 @@ def test_a_cut_between_two_contexts_is_a_cut(small: SmallPipelines, tmp_path: Pa
     rows = [{**row, "contexts": ["one two", "three four"]} for row in rows_of(5)]
     pipeline = small(2, (2,), **recorded_parts(tmp_path, rows))
     assert cut_told(pipeline) is not None
-
-
-@pytest.mark.slow
-@pytest.mark.skipif(not DATA.is_dir(), reason="the data is not here")
-def test_a_job_of_hotpotqa_written_out_and_read_back(tmp_path: Path) -> None:
-    data = [
-        "dataset=hotpotqa",
-        f"dataset.path={DATA / 'hotpot_train_100.json'}",
-        "chunker=none",
-        "bootstrap=20",
-    ]
-    done = run(tmp_path, *data, "retriever=bm25", "llm=extractive", "judge=lexical", "n_tokens=300",
-               "hydra.run.dir=live")  # fmt: skip
-    assert done.returncode == 0, done.stderr
-    assert run(tmp_path, "export", "live").returncode == 0
-    for name, more in (
-        ("whole", ["experiment=recorded"]),
-        ("same", [*data, "llm=recorded", "retriever=recorded"]),
-    ):
-        done = run(tmp_path, *more, "recorded.path=live/samples.jsonl", "judge=recorded", "n_tokens=2000",
-                   "bootstrap=20", f"hydra.run.dir={name}")  # fmt: skip
-        assert done.returncode == 0, done.stderr
-        assert_same(tmp_path / "live", tmp_path / name, ranked=name == "same")
 
 
 @pytest.mark.slow

@@ -11,14 +11,15 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
+from logged_runs import LoggedRuns, questions
 from processes import TWO_BY_TWO, Command, run, run_fresh, until
+from ragauge import track
 from ragauge.commands import compare, plan, pool, report
 from ragauge.contract.errors import DataError
 from ragauge.contract.frames import JUDGE_CLASSES
 from ragauge.contract.jobs import system_names
 from ragauge.experiment.sweep import pooling
 from ragauge.show.drawing import LINE_COLOURS
-from ragauge.store._listing import list_items
 
 SMALL = ["dataset.limit=12", "chunker=none", "bootstrap=50"]
 # One dataset and one set of chunks; an index and a run for each retriever; answers for each budget.
@@ -46,8 +47,8 @@ def job_records(sweep_folder: Path) -> list[dict]:
 
 def stage_outputs(folder: Path) -> set[tuple[str, str]]:
     """(stage, digest) of what stages have finished; figures are kept beside them as findings."""
-    items = list_items(folder / ".ragauge")
-    return {(item.stage, item.digest) for item in items if item.stage != "findings"}
+    found = (key.parent for key in (folder / ".ragauge").glob("[!.]*/*/key.json"))
+    return {(path.parent.name, path.name) for path in found if path.parent.name != "findings"}
 
 
 def mlflow_runs(folder: Path, role: str, experiment_name: str = "sample"):
@@ -290,6 +291,21 @@ def test_a_sweep_that_runs_again_in_its_folder_leaves_no_job_of_the_earlier_atte
     for number in ("2", "0"):
         assert report.main([str(tmp_path / "again" / number)]) == 0
         assert "1 system compared" in (tmp_path / "again" / number / "report.html").read_text(encoding="utf-8")
+
+
+def test_where_all_jobs_of_a_later_attempt_failed_the_earlier_one_is_out_of_the_sweep(tmp_path: Path) -> None:
+    uri = f"sqlite:///{tmp_path / 'mlflow.db'}"
+    runs = LoggedRuns(uri, "e")
+    old, new = (runs.job(questions({"q": 1.0}), "0", sweep_id="s", job=job) for job in "01")
+    pooled = runs.sweep("s")
+    failed = {"experiment": "e", "status": "FAILED", "sweep_id": "s", "tracking_uri": uri, "run_id": new}
+    pooling.supersede_earlier([{"experiment": "e", "status": "FAILED"}, failed])
+    reader = track.Reader(uri)
+    earlier = reader.run(pooled)
+    assert [run.run_id for run in reader.search({"sweep_id": "s"}, earlier.experiment_id)] == [new]
+    assert earlier.tags["superseded_in"] == "s"
+    assert [run.run_id for run in reader.jobs(earlier)] == [old]
+    assert "latest sweep" not in track.connect(uri).get_experiment(earlier.experiment_id).tags["mlflow.note.content"]
 
 
 @pytest.mark.slow

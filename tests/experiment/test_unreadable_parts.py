@@ -8,7 +8,7 @@ import pytest
 
 from chat_server import ChatServer
 from ragauge.answering import ChatGenerator
-from ragauge.answering.judges import CragJudge
+from ragauge.answering.judges import ChatJudge
 from ragauge.contract.current_job import run_begins
 from ragauge.llms.chat import Evaluator
 from ragauge.retrieval.compressors import LLMCompressor
@@ -32,7 +32,7 @@ PARTS: dict[str, tuple[dict[str, Any], str, Any]] = {
     "retriever": ({"retriever": MLQ(top_k=3)}, "run", lambda prompt: "tower of Anna\nbridge"),
     "reranker": ({"reranker": ListwiseReranker()}, "run", lambda prompt: "[3] > [2] > [1]"),
     "compressor": ({"compressor": LLMCompressor(per="topic")}, "passages", lambda prompt: "[1] a"),
-    "judge": ({"judge": CragJudge}, "verdicts", lambda prompt: '{"accuracy": true}'),
+    "judge": ({"judge": ChatJudge}, "verdicts", lambda prompt: '{"label": 5, "reason": "It says so."}'),
 }  # fmt: skip
 
 
@@ -52,7 +52,7 @@ def check_asked_again(part: str, given: dict[str, Any], frame: str, good: Any, s
         asks_llm = part in ("rewriter", "decompose", "retriever", "reranker", "compressor")
 
         def made() -> list[str]:
-            more = {"judge": model(CragJudge, server, lack_phrases=["?"])} if part == "judge" else given
+            more = {"judge": model(ChatJudge, server)} if part == "judge" else given
             more = {**more, "llm": model(ChatGenerator, server)} if asks_llm else more
             job = small(**more, **({} if asks_llm else {"evaluator": model(Evaluator, server)}))
             job.frame(frame)

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from ragauge.answering.judges import parse_accuracy, parse_scores, parse_verdict
+from ragauge.answering.judges import parse_scores, parse_verdict
 from ragauge.contract.errors import ConfigError
 from ragauge.llms import prompts
 from ragauge.llms.prompts import fill, load_prompt
@@ -64,7 +64,6 @@ READ: dict[str, Callable[[str], Any]] = {
     "decompose": parse_queries,
     "hyde_several": HyDE(n_passages=2)._passages,
     "judge_batch": lambda text: parse_scores(text, 5),
-    "judge_crag": parse_accuracy,
     "judge_single": parse_verdict,
     "multi_query": parse_queries,
     "rag_fusion": parse_queries,

@@ -69,7 +69,7 @@ def test_a_logged_predictor_holds_no_file_that_executes(uri: str, saved: Path) -
     assert {Path(name).suffix for name in names} <= {"", ".json", ".yaml", ".txt"}
     flavors = yaml.safe_load((saved / "MLmodel").read_text())["flavors"]
     assert set(flavors) == {"python_function"}
-    assert flavors["python_function"]["loader_module"] == "ragauge.track.pyfunc"
+    assert flavors["python_function"]["loader_module"] == "ragauge.track.models"
 
 
 def test_a_registered_predictor_is_found_by_each_of_its_uris_and_by_pyfunc(uri: str, saved: Path) -> None:

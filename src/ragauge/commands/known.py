@@ -16,14 +16,12 @@ GROUP = "ragauge.commands"
 # Each is a module of this folder with such a function main.
 COMMANDS = {
     "compare": "sets runs side by side, topic by topic; also as CSV, Markdown and LaTeX",
-    "gate": "holds a job or a sweep to quality rules; exit code 3 where one is not met",
     "report": "writes a sweep's report, one HTML file, from its folder or an MLflow run",
     "plan": "says how many topics and labels a study takes, from a pilot sweep",
     "pool": "pools the jobs in a sweep's folder again, for example of an interrupted sweep",
     "export": "writes a job's questions, contexts, answers and labels as one file of samples",
     "ui": "starts MLflow's UI on what was measured, and prints its address",
     "stages": "lists a job's stages with their digests, and which are stored",
-    "store": "lists, shows, checks and removes stored stage outputs",
     "ledger": "lists and forgets calls of LLMs that were paid for",
 }
 _HELP = {"help": "shows the commands, and how to run and sweep"}

@@ -14,9 +14,8 @@ from ragauge.commands._errors import told
 from ragauge.contract.errors import ConfigError
 from ragauge.contract.records import RECORD_FILE
 from ragauge.contract.redact import redact
-from ragauge.contract.visible import table
+from ragauge.contract.visible import table, time_text
 from ragauge.llms.ledger import UNREAD, Call, Ledger, open_ledger
-from ragauge.store._listing import time_text
 
 _SHOWN = 20  # calls that have a line of their own
 _REPLY = 60  # characters of a reply in such a line

@@ -8,7 +8,6 @@ if TYPE_CHECKING:
     from ragauge.compare._checks import check_same_topics, measured_by
     from ragauge.compare._csv import runs_csv, topics_csv
     from ragauge.compare._found import Found, members
-    from ragauge.compare._gates import gate_annotations, gate_junit, gate_markdown, gate_text
     from ragauge.compare._latex import latex
     from ragauge.compare._markdown import markdown
     from ragauge.compare._metrics import choose_metrics
@@ -18,8 +17,8 @@ if TYPE_CHECKING:
     from ragauge.compare.comparison import Comparison, compare, most_different
 
 __all__ = [
-    "Comparison", "Found", "check_same_topics", "choose_metrics", "compare", "differing", "gate_annotations",
-    "gate_junit", "gate_markdown", "gate_text", "latex", "markdown", "measured_by", "members",
+    "Comparison", "Found", "check_same_topics", "choose_metrics", "compare", "differing", "latex", "markdown",
+    "measured_by", "members",
     "most_different", "read_outcomes", "run_table", "runs_csv", "text", "topics_csv",
 ]  # fmt: skip
 

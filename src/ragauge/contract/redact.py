@@ -14,7 +14,7 @@ import os
 import re
 import sys
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
 from string import ascii_letters, digits
 from traceback import format_exception
@@ -117,20 +117,14 @@ def redact_tree(value: Any, name: str = "", secret: bool = False, sure: bool = F
     own = is_secret_name(name)
     secret = own or (secret and not is_about_a_secret(name))
     if isinstance(value, Mapping):
-        pair = _pair_of(value)
-        return {
-            key: redact_tree(item, str(value[pair[0]]) if pair and key == pair[1] else str(key), secret, sure)
-            for key, item in value.items()
-        }
-    if isinstance(value, Sequence) and not isinstance(value, (str, bytes)):
-        if len(value) == 2 and all(isinstance(item, str) for item in value) and is_secret_name(value[0]):
-            return [value[0], redact_tree(value[1], value[0], sure=sure)]  # a header as a pair
+        return {key: redact_tree(item, under, secret, sure) for key, under, item in _named(value)}
+    if _is_list(value):
+        if _is_header(value) and isinstance(value[1], str):
+            return [value[0], redact_tree(value[1], value[0], sure=sure)]
         return [redact_tree(item, name, secret, sure) for item in value]
     if isinstance(value, str):
         return _redact_value(value, name, secret, sure)
-    if own and value is not None and not isinstance(value, bool):
-        return MASK
-    return value
+    return MASK if own and value is not None and not isinstance(value, bool) else value
 
 
 def redact_config(flat: Mapping[str, Any]) -> dict[str, Any]:
@@ -144,30 +138,27 @@ def redact_config(flat: Mapping[str, Any]) -> dict[str, Any]:
 
 def secret_in(value: Any, where: str) -> str | None:
     """What is wrong with a config that holds a secret in clear, naming the first; None where none does."""
-    if isinstance(value, Mapping):
-        pair = _pair_of(value)
-        for key, item in value.items():
-            name = str(value[pair[0]]) if pair and key == pair[1] else str(key)
-            place = f"{where}.{key}" if where else str(key)
-            if isinstance(item, (Mapping, list)) and not is_secret_name(name):
-                told = secret_in(item, place)
-            elif redact_tree(item, name, sure=True) == item:
-                told = None
-            elif is_secret_name(name) or may_be_secret_name(name):
-                told = (
-                    f"{place}: keys are not allowed in the config, which is logged and shared; name an "
-                    f"environment variable instead: {place}='${{oc.env:NAME}}'"
-                )
-            else:
-                told = _told(place)
-            if told:
-                return told
-        return None
-    if isinstance(value, list):
-        if redact_tree(value, sure=True) != value:
-            return next(filter(None, (secret_in(item, where) for item in value)), _told(where))
-        return None
-    return None if redact_tree(value, sure=True) == value else _told(where)
+    if not isinstance(value, Mapping):
+        if redact_tree(value, sure=True) == value:
+            return None
+        items = value if _is_list(value) else ()
+        return next(filter(None, (secret_in(item, where) for item in items)), _told(where))
+    for key, name, item in _named(value):
+        place = f"{where}.{key}" if where else str(key)
+        if isinstance(item, (Mapping, list)) and not is_secret_name(name):
+            told = secret_in(item, place)
+        elif redact_tree(item, name, sure=True) == item:
+            told = None
+        elif is_secret_name(name) or may_be_secret_name(name):
+            told = (
+                f"{place}: keys are not allowed in the config, which is logged and shared; name an "
+                f"environment variable instead: {place}='${{oc.env:NAME}}'"
+            )
+        else:
+            told = _told(place)
+        if told:
+            return told
+    return None
 
 
 def remember(config: Any, name: str = "", secret: bool = False) -> None:
@@ -177,23 +168,21 @@ def remember(config: Any, name: str = "", secret: bool = False) -> None:
     """
     secret = is_secret_name(name) or (secret and not is_about_a_secret(name))
     if isinstance(config, Mapping):
-        pair = _pair_of(config)
-        for key, item in config.items():
-            remember(item, str(config[pair[0]]) if pair and key == pair[1] else str(key), secret)
-    elif isinstance(config, Sequence) and not isinstance(config, (str, bytes)):
-        paired = len(config) == 2 and isinstance(config[0], str) and is_secret_name(config[0])
-        for item in config[1:] if paired else config:
-            remember(item, config[0] if paired else name, secret)
+        for _, under, item in _named(config):
+            remember(item, under, secret)
+    elif _is_list(config):
+        for item in config[1:] if _is_header(config) else config:
+            remember(item, config[0] if _is_header(config) else name, secret)
     elif config is not None and not isinstance(config, bool):
         text = str(config)
+        pieces: Iterable[str] = ()
         if name.endswith("_env") and is_secret_name(name.removesuffix("_env")):
-            _add(os.environ.get(text, ""))
+            pieces = [os.environ.get(text, "")]
         elif secret and isinstance(config, (str, int)) and not is_scheme(name, text):
-            for piece in (text, *text.split(" ")[1:]):
-                _add(piece)
+            pieces = [text, *text.split(" ")[1:]]
         elif isinstance(config, str):
-            for piece in (*_masked_pieces(text), *generated_in(text), *_before_host(name, text)):
-                _add(piece)
+            pieces = [*_masked_pieces(text), *generated_in(text), *_before_host(name, text)]
+        _remembered.update(p for p in pieces if len(p) >= _SHORTEST and p not in _HOLDS_NONE and "${" not in p)
 
 
 def guard_output() -> None:
@@ -217,11 +206,6 @@ def guard_output() -> None:
     shown = warnings.formatwarning
     warnings.formatwarning = lambda *args, **kwargs: redact(shown(*args, **kwargs))
     sys.excepthook = lambda *error: print(redact("".join(format_exception(*error))), end="", file=sys.stderr)
-
-
-def _add(value: str) -> None:
-    if len(value) >= _SHORTEST and value not in _HOLDS_NONE and "${" not in value:
-        _remembered.add(value)
 
 
 def _known_values(sure: bool) -> list[str]:
@@ -325,18 +309,14 @@ def _mask_pairs(text: str, certain: bool = False) -> str:
     """
     done, at = [], 0
     while name := _NAME.search(text, at):
-        value = _VALUE.match(text, name.end()) if _may_be_secret(name) else None
+        own = name["name"].rpartition(".")[2]
+        value = _VALUE.match(text, name.end()) if is_secret_name(own) or may_be_secret_name(own) else None
         done.append(text[at : name.end()])
         at = name.end()  # what is no secret may hold further pairs, as an address does
         if value and _is_secret_pair(name, value.group(), certain):
             done.append(_masked(value.group()))
             at = value.end()
     return "".join([*done, text[at:]])
-
-
-def _may_be_secret(match: re.Match[str]) -> bool:
-    name = match["name"].rpartition(".")[2]
-    return is_secret_name(name) or may_be_secret_name(name)
 
 
 def _is_secret_pair(match: re.Match[str], value: str, certain: bool) -> bool:
@@ -359,12 +339,21 @@ def _masked(value: str) -> str:
     return f"{quote}{MASK}{quote}"
 
 
-def _pair_of(value: Mapping[Any, Any]) -> tuple[str, str] | None:
-    """The keys of a mapping that is a name and a value, such as {name: X-Api-Key, value: ...}."""
-    for name in ("name", "key", "header"):
-        if isinstance(value.get(name), str) and "value" in value and is_secret_name(value[name]):
-            return name, "value"
-    return None
+def _named(value: Mapping[Any, Any]) -> Iterator[tuple[Any, str, Any]]:
+    """(key, name, item) of a mapping, where {name: X-Api-Key, value: ...} holds its value under X-Api-Key."""
+    names = (value[key] for key in ("name", "key", "header") if isinstance(value.get(key), str))
+    named = next(filter(is_secret_name, names), None)
+    for key, item in value.items():
+        yield key, named if named and key == "value" else str(key), item
+
+
+def _is_list(value: Any) -> bool:
+    return isinstance(value, Sequence) and not isinstance(value, (str, bytes))
+
+
+def _is_header(value: Sequence[Any]) -> bool:
+    """Whether a list is a secret name and its value."""
+    return len(value) == 2 and isinstance(value[0], str) and is_secret_name(value[0])
 
 
 def _told(where: str) -> str:

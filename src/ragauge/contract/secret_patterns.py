@@ -27,34 +27,17 @@ _WORDS = frozenset(
 )  # fmt: skip
 _WORD_ENDINGS = ("password", "passwd", "passphrase", "secret", "apikey", "authtoken", "accesstoken")
 # What a name ends with, its words joined: api_key, apiKey, api-key and apikey are one.
+_OF_KEYS = (
+    "api", "access", "secret", "private", "shared", "account", "subscription", "encryption", "signing", "master",
+    "storage", "admin", "service", "ssh", "auth", "session", "application", "app", "client", "project", "functions",
+    "function", "deploy", "license", "serviceaccount", "sas", "openai", "azure", "anthropic", "google", "gemini",
+    "mistral", "cohere", "groq", "search", "pinecone", "qdrant", "weaviate", "voyage", "jina", "tavily", "hf",
+)  # fmt: skip
 _ENDINGS = (
-    *("apikey", "apikeys", "accesskey", "accesskeys", "accesskeyid", "secretkey", "privatekey", "sharedkey"),
-    *("accountkey", "subscriptionkey", "encryptionkey", "signingkey", "masterkey", "storagekey", "adminkey"),
-    *("servicekey", "sshkey", "authkey", "sessionkey", "sessionid", "applicationkey", "appkey", "clientkey"),
-    *("projectkey", "functionskey", "functionkey", "deploykey", "licensekey", "serviceaccountkey", "saskey"),
-    *(
-        "openaikey",
-        "azurekey",
-        "anthropickey",
-        "googlekey",
-        "geminikey",
-        "mistralkey",
-        "coherekey",
-        "groqkey",
-    ),
-    *("searchkey", "pineconekey", "qdrantkey", "weaviatekey", "voyagekey", "jinakey", "tavilykey", "hfkey"),
-    *(
-        "dbpass",
-        "userpass",
-        "basicauth",
-        "httpauth",
-        "proxyauth",
-        "connectionstring",
-        "sastoken",
-        "apitokens",
-    ),
-    *("accesstokens", "authtokens", "refreshtokens", "bearertokens"),
-)
+    *(f"{whose}key" for whose in _OF_KEYS),
+    "apikeys", "accesskeys", "accesskeyid", "sessionid", "dbpass", "userpass", "basicauth", "httpauth", "proxyauth",
+    "connectionstring", "sastoken", "apitokens", "accesstokens", "authtokens", "refreshtokens", "bearertokens",
+)  # fmt: skip
 # What stands before "token" where a piece of text is meant.
 _TEXT_TOKENS = (
     *("pad", "eos", "bos", "unk", "mask", "sep", "cls", "stop", "special", "per", "next", "first", "last"),
@@ -71,11 +54,7 @@ _ABOUT = frozenset(
     }
 )  # fmt: skip
 _SPEAKS_OF_A_HEADER = frozenset({"auth", "authorization", "cookie"})
-_PADDING = frozenset(
-    {
-        "value", "string", "str", "text", "b64", "base64", "plain", "raw", "data",
-    }
-)  # fmt: skip
+_PADDING = frozenset({"value", "string", "str", "text", "b64", "base64", "plain", "raw", "data"})
 # Names that may hold a key or anything else: secret where the value looks like one.
 _PERHAPS = frozenset({"key", "keys", "pass", "sig", "signature", "session", "sid", "pat", "code"})
 # Values of an `auth` that say how, not who.

@@ -9,6 +9,7 @@ import re
 import sys
 import unicodedata
 from collections.abc import Collection, Sequence
+from datetime import datetime
 from typing import TYPE_CHECKING, Any, Literal
 
 if TYPE_CHECKING:
@@ -45,6 +46,11 @@ def _shown(match: re.Match[str]) -> str:
     if code < 0x20:
         return chr(0x2400 + code)
     return "␡" if code == 0x7F else f"⟦U+{code:04X}⟧"
+
+
+def time_text(seconds: float) -> str:
+    """A time to the minute, in the local time zone."""
+    return datetime.fromtimestamp(seconds).strftime("%Y-%m-%d %H:%M")
 
 
 class Formatter(logging.Formatter):

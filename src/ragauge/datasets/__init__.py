@@ -6,30 +6,19 @@ from ragauge.contract.loading import lazily
 
 if TYPE_CHECKING:
     from ragauge.datasets._beir import Beir
-    from ragauge.datasets._crag import CRAG
     from ragauge.datasets._csv import CsvDataset
     from ragauge.datasets._documents_alone import DocumentsAlone, documents_of
-    from ragauge.datasets._dpr import DPR
     from ragauge.datasets._folder import Folder
     from ragauge.datasets._gather import BadRow, FileSource, Gatherer, existing_file
-    from ragauge.datasets._hotpotqa import HotpotQA
-    from ragauge.datasets._huggingface import HuggingFace
-    from ragauge.datasets._ir_datasets import IrDatasets
     from ragauge.datasets._jsonl import JsonlDataset, SampleDataset
-    from ragauge.datasets._musique import MuSiQue
     from ragauge.datasets._questions import questions_of
-    from ragauge.datasets._ragbench import RAGBench
     from ragauge.datasets._recorded import RecordedOutcomes, StudyOutcomes
     from ragauge.datasets._rows import Rows, stream_documents
     from ragauge.datasets._samples import SamplesDataset
     from ragauge.datasets._split import SplitDataset, TopicsLeftOut
-    from ragauge.datasets._squad import SQuAD
     from ragauge.datasets._trec import Trec
-    from ragauge.datasets._twowiki import TwoWikiMultihopQA
 
 __all__ = [
-    "CRAG",
-    "DPR",
     "BadRow",
     "Beir",
     "CsvDataset",
@@ -37,22 +26,15 @@ __all__ = [
     "FileSource",
     "Folder",
     "Gatherer",
-    "HotpotQA",
-    "HuggingFace",
-    "IrDatasets",
     "JsonlDataset",
-    "MuSiQue",
-    "RAGBench",
     "RecordedOutcomes",
     "Rows",
-    "SQuAD",
     "SampleDataset",
     "SamplesDataset",
     "SplitDataset",
     "StudyOutcomes",
     "TopicsLeftOut",
     "Trec",
-    "TwoWikiMultihopQA",
     "documents_of",
     "existing_file",
     "questions_of",

@@ -17,15 +17,6 @@ _BLOCKS = frozenset(
 _SPACE = re.compile(r"\s+")
 
 
-def text_of_html(page: str) -> str:
-    """The text of a page, which may be broken HTML: a paragraph for each block, an empty line between two.
-
-    An empty line ends a sentence, so the entries of a menu are not read as one. Scripts, styles and the
-    page's title are left out, and what is shown without scripts alone; entities are read.
-    """
-    return "\n\n".join(text for _, text in blocks_of_html(page))
-
-
 def blocks_of_html(page: str) -> list[tuple[str, str]]:
     """Tag and text of every block of a page that has a text, in order; the tag is "" after one that ended."""
     reader = _Reader()

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from ragauge.contract.errors import ConfigError, DataError
 from ragauge.datasets._gather import BadRow
-from ragauge.datasets._tables import SUFFIXES, Table, parsed
+from ragauge.datasets._tables import SUFFIXES, parsed, table_rows
 
 _NAMES = ("query", "question")
 
@@ -20,7 +20,7 @@ def questions_of(key: str, path: str | Path) -> list[str]:
     if not file.is_file() or not file.name.endswith(SUFFIXES):
         raise ConfigError(f"{key}: {path} is no file of {', '.join(SUFFIXES)}")
     found = []
-    for where, row in Table(key, str(file)).rows():
+    for where, row in table_rows(file):
         try:
             cells = parsed(row)
         except BadRow as bad:

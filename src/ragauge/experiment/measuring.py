@@ -13,6 +13,7 @@ from ragauge.contract.loading import build, class_of
 from ragauge.contract.protocols import ASKED, Monitored
 from ragauge.experiment.described import describe, last_lines
 from ragauge.experiment.folder import JobFolder
+from ragauge.experiment.gates import gates
 from ragauge.experiment.measured import MeasuredJob
 from ragauge.experiment.measured_by import measured_by, sample_topics
 from ragauge.experiment.prepared import judged_later, prepared
@@ -86,10 +87,9 @@ def measure(cfg: DictConfig, folder: JobFolder, record: dict[str, Any]) -> None:
         log.info("%s", line)
     if comparison is not None:
         print(summary(comparison))
-    if not record["deferred"] and cfg.gate:
-        from ragauge.experiment.gate.checking import enforce
-
-        enforce(cfg, record, lambda: pipeline.sliced)
+    if not record["deferred"]:
+        for gate in gates(cfg):
+            gate.enforce(cfg, record, lambda: pipeline.sliced)
 
 
 def _find_out(job: MeasuredJob, run: track.Run) -> None:

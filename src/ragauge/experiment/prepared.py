@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from ragauge.contract.protocols import judges_together
 from ragauge.diagnose.rules import check_rules
 from ragauge.experiment.folder import JobFolder
+from ragauge.experiment.gates import gates
 from ragauge.experiment.measured import MeasuredJob, tell
 from ragauge.experiment.measured_by import fitting_predictor, sample_topics
 from ragauge.experiment.request import run_name
@@ -27,10 +28,8 @@ def prepared(cfg: DictConfig, folder: JobFolder) -> tuple[Pipeline, Any]:
     pipeline = make_pipeline(cfg, folder)
     experiment = cfg.tracking.experiment or str(cfg.dataset.name)
     _ = pipeline.sliced  # checks the slices before any work
-    if cfg.gate:
-        from ragauge.experiment.gate.checking import check_gate
-
-        check_gate(cfg, pipeline, run_name(cfg, folder.choices), experiment, folder.sweep_id)
+    for gate in gates(cfg):
+        gate.check(cfg, pipeline, run_name(cfg, folder.choices), experiment, folder.sweep_id)
     check_measures(pipeline, cfg.foresight.target, alone=folder.sweep is None)
     if cfg.failures == "rules":
         check_rules([info.name for info in pipeline.answer_measures])

@@ -12,7 +12,7 @@ from ragauge.contract.loading import build
 from ragauge.datasets import RecordedOutcomes
 from ragauge.experiment.described import last_place
 from ragauge.experiment.folder import JobFolder
-from ragauge.experiment.gate.checking import check_gate_of_recorded, enforce
+from ragauge.experiment.gates import gates
 from ragauge.experiment.request import first_tags, write_config
 from ragauge.experiment.rerun.comparison import log_comparison, summary
 from ragauge.experiment.setup.config import check_values
@@ -63,7 +63,8 @@ def run_recorded(cfg: DictConfig, folder: JobFolder, record: dict[str, Any]) -> 
         print(summary(again))
     print(f"report: {folder.path / REPORT}")
     print(last_place(cfg, folder, record))
-    enforce(cfg, record)
+    for gate in gates(cfg):
+        gate.enforce(cfg, record)
 
 
 def _check(cfg: DictConfig, plain: Any, folder: JobFolder) -> None:
@@ -75,4 +76,5 @@ def _check(cfg: DictConfig, plain: Any, folder: JobFolder) -> None:
         raise ConfigError("estimate.features: of recorded outcomes ir_score alone is known")
     if plain["slices"]:
         raise ConfigError("slices: recorded outcomes have no attributes to slice by; leave slices out")
-    check_gate_of_recorded(cfg)
+    for gate in gates(cfg):
+        gate.check_recorded(cfg)

@@ -1,6 +1,6 @@
 """Content-addressed stage outputs on disk: get one, or make it once.
 
-`ragauge store` lists, shows, checks and removes them.
+The plug-in `upkeep` lists, shows, checks and removes them.
 """
 
 from typing import TYPE_CHECKING
@@ -9,6 +9,7 @@ from ragauge.contract.loading import lazily
 
 if TYPE_CHECKING:
     from ragauge.store._entries import (
+        CHECKPOINTS,
         KEY_FILE,
         Entry,
         Key,
@@ -18,7 +19,19 @@ if TYPE_CHECKING:
         link_files,
         locked,
     )
+    from ragauge.store._parquet import frame_digest
 
-__all__ = ["KEY_FILE", "Entry", "Key", "Store", "canonical_json", "file_sha256", "link_files", "locked"]
+__all__ = [
+    "CHECKPOINTS",
+    "KEY_FILE",
+    "Entry",
+    "Key",
+    "Store",
+    "canonical_json",
+    "file_sha256",
+    "frame_digest",
+    "link_files",
+    "locked",
+]
 
 __getattr__ = lazily(__name__)

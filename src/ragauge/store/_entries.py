@@ -149,7 +149,7 @@ class Store:
     def find(self, key: Key) -> Entry | None:
         """The entry of the key; None if it is absent or damaged."""
         path = self.folder(key)
-        # Before anything is read: what is being removed then stays (see ragauge.store._removal). A store
+        # Before anything is read: what is being removed then stays (see the plug-in upkeep). A store
         # that may only be read stays as it is.
         with suppress(OSError):
             os.utime(path / KEY_FILE)

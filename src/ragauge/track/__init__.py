@@ -7,13 +7,11 @@ from ragauge.contract.loading import lazily
 if TYPE_CHECKING:
     from ragauge.track._connection import absolute_uri, aside, connect, local_database, recorded_uri, tracking_uri
     from ragauge.track._feedback import CLASS, LABELS, Feedback, answer_digest, labels_of_people
-    from ragauge.track._folders import is_model_uri, model_folder
-    from ragauge.track._found import log_found
-    from ragauge.track._models import load_predictor, save_predictor
-    from ragauge.track._orphans import close_orphans, close_orphans_quietly
+    from ragauge.track._lost import close_orphans, close_orphans_quietly
     from ragauge.track._reader import LoggedRun, Reader, entries_tag
-    from ragauge.track._runs import Run, TopicTrace, Tracker, flatten, param_text
+    from ragauge.track._runs import Run, TopicTrace, Tracker, flatten, log_found, param_text
     from ragauge.track._server import serve
+    from ragauge.track.models import is_model_uri, load_predictor, model_folder, save_predictor
 
 __all__ = [
     "CLASS",

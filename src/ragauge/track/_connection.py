@@ -126,29 +126,29 @@ def at(uri: str) -> Iterator[MlflowClient]:
     """A client of the MLflow store; MLflow's own functions, too, look there while the block lasts."""
     import mlflow
 
-    # Setting MLflow's URI sets the environment, too, which says where ragauge's own runs go.
-    environment = os.environ.get(_VARIABLE)
-    before = mlflow.get_tracking_uri() if mlflow.tracking.is_tracking_uri_set() else None
-    try:
+    with _address_kept():
         client = connect(uri)
         mlflow.set_tracking_uri(uri)
         yield client
-    finally:
-        mlflow.set_tracking_uri(before)  # type: ignore[arg-type]
-        os.environ.pop(_VARIABLE, None)
-        if environment is not None:
-            os.environ[_VARIABLE] = environment
 
 
 @contextmanager
 def aside() -> Iterator[None]:
     """While it lasts ragauge connects anew; afterwards MLflow's own functions look where they did before."""
-    import mlflow
-
-    environment = os.environ.get(_VARIABLE)
-    before = mlflow.get_tracking_uri() if mlflow.tracking.is_tracking_uri_set() else None
     connect.cache_clear()
     client_of.cache_clear()
+    with _address_kept():
+        yield
+
+
+@contextmanager
+def _address_kept() -> Iterator[None]:
+    """Has MLflow's own functions look where they did before, when the block ends."""
+    import mlflow
+
+    # Setting MLflow's URI sets the environment, too, which says where ragauge's own runs go.
+    environment = os.environ.get(_VARIABLE)
+    before = mlflow.get_tracking_uri() if mlflow.tracking.is_tracking_uri_set() else None
     try:
         yield
     finally:

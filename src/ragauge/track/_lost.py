@@ -1,20 +1,24 @@
-"""The run of a job that was lost with its machine: the job's next attempt goes on in the same run.
+"""Runs whose process or machine is gone.
 
-So a sweep whose jobs are run again elsewhere has one run for each of them. Nobody on another machine can
-close such a run, and which machine is gone nobody but the launcher knows: what tells is that an attempt at
-the same job of the same sweep left no record of its end.
+A process that was killed cannot end its own run, and MLflow would show it as running for ever: whoever uses the
+MLflow store next on that machine marks the run as KILLED. A job that was lost with its machine goes on in the same
+run at its next attempt, so a sweep whose jobs are run again elsewhere has one run for each of them. Which machine is
+gone nobody but the launcher knows: what tells is that an attempt at the same job of the same sweep left no record of
+its end.
 """
 
 from __future__ import annotations
 
 import logging
+import os
 import time
 from collections.abc import Mapping
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from ragauge.contract import provenance
-from ragauge.track._connection import pages, with_tags
+from ragauge.contract.errors import RagaugeError
+from ragauge.track._connection import connect, local_database, pages, reachable, with_tags
 
 if TYPE_CHECKING:
     from mlflow import MlflowClient
@@ -22,9 +26,45 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
+_looked: set[tuple[str, int]] = set()  # MLflow stores by URI, and the process that looked
 _OF_A_JOB = ("role", "sweep_id", "job")  # tags by which the attempts at one job know each other
 _DYING = 30.0  # seconds that a process of a lost machine may take to end, where it is on this one
 Point = tuple[str, int, float]  # a metric's name, step and value
+
+
+def close_orphans(uri: str) -> int:
+    """Marks runs of every experiment as KILLED whose process on this machine is gone; returns how many."""
+    client = connect(uri)
+    query = f"attributes.status = 'RUNNING' and tags.`ragauge.host` = '{provenance.machine()}'"
+    with reachable(uri):
+        experiments = [found.experiment_id for found in pages(client.search_experiments)]
+        if not experiments:
+            return 0
+        running = pages(lambda **page: client.search_runs(experiments, query, **page))
+        orphans = [run for run in running if provenance.process_gone(run.data.tags)]
+        for run in orphans:
+            client.set_terminated(run.info.run_id, status="KILLED")
+    return len(orphans)
+
+
+def close_orphans_once(uri: str) -> None:
+    """`close_orphans_quietly`, at a process's first use of the MLflow store only."""
+    if (uri, os.getpid()) not in _looked:
+        _looked.add((uri, os.getpid()))
+        close_orphans_quietly(uri)
+
+
+def close_orphans_quietly(uri: str) -> None:
+    """`close_orphans` where there is an MLflow store that may be written; else runs stay open."""
+    from mlflow.exceptions import MlflowException
+
+    database = local_database(uri)
+    if database is not None and not database.is_file():
+        return
+    try:
+        close_orphans(uri)
+    except (MlflowException, RagaugeError) as error:
+        log.debug("runs of processes that are gone stay open: %s", error)
 
 
 def lost_run(

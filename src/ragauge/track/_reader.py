@@ -19,7 +19,7 @@ from ragauge.contract import provenance
 from ragauge.contract.errors import ConfigError, DataError
 from ragauge.contract.redact import redact
 from ragauge.track._connection import connect, local_database, pages, quiet, reachable, with_tags
-from ragauge.track._orphans import close_orphans_once
+from ragauge.track._lost import close_orphans_once
 
 if TYPE_CHECKING:
     from mlflow.entities import Run as MlflowRun
@@ -121,7 +121,8 @@ class Reader:
 
     def jobs(self, sweep: LoggedRun) -> list[LoggedRun]:
         """The runs of a sweep's jobs, of a group's run (tag `group`) those of the group, in order."""
-        found = self.search({"sweep_id": sweep.tags["sweep_id"], "role": "job"}, sweep.experiment_id)
+        tag = "sweep_id" if "sweep_id" in sweep.tags else "superseded_in"
+        found = self.search({tag: sweep.tags[tag], "role": "job"}, sweep.experiment_id)
         if sweep.tags.get("role") == "sweep" and "group" in sweep.tags:
             found = [run for run in found if run.tags.get("group") == sweep.tags["group"]]
         return sorted(found, key=lambda run: int(run.tags.get("job", 0)))

@@ -22,7 +22,9 @@ from urllib.request import url2pathname
 import pandas as pd
 
 from ragauge.contract import provenance
+from ragauge.contract.finding import Found
 from ragauge.contract.redact import redact, redact_config, redact_tree
+from ragauge.contract.visible import csv_text
 from ragauge.track._connection import at, client_of, is_silence, pages, quiet, reachable, reason, with_tags
 from ragauge.track._feedback import (
     ANSWER_TAG,
@@ -32,10 +34,8 @@ from ragauge.track._feedback import (
     answer_digest,
     log_feedback,
 )
-from ragauge.track._lost import Point, emptied, lost_run
-from ragauge.track._models import log_predictor
-from ragauge.track._networks import log_network
-from ragauge.track._orphans import close_orphans_once
+from ragauge.track._lost import Point, close_orphans_once, emptied, lost_run
+from ragauge.track.models import log_network, log_predictor, save_predictor
 from ragauge.track.views import OWN
 
 if TYPE_CHECKING:
@@ -250,6 +250,39 @@ class Run:
         return log_network(*given)
 
 
+def log_found(
+    run: Run, found: Found, settings: Mapping[str, Any] | None = None, registered_name: str | None = None
+) -> None:
+    """Logs metrics with their charts, tables, files and the model of one finding.
+
+    settings: what the scores mean to a model that is no folder yet; registered_name: of the model in MLflow's
+    registry.
+    """
+    run.metrics(found.metrics, found.steps)
+    run.days(found.days)
+    for name, frame in found.logged.items():
+        run.table(frame, f"{name}.json")
+    for name, frame in found.tables.items():
+        _path(run, f"tables/{name}.csv").write_text(csv_text(frame), encoding="utf-8", newline="")
+    for name, write in found.files.items():
+        write(_path(run, name))
+    if isinstance(found.model, Path):
+        run.predictor(found.model, registered_name)
+    elif found.model is not None:
+        model, example = found.model
+        with tempfile.TemporaryDirectory() as scratch:
+            saved = Path(scratch) / "model"
+            save_predictor(saved, model, example, settings or {})
+            run.predictor(saved, registered_name)
+
+
+def _path(run: Run, artifact: str) -> Path:
+    """Where an artifact is written before it is in MLflow."""
+    path = run.folder / artifact
+    path.parent.mkdir(parents=True, exist_ok=True)
+    return path
+
+
 class Tracker:
     """The MLflow store of one experiment."""
 
@@ -313,18 +346,19 @@ class Tracker:
             for run in client.search_runs([experiment_id], with_tags(tags)):
                 client.delete_run(run.info.run_id)
 
-    def supersede(self, tags: Mapping[str, str], current: Collection[str]) -> None:
-        """Takes ended runs that carry all of the tags, but for the `current` ones, out of their sweep.
+    def supersede(self, tags: Mapping[str, str], current: Collection[str]) -> int:
+        """Takes ended runs that carry all of the tags, but for the `current` ones, out of their sweep; how many.
 
-        They are of earlier attempts at its jobs: `superseded_in` takes the place of their tag `sweep_id`.
+        They are of earlier attempts at it: `superseded_in` takes the place of their tag `sweep_id`.
         """
         client, experiment_id = client_of(self.uri, self.experiment)
         with reachable(self.uri):
             earlier = list(pages(lambda **page: client.search_runs([experiment_id], with_tags(tags), **page)))
-            for run in earlier:
-                if run.info.run_id not in current and run.info.status != "RUNNING":
-                    client.set_tag(run.info.run_id, "superseded_in", tags["sweep_id"])
-                    client.delete_tag(run.info.run_id, "sweep_id")
+            ended = [run for run in earlier if run.info.run_id not in current and run.info.status != "RUNNING"]
+            for run in ended:
+                client.set_tag(run.info.run_id, "superseded_in", tags["sweep_id"])
+                client.delete_tag(run.info.run_id, "sweep_id")
+        return len(ended)
 
     def colour(self, colours: Mapping[str, str]) -> None:
         """Gives runs {id: colour, such as #0072B2} in MLflow's charts and lists."""

@@ -113,7 +113,7 @@ def test_a_training_that_fails_leaves_its_checkpoint_and_registers_nothing(train
             "validation.topics: dataset sample has no such key; it has: limit, name, on_error",
         ),
         ("validation_share=2", "validation_share=2.0: allowed are numbers from 0.01 to 0.9"),
-        ("dataset@elsewhere=hotpotqa", "elsewhere.path"),
+        ("dataset@elsewhere=samples", "elsewhere.path"),
     ],
 )
 def test_bad_input_is_one_line_before_any_work(train: Train, tmp_path: Path, override: str, told: str) -> None:

@@ -21,7 +21,6 @@ from ragauge.retrieval.fusion import fuse
 from ragauge.retrieval.ranking import check_reranked
 from ragauge.retrieval.rerankers import CrossEncoderReranker, _model_folder, _pair_model, cross_encoder
 from ragauge.retrieval.rerankers._fused import fused_scores
-from ragauge.store import Store
 from small_pipeline import SmallPipelines
 from tiny_cross_encoder import write_cross_encoder
 
@@ -356,26 +355,6 @@ def test_a_score_that_is_no_number_is_an_error(tiny: Path, monkeypatch: pytest.M
     monkeypatch.setattr(_pair_model.PairModel, "_run", lambda self, f: np.full(len(f["input_ids"]), np.nan))
     with pytest.raises(DataError, match=r"\('who\?', 'me'\) the score nan"):
         model.scores([("who?", "me")])
-
-
-def test_scores_are_listed_and_kept_with_their_model(tiny: Path, letters: Letters, small: SmallPipelines) -> None:
-    from ragauge.store import _listing, _removal
-
-    job = small(reranker=CrossEncoderReranker(str(tiny), backend="torch"))
-    job.frame("run")
-    root: Path = job.store.root
-    items = _listing.list_items(root)
-    (scores,) = (folder for folder in _listing.list_vectors(root) if folder.name.startswith("pair_scores/"))
-    assert _listing.words_on(scores, _listing.models_of(items)).endswith(", of tiny")
-    gone, stay = _removal.choose_vectors([scores], items, float("inf"))
-    assert (gone, stay) == ([], [scores])
-    reranked = [item for item in items if item.stage == "reranked"]
-    assert _removal.choose_vectors([scores], [i for i in items if i not in reranked], float("inf")) == (
-        [scores], [],
-    )  # fmt: skip
-    store = Store(root)
-    assert _removal.remove_vectors(store.root, scores)
-    assert not scores.path.exists()
 
 
 # --- tokens that no head reads ------------------------------------------------------------------------

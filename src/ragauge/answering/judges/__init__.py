@@ -6,21 +6,18 @@ from ragauge.contract.loading import lazily
 
 if TYPE_CHECKING:
     from ragauge.answering.judges._chat import ChatJudge
-    from ragauge.answering.judges._crag import CragJudge
     from ragauge.answering.judges._frame import Verdict, truths, verdict_frame
     from ragauge.answering.judges._lexical import LexicalJudge
     from ragauge.answering.judges._none import NoJudge
-    from ragauge.answering.judges._parse import parse_accuracy, parse_scores, parse_verdict
+    from ragauge.answering.judges._parse import parse_scores, parse_verdict
     from ragauge.answering.judges._recorded import RecordedJudge
 
 __all__ = [
     "ChatJudge",
-    "CragJudge",
     "LexicalJudge",
     "NoJudge",
     "RecordedJudge",
     "Verdict",
-    "parse_accuracy",
     "parse_scores",
     "parse_verdict",
     "truths",

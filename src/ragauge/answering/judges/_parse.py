@@ -34,18 +34,3 @@ def parse_verdict(reply: str) -> tuple[int, str] | None:
     if type(label) is not int or not 1 <= label <= 5 or not isinstance(reason, str):
         return None
     return label, " ".join(reason.split())
-
-
-def parse_accuracy(reply: str) -> bool | None:
-    """What a reply like `{"accuracy": true}` says; None if it is anything else.
-
-    One JSON object with this one key, once: true or false, also as a text in any case, as CRAG's judge writes
-    it. A code fence around the whole is allowed, prose is not.
-    """
-    found = json_of(reply)
-    if not isinstance(found, dict) or set(found) != {"accuracy"}:
-        return None
-    value = found["accuracy"]
-    if isinstance(value, str):
-        return {"true": True, "false": False}.get(value.strip().lower())
-    return value if isinstance(value, bool) else None

@@ -13,7 +13,7 @@ from hydra.core.config_store import ConfigStore
 from hydra.core.plugins import Plugins
 from omegaconf import MISSING
 
-from ragauge.contract.checks import require, require_choice, require_number
+from ragauge.contract.checks import require, require_choice, require_count, require_number
 from ragauge.contract.errors import ConfigError
 from ragauge.contract.groups import FEATURES, RANKINGS
 from ragauge.contract.redact import redact_tree, secret_in
@@ -192,11 +192,12 @@ def check_values(cfg: Any) -> None:
     require("max_missing_share", cfg.max_missing_share, 0 <= cfg.max_missing_share <= 1, "0 to 1")
     topics = 1 <= cfg.latency_topics <= 10_000
     require("latency_topics", cfg.latency_topics, topics, "1 to 10,000 topics")
-    check_bootstrap(cfg)
+    check_draws(cfg)
 
 
-def check_bootstrap(cfg: Any) -> None:
-    """ConfigError for a number of bootstrap replicates out of its range."""
+def check_draws(cfg: Any) -> None:
+    """ConfigError for a seed or a number of bootstrap replicates out of its range."""
+    require_count("seed", cfg.seed, 0, most=2**32 - 1)  # numpy's, pandas' and PyTorch's are so large
     replicates = 0 <= cfg.bootstrap <= 100_000
     require("bootstrap", cfg.bootstrap, replicates, "0 (no intervals) to 100,000 replicates")
 

@@ -24,7 +24,7 @@ from ragauge.contract.protocols import BatchJudge
 from ragauge.contract.records import RECORD_FILE
 from ragauge.experiment.described import in_numbers
 from ragauge.experiment.folder import write_json
-from ragauge.experiment.gate.checking import enforce
+from ragauge.experiment.gates import gates
 from ragauge.experiment.measured import MeasuredJob
 from ragauge.experiment.measured_by import fitting_predictor, measured_by, sample_topics
 from ragauge.experiment.stages.pipeline import Pipeline
@@ -138,7 +138,8 @@ def _finish(
         record = {k: v for k, v in record.items() if k != "error"} | {"metrics": record["metrics"] | job.metrics}
         record["measured_by"] = measured_by(pipeline)
         print(*in_numbers(record), sep="\n", file=sys.stderr)
-        enforce(cfg, record, lambda: pipeline.sliced)
+        for gate in gates(cfg):
+            gate.enforce(cfg, record, lambda: pipeline.sliced)
     except Exception as error:
         return _failed(record, error)
     write_json(job.folder.path / RECORD_FILE, record)

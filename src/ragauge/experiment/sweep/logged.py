@@ -38,8 +38,8 @@ def find(run_id: str, uri: str) -> Path | list[Jobs]:
         raise DataError(f"run {run_id} ({run.name}) is a training: give a job or a sweep")
     if "role" not in run.tags:
         raise DataError(f"run {run_id} has no tag role=job or role=sweep, so it is not one of ragauge's")
-    if sweep_id is None:
-        return _rebuilt([run], reader)
+    if sweep_id is None:  # a job outside of any sweep, or of an attempt at it that a later one supersedes
+        return _rebuilt(reader.jobs(run) if run.tags["role"] == "sweep" else [run], reader)
     pooled = reader.search({"sweep_id": sweep_id, "role": "sweep"}, run.experiment_id)
     folders = [Path(r.params["folder"]) for r in pooled if "folder" in r.params]
     for folder in folders:

@@ -25,6 +25,7 @@ from ragauge.experiment.sweep.jobs import by_experiment, experiments, records_in
 from ragauge.experiment.sweep.judging import judge_deferred
 from ragauge.experiment.sweep.needed import needs_together
 from ragauge.experiment.sweep.run import is_own, track_sweep
+from ragauge.track import views
 
 if TYPE_CHECKING:
     from omegaconf import DictConfig
@@ -98,6 +99,7 @@ def pool(folder: Path, tracking_uri: str | None = None) -> int:
     records = judge_deferred(records)
     for groups in experiments(by_experiment(records)):
         track_sweep(groups, folder, tracking_uri)
+    supersede_earlier(records, tracking_uri)
     for record in records:
         if record["status"] == "FAILED":
             print(
@@ -105,6 +107,24 @@ def pool(folder: Path, tracking_uri: str | None = None) -> int:
                 file=sys.stderr,
             )
     return exit_code_of(records)
+
+
+def supersede_earlier(records: Sequence[Mapping[str, Any]], tracking_uri: str | None = None) -> None:
+    """Takes the runs of earlier attempts, the pooled ones too, out of a sweep of which no job finished this time.
+
+    The experiment's page then links to them no more. Where a job finished, `track_sweep` replaces them.
+    """
+    pooled = {record["experiment"] for record in records if record["status"] != "FAILED"}
+    for experiment in dict.fromkeys(record["experiment"] for record in records):
+        own = [record for record in records if record["experiment"] == experiment and is_own(record, tracking_uri)]
+        known = next((record for record in own if "tracking_uri" in record and record.get("sweep_id")), None)
+        if experiment in pooled or known is None:
+            continue
+        tracker = track.Tracker(track.recorded_uri(known["tracking_uri"]), experiment)
+        current = {record["run_id"] for record in own if "run_id" in record}
+        tracker.supersede({"role": "job", "sweep_id": known["sweep_id"]}, current)
+        if tracker.supersede({"role": "sweep", "sweep_id": known["sweep_id"]}, current):
+            tracker.present([views.jobs_view()], views.description(tracker.experiment_id))
 
 
 def _written_in(record: Mapping[str, Any]) -> Path:

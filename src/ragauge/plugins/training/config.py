@@ -11,7 +11,7 @@ from omegaconf import MISSING
 
 from ragauge.contract.checks import require, require_choice, require_number
 from ragauge.experiment.setup import config
-from ragauge.experiment.setup.config import Config, check_bootstrap
+from ragauge.experiment.setup.config import Config, check_draws
 
 
 @dataclass
@@ -41,7 +41,7 @@ def check_training(cfg: Any) -> None:
     check_rankings(list(cfg.measures))
     require_choice("leaks", cfg.leaks, ("error", "drop"))
     require_number("max_seconds", cfg.max_seconds, 1, null="as long as it takes")
-    check_bootstrap(cfg)
+    check_draws(cfg)
     if cfg.register is not None:
         require("register", cfg.register, re.fullmatch(r"[^/:%\s]+", cfg.register) is not None,
                 "names without /, :, % and white space")  # fmt: skip

@@ -1,0 +1,29 @@
+"""What holds a job to the rules of its `gate`: plug-ins and packages, by an entry point."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from ragauge.contract import loading
+from ragauge.contract.errors import ConfigError
+
+if TYPE_CHECKING:
+    from omegaconf import DictConfig
+
+# Of entry points: a module with the functions `check(cfg, pipeline, name, experiment, sweep_id)`, called before any
+# work, `check_recorded(cfg)`, its like for a job of recorded outcomes, and `enforce(cfg, record, slices)`, called
+# with what a finished job has on record. They raise ConfigError, DataError and GateError.
+GROUP = "ragauge.gates"
+
+
+def gates(cfg: DictConfig) -> list[Any]:
+    """The modules that hold the job to its `gate`: none where it has no rules.
+
+    ConfigError where it has some, and nothing is installed that reads them.
+    """
+    if not cfg.gate:
+        return []
+    found = [loading.loaded(point) for point in loading.points_of(GROUP)]
+    if not found:
+        raise ConfigError(f"gate: nothing is installed that holds a job to it (entry points of the group {GROUP})")
+    return found

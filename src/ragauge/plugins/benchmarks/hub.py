@@ -1,0 +1,93 @@
+"""Tables of rows with named columns: local files, or a data set of the Hugging Face Hub."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+from ragauge.contract.errors import ConfigError
+from ragauge.datasets._tables import SUFFIXES, table_rows
+
+
+@dataclass(frozen=True)
+class Table:
+    """Where rows come from: a path or a name on the hub, and what of it is meant.
+
+    key: the config key without `dataset.`, for errors. subset and split: of a folder its subfolder, and the
+        files whose names begin so.
+    """
+
+    key: str
+    path: str
+    subset: str | None = None
+    split: str | None = None
+    revision: str | None = None
+
+    def files(self) -> list[Path]:
+        """The files that hold the rows, in order; those of the hub are downloaded first."""
+        return [Path(file["filename"]) for file in self._hub().cache_files] if self._remote else self._local()
+
+    def rows(self) -> Iterator[tuple[str, Any]]:
+        """Where each row stands, and the row: a mapping, or a line of JSON as bytes."""
+        if self._remote:
+            for number, row in enumerate(self._hub(), start=1):
+                yield f"{self.path}, row {number}", row
+            return
+        for file in self._local():
+            yield from table_rows(file)
+
+    @property
+    def _remote(self) -> bool:
+        return not Path(self.path).expanduser().exists()
+
+    def _local(self) -> list[Path]:
+        path = Path(self.path).expanduser()
+        if path.is_file():
+            if not path.name.endswith(SUFFIXES):
+                raise ConfigError(f"dataset.{self.key}={self.path}: allowed are files of {', '.join(SUFFIXES)}")
+            return [path]
+        folder = path / self.subset if self.subset else path
+        there = sorted(file for file in folder.rglob("*") if file.name.endswith(SUFFIXES) and file.is_file())
+        chosen = [file for file in there if self.split is None or file.name.startswith(self.split)]
+        if not chosen:
+            names = ", ".join(file.relative_to(folder).as_posix() for file in there[:5]) or "none"
+            begin = f" whose name begins with {self.split!r}" if self.split else ""
+            of = f"file of {', '.join(SUFFIXES)}{begin}"
+            raise ConfigError(f"dataset.{self.key}={self.path}: there is no {of}; there are {names}")
+        return chosen
+
+    def _hub(self) -> Any:
+        return from_hub(self.key, self.path, self.subset, self.split, self.revision)
+
+
+@lru_cache(maxsize=8)
+def from_hub(key: str, path: str, subset: str | None, split: str | None, revision: str | None) -> Any:
+    """One split of a data set by the library `datasets`, which runs no code of it; ConfigError for none."""
+    try:
+        import datasets
+    except ImportError:
+        raise ConfigError(
+            f"dataset.{key}={path}: there is no such file or folder, and a data set of the hub needs the "
+            "package `datasets` (pip install 'ragauge[hub]')"
+        ) from None
+    if path.isidentifier() and find_spec(f"datasets.packaged_modules.{path}") is not None:
+        # A reader of the library's own, which would take the files of the working directory.
+        raise ConfigError(f"dataset.{key}={path}: is a kind of file; give the path of a file or folder, or a hub name")
+    try:
+        found = datasets.load_dataset(path, subset, split=split, revision=revision)
+    except Exception as error:  # its own errors, those of the network and of many parsers
+        reason = " ".join(str(error).split())[:300]
+        raise ConfigError(
+            f"dataset.{key}={path}: there is no such file or folder, and the hub gave none: "
+            f"{type(error).__name__}: {reason}"
+        ) from error
+    if isinstance(found, datasets.Dataset):
+        return found
+    splits: Sequence[str] = list(found)
+    if len(splits) == 1:
+        return found[splits[0]]
+    raise ConfigError(f"dataset.{key}={path}: set the split, one of {', '.join(splits)}")

@@ -1,0 +1,213 @@
+"""A data set of the Hugging Face Hub, or local files like its own, whose columns the config names."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, ClassVar
+
+from ragauge.contract.checks import require, require_text
+from ragauge.contract.errors import ConfigError
+from ragauge.contract.identity import runtime
+from ragauge.contract.protocols import Dataset
+from ragauge.datasets._gather import BadRow, FileSource, Gatherer, Part, valid_string
+from ragauge.datasets._rows import Document, Rows, stream_documents
+from ragauge.datasets._tables import parsed
+from ragauge.plugins.benchmarks.hub import Table
+
+_COLUMNS = ("qid_column", "answer_column", "contexts_column", "evidence_column", "relevant_column",
+            "unanswerable_column", "title_column")  # fmt: skip
+
+
+@dataclass(frozen=True)
+class HuggingFace(FileSource):
+    """Questions from one table, and documents from another or from the questions' own contexts.
+
+    path: a file or folder of Parquet, JSON, JSON Lines or CSV, or a name on the hub, of which `subset`,
+    `split` and `revision` say what is meant; `docs`, `docs_subset`, `docs_split` say it of the documents.
+    Of the columns of questions all but `question_column` may be None. contexts_column: texts, of which the
+    distinct ones are the documents where no table of documents is given. evidence_column: texts.
+    relevant_column: docnos of the documents that these texts stand in, or, without texts, whose whole texts
+    are the evidence. No code of a data set is ever run.
+    """
+
+    component: ClassVar[str] = "huggingface"
+    version: ClassVar[int] = 1
+
+    name: str = runtime("huggingface")
+    path: str | Path | None = runtime(None)
+    subset: str | None = None
+    split: str | None = None
+    revision: str | None = runtime(None)
+    docs: str | Path | None = runtime(None)
+    docs_subset: str | None = None
+    docs_split: str | None = None
+    qid_column: str | None = None
+    question_column: str = "question"
+    answer_column: str | None = "answer"
+    contexts_column: str | None = None
+    evidence_column: str | None = None
+    relevant_column: str | None = None
+    unanswerable_column: str | None = None
+    attribute_columns: Sequence[str] = ()
+    docno_column: str = "id"
+    title_column: str | None = None
+    text_column: str = "text"
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        for key in ("question_column", "docno_column", "text_column", *_COLUMNS):
+            if key not in _COLUMNS or getattr(self, key) is not None:
+                require_text(f"dataset.{key}", getattr(self, key), "names of columns")
+        many = isinstance(self.attribute_columns, Sequence) and not isinstance(self.attribute_columns, str)
+        require("dataset.attribute_columns", self.attribute_columns, many, "lists of names of columns")
+
+    def files(self) -> Mapping[str, Path]:
+        """Every file of questions and documents; ConfigError if there is none."""
+        topics, docs = self._tables()
+        found = {f"topics/{number}": file for number, file in enumerate(topics.files())}
+        if docs is not None:
+            found |= {f"docs/{number}": file for number, file in enumerate(docs.files())}
+        return found
+
+    def load(self) -> Dataset:
+        """The collection; DataError names file, row (from 1) or line, qid and what is wrong."""
+        topics, docs = self._tables()
+        gather = Gatherer(self)
+        questions = list(self._questions(gather, topics))
+        batches = None
+        if docs is not None:
+            relevant = {docno for question in questions for docno in question.relevant}
+            batches = stream_documents(
+                gather, Rows(docs.path, docs.rows, self._document, {"docno": self.docno_column}), relevant
+            )
+        contexts: dict[str, str] = {}
+        if docs is None:
+            for text in (text for question in questions for text in question.contexts):
+                if text.strip() and text not in contexts:
+                    contexts[text] = f"context-{len(contexts) + 1}"
+                    gather.add_document(contexts[text], "", text)
+        columns = {
+            "qid": self.qid_column,
+            "query": self.question_column,
+            "answer": self.answer_column,
+            "evidence": self.evidence_column or self.relevant_column,
+        }
+        for question in questions:
+            if gather.full:
+                break
+            with gather.row(question.where, columns) as at:
+                row = question.row
+                at.qid = qid = self._qid(question)
+                queries = _texts(row, self.question_column)
+                if len(queries) != 1:
+                    raise BadRow(f"column {self.question_column!r} holds {len(queries)} texts, not one")
+                gather.add_topic(
+                    qid,
+                    queries[0],
+                    [] if self.answer_column is None else _texts(row, self.answer_column),
+                    self._evidence(gather, question, contexts),
+                    {name: _attribute(row, name) for name in self.attribute_columns},
+                    unanswerable=_flag(row, self.unanswerable_column),
+                )
+        no_documents = docs is None and self.contexts_column is None
+        return gather.dataset(None if no_documents else (docs or topics).path, topics.path, batches)
+
+    def _tables(self) -> tuple[Table, Table | None]:
+        """The tables of the questions and of the documents."""
+        if self.path is None or not str(self.path).strip():
+            raise ConfigError("dataset.path is not set: give a file, a folder or a name on the hub")
+        topics = Table("path", str(self.path), self.subset, self.split, self.revision)
+        if self.docs is None and self.docs_subset is None and self.docs_split is None:
+            return topics, None
+        where = ("path", self.path) if self.docs is None else ("docs", self.docs)
+        revision = self.revision if self.docs is None else None
+        return topics, Table(where[0], str(where[1]), self.docs_subset, self.docs_split, revision)
+
+    def _questions(self, gather: Gatherer, table: Table) -> Iterator[_Question]:
+        for number, (where, raw) in enumerate(table.rows(), start=1):
+            found = []
+            with gather.row(where):
+                row = parsed(raw)
+                contexts = [] if self.contexts_column is None else _texts(row, self.contexts_column)
+                relevant = [] if self.relevant_column is None else _texts(row, self.relevant_column)
+                found.append(_Question(where, number, row, contexts, relevant))
+            yield from found
+
+    def _document(self, raw: Any) -> Document:
+        row = parsed(raw)
+        title = "" if self.title_column is None else " ".join(_texts(row, self.title_column))
+        return _identifier(row, self.docno_column), title, "\n".join(_texts(row, self.text_column))
+
+    def _qid(self, question: _Question) -> str:
+        return str(question.number) if self.qid_column is None else _identifier(question.row, self.qid_column)
+
+    def _evidence(self, gather: Gatherer, question: _Question, contexts: Mapping[str, str]) -> list[Part]:
+        if self.evidence_column is None:
+            texts = [(docno, gather.document_text(docno)) for docno in question.relevant]
+            return [(docno, text if text.strip() else None) for docno, text in texts]
+        texts_of_row = _texts(question.row, self.evidence_column)
+        if self.relevant_column is None:
+            return [(_holder(text, question.contexts, contexts), text) for text in texts_of_row]
+        if len(texts_of_row) != len(question.relevant):
+            raise BadRow(
+                f"{len(texts_of_row)} texts in column {self.evidence_column!r}, and {len(question.relevant)} "
+                f"documents that they stand in in column {self.relevant_column!r}"
+            )
+        return list(zip(question.relevant, texts_of_row, strict=True))
+
+
+@dataclass(frozen=True)
+class _Question:
+    where: str
+    number: int
+    row: dict[str, Any]
+    contexts: list[str]
+    relevant: list[str]
+
+
+def _holder(text: str, candidates: Sequence[str], docnos: Mapping[str, str]) -> str | None:
+    """The docno of the first context of the row in which the text stands."""
+    found = (docnos[context] for context in candidates if text.strip() in context and context in docnos)
+    return next(found, None)
+
+
+def _cell(row: Mapping[str, Any], column: str) -> Any:
+    if column not in row:
+        raise BadRow(f"column {column!r} is missing; the row has {', '.join(map(repr, row)) or 'none'}")
+    return row[column]
+
+
+def _texts(row: Mapping[str, Any], column: str) -> list[str]:
+    """The texts of a cell: a text, a list of them, what an object holds under `text`, or nothing; [] then."""
+    value = _cell(row, column)
+    if isinstance(value, Mapping) and "text" in value:  # answers as SQuAD has them
+        value = value["text"]
+    values = [] if value is None else value if isinstance(value, list) else [value]
+    # Whole numbers are texts, too: ids, and answers such as 1912.
+    whole = [str(one) if type(one) is int else one for one in values]
+    return [valid_string(one, f"column {column!r}: what should be a text or a list of texts") for one in whole]
+
+
+def _identifier(row: Mapping[str, Any], column: str) -> str:
+    values = _texts(row, column)
+    if len(values) != 1:
+        raise BadRow(f"column {column!r} holds {len(values)} ids, not one")
+    return values[0]
+
+
+def _attribute(row: Mapping[str, Any], column: str) -> Any:
+    value = _cell(row, column)
+    return None if value != value else value  # NaN is how some tables say that nothing is there
+
+
+def _flag(row: Mapping[str, Any], column: str | None) -> bool:
+    value = None if column is None else _cell(row, column)
+    known = {None: False, True: True, False: False, "true": True, "false": False}
+    value = value.lower() if isinstance(value, str) else value
+    if isinstance(value, (int, float)) and not isinstance(value, bool):
+        value = str(value)
+    if isinstance(value, (list, dict)) or value not in known:
+        raise BadRow(f"column {column!r} is neither true nor false: {value!r}")
+    return known[value]

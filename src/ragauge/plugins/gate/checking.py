@@ -1,0 +1,270 @@
+"""The quality gate of a job, before its work and at its end, and of runs that have ended: every rule is checked."""
+
+from __future__ import annotations
+
+import logging
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+import pandas as pd
+
+from ragauge import compare
+from ragauge.contract.answer_measures import from_tags, in_order
+from ragauge.contract.errors import ConfigError, DataError, RagaugeError
+from ragauge.contract.metric_names import OF_JOBS, OF_VERDICTS
+from ragauge.contract.protocols import AnswerMeasureInfo
+from ragauge.contract.visible import visible
+from ragauge.estimate.slicing import PREFIX
+from ragauge.plugins.gate.baseline import (
+    Sought,
+    check_measures,
+    check_topics,
+    find_baseline,
+    measured_otherwise,
+)
+from ragauge.plugins.gate.bounds import Bound, bounds, check_bounds, check_settings, metrics_of_job
+from ragauge.plugins.gate.gating import Paired, decide, paired_difference, topics_to_decide
+from ragauge.plugins.gate.rules import Gate, read_gate
+from ragauge.plugins.gate.verdicts import Check, GateResult
+from ragauge.track import LoggedRun, Reader, tracking_uri
+
+if TYPE_CHECKING:
+    from omegaconf import DictConfig
+
+    from ragauge.experiment.stages.pipeline import Pipeline
+
+log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True)
+class Gated:
+    """A job that a gate looks at: its name and metrics, and its run where rules compare it with a baseline.
+
+    `slices` gives a frame with the columns slice:<attribute> of the job's topics, None where it has none.
+    """
+
+    name: str
+    run_id: str
+    metrics: Mapping[str, float]
+    slices: Callable[[], pd.DataFrame | None] = lambda: None
+    run: LoggedRun | None = None
+    reader: Reader | None = None
+
+
+def gate_of(cfg: DictConfig) -> Gate:
+    """The gate of a config; ConfigError for what is none."""
+    from omegaconf import OmegaConf
+
+    gate = read_gate(OmegaConf.to_container(cfg.gate, resolve=True))
+    check_settings(gate)
+    return gate
+
+
+def check(cfg: DictConfig, pipeline: Pipeline, name: str, experiment: str, sweep_id: str | None) -> None:
+    """ConfigError or DataError, before any work, for a gate that this job could not be held to.
+
+    Names of metrics and slices are checked, and that the baseline is there, of the same topics and with the
+    answer measures that are compared.
+    """
+    slices = pipeline.sliced  # checks the slices, whether there is a gate or not
+    gate = gate_of(cfg)
+    if not gate.rules:
+        return
+    found = bounds(gate.rules, slices)
+    answers = pipeline.answer_measures
+    verdicts = "none" not in (pipeline.components.llm.kind, pipeline.components.judge.kind)
+    check_bounds(found, metrics_of_job(pipeline), answers, verdicts)
+    if gate.compares:
+        base, _ = find_baseline(gate, cfg.tracking.uri, Sought(name, experiment, "", sweep_id))
+        check_topics(pipeline.entry("dataset").digest, base)
+        compared = [bound.measure for bound in found if bound.rule.tolerance is not None]
+        check_measures(compared, [info.name for info in answers], base)
+
+
+def check_recorded(cfg: DictConfig) -> None:
+    """ConfigError for a gate that a job of recorded outcomes could not be held to."""
+    gate = gate_of(cfg)
+    check_bounds(bounds(gate.rules, None), OF_JOBS, ())
+    if gate.compares:
+        raise ConfigError("gate: recorded outcomes have no baseline to be compared with; leave tolerance out")
+
+
+def enforce(
+    cfg: DictConfig, record: Mapping[str, Any], slices: Callable[[], pd.DataFrame | None] = lambda: None
+) -> None:
+    """Holds a finished job, by its record, to the gate of its config.
+
+    GateError (exit code 3) where a rule that blocks is not met, DataError where one cannot be decided; what
+    only is to be investigated is a warning.
+    """
+    gate = gate_of(cfg)
+    if not gate.rules:
+        return
+    job = Gated(record["name"], record["run_id"], record["metrics"], slices)
+    if gate.compares:
+        reader = Reader(tracking_uri(cfg.tracking.uri))
+        job = replace(job, run=reader.run(record["run_id"]), reader=reader)
+    result = evaluate(gate, [job], cfg.tracking.uri)
+    for check in result.told:
+        log.warning("gate: %s", check.said)
+    for check in result.checks:
+        if check.verdict == "pass" and check.kind == "baseline":
+            log.info("gate: %s", check.said)
+    result.raise_for()
+
+
+def evaluate(gate: Gate, jobs: Sequence[Gated], uri: str | None = None) -> GateResult:
+    """Every bound of every rule in every job; differences from baselines are decided together.
+
+    Names are taken to be checked (`check_bounds`). A baseline that cannot be had makes its checks invalid.
+    """
+    checks: list[Check] = []
+    compared: dict[int, Paired] = {}  # by the place of the check
+    notes: list[str] = []
+    for job in jobs:
+        found = bounds(gate.rules, job.slices())
+        against = _Against.of(gate, job, uri) if gate.compares else None
+        notes += against.notes if against else []
+        for bound in found:
+            checks += _by_value(job, bound)
+            if bound.rule.tolerance is None:
+                continue
+            assert against is not None
+            check, pair = against.check(bound, gate)
+            if pair is not None:
+                compared[len(checks)] = pair
+            checks.append(check)
+    verdicts = decide(list(compared.values()), gate.alpha)
+    for (place, pair), verdict in zip(compared.items(), verdicts, strict=True):
+        topics = math.nan
+        if verdict == "inconclusive":
+            topics = topics_to_decide(pair, len(compared), gate.alpha)
+        checks[place] = replace(checks[place], verdict=verdict, topics=topics)
+    return GateResult(checks, gate.strict, list(dict.fromkeys(notes)))
+
+
+def _by_value(job: Gated, bound: Bound) -> list[Check]:
+    """The checks of a rule's minimum and maximum.
+
+    The metric's 95 % interval decides, and is inconclusive where the bound lies inside of it; of a metric
+    without an interval, and of a rule that says so, the value does.
+    """
+    value, lo, hi = (float(job.metrics.get(f"{bound.metric}{end}", math.nan)) for end in ("", "_lo", "_hi"))
+    measure = bound.measure.rpartition("/")[2].removesuffix("_lo").removesuffix("_hi")
+    reason = ""
+    if measure in OF_VERDICTS and job.metrics.get("judge_share_missing") == 1:
+        reason = "no answer has a verdict"
+    elif value != value:
+        reason = "this job has no value"
+    found = []
+    for kind, limit in (("min", bound.rule.minimum), ("max", bound.rule.maximum)):
+        if limit is None:
+            continue
+        verdict = "invalid" if reason else _verdict(kind, limit, value, lo, hi, bound.rule.by)
+        found.append(
+            Check(
+                job.name, job.run_id, bound.metric, kind, verdict, bound.rule.action, limit,  # type: ignore[arg-type]
+                value, lo, hi, reason=reason,
+            )
+        )  # fmt: skip
+    return found
+
+
+def _verdict(kind: str, limit: float, value: float, lo: float, hi: float, by: str) -> str:
+    """pass, missed or inconclusive for one bound."""
+    if by == "value" or lo != lo or hi != hi:
+        lo = hi = value
+    if kind == "max":  # a maximum is a minimum of the negative
+        lo, hi, limit = -hi, -lo, -limit
+    return "pass" if lo >= limit else "missed" if hi < limit else "inconclusive"
+
+
+@dataclass(frozen=True)
+class _Against:
+    """A job and its baseline: the outcomes of both, or why they cannot be compared."""
+
+    job: Gated
+    baseline: LoggedRun | None = None
+    outcomes: pd.DataFrame | None = None
+    answers: Sequence[AnswerMeasureInfo] = ()
+    refused: str = ""
+
+    @classmethod
+    def of(cls, gate: Gate, job: Gated, uri: str | None) -> _Against:
+        assert job.run is not None
+        assert job.reader is not None
+        run = job.run
+        base = None
+        try:
+            sought = Sought(run.name, run.experiment, run.run_id, run.tags.get("sweep_id"))
+            base, reader = find_baseline(gate, uri or job.reader.uri, sought)
+            check_topics(run.tags.get("dataset_digest"), base)
+            answers = in_order([from_tags(run.tags), from_tags(base.tags)])
+            readers = {run.run_id: job.reader, base.run_id: reader}
+            outcomes = _read([run, base], readers, answers)
+            compare.check_same_topics(outcomes, base.run_id)
+        except RagaugeError as error:
+            return cls(job, base, refused=str(error))
+        return cls(job, base, outcomes, answers)
+
+    @property
+    def notes(self) -> list[str]:
+        """What the job is compared with."""
+        if self.baseline is None:
+            return []
+        base = visible(self.baseline.name, one_line=True)
+        own = visible(self.job.name, one_line=True)
+        return [f"baseline of {own}: {base} ({self.baseline.run_id})"]
+
+    def check(self, bound: Bound, gate: Gate) -> tuple[Check, Paired | None]:
+        """The check of a tolerance, its verdict left open, and the difference; None where it is invalid."""
+        job, tolerance = self.job, bound.rule.tolerance
+        assert tolerance is not None
+        name = "the baseline" if self.baseline is None else f"the baseline {self.baseline.run_id[:8]}"
+        value = float(job.metrics.get(bound.metric, math.nan))
+        check = Check(
+            job.name, job.run_id, bound.metric, "baseline", "invalid", bound.rule.action, tolerance, value,
+            baseline=name,
+        )  # fmt: skip
+        if self.outcomes is None or self.baseline is None or job.run is None:
+            return replace(check, reason=self.refused), None
+        if reason := measured_otherwise(job.run, self.baseline, bound.measure):
+            return replace(check, reason=reason), None
+        rows = _of_slice(self.outcomes, job.run_id, bound.slice)
+        seed = int(job.run.params.get("seed", 0))
+        try:
+            pair = paired_difference(
+                rows, job.run_id, self.baseline.run_id, bound.measure, tolerance, "run_id", self.answers,
+                gate.alpha, seed,
+            )  # fmt: skip
+        except RagaugeError as error:
+            return replace(check, reason=str(error).removeprefix(f"{bound.measure}: ")), None
+        check = replace(check, difference=pair.difference, difference_lo=pair.lo, difference_hi=pair.hi, n=pair.n)
+        if pair.missing > gate.max_missing_share:
+            reason = (
+                f"{pair.missing:.1%} of the topics have no value in this run or in {name} (allowed "
+                f"{gate.max_missing_share:.1%})"
+            )
+            return replace(check, reason=reason), None
+        return replace(check, verdict="inconclusive"), pair
+
+
+def _read(
+    runs: Sequence[LoggedRun], readers: Mapping[str, Reader], answers: Sequence[AnswerMeasureInfo]
+) -> pd.DataFrame:
+    try:
+        return compare.read_outcomes(runs, readers, answers)
+    except (ValueError, TypeError, KeyError) as error:  # a table that somebody else wrote
+        names = " and ".join(run.run_id for run in runs)
+        raise DataError(f"the questions of runs {names} cannot be read: {error}") from error
+
+
+def _of_slice(outcomes: pd.DataFrame, run_id: str, at: tuple[str, str] | None) -> pd.DataFrame:
+    """The rows, of both runs, of the topics that are in the slice in this run."""
+    if at is None:
+        return outcomes
+    by, label = at
+    own = outcomes["run_id"].eq(run_id) & outcomes[PREFIX + by].eq(label)
+    return outcomes[outcomes["qid"].isin(outcomes.loc[own, "qid"])]

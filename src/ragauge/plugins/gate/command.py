@@ -1,0 +1,125 @@
+"""The command `ragauge gate`: holds runs that have ended to rules; exit code 3 where one is not met."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from ragauge.commands._errors import told
+from ragauge.contract.errors import ConfigError
+from ragauge.plugins.gate import formats
+from ragauge.plugins.gate.rules import PRESETS, Gate, read_gate, read_gate_file
+
+ABOUT = "holds a job or a sweep to quality rules; exit code 3 where one is not met"
+_STDOUT = "-"
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="ragauge gate",
+        description="Holds a job, or the jobs of a sweep, to quality rules. Exit code 3: a rule that blocks "
+        "is not met; 2: one could not be decided, or an error; 0 else.",
+    )
+    parser.add_argument("source", help="MLflow run id (or its beginning) of a job or sweep, or a folder")
+    parser.add_argument(
+        "rule",
+        nargs="*",
+        metavar="RULE",
+        help="metric=minimum, or 'metric={min: 0.6, max: 0.9, tolerance: 0.02, action: investigate}'",
+    )
+    parser.add_argument("--rules", type=Path, metavar="FILE", help="a YAML file of rules (docs/ci.md)")
+    parser.add_argument("--preset", choices=sorted(PRESETS), help="rules that are often asked for")
+    parser.add_argument("--baseline", help="that tolerances are of: a run id or folder, of a job or a sweep")
+    parser.add_argument("--baseline-tag", metavar="TAG", help="the newest run with it: name, or name=value")
+    parser.add_argument("--strict", action="store_true", help="what is inconclusive fails, too")
+    parser.add_argument("--system", help="of a sweep: the jobs of this system alone")
+    parser.add_argument("--n-tokens", type=int, help="of a sweep: the jobs of this budget alone")
+    parser.add_argument("--pooled", action="store_true", help="of a sweep: the metrics of its own run")
+    parser.add_argument("--junit", metavar="FILE", help="JUnit XML; - is standard output")
+    parser.add_argument("--markdown", metavar="FILE", help="a summary for a pull request; - is standard output")
+    parser.add_argument("--json", metavar="FILE", help="everything, as JSON; - is standard output")
+    parser.add_argument("--github", action="store_true", help="annotations for GitHub's pull requests")
+    parser.add_argument("--tracking-uri", help="where MLflow keeps the runs; else as in a run of ragauge")
+    return parser
+
+
+@told
+def main(arguments: Sequence[str] | None = None) -> int:
+    """The command; its exit code."""
+    given = _parser().parse_intermixed_args(arguments)
+    files = {name: getattr(given, name) for name in ("junit", "markdown", "json")}
+    to_stdout = [name for name, file in files.items() if file == _STDOUT]
+    if len(to_stdout) + bool(given.github and to_stdout) > 1:
+        raise ConfigError(
+            f"--{' and --'.join([*to_stdout, *(['github'] if given.github else [])])}: one format goes to "
+            "standard output"
+        )
+    gate = _gate(given)
+    from ragauge.plugins.gate.ended import Asked, gate_runs  # after the arguments: it imports for seconds
+
+    asked = Asked(given.source, gate, given.system, given.n_tokens, given.pooled)
+    result = gate_runs(asked, given.tracking_uri)
+    made: dict[str, Callable[[], str]] = {
+        "junit": lambda: formats.junit(result),
+        "markdown": lambda: formats.markdown(result),
+        "json": lambda: json.dumps(result.as_json(), indent=2, ensure_ascii=True, allow_nan=False) + "\n",
+    }
+    for name, file in files.items():
+        if file and file != _STDOUT:
+            _write(Path(file), made[name]())
+    sys.stdout.write(made[to_stdout[0]]() if to_stdout else formats.text(result))
+    if given.github:
+        sys.stdout.write(formats.github(result))
+    return result.exit_code
+
+
+def _gate(given: argparse.Namespace) -> Gate | None:
+    """The gate of the arguments; None where they hold no rule, so that the runs' own configs say it."""
+    parts = []
+    if given.rules is not None:
+        parts.append(read_gate_file(given.rules))
+    if given.rule:
+        parts.append(read_gate(dict(map(_rule, given.rule)), ""))
+    if given.preset is not None:
+        own = {rule.metric for part in parts for rule in part.rules}
+        preset = read_gate({"preset": given.preset}, "--")
+        parts.append(replace(preset, rules=tuple(r for r in preset.rules if r.metric not in own)))
+    if not parts:
+        if given.baseline or given.baseline_tag or given.strict:
+            raise ConfigError("--baseline, --baseline-tag, --strict: they are of rules given here; give some")
+        return None
+    rules = tuple(rule for part in parts for rule in part.rules)
+    named = [(rule.metric, rule.slice) for rule in rules]
+    for rule in rules:
+        if named.count((rule.metric, rule.slice)) > 1:
+            raise ConfigError(f"{rule.metric}: there are two rules for it, in the file and beside it")
+    if given.baseline and given.baseline_tag:
+        raise ConfigError("--baseline and --baseline-tag: one of them says what the baseline is")
+    gate = replace(parts[0], rules=rules, strict=parts[0].strict or given.strict)
+    return gate.against(given.baseline, given.baseline_tag)
+
+
+def _rule(text: str) -> tuple[str, Any]:
+    import yaml
+
+    metric, equals, value = text.partition("=")
+    if not equals or not metric.strip():
+        raise ConfigError(f"{text!r}: allowed are rules such as ir_score=0.6")
+    try:
+        return metric.strip(), yaml.safe_load(value)
+    except yaml.YAMLError as error:
+        raise ConfigError(f"{text!r} cannot be read: {' '.join(str(error).split())}") from error
+
+
+def _write(file: Path, content: str) -> None:
+    try:
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text(content, encoding="utf-8")
+    except OSError as error:
+        raise ConfigError(f"{file} cannot be written: {error.strerror}") from error
+    print(f"wrote {file}", file=sys.stderr)

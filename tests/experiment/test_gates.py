@@ -1,0 +1,25 @@
+"""What holds a job to its gate is found by an entry point; a gate that nothing reads is refused."""
+
+from __future__ import annotations
+
+from importlib.metadata import EntryPoint
+from typing import Any
+
+import pytest
+from omegaconf import OmegaConf
+
+from ragauge.contract import loading
+from ragauge.contract.errors import ConfigError
+from ragauge.experiment.gates import GROUP, gates
+
+
+def test_a_gate_is_read_by_what_is_installed_and_refused_where_nothing_is(monkeypatch: pytest.MonkeyPatch) -> None:
+    points: dict[str, Any] = {}
+    monkeypatch.setattr(loading, "entry_points", lambda group: points.get(group, []))
+    with_rule = OmegaConf.create({"gate": {"ir_score": 0.5}})
+    with pytest.raises(ConfigError, match=f"nothing is installed that holds a job to it .*{GROUP}"):
+        gates(with_rule)
+    assert gates(OmegaConf.create({"gate": {}})) == []
+    points[GROUP] = [EntryPoint("mine", __name__, GROUP)]
+    [found] = gates(with_rule)
+    assert found.__name__ == __name__
