@@ -247,7 +247,9 @@ def _relevant(pairs: pd.DataFrame, parts: Sequence[str], chunks: _Folded) -> np.
     part_of, chunk_of = pairs["part_row"].to_numpy(), pairs["chunk_row"].to_numpy()
     size = np.array([len(parts[row]) for row in part_of], dtype=np.int64)
     shorter = np.minimum(size, np.array([len(chunks[row]) for row in chunk_of], dtype=np.int64))
-    matched = np.round(pair_values(Substring(), parts, chunks, part_of, chunk_of) * size)
+    texts = {row: chunks[row] for row in chunk_of.tolist()}
+    shares = pair_values(Substring(), parts, texts, part_of, chunk_of)
+    matched = np.round(shares * size)
     least = np.minimum(pairs["least"].to_numpy(), shorter)
     enough: np.ndarray = (shorter > 0) & (matched >= least) & (matched + 1 >= _SHARE * shorter)
     return enough

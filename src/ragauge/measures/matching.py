@@ -14,7 +14,7 @@ from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from functools import cache
 from itertools import chain
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -187,17 +187,13 @@ class BatchedMeasure:
     @staticmethod
     def encode(batch: Batch) -> Batch:
         """The batch of `lay_out` as the symbols that are matched: its characters, the evidence's white space folded."""
-        from ragauge.measures import _kernels  # here and below, since numba takes its time
-
-        _kernels.fold(batch.parts, batch.part_at, batch.part_sizes)
+        _kernels().fold(batch.parts, batch.part_at, batch.part_sizes)
         return batch
 
     @staticmethod
     def match(batch: Batch, out: np.ndarray) -> None:
         """Writes the matched symbols, context by context and part by part: their longest common subsequence."""
-        from ragauge.measures import _kernels
-
-        _kernels.subsequences(*batch.arrays, batch.cut, batch.characters, out)
+        _kernels().subsequences(*batch.arrays, batch.cut, batch.characters, out)
 
 
 @dataclass(frozen=True)
@@ -214,9 +210,7 @@ class Substring(BatchedMeasure):
     @staticmethod
     def match(batch: Batch, out: np.ndarray) -> None:
         """Writes the characters of the longest common substring."""
-        from ragauge.measures import _kernels
-
-        _kernels.substrings(*batch.arrays, out)
+        _kernels().substrings(*batch.arrays, out)
 
 
 @dataclass(frozen=True)
@@ -282,6 +276,13 @@ def _folds() -> tuple[np.ndarray, np.ndarray]:
             folds[code] = ord(fold) if len(fold) == 1 else len(every) + len(several)
             several += [fold] if len(fold) > 1 else []
     return folds, np.array(several).view(np.uint32).reshape(len(several), -1)
+
+
+def _kernels() -> Any:
+    """The compiled functions, imported on first use since numba takes its time."""
+    from ragauge.measures import _kernels
+
+    return _kernels
 
 
 def _cores() -> int:

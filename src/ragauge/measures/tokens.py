@@ -15,8 +15,7 @@ import numpy as np
 
 from ragauge.contract.checks import require_choice
 from ragauge.contract.errors import ConfigError
-from ragauge.texts.function_words import ARTICLES
-from ragauge.texts.words import WITHOUT_SPACES
+from ragauge.texts.words import ARTICLES, WITHOUT_SPACES
 
 NO_SYMBOL = 0xFFFFFFFF  # no code point, and no number of a word: more than memory holds
 _ENGLISH = tuple(sorted(ARTICLES))

@@ -14,7 +14,7 @@ from ragauge.contract.identity import identity
 from ragauge.retrieval.retrievers import BM25
 from ragauge.retrieval.retrievers._analysis import fold
 from ragauge.retrieval.retrievers._language import LANGUAGES, Analysis
-from ragauge.texts.stop_words import STOP_WORDS
+from ragauge.texts.words import STOP_WORDS
 
 
 def ranking(folder: Path, texts: dict[str, str], query: str, **fields: object) -> list[str]:

@@ -34,7 +34,7 @@ from ragauge.contract.protocols import (
     Tokenizer,
     Tools,
 )
-from ragauge.llms.evaluator import TheLLM
+from ragauge.llms.chat_use import TheLLM
 
 Frames = Mapping[str, pd.DataFrame]
 Made = Mapping[str, pd.DataFrame | Batches]

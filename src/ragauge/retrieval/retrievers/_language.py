@@ -15,7 +15,7 @@ from importlib.metadata import version
 from typing import Any
 
 from ragauge.retrieval.retrievers._analysis import fold
-from ragauge.texts.stop_words import STOP_WORDS
+from ragauge.texts.words import STOP_WORDS
 
 # Scripts whose words have neither endings to take off nor spaces around them: `fold` pairs their characters.
 # `other` is any language without a stemmer here.

@@ -6,8 +6,7 @@ import re
 from collections.abc import Iterable
 from itertools import pairwise
 
-from ragauge.texts.function_words import FUNCTION_WORDS
-from ragauge.texts.words import has_words
+from ragauge.texts.words import FUNCTION_WORDS, has_words
 
 _LINK_TEXT = "of the for de del della di da la le du von van der den al el bin y"
 _NAME_LINKS = frozenset(_LINK_TEXT.split())
