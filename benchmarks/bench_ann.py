@@ -15,7 +15,7 @@ import time
 import numpy as np
 from timing import against, interleaved, print_header, print_row
 
-from ragauge.retrieval.retrievers import _ann
+from ragauge.retrieval.retrievers import _shards
 
 N, N_QUERIES, DIMENSIONS = 1_000_000, 200, 384
 CLUSTERS, INNER = 20_000, 32
@@ -46,7 +46,7 @@ def main(n: int = N, dimensions: int = DIMENSIONS) -> None:
 
     vectors, queries = mixture(n, 1, dimensions), mixture(N_QUERIES, 2, dimensions)
     start = time.perf_counter()
-    index = _ann.hnsw(vectors, M, EF_CONSTRUCTION, threads=os.cpu_count() or 1)
+    index = _shards.hnsw(vectors, M, EF_CONSTRUCTION, threads=os.cpu_count() or 1)
     built = time.perf_counter() - start
 
     def exact() -> np.ndarray:
@@ -54,7 +54,7 @@ def main(n: int = N, dimensions: int = DIMENSIONS) -> None:
 
     best = exact()
     for ef_search in (16, 32, 64, 128, 256, 512):
-        search = _ann.searcher(index, ef_search)
+        search = _shards.searcher(index, ef_search)
         found = search(queries, TOP_K)
         recall = float(np.mean([np.isin(a, b).mean() for a, b in zip(best, found, strict=True)]))
         if recall >= RECALL:

@@ -40,9 +40,9 @@ from ragauge.retrieval.compressors import NoCompressor
 from ragauge.retrieval.embedders.sentence_transformers import SentenceTransformerEmbedder
 from ragauge.retrieval.expanders import NoExpander
 from ragauge.retrieval.order import RankOrder
+from ragauge.retrieval.queries import NoRewriter
 from ragauge.retrieval.rerankers import NoReranker
 from ragauge.retrieval.retrievers import BM25, MMR, Sim
-from ragauge.retrieval.rewriters import NoRewriter
 from ragauge.store import Store
 from ragauge.texts.tokenizers import WordTokenizer
 

@@ -23,8 +23,7 @@ from ragauge.datasets import SampleDataset
 from ragauge.retrieval import onnx as onnx_backend
 from ragauge.retrieval.ranking import ranked
 from ragauge.retrieval.rerankers import CrossEncoderReranker
-from ragauge.retrieval.rerankers._model_folder import pair_model_folder
-from ragauge.retrieval.rerankers._pair_model import BATCH_TOKENS, load_pair_model
+from ragauge.retrieval.rerankers._pair_model import BATCH_TOKENS, load_pair_model, pair_model_folder
 from ragauge.store import Store
 from ragauge.texts.model_files import model_path
 from ragauge.texts.sentences import sentence_spans

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gc
 import os
 import shutil
 from collections.abc import Callable, Iterator
@@ -70,13 +69,6 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
 
     config.option.loadscopereorder = False
     return Scheduler(config, log)
-
-
-@pytest.fixture(scope="module")
-def frozen_heap() -> None:
-    """Full collections, which statsmodels asks for after every correction, leave out what is there by now."""
-    gc.collect()
-    gc.freeze()
 
 
 @pytest.fixture

@@ -6,7 +6,6 @@ Nothing is run here that would start a thread, for a fork would lose it.
 from __future__ import annotations
 
 import contextlib
-import gc
 import importlib
 
 # skops looks for functions in every module that is loaded: first, where few are.
@@ -24,6 +23,3 @@ with contextlib.suppress(ImportError, AttributeError):  # which package a module
     from mlflow.utils import requirements_utils
 
     requirements_utils._init_modules_to_packages_map()
-# A full collection, as statsmodels does after every correction, then leaves out what is here already.
-gc.collect()
-gc.freeze()

@@ -24,9 +24,9 @@ from ragauge.retrieval.chunkers import TokenChunker
 from ragauge.retrieval.compressors import NoCompressor
 from ragauge.retrieval.expanders import NoExpander
 from ragauge.retrieval.order import RankOrder
+from ragauge.retrieval.queries import NoRewriter
 from ragauge.retrieval.rerankers import NoReranker
 from ragauge.retrieval.retrievers import Sim
-from ragauge.retrieval.rewriters import NoRewriter
 from ragauge.store import Store
 from ragauge.texts.tokenizers import WordTokenizer
 

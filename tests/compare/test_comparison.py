@@ -31,7 +31,7 @@ from ragauge.experiment.setup import config
 from ragauge.track import Reader, Tracker
 
 # Making the jobs takes seconds.
-pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("frozen_heap")]
+pytestmark = pytest.mark.slow
 
 ROOT = Path(__file__).resolve().parents[2]
 CHEAP = [

@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 
 from ragauge.estimate import compare_pairs
-from ragauge.estimate.pairs import mcnemar_p, sign_flip_p
+from ragauge.estimate.pairs import holm, mcnemar_p, sign_flip_p
 
 
 @pytest.mark.parametrize("n", [8, 13, 60, 300])
@@ -59,3 +59,15 @@ def test_holm_rejects_what_statsmodels_rejects():
     )
     for _, part in compare_pairs(frame).groupby("measure"):
         assert part["p_holm"].to_numpy() == pytest.approx(multipletests(part["p"], method="holm")[1])
+
+
+def test_holm_is_that_of_statsmodels_and_leaves_what_is_not_known():
+    from statsmodels.stats.multitest import multipletests
+
+    assert holm(np.array([0.01, 0.04, np.nan, 0.03])) == pytest.approx([0.03, 0.06, np.nan, 0.06], nan_ok=True)
+    assert holm(np.array([0.4])) == pytest.approx([0.4])
+    assert np.isnan(holm(np.array([np.nan]))).all()
+    rng = np.random.default_rng(3)
+    for n in (2, 3, 10, 200):
+        p = rng.random(n).round(2)  # with ties
+        assert holm(p) == pytest.approx(multipletests(p, method="holm")[1], rel=1e-15)

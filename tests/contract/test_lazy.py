@@ -10,8 +10,8 @@ import pytest
 
 LAZY = (
     "answering", "answering.judges", "compare", "datasets", "estimate", "measures", "measures.answers",
-    "retrieval.chunkers", "retrieval.compressors", "retrieval.embedders", "retrieval.expanders",
-    "retrieval.rerankers", "retrieval.retrievers", "retrieval.rewriters", "store", "track",
+    "retrieval.chunkers", "retrieval.embedders",
+    "retrieval.rerankers", "retrieval.retrievers", "store", "track",
 )  # fmt: skip
 
 

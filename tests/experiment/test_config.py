@@ -87,11 +87,6 @@ def test_readers_of_a_folder_are_settings_until_a_file_is_read() -> None:
     assert canonical_json(identity(part))
 
 
-def test_the_noise_has_the_job_s_seed() -> None:
-    part = instantiate_components(compose("config", overrides=["retriever=noise", "seed=7"])).retriever
-    assert part.seed == 7
-
-
 @pytest.mark.parametrize("retriever", ["bm25", "sim", "mmr", "mlq", "reo", "none"])
 def test_the_study_s_preset_sets_each_retriever_s_depth(retriever: str) -> None:
     cfg = compose("config", overrides=["experiment=paper", f"retriever={retriever}"])

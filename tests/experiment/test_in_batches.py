@@ -24,7 +24,6 @@ from ragauge.measures.questions import rarity
 from ragauge.retrieval.chunkers import NoChunker, SemanticChunker
 from ragauge.retrieval.expanders import DocumentExpander, NeighbourExpander, ParentExpander
 from ragauge.retrieval.retrievers import BM25, MLQ, MMR, Hybrid, NoRetrieval, Oracle, Sim
-from ragauge.retrieval.rewriters import PRF
 from ragauge.store import Store, _parquet
 from ragauge.texts.tokenizers import WordTokenizer
 from small_pipeline import DOCS, TOPICS, SmallPipelines
@@ -55,7 +54,6 @@ FRAMES = (
         {"retriever": MMR(top_k=2, fetch_k=4), "expander": NeighbourExpander()},
         {"retriever": HYBRID, "expander": ParentExpander(tokens=8)},
         {"retriever": MLQ(top_k=2, queries="rules"), "expander": DocumentExpander(depth=2)},
-        {"retriever": BM25(top_k=3), "rewriter": PRF(fb_docs=2)},
         {"retriever": Sim(top_k=3, index="hnsw"), "chunker": SemanticChunker(min_sentence_chars=5)},
         {"retriever": Oracle()},
         {"retriever": NoRetrieval()},
@@ -64,6 +62,12 @@ FRAMES = (
 def test_a_job_in_batches_makes_the_frames_of_one_in_memory(
     small: SmallPipelines, monkeypatch: pytest.MonkeyPatch, parts: dict[str, Any]
 ) -> None:
+    check_in_batches(small, monkeypatch, parts)
+
+
+def check_in_batches(small: SmallPipelines, monkeypatch: pytest.MonkeyPatch, parts: dict[str, Any]) -> None:
+    """A job of these parts makes the same frames in batches of two rows and in memory."""
+
     def made(folder: str, size: int | None) -> dict[str, pd.DataFrame]:
         if size is not None:
             monkeypatch.setattr(_parquet, "BATCH_ROWS", size)

@@ -30,7 +30,7 @@ from ragauge.experiment.stages.pipeline import Pipeline
 from ragauge.experiment.stages.stage import Read, Reads
 from ragauge.measures import Substring, Words, rankings
 from ragauge.retrieval.chunkers import NoChunker, TokenChunker
-from ragauge.retrieval.retrievers import BM25, Hybrid, Noise, NoRetrieval, Oracle, Sim
+from ragauge.retrieval.retrievers import BM25, Hybrid, NoRetrieval, Oracle, Sim
 from ragauge.store import _parquet
 from small_pipeline import DOCS, TOPICS, SmallPipelines, replaced
 
@@ -607,13 +607,8 @@ def test_an_approximate_search_says_its_recall_and_an_exact_one_does_not(small: 
     assert hybrid.frame("ann")["value"].tolist() == [1.0]
 
 
-def test_the_oracle_finds_all_evidence_and_noise_none(small: SmallPipelines) -> None:
+def test_the_oracle_finds_all_evidence(small: SmallPipelines) -> None:
     assert small(retriever=Oracle()).retrieved["ir_score"].tolist() == [1.0] * 3
-    noise = [small(retriever=Noise(noise_rate=rate)).retrieved["ir_score"].mean() for rate in (0, 1)]
-    assert noise[0] == 1
-    assert noise[1] < 0.5
-    hard = small(retriever=Noise(noise_rate=1, n_passages=2, distractors="hard", options={"bm25": BM25()}))
-    assert hard.frame("run").groupby("qid").size().tolist() == [2, 2, 2]
 
 
 # --- seconds ----------------------------------------------------------------------------------------------

@@ -14,7 +14,6 @@ from ragauge.llms.chat import Evaluator
 from ragauge.retrieval.compressors import LLMCompressor
 from ragauge.retrieval.rerankers import ListwiseReranker
 from ragauge.retrieval.retrievers import MLQ
-from ragauge.retrieval.rewriters import Decompose, MultiQuery
 from small_pipeline import SmallPipelines
 
 BAD = "---"
@@ -27,8 +26,6 @@ def model(kind: Any, server: ChatServer, **fields: Any) -> Any:
 
 # The part, what it replaces, whether it asks the llm or a model of its own, the frame, readable replies.
 PARTS: dict[str, tuple[dict[str, Any], str, Any]] = {
-    "rewriter": ({"rewriter": MultiQuery()}, "queries", lambda prompt: "tower of Anna\nbridge"),
-    "decompose": ({"rewriter": Decompose()}, "queries", lambda prompt: "tower of Anna\nbridge"),
     "retriever": ({"retriever": MLQ(top_k=3)}, "run", lambda prompt: "tower of Anna\nbridge"),
     "reranker": ({"reranker": ListwiseReranker()}, "run", lambda prompt: "[3] > [2] > [1]"),
     "compressor": ({"compressor": LLMCompressor(per="topic")}, "passages", lambda prompt: "[1] a"),
@@ -49,7 +46,7 @@ def check_asked_again(part: str, given: dict[str, Any], frame: str, good: Any, s
         return "Who built the tower?" in prompt or "Anna built the tower." in prompt
 
     with ChatServer(lambda prompt: BAD if bad(prompt) and not mended else good(prompt)) as server:
-        asks_llm = part in ("rewriter", "decompose", "retriever", "reranker", "compressor")
+        asks_llm = part in ("rewriter", "retriever", "reranker", "compressor")
 
         def made() -> list[str]:
             more = {"judge": model(ChatJudge, server)} if part == "judge" else given

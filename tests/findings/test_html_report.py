@@ -33,8 +33,6 @@ from ragauge.findings.topics import (
 from ragauge.show.html import write_report
 from ragauge.store import Key, Store
 
-pytestmark = pytest.mark.usefixtures("frozen_heap")
-
 SCRIPT = "<script>alert(1)</script>"
 NASTY = f'{SCRIPT}<img src="https://example.org/x.png" onerror="alert(2)"></style> & {{{{ 7 * 6 }}}}'
 FACT, OTHER = "The tower is 330 metres tall.", "It was finished in 1889."

@@ -11,9 +11,8 @@ from sqlalchemy import event
 
 from ragauge.contract.errors import ConfigError, DataError, RagaugeError
 from ragauge.llms import databases
-from ragauge.llms import salvage as salvages
+from ragauge.llms.databases import salvage
 from ragauge.llms.ledger import Call, Ledger, open_ledger
-from ragauge.llms.salvage import salvage
 
 
 def key(name: object) -> str:
@@ -345,7 +344,7 @@ def test_a_damaged_page_does_not_end_the_job_and_loses_its_rows_alone(
 
 
 def test_calls_of_a_damaged_ledger_stay_in_their_order(filled: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(salvages, "_ROWS_AT_ONCE", 64)
+    monkeypatch.setattr(databases, "_ROWS_AT_ONCE", 64)
     damage(filled, pages_of(filled)[2])
     salvage(filled, filled.stat().st_ino)
     kept = [found for (found,) in rows_of(str(filled), "SELECT key FROM calls ORDER BY rowid")]

@@ -12,10 +12,9 @@ from ragauge.answering.judges import parse_scores, parse_verdict
 from ragauge.contract.errors import ConfigError
 from ragauge.llms import prompts
 from ragauge.llms.prompts import fill, load_prompt
-from ragauge.retrieval.compressors import _llm
+from ragauge.retrieval.compressors import copied_by_number
+from ragauge.retrieval.queries import parse_queries
 from ragauge.retrieval.rerankers.llm import permutation
-from ragauge.retrieval.rewriters.hyde import HyDE
-from ragauge.retrieval.rewriters.multi_query import parse_queries
 from ragauge.texts.citation_marks import statements_of
 
 
@@ -60,18 +59,15 @@ SHIPPED |= {
 # Prompts whose reply is read, and what reads an example of it; the number of claims, passages and the like
 # that the example speaks of is given to it.
 READ: dict[str, Callable[[str], Any]] = {
-    "compress_topic": lambda text: _llm.copied_by_number(text, 3),
-    "decompose": parse_queries,
-    "hyde_several": HyDE(n_passages=2)._passages,
+    "compress_topic": lambda text: copied_by_number(text, 3),
     "judge_batch": lambda text: parse_scores(text, 5),
     "judge_single": parse_verdict,
     "multi_query": parse_queries,
-    "rag_fusion": parse_queries,
     "rerank": lambda text: permutation(text, 3),
 }  # fmt: skip
 # Replies that are taken as they are; the two prompts below them say in their rules what is looked for.
 AS_THEY_ARE = {
-    "answer_and_tell_errors", "answer_with_documents", "answer_without_documents", "hyde",
+    "answer_and_tell_errors", "answer_with_documents", "answer_without_documents",
     "answer_with_citations", "compress_passage",
 }  # fmt: skip
 # Prompts in whose rules nothing is said of what stands in a frame, beside those that are named so below.
@@ -127,9 +123,7 @@ def test_material_of_every_shipped_prompt_stands_in_a_frame_that_it_cannot_end()
             [mark] = {mark for mark, _ in shown}
             said = 1 if f"What stands between <{mark}> and </{mark}> is" in " ".join(filled.split()) else 0
             assert filled.count(mark) == 2 * (len(framed) + said)
-            assert said == (
-                not name.startswith(("answer_", "hyde", "decompose", "multi_", "rag_")) and name not in UNSAID
-            )
+            assert said == (not name.startswith(("answer_", "multi_")) and name not in UNSAID)
 
 
 def test_a_mark_follows_from_the_values_and_stands_in_none() -> None:

@@ -13,8 +13,8 @@ import pytest
 
 from chat_server import ChatServer
 from processes import until
+from ragauge.llms.databases import Planned
 from ragauge.llms.ledger import Call, Ledger
-from ragauge.llms.reservations import Planned
 from ragauge.store import Store
 
 
@@ -96,7 +96,7 @@ def test_a_first_call_flies_alone_and_the_others_reserve_what_it_was_billed(wher
 _RESERVE = """
 import os, sys
 from ragauge.llms.ledger import Ledger
-from ragauge.llms.reservations import Planned
+from ragauge.llms.databases import Planned
 ledger = Ledger(sys.argv[1])
 assert ledger.claim(sys.argv[2])
 assert ledger.reserve(Planned(sys.argv[2], "ends", "m", 2.0, 10.0)).reserved

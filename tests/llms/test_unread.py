@@ -15,7 +15,7 @@ from ragauge.contract.current_job import run_begins
 from ragauge.contract.protocols import Tools
 from ragauge.llms.chat import ChatLLM
 from ragauge.llms.ledger import MOST_UNREAD, open_ledger
-from ragauge.llms.unread import form_in, shown
+from ragauge.llms.replies import form_in, shown
 
 QIDS = [f"q{i}" for i in range(4)]
 TOPICS = pd.DataFrame({"qid": QIDS, "query": QIDS, "answer": "Anna"})

@@ -7,7 +7,7 @@ import pytest
 
 from ragauge.contract import frames
 from ragauge.contract.errors import DataError
-from ragauge.retrieval.brought import MARK, name_of, with_brought
+from ragauge.retrieval.passages import MARK, name_of, with_brought
 
 CHUNKS = pd.DataFrame({"docno": ["a%p0"], "text": ["Anna."], "parent": ["a"], "start": [0], "end": [5]})
 

@@ -8,11 +8,10 @@ import pandas as pd
 import pytest
 
 from ragauge.contract.errors import ConfigError, DataError
-from ragauge.retrieval.query_checks import query_checks
+from ragauge.retrieval.queries import NoRewriter
 from ragauge.retrieval.retrievers import BM25, NoRetrieval, _terrier
 from ragauge.retrieval.retrievers._terrier import Searcher
-from ragauge.retrieval.rewriters import MultiQuery
-from ragauge.retrieval.searching import check_queries, queries_frame, search
+from ragauge.retrieval.searching import check_queries, queries_frame, query_checks, search
 
 TEXTS = {
     "a": "The running boat of the north",
@@ -43,7 +42,7 @@ def built(tmp_path_factory):
 
     def ask(queries, retriever=None):
         topics = topics_of(*["question"] * queries["qid"].nunique())
-        return search(retriever or BM25(), topics, queries, MultiQuery(), chunks, folder, None)
+        return search(retriever or BM25(), topics, queries, NoRewriter(), chunks, folder, None)
 
     def plain(text):
         transformer = BM25().transformer(chunks, folder)
@@ -149,7 +148,7 @@ def test_a_retriever_for_which_nothing_was_written(tools, tmp_path):
     chunks = pd.DataFrame({"docno": ["a"], "text": ["dog"]}, dtype="str")
     queries = queries_frame([{"qid": "q0", "search": 0, "query": "dog", "origin": "llm", "space": "dense"}])
     with pytest.raises(DataError, match=r"NoRetrieval: .* no query.* for dense retrievers, .* text"):
-        search(NoRetrieval(), topics_of("dog"), queries, MultiQuery(), chunks, tmp_path, tools)
+        search(NoRetrieval(), topics_of("dog"), queries, NoRewriter(), chunks, tmp_path, tools)
 
 
 def test_the_checks_of_queries_by_hand():

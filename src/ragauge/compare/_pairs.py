@@ -11,6 +11,7 @@ from ragauge.contract.progress import progress
 from ragauge.contract.protocols import AnswerMeasureInfo
 from ragauge.diagnose.failures import CAUSE
 from ragauge.estimate import compare_pairs
+from ragauge.estimate.pairs import holm
 from ragauge.estimate.predictor import PROBABILITY_COLUMNS
 from ragauge.estimate.slicing import PREFIX
 from ragauge.track import LoggedRun, Reader
@@ -115,8 +116,6 @@ def pair_frame(
     would hide what the headline shows. A baseline that was chosen for its score has every pair counted, since
     each might have come out as the one to be shown.
     """
-    from statsmodels.stats.multitest import multipletests
-
     every = compare_pairs(outcomes, "run_id", seed, answers=answers)
     judged = outcomes.loc[outcomes["label"].notna(), "run_id"].unique()
     of_verdicts = every["measure"].isin(["correct", "hallucination", "truthfulness"])
@@ -125,9 +124,7 @@ def pair_frame(
     counted = (every if best_of_all else every[with_base]).dropna(subset=["p"])
     section = counted["measure"].map({info.name: info.section for info in answers}).fillna(HEADLINE)
     families = dict(iter(counted.groupby(section, sort=False)))
-    corrected = [
-        pd.Series(multipletests(family["p"], method="holm")[1], index=family.index) for family in families.values()
-    ]
+    corrected = [pd.Series(holm(family["p"].to_numpy()), index=family.index) for family in families.values()]
     p_holm = pd.concat(corrected) if corrected else pd.Series(dtype=float)
     shown = every[with_base].assign(p_holm=p_holm)
     shown = less_base(shown, base, outcomes)

@@ -75,7 +75,7 @@ class BringsTexts(Protocol):
     def bring(self, topics: pd.DataFrame, chunks: pd.DataFrame, tools: Tools) -> tuple[pd.DataFrame, pd.DataFrame]:
         """Frame `run` of the topics [qid, query], and [docno, text] of what it brings that is no chunk.
 
-        `ragauge.retrieval.brought` names texts that have no name. The run may have a column `failed` (bool):
+        `ragauge.retrieval.passages` names texts that have no name. The run may have a column `failed` (bool):
         topics for which a rerun should ask again; TopicsFailed says the same of topics without a row.
         """
 

@@ -25,7 +25,6 @@ from ragauge.estimate.pairs import holm
 IR_SCORE = "ir_score"
 JUDGE = "judge"  # the target that is the judge's class
 STATISTICS = ("auc_right", "auc_lack", "spearman", "kendall")
-_NEUTRAL = {"auc_right": 0.5, "auc_lack": 0.5, "spearman": 0.0, "kendall": 0.0}
 _FEATURE_LABELS = {
     IR_SCORE: "IR score",
     "evidence_best": "best evidence part",
@@ -282,8 +281,3 @@ def _tau(x: np.ndarray, y: np.ndarray) -> np.ndarray:
     dx, dy = (np.sign(np.round(v[:, a] - v[:, b], 12)) for v in (x, y))
     pairs = np.sqrt((dx**2).sum(axis=1) * (dy**2).sum(axis=1))
     return np.divide((dx * dy).sum(axis=1), pairs, out=np.full(len(x), np.nan), where=pairs > 0)
-
-
-def neutral(statistic: str) -> float:
-    """The value of a measure that foresees nothing."""
-    return _NEUTRAL[statistic]

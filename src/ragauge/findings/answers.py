@@ -19,6 +19,7 @@ from ragauge.contract.finding import (
     Founds,
     Grid,
     JobFinding,
+    Kind,
     Num,
     Section,
     Shown,
@@ -27,9 +28,9 @@ from ragauge.contract.finding import (
 from ragauge.contract.jobs import Job, Jobs
 from ragauge.contract.offers import AnswerMeasureOffers, offered
 from ragauge.contract.protocols import AnswerMeasureInfo, MeasuresJob
-from ragauge.findings.classes import by_budget
 from ragauge.findings.cost import RECORDED
 from ragauge.findings.leaderboard import measured
+from ragauge.findings.tables import by_budget, number
 
 
 class AnswersMeasured(JobFinding):
@@ -165,7 +166,12 @@ def _blocks(jobs: Jobs, name: str, infos: list[AnswerMeasureInfo], board: list[d
     warnings = [told for row in board for info in infos if (told := info.warning(row[info.name], str(row["system"])))]
 
     def values(info: AnswerMeasureInfo) -> Grid:
-        return by_budget(jobs, f"{info.label} by N", lambda metrics: _cell(metrics, info), info.label)
+        kind: Kind = "share" if info.unit == "share" else "score"
+
+        def cell(metrics: Any) -> Num | None:
+            return number(metrics, info.name, kind) if info.name in metrics else None
+
+        return by_budget(jobs, f"{info.label} by N", cell, info.label)
 
     return [
         Text(f"Means over the topics that have a value, at N = {jobs.n_tokens} tokens. {how}"),
@@ -173,10 +179,3 @@ def _blocks(jobs: Jobs, name: str, infos: list[AnswerMeasureInfo], board: list[d
         *(Text(f"{warning}.", "note", "warning", "bad") for warning in warnings),
         Fold("By N, with intervals", [values(info) for info in infos]),
     ]
-
-
-def _cell(metrics: Any, info: AnswerMeasureInfo) -> Num | None:
-    if info.name not in metrics:
-        return None
-    lo, hi = (metrics.get(f"{info.name}{end}") for end in ("_lo", "_hi"))
-    return Num(metrics[info.name], "share" if info.unit == "share" else "score", lo, hi)

@@ -1,13 +1,20 @@
-"""The judge asked again: how stable its labels are."""
+"""The judge asked again: how stable its labels are, and what asking about some topics once more says of a job."""
 
 from __future__ import annotations
 
 from typing import Any
 
-from ragauge.contract.finding import Cell, Finding, Found, Founds, Grid, Num, Section, Shown, Text
-from ragauge.contract.jobs import Jobs
+import pandas as pd
+
+from ragauge.contract.finding import Cell, Finding, Found, Founds, Grid, JobFinding, Num, Section, Shown, Text
+from ragauge.contract.jobs import Job, Jobs
+from ragauge.contract.protocols import BatchJudge, judges_together
+from ragauge.estimate import judge_stability, summary
+from ragauge.findings.cost import costs_of_replies
+from ragauge.findings.tables import number
 from ragauge.show.formats import whole
 
+_KEYS = ["qid", "candidate"]
 _REPEATED = (
     "judge_repeat_pairs",
     "judge_repeat_topics",
@@ -19,6 +26,49 @@ _REPEATED = (
         for end in ("", "_lo", "_hi")
     ),
 )
+
+
+class JudgedAgain(JobFinding):
+    """How stable the judge of the job is."""
+
+    name = "judged_again"
+
+    def compute(self, job: Job, found: Founds) -> Found | None:
+        """What asking again cost, as metrics of the judge; None where it is not asked again."""
+        stability, again = job.judged_again or _of_one_job(job)
+        costs = {} if again is None or again.empty else costs_of_replies(again, "judge_")
+        return Found(costs, metrics=stability) if stability or costs else None
+
+
+def judged_again(
+    pipeline: Any, candidates: pd.DataFrame, verdicts: pd.DataFrame, n_boot: int, seed: int
+) -> tuple[dict[str, float], pd.DataFrame]:
+    """The metrics of `judge_stability` for the pipeline's judge, and the verdicts that it takes.
+
+    `candidates` [qid, candidate, answer] are what `verdicts` [qid, candidate, label] are about. {} and no
+    rows where the judge is not asked again.
+    """
+    judge = pipeline.components.judge
+    assert isinstance(judge, BatchJudge)
+    again = judge.judge_again(pipeline.frame("topics"), pipeline.frame("evidence"), candidates, pipeline.tools)
+    if again.empty:
+        return {}, again
+    labels = again.pivot(index=_KEYS, columns="order", values="label").reset_index()
+    labels = labels.merge(verdicts[[*_KEYS, "label"]].rename(columns={"label": "first"}), on=_KEYS)
+    return summary.stability(judge_stability(labels, n_boot, seed)), again
+
+
+def _of_one_job(job: Job) -> tuple[dict[str, float], pd.DataFrame | None]:
+    """The same for a judge that sees one answer a request; others are asked again with all jobs of a sweep."""
+    pipeline = job.pipeline
+    judge = pipeline.components.judge
+    if not isinstance(judge, BatchJudge) or judges_together(judge):
+        return {}, None
+    shown = pipeline.to_judge(pipeline.answers)
+    one = str(job.n_tokens)
+    candidates = shown[["qid", "answer"]].assign(candidate=one)
+    verdicts = pipeline.verdicts[["qid", "label"]].assign(candidate=one)
+    return judged_again(pipeline, candidates, verdicts, job.n_boot, job.seed)
 
 
 class AskedAgain(Finding):
@@ -45,19 +95,15 @@ class AskedAgain(Finding):
         rows: list[list[Cell]] = []
         for names, row in value:
             whole_sweep = len(names) == len(jobs.records) > 1
-
-            def cell(name: str, kind: Any, row: dict[str, Any] = row) -> Num:
-                return Num(row[name], kind, row.get(f"{name}_lo"), row.get(f"{name}_hi"))
-
             rows.append(
                 [
                     f"all {len(names)}" if whole_sweep else "; ".join(names),
                     f"{whole(row['judge_repeat_pairs'])} of {whole(row['judge_repeat_topics'])}",
-                    cell("judge_repeat_agreement", "share"),
+                    number(row, "judge_repeat_agreement", "share"),
                     Num(row["judge_repeat_kappa"]),
-                    cell("judge_reorder_agreement", "share"),
+                    number(row, "judge_reorder_agreement", "share"),
                     Num(row["judge_reorder_kappa"]),
-                    cell("judge_position_effect", "points"),
+                    number(row, "judge_position_effect", "points"),
                 ]
             )
         about = Text(

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
-from ragauge.contract.finding import Cell, Finding, Fold, Found, Founds, Grid, Num, Section, Shown, Text
+from ragauge.contract.finding import Cell, Finding, Fold, Found, Founds, Grid, Kind, Num, Section, Shown, Text
 from ragauge.contract.jobs import Jobs
 from ragauge.contract.visible import visible
 from ragauge.estimate.curves import Budgets, budgets
+from ragauge.findings.tables import number, table
 from ragauge.show.formats import score
 
 _NAMES = {"ir_score": "IR score", "correct": "right"}
@@ -44,41 +46,42 @@ class OverBudgets(Finding):
 
 
 def _smallest(value: Budgets) -> Grid:
-    columns = "System | <Measure | Best N / observed | Smallest N / observed | Smallest N / with confidence | Topics"
-    rows: list[list[Cell]] = []
-    for row in value.smallest.to_dict("records"):
+    def with_confidence(row: Mapping[Any, Any]) -> str:
         known = row["smallest_n_tokens"]
-        rows.append(
-            [
-                str(row["system"]),
-                _NAMES[row["measure"]],
-                str(row["best_n_tokens"]),
-                str(row["smallest_n_tokens_seen"]),
-                str(known) if known == known and known is not None else "too few topics to tell",
-                Num(row["n"], "whole"),
-            ]
-        )
-    return Grid("Smallest budgets", columns, rows)
+        return str(known) if known == known and known is not None else "too few topics to tell"
+
+    return table(
+        "Smallest budgets",
+        "System | <Measure | Best N / observed | Smallest N / observed | Smallest N / with confidence | Topics",
+        value.smallest,
+        lambda row: [
+            str(row["system"]),
+            _NAMES[row["measure"]],
+            str(row["best_n_tokens"]),
+            str(row["smallest_n_tokens_seen"]),
+            with_confidence(row),
+            Num(row["n"], "whole"),
+        ],
+    )
 
 
 def _tests(value: Budgets) -> list[Any]:
-    tests = value.most_different().to_dict("records")
-    if not tests:
+    tests = value.most_different()
+    if tests.empty:
         return []
-    columns = "Pair | <Measure | N | Difference | p at this N | p, all N | p, Holm | Topics"
-    rows: list[list[Cell]] = [
-        [
+    grid = table(
+        "Tests over all budgets",
+        "Pair | <Measure | N | Difference | p at this N | p, all N | p, Holm | Topics",
+        tests,
+        lambda row: [
             f"{row['a']} – {row['b']}",
             _NAMES[row["measure"]] + ", points" * (row["measure"] == "correct"),
             str(row["n_tokens"]),
-            Num(row["difference"], "score" if row["measure"] == "ir_score" else "points", row["lo"], row["hi"]),
-            Num(row["p"], "p"),
-            Num(row["p_all_budgets"], "p"),
-            Num(row["p_holm"], "p"),
+            number(row, "difference", "score" if row["measure"] == "ir_score" else "points"),
+            *(Num(row[p], "p") for p in ("p", "p_all_budgets", "p_holm")),
             Num(row["n"], "whole"),
-        ]
-        for row in tests
-    ]
+        ],
+    )
     return [
         Text(
             f"This sweep has {value.n_budgets} budgets, and the leaderboard is for one of them. A budget that "
@@ -95,28 +98,21 @@ def _tests(value: Budgets) -> list[Any]:
                     "correction over the pairs. The interval holds at all budgets at once.",
                     "small",
                 ),
-                Grid("Tests over all budgets", columns, rows),
+                grid,
             ],
         ),
     ]
 
 
 def _bands(value: Budgets) -> Grid:
+    def cells(row: Mapping[Any, Any]) -> list[Cell]:
+        kind: Kind = "score" if row["measure"] == "ir_score" else "share"
+        band = [Num(row[end], kind) for end in ("band_lo", "band_hi")]
+        at = [str(row["system"]), _NAMES[row["measure"]], str(row["n_tokens"])]
+        return [*at, number(row, "value", kind), *band]
+
     columns = "System | <Measure | N | At this N alone | Band, lower end / at all N at once | Band, upper end"
-    rows: list[list[Cell]] = []
-    for row in value.bands.to_dict("records"):
-        kind: Any = "score" if row["measure"] == "ir_score" else "share"
-        rows.append(
-            [
-                str(row["system"]),
-                _NAMES[row["measure"]],
-                str(row["n_tokens"]),
-                Num(row["value"], kind, row["lo"], row["hi"]),
-                Num(row["band_lo"], kind),
-                Num(row["band_hi"], kind),
-            ]
-        )
-    return Grid("Bands over budgets", columns, rows)
+    return table("Bands over budgets", columns, value.bands, cells)
 
 
 def budget_lines(found: Budgets) -> list[str]:

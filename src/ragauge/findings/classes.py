@@ -8,14 +8,12 @@ from typing import Any
 import pandas as pd
 
 from ragauge.contract.finding import (
-    Cell,
     Col,
     Finding,
     Fold,
     Found,
     Founds,
     Grid,
-    Heads,
     Num,
     Picture,
     Section,
@@ -28,6 +26,7 @@ from ragauge.estimate import HEADLINE_SHARES, asked, ppi_shares
 from ragauge.estimate.outcomes import with_classes
 from ragauge.findings import study
 from ragauge.findings.ir_score import metric_part
+from ragauge.findings.tables import by_budget, number, table
 from ragauge.show.figures import judge_shares
 from ragauge.show.formats import whole
 
@@ -70,19 +69,7 @@ class Classes(Finding):
 
 
 def _right(metrics: Any) -> Num | None:
-    if metrics["judge_share_missing"] >= 1:
-        return None
-    return Num(metrics["correct_share"], "share", metrics["correct_share_lo"], metrics["correct_share_hi"])
-
-
-def by_budget(jobs: Jobs, label: str, cell: Callable[[Any], Num | None], title: str = "System") -> Grid:
-    """A row per system, a column per budget: `cell` of the job's metrics, a dash where it gives None."""
-    grid = sorted({int(record["n_tokens"]) for record in jobs.records})
-    rows: list[list[Cell]] = [
-        [system, *((cell(by_n[n]) or "–") if n in by_n else "–" for n in grid)]
-        for system, by_n in jobs.metrics_by_system().items()
-    ]
-    return Grid(label, [Col(title), *(Col(str(n)) for n in grid)], rows)
+    return None if metrics["judge_share_missing"] >= 1 else number(metrics, "correct_share", "share")
 
 
 def _beside_study(jobs: Jobs, shares: pd.DataFrame) -> pd.DataFrame:
@@ -104,19 +91,19 @@ def shares_by_system(rows: pd.DataFrame, shares: Callable[[pd.DataFrame], pd.Dat
 
 def shares_of_all(shares: pd.DataFrame, alone: str) -> Grid:
     """Estimated shares of all topics beside what the seen ones say `alone`; the two headlines."""
-    columns: Heads = ["System", "<Share", "All topics", Col(alone), "Seen", "Effective"]
-    rows: list[list[Cell]] = [
-        [
+    return table(
+        "Estimated shares of all topics",
+        ["System", "<Share", "All topics", Col(alone), "Seen", "Effective"],
+        shares[shares["share"].isin(HEADLINE_SHARES)],
+        lambda row: [
             str(row["system"]),
             "right" if row["share"] == "correct_share" else "hallucination",
-            Num(row["estimate"], "share", row["lo"], row["hi"]),
-            Num(row["classical"], "share", row["classical_lo"], row["classical_hi"]),
+            number(row, "estimate", "share"),
+            number(row, "classical", "share"),
             Num(row["n_judged"], "whole"),
             Num(row["effective_n"], "whole"),
-        ]
-        for row in shares[shares["share"].isin(HEADLINE_SHARES)].to_dict("records")
-    ]
-    return Grid("Estimated shares of all topics", columns, rows)
+        ],
+    )
 
 
 class Sample(Finding):

@@ -24,7 +24,7 @@ from ragauge.store import Key, Store
 from ragauge.track import save_predictor
 
 VERSION = 2  # raised when this code gives other numbers or another figure: tests/versions.py
-_PACKAGES = ("mlflow", "numpy", "pandas", "scikit-learn", "scipy", "statsmodels")
+_PACKAGES = ("mlflow", "numpy", "pandas", "scikit-learn", "scipy")
 _METRICS, _PREDICTOR, _FIGURE, _SHARES = (
     "metrics.json", "predictor", "sorted_scores.png", "sampled_shares.parquet",
 )  # fmt: skip

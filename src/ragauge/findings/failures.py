@@ -44,7 +44,8 @@ from ragauge.diagnose.funnel import ALL, evidence_in_context
 from ragauge.diagnose.places import PLACES, all_from_context, evidence_places
 from ragauge.diagnose.rules import RULE_CAUSES, failures_by_rules
 from ragauge.estimate.outcomes import labels_of
-from ragauge.findings.funnel import by_system, evidence_parts, of_each
+from ragauge.findings.funnel import evidence_parts
+from ragauge.findings.tables import number, of_each, table
 from ragauge.show.drawing import CLASS_COLOURS, NAME_CHARS, legend, legend_rows, new_figure, plain
 
 if TYPE_CHECKING:
@@ -133,18 +134,9 @@ def _with_words(outcomes: pd.DataFrame, pipeline: Any) -> pd.DataFrame:
 
 _MAX_SLICES = 8  # of one slicing in the table of causes
 _COLOURS = (
-    "#000000",
-    "#D55E00",
-    "#E69F00",
-    "#F0E442",
-    "#CC79A7",
-    "#8C6D31",
-    "#999999",
-    "#56B4E9",
-    "#0072B2",
-    "#DDDDDD",
-    "#EEEEEE",
-)
+    "#000000", "#D55E00", "#E69F00", "#F0E442", "#CC79A7", "#8C6D31",
+    "#999999", "#56B4E9", "#0072B2", "#DDDDDD", "#EEEEEE",
+)  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -169,11 +161,8 @@ class Failures(Finding):
             of_each(jobs, lambda rows: causes_by_slice(rows, n_boot, seed)),
             of_each(jobs, lambda rows: right_by_place(rows, PLACES, n_boot, seed)),
         )
-        known = {
-            "failure_causes": value.shares,
-            "failure_slices": value.slices,
-            "right_by_evidence_place": value.places,
-        }
+        names = ("failure_causes", "failure_slices", "right_by_evidence_place")
+        known = dict(zip(names, (value.shares, value.slices, value.places), strict=True))
         tables = {name: table for name, table in known.items() if len(table)}
         return Found(value, tables=tables) if CAUSE in jobs.at_n and len(value.shares) else None
 
@@ -219,19 +208,18 @@ class Failures(Finding):
         return Shown([Section("Why topics fail", blocks)], figures=drawn)
 
 
-def _shares(table: pd.DataFrame, systems: Sequence[str]) -> Grid:
-    columns = "System | <Cause | Topics | Of all topics | Of the failures"
-    return by_system(
+def _shares(shares: pd.DataFrame, systems: Sequence[str]) -> Grid:
+    return table(
         "Causes of failure",
-        columns,
-        table,
-        systems,
+        "System | <Cause | Topics | Of all topics | Of the failures",
+        shares,
         lambda row: [
             str(row["cause"]),
             Num(row["topics"], "whole"),
-            Num(row["share"], "share", row["lo"], row["hi"]),
+            number(row, "share", "share"),
             Num(row["of_failures"], "share"),
         ],
+        systems,
     )
 
 
@@ -239,26 +227,21 @@ def _advice(table: pd.DataFrame) -> Grid:
     """What to try for each cause that there is, the most frequent over all systems first."""
     counts = table.groupby("cause")["topics"].sum().sort_values(ascending=False, kind="stable")
     causes = [EVERY_CAUSE[str(name)] for name, topics in counts.items() if topics]
-    columns: Heads = [
-        "Cause",
-        Col("What to try", left=True, wrap=True),
-        Col("For example", left=True, wrap=True),
-    ]
+    columns: Heads = ["Cause", *(Col(title, left=True, wrap=True) for title in ("What to try", "For example"))]
     return Grid("What to try for each cause", columns, [[c.name, c.advice, Code(c.overrides)] for c in causes])
 
 
-def _places(table: pd.DataFrame, systems: Sequence[str]) -> Grid:
-    columns = "System | <Evidence in the | Topics | Right"
-    return by_system(
+def _places(places: pd.DataFrame, systems: Sequence[str]) -> Grid:
+    return table(
         "Right answers by the place of the evidence",
-        columns,
-        table,
-        systems,
+        "System | <Evidence in the | Topics | Right",
+        places,
         lambda row: [
             str(row["place"]) if row["place"] != "spread" else "several thirds",
             Num(row["n"], "whole"),
-            Num(row["share"], "share", row["lo"], row["hi"]),
+            number(row, "share", "share"),
         ],
+        systems,
     )
 
 
@@ -276,7 +259,7 @@ def _slices(table: pd.DataFrame, systems: Sequence[str]) -> list[Block]:
         rows: list[list[Cell]] = []
         for label in labels[:_MAX_SLICES]:
             of = [cells.get((label, cause)) for cause in causes]
-            shares = [Num(0.0, "share") if e is None else Num(e["share"], "share", e["lo"], e["hi"]) for e in of]
+            shares = [Num(0.0, "share") if e is None else number(e, "share", "share") for e in of]
             rows.append([str(label), Num(sizes[label], "whole"), *shares])
         grid = Grid(f"Causes by {by}", [Col(str(by)), "Topics", *(Col(str(c)) for c in causes)], rows)
         more = len(labels) - _MAX_SLICES

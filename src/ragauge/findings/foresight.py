@@ -25,6 +25,7 @@ from ragauge.contract.finding import (
 )
 from ragauge.contract.jobs import Jobs
 from ragauge.diagnose.foresight import IR_SCORE, JUDGE, Foresight, foresight
+from ragauge.findings.tables import between, number
 from ragauge.show.drawing import LINE_COLOURS, legend, legend_rows, new_figure, plain
 from ragauge.show.formats import score, whole
 
@@ -93,9 +94,7 @@ def _best_sentence(value: Foresight) -> str:
     best = best_of(value)
     if best is None:
         return ""
-    auc = f"AUC {score(best['value'])}"
-    if best["lo"] == best["lo"]:
-        auc += f" ({score(best['lo'])} to {score(best['hi'])})"
+    auc = f"AUC {score(best['value'])}{between(best['lo'], best['hi'], score)}"
     if best["shown"]:
         return f"Of what is known before the LLM answers, {best['label']} foresees best: {auc}."
     return (
@@ -118,13 +117,13 @@ def foresight_grid(title: str, rows: pd.DataFrame, value: Foresight) -> Grid:
         cells: list[Cell] = [Tagged(str(part["label"].iloc[0]), below=str(measure)), Num(part["n"].iloc[0], "whole")]
         for auc in aucs:
             e = of[auc]
-            cells.append(Num(e["value"], "score", e["lo"], e["hi"]))
+            cells.append(number(e, "value"))
             if with_ir:
                 mark = "†" if e["p_holm"] < 0.05 else ""
-                cells.append(Num(e["less_ir"], "signed", e["less_ir_lo"], e["less_ir_hi"], mark))
+                cells.append(number(e, "less_ir", "signed", mark))
         for statistic in ("spearman", *(["kendall"] if several else [])):
             e = of[statistic]
-            cells.append(Num(e["value"], "score", e["lo"], e["hi"]))
+            cells.append(number(e, "value"))
         lines.append((-_number(of["auc_right"]["value"]), cells))
     return Grid(title, columns, [cells for _, cells in sorted(lines, key=lambda line: line[0])])
 
@@ -139,20 +138,12 @@ def foresight_figure(found: Foresight) -> Figure | None:
     drawn = [(title, of, rows) for title, of, rows in drawn if rows.any()]
     figure, axes = new_figure(0.7 + _HEIGHT * len(table), legend_rows(len(drawn), 1))
     at = np.arange(len(table))[::-1]
-    for number, (title, _, rows) in enumerate(drawn):
+    for turn, (title, _, rows) in enumerate(drawn):
         values = table.loc[rows, "value"].to_numpy(dtype=float)
         lo, hi = (table.loc[rows, end].fillna(table["value"]).to_numpy(dtype=float) for end in ("lo", "hi"))
         reach = np.abs(np.vstack([values - lo, hi - values]))
-        axes.errorbar(
-            values,
-            at[rows.to_numpy()],
-            xerr=reach,
-            fmt="os"[number],
-            ms=5,
-            lw=1.2,
-            color=LINE_COLOURS[number],
-            label=title,
-        )
+        style: dict[str, Any] = {"fmt": "os"[turn], "color": LINE_COLOURS[turn], "ms": 5, "lw": 1.2}
+        axes.errorbar(values, at[rows.to_numpy()], xerr=reach, label=title, **style)
     axes.axvline(0.5, color="#777777", lw=1, ls=":")
     ir_score = table.loc[table["measure"] == IR_SCORE, "value"]
     if len(ir_score):
@@ -201,5 +192,4 @@ def foresight_line(found: Foresight) -> str | None:
 
 
 def _interval(row: dict[Any, Any]) -> str:
-    told = f"{row['value']:.3f}"
-    return f"{told} ({row['lo']:.3f} to {row['hi']:.3f})" if row["lo"] == row["lo"] else told
+    return f"{row['value']:.3f}{between(row['lo'], row['hi'], '{:.3f}'.format)}"

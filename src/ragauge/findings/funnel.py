@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -11,14 +11,12 @@ import pandas as pd
 
 from ragauge.contract.finding import (
     Block,
-    Cell,
     Col,
     Finding,
     Found,
     Founds,
     Grid,
     Heading,
-    Heads,
     JobFinding,
     Num,
     Picture,
@@ -28,6 +26,7 @@ from ragauge.contract.finding import (
 )
 from ragauge.contract.jobs import Job, Jobs
 from ragauge.diagnose.funnel import CLASSES, answers_by_evidence, funnel, funnel_metrics, funnel_of_metrics
+from ragauge.findings.tables import number, of_each, table, together
 from ragauge.measures.floor import is_corrected
 from ragauge.show.drawing import WIDTH, legend, plain
 
@@ -151,69 +150,32 @@ class Funnel(Finding):
         return Shown([Section("Where evidence is lost", blocks)], figures=drawn)
 
 
-def _steps(table: pd.DataFrame, systems: Sequence[str]) -> Grid:
-    columns = "System | <Step | Evidence there | Change"
-    return by_system(
+def _steps(steps: pd.DataFrame, systems: Sequence[str]) -> Grid:
+    return table(
         "Evidence by step",
-        columns,
-        table,
+        "System | <Step | Evidence there | Change",
+        steps,
+        lambda row: [str(row["label"]), number(row, "value"), number(row, "change", "signed")],
         systems,
-        lambda row: [
-            str(row["label"]),
-            Num(row["value"], "score", row["lo"], row["hi"]),
-            Num(row["change"], "signed", row["change_lo"], row["change_hi"]),
-        ],
     )
 
 
-def _answers(table: pd.DataFrame, systems: Sequence[str]) -> Grid:
-    columns: list[Col | str] = ["System", "<Evidence in the context", "Topics"]
-    columns += [Col(name.capitalize()) for name in CLASSES]
+def _answers(answers: pd.DataFrame, systems: Sequence[str]) -> Grid:
     wide = [
         {"system": system, "evidence": evidence, "n": of["n"].iloc[0], "of": of.set_index("answer").to_dict("index")}
-        for (system, evidence), of in table.groupby(["system", "evidence"], sort=False)
+        for (system, evidence), of in answers.groupby(["system", "evidence"], sort=False)
     ]
-    return by_system(
+    return table(
         "Answers by the evidence in the context",
-        columns,
+        ["System", "<Evidence in the context", "Topics", *(Col(name.capitalize()) for name in CLASSES)],
         pd.DataFrame(wide),
-        systems,
         lambda row: [
             str(row["evidence"]),
             Num(row["n"], "whole"),
-            *(Num(row["of"][c]["share"], "share", row["of"][c]["lo"], row["of"][c]["hi"]) for c in CLASSES),
+            *(number(row["of"][c], "share", "share") for c in CLASSES),
         ],
+        systems,
     )
-
-
-def by_system(
-    label: str,
-    columns: Heads,
-    table: pd.DataFrame,
-    systems: Sequence[str],
-    cells: Callable[[dict[Any, Any]], list[Cell]],
-) -> Grid:
-    """The rows of each system one after the other, in the order of `systems`; its name stands once."""
-    of = dict(tuple(table.groupby("system", sort=False))) if len(table) else {}
-    rows: list[list[Cell]] = []
-    for system in (name for name in systems if name in of):
-        for at, row in enumerate(of[system].to_dict("records")):
-            rows.append([system if at == 0 else "", *cells(row)])
-    return Grid(label, columns, rows)
-
-
-def of_each(jobs: Jobs, made: Callable[[pd.DataFrame], pd.DataFrame]) -> pd.DataFrame:
-    """What is made of the outcomes of each system at the sweep's budget, one below the other."""
-    found = [(made(rows), system) for system, rows in jobs.at_n.groupby("system", sort=False)]
-    return together([table.assign(system=system) for table, system in found if len(table)])
-
-
-def together(tables: list[pd.DataFrame]) -> pd.DataFrame:
-    """The tables one below the other, the system first; one without rows where there is none."""
-    if not tables:
-        return pd.DataFrame({"system": pd.Series(dtype="str"), "cause": [], "topics": []})
-    every = pd.concat(tables, ignore_index=True)
-    return every[["system", *every.columns.drop("system")]]
 
 
 def funnel_figure(funnels: pd.DataFrame, systems: Sequence[str]) -> Figure | None:
@@ -230,8 +192,8 @@ def funnel_figure(funnels: pd.DataFrame, systems: Sequence[str]) -> Figure | Non
     heights = [0.32 * len(table) + 0.45 for table in tables]
     figure = Figure(figsize=(WIDTH, sum(heights) + 0.9), layout="constrained")
     panels: Any = figure.subplots(len(tables), 1, squeeze=False, sharex=True, height_ratios=heights)[:, 0]
-    for axes, name, table in zip(panels, shown, tables, strict=True):
-        _waterfall(axes, table)
+    for axes, name, steps in zip(panels, shown, tables, strict=True):
+        _waterfall(axes, steps)
         axes.set_title(plain(name), fontsize=10, loc="left")
     for colour, label in ((_KEPT, "kept"), (_LOST, "lost"), (_GAINED, "gained")):
         panels[0].plot([], [], "s", ms=8, color=colour, label=label)

@@ -26,6 +26,7 @@ from ragauge.contract.finding import (
 )
 from ragauge.contract.jobs import Job, Jobs
 from ragauge.findings import study
+from ragauge.findings.tables import number
 from ragauge.measures.floor import is_corrected, short_of_text
 from ragauge.show.figures import ir_score_by_n
 from ragauge.show.formats import score
@@ -126,15 +127,10 @@ def _values(jobs: Jobs, value: ScoreCurves) -> Grid:
     rows: list[list[Cell]] = []
     for system, curve in value.scores.items():
         known = of_jobs[system]
-        rows.append([system, *(_cell(known.get(n, {}), curve.get(n)) for n in grid)])
+        cells = (number(known[n], "ir_score") if "ir_score" in known.get(n, {}) else Num(curve.get(n)) for n in grid)
+        rows.append([system, *cells])
     rows += [[name, *(Num(curve.get(n)) for n in grid)] for name, curve in value.floors.items()]
     return Grid("IR score by N", ["System", *(Col(str(n)) for n in grid)], rows)
-
-
-def _cell(metrics: Mapping[str, Any], of_curve: float | None) -> Num:
-    if "ir_score" not in metrics:
-        return Num(of_curve)
-    return Num(metrics["ir_score"], "score", metrics.get("ir_score_lo"), metrics.get("ir_score_hi"))
 
 
 def metric_part(system: str) -> str:

@@ -9,14 +9,28 @@ from typing import Any
 import pandas as pd
 
 from ragauge.contract.answer_measures import besides_rankings, column_label
-from ragauge.contract.finding import Card, Cell, Col, Finding, Fold, Found, Founds, Grid, Num, Section, Shown, Text
+from ragauge.contract.finding import (
+    Card,
+    Cell,
+    Col,
+    Finding,
+    Fold,
+    Found,
+    Founds,
+    Grid,
+    Kind,
+    Num,
+    Section,
+    Shown,
+    Text,
+)
 from ragauge.contract.jobs import Jobs
 from ragauge.contract.protocols import AnswerMeasureInfo
 from ragauge.estimate import compare_pairs, leaderboard
 from ragauge.estimate import summary as metrics_of
 from ragauge.estimate.best import BestSystems, best_sets
 from ragauge.estimate.plan import detectable_differences
-from ragauge.findings.names import PAIRS, SHORT
+from ragauge.findings.tables import PAIRS, SHORT, number, table
 from ragauge.findings.terminal import best_text, common_text, detectable_text, leaderboard_text, valued
 from ragauge.show.formats import interval, score, whole, written
 
@@ -106,7 +120,7 @@ class Leaderboard(Finding):
 
 def _cards(jobs: Jobs, value: Board) -> list[Card]:
     """The best of each headline; of several that tie, all of them."""
-    headlines = (
+    headlines: tuple[tuple[str, str, Kind, Any], ...] = (
         ("Best IR score", "ir_score", "score", max),
         ("Most right answers", "correct_share", "share", max),
         ("Fewest hallucinations", "hallucination_share", "share", min),
@@ -118,10 +132,10 @@ def _cards(jobs: Jobs, value: Board) -> list[Card]:
             continue
         top = known[known[column] == best(known[column])]
         row = top.iloc[0]
-        number = Num(row[column], kind, row[f"{column}_lo"], row[f"{column}_hi"])  # type: ignore[arg-type]
+        mean = number(row, column, kind)
         who = str(row["system"]) if len(top) == 1 else f"{len(top)} systems tie"
-        below = ", ".join(filter(None, (who, interval(number) if len(top) == 1 else "")))
-        cards.append(Card(f"{title} at N = {jobs.n_tokens}", written(number.value, number.kind), below))
+        below = ", ".join(filter(None, (who, interval(mean) if len(top) == 1 else "")))
+        cards.append(Card(f"{title} at N = {jobs.n_tokens}", written(mean.value, mean.kind), below))
     return cards
 
 
@@ -165,7 +179,7 @@ def _sentence(line: str) -> str:
 def estimate(row: Mapping[Any, Any], column: str, kind: Any, best: str = "") -> Num:
     """The value of a column with its interval, tagged where the row's system may be the best by `best`."""
     tag = _MARK if best and row.get(f"{best}_in_best_set") is True else ""
-    return Num(row[column], kind, row[f"{column}_lo"], row[f"{column}_hi"], tag)
+    return number(row, column, kind, tag)
 
 
 def measured(row: Mapping[Any, Any], info: AnswerMeasureInfo) -> Num:
@@ -201,22 +215,20 @@ def _chance(value: Board) -> list[Text]:
 
 def _tests(jobs: Jobs, value: Board, sampled: bool) -> Fold:
     names = {info.name: info for info in jobs.answer_measures}
-    rows: list[list[Cell]] = []
-    for pair in value.pairs.to_dict("records"):
+
+    def cells(pair: Mapping[Any, Any]) -> list[Cell]:
         info = names.get(str(pair["measure"]))
         points = (info is None and pair["measure"] != "ir_score") or (info is not None and info.unit == "share")
-        label = PAIRS[str(pair["measure"])] if info is None else column_label(info) + ", points" * points
-        rows.append(
-            [
-                f"{pair['a']} – {pair['b']}",
-                label,
-                Num(pair["difference"], "points" if points else "score", pair["lo"], pair["hi"]),
-                Num(pair["p"], "p"),
-                Num(pair["p_holm"], "p"),
-                Num(pair["n"], "whole"),
-            ]
-        )
-    columns = "Pair | <Measure | Difference | p | p, Holm | Topics"
+        return [
+            f"{pair['a']} – {pair['b']}",
+            PAIRS[str(pair["measure"])] if info is None else column_label(info) + ", points" * points,
+            number(pair, "difference", "points" if points else "score"),
+            Num(pair["p"], "p"),
+            Num(pair["p_holm"], "p"),
+            Num(pair["n"], "whole"),
+        ]
+
+    grid = table("Paired tests", "Pair | <Measure | Difference | p | p, Holm | Topics", value.pairs, cells)
     how = (
         "Difference of the first less the second, on the topics that both have. IR score"
         f"{' and answer measures' * bool(names)}: sign-flip permutation test; right and hallucination "
@@ -224,6 +236,6 @@ def _tests(jobs: Jobs, value: Board, sampled: bool) -> Fold:
     )
     powered = ", and where a sample was judged the t test of the prediction-powered difference (topics: those judged)"
     return Fold(
-        f"Paired tests, all {len(rows)}",
-        [Text(f"{how}{powered * sampled}.", "small"), Grid("Paired tests", columns, rows)],
+        f"Paired tests, all {len(value.pairs)}",
+        [Text(f"{how}{powered * sampled}.", "small"), grid],
     )

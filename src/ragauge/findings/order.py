@@ -8,7 +8,7 @@ from typing import get_args
 from ragauge.contract.finding import After, Finding, JobFinding
 from ragauge.contract.loading import findings_of
 from ragauge.findings.answers import Answers, AnswersMeasured, RecordedAnswers
-from ragauge.findings.asked_again import AskedAgain
+from ragauge.findings.asked_again import AskedAgain, JudgedAgain
 from ragauge.findings.budgets import OverBudgets
 from ragauge.findings.classes import Classes, Sample
 from ragauge.findings.cost import Cost, Costs, JudgeCosts, Latency
@@ -26,7 +26,6 @@ from ragauge.findings.predicted import Predicted, PredictedShares
 from ragauge.findings.rankings import Rankings, RankingsFound
 from ragauge.findings.retrieving import Retrieving
 from ragauge.findings.slices import Slices, SlicesFound
-from ragauge.findings.stability import JudgedAgain
 from ragauge.findings.thresholds import Estimates, NothingFitted, PredictorFound, ThresholdsFound, ZonesFound
 from ragauge.findings.topics import WorthReading
 from ragauge.findings.transfer import Transfers

@@ -28,6 +28,7 @@ from ragauge.contract.groups import GROUPS
 from ragauge.contract.jobs import Jobs, systems_of
 from ragauge.contract.protocols import AnswerMeasureInfo
 from ragauge.estimate.ablation import NONE, ablation, gains
+from ragauge.findings.tables import number
 
 _RECORDED = "recorded"  # root key that picks a recorded system: its contexts and its answers
 # Where nothing is retrieved, none of these changes an answer.
@@ -82,13 +83,8 @@ class Parts(Finding):
 
 def _ablation_blocks(jobs: Jobs, frame: pd.DataFrame) -> list[Block]:
     measures = _measures(frame, jobs.answer_measures)
-    columns: Heads = [
-        "Part",
-        "<Option",
-        "<Against",
-        *(Col(title) for title, _ in measures.values()),
-        "Settings / averaged over",
-    ]
+    titles = (Col(title) for title, _ in measures.values())
+    columns: Heads = ["Part", "<Option", "<Against", *titles, "Settings / averaged over"]
     rows: list[list[Cell]] = [
         [*map(str, key[:3]), *_cells(of, measures), str(key[3])]
         for key, of in wide(frame, ["factor", "option", "base", "settings"]).items()
@@ -153,12 +149,10 @@ def wide(frame: pd.DataFrame, keys: Sequence[str]) -> dict[tuple[Any, ...], dict
 
 
 def _cells(of: Mapping[str, Any], measures: Mapping[str, tuple[str, bool]]) -> list[Num]:
-    cells = []
-    for name, (_, points) in measures.items():
-        e = of.get(name)
-        kind = "points" if points else "signed"
-        cells.append(Num(None) if e is None else Num(e["difference"], kind, e["lo"], e["hi"]))  # type: ignore[arg-type]
-    return cells
+    return [
+        number(of.get(name, {}), "difference", "points" if points else "signed")
+        for name, (_, points) in measures.items()
+    ]
 
 
 def _measures(frame: pd.DataFrame, answers: Sequence[AnswerMeasureInfo]) -> dict[str, tuple[str, bool]]:

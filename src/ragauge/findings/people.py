@@ -19,6 +19,7 @@ from ragauge.contract.finding import (
     Found,
     Founds,
     Grid,
+    Heads,
     JobFinding,
     Num,
     Section,
@@ -32,7 +33,7 @@ from ragauge.estimate import summary as metrics_of
 from ragauge.estimate.human import human_agreement, human_pairs, human_shares
 from ragauge.estimate.powered_share import FEW_LABELS, powered_share
 from ragauge.findings.classes import shares_by_system, shares_of_all
-from ragauge.findings.names import PAIRS, SHORT
+from ragauge.findings.tables import PAIRS, SHORT, between, number, table
 from ragauge.show.formats import score, share, whole
 
 log = logging.getLogger(__name__)
@@ -83,8 +84,7 @@ def powered_by_people(outcomes: pd.DataFrame) -> dict[str, float]:
         if n < FEW_LABELS:
             log.warning("%s: %d labels by people are few: below %d an interval says little", name, n, FEW_LABELS)
         for end, estimate in (("ppi", found.powered), ("labels_only", found.labels_only)):
-            limits = {"": estimate.value, "_lo": estimate.lo, "_hi": estimate.hi}
-            values |= {f"{name}_{end}{limit}": value for limit, value in limits.items()}
+            values |= metrics_of.with_interval(f"{name}_{end}", estimate)
         values |= {
             f"{name}_labels": n,
             f"{name}_ppi_effective_n": found.effective_n,
@@ -143,8 +143,8 @@ class BesidePeople(Finding):
         blocks: list[Block] = [
             Text(
                 f"{whole(a.n)} answers have a label by people and a verdict{more}. Cohen's κ "
-                f"{score(a.kappa.value)}{_between(a.kappa, score)}; equal labels "
-                f"{share(a.agreement.value)}{_between(a.agreement, share)}."
+                f"{score(a.kappa.value)}{between(a.kappa.lo, a.kappa.hi, score)}; equal labels "
+                f"{share(a.agreement.value)}{between(a.agreement.lo, a.agreement.hi, share)}."
             ),
             _confusion(a.confusion),
         ]
@@ -166,15 +166,9 @@ class BesidePeople(Finding):
         return Shown([Section("The judge beside people", blocks)], lines)
 
 
-def _between(e: Any, written: Callable[[float], str]) -> str:
-    return f" ({written(e.lo)} to {written(e.hi)})" if e.lo == e.lo else ""
-
-
 def _confusion(confusion: pd.DataFrame) -> Grid:
-    columns: list[Col | str] = ["People say"]
-    columns += [
-        Col(str(c), SHORT.get(int(c), "no verdict") if str(c).isdigit() else "no verdict") for c in confusion.columns
-    ]
+    names = [(str(c), SHORT.get(int(c), "no verdict") if str(c).isdigit() else "no verdict") for c in confusion.columns]
+    columns: Heads = ["People say", *(Col(title, name) for title, name in names)]
     rows: list[list[Cell]] = [
         [f"{label} {SHORT[int(label)]}", *(Num(count, "whole") for count in row)]  # type: ignore[call-overload]
         for label, row in confusion.iterrows()
@@ -183,20 +177,20 @@ def _confusion(confusion: pd.DataFrame) -> Grid:
 
 
 def _pairs(pairs: pd.DataFrame) -> Grid:
-    columns = "Pair | <Measure | By the judge | As people would judge | p | p, Holm | Labelled topics"
-    rows: list[list[Cell]] = [
-        [
+    return table(
+        "Differences as people would judge",
+        "Pair | <Measure | By the judge | As people would judge | p | p, Holm | Labelled topics",
+        pairs,
+        lambda pair: [
             f"{pair['a']} – {pair['b']}",
             PAIRS[pair["measure"]],
             Num(pair["judge_difference"], "points"),
-            Num(pair["difference"], "points", pair["lo"], pair["hi"]),
+            number(pair, "difference", "points"),
             Num(pair["p"], "p"),
             Num(pair["p_holm"], "p"),
             Num(pair["n"], "whole"),
-        ]
-        for pair in pairs.to_dict("records")
-    ]
-    return Grid("Differences as people would judge", columns, rows)
+        ],
+    )
 
 
 def judged_lines(values: Mapping[str, float]) -> list[str]:

@@ -18,7 +18,7 @@ from ragauge.contract.finding import (
 )
 from ragauge.contract.jobs import Job, Jobs
 from ragauge.estimate.prediction import predict
-from ragauge.findings.names import SHORT
+from ragauge.findings.tables import SHORT, number
 from ragauge.show.formats import share
 
 
@@ -59,20 +59,12 @@ class PredictedShares(Finding):
             if outside
             else ""
         )
-        columns: Heads = [
-            "System",
-            "N",
-            "Right",
-            "Hallucination / classes 2 and 4",
-            *(Col(str(c), SHORT[c]) for c in (1, 2, 3, 4)),
-        ]
+        classes_of = (Col(str(c), SHORT[c]) for c in (1, 2, 3, 4))
+        columns: Heads = ["System", "N", "Right", "Hallucination / classes 2 and 4", *classes_of]
         rows: list[list[Cell]] = []
         for system, record in value:
             m = record["metrics"]
-            shares = [
-                Num(m[f"predicted_{name}"], "share", m[f"predicted_{name}_lo"], m[f"predicted_{name}_hi"])
-                for name in ("correct_share", "hallucination_share")
-            ]
+            shares = [number(m, f"predicted_{name}", "share") for name in ("correct_share", "hallucination_share")]
             classes = [Num(m[f"predicted_share_{c}"], "share") for c in (1, 2, 3, 4)]
             rows.append([system, str(record["n_tokens"]), *shares, *classes])
         about = Text(

@@ -22,6 +22,7 @@ from ragauge.contract.finding import (
 )
 from ragauge.contract.jobs import Job, Jobs
 from ragauge.contract.offers import PartOffers, offered
+from ragauge.findings.tables import number
 from ragauge.measures import qrels_of, write_qrels, write_trec_run
 from ragauge.measures.rankings import cut_short, full_name, metric_of, ranking_means, unjudged
 
@@ -76,16 +77,8 @@ class Rankings(Finding):
         rows: list[list[Cell]] = []
         for row in found["leaderboard"].frame.to_dict("records"):
             metrics = next(iter(of_jobs[row["system"]].values()))
-            cells = [
-                Num(
-                    metrics.get(key),
-                    "score",
-                    metrics.get(f"{key}_lo"),
-                    metrics.get(f"{key}_hi"),
-                    "≈ best" if row.get(f"{key}_in_best_set") is True else "",
-                )
-                for key in value
-            ]
+            best = {key: "≈ best" if row.get(f"{key}_in_best_set") is True else "" for key in value}
+            cells = [number(metrics, key, tag=tag) for key, tag in best.items()]
             rows.append([str(row["system"]), *cells])
         published = published_rankings(jobs.records)
         rows += [[name, *(Num(of.get(key)) for key in value)] for name, of in published.items()]

@@ -29,6 +29,7 @@ from ragauge.contract.finding import (
 from ragauge.estimate import bounded_mean, fit_zones, share_estimates, summary
 from ragauge.estimate.summary import Estimates
 from ragauge.estimate.unjudged import foresee, foreseen_errors
+from ragauge.findings.tables import table
 from ragauge.findings.thresholds import SIDES, predictor_line, threshold_line, zone_blocks, zones_line
 from ragauge.findings.what_ran import versions
 from ragauge.show.drawing import LINE_COLOURS, legend, legend_rows, new_figure, plain, save
@@ -152,36 +153,40 @@ def _systems(rows: pd.DataFrame) -> pd.DataFrame:
 
 
 def _recorded(systems: pd.DataFrame) -> list[Block]:
-    columns = "System | Answers | IR score | Right | Lack"
-    rows: list[list[Cell]] = [
-        [
+    grid = table(
+        "Systems",
+        "System | Answers | IR score | Right | Lack",
+        systems,
+        lambda row: [
             str(row["system"]),
             Num(row["n"], "whole"),
             Num(row["ir_score"]),
             Num(row["right"], "share"),
             Num(row["lack"], "share"),
-        ]
-        for row in systems.to_dict("records")
+        ],
+    )
+    return [
+        grid,
+        Picture("sorted_scores", "IR scores in rising order, coloured by judge class, with thresholds and zones"),
     ]
-    alt = "IR scores in rising order, coloured by judge class, with thresholds and zones"
-    return [Grid("Systems", columns, rows), Picture("sorted_scores", alt)]
 
 
 def _alphas(alphas: pd.DataFrame) -> list[Block]:
-    columns = "At most missed | <Zone | Threshold | Answers in it | Missed here"
-    rows: list[list[Cell]] = [
-        [
+    grid = table(
+        "Zones by what may be missed",
+        "At most missed | <Zone | Threshold | Answers in it | Missed here",
+        alphas,
+        lambda row: [
             Num(row["alpha"], "share"),
             "right, above" if row["zone"] == "right" else "lack, below",
             score(row["threshold"]) if row["threshold"] == row["threshold"] else "none",
             Num(row["share"], "share"),
             Num(row["missed"], "share"),
-        ]
-        for row in alphas.to_dict("records")
-    ]
+        ],
+    )
     return [
         Heading("What other promises would give"),
-        Grid("Zones by what may be missed", columns, rows),
+        grid,
         Text("Each row holds by itself; choosing among rows after looking does not.", "small"),
     ]
 
@@ -217,20 +222,20 @@ def _worth(estimates: Estimates) -> list[Block]:
     ]
 
 
-def _foreseen(table: pd.DataFrame) -> list[Block]:
+def _foreseen(foreseen: pd.DataFrame) -> list[Block]:
     ways = ("predictor", "thresholds", "unchanged", "judged")
     columns: Heads = ["System", "<Share", *(Col(way.capitalize()) for way in ways)]
-    rows: list[list[Cell]] = [
-        [str(row["system"]), str(row["share"]), *(Num(row[way], "share") for way in ways)]
-        for row in table.to_dict("records")
-    ]
+
+    def cells(row: Mapping[Any, Any]) -> list[Cell]:
+        return [str(row["system"]), str(row["share"]), *(Num(row[way], "share") for way in ways)]
+
     return [
         Text(
             "The predictor and the thresholds were fitted on the judged answers above and applied to the scores of "
             "other systems. “Unchanged” takes the judged system's shares as they are."
         ),
         Picture("foreseen", "Right answers of each system: judged, predicted, and the share of scores above k"),
-        Grid("Foreseen shares", columns, rows),
+        table("Foreseen shares", columns, foreseen, cells),
     ]
 
 

@@ -36,6 +36,7 @@ from ragauge.estimate.board import REJECTION
 from ragauge.estimate.intervals import Estimate
 from ragauge.estimate.slices import SliceTables, macro_averages, slice_differences, slice_estimates
 from ragauge.estimate.slicing import PREFIX, in_order, slicings
+from ragauge.findings.tables import number
 from ragauge.show.formats import whole
 
 MAX_LOGGED = 50  # slices whose measures become metrics
@@ -230,7 +231,7 @@ def _table(
     of_system = {row["system"]: row for row in averages.to_dict("records")}
 
     def cell(e: Mapping[Any, Any] | None) -> Num:
-        return Num(None) if e is None else Num(e["value"], kind, e["lo"], e["hi"])
+        return number(e or {}, "value", kind)
 
     lines: list[list[Cell]] = []
     for label, n in sizes.items():
@@ -277,10 +278,8 @@ def _pair(differences: pd.DataFrame | None, by: str, infos: Infos) -> list[Block
 
 
 def _difference(e: Mapping[Any, Any] | None, is_score: bool) -> Num:
-    if e is None:
-        return Num(None)
-    mark = "†" if e["p_holm"] < 0.05 else ""
-    return Num(e["difference"], "signed" if is_score else "points", e["lo"], e["hi"], mark)
+    mark = "†" if e is not None and e["p_holm"] < 0.05 else ""
+    return number(e or {}, "difference", "signed" if is_score else "points", mark)
 
 
 def slice_tables(

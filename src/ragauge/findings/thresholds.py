@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -33,6 +34,7 @@ from ragauge.estimate.prediction import settings_of
 from ragauge.findings.estimates import findings
 from ragauge.findings.failures import FOUND
 from ragauge.findings.ir_score import floor_of
+from ragauge.findings.tables import number, table
 from ragauge.show.figures import reliability, sorted_scores
 from ragauge.show.formats import score, share, whole
 
@@ -231,20 +233,13 @@ def _warnings(both: list[tuple[str, str, Any]]) -> list[Text]:
 
 
 def _by_zone(zones: pd.DataFrame) -> Grid:
-    columns = "Zone | Share by score | Class | Share by judge | Difference / points"
-    rows: list[list[Cell]] = []
-    for row in zones.to_dict("records"):
+    def cells(row: Mapping[Any, Any]) -> list[Cell]:
         there = row["zone"] != "missing"
-        rows.append(
-            [
-                _ZONES[row["zone"]],
-                share(row["share"]) if there else "–",
-                str(row["classes"] or "–"),
-                Num(row["judged_share"], "share"),
-                Num(row["difference"], "points", row["lo"], row["hi"]) if there else "–",
-            ]
-        )
-    return Grid("Shares by zone", columns, rows)
+        of_score = share(row["share"]) if there else "–"
+        classes, judged = str(row["classes"] or "–"), Num(row["judged_share"], "share")
+        return [_ZONES[row["zone"]], of_score, classes, judged, number(row, "difference", "points") if there else "–"]
+
+    return table("Shares by zone", "Zone | Share by score | Class | Share by judge | Difference / points", zones, cells)
 
 
 class ZonesFound(Finding):

@@ -32,7 +32,7 @@ from ragauge.contract.finding import (
 )
 from ragauge.contract.jobs import Jobs
 from ragauge.contract.records import DETAILS_FILE
-from ragauge.findings.names import class_name
+from ragauge.findings.tables import class_name
 from ragauge.retrieval.contexts import contexts_at
 from ragauge.show.formats import score, share, whole
 

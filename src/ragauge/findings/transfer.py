@@ -9,12 +9,10 @@ import pandas as pd
 
 from ragauge.contract.finding import (
     Block,
-    Cell,
     Finding,
     Fold,
     Found,
     Founds,
-    Grid,
     Heading,
     Num,
     Picture,
@@ -25,7 +23,7 @@ from ragauge.contract.finding import (
 from ragauge.contract.jobs import Jobs
 from ragauge.estimate.outcomes import fit_rows
 from ragauge.estimate.transfer import Transfer, leave_one_out, transfer_metrics
-from ragauge.findings.names import SHORT
+from ragauge.findings.tables import SHORT, between, number, table
 from ragauge.show import figures
 from ragauge.show.formats import score
 
@@ -88,37 +86,35 @@ def over_datasets(groups: Sequence[Jobs]) -> Transfer | None:
 
 
 def _blocks(by: str, t: Transfer) -> list[Block]:
-    points = _points(t.mean_absolute_error.value)
-    lo, hi = t.mean_absolute_error.lo, t.mean_absolute_error.hi
-    between = f" ({_points(lo)} to {_points(hi)})" if lo == lo else ""
-    tau = t.kendall_tau
-    tau_between = f" ({score(tau.lo)} to {score(tau.hi)})" if tau.lo == tau.lo else ""
-    columns = "Left out | <Class | Predicted | Judged | Difference / points | Rows"
-    rows: list[list[Cell]] = [
-        [
+    missed, tau = t.mean_absolute_error, t.kendall_tau
+    grid = table(
+        f"Transfer by {by}",
+        "Left out | <Class | Predicted | Judged | Difference / points | Rows",
+        t.table,
+        lambda row: [
             str(row["group"]),
             f"{row['class']} {SHORT[row['class']]}",
             Num(row["predicted"], "share"),
             Num(row["judged"], "share"),
-            Num(row["difference"], "points", row["lo"], row["hi"]),
+            number(row, "difference", "points"),
             Num(row["n"], "whole"),
-        ]
-        for row in t.table.to_dict("records")
-    ]
+        ],
+    )
     return [
         Text(
             f"Each {by} is predicted by a model of the others, fitted on other topics. On as many new topics the "
-            f"class shares would be missed by {points} points on average{between}; perfect transfer would miss by "
+            f"class shares would be missed by {_points(missed.value)} points on "
+            f"average{between(missed.lo, missed.hi, _points)}; perfect transfer would miss by "
             f"{_points(t.mean_absolute_error_perfect)}, as topics are drawn by chance; taking the others' shares as "
             f"they are misses by {_points(t.mean_absolute_error_base.value)}. Kendall's τ between the predicted and "
-            f"the judged order is {score(tau.value)}{tau_between}."
+            f"the judged order is {score(tau.value)}{between(tau.lo, tau.hi, score)}."
         ),
         Picture(
             f"transfer_{by}",
             f"Predicted class shares against judged ones, a marker per left-out {by}; the table has the values",
             "Points on the dashed line are predicted as the judge found them.",
         ),
-        Fold("The values, with intervals", [Grid(f"Transfer by {by}", columns, rows)]),
+        Fold("The values, with intervals", [grid]),
     ]
 
 

@@ -20,7 +20,7 @@ from ragauge.findings.lacking import lacking_text
 from ragauge.llms.chat_use import MOST_UNREAD
 from ragauge.show.formats import whole
 
-_LIBRARIES = ("numpy", "pandas", "scipy", "scikit-learn", "statsmodels", "mlflow", "torch", "matplotlib")
+_LIBRARIES = ("numpy", "pandas", "scipy", "scikit-learn", "mlflow", "torch", "matplotlib")
 
 
 class WhatRan(Finding):

@@ -23,12 +23,14 @@ from ragauge.contract.interruption import parent_gone
 from ragauge.contract.progress import Progress, progress
 from ragauge.contract.protocols import Reader, Reply
 from ragauge.contract.redact import mask_echo, redact
-from ragauge.llms.endpoints import _api_key, _endpoint, _Gate
-from ragauge.llms.guarded import BadResponse, Redirected
+from ragauge.llms.clients import BadResponse, Redirected
+from ragauge.llms.databases import Planned, Room
 from ragauge.llms.ledger import Call, Ledger
 from ragauge.llms.replies import (
     Received,
     as_reply,
+    can_be_read,
+    known_replies,
     may_have_cost,
     read_message,
     retry_after,
@@ -37,8 +39,7 @@ from ragauge.llms.replies import (
     was_not_sent,
     with_call,
 )
-from ragauge.llms.reservations import Planned, Room
-from ragauge.llms.unread import can_be_read, known_replies
+from ragauge.llms.settings import _api_key, _endpoint, _Gate
 from ragauge.store import canonical_json
 
 if TYPE_CHECKING:

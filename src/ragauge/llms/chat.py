@@ -17,13 +17,11 @@ from ragauge.contract.identity import named
 from ragauge.contract.protocols import FreshWorkplace, Reader, Reply, Tools, Workplace
 from ragauge.llms.calls import Batch
 from ragauge.llms.chat_use import MOST_UNREAD
-from ragauge.llms.endpoints import key_to_send
+from ragauge.llms.clients import run_batch
 from ragauge.llms.ledger import Ledger, open_ledger
-from ragauge.llms.loop import run_batch
-from ragauge.llms.replies import as_repeated
+from ragauge.llms.replies import as_repeated, can_be_read, form_in, known_replies, shown
 from ragauge.llms.served import served_identity
-from ragauge.llms.settings import CONNECTION_KEYS, ChatSettings
-from ragauge.llms.unread import can_be_read, form_in, known_replies, shown
+from ragauge.llms.settings import CONNECTION_KEYS, ChatSettings, key_to_send
 from ragauge.store import canonical_json
 
 if TYPE_CHECKING:

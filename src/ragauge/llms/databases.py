@@ -1,24 +1,124 @@
-"""The databases that hold a call ledger: their tables, and how a SQLite file or a server is opened."""
+"""The databases that hold a call ledger: tables, a SQLite file or a server opened, a damaged file salvaged.
+
+They hold what calls in flight may cost, too, where all processes of a budget see it. A call reserves its bound,
+or the largest bill above its bound that the budget and model have had. Until their first bill is known, one
+call is in flight at a time.
+"""
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import json
 import logging
 import math
+import os
 import re
 import sqlite3
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from filelock import FileLock
 
 from ragauge.contract.errors import ConfigError, DataError
-from ragauge.llms import reservations
 
 if TYPE_CHECKING:
     from sqlalchemy import Connection, Engine
     from sqlalchemy.exc import DBAPIError
+
+
+_RESERVATIONS = (
+    """CREATE TABLE IF NOT EXISTS reservations (
+        key TEXT PRIMARY KEY,
+        budget TEXT NOT NULL,
+        model TEXT NOT NULL,
+        usd DOUBLE PRECISION NOT NULL
+    )""",
+    """CREATE TABLE IF NOT EXISTS bills (
+        budget TEXT NOT NULL,
+        model TEXT NOT NULL,
+        largest_usd DOUBLE PRECISION NOT NULL,
+        PRIMARY KEY (budget, model)
+    )""",
+)
+_RESERVE = """INSERT INTO reservations (key, budget, model, usd) VALUES (:key, :budget, :model, :usd)
+              ON CONFLICT (key) DO UPDATE SET budget = excluded.budget, model = excluded.model,
+                                              usd = excluded.usd"""
+_LEARN = """INSERT INTO bills (budget, model, largest_usd) VALUES (:budget, :model, :usd)
+            ON CONFLICT (budget, model) DO UPDATE SET largest_usd = excluded.largest_usd
+            WHERE bills.largest_usd < excluded.largest_usd"""
+
+
+@dataclass(frozen=True)
+class Planned:
+    """A call that is about to be made: its key, and US dollars: `bound` for it, `limit` for its budget."""
+
+    key: str
+    budget: str
+    model: str
+    bound: float
+    limit: float
+
+
+@dataclass(frozen=True)
+class Room:
+    """What a budget has for a call: whether it was reserved, and US dollars.
+
+    needed: what the call reserves.   spent: what the budget has spent.   others: keys of calls that reserve.
+    """
+
+    reserved: bool
+    needed: float
+    spent: float
+    others: tuple[str, ...]
+
+
+def reserve(connection: Connection, call: Planned) -> Room:
+    """Reserves what the call may cost if its budget holds that beside all reservations."""
+    from sqlalchemy import text
+
+    # From reading the sums to writing the row no other process may do the same.
+    if connection.dialect.name == "sqlite":
+        connection.exec_driver_sql("BEGIN IMMEDIATE")
+    else:
+        connection.execute(text("SELECT pg_advisory_xact_lock(7242)"))
+    about = {"budget": call.budget, "key": call.key}
+    spent = connection.execute(text("SELECT spent_usd FROM budgets WHERE budget = :budget"), about).scalar()
+    bills = connection.execute(text("SELECT model, largest_usd FROM bills WHERE budget = :budget"), about)
+    largest = {model: float(usd) for model, usd in bills}
+    query = text("SELECT key, model, usd FROM reservations WHERE budget = :budget AND key <> :key")
+    others = connection.execute(query, about).all()
+    needed = max(call.bound, largest.get(call.model, 0.0))
+    held = sum(max(usd, largest.get(model, 0.0)) for _, model, usd in others)
+    alone = call.model in largest or call.model not in {model for _, model, _ in others}
+    reserved = alone and float(spent or 0.0) + held + needed <= call.limit
+    if reserved:
+        connection.execute(text(_RESERVE), {**about, "model": call.model, "usd": needed})
+    return Room(reserved, needed, float(spent or 0.0), tuple(key for key, _, _ in others))
+
+
+def settle(connection: Connection, call: Planned, billed: float | None) -> None:
+    """Ends the call's reservation, and keeps what it was billed where that is more than its bound.
+
+    billed: US dollars; None where it was not charged.
+    """
+    from sqlalchemy import text
+
+    drop(connection, call.key)
+    if billed is not None:
+        usd = billed if billed > call.bound else 0.0
+        connection.execute(text(_LEARN), {"budget": call.budget, "model": call.model, "usd": usd})
+
+
+def drop(connection: Connection, key: str) -> None:
+    """Ends a reservation."""
+    from sqlalchemy import text
+
+    connection.execute(text("DELETE FROM reservations WHERE key = :key"), {"key": key})
+
 
 log = logging.getLogger(__name__)
 
@@ -45,7 +145,7 @@ SCHEMA = (
         seen TIMESTAMP DEFAULT CURRENT_TIMESTAMP,
         PRIMARY KEY (address, model)
     )""",
-    *reservations.SCHEMA,
+    *_RESERVATIONS,
 )
 _CACHE_KIB = 65_536
 ROW = "key, request, reply, cost_usd, budget, digest"
@@ -170,3 +270,88 @@ def _file_system(folder: Path, mounts: Path = Path("/proc/self/mounts")) -> str:
         if at.is_relative_to(place.replace("\\040", " "))
     ]
     return max(holding)[2] if holding else ""
+
+
+_ROWS_AT_ONCE = 4096
+_SMALLEST_ROW = 64  # bytes: the digest alone has as many
+
+
+def salvage(path: Path, damaged_file: int) -> None:
+    """Replaces the ledger at `path`, and keeps the damaged file beside it under a name that says so.
+
+    `damaged_file` is the inode that was found damaged: where another process has replaced it, nothing is
+    done. Whoever writes to the old file waits until the fresh one is in its place, and must look then whether
+    the path still leads to the file that was written (Ledger does). Raises sqlite3.Error or OSError where the
+    file cannot be read at all.
+    """
+    with FileLock(f"{path}.lock"):
+        if not path.exists() or path.stat().st_ino != damaged_file:
+            return
+        old = sqlite3.connect(path, timeout=60, isolation_level=None)
+        old.text_factory = lambda data: data.decode("utf-8", "replace")
+        fresh = path.with_name(f"{path.name}.fresh")
+        fresh.unlink(missing_ok=True)
+        try:
+            old.execute("BEGIN IMMEDIATE")  # nobody writes to the damaged file from here on
+            kept = _copy(old, fresh, path.stat().st_size)
+            aside = path.with_name(f"{path.name}.damaged-{time.strftime('%Y%m%d-%H%M%S')}-{os.getpid()}")
+            os.link(path, aside)  # a second name, so that there is a ledger at the path at any time
+            for suffix in ("-wal", "-shm"):
+                with contextlib.suppress(FileNotFoundError):
+                    os.rename(f"{path}{suffix}", f"{aside}{suffix}")
+            os.replace(fresh, path)
+        finally:
+            old.close()
+            fresh.unlink(missing_ok=True)
+    log.warning(
+        "ledger: %s was damaged; %d call(s) could be read and are in a fresh file, the others are asked "
+        "again; the damaged file is kept as %s",
+        path,
+        kept,
+        aside.name,
+    )
+
+
+def _copy(old: sqlite3.Connection, fresh: Path, size: int) -> int:
+    """Writes the rows that can be read and hold what was written into a new ledger; how many there are."""
+    new = sqlite3.connect(fresh, isolation_level=None)
+    try:
+        new.execute("PRAGMA synchronous=FULL")
+        new.execute("BEGIN")
+        for statement in SCHEMA:
+            new.execute(statement)
+        for rows in _readable(old, f"{ROW}, created", "calls", size):
+            good = [row for row in rows if holds(row)]
+            new.executemany(f"INSERT OR IGNORE INTO calls ({ROW}, created) VALUES (?,?,?,?,?,?,?)", good)
+        # What was spent stays spent, whichever rows are lost.
+        for rows in _readable(old, "budget, spent_usd", "budgets", size):
+            new.executemany("INSERT OR IGNORE INTO budgets VALUES (?,?)", rows)
+        for rows in _readable(old, "address, model, identity, budget", "served", size):
+            insert = "INSERT OR IGNORE INTO served (address, model, identity, budget) VALUES (?,?,?,?)"
+            new.executemany(insert, rows)
+        new.execute("COMMIT")
+        new.execute("PRAGMA journal_mode=WAL")
+        return int(new.execute("SELECT COUNT(*) FROM calls").fetchone()[0])
+    finally:
+        new.close()
+
+
+def _readable(old: sqlite3.Connection, columns: str, table: str, size: int) -> Iterator[list[tuple]]:
+    """Rows of a table without those on pages that cannot be read; a range that fails is halved."""
+    query = f"SELECT {columns} FROM {table} NOT INDEXED WHERE rowid BETWEEN ? AND ?"
+    old.execute(query, (0, 0))  # fails where there is no such table at all
+    try:
+        last = int(old.execute(f"SELECT MAX(rowid) FROM {table}").fetchone()[0] or 0)
+    except sqlite3.DatabaseError:
+        last = size // _SMALLEST_ROW
+    ranges = [(at, at + _ROWS_AT_ONCE - 1) for at in range(1, last + 1, _ROWS_AT_ONCE)][::-1]
+    while ranges:
+        first, end = ranges.pop()
+        try:
+            rows = old.execute(query, (first, end)).fetchall()
+        except sqlite3.DatabaseError:
+            middle = (first + end) // 2
+            if first < end:
+                ranges += [(middle + 1, end), (first, middle)]
+            continue
+        yield rows

@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from ragauge.contract.errors import RagaugeError
-from ragauge.llms import databases, reservations
+from ragauge.llms import databases
 from ragauge.llms.chat_use import MOST_UNREAD
 from ragauge.llms.claims import FileClaims, ServerClaims, file_claims
 
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from sqlalchemy import Connection, Engine
     from sqlalchemy.exc import DBAPIError
 
-    from ragauge.llms.reservations import Planned, Room
+    from ragauge.llms.databases import Planned, Room
 
 log = logging.getLogger(__name__)
 
@@ -221,18 +221,18 @@ class Ledger:
 
         The caller holds the claim on the call. Reservations of processes that are gone are removed.
         """
-        room = self._write_reservation(lambda connection: reservations.reserve(connection, call))
+        room = self._write_reservation(lambda connection: databases.reserve(connection, call))
         for key in () if room.reserved else room.others:
             if self.claim(key):  # its process has ended
                 try:
-                    self._write_reservation(functools.partial(reservations.drop, key=key))
+                    self._write_reservation(functools.partial(databases.drop, key=key))
                 finally:
                     self.release(key)
         return room
 
     def settle(self, call: Planned, billed: float | None) -> None:
         """Ends the call's reservation; US dollars that it was billed, None where it was not charged."""
-        self._write_reservation(lambda connection: reservations.settle(connection, call, billed))
+        self._write_reservation(lambda connection: databases.settle(connection, call, billed))
 
     def _write_reservation(self, work: Callable[[Connection], T]) -> T:
         from sqlalchemy import exc
@@ -342,10 +342,8 @@ class Ledger:
         return engine
 
     def _salvage(self, path: Path, file: int, error: DBAPIError) -> None:
-        from ragauge.llms.salvage import salvage
-
         try:
-            salvage(path, file)
+            databases.salvage(path, file)
         except (sqlite3.Error, OSError):
             raise databases.not_a_ledger(path, error) from None
 

@@ -19,9 +19,8 @@ from urllib.parse import urlsplit
 
 from ragauge.contract.errors import ConfigError
 from ragauge.contract.redact import redact
-from ragauge.llms.guarded import BadResponse, Redirected, hooks
+from ragauge.llms.clients import BadResponse, Redirected, hooks, run_batch
 from ragauge.llms.ledger import Ledger, Served
-from ragauge.llms.loop import run_batch
 from ragauge.store import canonical_json
 
 log = logging.getLogger(__name__)

@@ -1,7 +1,7 @@
 """The words of a text in any script, as searching sees them, and those that carry grammar instead of a subject.
 
 Three lists elsewhere mean something else and stay apart: the words that open a sentence and the abbreviations in
-ragauge.texts.sentences, the small words inside names (van, of) in ragauge.retrieval.rewriters._queries, and the
+ragauge.texts.sentences, the small words inside names (van, of) in ragauge.retrieval.queries, and the
 English stop words of the BM25 engines, which are their own.
 """
 

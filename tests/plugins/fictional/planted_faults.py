@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 import pandas as pd
+import pytest
 
 from dropping import Dropping
 from ragauge.answering import answer_frame
@@ -17,7 +18,9 @@ from ragauge.plugins.fictional.source import FictionalWorld
 from ragauge.retrieval.chunkers import NoChunker, TokenChunker
 from ragauge.retrieval.passages import with_texts
 from ragauge.retrieval.ranking import ranked
-from ragauge.retrieval.retrievers import Noise, Oracle
+from ragauge.retrieval.retrievers import Oracle
+
+Noise = pytest.importorskip("ragauge.plugins.robustness.noise").Noise
 
 ENOUGH = 10_000  # tokens: more than any context here has
 N_PASSAGES = 20  # documents of about 115 words

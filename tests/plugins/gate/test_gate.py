@@ -22,7 +22,7 @@ from ragauge.experiment.setup import config
 from ragauge.plugins.gate.command import main
 from ragauge.track import Reader, Tracker
 
-pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("frozen_heap")]
+pytestmark = pytest.mark.slow
 
 ROOT = Path(__file__).resolve().parents[3]
 CHEAP = [

@@ -18,7 +18,7 @@ from ragauge.contract.errors import ConfigError, GateError, MissingError
 from ragauge.contract.identity import identity
 from ragauge.contract.protocols import ChatModel, KnowsReplies, Reply, Serves
 from ragauge.contract.redact import remember
-from ragauge.llms.guarded import Redirected, hooks
+from ragauge.llms.clients import Redirected, hooks
 from ragauge.plugins.service.client import _content_type, _refusal
 from ragauge.plugins.service.response import Context, Response, _beginning, _shown, kept_response
 from ragauge.plugins.service.service import Service

@@ -70,6 +70,7 @@ def test_a_service_is_no_arm_of_a_hybrid() -> None:
 
 
 def test_a_service_takes_no_queries_of_a_rewriter() -> None:
+    pytest.importorskip("ragauge.plugins.rewriting")
     given = ["retriever=service", "service.url=http://localhost:8000/ask", "rewriter=prf"]
     parts = instantiate_components(compose("config", overrides=given))
     with pytest.raises(ConfigError, match="retriever=service takes no queries of a rewriter"):

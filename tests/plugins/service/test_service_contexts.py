@@ -18,7 +18,7 @@ from ragauge.contract.protocols import Tools
 from ragauge.llms.chat_use import SharedChat
 from ragauge.measures.rankings import document_run
 from ragauge.plugins.service.contexts import ServiceContexts
-from ragauge.retrieval.brought import name_of, with_brought
+from ragauge.retrieval.passages import name_of, with_brought
 
 CHUNKS = pd.DataFrame(
     {

@@ -27,7 +27,7 @@ from ragauge.datasets import SampleDataset
 from ragauge.plugins.traces import components
 from ragauge.plugins.traces.components import MlflowTraces, TracedAnswers, TracedContexts
 from ragauge.plugins.traces.window import iso, milliseconds, process_start
-from ragauge.retrieval.brought import with_brought
+from ragauge.retrieval.passages import with_brought
 from ragauge.track._connection import at
 
 DAY = 86_400 * 10**9  # nanoseconds

@@ -14,9 +14,7 @@ import pytest
 from ragauge.contract import frames
 from ragauge.contract.errors import ConfigError, MissingError
 from ragauge.contract.protocols import CUT, Reply, Role, Tools, Workplace
-from ragauge.retrieval.compressors import LLMCompressor, SentenceCompressor
-from ragauge.retrieval.compressors._llm import copied_by_number
-from ragauge.retrieval.compressors._sentences import within_share
+from ragauge.retrieval.compressors import LLMCompressor, SentenceCompressor, copied_by_number, within_share
 from ragauge.texts.tokenizers import WordTokenizer
 
 

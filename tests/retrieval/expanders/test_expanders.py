@@ -104,7 +104,7 @@ class DocumentPart(NeighbourExpander):
     """Chunks as they are, merged where they touch."""
 
     def expand(self, run: pd.DataFrame, chunks: pd.DataFrame, docs: pd.DataFrame, tools: Tools) -> pd.DataFrame:
-        from ragauge.retrieval.expanders._merging import merged, placed_hits
+        from ragauge.retrieval.expanders import merged, placed_hits
 
         return merged(placed_hits(run, chunks, docs, None, "test"), docs["text"].tolist())
 

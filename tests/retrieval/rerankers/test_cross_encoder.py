@@ -19,8 +19,8 @@ from ragauge.contract.protocols import Tools
 from ragauge.retrieval import onnx as onnx_backend
 from ragauge.retrieval.fusion import fuse
 from ragauge.retrieval.ranking import check_reranked
-from ragauge.retrieval.rerankers import CrossEncoderReranker, _model_folder, _pair_model, cross_encoder
-from ragauge.retrieval.rerankers._fused import fused_scores
+from ragauge.retrieval.rerankers import CrossEncoderReranker, _pair_model, cross_encoder
+from ragauge.retrieval.rerankers._hits import fused_scores
 from small_pipeline import SmallPipelines
 from tiny_cross_encoder import write_cross_encoder
 
@@ -68,7 +68,7 @@ def letters(monkeypatch: pytest.MonkeyPatch) -> Letters:
 def nothing_loaded() -> Iterator[None]:
     """Models are kept for the process; a test starts as a process does."""
     _pair_model.load_pair_model.cache_clear()
-    _model_folder._checked.cache_clear()
+    _pair_model._checked.cache_clear()
     yield
     _pair_model.load_pair_model.cache_clear()
 

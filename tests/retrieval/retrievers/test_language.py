@@ -12,8 +12,7 @@ from hypothesis import strategies as st
 from ragauge.contract.errors import ConfigError
 from ragauge.contract.identity import identity
 from ragauge.retrieval.retrievers import BM25
-from ragauge.retrieval.retrievers._analysis import fold
-from ragauge.retrieval.retrievers._language import LANGUAGES, Analysis
+from ragauge.retrieval.retrievers._analysis import LANGUAGES, Analysis, fold
 from ragauge.texts.words import STOP_WORDS
 
 

@@ -9,7 +9,7 @@ import pandas as pd
 
 from ragauge.answering.judges._frame import NO_ANSWER, Verdict
 from ragauge.contract.protocols import Reply
-from ragauge.llms.unread import shown
+from ragauge.llms.replies import shown
 
 
 def divided(reply: Reply, read: list[tuple[int, str | None]] | None, n: int, form: str) -> list[Verdict]:

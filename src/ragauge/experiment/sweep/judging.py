@@ -30,7 +30,7 @@ from ragauge.experiment.measured_by import fitting_predictor, measured_by, sampl
 from ragauge.experiment.stages.pipeline import Pipeline
 from ragauge.experiment.sweep.waiting import in_batches, judged_alike, started_from, waiting_job
 from ragauge.experiment.verdicts import log_verdicts
-from ragauge.findings.stability import judged_again
+from ragauge.findings.asked_again import judged_again
 
 log = logging.getLogger(__name__)
 

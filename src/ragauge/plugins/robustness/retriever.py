@@ -15,14 +15,13 @@ from ragauge.contract.changed import changed_from
 from ragauge.contract.checks import require, require_choice, require_count
 from ragauge.contract.errors import ConfigError, DataError
 from ragauge.contract.protocols import Retriever, Tools
-from ragauge.retrieval.evidence import evidence_chunks, holds_any, letters
-from ragauge.retrieval.retrievers._arms import Arms, built, ranked_by_other
+from ragauge.plugins.robustness.noise import SPARE, holds_any, in_random_order, number_of, ranked_by_other
+from ragauge.retrieval.retrievers._arms import Arms, built
 from ragauge.retrieval.retrievers._ranking import run_frame
-from ragauge.retrieval.retrievers.evidence import by_topic, in_random_order, number_of
+from ragauge.retrieval.retrievers.evidence import by_topic, evidence_chunks, letters
 
 CHANGED, CONTRADICTED = "changed", "contradicted"
 _MOST = 0.8  # the rate whose number of chunks a context of distractors alone has
-_SPARE = 20  # hits of another retriever beyond those that are needed, since some hold evidence
 
 
 @dataclass(frozen=True)
@@ -143,7 +142,7 @@ class Robustness(Arms):
         coins = [rng.random() for rng in dice]
         # Rounded, since 0.8 / (1 - 0.8) is a little more than 4.
         wanted = [int(np.floor(round(len(o) * share, 9) + c)) for o, c in zip(own, coins, strict=True)]
-        depth = max(wanted) + max(map(len, own)) + _SPARE
+        depth = max(wanted) + max(map(len, own)) + SPARE
         other = ("retriever.from_retriever", self.from_retriever, self.options)
         hard = ranked_by_other(*other, topics, corpus.chunks, depth, folder, tools)
         named = evidence[evidence["docno"].notna()]

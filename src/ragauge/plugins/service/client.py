@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from ragauge.contract.redact import redact, redacted_beginning
-from ragauge.llms.guarded import hooks
+from ragauge.llms.clients import hooks
 from ragauge.llms.replies import Received
 from ragauge.plugins.service.response import read_response
 

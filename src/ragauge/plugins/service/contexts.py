@@ -20,7 +20,7 @@ from ragauge.contract.identity import named, runtime
 from ragauge.contract.protocols import Tools
 from ragauge.plugins.service.response import Context
 from ragauge.plugins.service.service import Service
-from ragauge.retrieval.brought import name_of
+from ragauge.retrieval.passages import name_of
 from ragauge.retrieval.ranking import rank_scores
 from ragauge.retrieval.retrievers._ranking import rows_by_docno
 

@@ -27,7 +27,7 @@ from ragauge.contract.topics import RESERVED
 from ragauge.datasets import BadRow, FileSource, Gatherer, existing_file
 from ragauge.plugins.traces.rows import ATTRIBUTES, COLUMNS, Reading
 from ragauge.plugins.traces.window import Window, iso, milliseconds, process_start, snapshot
-from ragauge.retrieval.brought import name_of
+from ragauge.retrieval.passages import name_of
 from ragauge.retrieval.ranking import rank_scores
 from ragauge.track._connection import tracking_uri
 

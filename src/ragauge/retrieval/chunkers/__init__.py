@@ -9,11 +9,9 @@ from typing import TYPE_CHECKING
 from ragauge.contract.loading import lazily
 
 if TYPE_CHECKING:
-    from ragauge.retrieval.chunkers._blocks import chunked
-    from ragauge.retrieval.chunkers._none import NoChunker
     from ragauge.retrieval.chunkers._semantic import SemanticChunker
-    from ragauge.retrieval.chunkers._spans import chunks_frame
-    from ragauge.retrieval.chunkers._tokens import TokenChunker
+    from ragauge.retrieval.chunkers._spans import chunked, chunks_frame
+    from ragauge.retrieval.chunkers._tokens import NoChunker, TokenChunker
 
 __all__ = [
     "NoChunker",

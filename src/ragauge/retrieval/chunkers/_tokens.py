@@ -1,4 +1,4 @@
-"""Chunks of a fixed number of tokens."""
+"""Chunks of a fixed number of tokens, and documents that stay whole."""
 
 from __future__ import annotations
 
@@ -12,6 +12,19 @@ import pandas as pd
 from ragauge.contract.checks import require_count
 from ragauge.contract.protocols import Tools
 from ragauge.retrieval.chunkers._spans import chunks_frame, trim
+
+
+@dataclass(frozen=True)
+class NoChunker:
+    """Every document whole, as the chunk `<docno>%p0`; one without text has none."""
+
+    component: ClassVar[str] = "none"
+    version: ClassVar[int] = 1
+    uses: ClassVar[frozenset[str]] = frozenset()
+
+    def chunk(self, docs: pd.DataFrame, tools: Tools) -> pd.DataFrame:
+        """Frame `chunks`, in document order."""
+        return chunks_frame(docs, ((row, 0, len(text)) for row, text in enumerate(docs["text"])))
 
 
 @dataclass(frozen=True)

@@ -6,8 +6,11 @@ from ragauge.contract.loading import lazily
 
 if TYPE_CHECKING:
     from ragauge.retrieval.embedders._cached import CachedEmbedder
-    from ragauge.retrieval.embedders._model_folder import encoder_folder
-    from ragauge.retrieval.embedders.sentence_transformers import SentenceTransformerEmbedder, read_encoder
+    from ragauge.retrieval.embedders.sentence_transformers import (
+        SentenceTransformerEmbedder,
+        encoder_folder,
+        read_encoder,
+    )
 
 __all__ = ["CachedEmbedder", "SentenceTransformerEmbedder", "encoder_folder", "read_encoder"]
 

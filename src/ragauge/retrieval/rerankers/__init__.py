@@ -5,16 +5,14 @@ from typing import TYPE_CHECKING
 from ragauge.contract.loading import lazily
 
 if TYPE_CHECKING:
-    from ragauge.retrieval.rerankers._candidates import candidates
-    from ragauge.retrieval.rerankers._fused import fused_scores
-    from ragauge.retrieval.rerankers._model_folder import (
+    from ragauge.retrieval.rerankers._hits import NoReranker, candidates, fused_scores
+    from ragauge.retrieval.rerankers._pair_model import (
         MODEL_FILES,
+        PairModel,
         checked_config,
         is_pair_model,
         require_one_score,
     )
-    from ragauge.retrieval.rerankers._none import NoReranker
-    from ragauge.retrieval.rerankers._pair_model import PairModel
     from ragauge.retrieval.rerankers.cross_encoder import CrossEncoderReranker
     from ragauge.retrieval.rerankers.llm import ListwiseReranker
 

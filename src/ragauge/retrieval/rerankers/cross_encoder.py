@@ -16,10 +16,8 @@ from ragauge.contract.identity import later, named, runtime
 from ragauge.contract.protocols import Tools
 from ragauge.retrieval.pretrained import model_digest, settle_backend
 from ragauge.retrieval.ranking import ranked
-from ragauge.retrieval.rerankers._candidates import candidates, check_depth
-from ragauge.retrieval.rerankers._fused import fused_scores
-from ragauge.retrieval.rerankers._model_folder import pair_model_folder
-from ragauge.retrieval.rerankers._pair_model import load_pair_model
+from ragauge.retrieval.rerankers._hits import candidates, check_depth, fused_scores
+from ragauge.retrieval.rerankers._pair_model import load_pair_model, pair_model_folder
 from ragauge.store.vectors import PAIR_SCORES, VectorCache, vectors_name
 
 

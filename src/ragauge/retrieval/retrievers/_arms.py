@@ -60,29 +60,6 @@ def built(key: str, name: object, options: Mapping[str, Any], depth: int | None)
     return found
 
 
-def ranked_by_other(
-    key: str,
-    name: str | None,
-    options: Mapping[str, Any],
-    topics: pd.DataFrame,
-    chunks: pd.DataFrame,
-    depth: int,
-    folder: Path,
-    tools: Tools,
-) -> list[list[int]]:
-    """Of every topic the chunks (positions) that the retriever `name` ranks highest, to a depth; [] without options.
-
-    key, options: as `built` takes them. folder: holds its index in a folder of its name.
-    """
-    if not options:
-        return [[] for _ in range(len(topics))]
-    arm = built(key, str(name), options, depth)
-    run = arm.transformer(chunks, folder / str(name), tools)(topics[["qid", "query"]])
-    chunk = pd.Series(pd.Index(chunks["docno"]).get_indexer(pd.Index(run["docno"])))
-    of_topic = chunk.groupby(run["qid"].to_numpy(), sort=False).agg(list).to_dict()
-    return [of_topic.get(qid, []) for qid in topics["qid"]]
-
-
 def require_names(key: str, names: object, least: int) -> list[str]:
     """The names as a list; ConfigError for fewer than `least`, one that stands twice, and what is no list."""
     listed = isinstance(names, (list, tuple)) and all(isinstance(name, str) for name in names)

@@ -6,7 +6,10 @@ Inside the room a hit is three numbers: the row of its topic, the row of its chu
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Any, NamedTuple
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -14,6 +17,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from ragauge.contract.errors import DataError
+from ragauge.contract.frames import Batches
+from ragauge.contract.protocols import Tools
 from ragauge.retrieval.ranking import rank_scores, ranks_within
 from ragauge.texts.words import has_words
 
@@ -116,11 +121,34 @@ def run_frame(
 
 
 def as_transformer(name: str, rank: Callable[[pd.DataFrame], pd.DataFrame]) -> Callable[..., pd.DataFrame]:
-    """A PyTerrier transformer of topics [qid, query] that ranks with the function given."""
-    from ragauge.retrieval.retrievers._transformer import Ranker
+    """A PyTerrier transformer of topics [qid, query] that ranks with the function given.
 
-    transformer: Any = Ranker(name, rank)
-    return transformer  # type: ignore[no-any-return]
+    It composes with any other. The run is sorted by topic in the order given, then by rank; topics without hits
+    have no row.
+    """
+    transformer: Callable[..., pd.DataFrame] = _ranker()(name, rank)
+    return transformer
+
+
+@cache
+def _ranker() -> Any:
+    """The class of these transformers, made late, since PyTerrier takes its time to import."""
+    import pyterrier as pt
+
+    class Ranker(pt.Transformer):
+        def __init__(self, name: str, rank: Callable[[pd.DataFrame], pd.DataFrame]) -> None:
+            super().__init__()
+            self.name = name
+            self._rank = rank
+
+        def transform(self, inp: pd.DataFrame) -> pd.DataFrame:
+            pt.validate.query_frame(inp, extra_columns=["query"])
+            return self._rank(inp.reset_index(drop=True))
+
+        def __repr__(self) -> str:
+            return self.name
+
+    return Ranker
 
 
 def rows_by_docno(chunks: pd.DataFrame) -> dict[str, list[int]]:
@@ -129,3 +157,26 @@ def rows_by_docno(chunks: pd.DataFrame) -> dict[str, list[int]]:
     for row, parent in enumerate(chunks["parent"]):
         found.setdefault(parent, []).append(row)
     return {**found, **{docno: [row] for row, docno in enumerate(chunks["docno"])}}
+
+
+@dataclass(frozen=True)
+class NoRetrieval:
+    """Finds nothing for any topic, so that every context is empty."""
+
+    component: ClassVar[str] = "none"
+    uses: ClassVar[frozenset[str]] = frozenset()
+    top_k: ClassVar[int] = 0
+    reorder_after_cut: ClassVar[bool] = False
+    indexes_batches: ClassVar[bool] = True
+    search_columns: ClassVar[tuple[str, ...]] = ("docno",)
+
+    def index_identity(self) -> Mapping[str, Any]:
+        """The same for all: there is no index."""
+        return {"index": "none", "version": 1}
+
+    def build_index(self, chunks: pd.DataFrame | Batches, folder: Path, tools: Tools) -> None:
+        """Writes nothing."""
+
+    def transformer(self, chunks: pd.DataFrame, folder: Path, tools: Tools) -> Callable[..., pd.DataFrame]:
+        """A run without rows."""
+        return as_transformer("NoRetrieval", lambda topics: run_frame(topics, chunks, NO_ROWS, NO_ROWS))

@@ -16,7 +16,7 @@ from ragauge.contract.frames import Batches, batches_of, count_rows
 from ragauge.contract.identity import later, runtime
 from ragauge.contract.protocols import Tools
 from ragauge.retrieval.retrievers import _pisa, _terrier
-from ragauge.retrieval.retrievers._language import LANGUAGES, Analysis
+from ragauge.retrieval.retrievers._analysis import LANGUAGES, Analysis
 from ragauge.retrieval.retrievers._ranking import (
     NO_ROWS,
     Hits,

@@ -22,7 +22,7 @@ from ragauge.contract.identity import later
 from ragauge.contract.protocols import Tools
 from ragauge.retrieval.order import long_context_order
 from ragauge.retrieval.ranking import ranks_within
-from ragauge.retrieval.retrievers import _ann, _shards
+from ragauge.retrieval.retrievers import _shards
 from ragauge.retrieval.retrievers._ranking import (
     NO_ROWS,
     Hits,
@@ -60,7 +60,7 @@ class VectorIndex:
         self.folder = folder
         self.engine: Engine = engine or LocalEngine()
 
-    def nearest(self, queries: np.ndarray, top_k: int, candidates: _ann.Search | None = None) -> Hits:
+    def nearest(self, queries: np.ndarray, top_k: int, candidates: _shards.Search | None = None) -> Hits:
         """The min(top_k, chunks) chunks of highest cosine to each query, all queries in one search.
 
         queries: float32 [queries, dimensions], unit vectors; the hits' topic is a query's row. candidates:
@@ -88,7 +88,7 @@ class VectorIndex:
         return np.asarray(chunk)
 
     @cached_property
-    def _by_shards(self) -> _ann.Search:
+    def _by_shards(self) -> _shards.Search:
         file = (self.folder / _VECTORS).absolute()
         rows = _shards.bounds(len(self.vectors), self.engine.shards)
         return _shards.Sharded(self.engine, [_shards.ExactShard(file, *of_shard) for of_shard in rows])
@@ -252,14 +252,14 @@ class Sim(Dense):
         n_chunks = count_rows(chunks)
         if self.approximate and n_chunks:
             rows = _shards.bounds(n_chunks, self.shards)
-            build = _ann.hnsw if self.index == "hnsw" else _ann.ivf
+            build = _shards.hnsw if self.index == "hnsw" else _shards.ivf
             values = (self.m, self.ef_construction) if self.index == "hnsw" else (self.nlist,)
             work = _shards.Build(folder.absolute() / _VECTORS, build, values)
             for _ in tools.engine.map(work, zip(self._files(folder), rows, strict=False)):
                 pass
 
     def _files(self, folder: Path) -> list[Path]:
-        return [file.absolute() for file in _ann.files(folder, self.shards)]
+        return [file.absolute() for file in _shards.files(folder, self.shards)]
 
     def recall(self, topics: pd.DataFrame, chunks: pd.DataFrame, folder: Path, tools: Tools) -> float:
         """Share of the ten most similar chunks that the search finds, of 1,000 topics at most.
@@ -277,7 +277,7 @@ class Sim(Dense):
         pairs = [hits.topic * len(chunks) + hits.chunk for hits in (exact, near)]
         return float(np.isin(*pairs).mean())
 
-    def _candidates(self, index: VectorIndex) -> _ann.Search | None:
+    def _candidates(self, index: VectorIndex) -> _shards.Search | None:
         if not self.approximate:
             return None
         wide = self.ef_search if self.index == "hnsw" else self.nprobe
@@ -286,7 +286,7 @@ class Sim(Dense):
         if not all(file.is_file() for file in files):
             raise DataError(f"{index.folder} holds no approximate index")
         if len(files) == 1:
-            return _ann.reader(files[0], wide)
+            return _shards.reader(files[0], wide)
         held = zip(files, rows, strict=True)
         return _shards.Sharded(index.engine, [_shards.ApproximateShard(file, wide, first) for file, (first, _) in held])
 

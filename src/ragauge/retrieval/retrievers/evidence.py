@@ -1,30 +1,149 @@
-"""`retriever=oracle` and `retriever=noise`: what the evidence says should be found, and worse on purpose."""
+"""Which chunks hold the evidence of a topic, and `retriever=oracle`, which finds them."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field
-from hashlib import blake2b
+from dataclasses import dataclass
+from itertools import pairwise
 from pathlib import Path
-from typing import Any, ClassVar, Literal
+from typing import Any, ClassVar
 
 import numpy as np
 import pandas as pd
 
-from ragauge.contract.checks import require_choice, require_count, require_number
+from ragauge.contract.checks import require_count
 from ragauge.contract.errors import ConfigError
-from ragauge.contract.protocols import Retriever, Tools
-from ragauge.retrieval.evidence import evidence_chunks, holds_any, letters
+from ragauge.contract.protocols import Tools
 from ragauge.retrieval.ranking import ranks_within
-from ragauge.retrieval.retrievers._arms import Arms, built, ranked_by_other
 from ragauge.retrieval.retrievers._ranking import check_chunks, run_frame
 
-_SPARE = 20  # hits of another retriever beyond those that are needed, since some hold evidence
+_BLACK = re.compile(r"\S+")
+_BETWEEN = "\n"  # of documents; white space stands in no letters
+
+
+def letters(text: str) -> str:
+    """The text without its white space, which evidence and documents may differ in."""
+    return "".join(text.split())
+
+
+def evidence_chunks(evidence: pd.DataFrame, chunks: pd.DataFrame) -> pd.DataFrame:
+    """The chunks that hold evidence: [qid, chunk], which is a row, best first within a topic, each once.
+
+    evidence: [qid, part, docno, text]; chunks: [docno, text, parent, start, end]. A part stands wherever its
+    document holds its text, white space aside, and every chunk that shares a letter with such a place holds
+    evidence. Of a part without a docno that is looked for in all documents. Of a part without a text, and of
+    one whose text its document does not hold, it is every chunk of the document.
+
+    First come, part by part in reading order, the chunks that a part needs: the shortest one that holds all
+    of it, or those that hold it together; then the others.
+    """
+    places = _Places(chunks)
+    found = [
+        (qid, needed, part, chunk)
+        for qid, part, docno, text in evidence[["qid", "part", "docno", "text"]].itertuples(index=False)
+        for chunk, needed in places.of(docno if isinstance(docno, str) else None, text)
+    ]
+    frame = pd.DataFrame(found, columns=["qid", "needed", "part", "chunk"])
+    topic = pd.factorize(frame["qid"])[0]
+    reading = places.reading[frame["chunk"].to_numpy(dtype=np.int64)]
+    by = np.lexsort((reading, frame["part"].to_numpy(), ~frame["needed"].to_numpy(dtype=bool), topic))
+    frame = frame.iloc[by].drop_duplicates(["qid", "chunk"])
+    return frame[["qid", "chunk"]].astype({"qid": "str", "chunk": "int64"}).reset_index(drop=True)
+
+
+class _Places:
+    """Where texts stand in documents, and which chunks lie there."""
+
+    def __init__(self, chunks: pd.DataFrame) -> None:
+        parent = pd.factorize(chunks["parent"])
+        self._numbers = {docno: number for number, docno in enumerate(parent[1])}
+        self._text = chunks["text"].to_numpy(dtype=object)
+        self._start, self._end = (chunks[c].to_numpy(dtype=np.int64) for c in ("start", "end"))
+        by = np.lexsort((self._end, self._start, parent[0]))
+        self.reading = np.empty(len(chunks), dtype=np.int64)  # a chunk's place in all documents, as read
+        self.reading[by] = np.arange(len(chunks))
+        bounds = np.searchsorted(parent[0][by], np.arange(len(self._numbers) + 1))
+        self._chunks = [by[a:b] for a, b in pairwise(bounds)]
+        self._letters: dict[int, tuple[str, np.ndarray]] = {}
+        self._known: dict[tuple[str | None, str | None], list[tuple[int, bool]]] = {}
+        self._corpus: tuple[str, np.ndarray] | None = None
+
+    def of(self, docno: str | None, text: object) -> list[tuple[int, bool]]:
+        """The chunks of a part, and whether the part needs them."""
+        wanted = letters(text) if isinstance(text, str) else ""
+        key = docno, wanted
+        if key not in self._known:
+            self._known[key] = list(self._find(docno, wanted))
+        return self._known[key]
+
+    def _find(self, docno: str | None, wanted: str) -> Iterator[tuple[int, bool]]:
+        if docno is None:
+            spans = [(doc, span) for doc in self._documents_with(wanted) for span in self._spans(doc, wanted)]
+        elif docno in self._numbers:
+            doc = self._numbers[docno]
+            spans = [(doc, span) for span in self._spans(doc, wanted)]
+            if not spans:
+                yield from ((int(chunk), True) for chunk in self._chunks[doc])
+        else:
+            return
+        touching = [(doc, span, self._touching(doc, span)) for doc, span in spans]
+        whole = [
+            (self._end[chunk] - self._start[chunk], place, chunk)
+            for place, (_, (start, end), rows) in enumerate(touching)
+            for chunk in rows.tolist()
+            if self._start[chunk] <= start and self._end[chunk] >= end
+        ]
+        needed = {min(whole)[2]} if whole else set(touching[0][2].tolist() if touching else ())
+        every = dict.fromkeys(chunk for *_, rows in touching for chunk in rows.tolist())
+        yield from ((chunk, chunk in needed) for chunk in every)
+
+    def _touching(self, doc: int, span: tuple[int, int]) -> np.ndarray:
+        rows = self._chunks[doc]
+        return rows[(self._start[rows] < span[1]) & (self._end[rows] > span[0])]
+
+    def _spans(self, doc: int, wanted: str) -> Iterator[tuple[int, int]]:
+        """Every place of the letters in the document: first and past-the-last character."""
+        text, at = self._letters_of(doc)
+        begin = text.find(wanted) if wanted else -1
+        while begin >= 0:
+            yield int(at[begin]), int(at[begin + len(wanted) - 1]) + 1
+            begin = text.find(wanted, begin + len(wanted))
+
+    def _letters_of(self, doc: int) -> tuple[str, np.ndarray]:
+        """A document's letters and where they stand, as far as chunks hold them."""
+        if doc not in self._letters:
+            pieces, until = [], 0
+            for chunk in self._chunks[doc].tolist():
+                start, end = int(self._start[chunk]), int(self._end[chunk])
+                if end > until:
+                    text = str(self._text[chunk])[max(until - start, 0) : end - start]
+                    pieces.append(" " * max(start - until, 0) + text)
+                    until = end
+            text = "".join(pieces)
+            spans = [match.span() for match in _BLACK.finditer(text)]
+            at = np.concatenate([np.arange(*span) for span in spans]) if spans else np.empty(0, np.int64)
+            self._letters[doc] = "".join(text[start:end] for start, end in spans), at
+        return self._letters[doc]
+
+    def _documents_with(self, wanted: str) -> list[int]:
+        """The documents that hold the letters."""
+        if self._corpus is None:
+            texts = [self._letters_of(doc)[0] for doc in range(len(self._chunks))]
+            starts = np.cumsum([0, *(len(text) + 1 for text in texts[:-1])]) if texts else np.empty(0, int)
+            self._corpus = _BETWEEN.join(texts), starts
+        text, starts = self._corpus
+        found, begin = [], text.find(wanted) if wanted else -1
+        while begin >= 0:
+            doc = int(np.searchsorted(starts, begin, side="right")) - 1
+            found.append(doc)
+            begin = text.find(wanted, int(starts[doc + 1])) if doc + 1 < len(starts) else -1
+        return found
 
 
 @dataclass(frozen=True)
 class Oracle:
-    """The chunks that hold the evidence (`ragauge.retrieval.evidence.evidence_chunks`), in that order.
+    """The chunks that hold the evidence (`ragauge.retrieval.retrievers.evidence.evidence_chunks`), in that order.
 
     What is then missing from a score, chunking and budget took away; what is then wrong in an answer, the
     LLM did. A topic without evidence has no hits. `score` is 1 / (rank + 1).
@@ -60,136 +179,9 @@ class Oracle:
         return run_frame(topics, chunks, topic[kept], chunk[kept])
 
 
-@dataclass(frozen=True)
-class Noise(Arms):
-    """Evidence mixed with distractors: how much of what is retrieved may be wrong, and where it may stand.
-
-    noise_rate: the expected share of distractors, in [0, 1]. Of n_passages a topic keeps
-        (1 - noise_rate) * n_passages chunks of evidence, rounded up or down by a coin of its own, but no more
-        than it has; distractors take the other places. What is kept at one rate is kept at every lower one.
-    n_passages: how many chunks a topic gets; None is as many as hold its evidence.
-    distractors: `random` chunks of documents that the evidence does not name, or the `hard` ones that
-        from_retriever (one of `options`) ranks highest, random ones where these do not suffice. None holds
-        a part of the evidence, or a letter of it in the evidence's own document.
-    order: where the evidence stands: `first`, `last`, in the `middle` of the distractors, or `shuffled`.
-    seed: of coins, random chunks and shuffling; each topic's own, so that it is the same in any selection.
-
-    `score` is 1 / (rank + 1).
-    """
-
-    component: ClassVar[str] = "noise"
-    reorder_after_cut: ClassVar[bool] = False
-
-    noise_rate: float = 0.5
-    n_passages: int | None = None
-    distractors: Literal["random", "hard"] = "random"
-    from_retriever: str | None = "bm25"
-    order: Literal["shuffled", "first", "last", "middle"] = "shuffled"
-    seed: int = 0
-    options: Mapping[str, Any] = field(default_factory=dict)
-
-    def __post_init__(self) -> None:
-        require_number("retriever.noise_rate", self.noise_rate, 0, 1)
-        require_count("retriever.n_passages", self.n_passages, null="as many as hold the topic's evidence")
-        require_choice("retriever.distractors", self.distractors, ("random", "hard"))
-        require_choice("retriever.order", self.order, ("shuffled", "first", "last", "middle"))
-        require_count("retriever.seed", self.seed, 0)
-        arm: dict[str, Retriever] = {}
-        name = None
-        if self.distractors == "hard":
-            name = str(self.from_retriever)
-            arm = {name: built("retriever.from_retriever", name, self.options, None)}
-        object.__setattr__(self, "from_retriever", name)  # what is not asked is no part of the identity
-        object.__setattr__(self, "options", arm)
-
-    @property
-    def top_k(self) -> int:
-        """How many chunks a topic gets at most; 0 where that is its own number."""
-        return self.n_passages or 0
-
-    @property
-    def retrievers(self) -> Mapping[str, Retriever]:
-        """The one that hard distractors come from."""
-        return self.options
-
-    def transformer(self, chunks: pd.DataFrame, folder: Path, tools: Tools) -> Callable[..., pd.DataFrame]:
-        """ConfigError: a question alone says nothing of the evidence."""
-        raise ConfigError("retriever=noise needs the evidence of the topics; call rank_with_evidence")
-
-    def rank_with_evidence(
-        self, topics: pd.DataFrame, evidence: pd.DataFrame, chunks: pd.DataFrame, folder: Path, tools: Tools
-    ) -> pd.DataFrame:
-        """Frame `run` of the topics [qid, query]."""
-        topic, chunk = by_topic(topics, evidence_chunks(evidence, chunks))
-        ends = np.searchsorted(topic, np.arange(len(topics) + 1))
-        named = evidence[evidence["docno"].notna()].groupby("qid")["docno"].agg(set).to_dict()
-        texts = evidence[evidence["text"].notna()].groupby("qid")["text"].agg(list).to_dict()
-        most = max(self.n_passages or 0, int(np.diff(ends).max(initial=0)))
-        other = ("retriever.from_retriever", self.from_retriever, self.options)
-        hard = ranked_by_other(*other, topics, chunks, most + _SPARE, folder, tools)
-        parent, text = (chunks[c].to_numpy(dtype=object) for c in ("parent", "text"))
-        found: list[list[int]] = []
-        for row, qid in enumerate(topics["qid"]):
-            own = chunk[ends[row] : ends[row + 1]].tolist()
-            rng = np.random.default_rng(number_of(self.seed, qid))
-            coin, of_evidence = rng.random(), [own[i] for i in rng.permutation(len(own))]
-            n = len(own) if self.n_passages is None else self.n_passages
-            # Rounded, since (1 - 0.8) * 5 is a little less than 1.
-            kept = min(int(np.floor(round((1 - self.noise_rate) * n, 9) + coin)), n, len(own))
-            parts = [part for part in map(letters, texts.get(qid, ())) if part]
-            documents = named.get(qid, set())
-
-            def usable(
-                candidate: int, near: bool, own: list[int] = own, parts: list[str] = parts,
-                documents: set[str] = documents,
-            ) -> bool:  # fmt: skip
-                other = candidate not in own and (near or parent[candidate] not in documents)
-                return other and not holds_any(text[candidate], parts)
-
-            distractors = [c for c in hard[row] if usable(c, near=True)][:n]
-            drawn = in_random_order(len(chunks), rng)
-            while len(distractors) < n and (candidate := next(drawn, None)) is not None:
-                if candidate not in distractors and usable(candidate, near=False):
-                    distractors.append(candidate)
-            found.append(self._arranged(of_evidence[:kept], distractors[: n - kept], qid, chunks))
-        topic = np.repeat(np.arange(len(topics)), [len(of_topic) for of_topic in found])
-        return run_frame(topics, chunks, topic, np.array([c for cs in found for c in cs], dtype=np.int64))
-
-    def _arranged(self, of_evidence: list[int], others: list[int], qid: str, chunks: pd.DataFrame) -> list[int]:
-        """The chunks of a topic as its context holds them."""
-        half = len(others) // 2
-        if self.order == "first":
-            return of_evidence + others
-        if self.order == "last":
-            return others + of_evidence
-        if self.order == "middle":
-            return others[:half] + of_evidence + others[half:]
-        # By a number of its own, a chunk stands before or behind another one at every rate alike.
-        docno = chunks["docno"].iloc
-        return sorted(of_evidence + others, key=lambda chunk: number_of(self.seed, qid, docno[chunk]))
-
-
 def by_topic(topics: pd.DataFrame, found: pd.DataFrame) -> tuple[np.ndarray, np.ndarray]:
     """Topic row and chunk row of every hit, in the order of the topics."""
     topic = pd.Index(topics["qid"]).get_indexer(pd.Index(found["qid"]))
     by = np.argsort(topic, kind="stable")
     by = by[topic[by] >= 0]
     return topic[by], found["chunk"].to_numpy(dtype=np.int64)[by]
-
-
-def number_of(seed: int, *names: str) -> int:
-    """A number of 64 bits that hangs on seed and names alone."""
-    text = "\x1f".join((str(seed), *names))
-    return int.from_bytes(blake2b(text.encode("utf-8", "surrogatepass"), digest_size=8).digest())
-
-
-def in_random_order(n: int, rng: np.random.Generator) -> Iterator[int]:
-    """0 to n - 1, each once; of many only as many are drawn as are asked for."""
-    seen: set[int] = set()
-    while n and len(seen) <= n // 2:
-        for number in rng.integers(n, size=64).tolist():
-            if number not in seen:
-                seen.add(number)
-                yield number
-    rest = np.setdiff1d(np.arange(n), list(seen))
-    yield from rng.permutation(rest).tolist()

@@ -16,6 +16,7 @@ from ragauge.contract.errors import ConfigError
 from ragauge.contract.protocols import ChatModel, Tools
 from ragauge.llms.prompts import fill, load_prompt
 from ragauge.retrieval.fusion import first_seen, reciprocal_rank_fusion
+from ragauge.retrieval.queries import parse_queries, question_parts, with_question, written_by_llm
 from ragauge.retrieval.ranking import ranks_within
 from ragauge.retrieval.retrievers._ranking import (
     NO_ROWS,
@@ -25,8 +26,6 @@ from ragauge.retrieval.retrievers._ranking import (
     run_frame,
 )
 from ragauge.retrieval.retrievers.dense import Dense, VectorIndex
-from ragauge.retrieval.rewriters._asking import with_question, written_by_llm
-from ragauge.retrieval.rewriters._queries import parse_queries, question_parts
 
 log = logging.getLogger(__name__)
 

@@ -18,7 +18,7 @@ from ragauge.contract.identity import runtime
 from ragauge.contract.protocols import Tools
 from ragauge.datasets import BadRow, recordings
 from ragauge.datasets.recordings import Recorded
-from ragauge.retrieval.brought import name_of
+from ragauge.retrieval.passages import name_of
 from ragauge.retrieval.retrievers._ranking import (
     Hits,
     as_transformer,

@@ -1,0 +1,1 @@
+"""Questions to the queries that are searched: HyDE, several queries, sub-questions, feedback, recorded ones."""

@@ -1,0 +1,167 @@
+"""Several queries for one question, by rules or an LLM's reply; and `rewriter=none`, the question itself."""
+
+from __future__ import annotations
+
+import logging
+import re
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import ClassVar, Literal
+
+import pandas as pd
+
+from ragauge.contract.errors import MissingError
+from ragauge.contract.protocols import ChatModel, Tools, Workplace
+from ragauge.retrieval.searching import queries_frame
+from ragauge.texts.words import FUNCTION_WORDS, has_words
+
+_LINK_TEXT = "of the for de del della di da la le du von van der den al el bin y"
+_NAME_LINKS = frozenset(_LINK_TEXT.split())
+_WORD = re.compile(r"[^\W_]+(?:['’.&-][^\W_]+)*")
+_QUOTED = re.compile(r"[\"“][^\"“”]+[\"”]")
+_POSSESSIVE = re.compile(r"['’]s$")
+_BETWEEN_ALTERNATIVES = re.compile(r",?\s+(?:or|and|than)\s+(?:the\s+)?", re.IGNORECASE)
+_CLAUSE_BREAK = re.compile(
+    r"[,;:()]\s+|\s+[–—-]\s+|\s+(?=(?:who|whom|whose|which|that|where|when|while|because|before|after)\s)"
+    r"|\s+(?:and|but)\s+(?=[^\W\d_A-Z])"
+)
+_EDGES = ' \t,;:.?!()[]"“”'
+_LIST_MARK = re.compile(r"^\s*(?:[-*•–]|\(?\d{1,2}[.):]\s|[Qq]uery\s*\d*\s*:)\s*")
+
+
+def question_parts(question: str) -> list[str]:
+    """The parts of a question, each a query of its own, without repeats and without the question itself.
+
+    In this order: the halves of a comparison (the question with one of two alternatives left out), its
+    clauses (of at least two content words), the names in it (quoted, or runs of capitalised words), and its
+    content words alone. Rules for English; in a language without capitals there may be no part at all.
+    """
+    names = [_POSSESSIVE.sub("", question[start:end]) for start, end in _names(question)]
+    content = " ".join(content_words(question))
+    return distinct([*_sub_questions(question), *names, content], but=question)
+
+
+def sub_questions(question: str) -> list[str]:
+    """The halves of a comparison and the clauses of `question_parts`: what can be asked by itself."""
+    return distinct(_sub_questions(question), but=question)
+
+
+def _sub_questions(question: str) -> list[str]:
+    halves: list[str] = []
+    for (start, end), (next_start, next_end) in pairwise(_names(question)):
+        if _BETWEEN_ALTERNATIVES.fullmatch(question[end:next_start]):
+            halves += (question[:end] + question[next_end:], question[:start] + question[next_start:])
+    return [*halves, *(part for part in _CLAUSE_BREAK.split(question) if len(content_words(part)) > 1)]
+
+
+def distinct(queries: Iterable[str], but: str = "") -> list[str]:
+    """The queries that hold words, trimmed, each once whatever its case, and none equal to `but`."""
+    seen = {but.strip(_EDGES).casefold()}
+    kept = []
+    for query in (query.strip(_EDGES) for query in queries):
+        if has_words(query) and query.casefold() not in seen:
+            seen.add(query.casefold())
+            kept.append(query)
+    return kept
+
+
+def parse_queries(reply: str) -> list[str]:
+    """The queries of an LLM's reply: one a line, list marks removed; a line that ends in a colon is none."""
+    lines = [line for line in reply.splitlines() if not line.rstrip().endswith(":")]
+    return distinct(_LIST_MARK.sub("", line) for line in lines)
+
+
+def content_words(text: str) -> list[str]:
+    """The words of a text that are no English function words, in order."""
+    return [word for word in _WORD.findall(text) if word.casefold() not in FUNCTION_WORDS]
+
+
+def _names(question: str) -> list[tuple[int, int]]:
+    """First and past-the-last character of the names: quotations, and runs of capitals outside them."""
+    quotations = [quotation.span() for quotation in _QUOTED.finditer(question)]
+    runs = [
+        (start, end)
+        for start, end in _capitalised_runs(question)
+        if not any(start < closing and opening < end for opening, closing in quotations)
+    ]
+    return sorted(quotations + runs)
+
+
+def _capitalised_runs(question: str) -> list[tuple[int, int]]:
+    """Runs of capitalised words, small links between them (of, van) and numbers after them included.
+
+    Function words neither begin nor end a run, so that the question word that opens a sentence is none.
+    """
+    spans: list[tuple[int, int]] = []
+    run_end = -1  # where the words end that follow the last run without a gap; -1: none do
+    for word in _WORD.finditer(question):
+        small = word[0].casefold()
+        adjacent = bool(spans) and question[run_end : word.start()] in (" ", ". ")
+        if small not in FUNCTION_WORDS and (word[0][0].isupper() or (adjacent and word[0].isdigit())):
+            start = spans.pop()[0] if adjacent else word.start()
+            spans.append((start, word.end()))
+            run_end = word.end()
+        else:
+            run_end = word.end() if adjacent and small in _NAME_LINKS else -1
+    return spans
+
+
+log = logging.getLogger(__name__)
+
+
+def written_by_llm(
+    chat: ChatModel,
+    prompts: Sequence[str],
+    parse: Callable[[str], list[str]],
+    store: Workplace,
+    who: str,
+    what: str,
+    noun: str = "queries",
+) -> list[list[str]]:
+    """The texts in the reply to each prompt, one request a topic; none where it failed or held none.
+
+    parse: the texts of a reply. what: the name under which the ledger counts the requests. A warning, which
+    names `who`, says how many topics got no text; MissingError where none got any.
+    """
+    readers = [lambda reply: parse(reply.text or "") or None] * len(prompts)
+    replies = chat.ask(prompts, store, what, readers=readers)
+    found = [parse(reply.text or "") for reply in replies]
+    failed = sum(not texts for texts in found)
+    if failed:
+        error = next((r.error for r in replies if r.error), f"no {noun} in the replies")
+        if failed == len(found):
+            raise MissingError(f"{who}: no {noun} from the LLM for {failed} of {failed} topics ({error})")
+        log.warning("%s: for %d of %d topics the question alone is searched (%s)", who, failed, len(found), error)
+    return found
+
+
+def with_question(question: str, texts: list[str], at_most: int, question_first: bool) -> list[str]:
+    """What is searched for: at most so many of the texts, behind the question if it is to be first.
+
+    Where there are no texts it is the question.
+    """
+    if question_first or not texts:
+        return [question, *distinct(texts[:at_most], but=question)]
+    return texts[:at_most]
+
+
+@dataclass(frozen=True)
+class NoRewriter:
+    """Leaves the questions as they are; the stage is left out."""
+
+    component: ClassVar[str] = "none"
+    kind: ClassVar[str] = "none"
+    uses: ClassVar[frozenset[str]] = frozenset()
+    feedback: ClassVar[bool] = False
+    union: ClassVar[Literal["rrf"]] = "rrf"
+    rrf_constant: ClassVar[float] = 60
+
+    def rewrite(
+        self, topics: pd.DataFrame, run: pd.DataFrame | None, chunks: pd.DataFrame | None, tools: Tools
+    ) -> pd.DataFrame:
+        """The questions, each one search."""
+        return queries_frame(
+            {"qid": qid, "query": query, "search": 0, "origin": "question"}
+            for qid, query in zip(topics["qid"], topics["query"], strict=True)
+        )
