@@ -21,8 +21,7 @@ from ragauge.contract.errors import (
 )
 
 if TYPE_CHECKING:
-    from ragauge.experiment.results import JobResult
-    from ragauge.experiment.sweep_results import SweepResult
+    from ragauge.experiment.results import JobResult, SweepResult
 
 __all__ = [
     "ConfigError",
@@ -76,7 +75,7 @@ def load(run_id: str, tracking_uri: str | None = None) -> JobResult | SweepResul
     Raises ConfigError where MLflow or the run is not there, DataError where the run is of something else.
     """
     from ragauge import track
-    from ragauge.experiment import sweep_results
+    from ragauge.experiment import results
 
     with track.aside():
-        return sweep_results.load(run_id, tracking_uri)
+        return results.load(run_id, tracking_uri)

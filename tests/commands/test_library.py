@@ -25,9 +25,8 @@ from packaging.version import Version
 import ragauge
 from processes import ROOT, clean_environment
 from processes import run as run_py
-from ragauge.experiment import whereabouts
-from ragauge.experiment.results import JobResult, Logged
-from ragauge.experiment.sweep_results import SweepResult
+from ragauge.contract.records import FRAMES_TAG
+from ragauge.experiment.results import JobResult, Logged, SweepResult, Whereabouts, whereabouts
 from ragauge.show import notebook
 from ragauge.track import LoggedRun
 
@@ -116,7 +115,7 @@ def test_a_topic_that_holds_a_script_is_shown_and_not_run() -> None:
     ],
 )
 def test_a_damaged_tag_names_no_place(told: str) -> None:
-    assert whereabouts.from_tags({whereabouts.TAG: told}) == whereabouts.Whereabouts()
+    assert whereabouts({FRAMES_TAG: told}) == Whereabouts()
 
 
 def test_a_tag_of_a_shared_server_leads_out_of_no_store(tmp_path: Path) -> None:
@@ -126,10 +125,10 @@ def test_a_tag_of_a_shared_server_leads_out_of_no_store(tmp_path: Path) -> None:
         "answers": "https://example.org/x",
     }  # fmt: skip
     told = {"folder": str(tmp_path / "gone"), "store": str(tmp_path), "frames": frames}
-    found = whereabouts.from_tags({whereabouts.TAG: json.dumps(told)})
-    assert found == whereabouts.Whereabouts(None, tmp_path, {"scores": f"scores/{digest}"})
+    found = whereabouts({FRAMES_TAG: json.dumps(told)})
+    assert found == Whereabouts(None, tmp_path, {"scores": f"scores/{digest}"})
     for store in ("https://example.org/store", "s3://bucket/store", "relative"):
-        assert whereabouts.from_tags({whereabouts.TAG: json.dumps({**told, "store": store})}).store is None
+        assert whereabouts({FRAMES_TAG: json.dumps({**told, "store": store})}).store is None
 
 
 def test_tables_keep_systems_that_pandas_would_take_for_missing() -> None:
@@ -348,7 +347,8 @@ def test_a_sweep_from_python(home: Path, job: JobResult, capfd) -> None:
     assert [j.run_id for j in again.jobs] == [j.run_id for j in swept.jobs]
     pd.testing.assert_frame_equal(again.leaderboard, swept.leaderboard)
     assert again.figures["ir_score_by_n"].png == swept.figures["ir_score_by_n"].png
-    with pytest.raises(ragauge.ConfigError, match=r"is a sweep: ragauge.sweep"):
-        ragauge.run([f"rerun={swept.run_id}"])
     with pytest.raises(ragauge.ConfigError, match="n_tokens=-5: allowed are 0"):
         ragauge.sweep([*SMALL, "retriever=bm25", "n_tokens=-5,-6"])
+    pytest.importorskip("ragauge.plugins.rerun")
+    with pytest.raises(ragauge.ConfigError, match=r"is a sweep: ragauge.sweep"):
+        ragauge.run([f"rerun={swept.run_id}"])

@@ -372,6 +372,7 @@ def test_the_run_of_a_group_is_compared_and_run_again_as_that_of_a_sweep(
     told = capsys.readouterr().out
     assert "2 runs of experiment sample" in told
     assert "judges differ" not in told
+    pytest.importorskip("ragauge.plugins.rerun")
     done = run(two_groups, f"rerun={logged.info.run_id}", f"store={two_by_two / '.ragauge'}",
                "tracking.experiment=again")  # fmt: skip
     assert done.returncode == 0, done.stderr

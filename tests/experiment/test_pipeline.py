@@ -24,10 +24,9 @@ from ragauge.contract.errors import ConfigError, DataError, MissingError
 from ragauge.contract.identity import runtime
 from ragauge.contract.protocols import ChatModel, Dataset, Reply, Role, Tools
 from ragauge.experiment.outcomes import Sample
-from ragauge.experiment.stages import file_digests
-from ragauge.experiment.stages.file_digests import file_digest
+from ragauge.experiment.stages import stage as stage_module
 from ragauge.experiment.stages.pipeline import Pipeline
-from ragauge.experiment.stages.stage import Read, Reads
+from ragauge.experiment.stages.stage import Read, Reads, file_digest
 from ragauge.measures import Substring, Words, rankings
 from ragauge.retrieval.chunkers import NoChunker, TokenChunker
 from ragauge.retrieval.retrievers import BM25, Hybrid, NoRetrieval, Oracle, Sim
@@ -351,9 +350,9 @@ def test_a_changed_file_has_another_digest_and_an_unchanged_one_is_read_once(tmp
     file = tmp_path / "docs.jsonl"
     file.write_text("one")
     assert file_digest(file) == hashlib.sha256(b"one").hexdigest()
-    hits = file_digests._file_digest.cache_info().hits
+    hits = stage_module._file_digest.cache_info().hits
     assert file_digest(file) == hashlib.sha256(b"one").hexdigest()
-    assert file_digests._file_digest.cache_info().hits == hits + 1
+    assert stage_module._file_digest.cache_info().hits == hits + 1
     file.write_text("two")  # of the same size
     os.utime(file, ns=(1, 1))
     assert file_digest(file) == hashlib.sha256(b"two").hexdigest()

@@ -16,10 +16,8 @@ from ragauge.contract.errors import ConfigError
 from ragauge.contract.groups import RANKINGS
 from ragauge.contract.protocols import AnswerMeasureInfo
 from ragauge.estimate import compare_pairs, leaderboard
-from ragauge.experiment.rerun.jobs import _read_job
 from ragauge.findings.terminal import detectable_text, leaderboard_text
 from ragauge.measures.rankings import ranking_infos
-from ragauge.track import LoggedRun
 from small_pipeline import TOPICS, SmallPipelines, replaced
 
 INFOS = list(ranking_infos(RANKINGS))
@@ -118,16 +116,6 @@ def test_measures_with_parameters_need_no_quotes_on_the_command_line() -> None:
         'measures=["P(rel=2)@5"]',
         "a.b=[f(x)]",
     ]
-
-
-def test_a_logged_run_with_the_old_key_is_run_again_by_the_new_one() -> None:
-    run = LoggedRun("r1", "job", "FINISHED", "0", "e", 0.0, {}, {}, {})
-    files = {"config.yaml": "rankings: [AP]\nseed: 1\n", "overrides.yaml": "- rankings=[AP]\n- seed=1\n"}
-    told: list[str] = []
-    job = _read_job(run, files, told)
-    assert job.config == {"measures": ["AP"], "seed": 1}
-    assert job.overrides == ("measures=[AP]", "seed=1")
-    assert told == ["the key rankings of its configuration is called measures today"]
 
 
 def test_the_old_key_on_the_command_line_names_the_new_one(tmp_path: Path) -> None:

@@ -8,17 +8,14 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import pandas as pd
 import pytest
 
 from processes import run
 from ragauge.answering import NoLLM, RecordedAnswers
 from ragauge.answering.judges import NoJudge, RecordedJudge
-from ragauge.contract.errors import ConfigError, DataError, MissingError
+from ragauge.contract.errors import ConfigError, MissingError
 from ragauge.datasets import SamplesDataset
-from ragauge.experiment.export import samples, write_samples
 from ragauge.experiment.needs import needs
-from ragauge.experiment.stages.latency import latency
 from ragauge.experiment.stages.pipeline import Pipeline
 from ragauge.experiment.sweep.jobs import load
 from ragauge.findings.answers import cut_after_answers
@@ -37,7 +34,8 @@ def written(path: Path, rows: list[dict[str, Any]]) -> Path:
 
 def test_a_job_written_out_and_read_back_has_the_same_scores_and_classes(two_by_two: Path, tmp_path: Path) -> None:
     live = next(folder for folder in sorted(two_by_two.glob("multirun/*/*/0")))
-    path, n = write_samples(live, tmp_path / "out" / "samples.jsonl")
+    export = pytest.importorskip("ragauge.plugins.export.samples")
+    path, n = export.write_samples(live, tmp_path / "out" / "samples.jsonl")
     assert n == 12
     parts = [f"{group}=recorded" for group in ("retriever", "llm", "judge")]
     # In the dataset that it came from its chunks are known again; without, the file is all there is.
@@ -50,27 +48,6 @@ def test_a_job_written_out_and_read_back_has_the_same_scores_and_classes(two_by_
         assert "cuts the contexts" not in done.stderr
         assert_same(live, tmp_path / name, ranked=name == "same")
     assert 0 < found(tmp_path / "same")["rr"] <= found(live)["rr"]  # of what stood in the context
-
-
-def test_what_cannot_be_exported_is_said(tmp_path: Path) -> None:
-    done = run(tmp_path, "export", ".")
-    assert done.returncode == 2
-    assert "is no folder of a finished job: it holds no job.json" in done.stderr
-    (tmp_path / "outcomes.parquet").touch()
-    outcomes = pd.DataFrame({"qid": ["q1"]})
-    outcomes.to_parquet(tmp_path / "outcomes.parquet")
-    record = {
-        "name": "a job",
-        "store": str(tmp_path / "gone"),
-        "entries": {"dataset": "0" * 64},
-        "n_tokens": 5,
-    }
-    (tmp_path / "job.json").write_text(json.dumps(record))
-    with pytest.raises(DataError, match=r"a job: the store .* no longer holds its topics: run the job again"):
-        list(samples(tmp_path))
-    (tmp_path / "job.json").write_text(json.dumps({"name": "a job"}))
-    with pytest.raises(DataError, match="its job retrieved nothing"):
-        list(samples(tmp_path))
 
 
 def systems_file(folder: Path, n: int = 12) -> Path:
@@ -179,9 +156,11 @@ def test_too_many_missing_answers_promise_no_rerun(small: SmallPipelines, tmp_pa
 
 def test_nobody_is_asked_and_no_latency_is_measured(small: SmallPipelines, tmp_path: Path) -> None:
     pipeline = small(**recorded_parts(tmp_path, rows_of(5)))
-    assert needs(pipeline, latency_topics=2).empty
+    assert needs(pipeline).empty
+    latency = pytest.importorskip("ragauge.plugins.latency.measured")
+    assert latency.needs_of_latency(pipeline, 2, 0) == []
     with pytest.raises(ConfigError, match="what is recorded was not asked now"):
-        latency(pipeline, 2, 0)
+        latency.latency(pipeline, 2, 0)
 
 
 def cut_told(pipeline: Pipeline) -> str | None:

@@ -14,7 +14,7 @@ import pytest
 from logged_runs import LoggedRuns, questions
 from processes import TWO_BY_TWO, Command, run, run_fresh, until
 from ragauge import track
-from ragauge.commands import compare, plan, pool, report
+from ragauge.commands import compare, pool, report
 from ragauge.contract.errors import DataError
 from ragauge.contract.frames import JUDGE_CLASSES
 from ragauge.contract.jobs import system_names
@@ -169,6 +169,7 @@ def test_the_sweep_has_one_run_of_its_own_that_pooling_again_replaces(swept: Pat
 def test_a_plan_from_a_run_id_is_that_of_the_folder_and_without_the_folder_too(
     swept: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
+    plan = pytest.importorskip("ragauge.plugins.planning.command")
     uri = f"sqlite:///{swept}/mlruns/mlflow.db"
     folder = sweep_folders(swept)[0]
     runs = {r.data.tags["sweep_id"]: r.info.run_id for r in mlflow_runs(swept, "sweep")[1]}

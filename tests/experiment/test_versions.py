@@ -46,7 +46,9 @@ def test_code_that_changed_has_another_version() -> None:
         "raise the version of these where they give other results; else: python tests/versions.py --same"
     )
     known = {name: (row["version"], row["code"]) for name, row in versions.read().items()}
-    assert versions.items() == known, "python tests/versions.py writes the list anew"
+    there = versions.items()
+    known = {name: row for name, row in known.items() if name in there}  # a plug-in may be gone
+    assert there == known, "python tests/versions.py writes the list anew"
 
 
 def test_every_option_of_conf_stands_in_the_list() -> None:

@@ -18,8 +18,7 @@ from browser import CHROMIUM, Browser
 from ragauge.commands.report import main
 from ragauge.contract.errors import DataError
 from ragauge.contract.finding import Article, Section
-from ragauge.experiment.sweep import logged
-from ragauge.experiment.sweep.jobs import load
+from ragauge.experiment.sweep.jobs import find, load
 from ragauge.findings.pooling import pooled
 from ragauge.findings.topics import (
     contexts_of,
@@ -520,8 +519,8 @@ def tracked(tmp_path_factory: pytest.TempPathFactory) -> tuple[str, list[str], P
 
 def test_a_run_id_leads_to_the_sweep_s_folder(tracked: tuple[str, list[str], Path]) -> None:
     uri, ids, folder = tracked
-    assert logged.find(ids[0], uri) == folder
-    assert logged.find(ids[-1], uri) == folder
+    assert find(ids[0], uri) == folder
+    assert find(ids[-1], uri) == folder
 
 
 def test_without_the_folder_the_report_is_made_of_what_mlflow_holds(

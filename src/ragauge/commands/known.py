@@ -17,9 +17,7 @@ GROUP = "ragauge.commands"
 COMMANDS = {
     "compare": "sets runs side by side, topic by topic; also as CSV, Markdown and LaTeX",
     "report": "writes a sweep's report, one HTML file, from its folder or an MLflow run",
-    "plan": "says how many topics and labels a study takes, from a pilot sweep",
     "pool": "pools the jobs in a sweep's folder again, for example of an interrupted sweep",
-    "export": "writes a job's questions, contexts, answers and labels as one file of samples",
     "ui": "starts MLflow's UI on what was measured, and prints its address",
     "stages": "lists a job's stages with their digests, and which are stored",
     "ledger": "lists and forgets calls of LLMs that were paid for",

@@ -23,7 +23,7 @@ from ragauge.contract import errors
 from ragauge.contract.errors import ConfigError, RagaugeError
 from ragauge.contract.records import RECORD_FILE
 from ragauge.contract.visible import Formatter
-from ragauge.experiment import sweep_results
+from ragauge.experiment import results
 from ragauge.experiment.results import JobResult
 from ragauge.experiment.sweep.jobs import records_in
 
@@ -43,15 +43,15 @@ def run(overrides: Sequence[str], config_dir: str | Path | None) -> JobResult:
     record = json.loads((folder / RECORD_FILE).read_text(encoding="utf-8"))
     _raise_failure(record, folder)
     with track.aside():
-        return sweep_results.load_job(record)
+        return results.load_job(record)
 
 
-def sweep(overrides: Sequence[str], config_dir: str | Path | None) -> sweep_results.SweepResult:
+def sweep(overrides: Sequence[str], config_dir: str | Path | None) -> results.SweepResult:
     """`ragauge.sweep`."""
     folder = _started(overrides, config_dir, sweep=True)
     records = records_in(folder)
     with track.aside():
-        found = sweep_results.load_sweep(folder, records)
+        found = results.load_sweep(folder, records)
     if not found.groups:
         _raise_failure(next((r for r in records if r["exit_code"]), records[0]), folder)
         raise RagaugeError(f"the sweep could not be pooled, its jobs are kept: ragauge pool {folder}")

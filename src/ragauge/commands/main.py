@@ -11,7 +11,7 @@ import multiprocessing
 import os
 import sys
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import AbstractContextManager, ExitStack, contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -22,17 +22,17 @@ from ragauge.commands.conf import conf_folder, config_dir, has_config_path, quot
 from ragauge.contract import interruption
 from ragauge.contract.current_job import run_begins
 from ragauge.contract.errors import ConfigError, RagaugeError, full_disk, not_writable
-from ragauge.contract.records import RERUN_FILE
 from ragauge.contract.redact import guard_output, redact
 from ragauge.contract.visible import visible
+from ragauge.experiment.arguments import Prepare, origin_of, preparing
 
 if TYPE_CHECKING:
     from omegaconf import DictConfig
 
 log = logging.getLogger(__name__)
 
-# Of the arguments of a command line and the folder of the configuration: what runs `rerun=` among them.
-Again = Callable[[Sequence[str], Path], AbstractContextManager[list[str]]]
+# Of the arguments of a command line: what prepares them for Hydra; None where Hydra reads them as they are.
+Preparing = Callable[[Sequence[str]], Prepare | None]
 
 
 @dataclass(frozen=True)
@@ -88,13 +88,16 @@ def main() -> int:
 
 
 def run_hydra(
-    config_name: str, task: Callable[[DictConfig], None], arguments: Sequence[str], again: Again | None = None
+    config_name: str,
+    task: Callable[[DictConfig], None],
+    arguments: Sequence[str],
+    preparing: Preparing = preparing,
 ) -> int:
     """`run_composed` for a terminal: the exit code, with expected errors told in a line or two on stderr."""
     from ragauge.experiment.guard import OUTPUT
 
     try:
-        return run_composed(config_name, task, arguments, again).exit_code
+        return run_composed(config_name, task, arguments, preparing).exit_code
     except RagaugeError as error:
         print(f"error: {visible(error)}", file=sys.stderr)
         return error.exit_code
@@ -115,11 +118,14 @@ def run_hydra(
 
 
 def run_composed(
-    config_name: str, task: Callable[[DictConfig], None], arguments: Sequence[str], again: Again | None = None
+    config_name: str,
+    task: Callable[[DictConfig], None],
+    arguments: Sequence[str],
+    preparing: Preparing = preparing,
 ) -> Ended:
     """Has Hydra compose a configuration for the task; how the job or the sweep ended.
 
-    again: makes the arguments that run what `rerun=` names; a job or a sweep unless said otherwise.
+    preparing: of the arguments, such as `rerun=`; those of jobs and sweeps unless said otherwise.
 
     A job that fails is in its record and in the exit code. Raises ConfigError for what Hydra refuses, any
     RagaugeError of before the first job, and KeyboardInterrupt.
@@ -143,7 +149,7 @@ def run_composed(
     full_error = os.environ.setdefault("HYDRA_FULL_ERROR", "1")
     stack = ExitStack()
     try:
-        stack.enter_context(_command_line(arguments, again or _again))
+        stack.enter_context(_command_line(arguments, preparing))
         refuse_shadowed(conf_folder(), config_dir())
         stack.enter_context(interruption.terminable())
         hydra.main(version_base="1.3", config_path=str(conf_folder()), config_name=config_name)(task)()
@@ -167,17 +173,17 @@ def _output_folders(arguments: Sequence[str]) -> list[Path]:
 
 
 @contextmanager
-def _command_line(arguments: Sequence[str], again: Again) -> Iterator[None]:
+def _command_line(arguments: Sequence[str], preparing: Preparing) -> Iterator[None]:
     """Sets sys.argv to what Hydra is to read of the arguments while the block lasts.
 
-    `rerun=<run id>` becomes the arguments that run it again, a relative `--config-path` an absolute one, and
+    `rerun=<run id>` and the like become other arguments, a relative `--config-path` an absolute one, and
     measures with parameters get quotes.
     """
     before = sys.argv
     sys.argv = given = [before[0], *quoted(arguments)]
     with ExitStack() as stack:
-        if any(argument.startswith("rerun=") for argument in given[1:]):
-            sys.argv = [given[0], *stack.enter_context(again(given[1:], conf_folder()))]
+        if (prepare := preparing(given[1:])) is not None:
+            sys.argv = [given[0], *stack.enter_context(prepare(given[1:], conf_folder()))]
         elif has_config_path():
             # Of several the last counts. Hydra would look for a relative one beside this module.
             sys.argv = [*given, "--config-path", str(conf_folder())]
@@ -185,13 +191,6 @@ def _command_line(arguments: Sequence[str], again: Again) -> Iterator[None]:
             yield
         finally:
             sys.argv = before
-
-
-def _again(arguments: Sequence[str], conf: Path) -> AbstractContextManager[list[str]]:
-    """The arguments that run a logged job or sweep again."""
-    from ragauge.experiment.rerun import prepare
-
-    return prepare.prepared(arguments, conf)
 
 
 def run_job(cfg: DictConfig) -> None:
@@ -211,11 +210,7 @@ def run_job(cfg: DictConfig) -> None:
     multirun = hydra_cfg.mode == RunMode.MULTIRUN
     choices = {str(k): str(v) for k, v in hydra_cfg.runtime.choices.items() if "/" not in str(k)}
     conf = next(s.path for s in hydra_cfg.runtime.config_sources if s.provider == "main")
-    origin = None
-    if (Path(conf) / RERUN_FILE).is_file():
-        from ragauge.experiment.rerun import plan
-
-        origin = plan.origin(Path(conf), choices, hydra_cfg.overrides.task)
+    origin = origin_of(Path(conf), choices, hydra_cfg.overrides.task)
     folder = JobFolder(
         path=Path(hydra_cfg.runtime.output_dir),
         sweep=Path(hydra_cfg.sweep.dir).absolute() if multirun else None,

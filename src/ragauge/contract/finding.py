@@ -277,6 +277,13 @@ class JobFinding:
         """What the job amounts to, None for nothing; `found` holds the values of the findings before."""
         raise NotImplementedError
 
+    def needs(self, job: Job, answers: pd.DataFrame | None) -> list[pd.DataFrame]:
+        """The requests to LLMs that computing it would take, as `ragauge.experiment.needs` has them; for a dry run.
+
+        answers: of the job, as far as they are known; None where no LLM is chosen.
+        """
+        return []
+
     def show(self, job: Job, value: Any, found: Founds) -> Shown:
         """How the value is shown; nothing unless said otherwise."""
         return Shown()

@@ -55,9 +55,6 @@ class Job(Protocol):
     def question_stages(self) -> Sequence[Any]:
         """The stages that work on a question until it is answered, in order."""
 
-    def latency(self, topics: int) -> dict[str, float]:
-        """Metrics of how long questions take, sent one by one: so many topics at most."""
-
     def rows(self, name: str) -> pd.DataFrame | Batches:
         """The rows of a frame, in batches where they are many."""
 

@@ -17,6 +17,8 @@ from pathlib import Path
 
 log = logging.getLogger(__name__)
 
+PACKAGES_FILE = "packages.txt"  # of `packages_text`, beside a logged configuration
+
 
 @lru_cache(maxsize=1)
 def machine() -> str:
@@ -74,6 +76,20 @@ def installed_packages() -> dict[str, str]:
         "platform": f"{platform.system()} {platform.machine()}",
         **dict(sorted(versions.items())),
     }
+
+
+def packages_text() -> str:
+    """What is installed, as a requirements file; Python and the platform are comments in it."""
+    return "".join(
+        f"# {name} {version}\n" if name in ("python", "platform") else f"{name}=={version}\n"
+        for name, version in installed_packages().items()
+    )
+
+
+def read_packages(text: str) -> dict[str, str]:
+    """{name: version} of what `packages_text` wrote, Python and the platform among them."""
+    lines = [line.removeprefix("# ").partition(" " if line.startswith("# ") else "==") for line in text.splitlines()]
+    return {name: version for name, _, version in lines if version}
 
 
 def _git(*args: str) -> str | None:

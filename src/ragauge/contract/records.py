@@ -14,9 +14,7 @@ from ragauge.contract.errors import DataError
 RECORD_FILE = "job.json"
 
 
-RERUN_FILE = "rerun.json"  # in a configuration folder: the logged jobs that it runs again
-
-
+FRAMES_TAG = "ragauge.frames"  # of a job's MLflow run: where its frames lie
 OUTCOMES_FILE = "outcomes.parquet"
 
 

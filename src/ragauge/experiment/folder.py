@@ -17,7 +17,7 @@ from ragauge.contract.records import RECORD_FILE, attempt_of
 from ragauge.contract.redact import redact_tree
 
 if TYPE_CHECKING:
-    from ragauge.experiment.rerun.plan import Origin
+    from ragauge.experiment.arguments import Origin
 
 
 @dataclass(frozen=True)
@@ -29,7 +29,7 @@ class JobFolder:
     number: int
     choices: Mapping[str, str]
     overrides: tuple[str, ...]
-    origin: Origin | None = None  # where the job is a rerun
+    origin: Origin | None = None  # such as the job that it repeats
 
     @property
     def sweep_id(self) -> str | None:

@@ -18,7 +18,6 @@ from ragauge.datasets.human_labels import with_human_labels
 from ragauge.estimate import cross_fit
 from ragauge.experiment.folder import JobFolder
 from ragauge.experiment.slicing import with_slices
-from ragauge.experiment.stages.latency import latency
 from ragauge.experiment.stages.order import question_stages
 from ragauge.findings.failures import with_failures
 from ragauge.findings.order import job_findings
@@ -71,9 +70,6 @@ class MeasuredJob:
     @property
     def question_stages(self) -> list[Stage]:
         return question_stages(self.pipeline.stages)
-
-    def latency(self, topics: int) -> dict[str, float]:
-        return latency(self.pipeline, topics, self.seed)
 
     def frame(self, name: str) -> pd.DataFrame:
         return self.pipeline.frame(name)

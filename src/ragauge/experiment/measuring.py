@@ -63,7 +63,7 @@ def measure(cfg: DictConfig, folder: JobFolder, record: dict[str, Any]) -> None:
     ready = prepared(cfg, folder) if folder.sweep is None else None
     tracker = track.Tracker(track.tracking_uri(cfg.tracking.uri), record["experiment"])
     opened = (record["name"], logged_params(cfg), first_tags(cfg, folder), description(cfg, folder))
-    comparison = None
+    compared: list[str] = []
     with tracker.run(*opened, folder.ended_run) as run:
         record |= {"run_id": run.run_id, "experiment_id": run.experiment_id}
         refuse_lost()
@@ -74,9 +74,7 @@ def measure(cfg: DictConfig, folder: JobFolder, record: dict[str, Any]) -> None:
         times = {f"seconds_{stage}": seconds for stage, seconds in pipeline.seconds.items()}
         job.log(run, {**times, "stages_made": len(pipeline.made), "seconds_total": time.perf_counter() - start})
         if folder.origin and folder.sweep is None:
-            from ragauge.experiment.rerun.comparison import log_comparison, summary
-
-            comparison = log_comparison(track.Reader(tracker.uri), folder.origin.run_id, run)
+            compared = folder.origin.compared(tracker, run)
         record |= {"settings": score_settings(pipeline), "metrics": job.metrics, "stages_made": pipeline.made}
         if not record["deferred"]:
             record["measured_by"] = measured_by(pipeline)
@@ -85,8 +83,8 @@ def measure(cfg: DictConfig, folder: JobFolder, record: dict[str, Any]) -> None:
     record["status"] = "FINISHED"
     for line in last_lines(cfg, folder, record):
         log.info("%s", line)
-    if comparison is not None:
-        print(summary(comparison))
+    for line in compared:
+        print(line)
     if not record["deferred"]:
         for gate in gates(cfg):
             gate.enforce(cfg, record, lambda: pipeline.sliced)

@@ -8,7 +8,7 @@ their length are counted, and marked.
 from __future__ import annotations
 
 import uuid
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING
 
 import pandas as pd
@@ -18,9 +18,7 @@ from ragauge.contract.frames import batches_of
 from ragauge.contract.offers import GeneratorOffers, MeasureOffers, PartOffers, RetrieverOffers, offered
 from ragauge.contract.protocols import ASKED, AsksForAnswers, TellsJudging, TellsNeeds, judges_together
 from ragauge.experiment.measure_needs import of_measures, untold
-from ragauge.experiment.stages.latency import stored
-from ragauge.experiment.stages.order import question_stages
-from ragauge.experiment.stages.varied import AnswerVaried, to_judge
+from ragauge.experiment.stages.answering import AnswerVaried, to_judge
 from ragauge.llms.chat_use import Unasked
 
 if TYPE_CHECKING:
@@ -31,21 +29,27 @@ _TOKEN = "word "  # stands for a token of a context that is not known yet
 _COLUMNS = ["who", "key", "known", "exact", "prompt_tokens", "completion_tokens", "cost_usd"]
 
 
-def needs(pipeline: Pipeline, *, judging: bool = True, latency_topics: int = 0, seed: int = 0) -> pd.DataFrame:
+def needs(
+    pipeline: Pipeline,
+    *,
+    judging: bool = True,
+    seed: int = 0,
+    further: Iterable[Callable[[pd.DataFrame | None], list[pd.DataFrame]]] = (),
+) -> pd.DataFrame:
     """The requests of the job, one a row: who, key, known, exact, prompt and completion tokens, cost_usd.
 
     who: rewriter, retriever, reranker, compressor, llm, answers.<name> or judge. key: equal for equal
     requests, in all jobs. known: answered already. exact: False where a stand-in is counted. Tokens
     (estimates) and US dollars are those of asking. Retrieval is run, since contexts decide the prompts,
-    unless an LLM has to be asked for it. `judging=False` leaves the judge out. `latency_topics`: so many
-    topics are sent once more (`latency`).
+    unless an LLM has to be asked for it. `judging=False` leaves the judge out. further: give the requests of
+    findings, of the answers as far as they are known (None where no LLM is chosen).
     """
     found, answers = before_judging(pipeline)
     found += _of_measures(pipeline, answers, seed)
     if judging and answers is not None and pipeline.components.judge.kind == "chat":
         found.append(of_judge(pipeline, answers))
-    if latency_topics and pipeline.asks:
-        found += _of_latency(pipeline, latency_topics, seed, known=answers)
+    for more in further:
+        found += more(answers)
     return gathered(found)
 
 
@@ -72,7 +76,7 @@ def before_judging(pipeline: Pipeline) -> tuple[list[pd.DataFrame], pd.DataFrame
         if isinstance(chat, TellsNeeds):
             found.append(chat.needs_of(unasked.prompts, store).assign(who=unasked.who))
             if unasked.later:
-                found.append(_stand_ins(chat.needs_of(unasked.later, store)).assign(who=unasked.who))
+                found.append(stand_ins(chat.needs_of(unasked.later, store)).assign(who=unasked.who))
         else:
             found.append(untold(unasked.who, len(unasked.prompts) + len(unasked.later)))
     found += _of_varied(pipeline, contexts is not None)
@@ -85,10 +89,10 @@ def before_judging(pipeline: Pipeline) -> tuple[list[pd.DataFrame], pd.DataFrame
         found.append(untold("llm", len(topics)))
         return found, _unanswered(topics, pipeline.n_tokens)
     if contexts is None:
-        unknown = _unknown_contexts(pipeline)
+        unknown = unknown_contexts(pipeline)
         asked = llm.needs_of(llm.prompts(topics, unknown), store)
         if offered(llm, GeneratorOffers).takes_context:
-            found.append(_stand_ins(asked).assign(who="llm"))
+            found.append(stand_ins(asked).assign(who="llm"))
             return found, _unanswered(topics, pipeline.n_tokens)
         found.append(asked.assign(who="llm"))  # a service that retrieves by itself
         return found, llm.known_answers(topics, unknown, store)
@@ -161,32 +165,10 @@ def _guessed_of_varied(pipeline: Pipeline, measure: object, who: str) -> list[pd
     if depth is None or not isinstance(llm, AsksForAnswers) or isinstance(retriever, BringsTexts):
         return [untold(who, len(topics))]
     first = next(batches_of(pipeline.rows("chunks")))["text"].iloc[0]
-    alone = _unknown_contexts(pipeline).assign(text=first)
+    alone = unknown_contexts(pipeline).assign(text=first)
     told = llm.needs_of(llm.prompts(topics, alone), pipeline.store)
     top_k = offered(retriever, RetrieverOffers).top_k
-    return [_stand_ins(told).assign(who=who) for _ in range(depth if top_k is None else min(depth, top_k))]
-
-
-def _of_latency(pipeline: Pipeline, n_topics: int, seed: int, known: pd.DataFrame | None) -> list[pd.DataFrame]:
-    """The needs of a latency measurement, which asks everything anew; none where it is in the store.
-
-    `known` are the job's answers: once all are there, the measurement can be looked up.
-    """
-    llm, topics = pipeline.components.llm, pipeline.frame("topics")
-    complete = known is not None and known["answer"].notna().all()
-    if complete and stored(pipeline, n_topics, seed) is not None:
-        return []
-    n = min(n_topics + 1, topics["query"].nunique())
-    if n < 2:
-        return []
-    asking = [s.group for s in question_stages(pipeline.stages) if s.group and "chat" in s.uses]
-    found = [untold(f"latency, {group}", n) for group in dict.fromkeys(asking)]
-    if llm.kind not in ASKED or pipeline.asked_before:
-        return found
-    if not isinstance(llm, AsksForAnswers):
-        return [*found, untold("latency", n)]
-    prompts = llm.prompts(topics, _unknown_contexts(pipeline))
-    return [*found, _stand_ins(llm.needs_of(prompts, pipeline.store).head(n)).assign(who="latency")]
+    return [stand_ins(told).assign(who=who) for _ in range(depth if top_k is None else min(depth, top_k))]
 
 
 def of_judge(pipeline: Pipeline, answers: pd.DataFrame) -> pd.DataFrame:
@@ -213,13 +195,13 @@ def _unanswered(topics: pd.DataFrame, n_tokens: int) -> pd.DataFrame:
     return pd.DataFrame({"qid": topics["qid"], "n_tokens": n_tokens, "answer": pd.array([None] * len(topics), "str")})
 
 
-def _unknown_contexts(pipeline: Pipeline) -> pd.DataFrame:
+def unknown_contexts(pipeline: Pipeline) -> pd.DataFrame:
     """Contexts of the right length for all topics, where the real ones are not known."""
     text = _TOKEN * pipeline.n_tokens
     return pd.DataFrame({"qid": pipeline.frame("topics")["qid"], "n_tokens": pipeline.n_tokens, "text": text})
 
 
-def _stand_ins(asked: pd.DataFrame) -> pd.DataFrame:
+def stand_ins(asked: pd.DataFrame) -> pd.DataFrame:
     """Needs of requests that stand for others: no other job has these, and nobody answered them."""
     keys = [uuid.uuid4().hex for _ in range(len(asked))]
     return asked.assign(key=keys, known=False, exact=False)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from contextlib import suppress
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from ragauge.contract.protocols import judges_together
@@ -12,8 +13,7 @@ from ragauge.experiment.gates import gates
 from ragauge.experiment.measured import MeasuredJob, tell
 from ragauge.experiment.measured_by import fitting_predictor, sample_topics
 from ragauge.experiment.request import run_name
-from ragauge.experiment.stages.components import make_pipeline
-from ragauge.experiment.stages.measure_checks import check_measures
+from ragauge.experiment.stages.components import check_measures, make_pipeline
 from ragauge.findings.lacking import Lacking
 from ragauge.llms.chat_use import Unasked
 
@@ -54,8 +54,8 @@ def dry_run(cfg: DictConfig, folder: JobFolder, record: dict[str, Any]) -> None:
     if not later:
         with suppress(Unasked):  # without its contexts a job's topics are a uniform sample
             sample_topics([pipeline], predictor)
-    latency_topics = int(cfg.latency_topics) if cfg.measure_latency else 0
-    asked = needs(pipeline, judging=not later, latency_topics=latency_topics, seed=int(cfg.seed))
+    further = [partial(finding.needs, job) for finding in job.findings]
+    asked = needs(pipeline, judging=not later, seed=int(cfg.seed), further=further)
     folder.path.mkdir(parents=True, exist_ok=True)
     asked.to_parquet(folder.path / NEEDS_FILE, index=False)
     record |= {"status": "DRY RUN", "needs": added_up(asked), "judged_later": later}

@@ -14,9 +14,8 @@ from ragauge.experiment.described import last_place
 from ragauge.experiment.folder import JobFolder
 from ragauge.experiment.gates import gates
 from ragauge.experiment.request import first_tags, write_config
-from ragauge.experiment.rerun.comparison import log_comparison, summary
 from ragauge.experiment.setup.config import check_values
-from ragauge.experiment.stages.file_digests import file_digest
+from ragauge.experiment.stages.stage import file_digest
 from ragauge.findings.recorded import REPORT, Recorded
 from ragauge.track import views
 
@@ -41,7 +40,7 @@ def run_recorded(cfg: DictConfig, folder: JobFolder, record: dict[str, Any]) -> 
     value = Recorded.of(source.outcomes(), source.judged_shares, record, file)
     tracker = track.Tracker(track.tracking_uri(cfg.tracking.uri), record["experiment"])
     opened = (record["name"], track.flatten(plain), first_tags(cfg, folder), cfg.tracking.note)
-    again = None
+    compared: list[str] = []
     with tracker.run(*opened, folder.ended_run) as run:
         record |= {"run_id": run.run_id, "experiment_id": run.experiment_id, "dataset_digest": digest}
         refuse_lost()
@@ -54,13 +53,11 @@ def run_recorded(cfg: DictConfig, folder: JobFolder, record: dict[str, Any]) -> 
         times = {"seconds_total": time.perf_counter() - start}
         run.metrics(times)
         if folder.origin:
-            again = log_comparison(track.Reader(tracker.uri), folder.origin.run_id, run)
+            compared = folder.origin.compared(tracker, run)
         record |= {"metrics": {**found.metrics, **times}}
     tracker.present([views.jobs_view()], views.description(record["experiment_id"]), replace=False)
     record["status"] = "FINISHED"
-    print(*value.lines, sep="\n")
-    if again is not None:
-        print(summary(again))
+    print(*value.lines, *compared, sep="\n")
     print(f"report: {folder.path / REPORT}")
     print(last_place(cfg, folder, record))
     for gate in gates(cfg):

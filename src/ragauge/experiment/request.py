@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Any
 
 from ragauge import track
 from ragauge.contract.groups import AROUND_RETRIEVER, GROUPS
+from ragauge.contract.provenance import PACKAGES_FILE, packages_text
 from ragauge.contract.redact import redact, redact_tree
 from ragauge.experiment.described import job_note
 from ragauge.experiment.folder import JobFolder
-from ragauge.experiment.rerun.environment import PACKAGES_FILE, packages_text
 from ragauge.experiment.setup.packages import config_packages
 
 if TYPE_CHECKING:
@@ -43,7 +43,7 @@ def first_record(cfg: DictConfig, folder: JobFolder) -> dict[str, Any]:
         "written_in": str(folder.path.resolve()),
         "directory": str(Path.cwd()),
         "exit_code": 0,
-        **({"rerun": {"run_id": origin.run_id, "sweep": origin.sweep}} if (origin := folder.origin) else {}),
+        **({} if folder.origin is None else folder.origin.record),
     }
 
 
@@ -109,7 +109,7 @@ def first_tags(cfg: DictConfig, folder: JobFolder) -> dict[str, Any]:
         "n_tokens": cfg.n_tokens,
         **folder.tags,
         **({"config_packages": packages} if packages else {}),
-        **({"rerun_of": folder.origin.run_id} if folder.origin else {}),
+        **({} if folder.origin is None else folder.origin.tags),
     }
 
 

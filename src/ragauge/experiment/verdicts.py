@@ -2,14 +2,25 @@
 
 from __future__ import annotations
 
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING
+
 from ragauge import track
 from ragauge.contract import comparable
-from ragauge.contract.records import OUTCOMES_FILE
-from ragauge.experiment import whereabouts
+from ragauge.contract.records import FRAMES_TAG, OUTCOMES_FILE
 from ragauge.experiment.measured import MeasuredJob
 from ragauge.experiment.measured_by import measured_by
 from ragauge.findings.per_question import evaluated, evaluation_metrics, traces
 from ragauge.findings.topics import write_details
+
+if TYPE_CHECKING:
+    from ragauge.experiment.stages.pipeline import Pipeline
+
+# Frames that are read back as they were stored; contexts are cut from layouts and prefixes.
+_STORED = (
+    "topics", "evidence", "chunks", "run", "layouts", "prefixes", "scores", "answers", "verdicts",
+)  # fmt: skip
 
 
 def log_verdicts(job: MeasuredJob, run: track.Run) -> None:
@@ -21,7 +32,7 @@ def log_verdicts(job: MeasuredJob, run: track.Run) -> None:
         _log_evaluation(job, run)
     elif job.cfg.trace:
         run.traces(traces(job.pipeline, job.outcomes))
-    run.tag(comparable.as_tag(measured_by(job.pipeline)) | whereabouts.as_tag(job.pipeline, job.folder.path))
+    run.tag(comparable.as_tag(measured_by(job.pipeline)) | frames_tag(job.pipeline, job.folder.path))
 
 
 def _log_evaluation(job: MeasuredJob, run: track.Run) -> None:
@@ -31,3 +42,13 @@ def _log_evaluation(job: MeasuredJob, run: track.Run) -> None:
     values = evaluation_metrics(job.found["estimates"].metrics, outcomes, pipeline)
     source = "LLM_JUDGE" if pipeline.components.judge.kind == "chat" else "CODE"
     run.evaluation(topics, source, job.folder.choices.get("judge", "ragauge"), values)
+
+
+def frames_tag(pipeline: Pipeline, folder: Path) -> dict[str, str]:
+    """The tag by which a job's frames are found again."""
+    found = {
+        "folder": str(folder.absolute()),
+        "store": str(pipeline.store.root.absolute()),
+        "frames": pipeline.entries_of(_STORED),
+    }
+    return {FRAMES_TAG: json.dumps(found)}

@@ -8,7 +8,6 @@ from typing import Any
 
 import pandas as pd
 
-from ragauge.contract.errors import RagaugeError
 from ragauge.contract.finding import (
     Block,
     Card,
@@ -166,26 +165,6 @@ def _topic_sums(run: pd.DataFrame, columns: Sequence[str]) -> dict[str, float]:
     """Sums over topics of the run's columns that hold a number per topic, such as `reranker_repaired`."""
     first = run.drop_duplicates("qid")
     return {name: int(first[name].sum()) for name in columns if name in first}
-
-
-class Latency(JobFinding):
-    """Seconds of each stage and from end to end, where `measure_latency` asks for them."""
-
-    name = "latency"
-    after = "all"  # the judge comes first where money is short
-
-    def compute(self, job: Job, found: Founds) -> Found | None:
-        """Metrics; the reason where it cannot be measured, since everything else is there by now."""
-        if not job.cfg.measure_latency:
-            return None
-        try:
-            return Found(metrics=job.latency(int(job.cfg.latency_topics)))
-        except RagaugeError as error:
-            return Found(f"latency was not measured: {error}")
-
-    def show(self, job: Job, value: str | None, found: Founds) -> Shown:
-        """The reason, as a warning."""
-        return Shown(notes=[] if value is None else [value])
 
 
 COUNTED = ("llm_calls", "llm_calls_cached", "prompt_tokens", "completion_tokens", "cost_usd")

@@ -11,7 +11,7 @@ from ragauge.findings.answers import Answers, AnswersMeasured, RecordedAnswers
 from ragauge.findings.asked_again import AskedAgain, JudgedAgain
 from ragauge.findings.budgets import OverBudgets
 from ragauge.findings.classes import Classes, Sample
-from ragauge.findings.cost import Cost, Costs, JudgeCosts, Latency
+from ragauge.findings.cost import Cost, Costs, JudgeCosts
 from ragauge.findings.failures import Failures, FailuresFound
 from ragauge.findings.foresight import Foresees
 from ragauge.findings.funnel import Funnel, FunnelFound
@@ -53,7 +53,6 @@ _OF_JOBS: tuple[type[JobFinding], ...] = (
     JudgeCosts,
     # After all of that.
     Predicted,
-    Latency,
 )
 _OF_SWEEPS: tuple[type[Finding], ...] = (
     Leaderboard,

@@ -14,8 +14,7 @@ from chat_server import ChatServer
 from ragauge.answering import ChatGenerator, NoLLM
 from ragauge.contract.errors import ConfigError, DataError
 from ragauge.experiment.needs import needs
-from ragauge.experiment.stages.latency import latency
-from ragauge.experiment.stages.measure_checks import check_measures
+from ragauge.experiment.stages.components import check_measures
 from ragauge.measures.answers import ExactMatch
 from ragauge.plugins.llm_measures.citations import Citations
 from ragauge.plugins.llm_measures.context_precision import ContextPrecision
@@ -122,9 +121,10 @@ def test_an_evaluator_of_its_own_judges_passages_where_nobody_answers(small: Sma
 
 
 def test_a_question_sent_alone_shows_its_passages_numbered_too(small: SmallPipelines) -> None:
+    latency = pytest.importorskip("ragauge.plugins.latency.measured")
     with ChatServer(reply) as server:
         job = small(llm=citing(server), answers={"citations": Citations(by="words")})
-        found = latency(job, n_topics=2, seed=0)
+        found = latency.latency(job, n_topics=2, seed=0)
         assert found["latency_failed"] == 0
         assert found["latency_llm_calls"] > 0
         assert all("\nPassages:\n[1] " in unframed(prompt) for prompt in server.whole)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import pytest
@@ -14,7 +15,6 @@ from ragauge.answering import ChatGenerator, Extractive, NoLLM
 from ragauge.contract.errors import ConfigError, MissingError
 from ragauge.contract.protocols import AsksForAnswers
 from ragauge.experiment.needs import added_up, gathered, needs
-from ragauge.experiment.stages.latency import latency
 from ragauge.experiment.stages.order import question_stages
 from ragauge.experiment.stages.pipeline import Pipeline
 from ragauge.findings.cost import costs_of_parts, per_topic
@@ -193,12 +193,14 @@ def test_two_services_share_no_stored_output(small: SmallPipelines) -> None:
 
 
 def test_latency_asks_each_topic_once_more_and_not_twice(small: SmallPipelines) -> None:
+    latency = pytest.importorskip("ragauge.plugins.latency.measured")
     with ServiceServer(rag, delay=0.02) as server:
         job = both(small, server)
         assert job.outcomes["answer"].notna().all()
         before = sum(server.calls.values())
-        assert added_up(needs(job, latency_topics=2))["latency, retriever"] == {}
-        found = latency(job, 2, seed=0)
+        asked = needs(job, further=[partial(latency.needs_of_latency, job, 2, 0)])
+        assert added_up(asked)["latency, retriever"] == {}
+        found = latency.latency(job, 2, seed=0)
         assert sum(server.calls.values()) - before == 3  # two, and one to load by
     assert found["latency_topics"] == 2
     assert found["latency_llm_calls"] == 3

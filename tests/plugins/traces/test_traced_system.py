@@ -78,6 +78,7 @@ def test_a_traced_application_is_measured_in_one_step_and_again_from_the_store(f
 def test_a_rerun_of_a_config_that_points_to_the_machine_s_places_measures_the_logged_window(
     folder: Path,
 ) -> None:
+    pytest.importorskip("ragauge.plugins.rerun")
     first = run(folder, *SETTINGS, "dataset.since=1d")
     assert first.returncode == 0, first.stderr
     job = query(folder, "select run_uuid from tags where key = 'role' and value = 'job'")[0][0]

@@ -20,13 +20,11 @@ from ragauge.contract.errors import ConfigError, DataError
 from ragauge.contract.records import begin_attempt
 from ragauge.datasets import SampleDataset, SplitDataset, TopicsLeftOut
 from ragauge.experiment.folder import JobFolder, write_json
-from ragauge.experiment.rerun.jobs import logged_jobs
 from ragauge.experiment.stages.stage import Components
-from ragauge.experiment.sweep.jobs import records_in
-from ragauge.experiment.sweep.logged import find
+from ragauge.experiment.sweep.jobs import find, records_in
 from ragauge.plugins.training import config
 from ragauge.plugins.training.contract import Trainer
-from ragauge.plugins.training.jobs import again, of_dataset
+from ragauge.plugins.training.jobs import of_dataset
 from ragauge.plugins.training.jobs.comparison import as_metrics, gains
 from ragauge.plugins.training.jobs.job import execute
 from ragauge.plugins.training.jobs.leaks import leaked, sharing_documents
@@ -222,13 +220,17 @@ def test_a_folder_or_a_run_of_trainings_is_no_sweep_of_jobs(train: Train, tmp_pa
     for found in (lambda: find(run_id, uri), lambda: members(run_id, uri, {})):
         with pytest.raises(DataError, match="is a training: give"):
             found()
+    rerun = pytest.importorskip("ragauge.plugins.rerun.jobs")
     with pytest.raises(ConfigError, match=f"ragauge train rerun={run_id}"):
-        logged_jobs(track.Reader(uri), track.Reader(uri).run(run_id), [], [])
+        rerun.logged_jobs(track.Reader(uri), track.Reader(uri).run(run_id), [], [])
 
 
 def test_overrides_of_a_rerun_follow_the_logged_configuration(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
+    pytest.importorskip("ragauge.plugins.rerun")
+    from ragauge.plugins.training.jobs import again
+
     config.register()
     uri = f"sqlite:///{tmp_path / 'mlflow.db'}"
     logged = ["trainer=encoder", "dataset=sample", "dataset.limit=30", "bootstrap=77", f"tracking.uri={uri}"]

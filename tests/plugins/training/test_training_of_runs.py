@@ -299,6 +299,7 @@ def test_a_predictor_of_real_sweeps_serves_a_job_and_is_trained_again_by_its_run
     refused = Command(tmp_path, "llm=none", "judge=none", "predictor=models:/team/1", *other).wait()
     assert refused.returncode == 2
     assert "predictor: tokenizer: fitted on" in refused.stderr
+    pytest.importorskip("ragauge.plugins.rerun")
     again = Command(tmp_path, "train", f"rerun={run_id}", f"runs=[{sweep}]").wait()
     assert again.returncode == 0, again.stderr
     assert "the model is not registered again" in again.stderr

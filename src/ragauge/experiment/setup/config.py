@@ -23,6 +23,9 @@ if TYPE_CHECKING:
     from ragauge.estimate.slicing import SliceBy
 
 MAX_N_TOKENS = 1_000_000
+_LONGEST = 64 * 1024  # characters of a logged file; a usual configuration has 10,000
+_DEEPEST = 50  # brackets within brackets in it
+_MOST_REFERENCES = 200  # interpolations in it; a usual configuration has 20
 # Components of ragauge that run a model by torch or ONNX Runtime, by group.
 _WITH_BACKEND = {"embedder": "SentenceTransformerEmbedder", "reranker": "CrossEncoderReranker"}
 
@@ -225,3 +228,40 @@ def settle(cfg: Any) -> None:
         if ours and node.get("backend", "auto") == "auto":
             backend = settle_backend("auto", node.get("device", "cpu"), group)
             OmegaConf.update(node, "backend", backend, force_add=True)
+
+
+def logged_yaml(text: str, where: str) -> Any:
+    """What a YAML file that others logged holds, unresolved; `where` begins the message of a ConfigError.
+
+    A kilobyte of anchors and aliases, of brackets, or of interpolations would take minutes and gigabytes. A
+    tag would make a path or bytes of what stands behind it, which no check of texts sees. OmegaConf, which
+    wrote the file, writes no anchors and tags, and few of the others.
+    """
+    import yaml
+    from omegaconf import OmegaConf
+    from omegaconf.errors import OmegaConfBaseException
+
+    for n, what, most in ((len(text), "characters", _LONGEST), (text.count("${"), "interpolations", _MOST_REFERENCES)):
+        if n > most:
+            raise ConfigError(f"{where} has {n:,} {what}; allowed are {most:,}")
+    depth = 0
+    try:
+        for token in yaml.scan(text, Loader=yaml.SafeLoader):
+            if isinstance(token, (yaml.AnchorToken, yaml.AliasToken, yaml.TagToken)):
+                line = token.start_mark.line + 1
+                raise ConfigError(f"{where} has an anchor, an alias or a tag in line {line}; none is allowed")
+            depth += isinstance(token, (yaml.FlowSequenceStartToken, yaml.FlowMappingStartToken))
+            depth -= isinstance(token, (yaml.FlowSequenceEndToken, yaml.FlowMappingEndToken))
+            if depth > _DEEPEST:
+                raise ConfigError(f"{where} has more than {_DEEPEST} brackets within each other")
+        return OmegaConf.to_container(OmegaConf.create(text), resolve=False)
+    except (
+        ArithmeticError,
+        AssertionError,
+        ValueError,
+        RecursionError,
+        yaml.YAMLError,
+        OmegaConfBaseException,
+    ) as error:
+        why = str(error).partition("\n")[0] or "it is no mapping or list"  # OmegaConf asserts without a word
+        raise ConfigError(f"{where} cannot be read: {why}") from error

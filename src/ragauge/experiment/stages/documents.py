@@ -15,7 +15,6 @@ from ragauge.contract.identity import code_of
 from ragauge.contract.offers import MeasureOffers, RetrieverOffers, offered, used_by_index
 from ragauge.contract.progress import progress
 from ragauge.contract.protocols import Chunker, Retriever, Source, Tools
-from ragauge.experiment.stages.file_digests import digests_of_files
 from ragauge.experiment.stages.stage import Budget, Components, Made, Read, Reads, Stage
 from ragauge.measures.located import locate
 from ragauge.retrieval.chunkers import chunked
@@ -29,13 +28,11 @@ class ReadDataset(Stage):
     makes = ("docs", "topics", "evidence", "skipped")
     doing = "reading the dataset"
     uses = frozenset()
+    of_files = True
 
     @property
     def component(self) -> Source:
         return self.components.dataset
-
-    def inputs(self) -> dict[str, str]:
-        return digests_of_files(self.component)
 
     def make(self, reads: Reads, tools: Tools) -> Made:
         data = self.component.load()

@@ -23,20 +23,24 @@ from ragauge.experiment.stages.answering import (
     UsedPassages,
     cites,
     sees_longest,
+    varied_stages,
 )
 from ragauge.experiment.stages.contexts import Compress, Cut, Expand, LayOut
 from ragauge.experiment.stages.documents import Chunk, Index, Locate, ReadDataset, retrievers_within
-from ragauge.experiment.stages.funnel import FindInCorpus, FollowEvidence, ScoreUnreranked, has_funnel
 from ragauge.experiment.stages.measuring import (
     CheckQueries,
     ChunkTruth,
     CorrectScores,
     Derive,
+    FindInCorpus,
     Floor,
+    FollowEvidence,
     RankingColumns,
     Scorable,
     Score,
     ScoreRanking,
+    ScoreUnreranked,
+    has_funnel,
 )
 from ragauge.experiment.stages.plan import Plan, Step
 from ragauge.experiment.stages.retrieval import (
@@ -49,7 +53,6 @@ from ragauge.experiment.stages.retrieval import (
     Rewrite,
 )
 from ragauge.experiment.stages.stage import Budget, Components, Read, Stage
-from ragauge.experiment.stages.varied import varied_stages
 from ragauge.measures.floor import is_corrected
 from ragauge.measures.rankings import of_chunks
 

@@ -17,7 +17,6 @@ from ragauge.contract.context_parts import (
 from ragauge.contract.offers import RetrieverOffers, offered
 from ragauge.contract.protocols import Reranker, Retriever, Tools
 from ragauge.experiment.stages.documents import chunks_to_search
-from ragauge.experiment.stages.file_digests import digests_of_files
 from ragauge.experiment.stages.stage import QUESTIONS, Frames, Incomplete, Read, Reads, Stage
 from ragauge.retrieval.passages import with_brought
 from ragauge.retrieval.ranking import check_reranked
@@ -33,6 +32,7 @@ class Retrieve(Stage):
     makes = ("run",)
     doing = "retrieving for {topics:,} topics"
     group = "retriever"
+    of_files = True
 
     @property
     def reads(self) -> tuple[Read, ...]:  # type: ignore[override]
@@ -42,9 +42,6 @@ class Retrieve(Stage):
     @property
     def component(self) -> Retriever:
         return self.components.retriever
-
-    def inputs(self) -> dict[str, str]:
-        return digests_of_files(self.component)
 
     def make(self, reads: Reads, tools: Tools) -> Frames:
         if isinstance(self.component, SeesEvidence):
@@ -68,6 +65,7 @@ class Bring(Stage):
     doing = "retrieving for {topics:,} topics"
     group = "retriever"
     reads = (Read("chunks"), QUESTIONS)
+    of_files = True
 
     @property
     def component(self) -> BringsTexts:
@@ -81,9 +79,6 @@ class Bring(Stage):
 
     def params(self) -> dict[str, Any]:
         return {**super().params(), **({"n_tokens": self.budget.n_tokens} if self._per_budget else {})}
-
-    def inputs(self) -> dict[str, str]:
-        return digests_of_files(self.component)
 
     def make(self, reads: Reads, tools: Tools) -> Frames:
         who = type(self.component).__name__
@@ -142,6 +137,7 @@ class Rewrite(Stage):
     makes = ("queries",)
     doing = "rewriting {topics:,} questions"
     group = "rewriter"
+    of_files = True
 
     @property
     def reads(self) -> tuple[Read, ...]:  # type: ignore[override]
@@ -150,9 +146,6 @@ class Rewrite(Stage):
     @property
     def component(self) -> Rewriter:
         return self.components.rewriter
-
-    def inputs(self) -> dict[str, str]:
-        return digests_of_files(self.component)
 
     def make(self, reads: Reads, tools: Tools) -> Frames:
         topics = reads["topics"]

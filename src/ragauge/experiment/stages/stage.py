@@ -8,12 +8,19 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import lru_cache
 from pathlib import Path
 from typing import Any, ClassVar
 
 import pandas as pd
 
-from ragauge.contract.context_parts import Compressor, ContextOrder, Expander, Rewriter
+from ragauge.contract.context_parts import (
+    Compressor,
+    ContextOrder,
+    Expander,
+    ReadsFiles,
+    Rewriter,
+)
 from ragauge.contract.engine import Engine, LocalEngine
 from ragauge.contract.frames import Batches, columns_of, rows_where
 from ragauge.contract.groups import RANKINGS
@@ -35,6 +42,7 @@ from ragauge.contract.protocols import (
     Tools,
 )
 from ragauge.llms.chat_use import TheLLM
+from ragauge.store import file_sha256
 
 Frames = Mapping[str, pd.DataFrame]
 Made = Mapping[str, pd.DataFrame | Batches]
@@ -178,6 +186,7 @@ class Stage:
         has the topics of the last of `reads`.
     group: the config group that its own calls of the shared chat model are counted under.
     stored: False for what is cheaper to make than to read.
+    of_files: whether the files that its component reads are in the key.
     infos: how the values are shown, of a stage that makes `answer_values`.
     evaluates: whether the chat model that it asks is the evaluator, and not the llm.
     doing: what is told while it works, with the names of frames that it reads for the numbers of their rows;
@@ -191,6 +200,7 @@ class Stage:
     asks: ClassVar[str | None] = None
     group: ClassVar[str] = ""
     stored: ClassVar[bool] = True
+    of_files: ClassVar[bool] = False
     infos: Sequence[AnswerMeasureInfo] = ()
     evaluates: ClassVar[bool] = False
     doing: str = ""
@@ -225,7 +235,7 @@ class Stage:
 
     def inputs(self) -> dict[str, str]:
         """Digests of what is read beside frames, by name."""
-        return {}
+        return digests_of_files(self.component) if self.of_files else {}
 
     def shown(self, frame: Callable[[str], pd.DataFrame]) -> Sequence[AnswerMeasureInfo]:
         """Those of `infos` that this job's dataset can have values of; `frame` gives frames by name."""
@@ -238,3 +248,21 @@ class Stage:
     def fill(self, folder: Path, reads: Reads, tools: Tools) -> None:
         """Writes the output of a stage without frames into an empty folder."""
         raise NotImplementedError
+
+
+def digests_of_files(component: Any) -> dict[str, str]:
+    """The digest of every file that a component reads, by its role."""
+    if not isinstance(component, ReadsFiles):
+        return {}
+    return {role: file_digest(path) for role, path in component.files().items()}
+
+
+def file_digest(path: Path) -> str:
+    """SHA-256 (hex) of a file's bytes; read once per process while the file stays as it is."""
+    stat = path.stat()
+    return _file_digest(path, stat.st_size, stat.st_mtime_ns)
+
+
+@lru_cache(maxsize=64)
+def _file_digest(path: Path, size: int, mtime_ns: int) -> str:
+    return file_sha256(path)

@@ -9,8 +9,7 @@ from pathlib import Path
 from ragauge import track
 from ragauge.contract.errors import ConfigError, DataError
 from ragauge.contract.jobs import Jobs
-from ragauge.experiment.sweep import logged
-from ragauge.experiment.sweep.jobs import experiments, load
+from ragauge.experiment.sweep.jobs import experiments, find, load
 from ragauge.findings.pooling import pooled
 from ragauge.show.drawing import save
 from ragauge.show.html import write_report
@@ -29,7 +28,7 @@ def _located(source: str, tracking_uri: str | None) -> Path | list[Jobs]:
         return Path(source).absolute()
     if not _RUN_ID.fullmatch(source):
         raise ConfigError(f"{source} is neither a folder nor an MLflow run id (32 characters of 0-9 and a-f)")
-    return logged.find(source, track.tracking_uri(tracking_uri))
+    return find(source, track.tracking_uri(tracking_uri))
 
 
 def _loaded(folder: Path) -> list[Jobs]:

@@ -14,8 +14,8 @@ from ragauge.contract.jobs import Jobs
 from ragauge.contract.redact import redact
 from ragauge.contract.visible import coloured, csv_text, visible
 from ragauge.estimate.prediction import settings_of
+from ragauge.experiment.arguments import SweepOrigin, origin_of_sweep
 from ragauge.experiment.described import where_text
-from ragauge.experiment.rerun import comparison
 from ragauge.findings.pooling import Pooled, pooled
 from ragauge.show.drawing import LINE_COLOURS, save
 from ragauge.show.html import write_report
@@ -77,8 +77,7 @@ def _track_group(found: Pooled, tracker: track.Tracker, folder: Path, own: bool,
     `start` is when the pooling of all groups began.
     """
     jobs = found.jobs
-    again = [record for record in jobs.records if "rerun" in record and own]
-    origin = again[0]["rerun"]["sweep"] if again else None
+    origin = origin_of_sweep(jobs) if own else None
     params = {"overrides": jobs.records[0]["overrides"], "folder": str(folder)}
     systems = len(dict.fromkeys(jobs.systems))
     name = f"sweep · {f'{jobs.group} · ' if jobs.group else ''}{systems} systems · {len(jobs.records)} jobs"
@@ -101,41 +100,28 @@ def _track_group(found: Pooled, tracker: track.Tracker, folder: Path, own: bool,
             "seconds_pooled": time.perf_counter() - start,
         }
         run.metrics(own_values)
-        compared = _compared(jobs, tracker, run, again, origin)
+        compared = [] if origin is None else origin.compared(tracker, run)
     if own:
         tracker.colour(_colours(jobs))
     if jobs.group:
         print(f"\n== {jobs.group} ==")
     for line in found.lines:
         print(coloured(visible(line)) if "\n" in line else visible(line))
-    if compared:
-        print("\nagainst the runs that were repeated:", *compared, sep="\n")
+    for line in compared:
+        print(line)
     return tracked
 
 
-def _tags(jobs: Jobs, origin: str | None) -> dict[str, Any]:
+def _tags(jobs: Jobs, origin: SweepOrigin | None) -> dict[str, Any]:
     return {
         "role": "sweep",
         "sweep_id": jobs.sweep_id,
         **({"group": jobs.group} if jobs.group else {}),
         "dataset_digest": jobs.records[0]["dataset_digest"],
-        **({"rerun_of": origin} if origin else {}),
+        **({} if origin is None else origin.tags),
         **{group: ",".join(dict.fromkeys(r["choices"][group] for r in jobs.records))
            for group in ("dataset", "retriever", "chunker", "llm", "judge", "measure", "tokenizer")},
     }  # fmt: skip
-
-
-def _compared(
-    jobs: Jobs, tracker: track.Tracker, run: track.Run, again: Sequence[Mapping[str, Any]], origin: str | None
-) -> list[str]:
-    """What a rerun says beside the runs that it repeats, a line each; none for another sweep."""
-    lines = [comparison.log_job_comparisons(tracker, again)] if again else []
-    if origin and jobs.group:
-        lines.append("pooled: not compared, since one group of the repeated run has become several")
-    elif origin:
-        before = comparison.log_comparison(track.Reader(tracker.uri), origin, run)
-        lines.append(f"pooled: {comparison.summary(before)}")
-    return lines
 
 
 def _write_outcomes(jobs: Jobs, out: Path) -> None:

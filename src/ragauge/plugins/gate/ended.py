@@ -14,7 +14,7 @@ from ragauge.contract.errors import ConfigError, DataError
 from ragauge.contract.metric_names import OF_JOBS, OF_SWEEPS, measure_metrics
 from ragauge.contract.visible import visible
 from ragauge.estimate.slicing import PREFIX
-from ragauge.experiment.setup.trust import logged_yaml
+from ragauge.experiment.setup.config import logged_yaml
 from ragauge.findings.slices import metrics_of_slices
 from ragauge.plugins.gate.bounds import bounds, check_bounds, check_settings
 from ragauge.plugins.gate.checking import Gated, evaluate

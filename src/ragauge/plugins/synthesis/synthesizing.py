@@ -18,10 +18,10 @@ from ragauge.contract.context_parts import BringsTexts, SeesEvidence
 from ragauge.contract.errors import ConfigError, MissingError, RagaugeError, full_disk
 from ragauge.contract.offers import RetrieverOffers, offered
 from ragauge.contract.protocols import ChatModel, TellsNeeds
+from ragauge.contract.provenance import PACKAGES_FILE, packages_text
 from ragauge.contract.redact import redact_tree, remember
 from ragauge.datasets import DocumentsAlone, documents_of, questions_of
 from ragauge.experiment.needs import added_up, describe_needs
-from ragauge.experiment.rerun.environment import PACKAGES_FILE, packages_text
 from ragauge.experiment.setup import config
 from ragauge.findings.cost import costs_of_replies
 

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from omegaconf import DictConfig
+
+    from ragauge.experiment.arguments import Prepare
 
 ABOUT = "trains an encoder, a reranker, a judge or a predictor of judge classes, and registers it"
 _VALIDATION = re.compile(r"^\+{0,2}(?=validation\.)")
@@ -21,13 +22,16 @@ def main(arguments: Sequence[str]) -> int:
     from ragauge.plugins.training import config
 
     config.register()
-    return run_hydra("train", run_training, [_VALIDATION.sub("++", argument) for argument in arguments], _again)
+    return run_hydra("train", run_training, [_VALIDATION.sub("++", argument) for argument in arguments], _preparing)
 
 
-def _again(arguments: Sequence[str], conf: Path) -> AbstractContextManager[list[str]]:
+def _preparing(arguments: Sequence[str]) -> Prepare | None:
+    """What prepares `rerun=<run id of a training>`, with the plug-in that runs jobs again."""
+    if not any(argument.startswith("rerun=") for argument in arguments):
+        return None
     from ragauge.plugins.training.jobs import again
 
-    return again.prepared(arguments, conf)
+    return again.prepared
 
 
 def run_training(cfg: DictConfig) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import shutil
-import sys
 import tempfile
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -12,11 +11,10 @@ from typing import Any
 
 from ragauge import track
 from ragauge.contract.errors import ConfigError
-from ragauge.contract.redact import redact
-from ragauge.contract.visible import visible
-from ragauge.experiment.rerun.differences import capped
-from ragauge.experiment.rerun.environment import PACKAGES_FILE, environment_differences, read_packages
-from ragauge.experiment.setup.trust import foreign, logged_yaml, vouched
+from ragauge.contract.provenance import PACKAGES_FILE, read_packages
+from ragauge.experiment.setup.config import logged_yaml
+from ragauge.plugins.rerun.differences import environment_differences, tell
+from ragauge.plugins.rerun.trust import refuse_foreign
 
 _CONFIG = Path(__file__).parents[1] / "conf" / "train.yaml"
 # Where the run wrote, whom it trusted, and under which name its model is known: the user's own.
@@ -58,20 +56,11 @@ def prepared(arguments: Sequence[str], conf: Path) -> Iterator[list[str]]:
     if isinstance(config.get("tracking"), dict):
         config["tracking"].pop("uri", None)
     if values.get("trust") is not True:
-        lines = foreign(config, vouched(conf), list(values))
-        if lines:
-            raise ConfigError(
-                f"rerun={run.run_id}: the logged configuration names what neither conf/ nor an installed "
-                "config package does; give the value on the command line, or "
-                "trust=true if you trust whoever logged it\n"
-                + "\n".join(f"  {visible(redact(line), one_line=True)}" for line in lines)
-            )
+        refuse_foreign(run.run_id, [config], list(values), conf)
     told = environment_differences(run.tags, read_packages(files.get(PACKAGES_FILE, "")))
     if registered and "register" not in values:
         told.append("the model is not registered again; to do so: register=<name>")
-    print(f"rerun of training {run.run_id}", file=sys.stderr)
-    for line in capped(told or ["code, Python and packages are the same"]):
-        print(f"  {visible(line, one_line=True)}", file=sys.stderr)
+    tell(f"rerun of training {run.run_id}", told, "code, Python and packages are the same")
     primary = {
         "defaults": ["train_schema", "hydra/train", "_self_"],
         **config,

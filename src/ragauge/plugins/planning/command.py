@@ -9,6 +9,8 @@ from collections.abc import Sequence
 from ragauge.commands._errors import told
 from ragauge.contract.visible import visible
 
+ABOUT = "says how many topics and labels a study takes, from a pilot sweep"
+
 
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
@@ -44,14 +46,15 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """The command; its exit code."""
     given = _parser().parse_args(arguments)
     # After the arguments: they import for seconds.
-    from ragauge.experiment.sweep import planning, reports
+    from ragauge.experiment.sweep.reports import found
+    from ragauge.plugins.planning.plan import Asked, plan, plan_text
 
-    names = planning.Asked.__dataclass_fields__
-    asked = planning.Asked(**{name: getattr(given, name) for name in names})
-    sweeps = reports.found(given.source, given.tracking_uri)
-    plans = [(planning.plan(sweep, asked), sweep) for sweep in sweeps]
+    names = Asked.__dataclass_fields__
+    asked = Asked(**{name: getattr(given, name) for name in names})
+    sweeps = found(given.source, given.tracking_uri)
+    plans = [(plan(sweep, asked), sweep) for sweep in sweeps]
     if given.json:
-        print(json.dumps([plan.as_json() for plan, _ in plans], indent=2, ensure_ascii=True, allow_nan=False))
+        print(json.dumps([planned.as_json() for planned, _ in plans], indent=2, ensure_ascii=True, allow_nan=False))
     else:
-        print("\n\n".join(visible(planning.plan_text(plan, sweep)) for plan, sweep in plans))
+        print("\n\n".join(visible(plan_text(planned, sweep)) for planned, sweep in plans))
     return 0

@@ -9,8 +9,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from ragauge.commands.plan import main
 from ragauge.estimate.plan import topics_for_mean, topics_for_shares
+from ragauge.plugins.planning.command import main
 
 SYSTEMS = ("bm25", "sim", "mmr")
 

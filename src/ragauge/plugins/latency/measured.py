@@ -27,13 +27,15 @@ from ragauge.contract.frames import as_frame
 from ragauge.contract.identity import identity
 from ragauge.contract.offers import PartOffers, offered
 from ragauge.contract.progress import progress
-from ragauge.contract.protocols import ASKED, BringsChat, Embedder, FreshWorkplace, Role, Tools
+from ragauge.contract.protocols import ASKED, AsksForAnswers, BringsChat, Embedder, FreshWorkplace, Role, Tools
 from ragauge.contract.provenance import hardware
+from ragauge.experiment.measure_needs import untold
+from ragauge.experiment.needs import stand_ins, unknown_contexts
 from ragauge.experiment.stages.order import question_stages, stages
 from ragauge.experiment.stages.stage import Budget, Components, Frames, Incomplete, Reads, Stage
 from ragauge.findings.cost import RECORDED, costs_of_replies
 from ragauge.llms.chat_use import SharedChat
-from ragauge.store import Entry, Key, canonical_json
+from ragauge.store import Key, canonical_json
 
 if TYPE_CHECKING:
     from ragauge.experiment.stages.pipeline import Pipeline
@@ -78,9 +80,30 @@ def latency(pipeline: Pipeline, n_topics: int, seed: int) -> dict[str, float]:
     return {**_percentiles(rows, len(chosen) - 1), **runner.costs()}
 
 
-def stored(pipeline: Pipeline, n_topics: int, seed: int) -> Entry | None:
-    """The measurement of this job on this machine, if there is one."""
-    return pipeline.store.find(latency_key(pipeline, n_topics, seed))
+def needs_of_latency(
+    pipeline: Pipeline, n_topics: int, seed: int, known: pd.DataFrame | None = None
+) -> list[pd.DataFrame]:
+    """The requests of a measurement, which asks everything anew; none where it is in the store.
+
+    `known` are the job's answers: once all are there, the measurement can be looked up.
+    """
+    if not pipeline.asks:
+        return []
+    llm, topics = pipeline.components.llm, pipeline.frame("topics")
+    complete = known is not None and known["answer"].notna().all()
+    if complete and pipeline.store.find(latency_key(pipeline, n_topics, seed)) is not None:
+        return []
+    n = min(n_topics + 1, topics["query"].nunique())
+    if n < 2:
+        return []
+    asking = [s.group for s in question_stages(pipeline.stages) if s.group and "chat" in s.uses]
+    found = [untold(f"latency, {group}", n) for group in dict.fromkeys(asking)]
+    if llm.kind not in ASKED or pipeline.asked_before:
+        return found
+    if not isinstance(llm, AsksForAnswers):
+        return [*found, untold("latency", n)]
+    prompts = llm.prompts(topics, unknown_contexts(pipeline))
+    return [*found, stand_ins(llm.needs_of(prompts, pipeline.store).head(n)).assign(who="latency")]
 
 
 def latency_key(pipeline: Pipeline, n_topics: int, seed: int) -> Key:

@@ -11,8 +11,10 @@ from typing import Any
 
 from ragauge import track
 from ragauge.contract.groups import ENGINE, GROUPS
-from ragauge.contract.records import RERUN_FILE
-from ragauge.experiment.rerun.jobs import LoggedJob, is_under
+from ragauge.plugins.rerun.comparison import log_comparison, summary
+from ragauge.plugins.rerun.jobs import LoggedJob, is_under
+
+_PLAN = "rerun.json"  # in the configuration folder: the logged jobs that it runs again
 
 
 @dataclass(frozen=True)
@@ -20,26 +22,41 @@ class Origin:
     """The job that a job is a rerun of; `sweep` is the sweep's run, where that was asked for.
 
     `choices` and `overrides` are the new job's: the logged ones, and what was given beside `rerun=`.
+    logged: the tags of the old run.
     """
 
     run_id: str
     sweep: str | None
     choices: Mapping[str, str]
     overrides: tuple[str, ...]
-    tags: Mapping[str, str]
+    logged: Mapping[str, str]
+
+    @property
+    def record(self) -> dict[str, Any]:
+        """What `job.json` holds of it."""
+        return {"rerun": {"run_id": self.run_id, "sweep": self.sweep}}
+
+    @property
+    def tags(self) -> dict[str, str]:
+        """The new run's tag that names the old one."""
+        return {"rerun_of": self.run_id}
 
     def changed(self, tags: Mapping[str, str]) -> list[str]:
         """What these tags of the new run (dataset_digest and the like) say otherwise than the old run's."""
         return [
-            f"{name} is {value} here, the run had {self.tags.get(name, 'none on record')}"
+            f"{name} is {value} here, the run had {self.logged.get(name, 'none on record')}"
             for name, value in tags.items()
-            if self.tags.get(name) != value
+            if self.logged.get(name) != value
         ]
+
+    def compared(self, tracker: track.Tracker, run: track.Run) -> list[str]:
+        """Logs how the metrics of both runs compare; the lines to print."""
+        return [summary(log_comparison(track.Reader(tracker.uri), self.run_id, run))]
 
 
 def origin(conf: Path, choices: Mapping[str, str], overrides: Sequence[str]) -> Origin | None:
     """What the job that was composed from this configuration folder is a rerun of; None if of nothing."""
-    plan_file = conf / RERUN_FILE
+    plan_file = conf / _PLAN
     if not plan_file.is_file():
         return None
     plan = json.loads(plan_file.read_text(encoding="utf-8"))
@@ -55,7 +72,7 @@ def origin(conf: Path, choices: Mapping[str, str], overrides: Sequence[str]) -> 
             if group != "rerun"
         },
         overrides=(*(o for o in job["overrides"] if not is_under(_key(o), replaced)), *further),
-        tags=job["tags"],
+        logged=job["tags"],
     )
 
 
@@ -94,7 +111,7 @@ def write_conf(folder: Path, conf: Path, jobs: Sequence[LoggedJob], source: trac
             for job in jobs
         },
     }
-    (folder / RERUN_FILE).write_text(json.dumps(plan, ensure_ascii=False), encoding="utf-8")
+    (folder / _PLAN).write_text(json.dumps(plan, ensure_ascii=False), encoding="utf-8")
 
 
 def _key(override: str) -> str:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 import re
 import sqlite3
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field
 from importlib import import_module
@@ -18,7 +18,10 @@ from pathlib import Path
 from typing import Any
 
 from ragauge.contract.errors import ConfigError
+from ragauge.contract.redact import redact
+from ragauge.contract.visible import visible
 from ragauge.experiment.setup.packages import config_packages
+from ragauge.plugins.rerun.differences import MAX_LINES
 
 # Where ragauge's components are (those of plug-ins are named by their options);
 # of its other code (commands, the store's removal) a config runs nothing.
@@ -26,9 +29,6 @@ _ROOMS = ("answering", "datasets", "measures", "retrieval", "texts")
 _PLAIN = re.compile(r"\$\{[\w.\[\]]+\}")  # the value of another key
 _ADDRESS_KEY = re.compile(r"ur[li]|host|endpoint|proxy|proxies|server|api_base|address", re.I)
 _HERE = re.compile(r"(https?://)?(localhost|127\.0\.0\.1|\[::1\])(:\d{1,5})?(/[\w./-]*)?")
-_LONGEST = 64 * 1024  # characters of a logged file; a usual configuration has 10,000
-_DEEPEST = 50  # brackets within brackets
-_MOST_REFERENCES = 200  # interpolations in a logged file; a usual configuration has 20
 
 
 @dataclass(frozen=True)
@@ -85,41 +85,25 @@ def vouched(conf: Path, config_dir: Path | None = None) -> Vouched:
     return known
 
 
-def logged_yaml(text: str, where: str) -> Any:
-    """What a YAML file that others logged holds, unresolved; `where` begins the message of a ConfigError.
-
-    A kilobyte of anchors and aliases, of brackets, or of interpolations would take minutes and gigabytes. A
-    tag would make a path or bytes of what stands behind it, which no check of texts sees. OmegaConf, which
-    wrote the file, writes no anchors and tags, and few of the others.
-    """
-    import yaml
-    from omegaconf import OmegaConf
-    from omegaconf.errors import OmegaConfBaseException
-
-    for n, what, most in ((len(text), "characters", _LONGEST), (text.count("${"), "interpolations", _MOST_REFERENCES)):
-        if n > most:
-            raise ConfigError(f"{where} has {n:,} {what}; allowed are {most:,}")
-    depth = 0
-    try:
-        for token in yaml.scan(text, Loader=yaml.SafeLoader):
-            if isinstance(token, (yaml.AnchorToken, yaml.AliasToken, yaml.TagToken)):
-                line = token.start_mark.line + 1
-                raise ConfigError(f"{where} has an anchor, an alias or a tag in line {line}; none is allowed")
-            depth += isinstance(token, (yaml.FlowSequenceStartToken, yaml.FlowMappingStartToken))
-            depth -= isinstance(token, (yaml.FlowSequenceEndToken, yaml.FlowMappingEndToken))
-            if depth > _DEEPEST:
-                raise ConfigError(f"{where} has more than {_DEEPEST} brackets within each other")
-        return OmegaConf.to_container(OmegaConf.create(text), resolve=False)
-    except (
-        ArithmeticError,
-        AssertionError,
-        ValueError,
-        RecursionError,
-        yaml.YAMLError,
-        OmegaConfBaseException,
-    ) as error:
-        why = str(error).partition("\n")[0] or "it is no mapping or list"  # OmegaConf asserts without a word
-        raise ConfigError(f"{where} cannot be read: {why}") from error
+def refuse_foreign(
+    run_id: str,
+    configs: Sequence[Mapping[str, Any]],
+    given: Collection[str],
+    conf: Path,
+    config_dir: Path | None = None,
+) -> None:
+    """ConfigError that lists what the configs of a logged run name and nobody here vouches for (`foreign`)."""
+    known = vouched(conf, config_dir)
+    lines = dict.fromkeys(line for config in configs for line in foreign(config, known, given))
+    if not lines:
+        return
+    told = [f"  {visible(redact(line), one_line=True)}" for line in lines]
+    more = [f"  and {len(told) - MAX_LINES} more"] if len(told) > MAX_LINES else []
+    raise ConfigError(
+        f"rerun={run_id}: the logged configuration names what neither conf/ nor an installed "
+        "config package does; give the value on the command line, or "
+        "trust=true if you trust whoever logged it\n" + "\n".join([*told[:MAX_LINES], *more])
+    )
 
 
 def foreign(config: Mapping[str, Any], known: Vouched, given: Collection[str] = ()) -> list[str]:

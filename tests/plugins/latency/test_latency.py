@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, ClassVar, Literal
@@ -21,11 +22,12 @@ from ragauge.contract.errors import GateError
 from ragauge.contract.identity import runtime
 from ragauge.contract.protocols import Reply, Role, Tools
 from ragauge.experiment.needs import added_up, needs
-from ragauge.experiment.stages import latency as module
-from ragauge.experiment.stages.latency import latency
 from ragauge.experiment.stages.order import question_stages
-from ragauge.findings.cost import Latency, costs_of_parts
+from ragauge.findings.cost import costs_of_parts
 from ragauge.llms.ledger import open_ledger
+from ragauge.plugins.latency import finding as room
+from ragauge.plugins.latency import measured as module
+from ragauge.plugins.latency.measured import latency, needs_of_latency
 from ragauge.retrieval.retrievers import Sim
 from ragauge.retrieval.searching import queries_frame
 from small_pipeline import SmallPipelines
@@ -217,11 +219,13 @@ def test_one_topic_cannot_be_measured(small: SmallPipelines, caplog: pytest.LogC
 
 def test_a_dry_run_counts_the_calls_of_the_measurement(small: SmallPipelines) -> None:
     llm = ChatGenerator(chat={"_target_": "nowhere.NoChatModel", "model": "none"}, price=PRICE)
-    told = added_up(needs(small(llm=llm, judge=LexicalJudge()), latency_topics=1))
+    job = small(llm=llm, judge=LexicalJudge())
+    told = added_up(needs(job, further=[partial(needs_of_latency, job, 1, 0)]))
     assert (told["llm"]["calls"], told["latency"]["calls"]) == (3, 2)
     assert told["latency"]["cost_usd"] > 0
     assert "latency" not in added_up(needs(small(llm=llm, judge=LexicalJudge())))
-    both = added_up(needs(small(llm=llm, judge=LexicalJudge(), rewriter=SlowRewriter()), latency_topics=2))
+    job = small(llm=llm, judge=LexicalJudge(), rewriter=SlowRewriter())
+    both = added_up(needs(job, further=[partial(needs_of_latency, job, 2, 0)]))
     assert both["latency, rewriter"] == {}
 
 
@@ -249,15 +253,16 @@ def test_full_cost_takes_cached_replies_at_the_models_price() -> None:
     assert full_cost(frame, FakeChat(asked=[])) == pytest.approx(0.7)
 
 
-def test_a_measurement_that_cannot_be_made_leaves_the_job_its_results() -> None:
+def test_a_measurement_that_cannot_be_made_leaves_the_job_its_results(monkeypatch: pytest.MonkeyPatch) -> None:
     def refused(*given: Any) -> dict[str, float]:
         raise GateError("max_cost_usd: nothing is left")
 
-    job: Any = SimpleNamespace(latency=refused, cfg=SimpleNamespace(measure_latency=True, latency_topics=5))
-    found = Latency().compute(job, {})
+    monkeypatch.setattr(module, "latency", refused)
+    job: Any = SimpleNamespace(pipeline=None, cfg=SimpleNamespace(measure_latency=True, latency_topics=5), seed=0)
+    found = room.Latency().compute(job, {})
     assert found is not None
     assert found.metrics == {}
-    (told,) = Latency().show(job, found.value, {}).notes
+    (told,) = room.Latency().show(job, found.value, {}).notes
     assert "latency was not measured: max_cost_usd" in told
 
 

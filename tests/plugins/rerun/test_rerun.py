@@ -19,15 +19,15 @@ from omegaconf import OmegaConf
 
 from chat_server import ChatServer
 from counted_progress import CountedProgress
-from processes import Command, clean_environment, run_fresh
+from processes import ROOT, Command, clean_environment, run_fresh
 from ragauge import track
 from ragauge.contract import provenance
 from ragauge.contract.errors import ConfigError
 from ragauge.contract.groups import GROUPS
-from ragauge.experiment.rerun import comparison, environment, plan, prepare
+from ragauge.contract.provenance import PACKAGES_FILE, packages_text
 from ragauge.experiment.setup import config
+from ragauge.plugins.rerun import argument, comparison
 
-ROOT = Path(__file__).resolve().parents[2]
 CHEAP = ["chunker=none", "tokenizer=words", "llm=none", "judge=none"]
 KEY = "sk-planted-0123456789abcdef"
 
@@ -60,7 +60,7 @@ def log(uri: str, request: pytest.FixtureRequest, tmp_path: Path) -> Log:
         (files := tmp_path / "config").mkdir(parents=True, exist_ok=True)
         OmegaConf.save(OmegaConf.create(content), files / "config.yaml")
         OmegaConf.save(OmegaConf.create(given), files / "overrides.yaml")
-        (files / environment.PACKAGES_FILE).write_text(environment.packages_text(), encoding="utf-8")
+        (files / PACKAGES_FILE).write_text(packages_text(), encoding="utf-8")
         chosen = dict(o.split("=", 1) for o in given)
         params = track.flatten(OmegaConf.to_container(cfg, resolve=True))  # type: ignore[arg-type]
         own = {"role": "job", **{group: chosen.get(group, "default") for group in GROUPS}, **(tags or {})}
@@ -74,7 +74,7 @@ def log(uri: str, request: pytest.FixtureRequest, tmp_path: Path) -> Log:
 @contextmanager
 def composed(arguments: list[str], conf: Path) -> Iterator[tuple[Any, list[str]]]:
     """What Hydra makes of the arguments of a rerun, and the arguments."""
-    with prepare.prepared(arguments, conf) as made:
+    with argument.prepared(arguments, conf) as made:
         assert made[0] == "--config-path"
         with initialize_config_dir(made[1], version_base="1.3"):
             yield compose("config", overrides=[a for a in made[2:] if not a.startswith("-")]), made
@@ -145,16 +145,16 @@ def test_a_part_whose_option_is_not_in_conf_runs_from_what_was_logged(
 
 def test_the_new_job_is_named_and_tagged_by_the_logged_choices(log: Log, uri: str, conf: Path) -> None:
     run_id = log("retriever=bm25", "retriever.top_k=7", "n_tokens=300")
-    with prepare.prepared([f"rerun={run_id}", f"tracking.uri={uri}"], conf) as made:
+    with argument.prepared([f"rerun={run_id}", f"tracking.uri={uri}"], conf) as made:
         own = f"run_{run_id}"
         choices = {"rerun": own, "retriever": own, "chunker": own, "measure": "words"}
-        origin = plan.origin(Path(made[1]), choices, [f"rerun={own}", "measure=words", "n_tokens=5"])
+        origin = argument.origin(Path(made[1]), choices, [f"rerun={own}", "measure=words", "n_tokens=5"])
     assert origin is not None
     assert (origin.run_id, origin.sweep) == (run_id, None)
     assert origin.choices == {"retriever": "bm25", "chunker": "none", "measure": "words"}
     assert origin.overrides[:4] == tuple(CHEAP)
     assert origin.overrides[-4:] == ("retriever=bm25", "retriever.top_k=7", "measure=words", "n_tokens=5")
-    assert plan.origin(conf, {}, []) is None
+    assert argument.origin(conf, {}, []) is None
 
 
 def test_a_value_from_the_environment_is_told_where_it_is_another(
@@ -196,7 +196,7 @@ def test_a_sweep_is_a_multirun_over_its_jobs_in_their_order(log: Log, uri: str, 
     first = log("n_tokens=100", tags={"sweep_id": "s", "job": 0})
     pooled = log(tags={"role": "sweep", "sweep_id": "s"})
     arguments = [f"rerun={pooled}", f"tracking.uri={uri}", "hydra/launcher=joblib"]
-    with prepare.prepared(arguments, conf) as made:
+    with argument.prepared(arguments, conf) as made:
         assert made[2:] == ["--multirun", *arguments[1:], f"rerun=run_{first},run_{second}"]
         with initialize_config_dir(made[1], version_base="1.3"):
             budgets = [compose("config", overrides=[f"rerun=run_{i}"]).n_tokens for i in (first, second)]
@@ -515,7 +515,7 @@ def test_runs_that_cannot_be_run_again_are_errors_that_say_why(log: Log, uri: st
     ],
 )
 def test_arguments_that_make_no_sense_are_refused(arguments: list[str], message: str, conf: Path) -> None:
-    with pytest.raises(ConfigError, match=message), prepare.prepared(arguments, conf):
+    with pytest.raises(ConfigError, match=message), argument.prepared(arguments, conf):
         pass
     assert not Path("nowhere").exists()
 

@@ -11,12 +11,11 @@ from typing import Any
 
 from ragauge import track
 from ragauge.contract.errors import ConfigError
-from ragauge.contract.groups import ENGINE, GROUPS, RENAMED
+from ragauge.contract.groups import ENGINE, GROUPS
 from ragauge.contract.progress import progress
+from ragauge.contract.provenance import PACKAGES_FILE, read_packages
 from ragauge.contract.redact import redact
-from ragauge.experiment.rerun.environment import PACKAGES_FILE, read_packages
-from ragauge.experiment.setup.config import Config
-from ragauge.experiment.setup.trust import logged_yaml
+from ragauge.experiment.setup.config import Config, logged_yaml
 
 # Where a run works and writes, and whom it trusts: the user's own. What the run is stays the same.
 HERE = ("store", "tracking.uri", "register_predictor", "trust", ENGINE)
@@ -59,7 +58,7 @@ def logged_jobs(
                 told.append("the predictor is not registered again; to do so: register_predictor=<name>")
             files = reader.files(run.run_id, "config")
             if "config.yaml" in files:
-                jobs.append(_read_job(run, files, told))
+                jobs.append(_read_job(run, files))
             else:
                 told.append(f"{run.name} ({run.run_id}) ended before its configuration was logged; left out")
             bar.update()
@@ -73,7 +72,7 @@ def logged_jobs(
     return jobs
 
 
-def _read_job(run: track.LoggedRun, files: Mapping[str, str], told: list[str]) -> LoggedJob:
+def _read_job(run: track.LoggedRun, files: Mapping[str, str]) -> LoggedJob:
     where = f"rerun={run.run_id}: its config/config.yaml"
     if not re.fullmatch(r"[\w-]+", run.run_id):  # it becomes a file's name
         raise ConfigError(f"rerun={run.run_id!r}: no id of an MLflow run")
@@ -93,19 +92,7 @@ def _read_job(run: track.LoggedRun, files: Mapping[str, str], told: list[str]) -
             node = node.get(parent, {})
         node.pop(name, None)
     overrides = logged_yaml(files.get("overrides.yaml", "[]"), where.replace("config.yaml", "overrides.yaml"))
-    overrides = [_renamed(str(override)) for override in overrides]
-    for before, today in RENAMED.items():
-        if before in config and today not in config:
-            config[today] = config.pop(before)
-            line = f"the key {before} of its configuration is called {today} today"
-            told += [] if line in told else [line]
-    return LoggedJob(run, config, tuple(overrides), read_packages(files.get(PACKAGES_FILE, "")))
-
-
-def _renamed(override: str) -> str:
-    """An override by the name that its key has today."""
-    key, equals, value = override.partition("=")
-    return f"{RENAMED.get(key, key)}{equals}{value}"
+    return LoggedJob(run, config, tuple(map(str, overrides)), read_packages(files.get(PACKAGES_FILE, "")))
 
 
 def unknown_keys(job: LoggedJob) -> list[str]:

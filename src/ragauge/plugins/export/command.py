@@ -8,6 +8,8 @@ from pathlib import Path
 
 from ragauge.commands._errors import told
 
+ABOUT = "writes a job's questions, contexts, answers and labels as one file of samples"
+
 
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
@@ -23,8 +25,8 @@ def _parser() -> argparse.ArgumentParser:
 def main(arguments: Sequence[str] | None = None) -> int:
     """The command; its exit code."""
     given = _parser().parse_args(arguments)
-    from ragauge.experiment import export  # after the arguments: it imports for seconds
+    from ragauge.plugins.export.samples import write_samples  # after the arguments: it imports for seconds
 
-    path, n = export.write_samples(given.folder, given.out)
+    path, n = write_samples(given.folder, given.out)
     print(f"{path}: {n:,} samples; experiment=recorded recorded.path={path} reads them")
     return 0

@@ -1,0 +1,92 @@
+"""Arguments of the command line that a plug-in turns into a configuration, such as `rerun=<run id>`.
+
+An entry point of the group `ragauge.arguments` has the argument's name, and names a module like `Argument`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Protocol
+
+from ragauge.contract import loading
+
+if TYPE_CHECKING:
+    from ragauge import track
+    from ragauge.contract.jobs import Jobs
+
+GROUP = "ragauge.arguments"
+
+# Of the arguments of a command line and the folder of the configuration: what Hydra is to read in their place.
+Prepare = Callable[[Sequence[str], Path], AbstractContextManager[list[str]]]
+
+
+class SweepOrigin(Protocol):
+    """What a sweep came from; `tags` are those of its MLflow run that say so."""
+
+    @property
+    def tags(self) -> Mapping[str, str]: ...
+
+    def compared(self, tracker: track.Tracker, run: track.Run) -> list[str]:
+        """Logs how the new run compares with what it came from; the lines to print."""
+
+
+class Origin(SweepOrigin, Protocol):
+    """What a job came from, with the job's own choices and overrides.
+
+    record: what `job.json` holds of it, under the name of the argument.
+    """
+
+    @property
+    def choices(self) -> Mapping[str, str]: ...
+    @property
+    def overrides(self) -> tuple[str, ...]: ...
+    @property
+    def record(self) -> Mapping[str, Any]: ...
+
+    def changed(self, tags: Mapping[str, str]) -> list[str]:
+        """What these tags of the new run say otherwise than the old run's, a line each."""
+
+
+class Argument(Protocol):
+    """The module of an argument.
+
+    `prepared` is called where the argument is given. The configuration that it writes has a config group of
+    the argument's name, by which the jobs composed from it are known.
+    """
+
+    prepared: Prepare
+
+    def origin(self, conf: Path, choices: Mapping[str, str], overrides: Sequence[str]) -> Origin | None:
+        """What the job that was composed from this configuration folder came from."""
+
+    def of_sweep(self, jobs: Jobs) -> SweepOrigin:
+        """What the jobs of a sweep, or of a group of it, came from; one of them at least has the record."""
+
+
+def preparing(arguments: Sequence[str]) -> Prepare | None:
+    """What prepares these arguments for Hydra; None where Hydra reads them as they are."""
+    for point in loading.points_of(GROUP):
+        if any(argument.startswith(f"{point.name}=") for argument in arguments):
+            argument: Argument = loading.loaded(point)
+            return argument.prepared
+    return None
+
+
+def origin_of(conf: Path, choices: Mapping[str, str], overrides: Sequence[str]) -> Origin | None:
+    """What a job came from; None for one that was configured as usual."""
+    for point in loading.points_of(GROUP):
+        if point.name in choices:
+            argument: Argument = loading.loaded(point)
+            return argument.origin(conf, choices, overrides)
+    return None
+
+
+def origin_of_sweep(jobs: Jobs) -> SweepOrigin | None:
+    """What comparable jobs of a sweep came from; None where they were configured as usual."""
+    for point in loading.points_of(GROUP):
+        if any(point.name in record for record in jobs.records):
+            argument: Argument = loading.loaded(point)
+            return argument.of_sweep(jobs)
+    return None

@@ -1,0 +1,1 @@
+"""`ragauge export`: a finished job as a file of samples."""

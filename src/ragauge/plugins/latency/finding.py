@@ -1,0 +1,42 @@
+"""How long a question takes from end to end, sent alone."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from ragauge.contract.errors import RagaugeError
+from ragauge.contract.finding import Found, Founds, JobFinding, Shown
+from ragauge.contract.jobs import Job
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+
+class Latency(JobFinding):
+    """Seconds of each stage and from end to end, where `measure_latency` asks for them."""
+
+    name = "latency"
+    after = "all"  # the judge comes first where money is short
+
+    def compute(self, job: Job, found: Founds) -> Found | None:
+        """Metrics; the reason where it cannot be measured, since everything else is there by now."""
+        if not job.cfg.measure_latency:
+            return None
+        from ragauge.plugins.latency.measured import latency  # it imports for a second
+
+        try:
+            return Found(metrics=latency(job.pipeline, int(job.cfg.latency_topics), job.seed))
+        except RagaugeError as error:
+            return Found(f"latency was not measured: {error}")
+
+    def needs(self, job: Job, answers: pd.DataFrame | None) -> list[pd.DataFrame]:
+        """So many topics are sent once more."""
+        if not job.cfg.measure_latency:
+            return []
+        from ragauge.plugins.latency.measured import needs_of_latency
+
+        return needs_of_latency(job.pipeline, int(job.cfg.latency_topics), job.seed, answers)
+
+    def show(self, job: Job, value: str | None, found: Founds) -> Shown:
+        """The reason, as a warning."""
+        return Shown(notes=[] if value is None else [value])

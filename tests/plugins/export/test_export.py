@@ -1,0 +1,44 @@
+"""A job as a file of samples, and what cannot be written so; what reads the file is tested with recorded systems."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pandas as pd
+import pytest
+
+from processes import run
+from ragauge.contract.errors import DataError
+from ragauge.plugins.export.command import main
+from ragauge.plugins.export.samples import samples
+
+
+def test_the_command_says_what_it_wrote(two_by_two: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    job = next(folder for folder in sorted(two_by_two.glob("multirun/*/*/0")))
+    out = tmp_path / "out" / "samples.jsonl"
+    assert main([str(job), "--out", str(out)]) == 0
+    assert f"{out}: 12 samples; experiment=recorded recorded.path={out} reads them" in capsys.readouterr().out
+    rows = [json.loads(line) for line in out.read_text(encoding="utf-8").splitlines()]
+    assert rows == list(samples(job))
+
+
+def test_what_cannot_be_exported_is_said(tmp_path: Path) -> None:
+    done = run(tmp_path, "export", ".")
+    assert done.returncode == 2
+    assert "is no folder of a finished job: it holds no job.json" in done.stderr
+    (tmp_path / "outcomes.parquet").touch()
+    outcomes = pd.DataFrame({"qid": ["q1"]})
+    outcomes.to_parquet(tmp_path / "outcomes.parquet")
+    record = {
+        "name": "a job",
+        "store": str(tmp_path / "gone"),
+        "entries": {"dataset": "0" * 64},
+        "n_tokens": 5,
+    }
+    (tmp_path / "job.json").write_text(json.dumps(record))
+    with pytest.raises(DataError, match=r"a job: the store .* no longer holds its topics: run the job again"):
+        list(samples(tmp_path))
+    (tmp_path / "job.json").write_text(json.dumps({"name": "a job"}))
+    with pytest.raises(DataError, match="its job retrieved nothing"):
+        list(samples(tmp_path))
