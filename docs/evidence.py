@@ -6,7 +6,7 @@ from pathlib import Path
 
 from ragauge.datasets import StudyOutcomes
 from ragauge.estimate import fit_thresholds
-from ragauge.estimate.unjudged import foresee, foreseen_errors
+from ragauge.estimate.prediction import foresee, foreseen_errors
 from ragauge.findings.recorded import foreseen_figure
 from ragauge.findings.study import JUDGE_SHARES
 from ragauge.show.drawing import save

@@ -8,7 +8,45 @@ from known_truth.rows import SEED, Row, percent
 _NO_SUCH = "no such number"
 _TRIALS = 300
 
+
+def _claimed(useful: int, measures: int, topics: int, systems: int, trials: int) -> str:
+    found = sim.foremost(useful, measures, topics, systems, trials, SEED)
+    if not useful:
+        return percent(found["claimed"])
+    return f"{percent(found['claimed'])}; {percent(found['held'])}, {found['size']:.1f} measures"
+
+
 SECTIONS: dict[str, list[Row]] = {
+    "Foresight: which measure foresees best": [
+        *(
+            Row(
+                f"{measures} useless measures: one is said to foresee best",
+                f"{topics} topics, {systems} systems",
+                "about 5 %",
+                before,
+                lambda trials, args=(0, measures, topics, systems): _claimed(*args, trials),  # type: ignore[misc]
+                300,
+            )
+            for measures, topics, systems, before in (
+                (1, 120, 3, "2.7 %"),
+                (5, 120, 3, "11.7 %"),
+                (20, 120, 3, "43.3 %"),
+                (20, 40, 2, "42.7 %"),
+            )
+        ),
+        *(
+            Row(
+                f"{useful} of {measures} measures foresee equally well, the others nothing: said to foresee best; "
+                "the set of the best holds a given one, and its size",
+                f"{topics} topics, 3 systems",
+                "often; at least 95 %",
+                _NO_SUCH,
+                lambda trials, args=(useful, measures, topics, 3): _claimed(*args, trials),  # type: ignore[misc]
+                300,
+            )
+            for useful, measures, topics in ((1, 20, 120), (2, 20, 120), (5, 20, 40))
+        ),
+    ],
     "Foresight: AUC and rank correlation of a measure": [
         *(
             Row(

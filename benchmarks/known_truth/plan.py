@@ -63,6 +63,19 @@ SECTIONS: dict[str, list[Row]] = {
             )
         ),
     ],
+    "Planner: a pilot without a difference": [
+        Row(
+            f"{100 * rate:g} % of the topics lose {loss:g}, none of the pilot's does: power for {rate * loss:g}",
+            f"pilots of {n} topics, enumerated",
+            "it cannot tell; of what it is 80 % sure of at least 80 %",
+            f"6 topics; {percent(before)}",
+            lambda _, args=(n, rate, loss): "unknown; {:,} topics, {}".format(  # type: ignore[misc]
+                *(x if x > 1 else percent(x) for x in sim.power_after_a_pilot_without_differences(*args))
+            ),
+            0,
+        )
+        for n, rate, loss, before in ((10, 0.1, 0.5, 0.1**6), (30, 0.03, 0.5, 0.0), (30, 0.03, 1.0, 0.0))
+    ],
     "Planner: labels for an interval of a width": [
         *(
             Row(

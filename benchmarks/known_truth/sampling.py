@@ -27,6 +27,18 @@ def _people(found: dict[str, float]) -> str:
     return f"{kept}, refused {percent(found['refused'])}"
 
 
+# 300 trials each: a class without a label was 0.
+_PEOPLE_BEFORE = (
+    "+5.7; 99.3 %; 0.189", "+2.0; 91.7 %; 0.118", "+0.2; 96.0 %; 0.096",
+    "+3.3; 98.0 %; 0.298", "+1.3; 95.7 %; 0.185", "+0.2; 96.0 %; 0.121",
+)  # fmt: skip
+
+
+def _of_a_judge(errs: float, n: int, trials: int) -> str:
+    bias, held, width = sim.human_shares_of_a_judge(errs, n, trials, SEED)
+    return f"{100 * bias:+.1f}; {percent(held)}; {width:.3f}"
+
+
 SECTIONS: dict[str, list[Row]] = {
     "Few judged topics: class shares": [
         Row(
@@ -74,7 +86,20 @@ SECTIONS: dict[str, list[Row]] = {
         )
     ],
     "Labels by people: share of right answers": [
-        Row(
+        *(
+            Row(
+                f"80 % are right, the judge errs on {100 * errs:g} %: bias in points, coverage, mean width",
+                f"{n} of 300 answers labelled at random",
+                "no bias; at least 93 %",
+                before,
+                lambda trials, args=(errs, n): _of_a_judge(*args, trials),  # type: ignore[misc]
+                500,
+            )
+            for (errs, n), before in zip(
+                ((errs, n) for errs in (0.0, 0.1) for n in (20, 40, 100)), _PEOPLE_BEFORE, strict=True
+            )
+        ),
+        *(Row(
             what,
             f"{n} of 300 answers labelled {how}",
             wanted,
@@ -99,7 +124,7 @@ SECTIONS: dict[str, list[Row]] = {
                 "half of them where the judge says right", 0.3, (0.3, 0.05),
                 "no bias", "bias -0.5 points, covers 100.0 % (60 trials)",
             ),
-        )
+        ))
     ],
     "Labels by people: paired difference, the judge kinder to one system": [
         Row(

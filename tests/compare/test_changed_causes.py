@@ -4,12 +4,10 @@ from __future__ import annotations
 
 import pandas as pd
 
-from ragauge.compare._causes import ChangedCauses
-from ragauge.compare._cells import Format, table_of
+from ragauge.compare._topics import ChangedCauses
 from ragauge.contract.finding import Found, Grid, Shown
 from ragauge.contract.jobs import Compared
-
-PLAIN = Format(str, "{}", "{}", "{} [{}, {}]", "-", "")
+from ragauge.show.tables import TERMINAL, table_of
 
 
 def outcomes() -> pd.DataFrame:
@@ -46,9 +44,9 @@ def test_changes_are_from_the_baseline_to_each_other_run() -> None:
     assert section.heading == "Causes of failure that changed from base: 2 of 3"
     [grid] = section.blocks
     assert isinstance(grid, Grid)
-    table = table_of(grid, PLAIN)
+    table = table_of(grid, TERMINAL)
     assert table.n_keys == 3
-    assert [list(row) for row in table.rows] == [
+    assert [list(row) for row in table.lines[1:]] == [
         ["other", "not retrieved", "not failed", "1"],
         ["other", "not retrieved", "unsupported answer", "1"],
     ]

@@ -161,7 +161,7 @@ def test_slices_are_told_of_and_shown_where_they_are_asked_for(logged: LoggedRun
     ]
     untold = compare(ids, logged.uri)
     assert untold.found["slices"].tables is None
-    assert not untold.sections
+    assert "By slice of" not in text(untold, choose_metrics(untold), 0, 200)
     assert "The runs have slices by kind: --slices shows them." in untold.notes
     told = compare(ids, logged.uri, slices=True)
     assert any(note.startswith("Slices are many (3): Holm's correction") for note in told.notes)

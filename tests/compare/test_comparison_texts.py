@@ -10,20 +10,15 @@ import pytest
 from ragauge import compare as comparing
 from ragauge.commands.compare import main
 from ragauge.compare import most_different
-from ragauge.compare._cells import clean, fit
-from ragauge.compare._latex import _escape_latex
-from ragauge.compare._words import short, some
+from ragauge.compare._sources import short, some
+from ragauge.show.tables import clean, escape_latex, fit
 
 
 def comparison_of(rows: list[tuple[str, str, float, int | None]]) -> comparing.Comparison:
     """A comparison of the runs a (the baseline), b, ... with nothing but outcomes: run, qid, score, class."""
     frame = pd.DataFrame(rows, columns=["run_id", "qid", "ir_score", "label"]).astype({"label": "Int8"})
-    names = frame["run_id"].unique()
-    return comparing.Comparison(
-        runs=pd.DataFrame({"run_id": names, "run": names}), params=pd.DataFrame(), common={},
-        pairs=pd.DataFrame(), n_tests={}, outcomes=frame.assign(query="?", answer="!"), baseline="a",
-        baseline_chosen=False, n_tokens=1, n_boot=0, seed=0, notes=[],
-    )  # fmt: skip
+    names = {run: run for run in frame["run_id"].unique()}
+    return comparing.Comparison(frame.assign(query="?", answer="!"), names, "a", [], n_tokens=1, n_boot=0, seed=0)
 
 
 def test_the_largest_difference_in_score_comes_first_and_a_topic_once() -> None:
@@ -77,8 +72,8 @@ def test_texts_are_cut_to_columns_of_a_terminal() -> None:
 
 
 def test_latex_escapes_by_hand() -> None:
-    assert _escape_latex(clean("\x01 \x1b \x7f")) == "{[}U+0001] {[}U+001B] {[}U+007F]"
-    assert _escape_latex("a_b & 50% {x} #1 $ ~ ^ \\ |") == (
+    assert escape_latex(clean("\x01 \x1b \x7f")) == "{[}U+0001] {[}U+001B] {[}U+007F]"
+    assert escape_latex("a_b & 50% {x} #1 $ ~ ^ \\ |") == (
         r"a\_b \& 50\% \{x\} \#1 \$ \textasciitilde{} \textasciicircum{} \textbackslash{} \textbar{}"
     )
 

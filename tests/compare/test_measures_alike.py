@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from ragauge.compare._checks import check_alike
+from ragauge.compare._sources import check_alike
 from ragauge.contract.errors import DataError
 from ragauge.track import LoggedRun
 

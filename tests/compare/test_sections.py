@@ -11,6 +11,7 @@ import pytest
 from ragauge import compare as comparing
 from ragauge.compare import choose_metrics
 from ragauge.compare._pairs import pair_frame
+from ragauge.contract.jobs import Compared
 from ragauge.contract.protocols import AnswerMeasureInfo
 
 ANSWERS = [
@@ -36,16 +37,13 @@ def comparison(judged: bool = True) -> comparing.Comparison:
     if not judged:
         frame = frame.assign(ir_score=np.nan, label=pd.array([None] * 90, dtype="Int8"))
         answers = ANSWERS[:2]
-    pairs, n_tests = pair_frame(frame, "a", 0, answers, best_of_all=False)
     means = frame.groupby("run_id")[["ir_score", *(info.name for info in answers)]].mean().reset_index()
     table = means.assign(run=runs, system=runs, n_tokens=9, compared=True, correct_share=0.3)
     if not judged:
         table = table.drop(columns=["ir_score", "correct_share"])
-    return comparing.Comparison(
-        runs=table, params=pd.DataFrame(index=runs), common={}, pairs=pairs, n_tests=n_tests,
-        outcomes=frame, baseline="a", baseline_chosen=False, n_tokens=9, n_boot=50, seed=0, notes=[],
-        answers=answers,
-    )  # fmt: skip
+    names = {run: run for run in runs}
+    compared = Compared(frame, names, "a", answers, 9, 50, 0, runs=table, params=pd.DataFrame(index=runs))
+    return comparing.found_of(compared)
 
 
 def test_measures_that_nobody_asked_for_do_not_weigh_on_the_headline() -> None:
@@ -64,7 +62,7 @@ def test_measures_that_nobody_asked_for_do_not_weigh_on_the_headline() -> None:
 def test_the_headline_stays_as_wide_as_it_is_and_measures_stand_below() -> None:
     found = comparison()
     text = comparing.text(found, choose_metrics(found), 0, 200)
-    bare = comparing.text(replace(found, answers=()), ["ir_score", "correct_share"], 0, 200)
+    bare = comparing.text(replace(found, answer_measures=()), ["ir_score", "correct_share"], 0, 200)
     blocks = {block.splitlines()[0]: block for block in text.split("\n\n")}
     for heading in ("Metrics", "Paired differences from a, N = 9 tokens"):
         assert blocks[heading] in bare

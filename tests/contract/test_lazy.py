@@ -9,7 +9,7 @@ from importlib import import_module
 import pytest
 
 LAZY = (
-    "answering", "answering.judges", "compare", "datasets", "estimate", "measures", "measures.answers",
+    "answering", "answering.judges", "compare", "datasets", "estimate", "measures",
     "retrieval.chunkers", "retrieval.embedders",
     "retrieval.rerankers", "retrieval.retrievers", "store", "track",
 )  # fmt: skip

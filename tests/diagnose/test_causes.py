@@ -17,12 +17,12 @@ from ragauge.diagnose.failures import (
     cause_shares,
     causes_by_slice,
     failure_metrics,
+    failures_by_rules,
     right_by_place,
     transitions,
 )
 from ragauge.diagnose.funnel import share_of
 from ragauge.diagnose.places import PLACES
-from ragauge.diagnose.rules import failures_by_rules
 from ragauge.estimate.outcomes import asked
 
 STEPS = ("corpus", "best_chunk", "candidates", "reranked", "expanded", "compressed", "context")

@@ -14,7 +14,7 @@ from statsmodels.stats.multitest import multipletests
 from ragauge.contract.errors import ConfigError
 from ragauge.contract.finding import Tagged
 from ragauge.contract.protocols import AnswerMeasureInfo
-from ragauge.diagnose.foresight import STATISTICS, Foresight, foresight
+from ragauge.diagnose.foresight import STATISTICS, Foresight, _foremost, foresight
 from ragauge.findings.foresight import best_of, foresight_figure, foresight_grid, foresight_line
 
 EM = AnswerMeasureInfo("em", "exact match", unit="share")
@@ -260,3 +260,33 @@ def test_the_best_measure_is_told_with_its_interval() -> None:
     assert foresight_figure(found) is not None
     assert json.dumps(found.metrics())
     assert found.metrics()["foresight_auc_right/length_hi"] == 1
+
+
+def test_the_best_of_many_useless_measures_is_not_said_to_foresee() -> None:
+    """Its own interval lay above 0.5, as that of one in twenty does; of the best of 20 in 43 of a hundred cases."""
+    rng = np.random.default_rng(8)
+    infos = [AnswerMeasureInfo(f"m{i}", f"m{i}", of="context") for i in range(20)]
+    rows = pd.DataFrame(rng.normal(size=(60, 20)), columns=[info.name for info in infos])
+    rows = rows.assign(qid=[str(i) for i in range(60)], system="a", label=np.tile([5, 4], 30))
+    found = foresight(rows, infos, n_boot=300)
+    best = best_of(found)
+    assert best is not None
+    assert best["lo"] > 0.5
+    assert not best["shown"]
+    assert "no measure" in str(foresight_line(found))
+    # One that knows the answer, and one that follows it: the first is the best, and is told from the others.
+    known = rows.assign(m0=rows["label"] + rng.normal(size=60) / 10, m1=rows["label"] + rng.normal(size=60) / 10)
+    found = foresight(known, infos, n_boot=300)
+    best = best_of(found)
+    assert best is not None
+    assert (best["shown"], best["beside"]) == (True, "" if " = " in best["label"] else "; 1 other may be as good")
+
+
+def test_p_of_the_foremost_by_hand() -> None:
+    # Three resamples; deviations 0.1, 0, -0.1 of the first and 0, 0.1, -0.1 of the second: s = 0.0816 each.
+    drawn = np.array([[0.8, 0.6], [0.9, 0.6], [0.8, 0.7], [0.7, 0.5]])
+    p_chance, p_best = _foremost(drawn, n_topics=10_000)
+    # The largest deviations are 1.22, 1.22, -1.22; those found are 3.67 and 1.22.
+    assert p_chance.tolist() == [1 / 4, 3 / 4]
+    # The second is 0.2 behind; its lead moves by -0.1, 0.1, 0: less than that.
+    assert p_best.tolist() == [1, 1 / 4] or p_best.tolist() == [3 / 4 + 1 / 4, 1 / 4]

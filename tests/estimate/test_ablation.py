@@ -10,10 +10,9 @@ import pytest
 
 from ragauge.contract.errors import DataError
 from ragauge.contract.protocols import AnswerMeasureInfo
-from ragauge.estimate.ablation import ablation, gains
+from ragauge.estimate.ablation import ablation, frontier, gains
 from ragauge.estimate.intervals import paired_mean
 from ragauge.estimate.pairs import compare_pairs
-from ragauge.estimate.pareto import frontier
 
 Values = dict[str, list[float]]
 

@@ -9,6 +9,7 @@ from sklearn.metrics import cohen_kappa_score
 
 from ragauge.contract.errors import DataError
 from ragauge.estimate import judge_agreement, judge_stability, summary
+from ragauge.estimate.intervals import effective_topics, wilson_interval
 
 
 def labelled(labels, name="label"):
@@ -19,12 +20,32 @@ def labelled(labels, name="label"):
 
 def test_kappa_by_hand():
     # 5 of 6 agree; chance (3*4 + 3*2) / 36 = 1/2, so kappa = (5/6 - 1/2) / (1/2)
-    agreement = judge_agreement(labelled([5, 5, 5, 5, 1, 1]), labelled([5, 5, 5, 1, 1, 1]), n_boot=200)
+    agreement = judge_agreement(labelled([5, 5, 5, 5, 1, 1]), labelled([5, 5, 5, 1, 1, 1]))
     assert agreement.kappa.value == pytest.approx(2 / 3)
     assert agreement.agreement.value == pytest.approx(5 / 6)
     assert agreement.confusion.loc[1, "5"] == 1
     assert agreement.confusion.to_numpy().sum() == 6
     assert agreement.kappa.lo <= 2 / 3 <= agreement.kappa.hi
+
+
+def test_thirty_equal_labels_do_not_make_a_judge_perfect():
+    """The interval of kappa was [1, 1], a bootstrap of topics that do not differ."""
+    labels = [5] * 15 + [1] * 15
+    kappa = judge_agreement(labelled(labels), labelled(labels)).kappa
+    # Of 30 no one differs; n is 30 topics and what is added, and chance would make half of them differ.
+    hi = wilson_interval(0.0, effective_topics(np.zeros(30), np.ones(30)))[1]
+    assert (kappa.value, kappa.hi) == (1, 1)
+    assert kappa.lo == pytest.approx(1 - hi / 0.5)
+    assert 0.7 < kappa.lo < 0.8
+
+
+def test_kappa_where_nearly_all_are_right_reaches_as_far_as_one_topic_more_would():
+    people, judge = [5] * 19 + [1], [5] * 18 + [4, 5]
+    kappa = judge_agreement(labelled(judge), labelled(people)).kappa
+    assert kappa.value == pytest.approx(1 - 0.1 / (1 - 0.95**2))
+    more = judge_agreement(labelled([*judge, 1]), labelled([*people, 1])).kappa
+    assert more.value == pytest.approx(1 - 42 / 78)
+    assert kappa.lo < kappa.value < 0 < more.value < kappa.hi
 
 
 def test_kappa_agrees_with_scikit_learn():
@@ -33,21 +54,21 @@ def test_kappa_agrees_with_scikit_learn():
     rng = np.random.default_rng(0)
     human = rng.integers(1, 6, 200)
     judge = np.where(rng.random(200) < 0.6, human, rng.integers(1, 6, 200))
-    agreement = judge_agreement(labelled(judge), labelled(human).sample(frac=1, random_state=1), n_boot=20)
+    agreement = judge_agreement(labelled(judge), labelled(human).sample(frac=1, random_state=1))
     assert agreement.kappa.value == pytest.approx(cohen_kappa_score(human, judge))
     assert (agreement.confusion.drop(columns="missing").to_numpy() == confusion_matrix(human, judge)).all()
 
 
 def test_labels_meet_by_their_keys_and_a_missing_verdict_is_counted():
     verdicts = pd.concat([labelled([5, 1, None]), labelled([4, 4, 4]).assign(retriever="other")])
-    agreement = judge_agreement(verdicts, labelled([5, 1, 2]), n_boot=20)
+    agreement = judge_agreement(verdicts, labelled([5, 1, 2]))
     assert agreement.agreement.value == 1
     assert (agreement.n, agreement.n_missing) == (2, 1)
     assert agreement.confusion.loc[2, "missing"] == 1
 
 
 def test_agreement_by_chance_alone_has_no_kappa():
-    agreement = judge_agreement(labelled([5, 5]), labelled([5, 5]), n_boot=20)
+    agreement = judge_agreement(labelled([5, 5]), labelled([5, 5]))
     assert math.isnan(agreement.kappa.value)
     assert agreement.agreement.value == 1
 
@@ -64,7 +85,7 @@ def test_agreement_by_chance_alone_has_no_kappa():
 def test_human_labels_that_cannot_be_used(human, message):
     verdicts = pd.concat([labelled([5, 1]), labelled([5, 1]).assign(retriever="other")])
     with pytest.raises(DataError, match=message):
-        judge_agreement(verdicts, human, n_boot=5)
+        judge_agreement(verdicts, human)
 
 
 # --- a judge beside itself ---------------------------------------------------------------------------------

@@ -81,13 +81,13 @@ def test_a_file_that_is_not_there_and_a_topic_that_is_not_there(tmp_path: Path) 
 
 def test_agreement_counts_equal_labels_and_leaves_out_what_no_judge_saw() -> None:
     rows = outcomes([5, 5, 1, None, None], human_label=pd.array([5, 1, 1, 5, 5], dtype="Int8"))
-    found = human_agreement(rows, n_boot=0, seed=0)
+    found = human_agreement(rows)
     assert (found.n, found.n_missing) == (3, 2)
     assert found.agreement.value == pytest.approx(2 / 3)
     # Chance: people say 5 once and 1 twice, the judge the other way round.
     assert found.kappa.value == pytest.approx((2 / 3 - 4 / 9) / (1 - 4 / 9))
     sampled = rows.assign(judged=[True, True, True, False, False])
-    assert human_agreement(sampled, n_boot=0, seed=0).n_missing == 0
+    assert human_agreement(sampled).n_missing == 0
 
 
 def test_people_correct_a_judge_who_is_too_kind() -> None:
@@ -99,7 +99,7 @@ def test_people_correct_a_judge_who_is_too_kind() -> None:
     right = shares.set_index("share").loc["correct_share"]
     assert right["estimate"] == pytest.approx(0.75)
     assert right["lo"] < 0.75 < right["hi"]
-    values = summary.human(rows, n_boot=0, seed=0)
+    values = summary.human(rows)
     assert values["human_labels"] == 20
     assert values["judge_agreement"] == pytest.approx(0.75)
     assert values["human_correct_share"] == pytest.approx(0.75)
@@ -121,7 +121,7 @@ def test_shares_of_people_need_two_labels_and_a_verdict_on_every_topic() -> None
     both = outcomes([5, None], human_label=pd.array([5, 5], dtype="Int8"))
     assert human_shares(both) is not None
     assert human_shares(both.assign(judged=[True, False])) is None
-    assert summary.human(outcomes([5, 5]), n_boot=0, seed=0) == {}
+    assert summary.human(outcomes([5, 5])) == {}
 
 
 def test_labels_only_where_the_judge_said_right_are_no_random_draw() -> None:
@@ -130,7 +130,7 @@ def test_labels_only_where_the_judge_said_right_are_no_random_draw() -> None:
     rows = outcomes([5] * 60 + [1] * 60, human_label=pd.array(people, dtype="Int8"))
     with pytest.raises(DataError, match=r"of the 60 answers with verdict 1 0 have a label: label answers"):
         human_shares(rows)
-    values = summary.human(rows, n_boot=0, seed=0)
+    values = summary.human(rows)
     assert values["human_labels"] == 30
     assert "human_correct_share" not in values
 
@@ -175,7 +175,51 @@ def test_a_difference_that_is_the_judges_error_is_corrected() -> None:
 
 def test_labels_of_topics_in_place_of_answers_are_refused() -> None:
     frame = pair_of_systems(kind=True)
-    with pytest.raises(DataError, match="on all 20 topics where the answers of several systems differ they have one"):
-        human_pairs(frame.assign(answer=frame["system"]))
-    same = human_pairs(frame.assign(answer="one"))
-    assert same is not None
+    named = frame.assign(answer=frame["system"], human_label_of="retriever=bm25")
+    with pytest.raises(DataError, match="on 20 topics answers of several systems that differ have one label in common"):
+        human_pairs(named)
+    assert human_pairs(named.assign(answer="one")) is not None
+
+
+def test_equal_labels_that_name_their_system_are_sound() -> None:
+    """Where ten labelled topics were right in both systems they were called labels of topics."""
+    frame = pair_of_systems(kind=True)
+    frame["human_label"] = frame["human_label"].where(frame["human_label"].isna(), 5)
+    named = frame.assign(answer=frame["system"], human_label_of="llm=" + frame["system"])
+    for rows in (named, named.drop(columns="human_label_of")):
+        pairs = human_pairs(rows)
+        assert pairs is not None
+        assert set(pairs["n"]) == {20}
+
+
+def test_a_file_says_which_answers_its_labels_are_of(tmp_path: Path) -> None:
+    path = written(tmp_path, "qid,retriever,n_tokens,label\nq0,bm25,100,5\n")
+    assert set(with_human_labels(outcomes([5, 5]), path)["human_label_of"]) == {"n_tokens=100, retriever=bm25"}
+    path = written(tmp_path, "qid,label\nq0,5\n")
+    assert set(with_human_labels(outcomes([5, 5]), path)["human_label_of"]) == {""}
+
+
+def test_a_class_that_the_judge_saw_and_people_did_not_is_predicted() -> None:
+    """It became 0, and the other classes grew: a perfect judge was 5 points too kind on 20 labels."""
+    # Of 100 answers 80 are right, 20 lack information; of the latter none is among the 20 labelled.
+    people = [5] * 20 + [None] * 80
+    rows = outcomes([5] * 80 + [1] * 20, human_label=pd.array(people, dtype="Int8"))
+    shares = human_shares(rows)
+    assert shares is not None
+    of = shares.set_index("share")
+    # The labels do not vary, so that lambda is 0 and the labels alone speak.
+    assert of.loc["correct_share", "estimate"] == 1
+    # One labelled answer is wrong, as the judge says. Of the 81 others 20 lack information by the judge, of the
+    # labelled none: 0 + lambda (20 / 81 - 0).
+    mixed = outcomes(
+        [5] * 79 + [4] + [1] * 20, human_label=pd.array([5] * 18 + [None] * 61 + [4] + [None] * 20, "Int8")
+    )
+    found = human_shares(mixed)
+    assert found is not None
+    of = found.set_index("share")
+    assert of.loc["judge_share_1", "estimate"] == pytest.approx(20 / 81 * of.loc["judge_share_1", "lam"])
+    assert of.loc["judge_share_1", "lam"] > 0.5
+    assert (of.loc["judge_share_1", "lo"], of.loc["judge_share_1", "hi"]) == pytest.approx(
+        (0, 1 - 0.025 ** (1 / 19)), abs=0.1
+    )
+    assert of["estimate"].iloc[:5].sum() == pytest.approx(1)

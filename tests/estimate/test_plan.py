@@ -133,6 +133,18 @@ def test_a_plan_has_a_row_per_pair_from_the_pilots_own_spread() -> None:
     assert right["topics"].is_monotonic_increasing
 
 
+def test_a_pilot_without_differences_cannot_tell_how_many_topics_it_takes() -> None:
+    """It said 6: what five topics that all differ by the same take."""
+    frame = outcomes({"a": [0.2, 0.4, 0.6], "b": [0.2, 0.4, 0.6]}, {"a": [5, 4, 5], "b": [5, 4, 5]})
+    [pair] = plan_topics(frame, "ir_score", 0.1, group="retriever").to_dict("records")
+    assert math.isnan(pair["topics"])
+    # With 80 % confidence at most 1 - 0.2^(1/3) of the topics differ by 1 or less.
+    assert pair["topics_upper"] == topics_for_mean(math.sqrt(1 - 0.2 ** (1 / 3)), 0.1)
+    [pair] = plan_topics(frame, "correct", 0.1, group="retriever").to_dict("records")
+    assert math.isnan(pair["topics"])
+    assert pair["topics_upper"] == topics_for_shares(1 - 0.2 ** (1 / 3), 0.1)
+
+
 @pytest.mark.parametrize(
     ("values", "says"),
     [

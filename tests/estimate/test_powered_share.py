@@ -7,7 +7,7 @@ import pytest
 from scipy.stats import beta
 
 from ragauge.contract.errors import DataError
-from ragauge.estimate.powered_share import powered_share
+from ragauge.estimate.human import powered_share
 
 NAN = float("nan")
 

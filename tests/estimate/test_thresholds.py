@@ -377,3 +377,21 @@ def test_zones_of_a_sample_by_strata_are_those_of_all_topics():
     zones = share_by_zone(frame, 0.3, 0.7, n_boot=0).set_index("zone")
     assert zones["share"].tolist() == pytest.approx([2 / 3, 1 / 6, 1 / 6, 0])
     assert zones["judged_share"].tolist() == pytest.approx([2 / 3, 1 / 6, 1 / 6, 0])
+
+
+def test_a_threshold_that_tells_systems_apart_alone_gains_nothing() -> None:
+    """Pooled it gained 30 points over one constant answer for all, and was called useful."""
+    # System a scores 0.2 and is right in one of five, system b 0.8 and in four of five.
+    a, b = ([5, 4, 4, 4, 4] * 8, [5, 5, 5, 5, 4] * 8)
+    rows = pd.concat(
+        [
+            pd.DataFrame({"qid": range(40), "ir_score": score, "label": labels, "system": name})
+            for name, score, labels in (("a", 0.2, a), ("b", 0.8, b))
+        ]
+    )
+    both = fit_thresholds(rows, n_boot=0).k
+    assert (both.value, both.accuracy, both.base_rate) == (pytest.approx(0.5), pytest.approx(0.8), pytest.approx(0.8))
+    assert both.gain.value == 0
+    assert not both.useful
+    pooled = fit_thresholds(rows.drop(columns="system"), n_boot=0).k
+    assert (pooled.base_rate, pooled.gain.value) == (0.5, pytest.approx(0.3))

@@ -6,7 +6,7 @@ import pytest
 from sklearn.linear_model import LogisticRegression
 
 from ragauge.contract.errors import DataError
-from ragauge.estimate.unjudged import foresee, foreseen_errors
+from ragauge.estimate.prediction import foresee, foreseen_errors
 
 
 def outcomes(scores, labels=None, system="a"):

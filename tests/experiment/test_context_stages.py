@@ -21,7 +21,7 @@ from ragauge.experiment.setup import config
 from ragauge.experiment.stages.components import check_together, instantiate_components
 from ragauge.experiment.stages.pipeline import Pipeline
 from ragauge.findings.per_question import traces
-from ragauge.findings.retrieving import compression
+from ragauge.findings.rankings import compression
 from ragauge.retrieval.chunkers import TokenChunker
 from ragauge.retrieval.compressors import LLMCompressor, SentenceCompressor
 from ragauge.retrieval.expanders import DocumentExpander, NeighbourExpander

@@ -14,8 +14,8 @@ from dropping import Dropping
 from ragauge.answering import NoLLM
 from ragauge.answering.judges import NoJudge
 from ragauge.contract.errors import ConfigError
+from ragauge.diagnose.failures import check_rules
 from ragauge.diagnose.funnel import funnel, funnel_metrics
-from ragauge.diagnose.rules import check_rules
 from ragauge.findings.failures import with_failures
 from ragauge.findings.funnel import FunnelFound, evidence_parts
 from ragauge.measures import Substring

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 import logging
 from collections.abc import Iterator
@@ -13,7 +14,7 @@ import pandas as pd
 import pytest
 from hydra import compose, initialize_config_dir
 
-from ragauge.compare import choose_metrics, compare, markdown, text
+from ragauge.compare import choose_metrics, compare, latex, markdown, runs_csv, text, topics_csv
 from ragauge.contract import loading
 from ragauge.contract.errors import ConfigError
 from ragauge.contract.finding import (
@@ -96,7 +97,10 @@ class LongerAnswers(ComparisonFinding):
     name = "longer_answers"
 
     def compute(self, runs: Compared, found: Founds) -> Found | None:
-        return Found(runs.outcomes["answer"].str.len().groupby(runs.outcomes["run_id"], sort=False).mean())
+        length = runs.outcomes["answer"].str.len()
+        of_run = length.groupby(runs.outcomes["run_id"], sort=False).mean()
+        topics = runs.outcomes[["run_id", "qid"]].assign(characters=length)
+        return Found(of_run, tables={"runs": of_run.rename("characters").reset_index(), "topics": topics})
 
     def show(self, runs: Compared, value: pd.Series, found: Founds) -> Shown:
         rows: list[list[Cell]] = [[runs.names[str(run)], Num(mean, "score")] for run, mean in value.items()]
@@ -168,6 +172,13 @@ def test_a_finding_of_another_package_arrives_everywhere(tmp_path: Path, caplog:
         assert "Characters of an answer." in shown
         assert f"{compared.found['longer_answers'].iloc[0]:.3f}" in shown
         assert "Long is not right." in shown
+    paper = latex(compared, choose_metrics(compared))
+    assert r"\caption{Length. Characters of an answer.}" in paper
+    assert f"{compared.found['longer_answers'].iloc[0]:.3f}" in paper
+    assert "Long is not right." in paper
+    of_runs = pd.read_csv(io.StringIO(runs_csv(compared, [])))
+    assert of_runs["characters"].tolist() == pytest.approx(compared.found["longer_answers"].tolist())
+    assert "characters" in pd.read_csv(io.StringIO(topics_csv(compared)))
 
 
 def test_a_name_that_is_there_already_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -9,7 +9,7 @@ import pytest
 from processes import run
 from ragauge.datasets import StudyOutcomes
 from ragauge.estimate import fit_thresholds, fit_zones
-from ragauge.estimate.unjudged import foresee
+from ragauge.estimate.prediction import foresee
 from ragauge.findings.study import JUDGE_SHARES
 from ragauge.track import Reader
 

@@ -100,3 +100,39 @@ def told_apart(name: str, trials: int, seed: int) -> dict[str, float]:
     rows = rows[(rows["measure"] == "other") & rows["statistic"].isin(STATISTICS)]
     found = rows["p"].lt(0.05).groupby(rows["statistic"]).mean()
     return {str(name): float(share) for name, share in found.items()}
+
+
+def foremost(useful: int, measures: int, topics: int, systems: int, trials: int, seed: int) -> dict[str, float]:
+    """Of so many measures the first ones foresee equally well (AUC about 0.65), the others nothing.
+
+    `claimed`: how often one is said to foresee better than chance; `held`: how often the set of the best holds
+    the first; `size`: the mean number of measures in it.
+    """
+    rng = np.random.default_rng(seed)
+    infos = [AnswerMeasureInfo(f"m{i}", f"m{i}", of="context") for i in range(measures)]
+    claimed, held, size = [], [], []
+    for trial in range(trials):
+        shape = (topics, systems)
+        good = rng.normal(size=(topics, 1)) + rng.normal(size=shape)
+        right = rng.random(shape) < 1 / (1 + np.exp(-good - np.linspace(-1, 1, systems)))
+        values = {
+            info.name: (
+                (good if i < useful else 0) + rng.normal(size=(topics, 1)) + 1.5 * rng.normal(size=shape)
+            ).ravel()
+            for i, info in enumerate(infos)
+        }
+        frame = pd.DataFrame(
+            {
+                "qid": np.repeat(np.arange(topics), systems).astype(str),
+                "system": np.tile(np.arange(systems), topics).astype(str),
+                "label": np.where(right, 5, 4).ravel(),
+                **values,
+            }
+        )
+        found = foresight(frame, infos, n_boot=400, seed=trial)
+        assert found is not None
+        rows = found.table[found.table["statistic"] == "auc_right"].set_index("measure")
+        claimed.append(rows["p_chance"][rows["value"].idxmax()] < 0.05)
+        held.append(rows["p_best"]["m0"] >= 0.05)
+        size.append((rows["p_best"] >= 0.05).sum())
+    return {"claimed": float(np.mean(claimed)), "held": float(np.mean(held)), "size": float(np.mean(size))}

@@ -6,6 +6,7 @@ import math
 
 import numpy as np
 import pandas as pd
+from scipy import stats
 from scipy.special import expit
 
 from ragauge.estimate.pairs import mcnemar_p, sign_flip_p
@@ -130,3 +131,12 @@ def pilots_with_labels(n_pilot: int, trials: int, seed: int) -> tuple[float, flo
         found = plan_labels(frame, 0.1, n_topics=n_topics).set_index("kind").loc["judge"]
         enough += [found["labels"] >= needed, found["labels_upper"] >= needed]
     return float(enough[0] / trials), float(enough[1] / trials)
+
+
+def power_after_a_pilot_without_differences(n: int, rate: float, loss: float) -> tuple[int, float]:
+    """Topics that a pilot of n equal topics plans with 80 % confidence for the true difference rate * loss, where a
+    `rate` of the topics loses so much; and the power of the sign-flip test on them, enumerated.
+    """
+    topics = int(topics_for_mean(sd_upper(np.zeros(n)), rate * loss))
+    # Equal losses reject where six differ: 2^(1 - 6) < 0.05.
+    return topics, float(stats.binom.sf(5, topics, rate))

@@ -174,6 +174,28 @@ def human_corrected(
     }
 
 
+def human_shares_of_a_judge(errs: float, n_labels: int, trials: int, seed: int) -> tuple[float, float, float]:
+    """Of 300 answers 80 % are right, the others in four equal classes; `errs` of the verdicts are of any class.
+
+    Returns bias, coverage and mean width of the share of right answers by n_labels random labels.
+    """
+    rng, found = np.random.default_rng(seed), []
+    verdict = pd.DataFrame({"qid": np.arange(300), "ir_score": np.tile([0.4, 0.6], 150)})
+    for _ in range(trials):
+        people = rng.choice(5, 300, p=[0.05, 0.05, 0.05, 0.05, 0.8]) + 1
+        judge = np.where(rng.random(300) < errs, rng.integers(1, 6, 300), people)
+        given = np.where(np.isin(np.arange(300), rng.permutation(300)[:n_labels]), people.astype(float), np.nan)
+        try:
+            shares = human_shares(verdict.assign(label=judge, human_label=pd.array(given, dtype="Int8")))
+        except DataError:
+            continue
+        assert shares is not None
+        right = shares.set_index("share").loc["correct_share"]
+        found.append((right["estimate"] - 0.8, right["lo"] <= 0.8 <= right["hi"], right["hi"] - right["lo"]))
+    bias, coverage, width = np.mean(np.array(found, dtype=float), axis=0)
+    return float(bias), float(coverage), float(width)
+
+
 def human_difference(
     n_labels: int, effect: float, errors: tuple[float, float], trials: int, seed: int
 ) -> dict[str, float]:

@@ -10,7 +10,7 @@ from scipy.stats import binom
 from scipy.stats import t as t_distribution
 
 from ragauge.estimate import Estimate
-from ragauge.estimate.intervals import wilson_interval
+from ragauge.estimate.intervals import bootstrap_mean, wilson_interval
 
 SHARES = np.arange(0.005, 0.9951, 0.005)
 Interval = Callable[[np.ndarray, np.ndarray], Estimate]  # of values and the topic of each
@@ -131,3 +131,18 @@ def difference_coverage(interval: Callable[[np.ndarray], Estimate], won: float, 
                 found = interval(np.repeat([1.0, -1.0, 0.0], [a, b, n - a - b]))
                 covered += weight * (found.lo <= truth + 1e-12 and truth - 1e-12 <= found.hi)
     return covered
+
+
+def mean_over_systems(trials: int, seed: int) -> tuple[float, float]:
+    """How often a bootstrap interval of the mean over five systems on 80 topics holds 0: over topics, over rows.
+
+    Half of the variance of a value is its topic's.
+    """
+    rng, over_topics, over_rows = np.random.default_rng(seed), 0, 0
+    topics = np.repeat(np.arange(80), 5)
+    for trial in range(trials):
+        values = np.repeat(rng.normal(size=80), 5) + rng.normal(size=400)
+        for_topics, for_rows = (bootstrap_mean(values, of, 200, trial) for of in (topics, None))
+        over_topics += for_topics.lo <= 0 <= for_topics.hi
+        over_rows += for_rows.lo <= 0 <= for_rows.hi
+    return over_topics / trials, over_rows / trials

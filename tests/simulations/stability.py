@@ -61,7 +61,7 @@ def estimates(n_topics: int, noise: float, liking: float, trials: int, seed: int
     wanted = dict(zip(("agreement", "agreement_other", "position_effect"), truth(noise, liking), strict=True))
     rows = []
     for _ in range(trials):
-        found = judge_stability(labels(n_topics, noise, liking, rng), n_boot=0)
+        found = judge_stability(labels(n_topics, noise, liking, rng))
         assert found is not None
         for name, value in wanted.items():
             e = getattr(found, name)

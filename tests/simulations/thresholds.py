@@ -25,6 +25,25 @@ def useful_thresholds(n: int, slope: float, share: float, trials: int, seed: int
     return useful / trials, beats / trials
 
 
+def useful_over_systems(n: int, slope: float, trials: int, seed: int, within: bool = True) -> float:
+    """How often k is called useful over three systems that are right in 20, 50 and 80 %, on n topics.
+
+    Scores of the better system are higher. Within a system an answer is right with the logistic of slope *
+    (score - its mean): with a slope of 0 the score tells systems apart, and nothing else. `within`: whether
+    it is held against each system's own constant answer.
+    """
+    rng = np.random.default_rng(seed)
+    shares = np.repeat([0.2, 0.5, 0.8], n)
+    topics, systems = np.tile(np.arange(n), 3), np.repeat([0, 1, 2], n)
+    useful = 0
+    for trial in range(trials):
+        score = shares + rng.uniform(-0.2, 0.2, 3 * n)
+        right = rng.random(3 * n) < expit(logit(shares) + slope * (score - shares))
+        k = fit_threshold(score, right, "above", topics, seed=trial, n_splits=5, systems=systems if within else None)
+        useful += k.useful
+    return useful / trials
+
+
 def threshold_coverage(n: int, rows: int, slope: float, trials: int, seed: int) -> tuple[float, float]:
     """How often the best k, 0.6, is one of those not rejected, and how often it lies between their ends.
 

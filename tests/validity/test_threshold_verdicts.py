@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from simulations.thresholds import threshold_coverage, useful_thresholds
+from simulations.thresholds import threshold_coverage, useful_over_systems, useful_thresholds
 
 pytestmark = pytest.mark.slow
 
@@ -25,3 +25,9 @@ def test_the_best_threshold_is_not_rejected() -> None:
         inside, between = threshold_coverage(n, rows, slope, 200, seed=0)
         assert inside >= 0.88
         assert between >= 0.95
+
+
+def test_a_score_that_tells_systems_apart_alone_is_not_called_useful() -> None:
+    """It was in nearly all: systems were pooled, and held against one constant answer."""
+    assert useful_over_systems(60, 0.0, 60, seed=0) <= 0.05
+    assert useful_over_systems(60, 0.0, 20, seed=0, within=False) >= 0.8

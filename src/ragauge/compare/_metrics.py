@@ -1,12 +1,33 @@
-"""Which metrics a comparison shows, what they are called, and which end of each is better."""
+"""Which metrics a comparison shows, what they are called, which end of each is better; the finding that shows them."""
 
 from __future__ import annotations
 
-from ragauge.compare._words import chosen_measures
-from ragauge.compare.comparison import Comparison
+from collections.abc import Mapping, Sequence
+
+import pandas as pd
+
+from ragauge.compare._sources import some
+from ragauge.contract.answer_measures import besides_rankings, column_label
 from ragauge.contract.errors import ConfigError
+from ragauge.contract.finding import (
+    BEST,
+    DIFFERS,
+    Cell,
+    Col,
+    ComparisonFinding,
+    Found,
+    Founds,
+    Grid,
+    Kind,
+    Num,
+    Section,
+    Shown,
+)
+from ragauge.contract.jobs import Compared
+from ragauge.contract.protocols import AnswerMeasureInfo
 from ragauge.measures.rankings import CLASSIC_NAMES, CLASSICS, metric_of
 
+ALPHA = 0.05
 NAMES = {
     "ir_score": "IR score",
     "correct_share": "right",
@@ -32,23 +53,31 @@ _DEFAULT = (
     "r_at_5", "ndcg_at_10", "rr", "judge_repeat_agreement", "judge_reorder_agreement",
     "judge_position_effect", "cost_usd", "judge_cost_usd",
 )  # fmt: skip
-HIGHER = {"ir_score", "correct_share", "judge_share_5", "predicted_correct_share", *CLASSICS.values()}
-LOWER = {
+_HIGHER = {"ir_score", "correct_share", "judge_share_5", "predicted_correct_share", *CLASSICS.values()}
+_LOWER = {
     "hallucination_share", "judge_share_2", "judge_share_4", "judge_share_missing",
     "predicted_hallucination_share",
 }  # fmt: skip
+# Metric to measure of the pairs.
+_TESTED = {"correct_share": "correct", "hallucination_share": "hallucination"}
+_KEYS = ("run_id", "run", "system", "n_tokens", "compared")  # columns of the runs that are no metrics
 
 
-def choose_metrics(comparison: Comparison, asked: str | None = None, everything: bool = False) -> list[str]:
+def chosen_measures(answers: Sequence[AnswerMeasureInfo]) -> list[AnswerMeasureInfo]:
+    """The measures that a comparison shows unasked: all, but for rankings' that every job has."""
+    kept = {info.name for info in besides_rankings(answers)}
+    return [info for info in answers if info.name in kept or info.name not in CLASSIC_NAMES]
+
+
+def choose_metrics(runs: Compared, asked: str | None = None, everything: bool = False) -> list[str]:
     """The metrics to show: those asked for (names with commas between), all, or a sensible few.
 
     The few are those that some run has, and costs only where something was paid. ConfigError for a name that
     no run has.
     """
-    there = [c for c in map(str, comparison.runs) if c not in ("run_id", "run", "system", "n_tokens", "compared")]
-    values = comparison.runs[there]
-    known = [c for c in there if values[c].notna().any()]
-    default = (*_DEFAULT, *(info.name for info in chosen_measures(comparison.answers)), *comparison.metrics)
+    values = runs.runs.drop(columns=list(_KEYS), errors="ignore")
+    known = [c for c in map(str, values) if values[c].notna().any()]
+    default = (*_DEFAULT, *(info.name for info in chosen_measures(runs.answer_measures)), *runs.package_metrics)
     if everything:
         ends = {f"{c}{end}" for c in known for end in ("_lo", "_hi")}
         return [*(c for c in default if c in known), *(c for c in known if c not in {*ends, *default})]
@@ -62,3 +91,98 @@ def choose_metrics(comparison: Comparison, asked: str | None = None, everything:
         names = ", ".join(c for c in known if not c.endswith(("_lo", "_hi")))
         raise ConfigError(f"--metrics: no run has {unknown[0]!r}; there are {names}")
     return chosen
+
+
+def title_of(metric: str, answers: Mapping[str, AnswerMeasureInfo]) -> str:
+    """What a metric is called; `answers` are the answer measures by name."""
+    return column_label(answers[metric]) if metric in answers and metric not in NAMES else NAMES.get(metric, metric)
+
+
+class MetricsLogged(ComparisonFinding):
+    """The metrics of every run as it logged them, behind the findings whose tests they are marked by."""
+
+    name = "metrics"
+
+    def compute(self, runs: Compared, found: Founds) -> Found | None:
+        """How many topics have a value of each answer measure [run_id x measure], where some lack one."""
+        counts = {
+            info.name: runs.outcomes[info.name].notna().groupby(runs.outcomes["run_id"], sort=False).sum()
+            for info in besides_rankings(runs.answer_measures)
+        }
+        return Found(pd.DataFrame(counts))
+
+    def show(self, runs: Compared, value: pd.DataFrame, found: Founds) -> Shown:
+        """A row per run, those of the measures beside the headline in a table of their own; the best is marked."""
+        answers = {info.name: info for info in runs.answer_measures}
+        beside = [name for name in runs.metrics if name in answers and name not in NAMES]
+        parts = {"Metrics": [name for name in runs.metrics if name not in beside], "Measures": beside}
+        common = runs.common
+        on = f" on {common['dataset']}" if "dataset" in common else ""
+        topics = f", {common['topics']} topics" if "topics" in common else ""
+        at = "" if runs.n_tokens is None else f", N = {runs.n_tokens} tokens"
+        sections = [
+            Section(heading, [_grid(f"{heading} of RAG systems{on}{topics}{at}", runs, names, answers, found)])
+            for heading, names in parts.items()
+            if names
+        ]
+        notes = []
+        if runs.several_budgets:
+            notes.append("The best is that among the runs of one N; only those of one N make pairs.")
+        return Shown(sections, notes=[*notes, *_notes_on_values(runs, value, answers)])
+
+
+def _grid(
+    label: str, runs: Compared, names: Sequence[str], answers: Mapping[str, AnswerMeasureInfo], found: Founds
+) -> Grid:
+    table = runs.runs
+    tested = found["pairs"].table
+    p = dict(zip(zip(tested["run_id"], tested["measure"], strict=True), tested["p_holm"], strict=True))
+    columns = [_column(runs, name, answers, p) for name in names]
+    keys: list[list[Cell]] = [[run, run_id[:8]] for run, run_id in zip(table["run"], table["run_id"], strict=True)]
+    rows: list[list[Cell]] = []
+    budgets = table["n_tokens"].tolist()
+    for at, (key, *cells) in enumerate(zip(keys, *columns, strict=True)):
+        if runs.several_budgets and at and budgets[at] != budgets[at - 1]:
+            rows.append([])
+        rows.append([*key, *cells])
+    return Grid(
+        label, [Col("run"), Col("id", left=True, on_paper=False), *(title_of(name, answers) for name in names)], rows
+    )
+
+
+def _column(
+    runs: Compared, name: str, answers: Mapping[str, AnswerMeasureInfo], p: Mapping[tuple[str, str], float]
+) -> list[Num]:
+    """The values of a metric with their intervals; the best of a budget and what differs are marked."""
+    table = runs.runs
+    values = table[name]
+    known = values.dropna()
+    is_whole = len(known) > 0 and bool((known % 1 == 0).all()) and bool((known.abs() > 1).any())
+    kind: Kind = "whole" if is_whole else "usd" if name.endswith("cost_usd") else "score"
+    best = pd.Series(False, index=table.index)
+    if name in _HIGHER | _LOWER or name in answers:
+        by_budget = values.groupby(table["n_tokens"] if runs.several_budgets else pd.Series(0, index=table.index))
+        is_lower = name in _LOWER or (name in answers and answers[name].direction == "lower")
+        # Where all are equal, none is best.
+        top = by_budget.transform("min" if is_lower else "max")
+        best = values.eq(top) & (by_budget.transform("min") < by_budget.transform("max"))
+    nan = pd.Series(float("nan"), index=table.index)
+    lows, highs = (table.get(f"{name}_{end}", nan) for end in ("lo", "hi"))
+    differs = [p.get((run_id, _TESTED.get(name, name)), 1.0) < ALPHA for run_id in table["run_id"]]
+    rows = zip(values, lows, highs, best, differs, strict=True)
+    return [Num(v, kind, lo, hi, f"{BEST * bool(b)} {DIFFERS * d}".strip()) for v, lo, hi, b, d in rows]
+
+
+def _notes_on_values(runs: Compared, counts: pd.DataFrame, answers: Mapping[str, AnswerMeasureInfo]) -> list[str]:
+    """A sentence for each answer measure that some topic has no value of: how many topics a run's mean has."""
+    topics = runs.outcomes.groupby("run_id", sort=False)["qid"].size()
+    notes = []
+    for name in map(str, counts):
+        n = counts[name]
+        if (n < topics).any():
+            listed = some([f"{n[run_id]} of {topics[run_id]} in {runs.names[str(run_id)]}" for run_id in n.index])
+            notes.append(
+                f"Topics with a value of {answers[name].label}: {listed}; a mean is over these, a pair over those of "
+                "both."
+            )
+    return notes

@@ -1,16 +1,26 @@
-"""The findings of a comparison in the order in which they are shown."""
+"""The findings of a comparison in the order in which they are computed and shown."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
-from ragauge.compare._causes import ChangedCauses
-from ragauge.compare._people import AsPeopleJudge
+from ragauge.compare._metrics import MetricsLogged
+from ragauge.compare._pairs import AsPeopleJudge, PairedDifferences
+from ragauge.compare._settings import WhatDiffers
 from ragauge.compare._slices import BySlice
+from ragauge.compare._topics import ChangedCauses, DifferentTopics
 from ragauge.contract.finding import ComparisonFinding
 from ragauge.contract.loading import findings_of
 
-_OWN: tuple[type[ComparisonFinding], ...] = (AsPeopleJudge, BySlice, ChangedCauses)
+_OWN: tuple[type[ComparisonFinding], ...] = (
+    WhatDiffers,
+    MetricsLogged,
+    PairedDifferences,
+    AsPeopleJudge,
+    BySlice,
+    ChangedCauses,
+    DifferentTopics,
+)
 
 
 def comparison_findings() -> Iterator[ComparisonFinding]:

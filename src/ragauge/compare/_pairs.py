@@ -1,105 +1,25 @@
-"""Which runs make pairs, and how a pair differs topic by topic."""
+"""How runs differ from the baseline topic by topic: by scores and verdicts, and as people would judge."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
 
 import pandas as pd
 
-from ragauge.contract.errors import ConfigError, DataError
-from ragauge.contract.progress import progress
+from ragauge.compare._metrics import ALPHA, title_of
+from ragauge.contract.errors import DataError
+from ragauge.contract.finding import DIFFERS, Cell, Col, ComparisonFinding, Found, Founds, Grid, Num, Section, Shown
+from ragauge.contract.jobs import Compared
 from ragauge.contract.protocols import AnswerMeasureInfo
-from ragauge.diagnose.failures import CAUSE
 from ragauge.estimate import compare_pairs
+from ragauge.estimate.human import human_pairs
 from ragauge.estimate.pairs import holm
-from ragauge.estimate.predictor import PROBABILITY_COLUMNS
-from ragauge.estimate.slicing import PREFIX
-from ragauge.track import LoggedRun, Reader
 
-_TABLE = "per_question.json"
 HEADLINE = "headline"  # the section of IR score, right answers and hallucinations
-
-
-def choose_compared(table: pd.DataFrame, swept: bool, n_tokens: int | None) -> tuple[int | None, list[str]]:
-    """The budget of the pairs (None where the runs have several), and the ids of the runs that make them."""
-    budgets = sorted(set(table["n_tokens"].tolist()))
-    if n_tokens is None and not swept:
-        return (budgets[0] if len(budgets) == 1 else None), table["run_id"].tolist()
-    if n_tokens is None:
-        of_systems = [set(rows["n_tokens"]) for _, rows in table.groupby("system")]
-        n_tokens = int(max(set.intersection(*of_systems) or budgets))
-    ids = table.loc[table["n_tokens"] == n_tokens, "run_id"].tolist()
-    if len(ids) < 2:
-        raise ConfigError(
-            f"n_tokens={n_tokens}: {len(ids)} of the runs have this budget, and a pair takes two; there are "
-            + ", ".join(f"{n} ({count} runs)" for n, count in table["n_tokens"].value_counts().sort_index().items())
-        )
-    return n_tokens, ids
-
-
-def choose_baseline(compared: pd.DataFrame, asked: str | None, swept: bool) -> str:
-    if asked is None:
-        scores = compared.get("ir_score", pd.Series(dtype=float)).dropna()
-        row = compared.index.get_loc(scores.idxmax()) if swept and len(scores) else 0
-        return str(compared["run_id"].iloc[row])
-    named = compared[(compared["run"] == asked) | (compared["system"] == asked)]
-    if named.empty:
-        named = compared[compared["run_id"].str.startswith(asked)]
-    if len(named) != 1:
-        there = ", ".join(f"{row['run']} ({row['run_id'][:8]})" for row in compared.to_dict("records"))
-        many = "none" if named.empty else "several"
-        raise ConfigError(f"baseline {asked!r} is {many} of the compared runs; these are {there}")
-    return str(named["run_id"].iloc[0])
-
-
-def read_outcomes(
-    runs: Sequence[LoggedRun], readers: Mapping[str, Reader], answers: Sequence[AnswerMeasureInfo]
-) -> pd.DataFrame:
-    """The tables of the runs' questions, one under the other, without their contexts."""
-    columns = ["qid", "query", "answer_reference", "evidence", "answer", "label", "ir_score"]
-    columns += [
-        CAUSE,
-        "judged",
-        "stratum",
-        *PROBABILITY_COLUMNS,
-        "human_label",
-        "judge_status",
-        "unanswerable",
-    ]
-    columns += [info.name for info in answers]
-    tables = []
-    with progress(len(runs), "reading questions", "run") as bar:
-        for run in runs:
-            try:
-                table = readers[run.run_id].table(run.run_id, _TABLE)
-            except DataError as error:
-                pooling = "; judge.mode=batch writes it once the sweep is pooled (ragauge pool)"
-                raise DataError(f"{error}{pooling if 'sweep_id' in run.tags else ''}") from error
-            absent = sorted({"qid", "query", "ir_score", "label", "answer"} - set(table))
-            if absent:
-                raise DataError(f"run {run.run_id}: {_TABLE} has no column {', '.join(absent)}")
-            kept = [
-                *(c for c in columns if c in table),
-                *(c for c in map(str, table) if c.startswith(PREFIX)),
-            ]
-            kept_rows = table[kept].assign(run_id=run.run_id)
-            if "evidence" in kept_rows:  # a list of parts
-                kept_rows["evidence"] = kept_rows["evidence"].map(_one_text)
-            tables.append(kept_rows)
-            bar.update()
-    if any(CAUSE not in table for table in tables):  # a job without a funnel has none
-        tables = [table.drop(columns=CAUSE, errors="ignore") for table in tables]
-    outcomes = pd.concat(tables, ignore_index=True)
-    for info in answers:
-        known = outcomes.get(info.name, pd.Series(float("nan"), index=outcomes.index))
-        outcomes[info.name] = pd.to_numeric(known).astype("float64")
-    if "judged" in outcomes:
-        outcomes["judged"] = outcomes["judged"].ne(False)
-    return outcomes.astype({"qid": "str", "ir_score": "float64", "label": "Int8"})
-
-
-def _one_text(parts: object) -> object:
-    return "\n".join(map(str, parts)) if isinstance(parts, list) else parts
+_MEASURES = {"ir_score": "IR score", "correct": "right", "hallucination": "hallucination"}  # of the headline
+_OF_PEOPLE = "run | <measure | topics | by the judge | as people would judge | p | p, Holm"
 
 
 def pair_frame(
@@ -109,7 +29,9 @@ def pair_frame(
     answers: Sequence[AnswerMeasureInfo],
     best_of_all: bool,
 ) -> tuple[pd.DataFrame, dict[str, int]]:
-    """The frame `Comparison.pairs`, and how many p values Holm's correction counted in each section.
+    """Differences [run_id, measure, difference, lo, hi, p, p_holm, n], and how many p values Holm counted by section.
+
+    A row for every compared run but the baseline, and measure: the run less the baseline, on the n topics of both.
 
     A section is a family of its own: HEADLINE (IR score, right answers, hallucinations), and each of the
     sections of the measures beside it, of which every job has some that nobody asked for: in one family they
@@ -144,10 +66,139 @@ def less_base(pairs: pd.DataFrame, base: str, outcomes: pd.DataFrame) -> pd.Data
     return pairs.sort_values("run_id", key=lambda ids: ids.map(order), kind="stable", ignore_index=True)
 
 
-def with_differences(outcomes: pd.DataFrame, base: str, answers: Sequence[AnswerMeasureInfo]) -> pd.DataFrame:
-    reference = outcomes[outcomes["run_id"] == base].set_index("qid")["ir_score"]
-    difference = outcomes["ir_score"] - outcomes["qid"].map(reference)
-    columns = ["run_id", "qid", "query", "answer_reference", "ir_score", "label", "answer"]
-    columns += [info.name for info in answers]
-    kept = outcomes[[c for c in columns if c in outcomes]]
-    return kept.assign(ir_score_difference=difference.where(outcomes["run_id"] != base))
+@dataclass(frozen=True)
+class Pairs:
+    """table: as `pair_frame` gives it. n_tests: how many p values Holm's correction counted, by section: HEADLINE,
+    and the sections of the answer measures, each a family of its own.
+    """
+
+    table: pd.DataFrame
+    n_tests: Mapping[str, int]
+
+
+class PairedDifferences(ComparisonFinding):
+    """The differences of every compared run from the baseline."""
+
+    name = "pairs"
+
+    def compute(self, runs: Compared, found: Founds) -> Found | None:
+        """`Pairs`, and for a row per run `difference_<measure>` with `_lo`, `_hi`, `_p`, `_p_holm` and `_topics`."""
+        table, n_tests = pair_frame(
+            runs.outcomes, runs.baseline, runs.seed, runs.answer_measures, best_of_all=runs.baseline_chosen
+        )
+        wide = pd.DataFrame({"run_id": runs.outcomes["run_id"].unique()})
+        ends = {"difference": "", "lo": "_lo", "hi": "_hi", "p": "_p", "p_holm": "_p_holm", "n": "_topics"}
+        for measure in dict.fromkeys(table["measure"]):
+            of = table[table["measure"] == measure].drop(columns="measure").astype({"n": "Int64"})
+            of = of.rename(columns={name: f"difference_{measure}{end}" for name, end in ends.items()})
+            wide = wide.merge(of, on="run_id", how="left", validate="one_to_one")
+        return Found(Pairs(table, n_tests), tables={"runs": wide})
+
+    def show(self, runs: Compared, value: Pairs, found: Founds) -> Shown:
+        """The headline, a row per run; then each section of the measures that are shown, a row per measure and run."""
+        answers = {info.name: info for info in runs.answer_measures}
+        sections = _headline(runs, value.table)
+        by_section: dict[str, list[str]] = {}
+        for name in runs.metrics:
+            if name in answers:
+                by_section.setdefault(answers[name].section, []).append(name)
+        for section, names in by_section.items():
+            rows: list[list[Cell]] = [
+                [title_of(name, answers), runs.names[row["run_id"]], *_difference(row)]
+                for name in names
+                for row in value.table[value.table["measure"] == name].to_dict("records")
+            ]
+            if rows:
+                heading = f"{runs.pairs_heading}: {section}"
+                grid = Grid(heading, "measure | <run | topics | difference | p | p, Holm", rows)
+                sections.append(Section(heading, [grid]))
+        return Shown(sections, notes=_about_tests(runs, value, by_section))
+
+
+def _headline(runs: Compared, pairs: pd.DataFrame) -> list[Section]:
+    """The differences in IR score, right answers and hallucinations."""
+    by_run = {(row["run_id"], row["measure"]): row for row in pairs.to_dict("records")}
+    shown = [measure for measure in _MEASURES if (pairs["measure"] == measure).any()]
+    if not shown:
+        return []
+    heads: list[Col | str] = ["run"]
+    for measure in shown:
+        heads += ["topics", f"{_MEASURES[measure]}, difference", "p", "p, Holm"]
+    rows: list[list[Cell]] = []
+    for run_id in dict.fromkeys(pairs["run_id"]):
+        cells: list[Cell] = [runs.names[run_id]]
+        for measure in shown:
+            row = by_run.get((run_id, measure))
+            cells += [Num(None)] * 4 if row is None else _difference(row)
+        rows.append(cells)
+    return [Section(runs.pairs_heading, [Grid(runs.pairs_heading, heads, rows)])]
+
+
+def _difference(row: Mapping[Any, Any]) -> list[Cell]:
+    tag = DIFFERS if row["p_holm"] < ALPHA else ""
+    difference = Num(row["difference"], "signed", row["lo"], row["hi"], tag)
+    return [Num(row["n"], "whole"), difference, Num(row["p"], "p"), Num(row["p_holm"], "p")]
+
+
+def _about_tests(runs: Compared, value: Pairs, shown: Mapping[str, object]) -> list[str]:
+    """Sentences that say what the marks, intervals and p values are."""
+    base = runs.names[runs.baseline]
+    tests = "a sign-flip permutation test of the IR score"
+    if runs.answer_measures:
+        tests += " and of measures (↑ higher, ↓ lower is better)"
+    if (value.table["measure"] == "correct").any():
+        tests += " and McNemar's exact test of right answers and hallucinations"
+        if "judged" in runs.outcomes and not runs.outcomes["judged"].all():
+            tests += " (of a sample of judged topics the t test of the prediction-powered difference)"
+    apart = ", ".join(f"{name} {n}" for name, n in value.n_tests.items() if name in shown)
+    counted = [f"over {value.n_tests[HEADLINE]} comparisons"] if HEADLINE in value.n_tests else []
+    counted += [f"(each section by itself: {apart})"] if apart else []
+    said = [
+        f"† differs from {base} after Holm's correction {' '.join(counted)}, p < {ALPHA}, by {tests}, paired by topic."
+    ]
+    if runs.baseline_chosen:
+        said.append(f"{base} was taken {_why_chosen(runs.runs)}, so Holm counts all pairs.")
+    return [*said, "In brackets: 95 % intervals over topics; of metrics as logged, of differences paired by topic."]
+
+
+def _why_chosen(table: pd.DataFrame) -> str:
+    """Why this run of a sweep is the baseline; of several with the best IR score none is called the best."""
+    scores = table.loc[table["compared"], "ir_score"].dropna() if "ir_score" in table else table["run_id"].iloc[:0]
+    if scores.empty:
+        return "as the first, since none has an IR score"
+    tied = int(scores.eq(scores.max()).sum())
+    return "for its IR score, the best of them" if tied == 1 else f"as the first of {tied} with the best IR score"
+
+
+class AsPeopleJudge(ComparisonFinding):
+    """The verdicts' differences from the baseline, corrected by labels on answers of two runs."""
+
+    name = "people"
+
+    def compute(self, runs: Compared, found: Founds) -> Found | None:
+        """`human_pairs` with `run_id` in place of a and b, or why labels do not serve; None without labels.
+
+        Holm's correction counts all pairs of a measure.
+        """
+        if "human_label" not in runs.outcomes:
+            return None
+        try:
+            every = human_pairs(runs.outcomes, "run_id")
+        except DataError as error:
+            return Found(f"{error}.")
+        if every is None:
+            return None
+        with_base = every["a"].eq(runs.baseline) | every["b"].eq(runs.baseline)
+        return Found(less_base(every[with_base], runs.baseline, runs.outcomes).drop(columns=["a", "b"]))
+
+    def show(self, runs: Compared, value: pd.DataFrame | str, found: Founds) -> Shown:
+        """A row per run and measure."""
+        if isinstance(value, str):
+            return Shown(notes=[value])
+        rows: list[list[Cell]] = []
+        for row in value.to_dict("records"):
+            topics, *tested = _difference(row)
+            by_judge = Num(row["judge_difference"], "signed")
+            rows.append([runs.names[row["run_id"]], _MEASURES[row["measure"]], topics, by_judge, *tested])
+        heading = f"{runs.pairs_heading}, as people would judge (verdicts corrected by labels)"
+        return Shown([Section(heading, [Grid(heading, _OF_PEOPLE, rows)])] if rows else [])

@@ -1,4 +1,4 @@
-"""What differs between runs, what they share, and what they are called."""
+"""What differs between runs, what they share, and what they are called; the finding that shows what differs."""
 
 from __future__ import annotations
 
@@ -6,12 +6,16 @@ from collections.abc import Sequence
 
 import pandas as pd
 
-from ragauge.compare._words import short
+from ragauge.compare._sources import short
+from ragauge.contract.finding import Col, ComparisonFinding, Found, Founds, Grid, Section, Shown
 from ragauge.contract.groups import GROUPS
+from ragauge.contract.jobs import Compared
+from ragauge.show.tables import clean, fit
 from ragauge.track import LoggedRun
 
 _CODE = ("git_commit", "ragauge_version")
 _BOOKKEEPING = ("store", "tracking")
+_MAX_VALUE = 60  # characters of a parameter, which may be a whole prompt, in a cell
 _VERDICTS = ("correct_share", "hallucination_share", *(f"judge_share_{c}" for c in range(1, 6)))
 
 
@@ -49,7 +53,7 @@ def _place(column: str) -> tuple[int, str]:
 
 
 def run_table(runs: Sequence[LoggedRun], params: pd.DataFrame) -> pd.DataFrame:
-    """The frame `Comparison.runs`, but for its column `compared`."""
+    """The frame `Compared.runs`, but for its column `compared`."""
     n_tokens = [int(run.tags["n_tokens"]) for run in runs]
     systems = _system_names(runs, params, n_tokens)
     budgets = len(set(n_tokens)) > 1
@@ -59,21 +63,10 @@ def run_table(runs: Sequence[LoggedRun], params: pd.DataFrame) -> pd.DataFrame:
     share = metrics.get("judge_share_missing", pd.Series(0.0, index=metrics.index))
     of_verdicts = [c for c in map(str, metrics) if c.removesuffix("_lo").removesuffix("_hi") in _VERDICTS]
     metrics.loc[share.eq(1), of_verdicts] = float("nan")
-    return pd.concat(
-        [
-            pd.DataFrame(
-                {
-                    "run_id": [run.run_id for run in runs],
-                    "run": [f"{name} ({run.run_id[:8]})" if same else name
-                            for name, run, same in zip(names, runs, twice, strict=True)],
-                    "system": systems,
-                    "n_tokens": n_tokens,
-                }
-            ),
-            metrics,
-        ],
-        axis=1,
-    )  # fmt: skip
+    ids = [run.run_id for run in runs]
+    apart = [f"{name} ({i[:8]})" if same else name for name, i, same in zip(names, ids, twice, strict=True)]
+    keys = pd.DataFrame({"run_id": ids, "run": apart, "system": systems, "n_tokens": n_tokens})
+    return pd.concat([keys, metrics], axis=1)
 
 
 def _system_names(runs: Sequence[LoggedRun], params: pd.DataFrame, n_tokens: Sequence[int]) -> list[str]:
@@ -112,3 +105,45 @@ def common_settings(runs: Sequence[LoggedRun], params: pd.DataFrame) -> dict[str
     if len(topics) == 1:
         common["topics"] = f"{topics.pop():.0f}"
     return common
+
+
+def heading_of(runs: Compared) -> str:
+    """What is compared, in a line."""
+    common = dict(runs.common)
+    parts = [f"{group} {common[group]}" for group in GROUPS if group in common]
+    others = [f"{key}={common[key]}" for key in ("n_tokens", "seed", "bootstrap") if key in common]
+    where = f" of experiment {common['experiment']}" if "experiment" in common else ""
+    topics = f", {common['topics']} topics" if "topics" in common else ""
+    return f"{len(runs.runs)} runs{where}{topics}. In common: {', '.join([*parts, *others]) or 'nothing'}."
+
+
+class WhatDiffers(ComparisonFinding):
+    """The parameters that differ between the systems."""
+
+    name = "differs"
+
+    def compute(self, runs: Compared, found: Founds) -> Found | None:
+        """The parameters but for n_tokens [run_id x parameter]; None where nothing differs."""
+        params = runs.params.drop(columns="n_tokens", errors="ignore")
+        return Found(params) if len(params.columns) or runs.runs["n_tokens"].nunique() > 1 else None
+
+    def show(self, runs: Compared, value: pd.DataFrame, found: Founds) -> Shown:
+        """A row per system, with its budgets where there are several."""
+        columns = list(map(str, value))
+        budgets = runs.runs["n_tokens"].nunique() > 1
+        rows = []
+        for system, of_system in runs.runs.groupby("system", sort=False):
+            settings = value.loc[of_system["run_id"]]
+            # Two systems of one name differ in something that is no part of it: a row each.
+            for _, same in settings.fillna("").groupby(columns, sort=False) if columns else [("", settings)]:
+                at = of_system.loc[of_system["run_id"].isin(same.index), "n_tokens"].tolist()
+                first = [settings.loc[same.index[0], column] for column in columns]
+                cells = [fit(clean(one), _MAX_VALUE) if isinstance(one, str) else "–" for one in first]
+                rows.append([str(system), *cells, *([_budgets(at)] if budgets else [])])
+        heads = [Col(title, left=True) for title in ("system", *columns, *(["n_tokens"] if budgets else []))]
+        return Shown([Section("What differs", [Grid("What differs between the systems", heads, rows)])])
+
+
+def _budgets(values: Sequence[int]) -> str:
+    found = sorted(set(values))
+    return ", ".join(map(str, found)) if len(found) < 5 else f"{found[0]} to {found[-1]}, {len(found)} in all"

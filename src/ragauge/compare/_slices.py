@@ -7,10 +7,9 @@ from dataclasses import dataclass
 
 import pandas as pd
 
-from ragauge.compare._cells import ALPHA, DIFFERS
-from ragauge.compare._words import chosen_measures
+from ragauge.compare._metrics import ALPHA, chosen_measures
 from ragauge.contract.answer_measures import column_label
-from ragauge.contract.finding import Cell, Col, ComparisonFinding, Found, Founds, Grid, Num, Section, Shown
+from ragauge.contract.finding import DIFFERS, Cell, Col, ComparisonFinding, Found, Founds, Grid, Num, Section, Shown
 from ragauge.contract.jobs import Compared
 from ragauge.contract.protocols import AnswerMeasureInfo
 from ragauge.estimate.pairs import holm

@@ -1,86 +1,53 @@
-"""Runs side by side: what a comparison holds, how it is made, and where its runs differ most."""
+"""Runs side by side: what a comparison holds, how it is made, and what is printed and written of it."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import pandas as pd
 
-from ragauge.compare._checks import check_alike, check_same_topics, notes_on, notes_on_values
-from ragauge.compare._found import Found
+from ragauge.compare._metrics import choose_metrics
 from ragauge.compare._order import comparison_findings
-from ragauge.compare._pairs import (
-    choose_baseline,
-    choose_compared,
-    pair_frame,
-    read_outcomes,
-    with_differences,
-)
-from ragauge.compare._settings import common_settings, differing, run_table
+from ragauge.compare._settings import common_settings, differing, heading_of, run_table
+from ragauge.compare._sources import Found, check_alike, check_same_topics, limits_of, read_outcomes
 from ragauge.contract.answer_measures import from_tags, in_order
 from ragauge.contract.errors import ConfigError
-from ragauge.contract.finding import Section, Shown
-from ragauge.contract.frames import HALLUCINATIONS
+from ragauge.contract.finding import Shown
 from ragauge.contract.jobs import Compared
 from ragauge.contract.metric_names import from_tags as metrics_of
-from ragauge.contract.protocols import AnswerMeasureInfo
-
-_RIGHT = 5
+from ragauge.contract.visible import csv_text
+from ragauge.show import tables
 
 
 @dataclass(frozen=True)
-class Comparison:
-    """Runs side by side.
+class Comparison(Compared):
+    """Runs side by side, and what findings found about them.
 
-    `runs` has a row per run: `run_id`, `run` (a name that no other has), `system` (the name but for the
-    budget), `n_tokens`, `compared` (whether it makes a pair), and every metric as it was logged, NaN
-    where there is none; those of the verdicts are NaN where a run has no verdict. `params` are the parameters
-    that differ [run_id x parameter], NaN where a run has none of that name; `common` the components and
-    settings that do not.
-
-    `pairs` has a row per compared run but the baseline, and measure (`ir_score`, `correct`,
-    `hallucination`): [run_id, measure, difference, lo, hi, p, p_holm, n]; differences are the run less the
-    baseline, on the n topics that both have. `n_tests` is how many p values Holm's correction counted, by
-    section: HEADLINE of these three, and the sections of the answer measures, each a family of its own.
-    `outcomes` has a row per compared run and topic: [run_id, qid, query, answer_reference, ir_score, label,
-    answer, ir_score_difference], the difference to the baseline NaN where that lacks the topic.
-
-    `answers` are the answer measures of the runs: a metric each, a measure of the pairs and a column of the
-    outcomes. `metrics` are those of findings that packages brought to the jobs.
-
-    `found` has the values of the comparison's findings by name (`ragauge.compare._order`), such as people,
-    slices and causes, and `sections` how these are shown.
-    `sampled` is True where some compared run judged a sample of its topics.
-
-    `baseline` is a run_id; `baseline_chosen` where it was taken for the best IR score. `n_tokens` is the
-    budget of the compared runs, None where it differs between them. `notes` are sentences on what limits the
-    comparison.
+    `found` has the values of the findings by name (`ragauge.compare._order`), such as pairs, people, slices and
+    causes; `csv` the frames that they give to the CSV files `runs` and `topics`.
     """
 
-    runs: pd.DataFrame
-    params: pd.DataFrame
-    common: Mapping[str, str]
-    pairs: pd.DataFrame
-    n_tests: Mapping[str, int]
-    outcomes: pd.DataFrame
-    baseline: str
-    baseline_chosen: bool
-    n_tokens: int | None
-    n_boot: int
-    seed: int
-    notes: Sequence[str]
-    answers: Sequence[AnswerMeasureInfo] = ()
-    metrics: Sequence[str] = ()
-    sampled: bool = False
     found: Mapping[str, Any] = field(default_factory=dict)
-    sections: Sequence[Section] = ()
+    csv: Mapping[str, Sequence[pd.DataFrame]] = field(default_factory=dict)
 
     @property
-    def names(self) -> dict[str, str]:
-        """The name of every run: {run_id: run}."""
-        return dict(zip(self.runs["run_id"], self.runs["run"], strict=True))
+    def pairs(self) -> pd.DataFrame:
+        """The differences: a row per compared run but the baseline, and measure; as `pair_frame` gives them."""
+        frame: pd.DataFrame = self.found["pairs"].table
+        return frame
+
+    @property
+    def n_tests(self) -> Mapping[str, int]:
+        """How many p values Holm's correction counted, by section."""
+        counts: Mapping[str, int] = self.found["pairs"].n_tests
+        return counts
+
+    @property
+    def notes(self) -> Sequence[str]:
+        """Sentences on what the numbers mean, and on what limits the comparison."""
+        return sheet(self, self.metrics, self.topics).notes
 
 
 def compare(
@@ -108,41 +75,104 @@ def compare(
     measures, topics that occur twice.
     """
     found = _alike(sources, uri, across_datasets)
-    runs, notes = found.runs, list(found.notes)
+    runs = found.runs
     params = differing(runs)
     table, at, base = _sides(run_table(runs, params), found.swept, n_tokens, baseline)
     by_id = {run.run_id: run for run in runs}
-    n_boot = int(by_id[base].params.get("bootstrap", 1000)) if n_boot is None else n_boot
-    seed = int(by_id[base].params.get("seed", 0)) if seed is None else seed
     answers = in_order(from_tags(run.tags) for run in runs)
     outcomes = read_outcomes([by_id[i] for i in table.loc[table["compared"], "run_id"]], found.readers, answers)
     if across_datasets:
         check_same_topics(outcomes, base)
-    chosen = found.swept and baseline is None
-    pairs, n_tests = pair_frame(outcomes, base, seed, answers, best_of_all=chosen)
     names = dict(zip(table["run_id"], table["run"], strict=True))
-    notes += [*notes_on(runs, params, outcomes, base, at, names), *notes_on_values(outcomes, answers, names)]
-    values, shown = _found(Compared(outcomes, names, base, answers, at, n_boot, seed, slices))
-    notes += [note for one in shown for note in one.notes]
-    return Comparison(
-        runs=table,
-        params=params,
-        common=common_settings(runs, params),
-        pairs=pairs,
-        n_tests=n_tests,
-        outcomes=with_differences(outcomes, base, answers),
-        baseline=base,
-        baseline_chosen=chosen,
-        n_tokens=at,
-        n_boot=n_boot,
-        seed=seed,
-        notes=notes,
-        answers=answers,
-        metrics=list(dict.fromkeys(name for run in runs for name in metrics_of(run.tags))),
-        sampled="judged" in outcomes and not outcomes["judged"].all(),
-        found=values,
-        sections=[section for one in shown for section in one.sections],
+    return found_of(
+        Compared(
+            outcomes=_with_differences(outcomes, base),
+            names=names,
+            baseline=base,
+            answer_measures=answers,
+            n_tokens=at,
+            n_boot=int(by_id[base].params.get("bootstrap", 1000)) if n_boot is None else n_boot,
+            seed=int(by_id[base].params.get("seed", 0)) if seed is None else seed,
+            slices=slices,
+            runs=table,
+            params=params,
+            common=common_settings(runs, params),
+            baseline_chosen=found.swept and baseline is None,
+            limits=[*found.notes, *limits_of(runs, params, outcomes, base, at, names)],
+            package_metrics=list(dict.fromkeys(name for run in runs for name in metrics_of(run.tags))),
+        )
     )
+
+
+def found_of(runs: Compared) -> Comparison:
+    """The runs with what the findings find about them; shown are the metrics that nobody has to ask for."""
+    values: dict[str, Any] = {}
+    frames: dict[str, list[pd.DataFrame]] = {}
+    for finding in comparison_findings():
+        found = finding.compute(runs, values)
+        if found is not None:
+            values[finding.name] = found.value
+            for name, frame in found.tables.items():
+                frames.setdefault(name, []).append(frame)
+    return Comparison(**{**vars(runs), "metrics": choose_metrics(runs)}, found=values, csv=frames)
+
+
+def sheet(comparison: Comparison, metrics: Sequence[str], n_topics: int) -> tables.Sheet:
+    """What findings show of the comparison with these metrics and so many topics of a kind."""
+    c = replace(comparison, metrics=metrics, topics=n_topics)
+    findings = [finding for finding in comparison_findings() if finding.name in c.found]
+    shown: list[Shown] = [finding.show(c, c.found[finding.name], c.found) for finding in findings]
+    return tables.Sheet(
+        heading_of(c),
+        [section for one in shown for section in one.sections],
+        [*(note for one in shown for note in one.notes), *c.limits],
+        {name: run_id for run_id, name in c.names.items()},
+    )
+
+
+def text(comparison: Comparison, metrics: Sequence[str], n_topics: int, width: int) -> str:
+    """The comparison for a terminal of `width` columns."""
+    return tables.terminal(sheet(comparison, metrics, n_topics), width)
+
+
+def markdown(comparison: Comparison, metrics: Sequence[str], n_topics: int) -> str:
+    """The comparison as Markdown with pipe tables."""
+    return tables.markdown(sheet(comparison, metrics, n_topics))
+
+
+def latex(comparison: Comparison, metrics: Sequence[str]) -> str:
+    """Booktabs tables of the compared runs, without topics."""
+    compared = comparison.runs[comparison.runs["compared"]]
+    if compared["n_tokens"].nunique() == 1 and compared["system"].is_unique:
+        compared = compared.assign(run=compared["system"])  # the caption names the budget
+    names = dict(zip(compared["run_id"], compared["run"], strict=True))
+    return tables.latex(sheet(replace(comparison, runs=compared, names=names), metrics, 0))
+
+
+def runs_csv(comparison: Comparison, metrics: Sequence[str]) -> str:
+    """A row per run: what differs, the metrics with their ends, and what findings say of each run.
+
+    Numbers in full precision; nothing where there is none.
+    """
+    c = comparison
+    ends = [name + end for name in metrics for end in ("", "_lo", "_hi") if name + end in c.runs]
+    frame = c.runs[["run_id", "run", "n_tokens"]].assign(is_baseline=c.runs["run_id"] == c.baseline)
+    params = c.params.drop(columns="n_tokens", errors="ignore").reset_index(names="run_id")
+    for more in (params, c.runs[["run_id", *ends]], *c.csv.get("runs", ())):
+        frame = frame.merge(more, on="run_id", how="left", validate="one_to_one")
+    return csv_text(frame)
+
+
+def topics_csv(comparison: Comparison) -> str:
+    """A row per compared run and topic: scores, classes and answers, and what findings say of each."""
+    c = comparison
+    columns = ["qid", "query", "answer_reference", "ir_score", "label", "answer"]
+    columns += [*(info.name for info in c.answer_measures), "ir_score_difference"]
+    frame = c.outcomes[["run_id", *(name for name in columns if name in c.outcomes)]]
+    frame.insert(1, "run", frame["run_id"].map(c.names))
+    for more in c.csv.get("topics", ()):
+        frame = frame.merge(more, on=["run_id", "qid"], how="left", validate="one_to_one")
+    return csv_text(frame)
 
 
 def _alike(sources: Sequence[str], uri: str | None, across_datasets: bool) -> Found:
@@ -161,48 +191,44 @@ def _sides(
     """The runs with a column `compared`, the budget of the pairs, and the baseline."""
     if swept:
         table = table.sort_values("n_tokens", kind="stable", ignore_index=True)
-    at, compared = choose_compared(table, swept, n_tokens)
+    at, compared = _choose_compared(table, swept, n_tokens)
     table["compared"] = table["run_id"].isin(compared)
-    return table, at, choose_baseline(table[table["compared"]], baseline, swept)
+    return table, at, _choose_baseline(table[table["compared"]], baseline, swept)
 
 
-def _found(runs: Compared) -> tuple[dict[str, Any], list[Shown]]:
-    """The values of the findings that found something, by name, and how each is shown."""
-    values: dict[str, Any] = {}
-    shown = []
-    for finding in comparison_findings():
-        found = finding.compute(runs, values)
-        if found is not None:
-            values[finding.name] = found.value
-            shown.append(finding.show(runs, found.value, values))
-    return values, shown
+def _choose_compared(table: pd.DataFrame, swept: bool, n_tokens: int | None) -> tuple[int | None, list[str]]:
+    """The budget of the pairs (None where the runs have several), and the ids of the runs that make them."""
+    budgets = sorted(set(table["n_tokens"].tolist()))
+    if n_tokens is None and not swept:
+        return (budgets[0] if len(budgets) == 1 else None), table["run_id"].tolist()
+    if n_tokens is None:
+        of_systems = [set(rows["n_tokens"]) for _, rows in table.groupby("system")]
+        n_tokens = int(max(set.intersection(*of_systems) or budgets))
+    ids = table.loc[table["n_tokens"] == n_tokens, "run_id"].tolist()
+    if len(ids) < 2:
+        raise ConfigError(
+            f"n_tokens={n_tokens}: {len(ids)} of the runs have this budget, and a pair takes two; there are "
+            + ", ".join(f"{n} ({count} runs)" for n, count in table["n_tokens"].value_counts().sort_index().items())
+        )
+    return n_tokens, ids
 
 
-def most_different(comparison: Comparison, by: str, n: int) -> tuple[pd.DataFrame, int]:
-    """The n topics that the baseline and another run disagree on most, and on how many they do at all.
-
-    A topic comes once, with the run that is furthest off: [qid, query, run_id, ir_score, label, answer], and
-    the baseline's ir_score_base, label_base, answer_base. `by` is `ir_score` (the largest difference first)
-    or `class`: right against a hallucination, right against lack of information or an incomplete answer, a
-    hallucination against these, then the others that differ, each by the difference in IR score; a topic
-    without both verdicts is left out.
-    """
-    of_base = comparison.outcomes["run_id"] == comparison.baseline
-    columns = ["qid", "query", "run_id", "ir_score", "label", "answer"]
-    base = comparison.outcomes.loc[of_base, ["qid", "ir_score", "label", "answer"]]
-    rows = comparison.outcomes.loc[~of_base, columns].merge(base, on="qid", suffixes=("", "_base"))
-    rows["_off"] = (rows["ir_score"] - rows["ir_score_base"]).abs()
-    if by == "class":
-        both = rows["label"].notna() & rows["label_base"].notna()
-        rows = rows[both & rows["label"].ne(rows["label_base"]).fillna(False)].copy()
-        rows["_kind"] = (rows["label"].map(_kind) - rows["label_base"].map(_kind)).abs().astype(int)
-    else:
-        rows = rows[rows["_off"] > 0].assign(_kind=0)
-    rows = rows.sort_values(["_kind", "_off"], ascending=False, kind="stable").drop_duplicates("qid")
-    rows = rows.sort_values(["_kind", "_off", "qid"], ascending=[False, False, True], kind="stable")
-    return rows.drop(columns=["_kind", "_off"]).head(n).reset_index(drop=True), len(rows)
+def _choose_baseline(compared: pd.DataFrame, asked: str | None, swept: bool) -> str:
+    if asked is None:
+        scores = compared.get("ir_score", pd.Series(dtype=float)).dropna()
+        row = compared.index.get_loc(scores.idxmax()) if swept and len(scores) else 0
+        return str(compared["run_id"].iloc[row])
+    named = compared[(compared["run"] == asked) | (compared["system"] == asked)]
+    if named.empty:
+        named = compared[compared["run_id"].str.startswith(asked)]
+    if len(named) != 1:
+        there = ", ".join(f"{row['run']} ({row['run_id'][:8]})" for row in compared.to_dict("records"))
+        many = "none" if named.empty else "several"
+        raise ConfigError(f"baseline {asked!r} is {many} of the compared runs; these are {there}")
+    return str(named["run_id"].iloc[0])
 
 
-def _kind(label: int) -> int:
-    """A place on a line on which a right answer and a hallucination are furthest apart."""
-    return 3 if label == _RIGHT else 0 if label in HALLUCINATIONS else 1
+def _with_differences(outcomes: pd.DataFrame, base: str) -> pd.DataFrame:
+    reference = outcomes[outcomes["run_id"] == base].set_index("qid")["ir_score"]
+    difference = outcomes["ir_score"] - outcomes["qid"].map(reference)
+    return outcomes.assign(ir_score_difference=difference.where(outcomes["run_id"] != base))

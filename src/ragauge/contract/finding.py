@@ -24,6 +24,9 @@ Kind = Literal[
 ]  # how a number is written (ragauge.show.formats)
 
 
+BEST, DIFFERS = "best", "†"  # tags: the best of its column; a number that differs from the baseline's
+
+
 @dataclass(frozen=True)
 class Num:
     """A number in a table, with its interval and a tag such as "best"; None and NaN show as a dash."""
@@ -58,12 +61,16 @@ Cell = str | Num | Tagged | Code
 
 @dataclass(frozen=True)
 class Col:
-    """A column: its title, a small line under the title, whether its cells stand left, and may wrap."""
+    """A column: its title, a small line under the title, whether its cells stand left, and may wrap.
+
+    on_paper: whether it stands in LaTeX, too.
+    """
 
     title: str
     note: str = ""
     left: bool = False
     wrap: bool = False
+    on_paper: bool = True
 
 
 Heads = str | Sequence[Col | str]
@@ -90,7 +97,7 @@ class Grid(Block):
     """A table; the first column names the row. `label` is read to those who do not see it.
 
     Columns are `Col`s or texts: "Best N / observed" has a small line under its title, the cells of "<Measure"
-    stand left, and "System | N" are two.
+    stand left, and "System | N" are two. A row without cells parts those above it from those below.
     """
 
     label: str
@@ -292,7 +299,8 @@ class JobFinding:
 class ComparisonFinding:
     """What is found out about runs side by side, from the questions that MLflow holds of them.
 
-    name: unique. Of what it shows, a comparison takes notes and sections: their tables and paragraphs.
+    name: unique. Of what it shows, a comparison takes notes and sections: their tables and paragraphs. Of what it
+    computed, its CSV files take two tables: `runs`, a row per run_id, and `topics`, a row per run_id and qid.
     """
 
     group: ClassVar[str] = "ragauge.comparison_findings"

@@ -159,6 +159,7 @@ JUDGE_CLASSES: Mapping[int, str] = {
     5: "right",
 }
 HALLUCINATIONS = (2, 4)
+LABEL_OF = "human_label_of"  # column that says which answers the label by people in this row is of
 
 
 def check(name: str, frame: pd.DataFrame, source: str | None = None) -> pd.DataFrame:

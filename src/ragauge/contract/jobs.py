@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Hashable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, Protocol
 
@@ -145,9 +145,18 @@ class Jobs:
 class Compared:
     """Runs side by side as findings read them.
 
-    outcomes: a row per run and topic [run_id, qid, query, answer, label, ir_score, ...]. names: of the runs,
+    outcomes: a row per compared run and topic [run_id, qid, query, answer, label, ir_score, ...,
+    ir_score_difference], the last to the baseline, NaN where that lacks the topic. names: of the runs,
     {run_id: name}. baseline: a run_id. answer_measures: columns of the outcomes. n_tokens: the budget of the
-    runs, None where it differs. slices: whether runs are asked for by slice.
+    compared runs, None where it differs. slices: whether runs are asked for by slice.
+
+    runs: a row per run: `run_id`, `run` (a name that no other has), `system` (the name but for the budget),
+    `n_tokens`, `compared` (whether it makes a pair), and every metric as it was logged, NaN where there is none;
+    those of the verdicts are NaN where a run has no verdict. params: the parameters that differ
+    [run_id x parameter], NaN where a run has none of that name; common: the components and settings that do not.
+    baseline_chosen: whether the baseline was taken for the best IR score. limits: sentences on what limits the
+    comparison. package_metrics: those of findings that packages brought to the jobs. metrics, topics: which
+    metrics, and how many topics of a kind, are shown.
     """
 
     outcomes: pd.DataFrame
@@ -158,6 +167,19 @@ class Compared:
     n_boot: int
     seed: int
     slices: bool = False
+    runs: pd.DataFrame = field(default_factory=pd.DataFrame)
+    params: pd.DataFrame = field(default_factory=pd.DataFrame)
+    common: Mapping[str, str] = field(default_factory=dict)
+    baseline_chosen: bool = False
+    limits: Sequence[str] = ()
+    package_metrics: Sequence[str] = ()
+    metrics: Sequence[str] = ()
+    topics: int = 10
+
+    @property
+    def several_budgets(self) -> bool:
+        """Whether there are runs of other budgets than that of the pairs."""
+        return self.n_tokens is not None and bool((self.runs["n_tokens"] != self.n_tokens).any())
 
     @property
     def pairs_heading(self) -> str:

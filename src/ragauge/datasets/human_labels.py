@@ -7,7 +7,7 @@ from pathlib import Path
 import pandas as pd
 
 from ragauge.contract.errors import ConfigError, DataError
-from ragauge.contract.frames import JUDGE_CLASSES
+from ragauge.contract.frames import JUDGE_CLASSES, LABEL_OF
 from ragauge.contract.groups import GROUPS
 from ragauge.contract.topics import QUESTIONS, labelled_as
 from ragauge.datasets._columns import read_texts, require_cells, require_columns, require_once
@@ -55,13 +55,14 @@ def with_human_labels(outcomes: pd.DataFrame, path: Path) -> pd.DataFrame:
     """The outcomes of one job with what people said of its answers, as far as the file has columns of it.
 
     `human_label` (Int8) is a class, `human_<question>` (float64) 1 or 0; both are missing where nobody
-    labelled the answer. Rows of the file for another retriever, budget, LLM or whatever else its columns name
+    labelled the answer. `human_label_of` (str) says which answers the file's rows are of, such as
+    `retriever=bm25`. Rows of the file for another retriever, budget, LLM or whatever else its columns name
     are left aside. Raises DataError for a qid that the dataset does not have.
     """
     labels = read_human_labels(path)
-    for column in _WHICH:
-        if column in labels:
-            labels = labels[labels[column] == outcomes[column].iloc[0]]
+    which = {column: outcomes[column].iloc[0] for column in _WHICH if column in labels}
+    for column, value in which.items():
+        labels = labels[labels[column] == value]
     unknown = labels.loc[~labels["qid"].isin(outcomes["qid"]), "qid"]
     if len(unknown):
         raise DataError(f"{path}: qid {unknown.iloc[0]!r} is no topic of the dataset")
@@ -72,4 +73,5 @@ def with_human_labels(outcomes: pd.DataFrame, path: Path) -> pd.DataFrame:
             outcomes = outcomes.assign(**{labelled_as(question): said})
     if "label" not in given:
         return outcomes
-    return outcomes.assign(human_label=outcomes["qid"].map(given["label"]).astype("Int8"))
+    named = ", ".join(f"{column}={value}" for column, value in which.items())
+    return outcomes.assign(human_label=outcomes["qid"].map(given["label"]).astype("Int8"), **{LABEL_OF: named})

@@ -109,7 +109,7 @@ def causes(outcomes: pd.DataFrame, parts: pd.DataFrame, judged: bool = True) -> 
        there (faithfulness of at least 0.5 where it was measured, else every content word of the answer stands
        in context or question), else unsupported answer.
     """
-    rows = _in_question(outcomes) if judged else outcomes
+    rows = in_question(outcomes) if judged else outcomes
     rows = rows.reset_index(drop=True)
     lost = _first_lost(parts)
     label = labels_of(rows) if judged else np.zeros(len(rows), dtype=int)
@@ -158,8 +158,8 @@ def _frame(rows: pd.DataFrame, cause: np.ndarray, why: np.ndarray, failed: np.nd
     return found.assign(decided_by=told).astype({"cause": "str"}).reset_index(drop=True)
 
 
-def _in_question(outcomes: pd.DataFrame) -> pd.DataFrame:
-    """The rows that were to be judged: of a sample, and such as have something to judge by."""
+def in_question(outcomes: pd.DataFrame) -> pd.DataFrame:
+    """The rows of topics that can fail: of a sample those that were judged, and such as have something to judge by."""
     rows = asked(outcomes)
     return rows[_column(rows, "judge_status", "").ne(NO_REFERENCE).fillna(True)]
 

@@ -1,27 +1,78 @@
-"""How often each cause of failure is met: shares of all topics and by slice, and what changed its cause."""
+"""Failures by thresholds on answer measures; and how often each cause is met: overall, by slice, by place."""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
 
+import numpy as np
 import pandas as pd
 
-from ragauge.contract.answer_measures import NO_REFERENCE
-from ragauge.diagnose.causes import CAUSES, Cause
+from ragauge.contract.errors import ConfigError
+from ragauge.diagnose.causes import CAUSES, Cause, in_question
 from ragauge.diagnose.funnel import share_of
-from ragauge.diagnose.rules import RULE_CAUSES
-from ragauge.estimate.outcomes import asked
 from ragauge.estimate.slicing import PREFIX, in_order, slicings
+
+
+@dataclass(frozen=True)
+class Rule:
+    """A topic fails where the measure is below the threshold."""
+
+    measure: str
+    below: float
+    cause: Cause
+
+
+RULES: Sequence[Rule] = (
+    Rule("context_recall", 0.3, Cause(
+        "low_recall", "context recall below 0.3",
+        "What the answer needs was not retrieved: ask for more hits, or search otherwise.",
+        "retriever=hybrid retriever.top_k=100")),
+    Rule("context_precision", 0.3, Cause(
+        "low_precision", "context precision below 0.3",
+        "What the answer needs stands below what it does not: rerank.",
+        "reranker=cross_encoder")),
+    Rule("faithfulness", 0.5, Cause(
+        "unfaithful", "faithfulness below 0.5",
+        "The answer says what the context does not: ask the LLM to keep to the documents, or try another.",
+        "llm.prompt_with_documents=<file>")),
+    Rule("answer_correctness", 0.5, Cause(
+        "incorrect", "answer correctness below 0.5",
+        "The answer is of the context, and not what was asked for: another prompt or model.",
+        "llm=<another>")),
+)  # fmt: skip
+RULE_CAUSES: Mapping[str, Cause] = {rule.cause.name: rule.cause for rule in RULES}
+
+
+def check_rules(measures: Sequence[str]) -> None:
+    """ConfigError where the measures of a job are not those that the rules look at."""
+    lacking = [rule.measure for rule in RULES if rule.measure not in measures]
+    if lacking:
+        needed = ",".join(rule.measure for rule in RULES)
+        raise ConfigError(
+            f"failures=rules looks at {', '.join(lacking)}, which this job does not measure: add "
+            f"answers=[{needed}], or choose failures=causes"
+        )
+
+
+def failures_by_rules(outcomes: pd.DataFrame) -> pd.DataFrame:
+    """The cause of every topic that breaks a rule: qid, cause, decided_by. A missing value breaks none.
+
+    `outcomes` has a row per topic with a column for the measure of every rule; ConfigError without.
+    """
+    check_rules(list(outcomes.columns))
+    values = {rule: outcomes[rule.measure].astype(float).to_numpy() for rule in RULES}
+    broken = [values[rule] < rule.below for rule in RULES]
+    found = np.select(broken, [rule.cause.name for rule in RULES], "")
+    told = [np.array([f"{rule.measure} {value:.2f}" for value in values[rule]], dtype=object) for rule in RULES]
+    why = np.select(broken, told, "")
+    rows = pd.DataFrame({"qid": outcomes["qid"].to_numpy(), "cause": found, "decided_by": why})
+    return rows[rows["cause"] != ""].astype({"cause": "str", "decided_by": "str"}).reset_index(drop=True)
+
 
 EVERY_CAUSE: Mapping[str, Cause] = {**CAUSES, **RULE_CAUSES}
 NOT_FAILED = "not failed"
 CAUSE, DECIDED_BY = "failure_cause", "failure_decided_by"  # columns of outcomes
-
-
-def _in_question(outcomes: pd.DataFrame) -> pd.DataFrame:
-    """The rows of topics that can fail: of a sample those that were judged."""
-    rows = asked(outcomes)
-    return rows[rows["judge_status"].ne(NO_REFERENCE).fillna(True)] if "judge_status" in rows else rows
 
 
 def cause_shares(
@@ -33,7 +84,7 @@ def cause_shares(
     are over the n topics that can fail, with intervals over topics; of_failures is over those that did. The
     most frequent cause comes first. Causes without a topic are left out, but for those of `names`.
     """
-    rows = _in_question(outcomes)
+    rows = in_question(outcomes)
     columns = ["cause", "topics", "share", "lo", "hi", "of_failures", "n"]
     if rows.empty or CAUSE not in rows:
         return pd.DataFrame(columns=columns)
@@ -73,7 +124,7 @@ def causes_by_slice(outcomes: pd.DataFrame, n_boot: int = 1000, seed: int = 0) -
 
 def right_by_place(outcomes: pd.DataFrame, places: tuple[str, ...], n_boot: int = 1000, seed: int = 0) -> pd.DataFrame:
     """Right answers by where all of the evidence stands in the context: place, right, n, share, lo, hi."""
-    rows = _in_question(outcomes)
+    rows = in_question(outcomes)
     found = []
     for place in places:
         part = rows[rows["evidence_place"] == place] if "evidence_place" in rows else rows.iloc[:0]
@@ -91,7 +142,7 @@ def transitions(before: pd.DataFrame, after: pd.DataFrame) -> pd.DataFrame:
     Both have qid and failure_cause, missing where the topic did not fail. Topics of both count, also those
     whose cause stays.
     """
-    before, after = (_in_question(rows)[["qid", CAUSE]] for rows in (before, after))
+    before, after = (in_question(rows)[["qid", CAUSE]] for rows in (before, after))
     both = before.merge(after, on="qid", suffixes=("", "_after"))
     both = both.rename(columns={CAUSE: "cause", f"{CAUSE}_after": "becomes"})
     both = both.fillna({"cause": NOT_FAILED, "becomes": NOT_FAILED})

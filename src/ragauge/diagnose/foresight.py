@@ -21,9 +21,11 @@ from ragauge.contract.protocols import AnswerMeasureInfo
 from ragauge.estimate.intervals import LEVEL, percentile_interval, topic_weights
 from ragauge.estimate.outcomes import LACK, RIGHT, asked, topic_codes, weights_of, with_classes
 from ragauge.estimate.pairs import holm
+from ragauge.estimate.signs import tail_p
 
 IR_SCORE = "ir_score"
 JUDGE = "judge"  # the target that is the judge's class
+BEFORE = ("context", "ranking")  # what measures are of that are known before the LLM answers
 STATISTICS = ("auc_right", "auc_lack", "spearman", "kendall")
 _FEATURE_LABELS = {
     IR_SCORE: "IR score",
@@ -42,9 +44,11 @@ class Foresight:
     """How well every measure foresees the answers of `target`.
 
     table: a row per measure and statistic: [measure, label, of, statistic, value, lo, hi, n, less_ir,
-    less_ir_lo, less_ir_hi, p, p_holm]. n counts topics; less_ir is the value less that of the IR score on the
-    same rows; p is of the hypothesis that the two are equal, p_holm after Holm's correction over the
-    measures of a statistic. Without an IR score these are missing. n_systems is how many systems there are;
+    less_ir_lo, less_ir_hi, p, p_chance, p_best, p_holm]. n counts topics; less_ir is the value less that of
+    the IR score on the same rows; p is of the hypothesis that the two are equal, p_holm after Holm's
+    correction over the measures of a statistic. Without an IR score these are missing. p_chance and p_best
+    are of auc_right, over the measures that are known before the LLM answers: that a measure is no better
+    than chance, and that none is better than it (`_foremost`). n_systems is how many systems there are;
     those without any context are left out.
     """
 
@@ -103,8 +107,7 @@ def foresight(
     measures = [m for m in _measures(infos, name) if m.name in rows and rows[m.name].notna().any()]
     if rows["qid"].nunique() < 2 or not measures:
         return None
-    found = _over_patterns(rows, measures, n_boot, seed, level, group)
-    table = pd.DataFrame(found)
+    table = pd.DataFrame(_over_patterns(rows, measures, n_boot, seed, level, group))
     table["p_holm"] = table.groupby("statistic", sort=False)["p"].transform(lambda p: holm(p.to_numpy(dtype=float)))
     return Foresight(table, name, rows["qid"].nunique(), rows[group].nunique())
 
@@ -152,7 +155,9 @@ def _rows(frame: pd.DataFrame, target: str, group: str) -> pd.DataFrame:
     else:
         worth = rows[target].astype(float)
         right, lack = worth.eq(1), pd.Series(False, index=rows.index)
-    return rows.assign(_right=right, _lack=lack, _worth=worth, _weight=weights_of(rows))
+    return rows.assign(
+        _right=right, _lack=lack, _worth=worth, _weight=weights_of(rows), _topic=topic_codes(rows["qid"])[0]
+    )
 
 
 def _over_patterns(
@@ -163,29 +168,36 @@ def _over_patterns(
     level: float,
     group: str,
 ) -> Iterator[dict[str, object]]:
-    """The rows of the table: measures that are known of the same rows are resampled together.
+    """The rows of the table: measures that are known of the same rows are computed together.
 
-    The IR score stands beside them on the rows that have both.
+    The IR score stands beside them on the rows that have both. All are of the same resamples of the topics.
     """
+    n_topics = int(rows["_topic"].max()) + 1
     known = {m.name: rows[m.name].notna().to_numpy() for m in measures}
     ir_score = next((m for m in measures if m.name == IR_SCORE), None)
     done: dict[str, list[dict[str, object]]] = {}
+    aucs: dict[str, np.ndarray] = {}
     for pattern in {mask.tobytes(): mask for mask in known.values()}.values():
         members = [m for m in measures if np.array_equal(known[m.name], pattern)]
         both = pattern & known[IR_SCORE] if ir_score is not None else np.zeros(len(rows), dtype=bool)
         beside = None
         if ir_score is not None and both.any():
-            beside = _statistics(rows[both], [ir_score, *members], n_boot, seed, group)
+            beside = _statistics(rows[both], [ir_score, *members], n_topics, n_boot, seed, group)
         if beside is not None and np.array_equal(both, pattern):
             alone = beside[:, 1:]
         else:
-            alone = _statistics(rows[pattern], members, n_boot, seed, group)
+            alone = _statistics(rows[pattern], members, n_topics, n_boot, seed, group)
         n = int(rows.loc[pattern, "qid"].nunique())
         for i, measure in enumerate(members):
             less = None
             if beside is not None and measure is not ir_score:
                 less = beside[:, 1 + i] - beside[:, 0]
             done[measure.name] = list(_told(measure, alone[:, i], less, n, level))
+            if measure.of in BEFORE and not np.isnan(alone[0, i, 0]):
+                aucs[measure.name] = alone[:, i, 0]
+    if aucs and n_boot > 1:
+        for name, *p in zip(aucs, *_foremost(np.column_stack(list(aucs.values())), n_topics), strict=True):
+            done[name][0] |= dict(zip(("p_chance", "p_best"), p, strict=True))
     for measure in measures:
         yield from done[measure.name]
 
@@ -201,7 +213,8 @@ def _told(
         row: dict[str, object] = {
             "measure": measure.name, "label": measure.label, "of": measure.of, "statistic": statistic,
             "value": values[0, s], "lo": lo, "hi": hi, "n": n,
-            "less_ir": np.nan, "less_ir_lo": np.nan, "less_ir_hi": np.nan, "p": np.nan,
+            "less_ir": np.nan, "less_ir_lo": np.nan, "less_ir_hi": np.nan,
+            "p": np.nan, "p_chance": np.nan, "p_best": np.nan,
         }  # fmt: skip
         if less is not None and not np.isnan(less[0, s]):
             low, high = percentile_interval(less[1:, s], level)
@@ -212,11 +225,39 @@ def _told(
         yield row
 
 
-def _statistics(rows: pd.DataFrame, measures: Sequence[_Measure], n_boot: int, seed: int, group: str) -> np.ndarray:
+def _foremost(values: np.ndarray, n_topics: int) -> tuple[np.ndarray, np.ndarray]:
+    """Of AUCs [1 + resamples, measures], of which the first is of the rows as they are, two p of each measure.
+
+    Of being no better than 0.5, by the largest of all measures' normalised deviations in the resamples (max-t),
+    so that among useless measures any is found useful in 5 %; and of no other being better, from the largest of
+    the normalised differences to the others, as in `estimate.best`: the measures with p >= 0.05 hold the best
+    in 95 %. What was found is taken for Student's t of n_topics - 1 degrees of freedom, and brought to the
+    scale of the normal resamples.
+    """
+    from scipy.special import ndtri, stdtr
+
+    own, moved = values[0], np.nan_to_num(values[1:] - values[0])
+
+    def largest(ahead: np.ndarray, drawn: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        spread = np.maximum(drawn.std(axis=0), 1e-9)
+        return ndtri(stdtr(n_topics - 1, ahead / spread)), (drawn / spread).max(axis=1)
+
+    t, highest = largest(own - 0.5, moved)
+    p_best = np.ones(len(own))
+    for i in range(len(own) if len(own) > 1 else 0):
+        others = np.arange(len(own)) != i
+        of, drawn = largest(own[others] - own[i], moved[:, others] - moved[:, [i]])
+        p_best[i] = tail_p(drawn, of.max())
+    return np.array([tail_p(highest, float(one)) for one in t]), p_best
+
+
+def _statistics(
+    rows: pd.DataFrame, measures: Sequence[_Measure], n_topics: int, n_boot: int, seed: int, group: str
+) -> np.ndarray:
     """float64 [1 + n_boot, measures, statistics]: of the rows, and of every resample of their topics."""
     from ragauge.diagnose._ranks import associations  # here, since numba takes its time
 
-    topic, n_topics = topic_codes(rows["qid"])
+    topic = rows["_topic"].to_numpy()
     system = pd.factorize(rows[group])[0].astype(np.int64)
     values = np.column_stack([m.sign * rows[m.name].to_numpy(dtype=float) for m in measures])
     worth = rows["_worth"].to_numpy(dtype=float)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 
 import pandas as pd
 
@@ -75,11 +75,3 @@ def _stands(word: str, text: str) -> bool:
             return True
         at = text.find(word, at + 1)
     return False
-
-
-def all_from_context(
-    qids: Sequence[str], answers: Sequence[str], queries: Sequence[str], contexts: Mapping[str, str]
-) -> dict[str, bool]:
-    """`from_context` by qid."""
-    rows = zip(qids, answers, queries, strict=True)
-    return {qid: from_context(answer, query, contexts[qid]) for qid, answer, query in rows}

@@ -13,9 +13,9 @@ from ragauge.estimate.intervals import (
     LEVEL,
     Estimate,
     bounded_mean,
+    effective_topics,
     paired_share_interval,
-    percentile_interval,
-    topic_weights,
+    wilson_interval,
 )
 from ragauge.estimate.outcomes import CLASSES, GROUP_COLUMNS, check_outcomes, topic_codes
 
@@ -40,8 +40,6 @@ def judge_agreement(
     verdicts: pd.DataFrame,
     human: pd.DataFrame,
     keys: Sequence[str] | None = None,
-    n_boot: int = 1000,
-    seed: int = 0,
     level: float = LEVEL,
 ) -> Agreement:
     """How far a judge's `label` agrees with the `label` that people gave, joined by keys.
@@ -77,7 +75,7 @@ def judge_agreement(
         index=pd.Index(CLASSES, name="human"),
         columns=pd.Index([*map(str, CLASSES), "missing"], name="judge"),
     )
-    kappa = _kappa_estimate(people[known], judge[known], both.loc[known, "qid"], n_boot, seed, level)
+    kappa = kappa_estimate(people[known], judge[known], both.loc[known, "qid"], level)
     equal = bounded_mean(people[known] == judge[known], both.loc[known, "qid"], level)
     return Agreement(kappa, equal, confusion, int(known.sum()), int((~known).sum()))
 
@@ -103,14 +101,14 @@ class Stability:
     n_topics: int
 
 
-def judge_stability(labels: pd.DataFrame, n_boot: int = 1000, seed: int = 0, level: float = LEVEL) -> Stability | None:
+def judge_stability(labels: pd.DataFrame, level: float = LEVEL) -> Stability | None:
     """How stable a judge's labels are; None where no answer has all of them.
 
     `labels` has a row per answer that was judged again: `qid`, `first`, `same` (the first request once more),
     and where candidates were moved `other`; classes 1..5 or missing. Answers that miss one of the labels are
     left out, so that the position effect is the difference of the two agreements. The intervals: shares as in
-    `bounded_mean`, their difference as in `paired_share_interval`, kappa by a bootstrap. Raises DataError for
-    a label that is no class.
+    `bounded_mean`, their difference as in `paired_share_interval`, kappa as in `judge_agreement`. Raises
+    DataError for a label that is no class.
     """
     names = ["first", "same", *(["other"] if "other" in labels else [])]
     for name in names:
@@ -122,7 +120,7 @@ def judge_stability(labels: pd.DataFrame, n_boot: int = 1000, seed: int = 0, lev
     first, *again = (known[name].to_numpy(dtype=np.int64) for name in names)
     equal = [first == second for second in again]
     shares = [bounded_mean(e, qids, level) for e in equal]
-    kappas = [_kappa_estimate(first, second, qids, n_boot, seed, level) for second in again]
+    kappas = [kappa_estimate(first, second, qids, level) for second in again]
     moved = len(again) > 1
     effect = paired_share_interval(equal[0].astype(float) - equal[1], qids, level) if moved else None
     return Stability(
@@ -136,26 +134,38 @@ def judge_stability(labels: pd.DataFrame, n_boot: int = 1000, seed: int = 0, lev
     )
 
 
-def _kappa_estimate(
-    first: np.ndarray, second: np.ndarray, qids: pd.Series, n_boot: int, seed: int, level: float
-) -> Estimate:
-    """Cohen's kappa of two labellings (classes 1..5) of the same rows, with a bootstrap over topics."""
-    topics, n_topics = topic_codes(qids)
-    cells = np.zeros((n_topics, len(CLASSES) ** 2))
+def kappa_estimate(first: np.ndarray, second: np.ndarray, qids: pd.Series, level: float) -> Estimate:
+    """Cohen's kappa of two labellings (classes 1..5) of the same rows, with an interval over topics.
+
+    Kappa is 1 - q / Q, q being the share of rows with different labels and Q what chance would make of it. The
+    interval is Wilson's of q over Q, at the effective topics of what a row adds to q - (1 - kappa) Q. Where most
+    rows have one class, Q is not well known: the interval reaches as far as that of one topic more, on which
+    both give the second most frequent class.
+    """
+    topics, n = topic_codes(qids)
+    cells = np.zeros((n, len(CLASSES) ** 2))
     np.add.at(cells, (topics, (first - 1) * len(CLASSES) + second - 1), 1)
-    value = _kappa(cells.sum(axis=0, keepdims=True))[0]
-    lo = hi = float("nan")
-    if n_topics > 1 and n_boot:
-        blocks = [_kappa(w @ cells) for w in topic_weights(n_topics, n_boot, seed)]
-        lo, hi = percentile_interval(np.concatenate(blocks), level)
-    return Estimate(float(value), lo, hi, n_topics, level)
+    value, *limits = _kappa_limits(cells, level)
+    if n < 2 or np.isnan(value):
+        return Estimate(value, float("nan"), float("nan"), n, level)
+    given = np.bincount(first, minlength=6) + np.bincount(second, minlength=6)
+    another = np.zeros(cells.shape[1])
+    another[(np.argsort(-given, kind="stable")[1] - 1) * (len(CLASSES) + 1)] = cells.sum() / n
+    limits += _kappa_limits(np.vstack([cells, another]), level)[1:]
+    return Estimate(value, max(min(*limits, value), -1.0), max(*limits, value), n, level)
 
 
-def _kappa(cells: np.ndarray) -> np.ndarray:
-    """Cohen's kappa of each row of flattened confusion counts; NaN where chance alone agrees always."""
-    counts = cells.reshape(len(cells), len(CLASSES), len(CLASSES))
-    n = counts.sum(axis=(1, 2))
-    observed = np.trace(counts, axis1=1, axis2=2) * n
-    chance = (counts.sum(axis=1) * counts.sum(axis=2)).sum(axis=1)
-    room = n**2 - chance
-    return np.divide(observed - chance, room, out=np.full(len(n), np.nan), where=room > 0)
+def _kappa_limits(cells: np.ndarray, level: float) -> tuple[float, float, float]:
+    """Cohen's kappa of [topics, 25] counts, and the limits of its interval; NaN where chance alone agrees always."""
+    shares = (cells.sum(axis=0) / max(cells.sum(), 1)).reshape(len(CLASSES), len(CLASSES))
+    rows, columns = shares.sum(axis=1), shares.sum(axis=0)
+    chance = float(rows @ columns)
+    if not 1 - chance > 1e-12:
+        return (float("nan"),) * 3
+    differ = 1 - np.eye(len(CLASSES))
+    ratio = float((shares * differ).sum()) / (1 - chance)
+    moves = differ + ratio * (columns[:, None] + rows[None, :] - 2 * chance)
+    of_topic = cells.sum(axis=1)
+    n = effective_topics(cells @ differ.ravel(), of_topic, cells @ moves.ravel())
+    lo, hi = wilson_interval(ratio * (1 - chance), n, level)
+    return 1 - ratio, 1 - hi / (1 - chance), 1 - lo / (1 - chance)

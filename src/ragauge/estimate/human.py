@@ -3,32 +3,36 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Mapping, Sequence
+from dataclasses import dataclass
 from itertools import combinations
 
 import numpy as np
 import pandas as pd
 
 from ragauge.contract.errors import DataError
+from ragauge.contract.frames import LABEL_OF
 from ragauge.estimate import Agreement, asked, judge_agreement, ppi_shares
-from ragauge.estimate.intervals import LEVEL
+from ragauge.estimate._powered import powered_means
+from ragauge.estimate.intervals import LEVEL, Estimate
 from ragauge.estimate.outcomes import check_outcomes, class_indicators, labels_of, with_classes
 from ragauge.estimate.pairs import holm, of_class, powered_difference
+from ragauge.estimate.ppi import share_limits
 from ragauge.estimate.predictor import PROBABILITY_COLUMNS
 
+FEW_LABELS = 150  # of yes or no, below which ARES found its intervals of little use
 _NOT_RANDOM = 0.001  # level at which labelled topics are no random draw
 _DRAWS = 9999
 _UNSEEN = 0.5  # labels that differ from the verdict, added to the variance: few labels may show none
-_SAME_LABELS = 10  # topics with several answers and one label that show a file to be about topics
 
 
-def human_agreement(outcomes: pd.DataFrame, n_boot: int, seed: int, keys: Sequence[str] = ("qid",)) -> Agreement:
+def human_agreement(outcomes: pd.DataFrame, keys: Sequence[str] = ("qid",)) -> Agreement:
     """How far `label` agrees with `human_label` where an answer has both; `keys` tell the rows apart.
 
     An answer that was left out of a sample to judge has no verdict to compare.
     """
     rows = asked(outcomes)
     people = rows.loc[rows["human_label"].notna(), [*keys, "human_label"]]
-    return judge_agreement(rows, people.rename(columns={"human_label": "label"}), keys, n_boot, seed)
+    return judge_agreement(rows, people.rename(columns={"human_label": "label"}), keys)
 
 
 def human_shares(outcomes: pd.DataFrame) -> pd.DataFrame | None:
@@ -124,7 +128,7 @@ def human_pairs(frame: pd.DataFrame, group: str = "system", level: float = LEVEL
     difference for a prediction), its t interval and t test, Holm's correction over all pairs of the measure,
     and how many topics are labelled for both. NaN where fewer than two are, or where `strata_of_labels`
     refuses them. None where no pair has two, and where the judge saw a sample only. Raises DataError where
-    every system was given the same labels.
+    the file of labels does not tell the answers of two systems apart.
     """
     check_outcomes(frame, ("ir_score",), ("qid", group), may_lack=("ir_score",))
     frame = with_classes(frame)
@@ -172,18 +176,76 @@ def _human_pair(
 
 
 def _refuse_labels_of_topics(frame: pd.DataFrame, group: str) -> None:
-    """DataError where all groups have the same labels although their answers differ: then the labels are
-    those of topics, from a file that does not say whose answer was labelled.
+    """DataError where groups with other answers have labels that name the same answers (`human_label_of`): then
+    the labels are those of topics, from a file that does not say whose answer was labelled.
     """
-    rows = frame[frame["human_label"].notna()]
-    if "answer" not in rows:
+    if not {"answer", LABEL_OF} <= set(frame):
         return
-    of_topic = rows.groupby("qid")
-    several = of_topic["answer"].nunique(dropna=False) > 1
-    labels = of_topic["human_label"].nunique()
-    if several.sum() >= _SAME_LABELS and (labels[several] == 1).all():
+    of_topic = frame[frame["human_label"].notna()].groupby("qid")
+    several = of_topic["answer"].nunique(dropna=False).gt(of_topic[LABEL_OF].nunique(dropna=False))
+    if several.any():
         raise DataError(
-            f"human_labels: on all {int(several.sum())} topics where the answers of several {group}s differ "
-            "they have one label: a file for several systems needs a column that tells their answers apart "
-            "(retriever, reranker, llm, n_tokens, ...)"
+            f"human_labels: on {int(several.sum())} topics answers of several {group}s that differ have one label "
+            "in common: a file for several systems needs a column that tells their answers apart (retriever, "
+            "reranker, llm, n_tokens, ...)"
         )
+
+
+@dataclass(frozen=True)
+class PoweredShare:
+    """The share of yes of all topics, as people would say, and what the labels alone say of it.
+
+    effective_n: how many labels alone give that standard error. lam: the weight of the predictions, 0 where
+    they are of no use. n_labels of n_topics have a label.
+    """
+
+    powered: Estimate
+    labels_only: Estimate
+    effective_n: float
+    lam: float
+    n_labels: int
+    n_topics: int
+
+
+def powered_share(labels: np.ndarray, predicted: np.ndarray, level: float = LEVEL) -> PoweredShare:
+    """The share of topics that people would say yes to a question, with intervals at `level`.
+
+    PPI++ as ARES does it (Saad-Falcon et al. 2023, arXiv:2311.09476, section 3.3), but with labels of this
+    system's own answers: labels of another system's would assume that the judge errs alike on both.
+
+    labels: float [topics], 1, 0, or NaN where nobody said; predicted: float [topics] in [0, 1]. The labelled
+    topics pass for a random draw, or stand for the others by strata of the judge's yes and no
+    (`strata_of_labels`). Where all labels are alike, or the corrected share is not inside (0, 1), it is that
+    of the labels alone, whose interval is then exact (Clopper-Pearson). Raises DataError for fewer than two
+    labels, for values that are neither, and where the labelled topics are no sample that all topics can be
+    estimated from.
+    """
+    labels, predicted = np.asarray(labels, dtype=float), np.asarray(predicted, dtype=float)
+    if labels.shape != predicted.shape or labels.ndim != 1:
+        raise DataError(f"labels of shape {labels.shape} and predictions of {predicted.shape}: one of each a topic")
+    known = ~np.isnan(labels)
+    if not np.isin(labels[known], (0.0, 1.0)).all():
+        raise DataError("labels: allowed are 1, 0, and nothing")
+    if not ((predicted >= 0) & (predicted <= 1)).all():
+        raise DataError("predictions: allowed are numbers from 0 to 1")
+    if known.sum() < 2:
+        raise DataError(f"{int(known.sum())} labels; a share takes at least 2")
+    stratum = strata_of_labels(known, (predicted > 0.5).astype(int), predicted)
+    values = np.nan_to_num(labels)[:, None]
+    found = powered_means(values, predicted[:, None], known, stratum)
+    seen = 0 < found.classical[0] < 1
+    corrected = bool(seen and 0 < found.estimate[0] < 1 and found.variance[0] > 0)
+    estimate = found.estimate if corrected else found.classical
+    widened = found.variance + _UNSEEN / found.n**2
+    variance = widened if corrected else found.classical_variance
+    limits = (
+        share_limits(estimate, variance, found.n, found.df, level),
+        share_limits(found.classical, found.classical_variance, found.n, found.df, level),
+    )
+    n, total = int(known.sum()), len(labels)
+    powered, alone = (
+        Estimate(float(value[0]), float(lo[0]), float(hi[0]), n)
+        for value, (lo, hi) in zip((estimate, found.classical), limits, strict=True)
+    )
+    effective = float(found.spread[0] / variance[0]) if variance[0] > 0 else found.n
+    return PoweredShare(powered, alone, effective, float(found.lam[0]) if corrected else 0.0, n, total)

@@ -64,19 +64,20 @@ def wilson_interval(share: float, n: float, level: float = LEVEL) -> tuple[float
     return max(lo, 0.0), min(hi, 1.0)
 
 
-def effective_topics(sums: np.ndarray, rows: np.ndarray) -> float:
+def effective_topics(sums: np.ndarray, rows: np.ndarray, moves: np.ndarray | None = None) -> float:
     """How many topics with one yes-or-no value each tell as much of the mean as these topics do.
 
     `sums` and `rows`, float [topics], are the sum of a topic's values in [0, 1] and how many there are. The
     result is p(1 - p) over the variance of the ratio mean p = sums / rows, which is linearised over topics:
     the number of topics for one yes or no each, more where a topic has several that differ (Kish 1965,
     section 8.2) and where values lie between 0 and 1. A quarter of a topic at 0 and another at 1 count as
-    seen in p and its variance, as few values near an end do not show how far the unseen ones spread.
+    seen in p and its variance, as few values near an end do not show how far the unseen ones spread. `moves`
+    [topics] are what each topic adds to a statistic with the same mean, whose variance then counts.
     """
     n, size = len(sums), rows.mean()
     p = (sums.sum() + _UNSEEN * size) / (rows.sum() + 2 * _UNSEEN * size)
     unseen = _UNSEEN * size**2 * (p**2 + (1 - p) ** 2)
-    squares = float(((sums - p * rows) ** 2).sum()) + unseen
+    squares = float((((sums if moves is None else moves) - p * rows) ** 2).sum()) + unseen
     return float(n * p * (1 - p) * (n + 2 * _UNSEEN) * size**2 / squares)
 
 

@@ -200,9 +200,10 @@ def plan_topics(
     [a, b, n, spread, spread_upper, topics, topics_upper]: n topics of the pilot; spread is the standard
     deviation of their differences, of `correct` and `hallucination` the share of topics on which only one of
     the two counts; spread_upper its upper limit (`sd_upper`, `share_upper`); topics from the one and from the
-    other, inf where no number is enough. Each test is at alpha / comparisons (by default all pairs). Raises
-    ConfigError for values out of range, and for a measure that the pilot does not have; DataError where a
-    pair has fewer than two topics.
+    other, inf where no number is enough. A pilot whose differences are all equal does not tell the spread:
+    topics is NaN, and topics_upper what is enough all the same. Each test is at alpha / comparisons (by
+    default all pairs). Raises ConfigError for values out of range, and for a measure that the pilot does not
+    have; DataError where a pair has fewer than two topics.
     """
     unit: Unit = next((info.unit for info in answers if info.name == measure), "share")
     check_power(power, alpha)
@@ -226,9 +227,12 @@ def plan_topics(
         else:
             spread, upper = float(values.std(ddof=1)), sd_upper(values, confidence, unit != "score")
             topics = [topics_for_mean(sd, difference, power, each) if sd == sd else math.nan for sd in (spread, upper)]
+        if spread < 1e-9:
+            topics[0] = math.nan
         rows.append((a, b, len(values), spread, upper, *topics))
     columns = ["a", "b", "n", "spread", "spread_upper", "topics", "topics_upper"]
-    return pd.DataFrame(rows, columns=columns).sort_values(["topics", "a", "b"], ignore_index=True)
+    found = pd.DataFrame(rows, columns=columns)
+    return found.sort_values(["topics", "a", "b"], na_position="first", ignore_index=True)
 
 
 def detectable_differences(

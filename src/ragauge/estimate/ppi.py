@@ -81,9 +81,9 @@ def ppi_shares(frame: pd.DataFrame, level: float = LEVEL, unseen: float = 0.0) -
     classical, classical_lo, classical_hi, n_judged, n_topics]. The five classes and `judge_share_missing`
     add up to 1. effective_n: how many topics, drawn uniformly and judged, give that standard error
     classically. A missing verdict of a judged topic counts in `judge_share_missing` and in no class. A
-    share that all or none of the judged topics have, and a corrected one that is not inside (0, 1), gives way
-    to the classical one, whose interval is exact (Clopper-Pearson) at 0 and 1; the other classes then make
-    up the rest in proportion. `unseen` is how many topics on which label and prediction
+    corrected share that is not inside (0, 1) gives way to the classical one; the other classes then make up
+    the rest in proportion. A share that all or none of the judged topics have keeps its prediction, with the
+    exact interval (Clopper-Pearson) of the labels. `unseen` is how many topics on which label and prediction
     differ by 1 are added to the variance, for predictions that are 0 or 1. Raises DataError
     where a stratum has fewer than two judged topics.
     """
@@ -97,11 +97,12 @@ def ppi_shares(frame: pd.DataFrame, level: float = LEVEL, unseen: float = 0.0) -
     judged = _of_topic(frame, "judged", topics, n_topics).astype(bool)
     stratum = _of_topic(frame, "stratum", topics, n_topics) if "stratum" in frame else np.zeros(n_topics)
     found = powered_means(y, f, judged, stratum, _APART)
-    estimate, corrected = _add_up(found.estimate, found.classical, found.variance)
+    estimate, kept, corrected = _add_up(found.estimate, found.classical, found.variance)
     widened = found.variance + unseen / found.n**2
     variance = np.where(corrected, widened, found.classical_variance)
-    lo, hi = share_limits(estimate, variance, found.n, found.df, level)
     classical_lo, classical_hi = share_limits(found.classical, found.classical_variance, found.n, found.df, level)
+    lo, hi = share_limits(np.where(corrected, estimate, found.classical), variance, found.n, found.df, level)
+    lo, hi = np.minimum(lo, estimate), np.maximum(hi, estimate)
     known = variance > 0
     return pd.DataFrame(
         {
@@ -110,7 +111,7 @@ def ppi_shares(frame: pd.DataFrame, level: float = LEVEL, unseen: float = 0.0) -
             "lo": lo,
             "hi": hi,
             "effective_n": np.divide(found.spread, variance, out=np.full_like(variance, found.n), where=known),
-            "lam": np.where(corrected, found.lam, 0.0),
+            "lam": np.where(kept, found.lam, 0.0),
             "classical": found.classical,
             "classical_lo": classical_lo,
             "classical_hi": classical_hi,
@@ -120,20 +121,21 @@ def ppi_shares(frame: pd.DataFrame, level: float = LEVEL, unseen: float = 0.0) -
     )
 
 
-def _add_up(estimate: np.ndarray, classical: np.ndarray, variance: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+def _add_up(
+    estimate: np.ndarray, classical: np.ndarray, variance: np.ndarray
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """The shares [8] with those outside (0, 1) replaced by the classical ones and the classes adding up to 1;
-    and which are not replaced.
+    which are not replaced; and which of these have an interval of their own.
     """
-    # Of a share that no judged topic has, the predictions alone would tell, as if they had no error.
-    seen = (classical > 0) & (classical < 1)
-    inside = (estimate > 0) & (estimate < 1) & (variance > 0) & seen
-    apart, kept = estimate[:_APART], inside[:_APART]
-    rest = apart[kept].sum()
-    if kept.any() and rest > 0:
-        classes = np.where(kept, apart * (1 - classical[:_APART][~kept].sum()) / rest, classical[:_APART])
+    kept = (estimate > 0) & (estimate < 1) & (variance > 0)
+    apart, inside = estimate[:_APART], kept[:_APART]
+    rest = apart[inside].sum()
+    if inside.any() and rest > 0:
+        classes = np.where(inside, apart * (1 - classical[:_APART][~inside].sum()) / rest, classical[:_APART])
     else:
         classes = classical[:_APART]
-    return _sums_of(classes[None, :])[0], inside
+    # Of a share that no judged topic has, the predictions alone tell, as if they had no error: the labels do.
+    return _sums_of(classes[None, :])[0], kept, kept & (classical > 0) & (classical < 1)
 
 
 def _shares_of(classes: np.ndarray) -> np.ndarray:

@@ -114,7 +114,7 @@ def _headlines(shares: pd.DataFrame, columns: Sequence[str]) -> dict[str, float]
     return {f"{name}_{c}": float(by_name[c][name]) for name in HEADLINE_SHARES for c in columns}
 
 
-def human(outcomes: pd.DataFrame, n_boot: int, seed: int) -> dict[str, float]:
+def human(outcomes: pd.DataFrame) -> dict[str, float]:
     """The judge's agreement with people (column human_label), and prediction-powered shares of their classes.
 
     {} without a human label. The shares take the judge's verdicts for predictions of the human labels, so
@@ -123,7 +123,7 @@ def human(outcomes: pd.DataFrame, n_boot: int, seed: int) -> dict[str, float]:
     """
     if "human_label" not in outcomes or outcomes["human_label"].isna().all():
         return {}
-    values = agreement(human_agreement(outcomes, n_boot, seed))
+    values = agreement(human_agreement(outcomes))
     try:
         shares = human_shares(outcomes)
     except DataError:

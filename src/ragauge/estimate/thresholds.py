@@ -26,7 +26,15 @@ from ragauge.estimate.intervals import (
     percentile_interval,
     topic_weights,
 )
-from ragauge.estimate.outcomes import LACK, RIGHT, check_outcomes, labels_of, topic_codes, weights_of
+from ragauge.estimate.outcomes import (
+    GROUP_COLUMNS,
+    LACK,
+    RIGHT,
+    check_outcomes,
+    labels_of,
+    topic_codes,
+    weights_of,
+)
 
 Degenerate = Literal["", "always", "never"]
 DISAGREEMENT = math.log(1e-10)  # -23.03: what one disagreement adds to the log-likelihood
@@ -45,8 +53,8 @@ class Threshold:
     none was asked for; it is no confidence interval. `not_rejected`: the thresholds that a paired test over
     topics does not reject against `value` (see `Segments.not_rejected`), in rising order; none for fewer than
     two topics. `accuracy`: share of the n pairs on which threshold and class agree; `base_rate`: what the
-    better constant answer reaches; both on the data of the fit. `gain`: accuracy on topics that the fit has
-    not seen, less `base_rate` (see `out_of_fold_gain`), NaN where not asked for. `degenerate`: "always" or
+    better constant answer of each system reaches; both on the data of the fit. `gain`: accuracy on topics that
+    the fit has not seen, less `base_rate` (see `out_of_fold_gain`), NaN where not asked for. `degenerate`: "always" or
     "never" where the threshold says the same of every observed score. `log_likelihood`: L(value). Without
     pairs all numbers are NaN and `interval` is None.
     """
@@ -125,6 +133,7 @@ def fit_threshold(
     level: float = LEVEL,
     n_splits: int = 0,
     weights: np.ndarray | None = None,
+    systems: np.ndarray | None = None,
 ) -> Threshold:
     """The threshold in [0, 1] with the fewest disagreements between `side` of it and `is_target`.
 
@@ -134,8 +143,9 @@ def fit_threshold(
     With n_boot > 0 lo and hi are percentiles over resampled `topics` [n] (default: every pair a topic); NaN
     for fewer than two topics. With n_splits > 1 there is a gain over as many folds of topics. `weights` [n],
     above 0, say how many pairs each pair stands for (see `weights_of`): disagreements and all shares are then
-    weighted. Time: one sort, and n operations a replicate. Raises DataError for scores outside [0, 1] and for
-    weights that are not above 0.
+    weighted. `systems` int [n] numbers the system of each pair from 0 (default: one for all), whose own better
+    constant answer `base_rate` and gain are held against. Time: one sort, and n operations a replicate. Raises
+    DataError for scores outside [0, 1] and for weights that are not above 0.
     """
     x = np.asarray(scores, dtype=float)
     target = np.asarray(is_target, dtype=bool)
@@ -164,7 +174,7 @@ def fit_threshold(
 
     said = x > value if side == "above" else x < value
     wrong = said != target
-    lost, targets = float(w[wrong].sum()), float(w[target].sum())
+    lost = float(w[wrong].sum())
     codes, n_topics = (np.arange(n), n) if topics is None else topic_codes(topics)
     lo, hi = nan, nan
     not_rejected: tuple[pd.Interval, ...] = ()
@@ -181,13 +191,13 @@ def fit_threshold(
         interval=intervals[best],
         intervals=intervals,
         accuracy=1 - lost / n,
-        base_rate=max(targets, n - targets) / n,
+        base_rate=float(w[_constant(target, w, systems) == target].sum()) / n,
         degenerate="always" if said.all() else "" if said.any() else "never",
         disagreements=int(wrong.sum()),
         log_likelihood=lost * DISAGREEMENT,
         n=n,
         not_rejected=not_rejected,
-        gain=out_of_fold_gain(x, target, side, codes, n_splits, seed, level, w) if n_splits > 1 else _NO_GAIN,
+        gain=out_of_fold_gain(x, target, side, codes, n_splits, seed, level, w, systems) if n_splits > 1 else _NO_GAIN,
     )
 
 
@@ -200,13 +210,17 @@ def out_of_fold_gain(
     seed: int = 0,
     level: float = LEVEL,
     weights: np.ndarray | None = None,
+    systems: np.ndarray | None = None,
 ) -> Estimate:
     """Accuracy of the threshold on topics that it has not seen, less that of the better constant answer.
+
+    That answer is each system's own, so that a threshold which tells systems apart, and answers of one
+    system not, gains nothing.
 
     The threshold is fitted on the other folds of whole topics (as many folds as topics where there are fewer
     than n_splits). The constant answer is the better one of all rows: one fitted on the other folds would
     be wrong too often, as a class that is frequent there is rare in the fold left out. The interval is that
-    of `paired_share_interval` and holds the fits fixed. `weights` as in `fit_threshold`. NaN for fewer than
+    of `paired_share_interval` and holds the fits fixed. `weights`, `systems` as in `fit_threshold`. NaN for fewer than
     two topics.
     """
     codes, n_topics = topic_codes(topics)
@@ -222,8 +236,16 @@ def out_of_fold_gain(
         of_apart = None if weights is None else w[apart]
         t = fit_threshold(scores[apart], is_target[apart], side, weights=of_apart).value
         right[inside] = (scores[inside] > t if side == "above" else scores[inside] < t) == is_target[inside]
-    constant = is_target == (np.average(is_target, weights=w) > 0.5)
+    constant = is_target == _constant(is_target, w, systems)
     return paired_share_interval(right.astype(float) - constant, codes, level, w)
+
+
+def _constant(is_target: np.ndarray, weights: np.ndarray, systems: np.ndarray | None) -> np.ndarray:
+    """bool [n]: whether the target is what most pairs of a pair's system are."""
+    of = np.zeros(len(is_target), dtype=int) if systems is None else systems
+    targets, total = np.bincount(of, weights * is_target), np.bincount(of, weights)
+    often: np.ndarray = targets > total / 2
+    return often[of]
 
 
 def _mean_of_1(weights: np.ndarray | None, n: int) -> np.ndarray:
@@ -266,8 +288,8 @@ def fit_thresholds(
 
     `frame` has `qid`, `ir_score`, `label`; rows without a label are left out and counted. Rows count as often
     as their `weight` says, where a sample was judged (see `asked`). All rows of a topic are resampled
-    together. n_boot=0 leaves `lo` and `hi` out, n_splits=0 the gain. Raises DataError on a bad
-    row.
+    together. A system is what GROUP_COLUMNS tell apart, its budget included. n_boot=0 leaves `lo` and `hi`
+    out, n_splits=0 the gain. Raises DataError on a bad row.
     """
     check_outcomes(frame)
     labels = labels_of(frame)
@@ -276,9 +298,11 @@ def fit_thresholds(
     qids = frame["qid"].to_numpy()[known]
     classes = labels[known]
     weights = weights_of(frame)[known] if "weight" in frame else None
+    by = [c for c in GROUP_COLUMNS if c in frame]
+    systems = frame.groupby(by, dropna=False, observed=True, sort=False).ngroup().to_numpy()[known] if by else None
     return Thresholds(
-        h=fit_threshold(scores, classes == LACK, "below", qids, n_boot, seed, level, n_splits, weights),
-        k=fit_threshold(scores, classes == RIGHT, "above", qids, n_boot, seed, level, n_splits, weights),
+        h=fit_threshold(scores, classes == LACK, "below", qids, n_boot, seed, level, n_splits, weights, systems),
+        k=fit_threshold(scores, classes == RIGHT, "above", qids, n_boot, seed, level, n_splits, weights, systems),
         n_topics=len(pd.unique(qids)),
         n_missing=int((~known).sum()),
         level=level,

@@ -7,7 +7,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from ragauge.contract.protocols import judges_together
-from ragauge.diagnose.rules import check_rules
+from ragauge.diagnose.failures import check_rules
 from ragauge.experiment.folder import JobFolder
 from ragauge.experiment.gates import gates
 from ragauge.experiment.measured import MeasuredJob, tell

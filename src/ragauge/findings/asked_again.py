@@ -41,7 +41,7 @@ class JudgedAgain(JobFinding):
 
 
 def judged_again(
-    pipeline: Any, candidates: pd.DataFrame, verdicts: pd.DataFrame, n_boot: int, seed: int
+    pipeline: Any, candidates: pd.DataFrame, verdicts: pd.DataFrame
 ) -> tuple[dict[str, float], pd.DataFrame]:
     """The metrics of `judge_stability` for the pipeline's judge, and the verdicts that it takes.
 
@@ -55,7 +55,7 @@ def judged_again(
         return {}, again
     labels = again.pivot(index=_KEYS, columns="order", values="label").reset_index()
     labels = labels.merge(verdicts[[*_KEYS, "label"]].rename(columns={"label": "first"}), on=_KEYS)
-    return summary.stability(judge_stability(labels, n_boot, seed)), again
+    return summary.stability(judge_stability(labels)), again
 
 
 def _of_one_job(job: Job) -> tuple[dict[str, float], pd.DataFrame | None]:
@@ -68,7 +68,7 @@ def _of_one_job(job: Job) -> tuple[dict[str, float], pd.DataFrame | None]:
     one = str(job.n_tokens)
     candidates = shown[["qid", "answer"]].assign(candidate=one)
     verdicts = pipeline.verdicts[["qid", "label"]].assign(candidate=one)
-    return judged_again(pipeline, candidates, verdicts, job.n_boot, job.seed)
+    return judged_again(pipeline, candidates, verdicts)
 
 
 class AskedAgain(Finding):

@@ -35,14 +35,15 @@ from ragauge.diagnose.failures import (
     CAUSE,
     DECIDED_BY,
     EVERY_CAUSE,
+    RULE_CAUSES,
     cause_shares,
     causes_by_slice,
     failure_metrics,
+    failures_by_rules,
     right_by_place,
 )
 from ragauge.diagnose.funnel import ALL, evidence_in_context
-from ragauge.diagnose.places import PLACES, all_from_context, evidence_places
-from ragauge.diagnose.rules import RULE_CAUSES, failures_by_rules
+from ragauge.diagnose.places import PLACES, evidence_places, from_context
 from ragauge.estimate.outcomes import labels_of
 from ragauge.findings.funnel import evidence_parts
 from ragauge.findings.tables import number, of_each, table
@@ -128,7 +129,8 @@ def _with_words(outcomes: pd.DataFrame, pipeline: Any) -> pd.DataFrame:
     """The outcomes with answer_from_context, of answers that were judged wrong."""
     wrong = outcomes[np.isin(labels_of(outcomes), _WRONG) & outcomes["answer"].notna().to_numpy()]
     contexts = dict(zip(pipeline.contexts["qid"], pipeline.contexts["text"], strict=True))
-    told = all_from_context(wrong["qid"].tolist(), wrong["answer"].tolist(), wrong["query"].tolist(), contexts)
+    rows = zip(wrong["qid"], wrong["answer"], wrong["query"], strict=True)
+    told = {qid: from_context(answer, query, contexts[qid]) for qid, answer, query in rows}
     return outcomes.assign(answer_from_context=outcomes["qid"].map(pd.Series(told, dtype=object)))
 
 

@@ -24,7 +24,7 @@ from ragauge.contract.finding import (
     Text,
 )
 from ragauge.contract.jobs import Jobs
-from ragauge.diagnose.foresight import IR_SCORE, JUDGE, Foresight, foresight
+from ragauge.diagnose.foresight import BEFORE, IR_SCORE, JUDGE, Foresight, foresight
 from ragauge.findings.tables import between, number
 from ragauge.show.drawing import LINE_COLOURS, legend, legend_rows, new_figure, plain
 from ragauge.show.formats import score, whole
@@ -32,8 +32,9 @@ from ragauge.show.formats import score, whole
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-BEFORE, AFTER = ("context", "ranking"), ("answer",)
+AFTER = ("answer",)
 _GROUPS = {"before": ("Known before the LLM answers", BEFORE), "after": ("Known once it has answered", AFTER)}
+ALPHA = 0.05  # of the tests of which measure foresees best
 _SHOWN = 25  # measures in the figure; all are in the table
 _HEIGHT = 0.26  # inches of a measure
 
@@ -96,7 +97,7 @@ def _best_sentence(value: Foresight) -> str:
         return ""
     auc = f"AUC {score(best['value'])}{between(best['lo'], best['hi'], score)}"
     if best["shown"]:
-        return f"Of what is known before the LLM answers, {best['label']} foresees best: {auc}."
+        return f"Of what is known before the LLM answers, {best['label']} foresees best: {auc}{best['beside']}."
     return (
         "No measure that is known before the LLM answers is shown to foresee which answers are right; the best is "
         f"{best['label']}: {auc}."
@@ -159,7 +160,8 @@ def foresight_figure(found: Foresight) -> Figure | None:
 def best_of(found: Foresight) -> dict[str, Any] | None:
     """Of what is known before the LLM answers the measure that foresees best; None where none is defined.
 
-    shown: whether its interval lies above 0.5. label: of measures that tie, all of them.
+    shown: whether it is better than chance, tested over all these measures at once (`p_chance`). label: of
+    measures that tie, all of them. beside: how many others may be as good (`p_best`), in words.
     """
     rows = found.table[(found.table["statistic"] == "auc_right") & found.table["of"].isin(BEFORE)]
     rows = rows.dropna(subset="value")
@@ -168,7 +170,9 @@ def best_of(found: Foresight) -> dict[str, Any] | None:
     best = rows.sort_values("value", ascending=False, kind="stable").iloc[0]
     row = {str(column): value for column, value in best.items()}
     label = " = ".join(rows.loc[np.isclose(rows["value"], best["value"], rtol=0, atol=1e-12), "label"])
-    return {**row, "label": label, "shown": not row["lo"] <= 0.5}
+    also = int((rows["p_best"] >= ALPHA).sum()) - label.count(" = ") - 1
+    beside = f"; {also} other{'s' if also > 1 else ''} may be as good" if also > 0 else ""
+    return {**row, "label": label, "shown": not row["p_chance"] >= ALPHA, "beside": beside}
 
 
 def _number(value: float) -> float:
@@ -179,7 +183,7 @@ def foresight_line(found: Foresight) -> str | None:
     """A line for the terminal: the measure that foresees best, and the IR score; None where there is none."""
     if (best := best_of(found)) is None:
         return None
-    told = f"{best['label']} foresees best which answers are right: AUC {_interval(best)}"
+    told = f"{best['label']} foresees best which answers are right: AUC {_interval(best)}{best['beside']}"
     if not best["shown"]:
         told = (
             "no measure that is known before the LLM answers is shown to foresee which answers are right; "

@@ -23,8 +23,7 @@ from ragauge.findings.parts import Parts
 from ragauge.findings.people import BesidePeople, PeopleFound
 from ragauge.findings.per_question import PerQuestion
 from ragauge.findings.predicted import Predicted, PredictedShares
-from ragauge.findings.rankings import Rankings, RankingsFound
-from ragauge.findings.retrieving import Retrieving
+from ragauge.findings.rankings import Rankings, RankingsFound, Retrieving
 from ragauge.findings.slices import Slices, SlicesFound
 from ragauge.findings.thresholds import Estimates, NothingFitted, PredictorFound, ThresholdsFound, ZonesFound
 from ragauge.findings.topics import WorthReading

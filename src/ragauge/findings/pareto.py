@@ -22,7 +22,7 @@ from ragauge.contract.finding import (
     Text,
 )
 from ragauge.contract.jobs import Jobs
-from ragauge.estimate.pareto import frontier
+from ragauge.estimate.ablation import frontier
 from ragauge.show.drawing import LINE_COLOURS, MARKERS, WIDTH, legend, legend_rows, plain
 
 if TYPE_CHECKING:

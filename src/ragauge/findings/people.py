@@ -30,8 +30,7 @@ from ragauge.contract.jobs import Job, Jobs
 from ragauge.contract.topics import QUESTIONS, labelled_as, measured_as
 from ragauge.estimate import Agreement
 from ragauge.estimate import summary as metrics_of
-from ragauge.estimate.human import human_agreement, human_pairs, human_shares
-from ragauge.estimate.powered_share import FEW_LABELS, powered_share
+from ragauge.estimate.human import FEW_LABELS, human_agreement, human_pairs, human_shares, powered_share
 from ragauge.findings.classes import shares_by_system, shares_of_all
 from ragauge.findings.tables import PAIRS, SHORT, between, number, table
 from ragauge.show.formats import score, share, whole
@@ -126,7 +125,7 @@ class BesidePeople(Finding):
 
             return tried
 
-        agreement = human_agreement(rows, jobs.n_boot, jobs.seed, ("qid", "system", "n_tokens"))
+        agreement = human_agreement(rows, ("qid", "system", "n_tokens"))
         shares = shares_by_system(jobs.at_n, kept(human_shares, "no shares for "))
         pairs = kept(human_pairs, "")(jobs.at_n)
         known = {"human_shares": shares, "human_pairs": pairs}

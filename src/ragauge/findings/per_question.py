@@ -12,7 +12,7 @@ from ragauge import track
 from ragauge.contract.answer_measures import besides_rankings
 from ragauge.contract.errors import DataError
 from ragauge.contract.finding import Found, Founds, JobFinding
-from ragauge.contract.frames import JUDGE_CLASSES, rows_where
+from ragauge.contract.frames import JUDGE_CLASSES, LABEL_OF, rows_where
 from ragauge.contract.jobs import Job
 from ragauge.contract.protocols import Monitored
 from ragauge.estimate.predictor import PROBABILITY_COLUMNS
@@ -27,7 +27,7 @@ _TABLE_CHUNKS = 10
 _QUERY_CHARS = 300  # of each text that was searched for
 # Of the per-question table, where a rewriter or llm.cite was chosen, a sample judged, or people gave labels.
 _IF_THERE = (
-    "unanswerable", "queries", "cited_answer", "human_label", "judged", "stratum", *PROBABILITY_COLUMNS,
+    "unanswerable", "queries", "cited_answer", "human_label", LABEL_OF, "judged", "stratum", *PROBABILITY_COLUMNS,
     "evidence_in_context", "evidence_place", "failure_cause", "failure_decided_by",
 )  # fmt: skip
 

@@ -27,8 +27,8 @@ from ragauge.contract.finding import (
     Text,
 )
 from ragauge.estimate import bounded_mean, fit_zones, share_estimates, summary
+from ragauge.estimate.prediction import foresee, foreseen_errors
 from ragauge.estimate.summary import Estimates
-from ragauge.estimate.unjudged import foresee, foreseen_errors
 from ragauge.findings.tables import table
 from ragauge.findings.thresholds import SIDES, predictor_line, threshold_line, zone_blocks, zones_line
 from ragauge.findings.what_ran import versions
@@ -51,7 +51,7 @@ class Recorded:
     """What recorded outcomes amount to.
 
     rows: all of them. judged: those of systems that have verdicts, on which the estimates are fitted.
-    foreseen: the class shares of the other systems (`ragauge.estimate.unjudged`). alphas: the zones at other
+    foreseen: the class shares of the other systems (`ragauge.estimate.prediction`). alphas: the zones at other
     promises, [alpha, zone, threshold, share, missed].
     """
 

@@ -139,8 +139,8 @@ class ThresholdsFound(Finding):
             Text(
                 "Stability is how far the value moves when topics are resampled; it is no confidence interval. Not "
                 "rejected are the thresholds that a paired test over topics does not tell from the best. The gain "
-                "is the accuracy on topics that the fit has not seen (five folds) less that of the constant guess; "
-                "only where its interval is above 0 is a threshold called useful.",
+                "is the accuracy on topics that the fit has not seen (five folds) less that of the constant guess "
+                "that is better for the job; only where its interval is above 0 is a threshold called useful.",
                 "small",
             ),
             *_warnings(both),

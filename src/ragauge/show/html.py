@@ -122,7 +122,7 @@ def _grid(block: Grid, images: Mapping[str, str]) -> Markup:
         )
         for at, one in enumerate(columns)
     )
-    rows = Markup("\n").join(_row(row, columns) for row in block.rows)
+    rows = Markup("\n").join(_row(row, columns) for row in block.rows if row)
     return Markup(
         '<div class="scroll" tabindex="0" role="region" aria-label="{}"><table>\n'
         "<thead><tr>{}</tr></thead><tbody>\n{}\n</tbody></table></div>"

@@ -78,6 +78,8 @@ TAILS: dict[str, Callable[[np.random.Generator, int], np.ndarray]] = {
     "lognormal": lambda rng, n: 0.1 * (rng.lognormal(0, 1, n) - np.exp(0.5)),
     "lognormal, sigma 1.5": lambda rng, n: 0.05 * (rng.lognormal(0, 1.5, n) - np.exp(1.125)),
     "normal": lambda rng, n: rng.normal(0, 0.15, n),
+    "one in fifty by 1": lambda rng, n: (rng.random(n) < 0.02) - 0.02 + rng.normal(0, 0.001, n),
+    "one in ten by 1": lambda rng, n: (rng.random(n) < 0.1) - 0.1 + rng.normal(0, 0.001, n),
 }
 
 

@@ -81,6 +81,16 @@ def test_the_table_names_the_worst_and_the_median_pair(pilot: Path, capsys: pyte
     assert "\x1b" not in said
 
 
+def test_a_pilot_of_equal_systems_says_that_it_cannot_tell(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    folder = write_pilot(tmp_path, systems=("bm25", "sim"))
+    first = pd.read_parquet(folder / "0" / "outcomes.parquet")
+    first.assign(retriever="sim").to_parquet(folder / "1" / "outcomes.parquet", index=False)
+    assert main([str(folder), "--difference", "0.05"]) == 0
+    said = capsys.readouterr().out
+    assert "1 pair(s) without a spread on these topics: this pilot cannot tell how many topics they take" in said
+    assert "unknown" in said
+
+
 def test_without_verdicts_and_with_one_system_the_plan_says_so(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

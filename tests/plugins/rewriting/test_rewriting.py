@@ -16,7 +16,7 @@ from ragauge.contract.errors import ConfigError, DataError
 from ragauge.experiment.needs import added_up, needs
 from ragauge.experiment.stages.components import check_together
 from ragauge.findings.per_question import per_question
-from ragauge.findings.retrieving import rewriting
+from ragauge.findings.rankings import rewriting
 from ragauge.plugins.rewriting.hyde import HyDE
 from ragauge.plugins.rewriting.multi_query import Decompose, MultiQuery, RagFusion
 from ragauge.plugins.rewriting.prf import PRF

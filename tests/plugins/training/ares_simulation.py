@@ -9,7 +9,7 @@ import numpy as np
 from scipy.stats import kendalltau
 
 from ragauge.contract.errors import DataError
-from ragauge.estimate.powered_share import powered_share
+from ragauge.estimate.human import powered_share
 
 SHARES = tuple(0.70 + 0.025 * i for i in range(9))  # of yes: nine systems 2.5 points apart (ARES, section 4)
 

@@ -133,10 +133,10 @@ def _judge(jobs: Sequence[MeasuredJob]) -> _Judged:
     sample_topics(list(pipelines.values()), predictor)
     if not judges_together(one.pipeline.components.judge):
         return _Judged({}, {}, {})
-    return _judged(pipelines, int(one.cfg.bootstrap), int(one.cfg.seed))
+    return _judged(pipelines)
 
 
-def _judged(pipelines: Mapping[int, Pipeline], n_boot: int, seed: int) -> _Judged:
+def _judged(pipelines: Mapping[int, Pipeline]) -> _Judged:
     one = next(iter(pipelines.values()))
     topics, evidence = one.frame("topics"), one.frame("evidence")
     candidates = pd.concat(
@@ -150,7 +150,7 @@ def _judged(pipelines: Mapping[int, Pipeline], n_boot: int, seed: int) -> _Judge
     assert isinstance(judge, BatchJudge)
     asked = candidates[["qid", "candidate", "answer"]]
     verdicts = judge.judge_candidates(topics, evidence, asked, one.tools)
-    stability, repeated = judged_again(one, asked, verdicts, n_boot, seed)
+    stability, repeated = judged_again(one, asked, verdicts)
     verdicts = verdicts.merge(
         candidates[["qid", "candidate", "n_tokens"]], on=["qid", "candidate"], validate="one_to_one"
     )

@@ -133,6 +133,11 @@ def plan_text(plan: Plan, sweep: Jobs) -> str:
         lines.append(table(rows, right=(2, 3, 4)))
         if count > _SHOWN:
             lines.append(f"and {count - _SHOWN} more pairs: --json")
+        if unknown := int(plan.pairs["topics"].isna().sum()):
+            lines.append(
+                f"{unknown} pair(s) without a spread on these topics: this pilot cannot tell how many topics they "
+                f"take. It is {sure} that those of the last column are enough; a larger pilot may show fewer"
+            )
     if plan.labels.empty:
         lines.append("\nno verdicts: no number of labels")
     else:

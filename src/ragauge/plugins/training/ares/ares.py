@@ -58,7 +58,7 @@ class Ares:
     faithful, as the passage of the highest probability (passages=max) or the mean of all (mean); what the
     budget cut off is not read. Answer relevance looks at no passage. Each is between 0 and 1; the mean over
     topics is the judge alone, which errs as the judge does: with `human_labels` the metrics `<name>_ppi` are
-    estimates of what people would say (ragauge.estimate.powered_share).
+    estimates of what people would say (ragauge.estimate.human).
     model: the folder of a trained judge, or the URI of an MLflow model (models:/…, runs:/…). questions: which
     of the three; all that the model was trained for where empty. folder: where the files of `model` lie,
     where that is no path; found by ragauge.
