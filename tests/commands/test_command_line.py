@@ -56,7 +56,7 @@ def test_help_is_the_same_on_each_command_line_and_from_any_folder(spellings, tm
     [text] = said
     for line in known.lines():
         assert line in text.splitlines()
-    assert text.index("  store ") < text.index("One job:") < text.index("A sweep:")
+    assert text.index("  ledger ") < text.index("One job:") < text.index("A sweep:")
 
 
 @pytest.mark.parametrize("spelling", ["run.py", "-m ragauge", "ragauge"])
@@ -205,7 +205,7 @@ def test_an_installed_wheel_sweeps_and_has_every_command_in_an_empty_folder(inst
         "print(ragauge.__file__, file=sys.stderr)\n"
         "for name in known.COMMANDS:\n"
         "    try:\n"
-        "        known.module(name).main(['--help'])\n"
+        "        known.command(name)(['--help'])\n"
         "    except SystemExit as end:\n"
         "        print('HELP', name, end.code)\n"
     )
@@ -253,7 +253,7 @@ def swept(tmp_path_factory: pytest.TempPathFactory) -> Path:
 # A piece of what each prints of a sweep; the others are tested where their tests are.
 EXPECTED = {
     "compare": "2 runs of experiment sample, 6 topics.", "report": "report.html\n",
-    "pool": "2 job(s) done, 0 failed", "store": "sample(limit=6",
+    "pool": "2 job(s) done, 0 failed",
 }  # fmt: skip
 
 
@@ -265,7 +265,7 @@ def test_each_command_works_from_another_folder(
 ) -> None:
     assert {*known.COMMANDS} - {"ledger", "stages", "ui"} == {*EXPECTED}
     home = swept.parents[2]
-    arguments = ["ls", "--store", str(home / ".ragauge")] if command == "store" else [str(swept)]
+    arguments = [str(swept)]
     program = {"run.py": RUN, "-m ragauge": MODULE, "ragauge": spellings["ragauge"][0]}[spelling]
     environment = clean_environment(MLFLOW_TRACKING_URI=f"sqlite:///{home}/mlruns/mlflow.db")
     done = Command(tmp_path, command, *arguments, program=program, environment=environment).wait()

@@ -14,7 +14,7 @@ import pytest
 import yaml
 
 from processes import ROOT, run
-from ragauge.commands._explain import explain
+from ragauge.commands.conf import explain
 from ragauge.contract.errors import not_writable
 
 SMALL = ["dataset.limit=2", "bootstrap=10", "chunker=none", "llm=none", "judge=none"]

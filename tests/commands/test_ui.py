@@ -14,7 +14,7 @@ import pytest
 
 from processes import RUN, clean_environment, until
 from ragauge import track
-from ragauge.commands import ui
+from ragauge.commands.results import ui
 from ragauge.contract.errors import TrackingError
 from ragauge.track import _server
 from servers import free_port
@@ -78,7 +78,7 @@ def test_a_port_that_is_taken_is_one_line(database: str, capsys: pytest.CaptureF
         taken.bind(("127.0.0.1", 0))
         taken.listen()
         port = taken.getsockname()[1]
-        assert ui.main(["--port", str(port), "--tracking-uri", database]) == 2
+        assert ui(["--port", str(port), "--tracking-uri", database]) == 2
     [line] = capsys.readouterr().err.splitlines()
     assert line.startswith(f"error: port {port} of 127.0.0.1 is taken")
     assert f"ragauge ui --port {port + 1}" in line
@@ -92,13 +92,13 @@ def test_a_port_that_is_taken_is_one_line(database: str, capsys: pytest.CaptureF
     ],
 )
 def test_what_cannot_be_served_is_one_line(arguments: list[str], said: str, capsys: pytest.CaptureFixture[str]) -> None:
-    assert ui.main(arguments) == 2
+    assert ui(arguments) == 2
     [line] = capsys.readouterr().err.splitlines()
     assert line.startswith(said)
 
 
 def test_a_tracking_server_is_not_started_again(capsys: pytest.CaptureFixture[str]) -> None:
-    assert ui.main(["--tracking-uri", "http://user:secret@mlflow.example:5000"]) == 0
+    assert ui(["--tracking-uri", "http://user:secret@mlflow.example:5000"]) == 0
     said = capsys.readouterr().out
     assert "mlflow.example:5000" in said
     assert "secret" not in said

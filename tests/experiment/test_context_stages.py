@@ -14,9 +14,8 @@ from hydra import compose, initialize_config_dir
 from ragauge.answering import Extractive, NoLLM
 from ragauge.answering.judges import NoJudge
 from ragauge.commands.stages import main as stages_command
-from ragauge.contract.context_parts import ContextOrder
 from ragauge.contract.errors import ConfigError
-from ragauge.contract.protocols import Reply, Tools, Workplace
+from ragauge.contract.protocols import ContextOrder, Reply, Tools, Workplace
 from ragauge.experiment.setup import config
 from ragauge.experiment.stages.components import check_together, instantiate_components
 from ragauge.experiment.stages.pipeline import Pipeline

@@ -13,8 +13,9 @@ import pytest
 from test_sweep import mlflow_runs, sweep_folders
 
 from processes import run
-from ragauge.commands import compare, pool
-from ragauge.commands.report import main as report_command
+from ragauge.commands import compare
+from ragauge.commands.results import pool
+from ragauge.commands.results import report as report_command
 from ragauge.contract.errors import DataError
 from ragauge.estimate import asked, fit_thresholds
 from ragauge.estimate.transfer import leave_one_out
@@ -351,7 +352,7 @@ def test_pooling_again_replaces_the_runs_of_all_groups_and_of_no_other_sweep(two
     (folder,) = sweep_folders(two_groups)
     uri = f"sqlite:///{two_groups}/mlruns/mlflow.db"
     before = {r.data.tags["group"]: r for r in mlflow_runs(two_groups, "sweep")[1]}
-    assert pool.main([str(folder), "--tracking-uri", uri]) == 0
+    assert pool([str(folder), "--tracking-uri", uri]) == 0
     after = {r.data.tags["group"]: r for r in mlflow_runs(two_groups, "sweep")[1]}
     assert set(after) == set(before)
     for group, logged in after.items():

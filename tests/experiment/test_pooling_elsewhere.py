@@ -19,7 +19,7 @@ from test_sweep import job_records, mlflow_runs, sweep_folders
 
 from chat_server import ChatServer
 from processes import clean_environment
-from ragauge.commands import pool as pool_command
+from ragauge.commands.results import pool as pool_command
 from ragauge.contract.errors import ConfigError
 from ragauge.experiment.sweep import pooling
 
@@ -45,7 +45,7 @@ def test_a_copied_folder_does_not_replace_the_run_in_the_first_clone_s_database(
     before = digest(database)
     monkeypatch.chdir(ours)
     monkeypatch.delenv("MLFLOW_TRACKING_URI", raising=False)
-    assert pool_command.main([str(copy)]) == 2
+    assert pool_command([str(copy)]) == 2
     told = capsys.readouterr().err
     assert "was written as" in told
     assert f"jobs are in MLflow at sqlite:///{database}" in told
@@ -53,10 +53,10 @@ def test_a_copied_folder_does_not_replace_the_run_in_the_first_clone_s_database(
     assert not (ours / "mlruns").exists()
     # The environment of a shell is no order to write there, either.
     monkeypatch.setenv("MLFLOW_TRACKING_URI", f"sqlite:///{database}")
-    assert pool_command.main([str(copy)]) == 2
+    assert pool_command([str(copy)]) == 2
     assert digest(database) == before
     monkeypatch.delenv("MLFLOW_TRACKING_URI")
-    assert pool_command.main([str(copy), "--tracking-uri", "sqlite:///mlruns/mlflow.db"]) == 0
+    assert pool_command([str(copy), "--tracking-uri", "sqlite:///mlruns/mlflow.db"]) == 0
     told = capsys.readouterr().err
     assert f"writes into MLflow at sqlite:///{ours}/mlruns/mlflow.db" in told
     assert f"reads {copy}" in told

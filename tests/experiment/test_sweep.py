@@ -14,7 +14,8 @@ import pytest
 from logged_runs import LoggedRuns, questions
 from processes import TWO_BY_TWO, Command, run, run_fresh, until
 from ragauge import track
-from ragauge.commands import compare, pool, report
+from ragauge.commands import compare
+from ragauge.commands.results import pool, report
 from ragauge.contract.errors import DataError
 from ragauge.contract.frames import JUDGE_CLASSES
 from ragauge.contract.jobs import system_names
@@ -159,7 +160,7 @@ def test_the_sweep_has_one_run_of_its_own_that_pooling_again_replaces(swept: Pat
         figures = {a.path for a in client.list_artifacts(logged.info.run_id, "figures")}
         assert figures >= {f"figures/{n}.png" for n in ("ir_score_by_n", "judge_shares", "sorted_scores")}
     folder = sweep_folders(swept)[0]
-    assert pool.main([str(folder), "--tracking-uri", f"sqlite:///{swept}/mlruns/mlflow.db"]) == 0
+    assert pool([str(folder), "--tracking-uri", f"sqlite:///{swept}/mlruns/mlflow.db"]) == 0
     _, again = mlflow_runs(swept, "sweep")
     assert len(again) == 2
     assert {r.data.tags["sweep_id"] for r in again} == {r.data.tags["sweep_id"] for r in runs}
@@ -222,7 +223,7 @@ def test_a_sample_of_topics_is_judged_the_same_for_every_retriever(swept: Path, 
         assert values["judged_topics"] == 8
         assert values["correct_share_lo"] <= values["correct_share"] <= values["correct_share_hi"]
         assert values["correct_share_effective_n"] > 0
-    assert report.main([str(folder)]) == 0
+    assert report([str(folder)]) == 0
     assert "A sample of topics was judged" in (folder / "report.html").read_text(encoding="utf-8")
 
 
@@ -290,7 +291,7 @@ def test_a_sweep_that_runs_again_in_its_folder_leaves_no_job_of_the_earlier_atte
     assert capsys.readouterr().out.startswith("2 runs of experiment sample")
     # What is left of the third job can be read, and so can one of the two by itself.
     for number in ("2", "0"):
-        assert report.main([str(tmp_path / "again" / number)]) == 0
+        assert report([str(tmp_path / "again" / number)]) == 0
         assert "1 system compared" in (tmp_path / "again" / number / "report.html").read_text(encoding="utf-8")
 
 

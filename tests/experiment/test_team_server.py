@@ -12,7 +12,7 @@ import pytest
 
 from processes import run as run_forked
 from processes import run_fresh
-from ragauge.commands.report import main as report_main
+from ragauge.commands.results import report as report_main
 from ragauge.llms.ledger import Ledger
 from ragauge.track import labels_of_people
 from ragauge.track._lost import emptied

@@ -15,7 +15,7 @@ import pandas as pd
 import pytest
 
 from browser import CHROMIUM, Browser
-from ragauge.commands.report import main
+from ragauge.commands.results import report as main
 from ragauge.contract.errors import DataError
 from ragauge.contract.finding import Article, Section
 from ragauge.experiment.sweep.jobs import find, load

@@ -9,7 +9,6 @@ import os
 import sys
 from collections.abc import Callable, Sequence
 
-from ragauge.contract import interruption
 from ragauge.contract.errors import ConfigError, RagaugeError, full_disk, refused_file
 from ragauge.contract.redact import guard_output
 from ragauge.contract.visible import visible
@@ -27,6 +26,8 @@ def told(command: Command) -> Command:
 
     @functools.wraps(command)
     def run(arguments: Sequence[str] | None = None) -> int:
+        from ragauge.contract import interruption  # here: the help of ragauge does without
+
         guard_output()
         logging.basicConfig(format="%(message)s")
         if isinstance(sys.stdout, io.TextIOWrapper):

@@ -51,7 +51,7 @@ def _run_command(name: str, arguments: list[str]) -> int:
             return 0
         names = known.names()
         if name in names:
-            module = known.module(name)
+            command = known.command(name)
     except ConfigError as error:
         print(f"error: {error}", file=sys.stderr)
         return error.exit_code
@@ -63,5 +63,4 @@ def _run_command(name: str, arguments: list[str]) -> int:
             file=sys.stderr,
         )
         return ConfigError.exit_code
-    code: int = module.main(arguments)
-    return code
+    return command(arguments)

@@ -1,18 +1,33 @@
-"""Where the configuration lies that Hydra composes."""
+"""Where the configuration lies that Hydra composes, and what is wrong with what was given for it."""
 
 from __future__ import annotations
 
 import argparse
+import difflib
 import re
+import shlex
 import sys
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 from ragauge.contract.errors import ConfigError
+from ragauge.contract.groups import GROUPS, RENAMED
+from ragauge.contract.visible import visible
 
 _ROOT_FILE = "config.yaml"
 # A measure with parameters, AP(rel=2)@10, that stands in a list without quotes; Hydra would not read it.
 _BARE = re.compile(r"""(?<=[\[,])\s*([^\s,\[\]()"']+\([^()"]*\)[^\s,\[\]()"']*)\s*(?=[,\]])""")
+# What OmegaConf says of a value that its type does not take, and what is allowed instead.
+_ALLOWED = (
+    (r"could not be converted to Integer", "a whole number"),
+    (r"could not be converted to Float", "a number"),
+    (r"is not a valid bool", "true or false"),
+    (r"is not a ListConfig, list or tuple", "a list, such as [1,2]"),
+    (r"Cannot convert '\w+' to string", "a text"),
+    (r"is not a subclass of|is not a dict", "to set its keys one by one, such as {key}.<key>=<value>"),
+    (r"is not Optional", "any value but null"),
+)  # fmt: skip
 _PACKAGE = Path(__file__).resolve().parents[1]
 
 
@@ -85,3 +100,107 @@ def quoted(arguments: Sequence[str]) -> list[str]:
     What has quotes already stays as it is.
     """
     return [_BARE.sub(r'"\1"', a) if a.lstrip("+").startswith("measures=") else a for a in arguments]
+
+
+def explain(error: BaseException, config_name: str = "config") -> str:
+    """One line on an error of Hydra's or OmegaConf's, with the keys or options that are allowed.
+
+    config_name: of the file of conf/ that was composed.
+    """
+    text = str(error).strip()
+    cause = str(error.__cause__ or "").strip()
+    if (override := getattr(error, "override", None)) is not None:
+        return _unread(str(override))
+    if unknown := re.search(r"Could not override '([^']+)'", text):
+        return _unknown_key(unknown.group(1), cause, text, config_name)
+    if merged := re.search(r"Error merging override ([^=\s]+)=(.*)", text):
+        return _wrong_value(merged.group(1), merged.group(2), cause, config_name)
+    if option := re.search(r"Could not (?:find|load) '(?:([^']+)/)?([^'/]+)'", text):
+        return _unknown_option(option.group(1), option.group(2), text)
+    if primary := re.search(r"Cannot find primary config '([^']+)'", text):
+        where = conf_folder()
+        return f"{'--config-path ' if has_config_path() else ''}{where} holds no {primary.group(1)}.yaml"
+    both = f"{text} {cause}" if cause and cause not in text else text
+    return visible(both, one_line=True)
+
+
+def _unread(override: str) -> str:
+    """An override that Hydra's grammar does not take, and the same with quotes that it does."""
+    key, equals, value = override.partition("=")
+    if not equals or not re.fullmatch(r"[+~]{0,2}[\w./@:-]+", key):
+        return f"{override}: is no key=value"
+    return (
+        f"{override}: the value cannot be read; a text with quotes, brackets, commas or the like is "
+        f"given as {shlex.quote(f'{key}={as_text(value)}')}"
+    )
+
+
+def _unknown_key(key: str, cause: str, text: str, config_name: str) -> str:
+    if key in RENAMED:
+        return f"the key {key!r} is called {RENAMED[key]!r} now: {RENAMED[key]}=[…] takes the same names"
+    if key.startswith("hydra."):
+        return f"unknown key {key!r}; --cfg hydra shows Hydra's own"
+    within = re.search(r"full_key: (\S+)", cause)
+    if within and (key.startswith(f"{within.group(1)}.") or within.group(1).startswith(f"{key}.")):
+        # The first part that is not there, or a key inside of a mapping that was given.
+        key = within.group(1)
+    if "not in" not in cause and cause:
+        return f"{key}: {cause.splitlines()[0]}"
+    allowed = _allowed_keys(key, config_name)
+    parent, _, name = key.rpartition(".")
+    if not allowed:
+        return f"unknown key {key!r}" + (f": {parent} has no keys" if parent else "")
+    where = f"{parent} has" if parent else "the config has"
+    close = _did_you_mean(name, allowed, f"{parent}." if parent else "")
+    return f"unknown key {key!r}.{close} {where[0].upper() + where[1:]}: {', '.join(allowed)}"
+
+
+def _wrong_value(key: str, value: str, cause: str, config_name: str) -> str:
+    told = cause.splitlines()[0] if cause else "cannot be set"
+    within = re.search(r"full_key: ([^\s\[]+)", cause)
+    if re.search(r"Key '[^']+' (?:is )?not in", told):
+        return _unknown_key(within.group(1) if within else key, cause, "", config_name)
+    for pattern, allowed in _ALLOWED:
+        if re.search(pattern, told):
+            return f"{key}={value}: allowed is {allowed.format(key=key)}"
+    return f"{key}={value}: {told}"
+
+
+def _unknown_option(group: str | None, name: str, text: str) -> str:
+    listed = re.search(r"Available options in '[^']+':\n((?:\t.*\n?)+)", text)
+    options = [line.strip() for line in listed.group(1).splitlines()] if listed else _options(group)
+    if group is None:
+        return f"there is no {name}.yaml in {conf_folder()}"
+    has = f" Options: {', '.join(options)}" if options else ""
+    return f"{group}={name}: there is no such option.{_did_you_mean(name, options)}{has}"
+
+
+def _options(group: str | None) -> list[str]:
+    places = [place for place in (conf_folder(), config_dir()) if place is not None]
+    return sorted({file.stem for place in places for file in (place / (group or "")).glob("*.yaml")})
+
+
+def _did_you_mean(name: str, allowed: Sequence[str], before: str = "") -> str:
+    close = difflib.get_close_matches(name, allowed, n=1)
+    return f" Did you mean {before}{close[0]}?" if close else ""
+
+
+def _allowed_keys(key: str, config_name: str) -> list[str]:
+    """The keys beside an unknown one, for the components that the command line chose."""
+    from hydra import compose, initialize_config_dir
+    from hydra.core.global_hydra import GlobalHydra
+    from omegaconf import DictConfig, OmegaConf
+
+    choices = [a for a in sys.argv[1:] if re.fullmatch(r"[a-z_]+=[A-Za-z0-9_]+", a)]
+    GlobalHydra.instance().clear()
+    try:
+        with initialize_config_dir(str(conf_folder()), version_base="1.3"):
+            groups = [a for a in choices if a.split("=")[0] in (*GROUPS, "experiment", "rerun")]
+            cfg = compose(config_name, overrides=[*groups, *search_path()])
+        parent = key.rpartition(".")[0]
+        node: Any = OmegaConf.select(cfg, parent) if parent else cfg
+    except Exception:  # the error at hand is told; this look-up is only a courtesy
+        return []
+    if not isinstance(node, DictConfig):
+        return []
+    return sorted(str(k) for k in node if not str(k).startswith("_"))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from importlib import import_module
 from importlib.metadata import EntryPoint
 from typing import Any
@@ -13,15 +14,16 @@ from ragauge.contract.errors import ConfigError
 # returns the exit code, and a line ABOUT it.
 GROUP = "ragauge.commands"
 
-# Each is a module of this folder with such a function main.
-COMMANDS = {
-    "compare": "sets runs side by side, topic by topic; also as CSV, Markdown and LaTeX",
-    "report": "writes a sweep's report, one HTML file, from its folder or an MLflow run",
-    "pool": "pools the jobs in a sweep's folder again, for example of an interrupted sweep",
-    "ui": "starts MLflow's UI on what was measured, and prints its address",
-    "stages": "lists a job's stages with their digests, and which are stored",
-    "ledger": "lists and forgets calls of LLMs that were paid for",
-}
+# Name, where in this folder its function (arguments) stands that returns the exit code, and what it does.
+_OWN = (
+    ("compare", "compare:main", "sets runs side by side, topic by topic; also as CSV, Markdown and LaTeX"),
+    ("report", "results:report", "writes a sweep's report, one HTML file, from its folder or an MLflow run"),
+    ("pool", "results:pool", "pools the jobs in a sweep's folder again, for example of an interrupted sweep"),
+    ("ui", "results:ui", "starts MLflow's UI on what was measured, and prints its address"),
+    ("stages", "stages:main", "lists a job's stages with their digests, and which are stored"),
+    ("ledger", "ledger:main", "lists and forgets calls of LLMs that were paid for"),
+)
+COMMANDS = {name: about for name, _, about in _OWN}
 _HELP = {"help": "shows the commands, and how to run and sweep"}
 
 
@@ -38,15 +40,21 @@ def lines() -> list[str]:
     return [f"  {name:<{width}}  {what}" for name, what in told.items()]
 
 
-def module(name: str) -> Any:
-    """The module of one of `names()` but help; ConfigError for one of a package that cannot be had."""
-    return import_module(f"ragauge.commands.{name}") if name in COMMANDS else _loaded(_of_packages()[name])
+def command(name: str) -> Callable[[Sequence[str]], int]:
+    """The function of one of `names()` but help; ConfigError for one of a package that cannot be had."""
+    module, function = next((place.split(":") for own, place, _ in _OWN if own == name), ("", "main"))
+    of = import_module(f"ragauge.commands.{module}") if module else _loaded(_of_packages()[name])
+    found: Callable[[Sequence[str]], int] = getattr(of, function)
+    return found
 
 
 def _of_packages() -> dict[str, EntryPoint]:
-    points = {point.name: point for point in loading.points_of(GROUP)}
-    for name in points.keys() & {*COMMANDS, *_HELP}:
-        raise ConfigError(f"{loading.where(points[name])}: ragauge has a command {name!r}: give it another name")
+    points: dict[str, EntryPoint] = {}
+    # Those of ragauge's plug-ins first, whose names no other package takes.
+    for point in sorted(loading.points_of(GROUP), key=lambda point: not point.value.startswith("ragauge.plugins.")):
+        if point.name in (*COMMANDS, *_HELP, *points):
+            raise ConfigError(f"{loading.where(point)}: ragauge has a command {point.name!r}: give it another name")
+        points[point.name] = point
     return points
 
 

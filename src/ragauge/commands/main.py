@@ -158,7 +158,7 @@ def run_composed(
     except (HydraException, OmegaConfBaseException) as error:
         if full_error not in ("", "0", "1"):
             raise
-        from ragauge.commands._explain import explain
+        from ragauge.commands.conf import explain
 
         raise ConfigError(redact(explain(error, config_name))) from error
     finally:

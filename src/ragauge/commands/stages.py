@@ -53,7 +53,7 @@ def _composed(overrides: Sequence[str]) -> Any:
     from hydra.errors import HydraException
     from omegaconf.errors import OmegaConfBaseException
 
-    from ragauge.commands._explain import explain
+    from ragauge.commands.conf import explain
     from ragauge.experiment.setup import config
 
     config.register()

@@ -13,6 +13,7 @@ from typing import Any, get_args, get_type_hints
 
 from ragauge.contract.errors import ConfigError, DataError
 from ragauge.contract.groups import ANSWERS, FEATURES, GROUPS
+from ragauge.contract.metric_names import MEASURE_ENDS
 from ragauge.contract.offers import AnswerMeasureOffers, offered
 from ragauge.contract.protocols import AnswerMeasure, AnswerMeasureInfo
 
@@ -30,10 +31,7 @@ SETTLED = (
     NOTHING_USED,
 )  # fmt: skip
 # Of a measure's metrics and columns.
-ENDS = (
-    "", "_lo", "_hi", "_missing", "_in_best_set", "_no_claims", "_detail", "_repeat_difference",
-    "_repeat_difference_lo", "_repeat_difference_hi", "_repeat_topics", "_repeat_missing",
-)  # fmt: skip
+ENDS = (*MEASURE_ENDS, "_in_best_set", "_detail")
 
 _NAME = re.compile(r"[A-Za-z][A-Za-z0-9_]*")
 # Columns of a job's outcomes and tables.

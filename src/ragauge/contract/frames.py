@@ -36,6 +36,11 @@ class Schema:
     optional: Mapping[str, Kind] = field(default_factory=dict)
 
 
+# What an answer or a verdict took.
+_USAGE: Mapping[str, Kind] = {
+    "prompt_tokens": "int", "completion_tokens": "int", "cost_usd": "float", "seconds": "float", "cached": "bool",
+}  # fmt: skip
+
 SCHEMAS: Mapping[str, Schema] = {
     "docs": Schema(("docno",), {"docno": "str", "title": "str", "text": "str"}),
     # Every further column of topics is an attribute (`ragauge.contract.topics`).
@@ -92,18 +97,7 @@ SCHEMAS: Mapping[str, Schema] = {
     # answer is null and status is not "ok" where no answer came; error keeps why.
     "answers": Schema(
         ("qid", "n_tokens"),
-        {
-            "qid": "str",
-            "n_tokens": "int",
-            "answer": "str?",
-            "status": "str",
-            "error": "str?",
-            "prompt_tokens": "int",
-            "completion_tokens": "int",
-            "cost_usd": "float",
-            "seconds": "float",
-            "cached": "bool",
-        },
+        {"qid": "str", "n_tokens": "int", "answer": "str?", "status": "str", "error": "str?", **_USAGE},
     ),
     # The passages of every context in the order in which they stand in it (position, from 0): rank is the
     # place by which the retriever has them, text the whole passage, chars how many of its characters stand in
@@ -130,18 +124,7 @@ SCHEMAS: Mapping[str, Schema] = {
     # label is missing and status is not "ok" where no verdict could be read; raw keeps the reply.
     "verdicts": Schema(
         ("qid", "n_tokens"),
-        {
-            "qid": "str",
-            "n_tokens": "int",
-            "label": "label",
-            "status": "str",
-            "raw": "str?",
-            "prompt_tokens": "int",
-            "completion_tokens": "int",
-            "cost_usd": "float",
-            "seconds": "float",
-            "cached": "bool",
-        },
+        {"qid": "str", "n_tokens": "int", "label": "label", "status": "str", "raw": "str?", **_USAGE},
     ),
 }
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import ast
-import inspect
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from importlib import import_module
@@ -14,6 +12,8 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from ragauge.contract.errors import ConfigError
 
 if TYPE_CHECKING:
+    import inspect
+
     from ragauge.contract.finding import ComparisonFinding, Finding, JobFinding
 
     _F = TypeVar("_F", Finding, JobFinding, ComparisonFinding)
@@ -96,6 +96,8 @@ def class_of(key: str, path: object, kind: type[_T]) -> type[_T] | None:
 
 def parameters(target: Callable[..., Any]) -> Mapping[str, inspect.Parameter]:
     """The parameters of a class or function by name; empty where Python cannot tell them."""
+    import inspect  # here and below: the help of ragauge does without
+
     try:
         return inspect.signature(target).parameters
     except ValueError:  # some built-in types have no signature
@@ -186,6 +188,8 @@ def lazily(package: str) -> Callable[[str], Any]:
 
 def _homes(package: str) -> dict[str, str]:
     """{name: module that it is imported from} of a package's own file."""
+    import ast
+
     spec = find_spec(package)
     source = spec.loader.get_source(package) if spec is not None else ""  # type: ignore[union-attr]
     return {

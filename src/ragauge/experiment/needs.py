@@ -13,10 +13,9 @@ from typing import TYPE_CHECKING
 
 import pandas as pd
 
-from ragauge.contract.context_parts import BringsTexts
 from ragauge.contract.frames import batches_of
 from ragauge.contract.offers import GeneratorOffers, MeasureOffers, PartOffers, RetrieverOffers, offered
-from ragauge.contract.protocols import ASKED, AsksForAnswers, TellsJudging, TellsNeeds, judges_together
+from ragauge.contract.protocols import ASKED, AsksForAnswers, BringsTexts, TellsJudging, TellsNeeds, judges_together
 from ragauge.experiment.measure_needs import of_measures, untold
 from ragauge.experiment.stages.answering import AnswerVaried, to_judge
 from ragauge.llms.chat_use import Unasked

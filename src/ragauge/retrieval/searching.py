@@ -10,10 +10,9 @@ import numpy as np
 import pandas as pd
 
 from ragauge.contract import frames
-from ragauge.contract.context_parts import Rewriter, SearchesSeveral
 from ragauge.contract.errors import DataError
 from ragauge.contract.offers import RetrieverOffers, offered
-from ragauge.contract.protocols import Embedder, Retriever, Tools
+from ragauge.contract.protocols import Embedder, Retriever, Rewriter, SearchesSeveral, Tools
 from ragauge.retrieval.fusion import first_seen, reciprocal_rank_fusion
 from ragauge.retrieval.ranking import ranked
 

@@ -20,9 +20,9 @@ from mlflow.entities import SpanType
 from plugins.traces.traced_app import DOCUMENTS, EXPERIMENT, QUESTIONS
 from processes import clean_environment
 from ragauge.contract import frames as frames_of_model
-from ragauge.contract.context_parts import BringsTexts
 from ragauge.contract.errors import ConfigError, DataError
 from ragauge.contract.identity import identity
+from ragauge.contract.protocols import BringsTexts
 from ragauge.datasets import SampleDataset
 from ragauge.plugins.traces import components
 from ragauge.plugins.traces.components import MlflowTraces, TracedAnswers, TracedContexts

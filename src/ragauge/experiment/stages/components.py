@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any
 
 from ragauge import track
 from ragauge.contract import answer_measures as shown
-from ragauge.contract.context_parts import BringsTexts, ReadsFiles
 from ragauge.contract.errors import ConfigError, RagaugeError
 from ragauge.contract.groups import ANSWERS, ENGINE, GROUPS
 from ragauge.contract.identity import identity
@@ -22,6 +21,7 @@ from ragauge.contract.offers import (
     RetrieverOffers,
     offered,
 )
+from ragauge.contract.protocols import BringsTexts, ReadsFiles
 from ragauge.contract.topics import references, scorable, wrong_answers
 from ragauge.experiment.folder import JobFolder
 from ragauge.experiment.setup.config import check_slices, check_values

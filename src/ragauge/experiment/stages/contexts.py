@@ -7,14 +7,15 @@ from typing import Any
 import pandas as pd
 
 from ragauge.contract import frames
-from ragauge.contract.context_parts import (
+from ragauge.contract.identity import identity
+from ragauge.contract.offers import PartOffers, offered
+from ragauge.contract.protocols import (
     Compressor,
     ContextOrder,
     Expander,
+    Tokenizer,
+    Tools,
 )
-from ragauge.contract.identity import identity
-from ragauge.contract.offers import PartOffers, offered
-from ragauge.contract.protocols import Tokenizer, Tools
 from ragauge.experiment.stages.retrieval import retrieved_chunks
 from ragauge.experiment.stages.stage import QUESTIONS, Components, Frames, Incomplete, Read, Reads, Stage
 from ragauge.retrieval.contexts import build_contexts, contexts_at

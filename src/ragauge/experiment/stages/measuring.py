@@ -9,11 +9,11 @@ import pandas as pd
 
 from ragauge.contract import frames
 from ragauge.contract.answer_measures import NO_EVIDENCE
-from ragauge.contract.context_parts import BringsTexts
 from ragauge.contract.identity import identity
 from ragauge.contract.offers import MeasureOffers, offered
 from ragauge.contract.protocols import (
     AnswerMeasureInfo,
+    BringsTexts,
     Measure,
     MeasuresPieces,
     Tools,

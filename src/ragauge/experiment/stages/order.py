@@ -10,9 +10,15 @@ from collections.abc import Callable, Iterator, Sequence
 
 import pandas as pd
 
-from ragauge.contract.context_parts import Approximates, BringsTexts, SeesEvidence
 from ragauge.contract.offers import RetrieverOffers, offered
-from ragauge.contract.protocols import AnswerMeasure, MeasuresPassages, VariesContexts
+from ragauge.contract.protocols import (
+    AnswerMeasure,
+    Approximates,
+    BringsTexts,
+    MeasuresPassages,
+    SeesEvidence,
+    VariesContexts,
+)
 from ragauge.experiment.stages.answering import (
     Answer,
     AskedAnswers,

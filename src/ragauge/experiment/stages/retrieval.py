@@ -7,15 +7,17 @@ from typing import Any
 import pandas as pd
 
 from ragauge.contract import frames
-from ragauge.contract.context_parts import (
+from ragauge.contract.offers import RetrieverOffers, offered
+from ragauge.contract.protocols import (
     Approximates,
     BringsTexts,
+    Reranker,
+    Retriever,
     Rewriter,
     SeesEvidence,
+    Tools,
     TopicsFailed,
 )
-from ragauge.contract.offers import RetrieverOffers, offered
-from ragauge.contract.protocols import Reranker, Retriever, Tools
 from ragauge.experiment.stages.documents import chunks_to_search
 from ragauge.experiment.stages.stage import QUESTIONS, Frames, Incomplete, Read, Reads, Stage
 from ragauge.retrieval.passages import with_brought

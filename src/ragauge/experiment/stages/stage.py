@@ -14,13 +14,6 @@ from typing import Any, ClassVar
 
 import pandas as pd
 
-from ragauge.contract.context_parts import (
-    Compressor,
-    ContextOrder,
-    Expander,
-    ReadsFiles,
-    Rewriter,
-)
 from ragauge.contract.engine import Engine, LocalEngine
 from ragauge.contract.frames import Batches, columns_of, rows_where
 from ragauge.contract.groups import RANKINGS
@@ -30,13 +23,18 @@ from ragauge.contract.protocols import (
     AnswerMeasureInfo,
     ChatModel,
     Chunker,
+    Compressor,
+    ContextOrder,
     Embedder,
+    Expander,
     Generator,
     Judge,
     Measure,
     MeasuresPieces,
+    ReadsFiles,
     Reranker,
     Retriever,
+    Rewriter,
     Source,
     Tokenizer,
     Tools,

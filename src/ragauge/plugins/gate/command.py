@@ -12,7 +12,6 @@ from typing import Any
 
 from ragauge.commands._errors import told
 from ragauge.contract.errors import ConfigError
-from ragauge.plugins.gate import formats
 from ragauge.plugins.gate.rules import PRESETS, Gate, read_gate, read_gate_file
 
 ABOUT = "holds a job or a sweep to quality rules; exit code 3 where one is not met"
@@ -60,7 +59,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
             "standard output"
         )
     gate = _gate(given)
-    from ragauge.plugins.gate.ended import Asked, gate_runs  # after the arguments: it imports for seconds
+    # After the arguments: they import for seconds, and the help of ragauge reads ABOUT alone.
+    from ragauge.plugins.gate import formats
+    from ragauge.plugins.gate.ended import Asked, gate_runs
 
     asked = Asked(given.source, gate, given.system, given.n_tokens, given.pooled)
     result = gate_runs(asked, given.tracking_uri)

@@ -14,10 +14,9 @@ import numpy as np
 import pandas as pd
 
 from ragauge.contract.checks import require_count
-from ragauge.contract.context_parts import TopicsFailed
 from ragauge.contract.errors import ConfigError, DataError
 from ragauge.contract.identity import named, runtime
-from ragauge.contract.protocols import Tools
+from ragauge.contract.protocols import Tools, TopicsFailed
 from ragauge.plugins.service.response import Context
 from ragauge.plugins.service.service import Service
 from ragauge.retrieval.passages import name_of

@@ -48,7 +48,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     given = _parser().parse_args(arguments)
     from omegaconf.errors import OmegaConfBaseException
 
-    from ragauge.commands._explain import explain
+    from ragauge.commands.conf import explain
     from ragauge.plugins.synthesis import synthesizing  # after the arguments: it imports for seconds
 
     cfg, choices = _composed(given.overrides)
@@ -66,7 +66,7 @@ def _composed(overrides: Sequence[str]) -> tuple[Any, dict[str, str]]:
     from omegaconf import open_dict
     from omegaconf.errors import OmegaConfBaseException
 
-    from ragauge.commands._explain import explain
+    from ragauge.commands.conf import explain
     from ragauge.experiment.setup import config
     from ragauge.plugins.synthesis import synthesizing
 

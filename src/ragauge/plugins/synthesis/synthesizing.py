@@ -14,10 +14,9 @@ from hydra.core.config_store import ConfigStore
 
 from ragauge import track
 from ragauge.contract import __version__
-from ragauge.contract.context_parts import BringsTexts, SeesEvidence
 from ragauge.contract.errors import ConfigError, MissingError, RagaugeError, full_disk
 from ragauge.contract.offers import RetrieverOffers, offered
-from ragauge.contract.protocols import ChatModel, TellsNeeds
+from ragauge.contract.protocols import BringsTexts, ChatModel, SeesEvidence, TellsNeeds
 from ragauge.contract.provenance import PACKAGES_FILE, packages_text
 from ragauge.contract.redact import redact_tree, remember
 from ragauge.datasets import DocumentsAlone, documents_of, questions_of

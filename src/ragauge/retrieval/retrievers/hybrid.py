@@ -11,9 +11,8 @@ import numpy as np
 import pandas as pd
 
 from ragauge.contract.checks import is_number, require, require_choice, require_count, require_number
-from ragauge.contract.context_parts import Approximates, Rewriter
 from ragauge.contract.errors import ConfigError, DataError
-from ragauge.contract.protocols import Retriever, Tools
+from ragauge.contract.protocols import Approximates, Retriever, Rewriter, Tools
 from ragauge.retrieval.fusion import FUSIONS, NORMALISATIONS, Scored, fuse
 from ragauge.retrieval.retrievers._arms import Arms, built, require_names
 from ragauge.retrieval.retrievers._ranking import as_transformer, docno_order, run_frame
