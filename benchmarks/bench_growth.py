@@ -32,7 +32,7 @@ from ragauge.answering import NoLLM
 from ragauge.answering.judges import NoJudge
 from ragauge.experiment.stages.pipeline import Pipeline
 from ragauge.experiment.stages.stage import Components
-from ragauge.llms.evaluator import TheLLM
+from ragauge.llms.chat_use import TheLLM
 from ragauge.measures import Substring
 from ragauge.plugins.fictional.source import FictionalWorld
 from ragauge.retrieval.chunkers import SemanticChunker, TokenChunker

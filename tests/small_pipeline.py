@@ -18,7 +18,7 @@ from ragauge.contract.protocols import Embedder
 from ragauge.datasets import JsonlDataset
 from ragauge.experiment.stages.pipeline import Pipeline
 from ragauge.experiment.stages.stage import Components
-from ragauge.llms.evaluator import TheLLM
+from ragauge.llms.chat_use import TheLLM
 from ragauge.measures import Substring
 from ragauge.retrieval.chunkers import TokenChunker
 from ragauge.retrieval.compressors import NoCompressor

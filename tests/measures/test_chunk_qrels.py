@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import difflib
-import importlib
 
 import numpy as np
 import pandas as pd
 import pytest
 
-from ragauge.measures import chunk_qrels
+from ragauge.measures import chunk_qrels, located
 
 SENTENCE = "Anna built the tower in the year of 1880."  # 41 characters
 
@@ -61,13 +60,12 @@ def test_short_pieces_in_common_are_chance() -> None:
 def test_chunks_are_looked_at_in_blocks_that_end_where_they_outgrow_the_bound(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    module = importlib.import_module("ragauge.measures.chunk_qrels")  # of the name of its function
-    monkeypatch.setattr(module, "_BLOCK", 80)
+    monkeypatch.setattr(located, "_BLOCK", 80)
     texts = [f"{number} {'abcdefghi ' * 4}"[:40] for number in range(8)]
     texts[1] = "too short to hold a piece"
     chunks = chunks_of(**{f"d_p{number}": text for number, text in enumerate(texts)})
     # Two texts of 40 characters are no more than the bound, three are.
-    assert [rows for rows, _ in module._Folded(chunks).blocks()] == [[0, 2, 3], [4, 5, 6], [7]]
+    assert [rows for rows, _ in located._Folded(chunks).blocks()] == [[0, 2, 3], [4, 5, 6], [7]]
     assert relevant(chunks, (None, texts[3], 1)) == {f"d%p{number}": 1 for number in (0, 2, 3, 4, 5, 6, 7)}
 
 

@@ -14,8 +14,7 @@ from hypothesis import strategies as st
 from ragauge.contract.errors import ConfigError, DataError
 from ragauge.contract.identity import identity
 from ragauge.contract.protocols import Measure
-from ragauge.measures import Substring
-from ragauge.measures._batches import kernels
+from ragauge.measures import Substring, _kernels
 
 ANY_TEXT = st.text(st.characters(), max_size=30)  # surrogates and all
 FEW_LETTERS = st.text(st.sampled_from("ab \n\u00a0é\U0001f600"), max_size=60)
@@ -206,7 +205,7 @@ def test_the_cost_of_repetitive_texts_does_not_multiply() -> None:
 def test_the_automaton_alone_finds_the_same(pattern: str, text: str) -> None:
     ends = np.arange(len(text) + 1)
     out = np.empty(len(ends))
-    kernels()._longest_substrings_by_automaton(
+    _kernels._longest_substrings_by_automaton(
         np.array([ord(c) for c in pattern], dtype=np.uint32),
         np.array([ord(c) for c in text], dtype=np.uint32),
         ends, 0, 0, 0, out,
@@ -218,9 +217,9 @@ def test_the_kernels_are_not_compiled_again_in_the_next_process() -> None:
     program = """
 import numpy as np
 from ragauge.measures import Substring
-from ragauge.measures._batches import kernels
+from ragauge.measures import _kernels
 Substring().score(["a"], "a", np.array([1]))
-print(sum(kernels().substrings.stats.cache_misses.values()))
+print(sum(_kernels.substrings.stats.cache_misses.values()))
 """
     runs = [subprocess.run([sys.executable, "-c", program], capture_output=True, text=True) for _ in "12"]
     assert runs[1].returncode == 0, runs[1].stderr

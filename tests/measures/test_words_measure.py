@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from ragauge.contract.errors import ConfigError, DataError
 from ragauge.measures import Words
-from ragauge.measures.words import _folds
+from ragauge.measures.matching import _folds
 
 TEXT = st.text(st.characters() | st.sampled_from("ab  _.AÀß\u0345İς1"), max_size=40)
 

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import numpy as np
 
-from ragauge.store._claims import Claims
+from ragauge.store.vectors import Claims
 
 
 def keys(*names: str) -> np.ndarray:

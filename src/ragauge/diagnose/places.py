@@ -7,8 +7,7 @@ from collections.abc import Iterable, Mapping
 
 import pandas as pd
 
-from ragauge.texts.function_words import FUNCTION_WORDS
-from ragauge.texts.words import UNSPACED, words
+from ragauge.texts.words import FUNCTION_WORDS, UNSPACED, words
 
 BEGINNING, MIDDLE, END, SPREAD = "beginning", "middle", "end", "spread"
 PLACES = (BEGINNING, MIDDLE, END, SPREAD)

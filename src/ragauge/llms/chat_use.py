@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Sequence
-from typing import Any
+from dataclasses import dataclass
+from typing import Any, ClassVar
 
 import pandas as pd
 
@@ -16,6 +17,13 @@ NOT_ASKED = "not asked: a dry run"  # the error of a reply that a TellingChat do
 # The budget of this process, where no name is configured.
 PROCESS = f"process-{uuid.uuid4().hex}"
 MOST_UNREAD = 6  # unreadable replies to one request; a model that never replies readably is not paid for ever
+
+
+@dataclass(frozen=True)
+class TheLLM:
+    """Config group `evaluator`: measures ask the job's llm, where it is a chat model."""
+
+    component: ClassVar[str] = "the_llm"
 
 
 class Unasked(Exception):

@@ -3,17 +3,21 @@
 from typing import TYPE_CHECKING
 
 from ragauge.contract.loading import lazily
-from ragauge.measures.chunk_qrels import chunk_qrels  # now: the module has the same name
 
 if TYPE_CHECKING:
     from ragauge.measures.floor import corrected_parts, floor_means, floors
-    from ragauge.measures.rankings import ranking_means, ranking_values
+    from ragauge.measures.located import chunk_qrels
+    from ragauge.measures.matching import Subsequence, Substring, Words
+    from ragauge.measures.rankings import (
+        document_run,
+        qrels_of,
+        ranking_means,
+        ranking_values,
+        write_qrels,
+        write_trec_run,
+    )
     from ragauge.measures.scores import mean_over_parts, measured_parts, part_scores, score_frame
     from ragauge.measures.semantic import Semantic
-    from ragauge.measures.subsequence import Subsequence
-    from ragauge.measures.substring import Substring
-    from ragauge.measures.trec import document_run, qrels_of, write_qrels, write_trec_run
-    from ragauge.measures.words import Words
 
 __all__ = [
     "Semantic",

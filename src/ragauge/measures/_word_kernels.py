@@ -7,7 +7,7 @@ from __future__ import annotations
 import numpy as np
 from numba import njit
 
-from ragauge.measures._batches import NO_SYMBOL
+from ragauge.measures.tokens import NO_SYMBOL
 
 _NONE = np.uint32(NO_SYMBOL)
 _CODE_POINTS = np.uint32(0x110000)

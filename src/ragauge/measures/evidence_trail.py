@@ -19,9 +19,8 @@ import pyarrow.compute as pc
 
 from ragauge.contract.frames import Batches, batches_of, count_rows, rows_at, rows_where
 from ragauge.contract.protocols import Measure
+from ragauge.measures.matching import Subsequence, Substring
 from ragauge.measures.scores import score_all
-from ragauge.measures.subsequence import Subsequence
-from ragauge.measures.substring import Substring
 
 _WHOLE = 1.0
 _SEARCHED_DOCS = 5  # documents that a part is looked for in where its own document does not hold it
@@ -54,7 +53,7 @@ def in_corpus(
     has_own = np.flatnonzero(own >= 0)
     part_of, doc_of = has_own, own[has_own]
     texts = dict(zip(there.index, there["text"], strict=True))
-    values = _pair_values(measure, parts, texts, part_of, doc_of)
+    values = pair_values(measure, parts, texts, part_of, doc_of)
     corpus = _highest(part_of, values, len(parts))
     lacking = np.flatnonzero(~(corpus >= _WHOLE))
     if len(lacking) and n_docs:
@@ -65,7 +64,7 @@ def in_corpus(
         more = rows_at(docs, np.setdiff1d(more_docs, there.index))
         there = pd.concat([there, more])
         texts |= dict(zip(more.index, more["text"], strict=True))
-        found_there = _pair_values(measure, parts, texts, more_parts, more_docs)
+        found_there = pair_values(measure, parts, texts, more_parts, more_docs)
         part_of, doc_of = np.append(part_of, more_parts), np.append(doc_of, more_docs)
         corpus = _highest(part_of, np.append(values, found_there), len(parts))
     if n_docs:
@@ -189,14 +188,14 @@ def _in_chunks(
     within = np.arange(len(pair_part)) - np.repeat(np.cumsum(counts) - counts, counts)
     pair_chunk = order[np.repeat(start, counts) + within]
     texts = chunks["text"].to_numpy(dtype=object)
-    values = _pair_values(measure, parts, texts, pair_part, pair_chunk)
+    values = pair_values(measure, parts, texts, pair_part, pair_chunk)
     names = chunks["docno"].to_numpy(dtype=object)
     for pair in np.flatnonzero(values >= _WHOLE).tolist():
         holders[pair_part[pair]].append(names[pair_chunk[pair]])
     return np.nan_to_num(_highest(pair_part, values, len(parts))), holders
 
 
-def _pair_values(
+def pair_values(
     measure: Measure,
     parts: Sequence[str],
     texts: np.ndarray | Mapping[int, str],

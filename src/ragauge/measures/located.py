@@ -1,4 +1,8 @@
-"""Which documents hold the evidence: a part that names none gets its docno, a lost part is listed."""
+"""Which documents and chunks hold the evidence.
+
+A part that names no document gets the docno of the one that holds it, and a lost part is listed; chunks that hold
+a part, or lie in one, are relevant to its topic.
+"""
 
 from __future__ import annotations
 
@@ -9,17 +13,22 @@ import numpy as np
 import pandas as pd
 
 from ragauge.contract.frames import Batches, batches_of, rows_at, rows_where
-from ragauge.measures._batches import code_points, offsets
-from ragauge.measures.evidence_trail import documents_like
+from ragauge.measures.evidence_trail import documents_like, pair_values
+from ragauge.measures.matching import Substring
+from ragauge.measures.tokens import code_points, offsets
 from ragauge.texts.folding import fold_space, fold_text
 from ragauge.texts.sentences import sentence_spans
 from ragauge.texts.words import words
 
 _LISTED = 10  # lost parts that the nearest sentences are looked for
-_BLOCK = 4_000_000  # characters of documents whose hashes are in memory at a time
+_BLOCK = 4_000_000  # characters of documents or chunks whose hashes are in memory at a time
 _WIDEST = 32  # characters of a window, a power of two
 _BASE = 0x9E3779B97F4A7C15
 _SLOTS = 20  # bits of a window's place in the table
+_SHARE = 0.5  # of the shorter of part and chunk: what the two have in common in one piece
+# Characters of a common piece that is no chance, unless it is all of the shorter text: in the document that
+# the evidence names, and anywhere.
+_NEAR, _ANYWHERE = 16, 32
 
 
 def locate(
@@ -120,10 +129,10 @@ def _blocks(docs: pd.DataFrame | Batches, fold: tuple[str, ...]) -> Iterator[tup
             texts.append(fold_space(fold_text(text, fold)) + "\n")  # which stands in no folded part
             size += len(texts[-1])
             if size >= _BLOCK:
-                yield docnos, "".join(texts), offsets([len(t) for t in texts])[:-1].tolist()
+                yield docnos, "".join(texts), offsets(map(len, texts))[:-1].tolist()
                 docnos, texts, size = [], [], 0
     if docnos:
-        yield docnos, "".join(texts), offsets([len(t) for t in texts])[:-1].tolist()
+        yield docnos, "".join(texts), offsets(map(len, texts))[:-1].tolist()
 
 
 def _windows(codes: np.ndarray) -> Iterator[tuple[int, np.ndarray]]:
@@ -170,3 +179,104 @@ def _nearest(
                 if alike > best:
                     best, found[row] = alike, (docno, near)
     return found
+
+
+def chunk_qrels(evidence: pd.DataFrame, chunks: pd.DataFrame) -> pd.DataFrame:
+    """The relevant chunks of every topic, once each: qid, docno, relevance.
+
+    A chunk is relevant where it and a part of the evidence have a piece of text in common that is at least
+    half of the shorter of the two (a space more or less at a cut counts as held), white space folded: so one
+    of two chunks that a part was cut into is, and every chunk that lies within a long part. Of a part that
+    names its document that document's chunks are looked at, and the piece has 16 characters or is all of the
+    shorter text; of one that names none all chunks, and the piece has 32 characters. relevance is the highest
+    of the parts that a chunk holds, 1 where the evidence has no such column.
+    """
+    parts = evidence[evidence["text"].notna()].reset_index(drop=True)
+    texts = [fold_space(text) for text in parts["text"]]
+    of_chunks = _Folded(chunks)
+    named = parts["docno"].notna().to_numpy()
+    near = parts.assign(part_row=np.arange(len(parts)))[named][["part_row", "docno"]].merge(
+        pd.DataFrame({"docno": chunks["parent"], "chunk_row": np.arange(len(chunks))}), on="docno"
+    )[["part_row", "chunk_row"]]
+    far = _sharing(np.flatnonzero(~named), texts, of_chunks)
+    pairs = pd.concat([near.assign(least=_NEAR), far.assign(least=_ANYWHERE)], ignore_index=True)
+    pairs = pairs[_relevant(pairs, texts, of_chunks)]
+    relevance = parts["relevance"].to_numpy() if "relevance" in parts else np.ones(len(parts), dtype=np.int64)
+    found = pd.DataFrame(
+        {
+            "qid": parts["qid"].to_numpy(dtype=object)[pairs["part_row"]],
+            "docno": chunks["docno"].to_numpy(dtype=object)[pairs["chunk_row"]],
+            "relevance": relevance[pairs["part_row"]],
+        }
+    ).astype({"qid": "str", "docno": "str"})
+    return found.groupby(["qid", "docno"], sort=False)["relevance"].max().reset_index()
+
+
+class _Folded:
+    """The chunks' texts with white space folded, each on first use."""
+
+    def __init__(self, chunks: pd.DataFrame) -> None:
+        self._texts = chunks["text"].to_numpy(dtype=object)
+        self._known: dict[int, str] = {}
+
+    def __getitem__(self, row: int) -> str:
+        if row not in self._known:
+            self._known[row] = fold_space(self._texts[row])
+        return self._known[row]
+
+    def blocks(self) -> Iterator[tuple[list[int], list[str]]]:
+        """Row numbers and texts of all chunks, some at a time; those that no window fits in are left out."""
+        rows: list[int] = []
+        texts: list[str] = []
+        size = 0
+        for row, text in enumerate(map(fold_space, self._texts)):
+            if len(text) < _ANYWHERE:
+                continue
+            rows.append(row)
+            texts.append(text)
+            size += len(text)
+            if size > _BLOCK:
+                yield rows, texts
+                rows, texts, size = [], [], 0
+        if rows:
+            yield rows, texts
+
+
+def _relevant(pairs: pd.DataFrame, parts: Sequence[str], chunks: _Folded) -> np.ndarray:
+    """bool by row: whether part and chunk have enough in common."""
+    part_of, chunk_of = pairs["part_row"].to_numpy(), pairs["chunk_row"].to_numpy()
+    size = np.array([len(parts[row]) for row in part_of], dtype=np.int64)
+    shorter = np.minimum(size, np.array([len(chunks[row]) for row in chunk_of], dtype=np.int64))
+    texts = {row: chunks[row] for row in chunk_of.tolist()}
+    shares = pair_values(Substring(), parts, texts, part_of, chunk_of)
+    matched = np.round(shares * size)
+    least = np.minimum(pairs["least"].to_numpy(), shorter)
+    enough: np.ndarray = (shorter > 0) & (matched >= least) & (matched + 1 >= _SHARE * shorter)
+    return enough
+
+
+def _sharing(rows: np.ndarray, parts: Sequence[str], chunks: _Folded) -> pd.DataFrame:
+    """[part_row, chunk_row]: the chunks that have 32 characters in a row in common with one of these parts.
+
+    By the hashes of all windows of 32 characters; a few pairs more may come out, since hashes may collide.
+    """
+    long = [row for row in rows.tolist() if len(parts[row]) >= _ANYWHERE]
+    found = [pd.DataFrame({"part_row": [], "chunk_row": []}, dtype="int64")]
+    if long:
+        wanted = _hashed(long, [parts[row] for row in long]).rename(columns={"row": "part_row"})
+        hashes = np.unique(wanted["hash"].to_numpy())
+        for block in chunks.blocks():
+            there = _hashed(*block).rename(columns={"row": "chunk_row"})
+            there = there[np.isin(there["hash"].to_numpy(), hashes)]
+            found.append(wanted.merge(there, on="hash")[["part_row", "chunk_row"]].drop_duplicates())
+    return pd.concat(found, ignore_index=True)
+
+
+def _hashed(rows: Sequence[int], texts: Sequence[str]) -> pd.DataFrame:
+    """[hash, row]: a hash of every window of 32 characters of texts that are no shorter, and the row of its text."""
+    ends = offsets(map(len, texts))[1:]
+    *_, (width, hashes) = _windows(code_points("".join(texts)))
+    start = np.arange(len(hashes))
+    text = np.searchsorted(ends, start, side="right")
+    inside = start + width <= ends[text]
+    return pd.DataFrame({"hash": hashes[inside], "row": np.array(rows)[text[inside]]})

@@ -12,8 +12,7 @@ import math
 import pandas as pd
 
 from ragauge.contract.frames import Batches, batches_of
-from ragauge.texts.function_words import FUNCTION_WORDS
-from ragauge.texts.words import words
+from ragauge.texts.words import FUNCTION_WORDS, words
 
 LEXICAL_OVERLAP, RARITY, EVIDENCE_DOCUMENTS = "lexical_overlap", "rarity", "evidence_documents"
 _MANY = 5  # documents that count alike with more: few numbers are slices of their own

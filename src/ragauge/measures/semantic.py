@@ -12,7 +12,7 @@ from ragauge.contract.checks import require_choice
 from ragauge.contract.identity import later
 from ragauge.contract.progress import progress
 from ragauge.contract.protocols import Pieces, Tools
-from ragauge.measures._batches import CORRECTIONS
+from ragauge.measures.matching import CORRECTIONS
 from ragauge.texts.sentences import sentence_spans
 
 _BLOCK = 1 << 16  # sentences whose vectors are in memory at a time: 100 MB of 384 floats each

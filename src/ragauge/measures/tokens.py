@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import string
 import unicodedata
-from collections.abc import Callable, Iterator, Sequence, Sized
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache, partial
 from itertools import chain
@@ -15,9 +15,9 @@ import numpy as np
 
 from ragauge.contract.checks import require_choice
 from ragauge.contract.errors import ConfigError
-from ragauge.texts.function_words import ARTICLES
-from ragauge.texts.words import WITHOUT_SPACES
+from ragauge.texts.words import ARTICLES, WITHOUT_SPACES
 
+NO_SYMBOL = 0xFFFFFFFF  # no code point, and no number of a word: more than memory holds
 _ENGLISH = tuple(sorted(ARTICLES))
 _HAS_UNSPACED = re.compile(f"[{WITHOUT_SPACES}]")
 _WORDS = re.compile(r"[^\W_]+")
@@ -207,11 +207,11 @@ def by_tokens(tokens: Tokens, *groups: Sequence[str]) -> list[LaidOut]:
         each = np.split(flat, at[1:-1])
         for i, text in whole.items():
             each[i] = np.array([number[text]])
-        flat, at = np.concatenate(each), starts(each)
+        flat, at = np.concatenate(each), offsets(map(len, each))
     symbols = np.fromiter(chain.from_iterable(of_words), dtype=np.int64)
-    first = starts(of_words)
+    first = offsets(map(len, of_words))
     sizes = np.diff(first)[flat]
-    ends = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
+    ends = offsets(sizes)
     every = symbols[np.repeat(first[flat] - ends[:-1], sizes) + np.arange(ends[-1])]
     bounds = ends[at]
     laid_out, start = [], 0
@@ -229,7 +229,7 @@ def _words_of(texts: tuple[str, ...]) -> tuple[list[str], np.ndarray, np.ndarray
     distinct = {text: number for number, text in enumerate(dict.fromkeys(texts))}
     read = [[words[word] for word in text.split()] for text in distinct]
     of_texts = [read[distinct[text]] for text in texts]
-    return list(words), np.fromiter(chain.from_iterable(of_texts), dtype=np.int64), starts(of_texts)
+    return list(words), np.fromiter(chain.from_iterable(of_texts), dtype=np.int64), offsets(map(len, of_texts))
 
 
 def places(texts: LaidOut, others: LaidOut) -> np.ndarray:
@@ -249,6 +249,12 @@ def places(texts: LaidOut, others: LaidOut) -> np.ndarray:
     return found
 
 
-def starts(texts: Sequence[Sized]) -> np.ndarray:
-    """int64 [texts + 1]: where each text begins when laid one after the other, and where the last one ends."""
-    return np.concatenate([[0], np.cumsum([len(text) for text in texts])]).astype(np.int64)
+def code_points(text: str) -> np.ndarray:
+    """uint32 [len(text)], not to be written to; lone surrogates are code points like others."""
+    return np.frombuffer(text.encode("utf-32-le", "surrogatepass"), dtype=np.uint32)
+
+
+def offsets(lengths: Iterable[int]) -> np.ndarray:
+    """int64 [lengths + 1]: where items of these lengths begin when laid one after the other, and where all end."""
+    sizes = lengths if isinstance(lengths, np.ndarray) else np.fromiter(lengths, dtype=np.int64)
+    return np.concatenate([np.zeros(1, dtype=np.int64), np.cumsum(sizes, dtype=np.int64)])

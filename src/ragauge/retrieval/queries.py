@@ -14,8 +14,7 @@ import pandas as pd
 from ragauge.contract.errors import MissingError
 from ragauge.contract.protocols import ChatModel, Tools, Workplace
 from ragauge.retrieval.searching import queries_frame
-from ragauge.texts.function_words import FUNCTION_WORDS
-from ragauge.texts.words import has_words
+from ragauge.texts.words import FUNCTION_WORDS, has_words
 
 _LINK_TEXT = "of the for de del della di da la le du von van der den al el bin y"
 _NAME_LINKS = frozenset(_LINK_TEXT.split())

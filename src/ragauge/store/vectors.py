@@ -16,16 +16,16 @@ import shutil
 import time
 import uuid
 import zlib
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from functools import lru_cache
 from pathlib import Path
 from typing import Any, TypeVar
 
 import numpy as np
+from filelock import FileLock, Timeout
 
 from ragauge.contract.progress import progress
-from ragauge.store._claims import Claims
 from ragauge.store._entries import canonical_json, locked
 
 log = logging.getLogger(__name__)
@@ -272,3 +272,65 @@ def _remove_segment(path: Path) -> None:
     trash = path.with_name(f"draft-{uuid.uuid4().hex}")
     os.rename(path, trash)
     os.utime(trash)
+
+
+class Claim:
+    """The keys of one piece of work, claimed until the `with` block ends, so that no other process begins the same.
+
+    It is a file of keys, and a lock beside it that its process holds: the operating system lets go of the lock
+    when the process ends, however it ends, and the claim with it.
+    """
+
+    def __init__(self, file: Path, lock: FileLock) -> None:
+        self._file, self._lock = file, lock
+
+    def __enter__(self) -> Claim:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        _end(self._file, self._lock)
+
+
+class Claims:
+    """The claims in a folder; its methods are called under one lock of the caller's.
+
+    folder: holds two files for each claim. Processes, and machines where the file system carries locks, see
+    each other's.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+
+    def take(self, keys: np.ndarray) -> Claim:
+        """Claims the keys (an array of fixed-width bytes), of which nobody else holds any."""
+        self.folder.mkdir(parents=True, exist_ok=True)
+        file = self.folder / f"{uuid.uuid4().hex}.keys"
+        lock = FileLock(file.with_suffix(".lock"))
+        lock.acquire()
+        file.write_bytes(np.ascontiguousarray(keys).tobytes())
+        return Claim(file, lock)
+
+    def held(self, keys: np.ndarray) -> np.ndarray:
+        """bool [len(keys)]: whether a living process has claimed the key."""
+        found = np.zeros(len(keys), dtype=bool)
+        for file in self.living():
+            with suppress(FileNotFoundError):  # done meanwhile
+                found |= np.isin(keys, np.frombuffer(file.read_bytes(), dtype=keys.dtype))
+        return found
+
+    def living(self) -> Iterator[Path]:
+        """The files of keys that living processes claim; those of processes that ended are removed."""
+        for file in self.folder.glob("*.keys"):
+            lock = FileLock(file.with_suffix(".lock"), timeout=0)
+            try:
+                lock.acquire()
+            except Timeout:
+                yield file
+            else:
+                _end(file, lock)
+
+
+def _end(file: Path, lock: FileLock) -> None:
+    file.unlink(missing_ok=True)
+    file.with_suffix(".lock").unlink(missing_ok=True)
+    lock.release()

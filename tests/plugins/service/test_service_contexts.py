@@ -15,7 +15,7 @@ from ragauge.contract.errors import ConfigError, DataError
 from ragauge.contract.identity import identity
 from ragauge.contract.protocols import BringsTexts, Tools, TopicsFailed
 from ragauge.llms.chat_use import SharedChat
-from ragauge.measures.trec import document_run
+from ragauge.measures.rankings import document_run
 from ragauge.plugins.service.contexts import ServiceContexts
 from ragauge.retrieval.passages import name_of, with_brought
 

@@ -13,7 +13,7 @@ from ragauge.contract.errors import ConfigError
 from ragauge.contract.identity import identity
 from ragauge.retrieval.retrievers import BM25
 from ragauge.retrieval.retrievers._analysis import LANGUAGES, Analysis, fold
-from ragauge.texts.stop_words import STOP_WORDS
+from ragauge.texts.words import STOP_WORDS
 
 
 def ranking(folder: Path, texts: dict[str, str], query: str, **fields: object) -> list[str]:

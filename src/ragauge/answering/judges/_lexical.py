@@ -14,7 +14,7 @@ import pandas as pd
 from ragauge.answering.judges._frame import NO_ANSWER, Truth, Verdict, truths, verdict_frame
 from ragauge.contract.checks import require_number
 from ragauge.contract.protocols import Tools
-from ragauge.texts.function_words import ARTICLES, GRAMMAR_WORDS
+from ragauge.texts.words import ARTICLES, GRAMMAR_WORDS
 
 _WORD = re.compile(r"\w+(?:['’]\w+)*")
 _NUMBER_COMMA = re.compile(r"(?<=\d),(?=\d{3})")

@@ -39,7 +39,7 @@ from ragauge.contract.protocols import (
     Tokenizer,
     Tools,
 )
-from ragauge.llms.evaluator import TheLLM
+from ragauge.llms.chat_use import TheLLM
 from ragauge.store import file_sha256
 
 Frames = Mapping[str, pd.DataFrame]

@@ -6,8 +6,7 @@ import numpy as np
 import pandas as pd
 
 from ragauge.contract.protocols import Embedder
-from ragauge.texts.function_words import FUNCTION_WORDS
-from ragauge.texts.words import words
+from ragauge.texts.words import FUNCTION_WORDS, words
 
 
 def own_words(query: str, answer: str) -> frozenset[str]:

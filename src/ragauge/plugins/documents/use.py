@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 
 from ragauge.contract.topics import is_unanswerable, scorable
-from ragauge.measures.substring import Substring
+from ragauge.measures.matching import Substring
 
 _HALF = 0.5  # of an evidence part, or of a shorter passage: so much has to stand in a passage in one piece
 VALUES = ("rests_on_context", "top_ranked_ignored_share", "noise_used_share", "used_rank", "use_agreement")

@@ -20,8 +20,7 @@ from ragauge.llms.prompts import fill, load_prompt
 from ragauge.plugins.llm_measures import PROMPTS
 from ragauge.plugins.llm_measures.values import Measured, lost, value_frame
 from ragauge.texts.citation_marks import Statement, statements_of
-from ragauge.texts.function_words import FUNCTION_WORDS
-from ragauge.texts.words import words
+from ragauge.texts.words import FUNCTION_WORDS, words
 
 CITED_ANSWER = "cited_answer"  # column of answers: the text with its marks
 

@@ -27,8 +27,7 @@ from ragauge.plugins.llm_measures.claims import (
     supports,
 )
 from ragauge.plugins.llm_measures.values import Measured, lost, value_frame
-from ragauge.texts.function_words import FUNCTION_WORDS
-from ragauge.texts.words import words
+from ragauge.texts.words import FUNCTION_WORDS, words
 
 _INFOS = (
     AnswerMeasureInfo("faithfulness", "faithfulness", unit="share", section="Claims"),

@@ -15,7 +15,7 @@ from ragauge.contract.identity import later
 from ragauge.contract.protocols import Pieces, Tools
 from ragauge.llms.json_replies import ask_all, json_of
 from ragauge.llms.prompts import fill, load_prompt
-from ragauge.measures._batches import CORRECTIONS
+from ragauge.measures.matching import CORRECTIONS
 from ragauge.plugins.llm_measures import PROMPTS
 
 log = logging.getLogger(__name__)

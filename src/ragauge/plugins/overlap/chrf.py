@@ -14,7 +14,7 @@ import numpy as np
 from ragauge.contract.checks import require_count, require_flag, require_number
 from ragauge.contract.protocols import AnswerMeasureInfo, Tools
 from ragauge.measures.answers import AgainstReferences
-from ragauge.measures.tokens import LaidOut, starts
+from ragauge.measures.tokens import LaidOut, code_points, offsets
 
 
 @dataclass(frozen=True)
@@ -55,5 +55,4 @@ class ChrF(AgainstReferences):
 
 def _by_characters(texts: Sequence[str]) -> LaidOut:
     """The texts as code points."""
-    codes = np.frombuffer("".join(texts).encode("utf-32-le", "surrogatepass"), dtype=np.uint32)
-    return LaidOut(codes.astype(np.int64), starts(texts))
+    return LaidOut(code_points("".join(texts)).astype(np.int64), offsets(map(len, texts)))

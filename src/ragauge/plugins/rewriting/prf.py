@@ -12,8 +12,7 @@ import pandas as pd
 from ragauge.contract.checks import require, require_count, require_number
 from ragauge.contract.protocols import Tools
 from ragauge.retrieval.searching import queries_frame
-from ragauge.texts.function_words import FUNCTION_WORDS
-from ragauge.texts.words import has_words, words
+from ragauge.texts.words import FUNCTION_WORDS, has_words, words
 
 
 @dataclass(frozen=True)

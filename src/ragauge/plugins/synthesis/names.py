@@ -6,9 +6,8 @@ import re
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 
-from ragauge.texts.function_words import FUNCTION_WORDS
 from ragauge.texts.sentences import sentence_spans
-from ragauge.texts.words import words
+from ragauge.texts.words import FUNCTION_WORDS, words
 
 _TOKEN = re.compile(r"[^\W_][\w'’-]*")
 _MOST_SHARED = 10  # documents that hold a name at most, for it to be rare

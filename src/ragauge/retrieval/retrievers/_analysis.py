@@ -17,8 +17,7 @@ from importlib import import_module
 from importlib.metadata import version
 from typing import Any
 
-from ragauge.texts.stop_words import STOP_WORDS
-from ragauge.texts.words import UNSPACED
+from ragauge.texts.words import STOP_WORDS, UNSPACED
 
 _CONTROL = re.compile(r"[\x00-\x1f\x7f]+")
 # Accents of Latin, Greek and Cyrillic; Hebrew points; Arabic vowels and tatweel. Marks of other scripts

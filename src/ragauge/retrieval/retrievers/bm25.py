@@ -43,7 +43,7 @@ class BM25:
 
     language: english is stemmed and stopped by the engine. Texts of other languages are analysed before it
     sees them (`Analysis`): `stemmer` is then Snowball's of the language, and `stopwords` its list in
-    ragauge.texts.stop_words, unless they are none. k1 >= 0, b in [0, 1].
+    ragauge.texts.words, unless they are none. k1 >= 0, b in [0, 1].
     Stop words are left out of the queries; the documents' lengths count them under
     PISA, not under Terrier. Source: Robertson and Zaragoza, The Probabilistic Relevance Framework, 2009.
     """

@@ -9,9 +9,8 @@ from typing import NamedTuple
 import numpy as np
 
 from ragauge.contract.topics import ANSWER_FAITHFULNESS, ANSWER_RELEVANCE, CONTEXT_RELEVANCE
-from ragauge.texts.function_words import FUNCTION_WORDS
 from ragauge.texts.sentences import sentence_spans
-from ragauge.texts.words import words
+from ragauge.texts.words import FUNCTION_WORDS, words
 
 
 class Triple(NamedTuple):

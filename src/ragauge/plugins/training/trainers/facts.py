@@ -8,7 +8,7 @@ from typing import Literal
 
 import numpy as np
 
-from ragauge.texts.function_words import FUNCTION_WORDS
+from ragauge.texts.words import FUNCTION_WORDS
 
 Kind = Literal["yes or no", "number", "name", "text"]
 

@@ -10,7 +10,7 @@ import pandas as pd
 
 from ragauge.contract.checks import require, require_choice, require_count, require_number
 from ragauge.contract.errors import DataError
-from ragauge.measures.chunk_qrels import chunk_qrels
+from ragauge.measures.located import chunk_qrels
 from ragauge.plugins.training.contract import TrainingData
 
 SAME = 0.8  # of the different words of two passages, from which one is taken for a copy of the other
@@ -137,7 +137,7 @@ def mine(
 def relevant_chunks(evidence: pd.DataFrame, chunks: pd.DataFrame) -> pd.DataFrame:
     """[qid, docno]: the chunks that hold a part of a topic's evidence, not graded below 1.
 
-    Those of `ragauge.measures.chunk_qrels`; of evidence that is known by its document alone, all chunks of
+    Those of `ragauge.measures.located`; of evidence that is known by its document alone, all chunks of
     that document.
     """
     if "relevance" in evidence:

@@ -22,7 +22,7 @@ from ragauge.contract.topics import (
     scorable,
     wrong_answers,
 )
-from ragauge.measures.chunk_qrels import chunk_qrels
+from ragauge.measures.located import chunk_qrels
 from ragauge.plugins.training.ares.interactions import Triple
 from ragauge.plugins.training.contract import TrainingData
 from ragauge.plugins.training.trainers.facts import Facts, kind_of

@@ -1,12 +1,18 @@
-"""Texts as the flat arrays that the kernels read, and batches of them over threads."""
+"""Config group `measure`: how much of the evidence stands in a context, by characters or words.
+
+Texts are flat arrays of numbers, as the kernels read them, in batches over threads.
+"""
 
 from __future__ import annotations
 
 import os
+import re
+import sys
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import cache
 from itertools import chain
 from typing import Any, ClassVar
 
@@ -16,9 +22,9 @@ from ragauge.contract.checks import require_choice, require_count
 from ragauge.contract.errors import DataError
 from ragauge.contract.identity import later, runtime
 from ragauge.contract.progress import progress
+from ragauge.measures.tokens import NO_SYMBOL, code_points, offsets
 from ragauge.texts.folding import checked_folds, fold_prefixes, fold_text
 
-NO_SYMBOL = 0xFFFFFFFF  # stands in no evidence: no code point, and more words than memory holds
 # Large enough that threads seldom wait for the interpreter's lock, small enough that the allocator keeps the
 # memory of one batch for the next. Measured: of 2 million `words` takes 20 to 50 % longer; of 0.5 million,
 # two threads gain `substring` less.
@@ -64,25 +70,6 @@ class Batch:
         )
 
 
-def kernels() -> Any:
-    """The compiled functions (`_kernels`), imported on first use since numba takes its time."""
-    from ragauge.measures import _kernels
-
-    return _kernels
-
-
-def code_points(text: str) -> np.ndarray:
-    """uint32 [len(text)], not to be written to; lone surrogates are code points like others."""
-    return np.frombuffer(text.encode("utf-32-le", "surrogatepass"), dtype=np.uint32)
-
-
-def offsets(lengths: Sequence[int] | np.ndarray) -> np.ndarray:
-    """int64 [len(lengths) + 1]: where items of these lengths begin when laid one after the other."""
-    at = np.zeros(len(lengths) + 1, dtype=np.int64)
-    np.cumsum(lengths, out=at[1:])
-    return at
-
-
 def lay_out(evidence: Sequence[Sequence[str]], contexts: Sequence[str], ends: Sequence[np.ndarray]) -> Batch:
     """The batch whose symbols are the characters (code points), nothing of it folded."""
     parts = list(chain.from_iterable(evidence))
@@ -100,12 +87,6 @@ def lay_out(evidence: Sequence[Sequence[str]], contexts: Sequence[str], ends: Se
         cut=np.full(sum(end_counts), NO_SYMBOL, dtype=np.uint32),
         characters=True,
     )
-
-
-def fold_parts(batch: Batch) -> Batch:
-    """The batch of `lay_out`, the evidence's white space folded in place."""
-    kernels().fold(batch.parts, batch.part_at, batch.part_sizes)
-    return batch
 
 
 @dataclass(frozen=True)
@@ -205,13 +186,103 @@ class BatchedMeasure:
 
     @staticmethod
     def encode(batch: Batch) -> Batch:
-        """The batch of `lay_out` as the symbols that are matched."""
-        raise NotImplementedError
+        """The batch of `lay_out` as the symbols that are matched: its characters, the evidence's white space folded."""
+        _kernels().fold(batch.parts, batch.part_at, batch.part_sizes)
+        return batch
 
     @staticmethod
     def match(batch: Batch, out: np.ndarray) -> None:
-        """Writes the matched symbols, context by context and part by part."""
-        raise NotImplementedError
+        """Writes the matched symbols, context by context and part by part: their longest common subsequence."""
+        _kernels().subsequences(*batch.arrays, batch.cut, batch.characters, out)
+
+
+@dataclass(frozen=True)
+class Substring(BatchedMeasure):
+    """Share of each evidence text that stands contiguously in a context, in characters.
+
+    The longest common substring over the length of the evidence, white space folded on both sides.
+    `threads` 0 takes every core. Source: score_IR with contiguous matches (docs/measures.md).
+    """
+
+    component: ClassVar[str] = "substring"
+    name: ClassVar[str] = "substring"
+
+    @staticmethod
+    def match(batch: Batch, out: np.ndarray) -> None:
+        """Writes the characters of the longest common substring."""
+        _kernels().substrings(*batch.arrays, out)
+
+
+@dataclass(frozen=True)
+class Subsequence(BatchedMeasure):
+    """Share of each evidence text's characters that stand in a context in their order, gaps allowed.
+
+    The longest common subsequence over the length of the evidence, white space folded on both sides. Of a
+    long text it says almost nothing (docs/measures.md); it is here to be compared. `threads` 0 takes every
+    core.
+    """
+
+    component: ClassVar[str] = "subsequence"
+    name: ClassVar[str] = "subsequence"
+
+
+@dataclass(frozen=True)
+class Words(BatchedMeasure):
+    """Share of each evidence text's words that stand in a context in their order (ROUGE-L recall).
+
+    A word is a longest run of letters and digits (`str.isalnum`), compared casefolded; a word that the end of
+    a prefix cuts counts as what is left of it. Not for scripts that write no spaces. `threads` 0 takes every
+    core. Source: Lin, ROUGE: a package for automatic evaluation of summaries, 2004, section 3.
+    """
+
+    component: ClassVar[str] = "words"
+    name: ClassVar[str] = "words"
+
+    @staticmethod
+    def encode(batch: Batch) -> Batch:
+        """The evidence's words as numbers, and those words of the contexts that stand in their evidence."""
+        from ragauge.measures._word_kernels import number_words  # here, since numba takes its time
+
+        part_words, part_sizes, text_words, text_words_at, words_before, last_word = number_words(
+            batch.parts, batch.part_at, batch.first_part, batch.texts, batch.text_at, batch.ends,
+            batch.ends_at, *_folds(),
+        )  # fmt: skip
+        return replace(
+            batch,
+            parts=part_words,
+            part_at=offsets(part_sizes),
+            part_sizes=part_sizes,
+            texts=text_words,
+            text_at=text_words_at,
+            ends=words_before,
+            cut=last_word,
+            characters=False,
+        )
+
+
+@cache
+def _folds() -> tuple[np.ndarray, np.ndarray]:
+    """`folds` and `long_folds` of `number_words`, from Python: uint32 [0x110000] and [about 100, 3]."""
+    every = np.arange(sys.maxunicode + 1, dtype=np.uint32).tobytes().decode("utf-32-le", "surrogatepass")
+    folds = np.zeros(len(every), dtype=np.uint32)
+    several: list[str] = []
+    for run in re.finditer(r"[^\W_]+", every):  # of characters that are str.isalnum
+        start, end = run.span()
+        folded = run[0].casefold()
+        if len(folded) == end - start:
+            folds[start:end] = code_points(folded)
+            continue
+        for code, fold in enumerate(map(str.casefold, run[0]), start):
+            folds[code] = ord(fold) if len(fold) == 1 else len(every) + len(several)
+            several += [fold] if len(fold) > 1 else []
+    return folds, np.array(several).view(np.uint32).reshape(len(several), -1)
+
+
+def _kernels() -> Any:
+    """The compiled functions, imported on first use since numba takes its time."""
+    from ragauge.measures import _kernels
+
+    return _kernels
 
 
 def _cores() -> int:
