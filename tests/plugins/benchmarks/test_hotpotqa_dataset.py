@@ -8,11 +8,12 @@ from typing import Any
 
 import pytest
 
+from processes import ROOT
 from ragauge.contract import frames
 from ragauge.contract.errors import ConfigError, DataError
 from ragauge.plugins.benchmarks.hotpotqa import HotpotQA
 
-DATA = Path(__file__).resolve().parents[2] / "../shared/data"
+DATA = ROOT / "../shared/data"
 
 ROWS: list[dict[str, Any]] = [
     {
