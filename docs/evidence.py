@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from ragauge.datasets import StudyOutcomes
 from ragauge.estimate import fit_thresholds
 from ragauge.estimate.prediction import foresee, foreseen_errors
-from ragauge.findings.recorded import foreseen_figure
 from ragauge.findings.study import JUDGE_SHARES
+from ragauge.plugins.outcomes.dataset import StudyOutcomes
+from ragauge.plugins.outcomes.finding import foreseen_figure
 from ragauge.show.drawing import save
 
 FIGURE = Path(__file__).parent / "figures" / "evidence.png"

@@ -57,6 +57,17 @@ class PartOffers(Protocol):
     topic_counts: tuple[str, ...] = ()
 
 
+class DatasetOffers(Protocol):
+    """Of the class of a dataset.
+
+    run_job: the dotted path of the function that runs a job of it in the place of the stages. It is called with the
+        job's config, folder and record, which it fills, and holds the job to its gates (`ragauge.experiment.gates`).
+        "": the stages run.
+    """
+
+    run_job: str = ""
+
+
 class RetrieverOffers(PartOffers, Protocol):
     """Of a retriever, one that brings texts of its own included.
 

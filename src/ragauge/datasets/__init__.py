@@ -14,7 +14,6 @@ if TYPE_CHECKING:
     from ragauge.datasets._jsonl import JsonlDataset, SampleDataset
     from ragauge.datasets._samples import SamplesDataset
     from ragauge.datasets._trec import Trec
-    from ragauge.datasets.labels import RecordedOutcomes, StudyOutcomes
 
 __all__ = [
     "BadRow",
@@ -24,11 +23,9 @@ __all__ = [
     "Folder",
     "Gatherer",
     "JsonlDataset",
-    "RecordedOutcomes",
     "Rows",
     "SampleDataset",
     "SamplesDataset",
-    "StudyOutcomes",
     "Trec",
     "existing_file",
     "stream_documents",

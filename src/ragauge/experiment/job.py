@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any
 from ragauge import track
 from ragauge.contract.current_job import working_on
 from ragauge.contract.errors import UnreadableJudgeError
-from ragauge.contract.loading import class_of
+from ragauge.contract.loading import class_of, locate
+from ragauge.contract.offers import DatasetOffers, offered
 from ragauge.contract.redact import remember
 from ragauge.experiment.folder import JobFolder, UnreadableJudge
 from ragauge.experiment.guard import OUTPUT, STORE, guarded
@@ -42,14 +43,11 @@ def execute(cfg: DictConfig, folder: JobFolder) -> int:
 def _run(cfg: DictConfig, folder: JobFolder, record: dict[str, Any]) -> None:
     from omegaconf import OmegaConf
 
-    from ragauge.datasets import RecordedOutcomes
-
     remember(OmegaConf.to_container(cfg, resolve=True))
     record |= pin_window(cfg, folder)
-    if class_of("dataset", cfg.dataset.get("_target_"), RecordedOutcomes) is not None:
-        from ragauge.experiment.recorded import run_recorded
-
-        run_recorded(cfg, folder, record)
+    own = offered(class_of("dataset", cfg.dataset.get("_target_"), object), DatasetOffers).run_job
+    if own:
+        locate("dataset.run_job", own)(cfg, folder, record)
     elif cfg.dry_run:
         from ragauge.experiment.prepared import dry_run
 

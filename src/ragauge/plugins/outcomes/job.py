@@ -9,14 +9,14 @@ from ragauge import track
 from ragauge.contract.errors import ConfigError
 from ragauge.contract.interruption import refuse_lost
 from ragauge.contract.loading import build
-from ragauge.datasets import RecordedOutcomes
 from ragauge.experiment.described import last_place
 from ragauge.experiment.folder import JobFolder
 from ragauge.experiment.gates import gates
 from ragauge.experiment.request import first_tags, write_config
 from ragauge.experiment.setup.config import check_values
 from ragauge.experiment.stages.stage import file_digest
-from ragauge.findings.recorded import REPORT, Recorded
+from ragauge.plugins.outcomes.dataset import RecordedOutcomes
+from ragauge.plugins.outcomes.finding import REPORT, Recorded
 from ragauge.track import views
 
 if TYPE_CHECKING:

@@ -6,7 +6,7 @@ import pandas as pd
 import pytest
 
 from ragauge.contract.errors import ConfigError, DataError
-from ragauge.datasets import RecordedOutcomes, StudyOutcomes
+from ragauge.plugins.outcomes.dataset import RecordedOutcomes, StudyOutcomes
 
 
 @pytest.fixture

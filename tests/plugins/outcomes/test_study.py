@@ -7,11 +7,14 @@ import pandas as pd
 import pytest
 
 from processes import run
-from ragauge.datasets import StudyOutcomes
 from ragauge.estimate import fit_thresholds, fit_zones
 from ragauge.estimate.prediction import foresee
 from ragauge.findings.study import JUDGE_SHARES
+from ragauge.plugins import outcomes
+from ragauge.plugins.outcomes.dataset import StudyOutcomes
 from ragauge.track import Reader
+
+CONF = Path(outcomes.__file__).parent / "conf"
 
 
 @pytest.fixture(scope="module")
@@ -106,7 +109,7 @@ def test_the_zones(bm25: pd.DataFrame) -> None:
 def test_the_shipped_config_says_the_published_shares() -> None:
     from omegaconf import OmegaConf
 
-    conf = OmegaConf.load(Path(__file__).resolve().parents[2] / "conf" / "dataset" / "study.yaml")
+    conf = OmegaConf.load(CONF / "dataset" / "study.yaml")
     assert {name: tuple(shares) for name, shares in conf.judged_shares.items()} == {
         name: JUDGE_SHARES[name] for name in ("sim", "mmr", "mlq", "reo")
     }
