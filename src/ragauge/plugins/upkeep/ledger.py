@@ -17,6 +17,7 @@ from ragauge.contract.redact import redact
 from ragauge.contract.visible import table, time_text
 from ragauge.llms.ledger import UNREAD, Call, Ledger, open_ledger
 
+ABOUT = "lists and forgets calls of LLMs that were paid for"
 _SHOWN = 20  # calls that have a line of their own
 _REPLY = 60  # characters of a reply in such a line
 
