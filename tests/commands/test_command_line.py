@@ -82,7 +82,7 @@ def test_hydras_help_names_the_commands_and_still_shows_every_key(spellings, tmp
     [
         (
             "comapre",
-            "unknown command 'comapre'. Did you mean compare? Commands: compare, report, plan, ",
+            "unknown command 'comapre'. Did you mean compare? Commands: compare, report, pool, ",
         ),
         ("bm25", "unknown command 'bm25'. Commands: compare"),
         ("../store", "unknown command '../store'. "),
