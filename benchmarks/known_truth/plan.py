@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import plugins.planning.labels_simulation as labels
 import simulations.plan as sim
 from known_truth.rows import FULL, SEED, Row, percent
 
@@ -85,7 +86,7 @@ SECTIONS: dict[str, list[Row]] = {
                 _NONE,
                 lambda trials, slope=slope: (  # type: ignore[misc]
                     "{1:.3f} with {0}; {2:.1%}".format(
-                        *sim.widths_of_planned_labels(1000, slope, 0.1, trials, SEED)
+                        *labels.widths_of_planned_labels(1000, slope, 0.1, trials, SEED)
                     ).replace("%", " %")
                 ),
                 2000,
@@ -97,7 +98,7 @@ SECTIONS: dict[str, list[Row]] = {
             "60 topics labelled, the judge is wrong in one of ten",
             "about half; at least 80 %",
             _NONE,
-            lambda trials: "{}; {}".format(*map(percent, sim.pilots_with_labels(60, trials, SEED))),
+            lambda trials: "{}; {}".format(*map(percent, labels.pilots_with_labels(60, trials, SEED))),
             200,
         ),
     ],

@@ -40,4 +40,7 @@ def test_the_code_that_is_named_is_there() -> None:
     named = re.findall(r"^\*Code: (.+)\*$", TEXT, re.M)
     paths = [path for line in named for path in line.split(", ")]
     assert len(paths) > 15
-    assert [path for path in paths if not (ROOT / "src" / "ragauge" / path).exists()] == []
+    source = ROOT / "src" / "ragauge"
+    gone = [path for path in paths if not (source / path).exists()]
+    # A plug-in may be gone as a whole.
+    assert [p for p in gone if not p.startswith("plugins/") or (source / "plugins" / p.split("/")[1]).exists()] == []

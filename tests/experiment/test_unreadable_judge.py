@@ -17,7 +17,6 @@ from chat_server import ChatServer
 from kills import kill_and_read
 from processes import Command, clean_environment, until
 from ragauge.answering.judges import ChatJudge
-from ragauge.commands.ledger import main as ledger_command
 from ragauge.contract.current_job import run_begins
 from ragauge.contract.errors import MissingError, UnreadableJudgeError
 from ragauge.experiment.folder import JobFolder
@@ -120,9 +119,7 @@ def jobs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
         yield run
 
 
-def test_a_sweep_stops_at_a_judge_that_cannot_be_read_and_a_rerun_goes_on(
-    jobs: Any, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_sweep_stops_at_a_judge_that_cannot_be_read_and_a_rerun_goes_on(jobs: Any) -> None:
     with ChatServer(lambda prompt: BAD) as server:
         code, record = jobs(0, server, "max_missing_share=1")
         assert (code, record["error_type"]) == (4, "UnreadableJudgeError")
@@ -144,12 +141,6 @@ def test_a_sweep_stops_at_a_judge_that_cannot_be_read_and_a_rerun_goes_on(
         run_begins()
         assert jobs(0, server)[0] == 0
         assert sum(server.calls.values()) == paid + 12
-        assert ledger_command(["ls", "--job", str(tmp_path / "sweep" / "0"), "--unreadable"]) == 0
-        assert "unreadable     24" in capsys.readouterr().out
-        assert ledger_command(["ls", "--job", str(tmp_path / "sweep" / "1")]) == 0
-        assert "kept" not in capsys.readouterr().out  # it was not run
-        assert ledger_command(["ls", "--job", str(tmp_path / "sweep")]) == 0
-        assert len(re.findall(r"^(?:judge|other) +kept +12 ", capsys.readouterr().out, re.MULTILINE)) == 2
 
 
 def started(folder: Path, server: ChatServer) -> Command:

@@ -21,7 +21,6 @@ _OWN = (
     ("pool", "results:pool", "pools the jobs in a sweep's folder again, for example of an interrupted sweep"),
     ("ui", "results:ui", "starts MLflow's UI on what was measured, and prints its address"),
     ("stages", "stages:main", "lists a job's stages with their digests, and which are stored"),
-    ("ledger", "ledger:main", "lists and forgets calls of LLMs that were paid for"),
 )
 COMMANDS = {name: about for name, _, about in _OWN}
 _HELP = {"help": "shows the commands, and how to run and sweep"}

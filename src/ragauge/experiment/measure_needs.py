@@ -15,9 +15,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 
-from ragauge.contract.offers import GeneratorOffers, offered
-from ragauge.contract.protocols import KnowsReplies, TellsNeeds
-from ragauge.experiment.findings.measure_repeats import SALT, drawn, measured, repeating
+from ragauge.contract.offers import AnswerMeasureOffers, GeneratorOffers, offered
+from ragauge.contract.protocols import KnowsReplies, TellsNeeds, Tools
 from ragauge.experiment.stages.answering import MeasureAnswers
 from ragauge.experiment.stages.stage import Read, Reads
 from ragauge.llms.chat_use import RepeatingChat, TellingChat
@@ -25,6 +24,7 @@ from ragauge.llms.chat_use import RepeatingChat, TellingChat
 if TYPE_CHECKING:
     from ragauge.experiment.stages.pipeline import Pipeline
 
+SALT = "measured again"  # tells the requests of measuring once more from the first ones in the ledger
 _WORDS_PER_TOKEN = 0.75  # of an English text
 
 
@@ -82,6 +82,27 @@ def _of_measure(
         measured(stage, reads_of(qids), tools, RepeatingChat(again, SALT))
         asked = pd.concat([asked, again.needs], ignore_index=True)
     return asked.assign(who=stage.asks_as) if len(asked) else untold(stage.asks_as, 0)
+
+
+def repeating(pipeline: Pipeline) -> list[MeasureAnswers]:
+    """The measures that ask an LLM and are to be measured again."""
+    measures = [stage for stage in pipeline.stages if isinstance(stage, MeasureAnswers)]
+    return [s for s in measures if "chat" in s.uses and offered(s.component, AnswerMeasureOffers).repeat]
+
+
+def drawn(answers: pd.DataFrame, measure: Any, seed: int) -> list[str]:
+    """The qids that a measure is repeated for, drawn by the seed from the topics that have an answer."""
+    able = np.sort(answers.loc[answers["answer"].notna(), "qid"].unique().astype(object))
+    chosen = np.random.default_rng(seed).choice(able, min(measure.repeat, len(able)), replace=False)
+    return sorted(map(str, chosen))
+
+
+def measured(stage: MeasureAnswers, reads: Reads, tools: Tools, chat: Any) -> pd.DataFrame:
+    """Frame `answer_values` of what is read, asked of the chat and not kept."""
+    limited = replace(tools, chat=chat).limited_to(stage.uses, type(stage.component).__name__)
+    made = stage.make(reads, limited)["answer_values"]
+    assert isinstance(made, pd.DataFrame)
+    return made
 
 
 def untold(who: str, n: int) -> pd.DataFrame:

@@ -17,10 +17,8 @@ if TYPE_CHECKING:
         write_trec_run,
     )
     from ragauge.measures.scores import mean_over_parts, measured_parts, part_scores, score_frame
-    from ragauge.measures.semantic import Semantic
 
 __all__ = [
-    "Semantic",
     "Subsequence",
     "Substring",
     "Words",

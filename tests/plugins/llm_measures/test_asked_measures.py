@@ -13,7 +13,6 @@ from plugins.llm_measures.scripted_evaluator import kind_of, reply
 from ragauge.answering import ChatGenerator, Extractive
 from ragauge.contract.errors import MissingError
 from ragauge.experiment.described import descriptions
-from ragauge.experiment.findings.measure_repeats import repeats
 from ragauge.experiment.needs import added_up
 from ragauge.experiment.needs import needs as requests_of
 from ragauge.experiment.stages.pipeline import Pipeline
@@ -28,6 +27,7 @@ from ragauge.plugins.llm_measures.context_recall import ContextRecall
 from ragauge.plugins.llm_measures.context_relevance import ContextRelevance
 from ragauge.plugins.llm_measures.faithfulness import Faithfulness
 from ragauge.plugins.llm_measures.noise_sensitivity import NoiseSensitivity
+from ragauge.plugins.llm_measures.repeats import repeats
 from small_pipeline import SmallPipelines, own_values
 
 SENTENCES = ("Anna built the tower.", "The bridge stands in Linz.", "Snow covers them.")

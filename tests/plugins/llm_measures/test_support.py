@@ -19,7 +19,7 @@ from ragauge.experiment.measured_by import measured_by, score_settings
 from ragauge.experiment.stages.components import check_measures
 from ragauge.findings.cost import costs_of_parts
 from ragauge.llms.chat import Evaluator
-from ragauge.measures import Semantic, Words
+from ragauge.measures import Words
 from ragauge.measures.answers import EvidenceMeasure
 from ragauge.plugins.llm_measures.support import Support
 from ragauge.retrieval.retrievers import BM25, Sim
@@ -184,7 +184,8 @@ def test_without_a_chat_model_it_is_refused_before_any_work(small: SmallPipeline
 def test_measures_of_evidence_stand_side_by_side_and_are_what_the_job_s_own_would_be(
     small: SmallPipelines,
 ) -> None:
-    measures = {"words": Words(), "semantic": Semantic(), "support": Support()}
+    semantic = pytest.importorskip("ragauge.plugins.semantic.measure").Semantic()
+    measures = {"words": Words(), "semantic": semantic, "support": Support()}
     with ChatServer(reply=by_last_word) as server:
         parts = {"evaluator": evaluator(server), "llm": NoLLM(), "n_grid": (4, 8, 16)}
         beside = {f"evidence_{name}": EvidenceMeasure(measure=m) for name, m in measures.items()}
@@ -196,14 +197,3 @@ def test_measures_of_evidence_stand_side_by_side_and_are_what_the_job_s_own_woul
             assert job.outcomes[f"evidence_{name}"].tolist() == own.tolist()
             assert (shown[f"evidence_{name}"].of, shown[f"evidence_{name}"].unit) == ("context", "ratio")
         assert set(server.whole.values()) == {1}
-
-
-def test_of_another_embedder_the_semantic_score_is_another(small: SmallPipelines) -> None:
-    from hash_embedder import HashEmbedder
-
-    first = small(measure=Semantic(correct="floor"))
-    other = small(measure=Semantic(correct="floor"), embedder=HashEmbedder(16))
-    assert first.entry("corrected").digest != other.entry("corrected").digest
-    assert first.frame("scores")["value"].between(0, 1).all()
-    assert measured_by(first)["embedder"] != measured_by(other)["embedder"]
-    assert first.entry("scores").key.params["component"]["component"] == "semantic"

@@ -246,7 +246,7 @@ NAMES, REACHES, WRITES = "reads this environment variable", "reaches this addres
             "ragauge.retrieval.retrievers.bm25.Path",
             RUNS,
         ),
-        ({"_target_": "ragauge.commands.ledger.main"}, "_target_", "ragauge.commands.ledger.main", RUNS),
+        ({"_target_": "ragauge.commands.compare.main"}, "_target_", "ragauge.commands.compare.main", RUNS),
         (
             {"_target_": "ragauge.experiment.folder.write_json"},
             "_target_",

@@ -13,7 +13,7 @@ from ragauge.contract.errors import ConfigError, DataError
 from ragauge.contract.jobs import Jobs
 from ragauge.contract.visible import table, visible
 from ragauge.estimate.plan import ALPHA, CONFIDENCE, POWER, plan_topics
-from ragauge.estimate.plan_labels import plan_labels
+from ragauge.plugins.planning.labels import plan_labels
 
 _SHOWN = 12  # pairs in the table, beside the worst and the median
 _NAMES = {"ir_score": "IR score", "correct": "right answers", "hallucination": "hallucinations"}

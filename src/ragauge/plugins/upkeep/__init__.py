@@ -1,1 +1,1 @@
-"""`ragauge store`: lists, shows, checks and removes what stages stored (docs/store.md)."""
+"""`ragauge store`: what stages stored (docs/store.md); `ragauge ledger`: calls that were paid for."""

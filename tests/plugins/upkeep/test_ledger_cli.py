@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
+from typing import Any
 
 import pytest
+from test_unreadable_judge import BAD, GOOD, jobs  # noqa: F401
 
-from ragauge.commands.ledger import main
+from chat_server import ChatServer
+from ragauge.contract.current_job import run_begins
 from ragauge.llms.ledger import UNREAD, Call, Ledger
+from ragauge.plugins.upkeep.ledger import main
 
 
 @pytest.fixture
@@ -76,3 +81,23 @@ def test_what_chooses_nothing_or_names_nothing_is_refused(
     assert not (tmp_path / "nowhere.db").exists()
     with pytest.raises(SystemExit):
         main(["ls", "--after", "yesterday"])
+
+
+def test_the_calls_of_a_job_and_of_a_sweep_are_listed_by_its_folder(
+    jobs: Any,  # noqa: F811
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    with ChatServer(lambda prompt: BAD) as server:
+        assert jobs(0, server, "max_missing_share=1")[0] == 4
+        assert jobs(1, server, "max_missing_share=1")[0] == 4  # not run: the judge is that of job 0
+        server.reply = lambda prompt: GOOD
+        assert jobs(2, server, "judge.chat.model=other")[0] == 0
+        run_begins()
+        assert jobs(0, server)[0] == 0
+    assert main(["ls", "--job", str(tmp_path / "sweep" / "0"), "--unreadable"]) == 0
+    assert "unreadable     24" in capsys.readouterr().out
+    assert main(["ls", "--job", str(tmp_path / "sweep" / "1")]) == 0
+    assert "kept" not in capsys.readouterr().out  # it was not run
+    assert main(["ls", "--job", str(tmp_path / "sweep")]) == 0
+    assert len(re.findall(r"^(?:judge|other) +kept +12 ", capsys.readouterr().out, re.MULTILINE)) == 2

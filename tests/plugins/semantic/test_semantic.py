@@ -12,10 +12,14 @@ import pytest
 from hash_embedder import HashEmbedder
 from ragauge.contract.errors import ConfigError
 from ragauge.contract.protocols import Pieces, Tools
-from ragauge.measures import Semantic, part_scores, semantic
+from ragauge.experiment.measured_by import measured_by
+from ragauge.measures import part_scores
 from ragauge.measures.floor import floors
+from ragauge.plugins.semantic import measure as semantic
+from ragauge.plugins.semantic.measure import Semantic
 from ragauge.texts.sentences import sentence_spans
 from ragauge.texts.tokenizers import WordTokenizer
+from small_pipeline import SmallPipelines
 
 
 class Axes:
@@ -128,3 +132,12 @@ def test_blocks_of_layouts_end_where_they_have_as_many_sentences_as_they_may(
     assert list(semantic._blocks(layouts, semantic._Spans())) == [slice(0, 2), slice(2, 3), slice(3, 5)]
     assert list(semantic._blocks(layouts[:2], semantic._Spans())) == [slice(0, 2)]
     assert list(semantic._blocks([], semantic._Spans())) == []
+
+
+def test_of_another_embedder_the_semantic_score_is_another(small: SmallPipelines) -> None:
+    first = small(measure=Semantic(correct="floor"))
+    other = small(measure=Semantic(correct="floor"), embedder=HashEmbedder(16))
+    assert first.entry("corrected").digest != other.entry("corrected").digest
+    assert first.frame("scores")["value"].between(0, 1).all()
+    assert measured_by(first)["embedder"] != measured_by(other)["embedder"]
+    assert first.entry("scores").key.params["component"]["component"] == "semantic"

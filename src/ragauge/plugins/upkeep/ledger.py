@@ -8,15 +8,18 @@ import os
 from collections.abc import Sequence
 from datetime import datetime
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ragauge.commands._errors import told
 from ragauge.contract.errors import ConfigError
 from ragauge.contract.records import RECORD_FILE
 from ragauge.contract.redact import redact
 from ragauge.contract.visible import table, time_text
-from ragauge.llms.ledger import UNREAD, Call, Ledger, open_ledger
 
+if TYPE_CHECKING:
+    from ragauge.llms.ledger import Call, Ledger
+
+ABOUT = "lists and forgets calls of LLMs that were paid for"
 _SHOWN = 20  # calls that have a line of their own
 _REPLY = 60  # characters of a reply in such a line
 
@@ -34,6 +37,7 @@ class _Listed(NamedTuple):
 
 def _chosen(ledger: Ledger, given: argparse.Namespace, job: Path | None) -> list[_Listed]:
     """The calls that every given option chooses, and which a job in the folder `job` made, the latest first."""
+    from ragauge.llms.ledger import UNREAD
 
     def read(call: Call, at: float) -> _Listed | None:
         chat = json.loads(call.request).get("chat", {})
@@ -131,6 +135,8 @@ def _parser() -> argparse.ArgumentParser:
 def main(arguments: Sequence[str] | None = None) -> int:
     """The command; its exit code."""
     given = _parser().parse_args(arguments)
+    from ragauge.llms.ledger import open_ledger  # after the arguments: it imports for a second
+
     choices = (given.unreadable, given.model, given.job, given.after, given.before)
     if given.command == "forget" and not any(choice not in (None, False) for choice in choices):
         raise ConfigError("forget: choose calls by --unreadable, --model, --job, --after or --before")

@@ -2,26 +2,21 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-import numpy as np
 import pandas as pd
 
 from ragauge.contract.finding import Found, Founds, JobFinding
 from ragauge.contract.jobs import Job
-from ragauge.contract.offers import AnswerMeasureOffers, offered
-from ragauge.contract.protocols import AnswerMeasureInfo, Tools
+from ragauge.contract.protocols import AnswerMeasureInfo
 from ragauge.estimate.board import mean_of
-from ragauge.experiment.stages.answering import MeasureAnswers
+from ragauge.experiment.measure_needs import SALT, drawn, measured, repeating
 from ragauge.experiment.stages.stage import Read, Reads
 from ragauge.llms.chat_use import RepeatingChat
 
 if TYPE_CHECKING:
     from ragauge.experiment.stages.pipeline import Pipeline
-
-SALT = "measured again"  # tells these requests from the first ones in the ledger
 
 
 class Repeats(JobFinding):
@@ -55,27 +50,6 @@ def repeats(pipeline: Pipeline, n_boot: int, seed: int) -> dict[str, float]:
             first = found[found["measure"].eq(info.name) & found["qid"].isin(qids)]
             values |= _differences(info, first, again[again["measure"].eq(info.name)], n_boot, seed)
     return values
-
-
-def repeating(pipeline: Pipeline) -> list[MeasureAnswers]:
-    """The measures that ask an LLM and are to be measured again."""
-    measures = [stage for stage in pipeline.stages if isinstance(stage, MeasureAnswers)]
-    return [s for s in measures if "chat" in s.uses and offered(s.component, AnswerMeasureOffers).repeat]
-
-
-def drawn(answers: pd.DataFrame, measure: Any, seed: int) -> list[str]:
-    """The qids that a measure is repeated for, drawn by the seed from the topics that have an answer."""
-    able = np.sort(answers.loc[answers["answer"].notna(), "qid"].unique().astype(object))
-    chosen = np.random.default_rng(seed).choice(able, min(measure.repeat, len(able)), replace=False)
-    return sorted(map(str, chosen))
-
-
-def measured(stage: MeasureAnswers, reads: Reads, tools: Tools, chat: Any) -> pd.DataFrame:
-    """Frame `answer_values` of what is read, asked of the chat and not kept."""
-    limited = replace(tools, chat=chat).limited_to(stage.uses, type(stage.component).__name__)
-    made = stage.make(reads, limited)["answer_values"]
-    assert isinstance(made, pd.DataFrame)
-    return made
 
 
 def _read(pipeline: Pipeline, qids: list[str], read: Read) -> pd.DataFrame:

@@ -1,1 +1,0 @@
-"""What is found out about a job by running its stages once more."""
