@@ -173,13 +173,13 @@ def with_labels_of_people(outcomes: pd.DataFrame, pipeline: Any, cfg: DictConfig
     """The outcomes with a column `human_label` (Int8): what people said of these answers on MLflow's traces.
 
     A label holds for the answer that it was given to: that of a trace which was measured, or of one that
-    ragauge wrote for the same topic and the same answer, whichever job it was of. DataError where there is no
-    label on any of them.
+    ragauge wrote for the same topic and the same answer, whichever job it was of; of several such traces the
+    latest label counts. DataError where there is no label on any of them.
     """
     source = _traced(pipeline)
     places = [_own_place(cfg, experiment), *([_place(source)] if source is not None else [])]
     labels = pd.concat([track.labels_of_people(*place) for place in dict.fromkeys(places)])
-    own = labels.dropna(subset=["qid"])
+    own = labels.dropna(subset=["qid"]).sort_values("labelled_ms", kind="stable")  # the latest of an answer counts
     by_answer = dict(zip(zip(own["qid"], own["answer"], strict=True), own["label"], strict=True))
     found = [
         by_answer.get((qid, track.answer_digest(answer if isinstance(answer, str) else None)))

@@ -74,7 +74,8 @@ def labels_of_people(uri: str, experiment: str) -> pd.DataFrame:
     """The judge classes that people gave to traces of an experiment: a row for every labelled trace.
 
     Columns: trace_id, request_id (the client's), qid and answer (the tags of ragauge's own traces; missing on
-    others), label. Of several labels on a trace the latest counts. DataError for a label that is no class.
+    others), label, labelled_ms (since 1970). Of several labels on a trace the latest counts. DataError for a label
+    that is no class.
     """
     rows: dict[str, dict[str, Any]] = {}
     with quiet(), at(uri) as client, reachable(uri):
@@ -97,9 +98,10 @@ def labels_of_people(uri: str, experiment: str) -> pd.DataFrame:
                     "qid": info.tags.get(OWN_TAG),
                     "answer": info.tags.get(ANSWER_TAG),
                     "label": _class(latest.feedback.value, latest.name, info.trace_id),
+                    "labelled_ms": latest.last_update_time_ms or 0,
                 }
-    columns = ["trace_id", "request_id", "qid", "answer", "label"]
-    return pd.DataFrame(list(rows.values()), columns=columns).astype({"label": "int64"})
+    columns = ["trace_id", "request_id", "qid", "answer", "label", "labelled_ms"]
+    return pd.DataFrame(list(rows.values()), columns=columns).astype({"label": "int64", "labelled_ms": "int64"})
 
 
 def _labelled(client: MlflowClient, experiment_id: str) -> Iterator[Any]:
