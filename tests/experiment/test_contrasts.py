@@ -80,6 +80,27 @@ def test_the_gain_is_over_the_same_llm_with_the_settings_most_alike() -> None:
     assert gain_of_retrieval(sweep(record("retriever=bm25"), record("retriever=sim"))) is None
 
 
+@pytest.mark.parametrize("sizes", [(64, 128), (128, 64)])
+def test_of_several_that_retrieve_nothing_the_one_most_like_a_system_is_its_base(sizes: tuple[int, int]) -> None:
+    jobs = [record(f"retriever={r}", f"chunker.size={size}") for r in ("bm25", "none") for size in sizes]
+    found = gain_of_retrieval(sweep(*jobs))
+    assert found is not None
+    assert {(row["system"], row["base"]) for row in found.to_dict("records")} == {
+        (f"bm25 · chunker.size={size}", f"none · chunker.size={size}") for size in sizes
+    }
+
+
+def test_of_an_llm_alone_without_the_budget_the_largest_that_it_has_is_taken() -> None:
+    jobs = [record("retriever=bm25", n=300), *(record("retriever=none", n=n) for n in (100, 200, 50))]
+    made = sweep(*jobs)
+    outcomes = made.outcomes
+    right = outcomes["system"].eq("none") & outcomes["n_tokens"].eq(200)
+    outcomes["label"] = outcomes["label"].mask(right, 5)
+    found = gain_of_retrieval(made)
+    assert found is not None
+    assert found.set_index("measure").loc["correct", "difference"] == -1
+
+
 def test_an_llm_alone_at_another_budget_is_compared_nevertheless() -> None:
     jobs = [record("retriever=bm25", n=300), record("retriever=bm25", n=100), record("retriever=none", n=0)]
     found = gain_of_retrieval(sweep(*jobs, labels={"bm25": [5, 1]}))

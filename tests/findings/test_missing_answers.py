@@ -69,6 +69,15 @@ def test_of_several_pairs_the_fewest_and_the_most_common_topics_are_named() -> N
     assert " of 215</span>" in page
 
 
+def test_where_systems_have_other_topics_the_most_are_told() -> None:
+    jobs = sweep("hyde", "plain")
+    rows = jobs.outcomes
+    fewer = rows[rows["system"].eq("hyde") | rows["f1"].notna()]
+    page = html([pooled(Jobs("s", "e", jobs.records, [], fewer)).page])
+    assert f"Of {N} topics, two systems are compared on those that both have: token F1 10." in page
+    assert f"tokens, over {N} topics" in page
+
+
 def test_where_no_answer_is_missing_nothing_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
     for system in ("hyde", "plain"):
         monkeypatch.setitem(ANSWERED, system, range(N))

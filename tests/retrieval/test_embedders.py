@@ -97,6 +97,19 @@ def test_each_distinct_text_is_embedded_once(embed: Any, encoder: Encoder, store
     assert len(segments(store)) == 2
 
 
+def test_a_text_is_embedded_and_kept_by_its_role(model: Path, encoder: Encoder, store: Store) -> None:
+    own = SentenceTransformerEmbedder(str(model), query_prefix="q: ", passage_prefix="p: ")
+    cached = CachedEmbedder(own, store.root)
+    for _ in range(2):
+        for embedder in (own, cached):
+            for role in ("query", "passage"):
+                np.testing.assert_array_equal(embedder.embed(["a"], role), encoder([f"{role[0]}: a"]))
+    before = len(encoder.asked)
+    for role in ("query", "passage"):
+        cached.embed(["a"], role)
+    assert len(encoder.asked) == before
+
+
 def test_without_a_store_nothing_is_kept(model: Path, encoder: Encoder, store: Store) -> None:
     vectors = SentenceTransformerEmbedder(str(model)).embed(["a", "b", "a"])
     assert vectors.shape == (3, 8)

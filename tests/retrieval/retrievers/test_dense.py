@@ -1,3 +1,5 @@
+from dataclasses import replace
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -7,7 +9,7 @@ from hypothesis import strategies as st
 from ragauge.contract import frames
 from ragauge.contract.errors import ConfigError, DataError
 from ragauge.contract.identity import identity
-from ragauge.retrieval.retrievers import MMR, Reo, Sim, dense
+from ragauge.retrieval.retrievers import MLQ, MMR, Reo, Sim, dense
 from ragauge.retrieval.retrievers.dense import mmr_order
 
 TEXTS = {
@@ -171,3 +173,36 @@ def test_values_that_cannot_be(make, key):
 def test_identities_differ():
     parts = [Sim(), MMR(), Reo(), Reo(reorder="before_cut"), Sim(5)]
     assert len({str(identity(part)) for part in parts}) == len(parts)
+
+
+class OfRoles:
+    """As a question, a text has the direction of the other texts; each call is kept."""
+
+    def __init__(self):
+        self.asked = []
+
+    def embed(self, texts, role="passage", scratch=None):
+        self.asked.append((list(texts), role))
+        first = [(text == "apple") == (role == "passage") for text in texts]
+        return np.array([[1, 0] if one else [0, 1] for one in first], dtype=np.float32).reshape(-1, 2)
+
+
+@pytest.mark.parametrize("retriever", [Sim(), MMR(), Reo(), MLQ(queries="rules")], ids=lambda it: it.component)
+def test_a_question_is_embedded_as_a_question(retriever, tools, tmp_path):
+    embedder = OfRoles()
+    run = search(retriever, replace(tools, embedder=embedder), tmp_path / "i", ["apple"], {"a": "apple", "b": "boat"})
+    asked = {(text, role) for texts, role in embedder.asked for text in texts}
+    assert {("apple", "passage"), ("boat", "passage"), ("apple", "query")} <= asked
+    assert ("boat", "query") not in asked
+    assert dict(zip(run["docno"], run["similarity" if "similarity" in run else "score"], strict=True)) == {
+        "a": 0,
+        "b": 1,
+    }
+
+
+def test_recall_embeds_its_questions_as_questions(tools, tmp_path):
+    embedder = OfRoles()
+    tools, chunks = replace(tools, embedder=embedder), chunks_of({"a": "apple", "b": "boat"})
+    Sim().build_index(chunks, tmp_path, tools)
+    Sim().recall(pd.DataFrame({"qid": ["q0"], "query": ["apple"]}), chunks, tmp_path, tools)
+    assert embedder.asked == [(["apple", "boat"], "passage"), (["apple"], "query")]
