@@ -32,6 +32,7 @@ $(READY): pyproject.toml constraints.txt
 	  { echo "ragauge needs Python 3.11 or newer; this is $$($(PYTHON) --version). Try: make PYTHON=python3.11 ..."; exit 2; }
 	@echo "Setting up $(VENV) (about 2.5 GB, a few minutes the first time)"
 	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	@rm -rf src/*.egg-info  # of an older clone it would list entry points that are gone
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[$(EXTRAS)]'
 	@touch $@
 

@@ -19,7 +19,6 @@ CONTRACT = {
     "protocols": "Protocols",
     "frames": "Frames",
     "topics": "Topics",
-    "batches": "Batches",
     "identity": "Identity",
     "errors": "Errors",
 }

@@ -48,7 +48,7 @@ def test_a_package_s_command_runs_and_stands_in_the_help(tmp_path: Path) -> None
         ("count = nowhere", COUNT, r"cannot be loaded .ModuleNotFoundError"),
         ("count = team_words", "1 / 0\n", r"cannot be loaded .ZeroDivisionError"),
         ("count = team_words", "def main(arguments): ...\n", r"must be a module with a function main"),
-        ("store = team_words", COUNT, r"ragauge has a command 'store'"),
+        ("report = team_words", COUNT, r"ragauge has a command 'report'"),
     ],
 )
 def test_a_command_that_cannot_be_had_is_named(

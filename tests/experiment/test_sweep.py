@@ -308,6 +308,11 @@ def test_where_all_jobs_of_a_later_attempt_failed_the_earlier_one_is_out_of_the_
     assert earlier.tags["superseded_in"] == "s"
     assert [run.run_id for run in reader.jobs(earlier)] == [old]
     assert "latest sweep" not in track.connect(uri).get_experiment(earlier.experiment_id).tags["mlflow.note.content"]
+    # Where no attempt came as far as MLflow, nothing is made there.
+    elsewhere = tmp_path / "elsewhere.db"
+    pooling.supersede_earlier([{**failed, "tracking_uri": f"sqlite:///{elsewhere}"}, {**failed, "experiment": "f"}])
+    assert not elsewhere.exists()
+    assert not track.has_experiment(uri, "f")
 
 
 @pytest.mark.slow

@@ -5,7 +5,15 @@ from typing import TYPE_CHECKING
 from ragauge.contract.loading import lazily
 
 if TYPE_CHECKING:
-    from ragauge.track._connection import absolute_uri, aside, connect, local_database, recorded_uri, tracking_uri
+    from ragauge.track._connection import (
+        absolute_uri,
+        aside,
+        connect,
+        has_experiment,
+        local_database,
+        recorded_uri,
+        tracking_uri,
+    )
     from ragauge.track._feedback import CLASS, LABELS, Feedback, answer_digest, labels_of_people
     from ragauge.track._lost import close_orphans, close_orphans_quietly
     from ragauge.track._reader import LoggedRun, Reader, entries_tag
@@ -30,6 +38,7 @@ __all__ = [
     "connect",
     "entries_tag",
     "flatten",
+    "has_experiment",
     "is_model_uri",
     "labels_of_people",
     "load_predictor",

@@ -89,6 +89,20 @@ def connect(uri: str) -> MlflowClient:
     return client
 
 
+def has_experiment(uri: str, experiment: str) -> bool:
+    """Whether the store answers and has an experiment of the name; nothing is made for the answer."""
+    database = local_database(uri)
+    if database is not None and not database.is_file():
+        return False
+    try:
+        client = connect(uri)
+    except ConfigError:
+        return False
+    with reachable(uri):
+        found = client.get_experiment_by_name(experiment)
+    return found is not None and found.lifecycle_stage != "deleted"
+
+
 @lru_cache(maxsize=16)
 def client_of(uri: str, experiment: str) -> tuple[MlflowClient, str]:
     """A client, and the id of the experiment, which is created if it does not exist."""

@@ -3,6 +3,7 @@
 import itertools
 import logging
 from dataclasses import replace
+from importlib.resources import files
 
 import pandas as pd
 import pytest
@@ -11,6 +12,7 @@ from ragauge.contract import frames
 from ragauge.contract.errors import ConfigError, MissingError
 from ragauge.contract.identity import identity
 from ragauge.contract.protocols import Reply
+from ragauge.llms.replies import form_in
 from ragauge.plugins.rewriting.multi_query import Decompose, MultiQuery, RagFusion
 from ragauge.retrieval.retrievers import MLQ, Sim
 from ragauge.retrieval.searching import check_queries, search
@@ -156,3 +158,8 @@ def test_the_prompt_is_part_of_the_identity():
 def test_values_that_cannot_be(field, value):
     with pytest.raises(ConfigError, match=rf"rewriter\.{field}"):
         MultiQuery(**{field: value})
+
+
+def test_the_log_shows_the_form_that_rag_fusion_asks_for() -> None:
+    prompt = files("ragauge.plugins.rewriting").joinpath("prompts/rag_fusion.txt").read_text(encoding="utf-8")
+    assert form_in(prompt) == "designer of the lighthouse of Vestrand history of lighthouses in Vestrand"

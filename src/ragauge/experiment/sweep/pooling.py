@@ -119,7 +119,10 @@ def supersede_earlier(records: Sequence[Mapping[str, Any]], tracking_uri: str | 
         known = next((record for record in own if "tracking_uri" in record and record.get("sweep_id")), None)
         if experiment in pooled or known is None:
             continue
-        tracker = track.Tracker(track.recorded_uri(known["tracking_uri"]), experiment)
+        uri = track.recorded_uri(known["tracking_uri"])
+        if not track.has_experiment(uri, experiment):
+            continue
+        tracker = track.Tracker(uri, experiment)
         current = {record["run_id"] for record in own if "run_id" in record}
         tracker.supersede({"role": "job", "sweep_id": known["sweep_id"]}, current)
         if tracker.supersede({"role": "sweep", "sweep_id": known["sweep_id"]}, current):
