@@ -14,15 +14,15 @@ from ragauge.contract.errors import ConfigError
 # returns the exit code, and a line ABOUT it.
 GROUP = "ragauge.commands"
 
-# Name, where in this folder its function (arguments) stands that returns the exit code, and what it does.
-_OWN = (
-    ("compare", "compare:main", "sets runs side by side, topic by topic; also as CSV, Markdown and LaTeX"),
-    ("report", "results:report", "writes a sweep's report, one HTML file, from its folder or an MLflow run"),
-    ("pool", "results:pool", "pools the jobs in a sweep's folder again, for example of an interrupted sweep"),
-    ("ui", "results:ui", "starts MLflow's UI on what was measured, and prints its address"),
-    ("stages", "stages:main", "lists a job's stages with their digests, and which are stored"),
-)
-COMMANDS = {name: about for name, _, about in _OWN}
+# By name: where in this folder its function (arguments) stands that returns the exit code, and what it does.
+_OWN = {
+    "compare": ("compare:main", "sets runs side by side, topic by topic; also as CSV, Markdown and LaTeX"),
+    "report": ("results:report", "writes a sweep's report, one HTML file, from its folder or an MLflow run"),
+    "pool": ("results:pool", "pools the jobs in a sweep's folder again, for example of an interrupted sweep"),
+    "ui": ("results:ui", "starts MLflow's UI on what was measured, and prints its address"),
+    "stages": ("stages:main", "lists a job's stages with their digests, and which are stored"),
+}
+COMMANDS = {name: about for name, (_, about) in _OWN.items()}
 _HELP = {"help": "shows the commands, and how to run and sweep"}
 
 
@@ -41,9 +41,11 @@ def lines() -> list[str]:
 
 def command(name: str) -> Callable[[Sequence[str]], int]:
     """The function of one of `names()` but help; ConfigError for one of a package that cannot be had."""
-    module, function = next((place.split(":") for own, place, _ in _OWN if own == name), ("", "main"))
-    of = import_module(f"ragauge.commands.{module}") if module else _loaded(_of_packages()[name])
-    found: Callable[[Sequence[str]], int] = getattr(of, function)
+    if name in _OWN:
+        module, _, function = _OWN[name][0].partition(":")
+        found: Callable[[Sequence[str]], int] = getattr(import_module(f"ragauge.commands.{module}"), function)
+    else:
+        found = _loaded(_of_packages()[name]).main
     return found
 
 
