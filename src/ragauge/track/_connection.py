@@ -91,8 +91,7 @@ def connect(uri: str) -> MlflowClient:
 
 def has_experiment(uri: str, experiment: str) -> bool:
     """Whether the store answers and has an experiment of the name; nothing is made for the answer."""
-    database = local_database(uri)
-    if database is not None and not database.is_file():
+    if missing_database(uri):
         return False
     try:
         client = connect(uri)
@@ -198,6 +197,12 @@ def local_database(uri: str) -> Path | None:
     """The file of an SQLite database; None for a server."""
     local = re.fullmatch(r"sqlite:///(.+)", uri)
     return Path(local.group(1)) if local else None
+
+
+def missing_database(uri: str) -> Path | None:
+    """The file of an SQLite database that is not there; None where it is, and for a server."""
+    database = local_database(uri)
+    return database if database is not None and not database.is_file() else None
 
 
 @contextmanager

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING
 
 from ragauge.contract import provenance
 from ragauge.contract.errors import RagaugeError
-from ragauge.track._connection import connect, local_database, pages, reachable, with_tags
+from ragauge.track._connection import connect, missing_database, pages, reachable, with_tags
 
 if TYPE_CHECKING:
     from mlflow import MlflowClient
@@ -58,8 +58,7 @@ def close_orphans_quietly(uri: str) -> None:
     """`close_orphans` where there is an MLflow store that may be written; else runs stay open."""
     from mlflow.exceptions import MlflowException
 
-    database = local_database(uri)
-    if database is not None and not database.is_file():
+    if missing_database(uri):
         return
     try:
         close_orphans(uri)

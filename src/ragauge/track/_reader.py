@@ -18,7 +18,7 @@ import pandas as pd
 from ragauge.contract import provenance
 from ragauge.contract.errors import ConfigError, DataError
 from ragauge.contract.redact import redact
-from ragauge.track._connection import connect, local_database, pages, quiet, reachable, with_tags
+from ragauge.track._connection import connect, missing_database, pages, quiet, reachable, with_tags
 from ragauge.track._lost import close_orphans_once
 
 if TYPE_CHECKING:
@@ -66,8 +66,7 @@ class Reader:
     """Reads the runs of every experiment of an MLflow store, except for deleted ones."""
 
     def __init__(self, uri: str) -> None:
-        database = local_database(uri)
-        if database is not None and not database.is_file():
+        if database := missing_database(uri):
             raise ConfigError(
                 f"no MLflow database at {database}; name yours by --tracking-uri (of run.py: "
                 "tracking.uri=) or MLFLOW_TRACKING_URI"

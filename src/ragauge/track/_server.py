@@ -17,7 +17,7 @@ from typing import TextIO
 from ragauge.contract.errors import ConfigError, TrackingError
 from ragauge.contract.progress import working
 from ragauge.contract.redact import redact
-from ragauge.track._connection import local_database
+from ragauge.track._connection import missing_database
 
 HOST = "127.0.0.1"
 _LOOK = 0.3  # seconds between two looks at whether the server answers
@@ -41,8 +41,7 @@ def serve(
     if uri.startswith(("http://", "https://")):
         tell(f"MLflow is a server already: {redact(uri)}")
         return
-    database = local_database(uri)
-    if database is not None and not database.is_file():
+    if database := missing_database(uri):
         raise ConfigError(f"{database} is not there: nothing was measured from this folder yet")
     if not _is_free(port):
         raise ConfigError(

@@ -21,7 +21,7 @@ from ragauge.contract.progress import progress
 from ragauge.contract.redact import redact
 from ragauge.plugins.traces.rows import Reading, Truth, is_request, row_of
 from ragauge.plugins.traces.shapes import question_of
-from ragauge.track._connection import at, local_database, pages, quiet, reachable, reason
+from ragauge.track._connection import at, missing_database, pages, quiet, reachable, reason
 from ragauge.track._feedback import OWN_TAG
 
 if TYPE_CHECKING:
@@ -105,8 +105,7 @@ def snapshot(window: Window, how: Reading, folder: Path) -> Path:
 
 
 def _rows(window: Window, how: Reading) -> list[dict[str, Any]]:
-    database = local_database(window.uri)
-    if database is not None and not database.is_file():
+    if database := missing_database(window.uri):
         raise ConfigError(f"dataset.uri={window.uri}: no MLflow database at {database}")
     with at(window.uri) as client, reachable(window.uri):
         experiment_id = experiment_of(client, window.experiment, window.uri)
