@@ -94,13 +94,18 @@ def asked(frame: pd.DataFrame) -> pd.DataFrame:
         return frame
     judged = frame["judged"].to_numpy(dtype=bool)
     rows = frame[judged]
-    cells = [*(c for c in GROUP_COLUMNS if c in frame), *(["stratum"] if "stratum" in frame else [])]
-    if rows.empty or judged.all() or not cells:
+    cell = numbered(frame, (*GROUP_COLUMNS, "stratum"))
+    if rows.empty or judged.all() or cell is None:
         return rows
-    cell = frame.groupby(cells, dropna=False, observed=True, sort=False).ngroup().to_numpy()
     stands_for = np.bincount(cell) / np.maximum(np.bincount(cell, judged), 1)
     weight = stands_for[cell[judged]]
     return rows if np.ptp(weight) < 1e-12 else rows.assign(weight=weight / weight.mean())
+
+
+def numbered(frame: pd.DataFrame, columns: Sequence[str]) -> np.ndarray | None:
+    """int64 [rows], from 0: rows of one number are equal in those of the columns that there are; None without any."""
+    by = [column for column in columns if column in frame]
+    return frame.groupby(by, dropna=False, observed=True, sort=False).ngroup().to_numpy() if by else None
 
 
 def fit_rows(frame: pd.DataFrame) -> pd.DataFrame:

@@ -32,6 +32,7 @@ from ragauge.estimate.outcomes import (
     RIGHT,
     check_outcomes,
     labels_of,
+    numbered,
     topic_codes,
     weights_of,
 )
@@ -298,8 +299,8 @@ def fit_thresholds(
     qids = frame["qid"].to_numpy()[known]
     classes = labels[known]
     weights = weights_of(frame)[known] if "weight" in frame else None
-    by = [c for c in GROUP_COLUMNS if c in frame]
-    systems = frame.groupby(by, dropna=False, observed=True, sort=False).ngroup().to_numpy()[known] if by else None
+    of = numbered(frame, GROUP_COLUMNS)
+    systems = None if of is None else of[known]
     return Thresholds(
         h=fit_threshold(scores, classes == LACK, "below", qids, n_boot, seed, level, n_splits, weights, systems),
         k=fit_threshold(scores, classes == RIGHT, "above", qids, n_boot, seed, level, n_splits, weights, systems),

@@ -1,4 +1,4 @@
-"""What a job came to, read back from MLflow and, where it is on this machine, from the store."""
+"""What a job or a sweep came to, read back from MLflow and, where it is on this machine, from the store."""
 
 from __future__ import annotations
 
