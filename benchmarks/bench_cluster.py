@@ -25,7 +25,7 @@ TRIAL = ROOT / "examples" / "cluster" / "trial.py"
 SIZES = (60, 80, 100, 120, 140, 160)
 SWEEP = [
     "-m", f"chunker.size={','.join(map(str, SIZES))}", "chunker=tokens", "retriever=sim",
-    "n_tokens=300", "dataset=fictional", "dataset.documents=500", "dataset.questions=13",
+    "n_tokens=300", "dataset=fictional_hard", "dataset.documents=500", "dataset.questions=13",
 ]  # fmt: skip
 ON_RAY = ["hydra/launcher=ray", "hydra.launcher.address=127.0.0.1:6379"]
 NODES = (1, 2, 3)

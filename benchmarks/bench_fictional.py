@@ -18,6 +18,7 @@ import time
 from collections import Counter
 from collections.abc import Iterable
 from pathlib import Path
+from typing import Any
 
 from timing import against, print_header, print_row
 
@@ -25,12 +26,13 @@ from ragauge.plugins.fictional.source import FictionalWorld, write_shards
 
 PASSAGES = Path(__file__).resolve().parents[2] / "shared" / "data" / "wiki_passages_6119.json"
 DOCUMENTS, SECONDS, GIB = 100_000, 120, 1.5
+HARD: dict[str, Any] = {"style": "hard", "pronouns": 0, "max_hops": 4, "questions": 13, "types": ()}
 WORD = re.compile(r"[^\W_]+(?:['’][^\W_]+)*")
 
 
 def measure(way: str) -> dict[str, float]:
     """Seconds and peak memory (GiB) of making the world one way, in this process."""
-    world = FictionalWorld(documents=DOCUMENTS, look_alikes=3, max_hops=4)
+    world = FictionalWorld(documents=DOCUMENTS, **HARD)
     start = time.perf_counter()
     if way == "frames":
         world.load()
@@ -75,7 +77,7 @@ def main() -> None:
     print_header("corpus", "5-grams", "share that come again", "of the different ones")
     passages = [passage["text"] for passage in json.loads(PASSAGES.read_text(encoding="utf-8"))]
     real = repeated(five_grams(passages))
-    world = FictionalWorld(documents=5_000, look_alikes=3, max_hops=4).load().docs["text"]
+    world = FictionalWorld(documents=5_000, **HARD).load().docs["text"]
     made = repeated(itertools.islice(five_grams(world), real[0]))
     for name, (total, share, different) in (("Wikipedia", real), ("fictional", made)):
         print_row(name, f"{total:,}", f"{share:.1%}", f"{different:.1%}")

@@ -132,7 +132,9 @@ def _status(pid: int, name: str) -> float:
 def pipeline_of(folder: Path, n_docs: int, chunker: str, retriever: str) -> Pipeline:
     """A job over the world of so many documents, with its store in the folder."""
     components = Components(
-        dataset=FictionalWorld(documents=n_docs, questions=OF_A_KIND, limit=TOPICS),
+        dataset=FictionalWorld(
+            style="hard", documents=n_docs, pronouns=0, max_hops=4, questions=OF_A_KIND, types=(), limit=TOPICS
+        ),
         chunker=SemanticChunker(max_tokens=None) if chunker == "semantic" else TokenChunker(128, 0),
         embedder=Hashed(),
         tokenizer=WordTokenizer(),

@@ -1,4 +1,4 @@
-"""Which knobs of the fictional world spread the IR scores most, of seeds 1 to 5.
+"""Which knobs of the hard fictional world spread the IR scores most, of seeds 1 to 5.
 
     python benchmarks/fictional_knobs.py --store .knobs [--retrievers bm25,sim] [--seeds 1,2]
         [--documents 150] [--look-alikes 0] [--pronouns 0,1] [--hops 2]
@@ -47,7 +47,7 @@ def scores(
         "seed": seed,
         "questions": QUESTIONS,
     }
-    overrides = ["dataset=fictional", f"retriever={retriever}", "llm=none", "judge=none"]
+    overrides = ["dataset=fictional_hard", f"retriever={retriever}", "llm=none", "judge=none"]
     cfg = compose("config", overrides=[*overrides, *(f"dataset.{key}={value}" for key, value in world.items())])
     return Pipeline(instantiate_components(cfg), Store(store), BUDGETS[-1], BUDGETS).frame("scores")
 

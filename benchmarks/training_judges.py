@@ -36,6 +36,7 @@ from ragauge.plugins.training.trainers.triples import Example, examples  # noqa:
 from ragauge.texts.sentences import sentence_spans  # noqa: E402
 
 _SENTENCES = 4  # of a chunk
+HARD: dict[str, Any] = {"style": "hard", "pronouns": 0.0, "max_hops": 4, "types": ()}
 _SEEN = ("chain", "comparison", "negation", "false_premise")
 
 
@@ -43,7 +44,7 @@ def world(seed: int, documents: int, questions: int, **knobs: Any) -> TrainingDa
     """A world in chunks of four sentences, with the hits of TF-IDF."""
     from sklearn.feature_extraction.text import TfidfVectorizer
 
-    found = FictionalWorld(documents=documents, seed=seed, questions=questions, **knobs).load()
+    found = FictionalWorld(documents=documents, seed=seed, questions=questions, **{**HARD, **knobs}).load()
     assert isinstance(found.docs, pd.DataFrame)
     rows = []
     for docno, text in zip(found.docs["docno"], found.docs["text"], strict=True):

@@ -238,7 +238,7 @@ def test_runtime_fields_of_shared_models_make_nothing_again(small: SmallPipeline
         ({}, {"measure": Words()}, "scores"),
         ({}, {"llm": Extractive(threshold=1.0)}, "answers verdicts"),
         # Of a short context all sentences are the answer: equal answers have the same verdicts.
-        ({}, {"llm": Extractive(n_sentences=9, threshold=-1.0)}, "answers"),
+        ({}, {"llm": Extractive(threshold=-1.0)}, "answers"),
         ({}, {"judge": LexicalJudge(cover=1.0)}, "verdicts"),
     ],
     ids=["top_k", "chunker", "n_tokens of the grid", "n_tokens", "measure", "llm", "equal answers", "judge"],

@@ -1,90 +1,230 @@
-"""Answers quoted from the context: a stand-in without a language model."""
+"""Answers cut out of the context: a stand-in without a language model."""
 
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import Any, ClassVar, NamedTuple, TypeAlias
 
 import numpy as np
 import pandas as pd
 
 from ragauge.answering._frame import answer_frame, queries_of
-from ragauge.contract.checks import require_count, require_number
+from ragauge.contract.checks import require_number
 from ragauge.contract.protocols import Reply, Tools
 from ragauge.texts.sentences import sentence_spans
-
-_ROWS_AT_ONCE = 1 << 16  # pairs of vectors that are multiplied at a time: 100 MB of 384 floats each
-
-_WHOLE = re.compile(r"""[.!?…。！？]["'”’»」』）)\]]*\Z""")  # how a sentence that was not cut ends
+from ragauge.texts.words import FUNCTION_WORDS, words
 
 LACK_OF_INFORMATION = "The documents do not hold enough information to answer the question."
+
+_WHOLE = re.compile(r"""[.!?…。！？]["'”’»」』）)\]]*\Z""")  # how a sentence that was not cut ends
+_WORD = re.compile(r"[^\W_]+(?:['’-][^\W_]+)*")
+_NAME = re.compile(
+    r"(?<!\w)[A-Z][\w'’-]*(?:(?: | & | of | of the | at | for | and the | in a )(?:[A-Z][\w'’-]*|\d{1,3}\b))*"
+)
+_MONTH = r"(?:Jan|Feb|Mar|Apr|May|Jun|Jul|Aug|Sep|Oct|Nov|Dec)[a-z]* "
+_DATE = re.compile(rf"(?:(?:\d{{1,2}} )?{_MONTH}(?:\d{{1,2}}, )?)?\b[12]\d{{3}}\b(?!,\d)")
+_NUMBER = re.compile(r"\b\d+(?:[,.]\d+)*")
+# What a question asks for, by the words that it is put with: the first that fits.
+_KINDS = {
+    "date": re.compile(r"\bwhen\b|(?:\bin )?\b(?:what|which) (?:(?:is|was) the )?(?:year|date|month)\b(?: of)?", re.I),
+    "number": re.compile(r"\bhow (?:many|much|large|big|long|far|tall|high)\b|\bpopulation\b|\bnumber of\b", re.I),
+    "place": re.compile(r"\bwhere\b|(?:\b(?:in|to) )?\bwh(?:at|ich) (?:town|city|country|village|place|state)\b", re.I),
+    "thing": re.compile(r"\bwhat (?:do|does|did|is|are|was|were)\b", re.I),
+    "name": re.compile(""),
+}
+_WHETHER = re.compile(r"(?:did|do|does|is|are|was|were|has|have|had|can|could)\b", re.I)
+# Of two alternatives: whether times are compared (else numbers), and whether the least is asked for.
+_IN_TIME = re.compile(r"\b(?:first|last|earlier|later|older|younger|oldest|youngest|newer|before|after)\b", re.I)
+_LEAST = re.compile(r"\b(?:first|earlier|older|oldest|before|fewer|less|smaller|lower|shorter)\b", re.I)
+# What a name is, directly before it ("the novelist").
+_APPOSED = re.compile(r"\bthe (?:(?!(?:of|by|to|with|in|at|for|from|that|which|and|or)\b)[a-z-]+ ){1,2}(?=[A-Z])")
+_EITHER = re.compile(r"(?:.*[,:] )?(.+?),? or (.+)\?")
+_BOTH = re.compile(rf"\w+ .*?({_NAME.pattern}) and ((?:the )?{_NAME.pattern})")
+# Another thing by way of a named one ("the town in which X was born"): the words up to the name, and behind it.
+_BY_WAY = re.compile(
+    rf"(?:.*\b)?(the (?:[a-z]+ ){{1,3}}?(?:((?:of|by|to|with)(?! wh)|that|who|whose)|of|by|to|in|where|whom|which)\b"
+    rf"[^?]*?{_NAME.pattern})((?: (?:is|was|were|has|had|took))? [a-z]+)?"
+)
+_ALSO = re.compile(r"(?:, | \()[a-z ]*")  # between a name and another for the same
+_OBJECT = re.compile(r"\b(?:it|him|them)\b")  # what a sentence before named
+_OPENING = re.compile(r"^(?:The [a-z]+|(His|Her|Its|Their)|He|She|It|They)\b")
+_BEFORE_PLACE = re.compile(r"\b(?:in|at|near|to|from|of|on) (?:the )?\Z", re.I)
+_SHARED = 0.35  # weight of shared words beside that of the cosine
+_ELSEWHERE = 0.9  # what a name counts in a sentence about something else
+_STARTS = 8  # sentences from which a link is followed
+
+
+_Names: TypeAlias = "dict[tuple[int, int], frozenset[str]]"  # where names stand in a text, and their words
+
+
+class _Sentence(NamedTuple):
+    text: str
+    names: _Names
+    about: frozenset[str]  # the words of the name that it, or a sentence before it, opens with
 
 
 @dataclass(frozen=True)
 class Extractive:
-    """Answers made of the context's sentences that are most like the question: a stand-in, no language model.
+    """Answers with a name, date or number of the context: a stand-in, no language model (docs/llms-and-judges.md).
 
-    n_sentences: at most so many, in the order of the context.
-    threshold: cosine similarity to the question in [-1, 1] that a sentence must reach; where none does, the
-        answer is LACK_OF_INFORMATION, and so it is for a context without text.
+    A sentence scores the squared share of the question's names in it times a mean of the share of its other words and
+    the cosine without names. A question by way of another thing takes two sentences, and the lesser score. threshold:
+    the score in [-1, 1] that is needed (a third for each of two alternatives); below it information is lacking.
     """
 
     component: ClassVar[str] = "extractive"
-    version: ClassVar[int] = 2
+    version: ClassVar[int] = 3
     kind: ClassVar[str] = "embedded"
     uses: ClassVar[frozenset[str]] = frozenset({"embedder"})
 
-    n_sentences: int = 3
-    threshold: float = 0.5
+    threshold: float = 0.34
 
     def __post_init__(self) -> None:
-        require_count("llm.n_sentences", self.n_sentences)
         require_number("llm.threshold", self.threshold, -1, 1)
 
     def answer(self, topics: pd.DataFrame, contexts: pd.DataFrame, tools: Tools) -> pd.DataFrame:
         """Frame `answers`; every status is ok, no tokens and no cost."""
-        queries = queries_of(topics, contexts)
-        sentences = {text: _sentences(text) for text in contexts["text"].unique()}
-        of_rows = [sentences[text] for text in contexts["text"]]
-        asked = list(dict.fromkeys(queries))
-        texts = list(dict.fromkeys(s for found in sentences.values() for s in found))
-        number = {text: i for i, text in enumerate(texts)}
-        number_asked = {text: i for i, text in enumerate(asked, len(texts))}
-        vectors = np.concatenate([tools.embedder.embed(texts), tools.embedder.embed(asked, "query")])
-        row = np.repeat(np.arange(len(of_rows)), [len(found) for found in of_rows])
-        sentence = np.array([number[s] for found in of_rows for s in found], dtype=np.int64)
-        query = np.array([number_asked[q] for q in queries], dtype=np.int64)[row]
-        best = _best(row, _cosines(vectors, sentence, query), self.n_sentences, self.threshold)
-        chosen: list[list[str]] = [[] for _ in of_rows]
-        for i in best:
-            chosen[row[i]].append(texts[sentence[i]])
-        return answer_frame(contexts, [Reply(" ".join(found) or LACK_OF_INFORMATION) for found in chosen])
+        queries = [_APPOSED.sub("", query) for query in queries_of(topics, contexts)]
+        read = {text: _sentences(text) for text in contexts["text"].unique()}
+        whole = [part for query in dict.fromkeys(queries) for part in (query, *_alternatives(query)[1])]
+        asked = [_meaning(part, _names(part)) for query in whole for part in (query, *_steps(query))]
+        told = [_meaning(s.text, s.names) for found in read.values() for s in found]
+        vectors = (dict(zip(told, tools.embedder.embed(told), strict=True)),
+                   dict(zip(asked, tools.embedder.embed(asked, "query"), strict=True)))  # fmt: skip
+        replies = [
+            _Context(read[text], *vectors).answer(query, self.threshold) if read[text] else None
+            for query, text in zip(queries, contexts["text"], strict=True)
+        ]
+        return answer_frame(contexts, [Reply(reply or LACK_OF_INFORMATION) for reply in replies])
 
 
-def _sentences(text: str) -> list[str]:
-    """The distinct whole sentences of a text, in order, white space folded; chunks that overlap repeat some.
+class _Context:
+    def __init__(self, sentences: Sequence[_Sentence], told: Mapping[str, Any], asked: Mapping[str, Any]) -> None:
+        self._sentences, self._asked = sentences, asked
+        self._words = [s.about.union(words(s.text)) for s in sentences]
+        self._stems = [frozenset(word[:4] for word in found) for found in self._words]
+        self._vectors = np.array([told[_meaning(s.text, s.names)] for s in sentences])
 
-    The budget mostly cuts the last sentence; what is left of it is not quoted where there are others.
-    """
+    def answer(self, question: str, threshold: float) -> str | None:
+        alternatives, halves = _alternatives(question)
+        if not halves:
+            return self._find(question, next(k for k, asks in _KINDS.items() if asks.search(question)), threshold)
+        whether, said = _WHETHER.match(question), _meaning(question, _names(question))
+        kind = "name" if whether else "date" if _IN_TIME.search(said) else "number"
+        left, right = (self._find(half, kind, threshold / 3) for half in halves)
+        if left is None or right is None:
+            return None
+        if whether:
+            return "yes" if left == right else "no"
+        before, after = (float(_NUMBER.findall(text)[-1].replace(",", "")) for text in (left, right))
+        return alternatives[(before < after) != bool(_LEAST.search(said))]
+
+    def _find(self, question: str, kind: str, threshold: float) -> str | None:
+        names = frozenset().union(*_names(question).values())
+        found = []
+        if steps := _steps(question):
+            starts = self._scores(steps[0], names)
+            for i in np.argsort(-starts, kind="stable")[:_STARTS].tolist():
+                links = {self._sentences[i].about, *self._sentences[i].names.values()}
+                for link in sorted((link for link in links if not link <= names), key=sorted):
+                    ends = np.minimum(self._scores(steps[1], link), starts[i])
+                    found += [(end, j, names | link) for j, end in enumerate(ends.tolist()) if j != i]
+        else:
+            found = [(score, i, names) for i, score in enumerate(self._scores(question, names).tolist())]
+        best = (one for one in sorted(found, key=lambda one: -one[0]) if one[0] >= threshold)
+        spans = (_cut(self._sentences[i], kind, known, _stems(question)) for _, i, known in best)
+        return next((span for span in spans if span), None)
+
+    def _scores(self, question: str, names: frozenset[str]) -> np.ndarray:
+        """float64 [sentences]: how well each fits a question about what has these names."""
+        stems = _stems(question)
+        rare = np.array([1 / (1 + np.log1p(sum(stem in s for s in self._stems))) for stem in stems] or [1.0])
+        named = np.array([[(w in has) * (1 if w in s.about else _ELSEWHERE) for w in names] or [1]
+                          for s, has in zip(self._sentences, self._words, strict=True)])  # fmt: skip
+        shared = np.array([[stem in s for stem in stems] or [False] for s in self._stems])
+        cosines = self._vectors @ self._asked[_meaning(question, _names(question))]
+        scores: np.ndarray = named.mean(1) ** 2 * (_SHARED * (shared @ rare) / rare.sum() + (1 - _SHARED) * cosines)
+        return scores
+
+
+def _cut(sentence: _Sentence, kind: str, known: frozenset[str], stems: Sequence[str]) -> str | None:
+    """The part of a sentence that is of the kind, next to words of the question; None where there is none."""
+    text = sentence.text
+    matched = [m.start() for m in _WORD.finditer(text) if m[0].casefold()[:4] in stems]
+    dates = [m.span() for m in _DATE.finditer(text)]
+    numbers = [m.span() for m in _NUMBER.finditer(text) if m.span() not in dates]
+    others = [span for span, name in sentence.names.items() if not name <= known]
+    spans = {"date": dates, "number": numbers}.get(kind, others)
+    if not spans and kind == "thing" and matched:
+        return re.split(r"[,.;:]", text[matched[-1] :])[0].partition(" ")[2]
+    ranked = [
+        (
+            bool(_BEFORE_PLACE.search(text[:a])) != (kind == "place"),
+            min((abs(at - a) for at in matched), default=a),
+            a,
+            b,
+        )
+        for a, b in spans
+    ]
+    return text[slice(*min(ranked)[2:])] if ranked else None
+
+
+def _sentences(text: str) -> list[_Sentence]:
+    """The distinct sentences of a text in order, without a last one that the budget cut where there are others."""
     found = [" ".join(text[a:b].split()) for a, b in sentence_spans(text)]
     if len(found) > 1 and not _WHOLE.search(found[-1]):
         found.pop()
-    return list(dict.fromkeys(found))
+    within = {word for s in found for (start, _), name in _names(s).items() if start > 0 for word in name}
+    out, about = [], frozenset[str]()
+    for sentence in dict.fromkeys(found):
+        # A capital at the start of a sentence is a name where it goes on, or stands elsewhere.
+        names = {at: n for at, n in _names(sentence).items() if at[0] > len("The ") or len(n) > 1 or n <= within}
+        (start, end), first = next(iter(names.items()), ((len(sentence), 0), frozenset()))
+        if start <= len("The ") and not first <= about and not (about and _OBJECT.search(sentence)):
+            about = first.union(*(n for (at, _), n in names.items() if _ALSO.fullmatch(sentence[end:at])))
+        out.append(_Sentence(sentence, names, about))
+    return out
 
 
-def _cosines(vectors: np.ndarray, left: np.ndarray, right: np.ndarray) -> np.ndarray:
-    """float64 [pairs]: inner products of the vectors numbered left[i] and right[i]."""
-    cosines = np.empty(len(left))
-    for start in range(0, len(left), _ROWS_AT_ONCE):
-        at = slice(start, start + _ROWS_AT_ONCE)
-        cosines[at] = np.einsum("ij,ij->i", vectors[left[at]], vectors[right[at]])
-    return cosines
+def _names(text: str) -> _Names:
+    """Runs of capitalised words, without function words at their start."""
+    found = {}
+    for match in _NAME.finditer(text):
+        first = next((w for w in _WORD.finditer(text, *match.span()) if w[0].casefold() not in FUNCTION_WORDS), None)
+        if first:
+            found[first.start(), match.end()] = frozenset(words(text[first.start() : match.end()])) - FUNCTION_WORDS
+    return found
 
 
-def _best(row: np.ndarray, cosine: np.ndarray, n: int, threshold: float) -> np.ndarray:
-    """Positions of the n largest cosines of each row at or above the threshold; ties in order of position."""
-    order = np.lexsort((-cosine, row))
-    first = np.searchsorted(row, row)  # rows are ascending: where each begins
-    rank = np.arange(len(row)) - first[order]
-    return np.sort(order[(rank < n) & (cosine[order] >= threshold)])
+def _meaning(text: str, names: _Names) -> str:
+    """The text with X for all names and for what opens it in place of one, and one number for all."""
+    for start, end in reversed(names):
+        text = text[:start] + "X" + text[end:]
+    text = _OPENING.sub(lambda m: "X's" if m[1] else "X", text)
+    return _NUMBER.sub("10", _DATE.sub("1900", _KINDS["place"].sub("Where", _KINDS["date"].sub("When", text))))
+
+
+def _alternatives(question: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """Two alternatives of a question, and the question with each of them alone; nothing where it has none."""
+    match = _EITHER.match(question) or (_WHETHER.match(question) and _BOTH.match(question))
+    if not match:
+        return (), ()
+    return match.groups(), tuple(question[: match.start(1)] + one + question[match.end(2) :] for one in match.groups())
+
+
+def _steps(question: str) -> tuple[str, ...]:
+    """Of a question by way of another thing: the words for that, and the question about it; else nothing."""
+    if (match := _BY_WAY.match(question)) is None:
+        return ()
+    start, end = match.start(1), match.end(1) if match[2] else match.end()
+    second = f"{question[:start]}X{question[end:]}"
+    return (question[start:end], second) if _stems(second) else ()
+
+
+def _stems(question: str) -> list[str]:
+    """Beginnings of the question's words that are no names, and ask for no date and no place."""
+    left_out = FUNCTION_WORDS.union(*_names(question).values())
+    told = _KINDS["place"].sub("", _KINDS["date"].sub("", question))
+    return list(dict.fromkeys(word[:4] for word in words(told) if word not in left_out))

@@ -8,7 +8,8 @@ needed (with the title of the article that each stands in), and nothing else.
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from types import MappingProxyType
 from typing import NamedTuple
 
 _T = r"((?:[A-Z][a-z]+ )?[A-Z][a-z]+)"  # a town, at times with a word before it
@@ -408,14 +409,25 @@ class Sentence(NamedTuple):
     text: str
 
 
-class Reader:
-    """What the sentences say: for each relation the value of each title."""
+Patterns = Mapping[str, tuple[str, ...]]
+NONE: Patterns = MappingProxyType({})
 
-    def __init__(self, sentences: Sequence[Sentence]) -> None:
+
+class Reader:
+    """What the sentences say: for each relation the value of each title.
+
+    says, asks, forwards: patterns that are tried before those of this module.
+    """
+
+    def __init__(
+        self, sentences: Sequence[Sentence], says: Patterns = NONE, asks: Patterns = NONE, forwards: Patterns = NONE
+    ) -> None:
+        self._asks = {name: (*asks.get(name, ()), *patterns) for name, patterns in ASKS.items()}
+        self._forwards = {name: (*forwards.get(name, ()), *patterns) for name, patterns in FORWARDS.items()}
         self.said: dict[str, dict[str, str]] = {}
         for title, text in sentences:
             for relation, patterns in SAYS.items():
-                for pattern in patterns:
+                for pattern in (*says.get(relation, ()), *patterns):
                     match = re.search(pattern, text)
                     if match:
                         value = match.groups()[-1]
@@ -444,7 +456,7 @@ class Reader:
 
     def _described(self, text: str) -> str | None:
         """The title that a description comes to, or None where it comes to none by what is said."""
-        for relation, patterns in FORWARDS.items():
+        for relation, patterns in self._forwards.items():
             for pattern in patterns:
                 match = re.fullmatch(pattern, text)
                 inner = self._described(match[1]) if match else None
@@ -464,7 +476,7 @@ class Reader:
         return self.said.get(relation, {}).get(self._described(name) or "")
 
     def _plain(self, query: str) -> str | None:
-        for relation, patterns in ASKS.items():
+        for relation, patterns in self._asks.items():
             for pattern in patterns:
                 match = re.fullmatch(pattern, query)
                 value = self._value(relation, match[1]) if match else None

@@ -44,6 +44,7 @@ class World:
         data = FictionalWorld(
             documents=150,
             questions=60,
+            style="hard",
             types=("chain",),
             look_alikes=0,
             pronouns=1.0,

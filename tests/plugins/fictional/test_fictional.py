@@ -16,6 +16,7 @@ import pandas as pd
 import pytest
 
 from located_evidence import no_evidence_is_lost
+from plugins.fictional import plain_solver
 from plugins.fictional.fictional_solver import Reader, Sentence
 from ragauge.contract import frames
 from ragauge.contract.errors import ConfigError
@@ -26,7 +27,7 @@ from ragauge.plugins.fictional import names, source
 from ragauge.plugins.fictional.articles import text_of, write_article
 from ragauge.plugins.fictional.entities import Region
 from ragauge.plugins.fictional.names import Names
-from ragauge.plugins.fictional.prose import PROSE, RULES
+from ragauge.plugins.fictional.prose import STYLES
 from ragauge.plugins.fictional.questions import kinds
 from ragauge.plugins.fictional.region import make_region, sizes
 from ragauge.plugins.fictional.relations import OF_KIND, RELATIONS
@@ -34,8 +35,8 @@ from ragauge.plugins.fictional.source import FictionalWorld, write_shards
 
 
 def world_of(**knobs: Any) -> FictionalWorld:
-    """A world with look-alikes, pronouns and long chains, unless the knobs say otherwise."""
-    return FictionalWorld(**{"look_alikes": 3, "pronouns": 1.0, "max_hops": 4, **knobs})
+    """A hard world with pronouns, long chains and all types of question, unless the knobs say otherwise."""
+    return FictionalWorld(**{"style": "hard", "pronouns": 1.0, "max_hops": 4, "types": (), **knobs})
 
 
 WORLD = world_of(documents=300, questions=30, seed=3)
@@ -46,9 +47,9 @@ def data() -> object:
     return WORLD.load()
 
 
-@pytest.fixture(scope="module")
-def region() -> Region:
-    return make_region(Names(5), 5, 0, 400, 3)
+@pytest.fixture(scope="module", params=list(STYLES))
+def region(request: pytest.FixtureRequest) -> Region:
+    return make_region(Names(5), 5, 0, 400, 3, 1.0, request.param)
 
 
 def _sentences(data: object, qid: str) -> list[Sentence]:
@@ -99,6 +100,33 @@ def test_a_reader_that_knows_nothing_of_the_generator_confirms_the_answers(data:
         assert found in list(topic.answers), (topic.query, found, topic.answers)
         confirmed += 1
     assert confirmed == 240
+
+
+def _plain_reader(sentences: list[Sentence]) -> Reader:
+    return Reader(sentences, plain_solver.SAYS, plain_solver.ASKS, plain_solver.FORWARDS)
+
+
+def test_the_reader_confirms_the_answers_of_plain_prose_and_finds_none_where_there_is_none() -> None:
+    plain = world_of(documents=300, questions=30, seed=3, style="plain", pronouns=0.5).load()
+    assert isinstance(plain.docs, pd.DataFrame)
+    for topic in plain.topics[~plain.topics["unanswerable"]].itertuples():
+        assert _plain_reader(_sentences(plain, topic.qid)).solve(topic.query) in list(topic.answers), topic.query
+    docs = [(row.title, row.text) for row in plain.docs.itertuples()]
+    whole = _plain_reader([Sentence(title, part) for title, text in docs for part in re.split(r"(?<=\.) ", text)])
+    for query in plain.topics[plain.topics["unanswerable"]]["query"]:
+        with pytest.raises(LookupError):
+            whole.solve(query)
+
+
+def test_the_default_world_asks_short_questions_in_plain_prose() -> None:
+    data = FictionalWorld().load()
+    assert data.topics["type"].value_counts().to_dict() == {"chain": 50, "comparison": 25, "unanswerable": 25}
+    assert data.topics["hops"].max() == 2
+    assert isinstance(data.docs, pd.DataFrame)
+    sentences = [part for text in data.docs["text"] for part in re.split(r"(?<=\.) ", text)]
+    lengths = [len(sentence.split()) for sentence in sentences]
+    assert sum(lengths) / len(lengths) < 12
+    assert max(lengths) < 30
 
 
 @pytest.mark.parametrize("pronouns", [0, 0.5])
@@ -231,10 +259,14 @@ def test_one_seed_gives_the_same_bytes_in_any_process(tmp_path: Path, documents:
 
 def test_the_bytes_of_a_world_are_those_of_its_version() -> None:
     """Where this fails the world has changed: raise `FictionalWorld.version` and put the new digest here."""
-    assert FictionalWorld.version == 1
-    found = world_of(documents=120, questions=5, seed=1).load()
-    digests = [frames.content_digest(frame)[:16] for frame in (found.docs, found.topics, found.evidence)]
-    assert digests == ["7161a63a3d55c343", "ab1d05ea459049d4", "4cd14a6b214dff2c"]
+    assert FictionalWorld.version == 2
+    for style, expected in (
+        ("hard", ["7161a63a3d55c343", "ab1d05ea459049d4", "4cd14a6b214dff2c"]),
+        ("plain", ["64cad5383501c735", "26b84f935f3bf99b", "0f9cbd01afc48e66"]),
+    ):
+        found = world_of(documents=120, questions=5, seed=1, style=style).load()
+        digests = [frames.content_digest(frame)[:16] for frame in (found.docs, found.topics, found.evidence)]
+        assert digests == expected, style
 
 
 def test_shards_are_the_frames_as_jsonl_reads_them(tmp_path: Path) -> None:
@@ -314,7 +346,7 @@ def test_look_alikes_share_a_surname_and_some_a_whole_name() -> None:
 
 
 def test_only_the_named_types_and_lengths_are_asked() -> None:
-    world = FictionalWorld(documents=200, questions=6, types=["negation", "chain"], max_hops=2)
+    world = world_of(documents=200, questions=6, types=["negation", "chain"], max_hops=2)
     topics = world.load().topics
     assert topics["type"].value_counts().to_dict() == {"chain": 12, "negation": 6}
     assert topics["hops"].max() == 2
@@ -356,7 +388,8 @@ def test_changed_values_leave_every_other_sentence_as_it_is(region: Region) -> N
 
 def test_every_rule_of_the_prose_can_be_written_out() -> None:
     """Each slot of each sentence is a rule or a value that its article gives."""
-    given = {"S", "s", "s_name", "his", "him", "His", "noun", "street", "full", "aka", "aka_end", "alias"}
+    given = {"S", "s", "s_name", "his", "him", "His", "noun", "full", "aka", "aka_end", "alias"}
+    of_style = {"plain": {"other", "recent", "count"}, "hard": {"street"}}
 
     def slots(template: tuple[object, ...]) -> set[str]:
         found: set[str] = set()
@@ -367,19 +400,20 @@ def test_every_rule_of_the_prose_can_be_written_out() -> None:
                 found |= set().union(*map(slots, piece))
         return found
 
-    used = set().union(*(slots(t) for options in RULES.values() for t in options))
-    assert used <= set(RULES) | given
-    for kind, prose in PROSE.items():
-        relations = set().union(*prose.facts)
-        assert relations == {relation.name for relation in OF_KIND[kind]}
-        for tells, templates in prose.facts.items():
-            values = {f"{relation}{form}" for relation in tells for form in ("", "_up", "_s")}
-            for template in templates:
-                named = slots(template)
-                assert named <= set(RULES) | given | values, (kind, tells)
-                assert all({r, f"{r}_up", f"{r}_s"} & named for r in tells), (kind, tells)
-        others = itertools.chain(prose.leads, prose.fillers, prose.aka, prose.aka_end)
-        assert set().union(*map(slots, others)) <= set(RULES) | given
+    for name, style in STYLES.items():
+        rules = set(style.rules) | given | of_style[name]
+        assert set().union(*(slots(t) for options in style.rules.values() for t in options)) <= rules
+        for kind, prose in style.prose.items():
+            relations = set().union(*prose.facts)
+            assert relations == {relation.name for relation in OF_KIND[kind]}
+            for tells, templates in prose.facts.items():
+                values = {f"{relation}{form}" for relation in tells for form in ("", "_up", "_s")}
+                for template in templates:
+                    named = slots(template)
+                    assert named <= rules | values, (kind, tells)
+                    assert all({r, f"{r}_up", f"{r}_s"} & named for r in tells), (kind, tells)
+            others = itertools.chain(prose.leads, prose.fillers, prose.aka, prose.aka_end)
+            assert set().union(*map(slots, others)) <= rules
 
 
 _KNOWN = """
@@ -470,6 +504,7 @@ def test_a_million_documents_have_names_enough() -> None:
         ({"types": [["chain"]]}, "dataset.types=[['chain']]: allowed are lists of chain, comparison"),
         ({"types": 3}, "dataset.types=3: allowed are lists of chain, comparison"),
         ({"limit": 0}, "dataset.limit=0: allowed are"),
+        ({"style": "easy"}, "dataset.style='easy': allowed are plain, hard"),
         ({"name": " "}, "dataset.name=' ': allowed are names"),
     ],
 )
@@ -494,12 +529,17 @@ def test_the_name_is_no_part_of_the_identity() -> None:
 def test_the_page_shows_what_is_generated() -> None:
     page = (Path(__file__).resolve().parents[3] / "docs" / "fictional.md").read_text(encoding="utf-8")
     world = world_of(documents=300, look_alikes=3, seed=1, questions=25)
-    made = world.load()
-    quoted = " ".join(line.removeprefix("> ") for line in page.splitlines() if line.startswith("> "))
-    assert quoted == made.docs.set_index("docno").loc["Merloriel_Rolgumber", "text"]
-    queries = made.topics.set_index("query")
+    plain, hard = FictionalWorld(seed=1).load(), world.load()
+    quoted = [
+        block.replace("> ", "").replace("\n", " ").strip() for block in re.findall(r"(?:^> .*\n)+", page, flags=re.M)
+    ]
+    assert quoted == [
+        plain.docs.set_index("docno").loc["Braelmovenne_Keignubrel", "text"],  # type: ignore[union-attr]
+        hard.docs.set_index("docno").loc["Merloriel_Rolgumber", "text"],  # type: ignore[union-attr]
+    ]
+    queries = pd.concat([plain.topics, hard.topics]).set_index("query")
     shown = re.findall(r"^\| `\w+` \| (.+\?) \| (.+) \|$", page, flags=re.MULTILINE)
-    assert len(shown) == 7
+    assert len(shown) == 11
     for query, answer in shown:
         assert queries.loc[query, "answer"] == answer or (answer == "none" and queries.loc[query, "unanswerable"])
     twins = world.counterfactuals()
@@ -510,12 +550,12 @@ def test_the_page_shows_what_is_generated() -> None:
 
 
 def test_twins_are_documents_that_differ_in_the_sentence_that_leads_to_the_other_answer() -> None:
-    plain = FictionalWorld(questions=6).load()
+    plain = FictionalWorld(questions=6, types=()).load()
     assert "wrong_answers" not in plain.topics
-    data = FictionalWorld(questions=6, twins=True).load()
+    data = FictionalWorld(questions=6, types=(), twins=True).load()
     assert data.docs.iloc[: len(plain.docs)].equals(plain.docs)
     text_of_doc = dict(zip(data.docs["docno"], data.docs["text"], strict=True))
-    twins = FictionalWorld(questions=6).counterfactuals().set_index("qid")
+    twins = FictionalWorld(questions=6, types=()).counterfactuals().set_index("qid")
     having = data.topics[data.topics["wrong_answers"].map(len) > 0]
     assert len(having) == len(data.docs) - len(plain.docs) >= 20
     for topic in having.to_dict("records"):

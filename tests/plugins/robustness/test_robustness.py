@@ -18,7 +18,9 @@ from scripted_chat import unframed
 
 FictionalWorld = pytest.importorskip("ragauge.plugins.fictional.source").FictionalWorld
 
-WORLD = FictionalWorld(twins=True, types=("chain", "comparison", "aggregation"), seed=5)
+WORLD = FictionalWorld(
+    style="hard", pronouns=0, max_hops=4, questions=13, twins=True, types=("chain", "comparison", "aggregation"), seed=5
+)
 RIGHT, NOISE_COSTS, REFUSES, DETECTS, CORRECTS, SEES = 0.9, 0.5, 0.7, 0.4, 0.5, 0.8
 LACK = "The documents do not hold enough information to answer the question."
 ERRORS = "There are factual errors in the documents."

@@ -166,7 +166,15 @@ def test_docnos_of_changed_copies() -> None:
 
 @pytest.mark.parametrize("seed", [1, 2, 3])
 def test_in_a_made_up_world_every_condition_holds_what_it_says(seed: int) -> None:
-    world = FictionalWorld(seed=seed, twins=True, types=("chain", "comparison", "aggregation"), questions=8)
+    world = FictionalWorld(
+        style="hard",
+        pronouns=0,
+        max_hops=4,
+        seed=seed,
+        twins=True,
+        types=("chain", "comparison", "aggregation"),
+        questions=8,
+    )
     data = world.load()
     twins = world.counterfactuals().set_index("qid")
     chunks = chunks_of({d: [text] for d, text in zip(data.docs["docno"], data.docs["text"], strict=True)})

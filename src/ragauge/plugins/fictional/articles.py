@@ -10,7 +10,7 @@ from ragauge.plugins.fictional.dice import Dice
 from ragauge.plugins.fictional.entities import Entity, Facts, Region
 from ragauge.plugins.fictional.grammar import Template, Writer, slots_of
 from ragauge.plugins.fictional.names import street
-from ragauge.plugins.fictional.prose import PROSE, RULES
+from ragauge.plugins.fictional.prose import STYLES, Prose
 
 # Facts that are told together (with this probability) where the entity has both.
 _TOGETHER = {
@@ -21,6 +21,8 @@ _TOGETHER = {
     "event": (("place", "held", 0.5),),
 }
 _ALWAYS = (("prize", "prize_year"),)
+# At least and at most so many sentences of which no question asks.
+_FILLERS = {"plain": (3, 5), "hard": (2, 5)}
 _SUBJECT = "\x00"
 _MARKED = {"S": _SUBJECT, "s": _SUBJECT}
 _SELF = {"town": "town", "firm": "firm", "event": "event"}
@@ -46,20 +48,21 @@ def write_article(region: Region, entity: Entity, facts: Facts | None = None) ->
     """
     known = (facts or region.facts).known(entity.number)
     dice = Dice(region.seed, region.number, "article", entity.number)
-    prose, writer = PROSE[entity.kind], Writer(RULES, dice)
+    style = STYLES[region.style]
+    prose, writer = style.prose[entity.kind], Writer(style.rules, dice)
     values = {relation: region.shown(relation, value) for relation, value in known.items()}
-    names = _Names(entity, dice)
-    out = [_lead(entity, writer, dice, names)]
+    names = _Names(region, entity, dice)
+    out = [_lead(prose, entity, writer, dice, names)]
     groups = _groups(entity.kind, set(known), dice)
     plan = [_told(region, entity.kind, group, dice) for group in groups]
-    fillers = dice.sample(prose.fillers, dice.between(2, 5))
+    fillers = dice.sample(prose.fillers, dice.between(*_FILLERS[region.style]))
     for told in _ordered(dice, [*plan, *(_Told((), filler) for filler in fillers)]):
         tells = told.tells
         given = {**names.slots(), **{r: values[r] for r in tells}}
         given |= {f"{r}_up": values[r] for r in tells}
         given |= {f"{r}_s": f"{values[r]}'s" for r in tells}
         text = writer.write(told.template, given | (_MARKED if told.by_name else {}))
-        out.append(Sentence(_named(text, entity.name, given["s"]) if told.by_name else text, tells))
+        out.append(Sentence(_named(text, names.full, given["s"]) if told.by_name else text, tells))
     return out
 
 
@@ -74,17 +77,18 @@ class _Told:
 
 def _told(region: Region, kind: str, group: tuple[str, ...], dice: Dice) -> _Told:
     """The words for some facts: where pronouns are few, mostly such as name the subject."""
-    templates = PROSE[kind].facts[group]
+    templates = STYLES[region.style].prose[kind].facts[group]
     if region.pronouns == 1 or dice.chance(region.pronouns):
         return _Told(group, dice.pick(templates))
-    naming = _naming(kind, group)
+    naming = _naming(region.style, kind, group)
     return _Told(group, dice.pick(naming or templates), bool(naming))
 
 
 @cache
-def _naming(kind: str, group: tuple[str, ...]) -> tuple[Template, ...]:
+def _naming(style: str, kind: str, group: tuple[str, ...]) -> tuple[Template, ...]:
     """The templates for some facts that name their subject."""
-    return tuple(t for t in PROSE[kind].facts[group] if slots_of(t) & _MARKED.keys())
+    templates = STYLES[style].prose[kind].facts[group]
+    return tuple(t for t in templates if slots_of(t) & _MARKED.keys())
 
 
 def _named(text: str, name: str, pronoun: str) -> str:
@@ -93,8 +97,7 @@ def _named(text: str, name: str, pronoun: str) -> str:
     return text[:1].upper() + text[1:]
 
 
-def _lead(entity: Entity, writer: Writer, dice: Dice, names: _Names) -> Sentence:
-    prose = PROSE[entity.kind]
+def _lead(prose: Prose, entity: Entity, writer: Writer, dice: Dice, names: _Names) -> Sentence:
     given = {"full": entity.name, "noun": entity.noun, **names.slots(), "aka": "", "aka_end": ""}
     template = dice.pick(prose.leads)
     tells: tuple[str, ...] = ()
@@ -140,8 +143,10 @@ def _ordered(dice: Dice, body: Sequence[_Told]) -> list[_Told]:
 class _Names:
     """What the subject is called in the sentence at hand: a pronoun, its name, or what it is."""
 
-    def __init__(self, entity: Entity, dice: Dice) -> None:
-        self._entity, self._dice = entity, dice
+    def __init__(self, region: Region, entity: Entity, dice: Dice) -> None:
+        self._region, self._entity, self._dice = region, entity, dice
+        plain_event = region.style == "plain" and entity.kind == "event"
+        self.full = f"the {entity.name}" if plain_event else entity.name
 
     def slots(self) -> Mapping[str, str]:
         entity, dice = self._entity, self._dice
@@ -153,7 +158,7 @@ class _Names:
         noun = f"the {_SELF.get(entity.kind, entity.noun)}"
         subject = dice.pick((pronoun, pronoun, short, noun))
         name = entity.name if entity.kind in ("town", "firm") else short if entity.kind == "person" else noun
-        return {
+        slots = {
             "S": subject[:1].upper() + subject[1:],
             "s": pronoun,
             "s_name": name,
@@ -161,5 +166,13 @@ class _Names:
             "him": him,
             "His": his.capitalize(),
             "noun": _SELF.get(entity.kind, entity.noun),
-            "street": street(dice),
         }
+        return slots | (self._mentions() if self._region.style == "plain" else {"street": street(dice)})
+
+    def _mentions(self) -> dict[str, str]:
+        """Somebody or something else of the subject's kind, a year and a number: of none of them a question asks."""
+        dice = self._dice
+        others = [entity for entity in self._region.of_kind(self._entity.kind) if entity is not self._entity]
+        other = dice.pick(others)
+        name = f"the {other.name}" if other.kind == "event" else other.mention
+        return {"other": name, "recent": str(dice.between(1995, 2019)), "count": str(dice.between(12, 900))}

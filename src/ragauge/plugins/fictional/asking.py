@@ -7,7 +7,9 @@ from dataclasses import dataclass
 
 from ragauge.plugins.fictional.dice import Dice
 from ragauge.plugins.fictional.entities import THOUSANDS, Entity, Fact, Facts, Region, Value
-from ragauge.plugins.fictional.relations import LEADS_ON, RELATIONS
+from ragauge.plugins.fictional.plain_prose import ASKS as PLAIN_ASKS
+from ragauge.plugins.fictional.plain_prose import PHRASES as PLAIN_PHRASES
+from ragauge.plugins.fictional.relations import LEADS_ON, RELATIONS, Relation
 
 _ALIAS = 0.3  # share of the mentions by alias, of those that have one
 _WORDS = [
@@ -66,6 +68,16 @@ class Asker:
         if entity.alias is not None and self.dice.chance(_ALIAS):
             return entity.alias, ((entity.number, "alias"),)
         return _with_article(entity), ()
+
+    def asks(self, relation: Relation) -> str:
+        """A question for the value of a relation of {x}."""
+        plain = PLAIN_ASKS if self.region.style == "plain" else {}
+        return self.dice.pick(plain.get(relation.name, relation.asks))
+
+    def phrases(self, relation: Relation) -> tuple[str, ...]:
+        """Words for the value of a relation of {x}."""
+        plain = PLAIN_PHRASES if self.region.style == "plain" else {}
+        return plain.get(relation.name, relation.phrase)
 
     def entity(self, number: Value) -> Entity:
         return self.region.entities[int(number)]

@@ -42,7 +42,7 @@ def chain(asker: Asker, hops: int) -> Question | None:
     found = solve(asker.facts)
     if len(found) != 1:
         return None
-    query = asker.dice.pick(relation.asks).format(x=text)
+    query = asker.asks(relation).format(x=text)
     answers = asker.accepted(relation.name, found.pop())
     told = (*facts, *told, (end.number, relation.name))
     return Question("chain", query, answers, told, hops, start, relation.object, bool(facts), solve)
@@ -63,7 +63,7 @@ def _walk(
             return None
         name, to = asker.dice.pick(ways)
         relation = RELATIONS[name]
-        wordings = relation.inverse if backwards else relation.phrase
+        wordings = relation.inverse if backwards else asker.phrases(relation)
         # Several relative clauses within each other cannot be read: words that end with their object nest.
         plain = [wording for wording in wordings if wording.endswith("{x}")] if n > 1 else []
         text = asker.dice.pick(plain or wordings).format(x=text)

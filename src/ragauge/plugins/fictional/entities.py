@@ -84,7 +84,8 @@ class Facts:
 class Region:
     """A part of the world that is closed: no fact leads out of it, and no name in it is used elsewhere.
 
-    pronouns: the share of its sentences with a fact that need not name their subject in full.
+    pronouns: the share of its sentences with a fact that need not name their subject in full. style: how its
+    articles and questions are worded, plain or hard.
     """
 
     seed: int
@@ -92,6 +93,7 @@ class Region:
     entities: tuple[Entity, ...]
     facts: Facts
     pronouns: float = 1.0
+    style: str = "hard"
 
     def of_kind(self, kind: str) -> list[Entity]:
         return [entity for entity in self.entities if entity.kind == kind]

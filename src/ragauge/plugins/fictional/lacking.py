@@ -76,7 +76,7 @@ def unanswerable(asker: Asker) -> Question | None:
     if ways and dice.chance(0.4):
         by, to = dice.pick(ways)
         end, hops, steps = asker.entity(to), 2, ((by, False),)
-        name = dice.pick(RELATIONS[by].phrase).format(x=name)
+        name = dice.pick(asker.phrases(RELATIONS[by])).format(x=name)
     absent = [r for r in OF_KIND[end.kind] if asker.facts.get(end.number, r.name) is None]
     # Who is married stands in one of the two articles only.
     if asker.facts.holders("spouse", end.number):
@@ -87,5 +87,5 @@ def unanswerable(asker: Asker) -> Question | None:
     solve = partial(solve_chain, start=about.number, steps=(*steps, (relation.name, False)))
     if solve(asker.facts):
         return None
-    query = dice.pick(relation.asks).format(x=name)
+    query = asker.asks(relation).format(x=name)
     return Question("unanswerable", query, (), (), hops, about, relation.object, bool(told), solve)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from ragauge.plugins.fictional import plain_prose as plain
 from ragauge.plugins.fictional import prose_people as people
 from ragauge.plugins.fictional import prose_places as places
 from ragauge.plugins.fictional import prose_things as things
@@ -90,9 +91,6 @@ def _all_rules() -> dict[str, tuple[Template, ...]]:
     return compile_rules(plain)
 
 
-RULES = _all_rules()
-
-
 @dataclass(frozen=True)
 class Prose:
     """What can be said of one kind: first sentences, sentences that tell facts, and others."""
@@ -115,10 +113,25 @@ def _prose(
     return Prose(_templates(leads), told, _templates(fillers), _templates(aka), _templates(aka_end))
 
 
-PROSE = {
+@dataclass(frozen=True)
+class Style:
+    """A way to write articles: what can be said of each kind, and the rules that its words come from."""
+
+    prose: dict[str, Prose]
+    rules: dict[str, tuple[Template, ...]]
+
+
+_HARD = {
     "person": _prose(people.LEADS, people.FACTS, people.FILLERS, people.AKA, people.AKA),
     "town": _prose(places.TOWN_LEADS, places.TOWN_FACTS, places.TOWN_FILLERS, places.TOWN_AKA, places.TOWN_AKA_END),
     "event": _prose(places.EVENT_LEADS, places.EVENT_FACTS, places.EVENT_FILLERS),
     "firm": _prose(things.FIRM_LEADS, things.FIRM_FACTS, things.FIRM_FILLERS),
     "work": _prose(things.WORK_LEADS, things.WORK_FACTS, things.WORK_FILLERS),
 }
+_PLAIN = {
+    kind: _prose(
+        plain.LEADS[kind], plain.FACTS[kind], plain.FILLERS[kind], plain.AKA.get(kind, ()), plain.AKA.get(kind, ())
+    )
+    for kind in plain.FACTS
+}
+STYLES = {"plain": Style(_PLAIN, compile_rules(plain.WORDS)), "hard": Style(_HARD, _all_rules())}

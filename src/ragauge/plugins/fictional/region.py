@@ -55,7 +55,9 @@ def sizes(documents: int) -> list[int]:
     return [REGION] * full + [documents - REGION * full]
 
 
-def make_region(names: Names, seed: int, number: int, size: int, look_alikes: int, pronouns: float = 1.0) -> Region:
+def make_region(
+    names: Names, seed: int, number: int, size: int, look_alikes: int, pronouns: float = 1.0, style: str = "hard"
+) -> Region:
     """The region of this number, which follows from the arguments alone."""
     maker = _Maker(names, Dice(seed, number, "region", look_alikes), number, look_alikes)
     counts = {kind: int(size * share) for kind, share in _SHARES.items()}
@@ -65,7 +67,7 @@ def make_region(names: Names, seed: int, number: int, size: int, look_alikes: in
     maker.works(counts["work"])
     maker.events(counts["event"])
     mark_homonyms(maker.entities)
-    return Region(seed, number, tuple(maker.entities), Facts(maker.facts), pronouns)
+    return Region(seed, number, tuple(maker.entities), Facts(maker.facts), pronouns, style)
 
 
 class _Maker:

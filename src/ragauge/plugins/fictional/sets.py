@@ -85,7 +85,7 @@ def _side(asker: Asker, entity: Entity, described: bool) -> tuple[str, tuple[Fac
         return None
     name, at = asker.dice.pick(ways)
     text, facts = asker.name(asker.entity(at))
-    return asker.dice.pick(RELATIONS[name].phrase).format(x=text), (*facts, (at, name))
+    return asker.dice.pick(asker.phrases(RELATIONS[name])).format(x=text), (*facts, (at, name))
 
 
 def _ways_to(asker: Asker, entity: Entity) -> list[tuple[str, int]]:

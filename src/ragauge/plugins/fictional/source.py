@@ -16,6 +16,7 @@ from ragauge.contract.frames import Batches
 from ragauge.contract.identity import later, runtime
 from ragauge.contract.protocols import Dataset
 from ragauge.datasets._gather import document_frame
+from ragauge.plugins.fictional.prose import STYLES
 from ragauge.plugins.fictional.questions import MOST_HOPS, TYPES
 from ragauge.plugins.fictional.region import LEAST, MOST_ALIKE
 from ragauge.plugins.fictional.twins import Twin
@@ -32,6 +33,7 @@ class FictionalWorld:
 
     No model can have read them. The same parameters give the same bytes on every machine.
 
+    style: plain (short sentences, as in an encyclopedia) or hard (whimsical ones, in which much distracts).
     documents: 100 to 1,000,000 articles. look_alikes: how many others share a surname, the stem of a town's
     or a firm's name, or nearly a title. pronouns: the share of sentences with a fact that need not name
     their subject in full, in [0, 1]. questions: of each kind (a type, or a number of hops of `chain`).
@@ -41,21 +43,23 @@ class FictionalWorld:
     """
 
     component: ClassVar[str] = "fictional"
-    version: ClassVar[int] = 1
+    version: ClassVar[int] = 2
 
     name: str = runtime("fictional")
+    style: str = "plain"
     documents: int = 150
     seed: int = 1
     look_alikes: int = 3
-    pronouns: float = 0.0
-    max_hops: int = 4
-    questions: int = 13
-    types: Sequence[str] = ()
+    pronouns: float = 0.2
+    max_hops: int = 2
+    questions: int = 25
+    types: Sequence[str] = ("chain", "comparison", "unanswerable")
     limit: int | None = None
     twins: bool = later(False)
 
     def __post_init__(self) -> None:
         require_text("dataset.name", self.name, "names")
+        require("dataset.style", self.style, self.style in STYLES, ", ".join(STYLES))
         require_count("dataset.documents", self.documents, LEAST, most=MOST_DOCUMENTS)
         require_count("dataset.seed", self.seed, 0)
         require_count("dataset.look_alikes", self.look_alikes, 0, most=MOST_ALIKE)
@@ -116,7 +120,7 @@ class FictionalWorld:
     def _plan(self) -> Plan:
         types = tuple(type_ for type_ in TYPES if not self.types or type_ in self.types)
         alike, pronouns = self.look_alikes, float(self.pronouns)
-        return Plan(self.documents, self.seed, alike, pronouns, self.max_hops, self.questions, types)
+        return Plan(self.documents, self.seed, alike, pronouns, self.style, self.max_hops, self.questions, types)
 
 
 def _changed_articles(docs: Sequence[Document], topics: Sequence[Topic]) -> list[Document]:

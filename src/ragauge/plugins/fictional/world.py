@@ -78,6 +78,7 @@ class Plan:
     seed: int
     look_alikes: int
     pronouns: float
+    style: str
     max_hops: int
     questions: int
     types: tuple[str, ...]
@@ -86,14 +87,14 @@ class Plan:
 def shards(plan: Plan, twins: bool = True) -> Iterator[Shard]:
     """The world's regions in order, one in memory at a time; `twins` makes the counterfactuals, too.
 
-    A region's documents follow from the seed, its number, its size, look-alikes and pronouns alone: a larger
+    A region's documents follow from the seed, its number, its size, look-alikes, pronouns and style alone: a larger
     world of a seed has those of a smaller one but for the last region. Questions are spread over all regions.
     Raises ConfigError where the world has too few questions of a kind.
     """
     names, layout = Names(plan.seed), sizes(plan.documents)
     asked = dict.fromkeys(kinds(plan.types, plan.max_hops), 0)
     for number, size in enumerate(layout):
-        region = make_region(names, plan.seed, number, size, plan.look_alikes, plan.pronouns)
+        region = make_region(names, plan.seed, number, size, plan.look_alikes, plan.pronouns, plan.style)
         articles = Articles(region)
         topics: list[Topic] = []
         for kind, already in asked.items():
