@@ -242,7 +242,7 @@ class Finding:
     """What is found out about comparable jobs.
 
     name: unique; what later findings read it by. after: the name of the finding behind which one of a package
-    is computed and shown; None: behind all. `compute` returns None where there is nothing to find;
+    is computed and shown; None: behind all but what was run. `compute` returns None where there is nothing to find;
     `show` is then not called, and nothing is shown of it.
     """
 

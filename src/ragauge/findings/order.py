@@ -1,4 +1,4 @@
-"""The findings of a job and of a sweep, each in the order in which they are computed and shown."""
+"""The findings of a job and of a sweep, each in the order in which they are computed, and what is shown first."""
 
 from __future__ import annotations
 
@@ -80,6 +80,13 @@ _OF_SWEEPS: tuple[type[Finding], ...] = (
     Unreadable,
     WhatRan,
 )
+# What the report and the terminal begin and end with; all else stands between them in the order above.
+_FIRST, _LAST = ("failures",), ("what_ran",)
+
+
+def in_reading_order(names: Iterable[str]) -> list[str]:
+    """The names of findings in the order in which they are shown."""
+    return sorted(names, key=lambda name: _FIRST.index(name) if name in _FIRST else len(_FIRST) + (name in _LAST))
 
 
 def findings() -> list[Finding]:

@@ -7,14 +7,14 @@ from typing import Any
 
 from ragauge.contract.finding import Found, Shown
 from ragauge.contract.jobs import Jobs
-from ragauge.findings.order import findings
+from ragauge.findings.order import findings, in_reading_order
 from ragauge.show.formats import whole
 from ragauge.show.html import Page
 
 
 @dataclass(frozen=True)
 class Pooled:
-    """The jobs, what each finding found and how it is shown, by the finding's name in order."""
+    """The jobs; what each finding found, in the order of computing, and how it is shown, in that of reading."""
 
     jobs: Jobs
     found: dict[str, Found]
@@ -69,5 +69,5 @@ def pooled(jobs: Jobs) -> Pooled:
     return Pooled(
         jobs,
         {name: found for name, (_, found) in computed.items()},
-        {name: finding.show(jobs, found.value, values) for name, (finding, found) in computed.items()},
+        {name: computed[name][0].show(jobs, values[name], values) for name in in_reading_order(computed)},
     )
