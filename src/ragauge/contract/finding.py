@@ -225,7 +225,8 @@ class Shown:
     """How a finding is shown: a section of the report, lines of the terminal, figures, cards and notes.
 
     sections: usually one. notes: sentences that limit all numbers of the report; they stand at its head, and
-    of a job they are warnings on the terminal.
+    of a job they are warnings on the terminal. lead: sentences that report, terminal and the note of a sweep's
+    MLflow run begin with.
     """
 
     sections: Sequence[Section] = ()
@@ -233,6 +234,7 @@ class Shown:
     figures: Mapping[str, Figure] = field(default_factory=dict)
     cards: Sequence[Card] = ()
     notes: Sequence[str] = ()
+    lead: Sequence[str] = ()
 
 
 Founds = Mapping[str, Any]  # the value of every finding before, by name; one that found nothing is not there

@@ -11,6 +11,7 @@ from ragauge.findings.answers import Answers, AnswersMeasured, RecordedAnswers
 from ragauge.findings.asked_again import AskedAgain, JudgedAgain
 from ragauge.findings.budgets import OverBudgets
 from ragauge.findings.classes import Classes, Sample
+from ragauge.findings.conclusion import Conclusion
 from ragauge.findings.cost import Cost, Costs, JudgeCosts
 from ragauge.findings.failures import Failures, FailuresFound
 from ragauge.findings.foresight import Foresees
@@ -78,10 +79,11 @@ _OF_SWEEPS: tuple[type[Finding], ...] = (
     Cost,
     WorthReading,
     Unreadable,
+    Conclusion,
     WhatRan,
 )
 # What the report and the terminal begin and end with; all else stands between them in the order above.
-_FIRST, _LAST = ("failures",), ("what_ran",)
+_FIRST, _LAST = ("conclusion", "failures"), ("what_ran",)
 
 
 def in_reading_order(names: Iterable[str]) -> list[str]:

@@ -67,9 +67,9 @@ def test_the_run_in_mlflow_has_metrics_figures_tables_and_report(done: tuple[Pat
     logged = Reader(record["tracking_uri"]).run(record["run_id"])
     assert logged.metrics["threshold_k"] == record["metrics"]["threshold_k"]
     told, found = done[1], record["metrics"]
-    assert f"\nk = {found['threshold_k']:.3f} (right above; not rejected " in told
-    auc = f"AUC right {found['predictor_auc_correct']:.3f}, AUC lack {found['predictor_auc_lack']:.3f}"
-    assert f"\npredictor, on unseen topics: {auc}, log loss 0." in told
+    assert f"\nk = {found['threshold_k']:.3f}, right above: " in told
+    auc = f"AUC {found['predictor_auc_correct']:.3f} for right answers, {found['predictor_auc_lack']:.3f} for lack"
+    assert f"\npredictor, on unseen topics: {auc}\n" in told
     assert "right answers of sim: predictor 34.5%, above k 15.7%, judged 32.0%" in told
     *_, run_and_folder, where = done[1].splitlines()
     assert run_and_folder == f"MLflow run {record['run_id']}; folder {(done[0] / 'job').resolve()}"
