@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import base64
+import re
+import struct
 from pathlib import Path
 from xml.etree import ElementTree
 
@@ -17,6 +20,7 @@ from ragauge.estimate import Zone, Zones, fit_thresholds, reliability_curve
 from ragauge.show import figures
 from ragauge.show.drawing import CLASS_COLOURS, LINE_COLOURS, MARKERS, MISSING_COLOUR, save, svg
 
+PNG = re.compile(rb"data:image/png;base64,([\w+/=\s]+)")
 RNG = np.random.default_rng(0)
 CURVES = {f"retriever {i}": {n: 0.1 * i + n / 2000 for n in range(100, 1100, 100)} for i in range(5)}
 OUTCOMES = pd.DataFrame(
@@ -105,7 +109,10 @@ def test_svg_is_the_same_twice_and_holds_real_text() -> None:
 
 def test_many_points_do_not_swell_the_svg() -> None:
     many = pd.concat([OUTCOMES] * 50).assign(qid=lambda f: np.arange(len(f)).astype(str))
-    assert len(svg(figures.sorted_scores(many, fit_thresholds(many, n_boot=0), "many"))) < 600_000
+    drawn = svg(figures.sorted_scores(many, fit_thresholds(many, n_boot=0), "many"))
+    assert len(drawn) < 600_000
+    widths = [struct.unpack(">I", base64.b64decode(image)[16:20])[0] for image in PNG.findall(drawn)]
+    assert 600 < max(widths) < 800  # pixels: sharp on a screen of double resolution, at 160 per inch
 
 
 def test_names_are_no_formulas_and_are_not_hidden(tmp_path: Path) -> None:
@@ -176,10 +183,9 @@ def test_a_figure_is_written_as_png_svg_and_pdf_with_the_same_bytes_each_time(tm
 
 
 def test_every_axis_says_what_it_measures_and_within_which_limits() -> None:
+    drawn = {name: figure.axes[0] for name, figure in every_figure().items()}
     told = {
-        name: (axes.get_xlabel(), axes.get_ylabel(), axes.get_xlim(), axes.get_ylim())
-        for name, figure in every_figure().items()
-        for axes in figure.axes[:1]
+        name: (axes.get_xlabel(), axes.get_ylabel(), axes.get_xlim(), axes.get_ylim()) for name, axes in drawn.items()
     }
     top = 1.08 * 0.30  # of the largest share
     assert told["ir_score_by_n"][:2] == ("N, tokens of what was retrieved", "IR score, mean over topics")
@@ -192,6 +198,10 @@ def test_every_axis_says_what_it_measures_and_within_which_limits() -> None:
     assert told["reliability"] == ("predicted probability", "observed share", (-0.02, 1.02), (-0.02, 1.02))
     assert told["transfer"][:2] == ("share that the judge found", "share predicted from the other groups")
     assert told["transfer"][2:] == (pytest.approx((0, top)), pytest.approx((0, top)))
+    for name in ("ir_score_by_n", "reliability", "transfer"):
+        assert drawn[name].get_xgridlines()[0].get_visible(), name
+    for name in ("reliability", "transfer"):
+        assert drawn[name].get_box_aspect() == 1, name
 
 
 def test_curves_have_a_colour_and_a_marker_each_and_start_again_after_the_last() -> None:
@@ -299,6 +309,12 @@ def test_figures_grow_with_their_legends_and_bars() -> None:
     assert [height(one), height(seven)] == pytest.approx([3.4 + 0.2, 3.4 + 0.6])
     floors = {f"f{i}": {100: 0.1} for i in range(3)}
     assert height(figures.ir_score_by_n({"s": {100: 0.5}}, floors=floors)) == pytest.approx(height(one) + 0.2)
+    thresholds = fit_thresholds(OUTCOMES, n_boot=0)
+    scores = [height(figures.sorted_scores(OUTCOMES, thresholds, "a", floor=floor)) for floor in (None, 0.1)]
+    assert scores == pytest.approx([3.4 + 0.2 * 4, 3.4 + 0.2 * 5])
+    curve = pd.DataFrame({"predicted": [0.1], "observed": [0.2], "n": [10]})
+    lines = [height(figures.reliability({f"s{i}": curve for i in range(n)}, "a")) for n in (2, 3)]
+    assert lines == pytest.approx([3.6 + 0.2, 3.6 + 0.4])
     names = ["one", "two", "three", "a name that takes a second line"]
     bars = [height(figures.judge_shares(shares(*names[:n]), "a")) for n in (1, 2, 3, 4)]
     assert bars == pytest.approx([0.8 + 0.4 * lines + 0.6 for lines in (1, 2, 3, 4.24)])
