@@ -50,7 +50,8 @@ def test_the_number_of_topics_stands_beside_each_mean_and_that_of_common_ones_be
     uri = f"sqlite:///{tmp_path / 'mlflow.db'}"
     track_sweep([sweep("hyde", "plain")], tmp_path, uri)
     told = capsys.readouterr().out
-    of_systems = [line for line in told.splitlines() if line.split()[:1] in (["hyde"], ["plain"])]
+    board = told.partition("Leaderboard")[2]
+    of_systems = [line for line in board.splitlines() if line.split()[:1] in (["hyde"], ["plain"])]
     assert len(of_systems) == 2
     assert all(line.endswith("of 70") for line in of_systems)
     common = f"Of {N} topics, two systems are compared on those that both have: token F1 10."

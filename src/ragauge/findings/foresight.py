@@ -98,7 +98,7 @@ def best_sentence(value: Foresight) -> str:
         return ""
     auc = f"AUC {score(best['value'])}{between(best['lo'], best['hi'], score)}"
     if best["shown"]:
-        return f"Of what is known before the LLM answers, {best['label']} foresees best: {auc}{best['beside']}."
+        return f"Among the measures known before the LLM answers, {best['label']} foresees best: {auc}{best['beside']}."
     return (
         "No measure that is known before the LLM answers is shown to foresee which answers are right; the best is "
         f"{best['label']}: {auc}."

@@ -107,17 +107,19 @@ def detectable_text(
 ) -> str:
     """A line of the smallest differences that the sweep's tests could see; empty without a pair.
 
-    Those in IR score, right answers and hallucinations; where there are none of these, in `answers`. None is
-    named of the measures by which all systems are `alike`.
+    Those in IR score, right answers and hallucinations; where there are none of these, in `answers`. There is no
+    such difference in measures by which all systems are `alike`.
     """
-    rows = detectable[~detectable["measure"].isin(list(alike))] if len(detectable) else detectable
-    if rows.empty:
+    if detectable.empty:
         return ""
     names = {"ir_score": "IR score", "correct": "right", "hallucination": "hallucination"}
-    if not rows["measure"].isin(list(names)).any():
+    if not detectable["measure"].isin(list(names)).any():
         names = {info.name: info.label for info in besides_rankings(answers) or answers}
     parts = []
-    for row in rows[rows["measure"].isin(list(names))].to_dict("records"):
+    for row in detectable[detectable["measure"].isin(list(names))].to_dict("records"):
+        if row["measure"] in alike:
+            parts.append(f"{names[row['measure']]} none, since all systems are alike")
+            continue
         points = row["unit"] == "share" and row["measure"] != "ir_score"
         worst, median = (
             "none" if value != value else f"{100 * value:.1f} points" if points else f"{value:.3f}"
@@ -125,8 +127,7 @@ def detectable_text(
         )
         one = row["comparisons"] == 1
         parts.append(f"{names[row['measure']]} {worst}" + ("" if one else f" (median pair {median})"))
-    shown = ", ".join(parts)
-    return f"smallest difference seen with a power of 80 %, of the pair that varies most: {shown}" if parts else ""
+    return f"smallest difference seen with a power of 80 %, of the pair that varies most: {', '.join(parts)}"
 
 
 def _cell(row: Mapping[Any, Any], name: str, measure: str = "", spec: str = "{:.0%}", end: str = "{:.0f}") -> str:

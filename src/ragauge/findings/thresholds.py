@@ -160,7 +160,7 @@ def threshold_line(letter: str, says: str, t: Any) -> str:
     """A threshold in a line for the terminal: its value, and what it is worth on unseen topics."""
     at = f"{letter} = {t.value:.3f}, {says.replace(' of information', '')}"
     if t.degenerate:
-        return f"{at}: every score is on one side, so it says “{t.degenerate}” of all"
+        return f"{at}: {'every' if t.degenerate == 'always' else 'no'} score lies {t.side} it, no use shown"
     gain, lo, hi = (f"{100 * value:.1f}" for value in (t.gain.value, t.gain.lo, t.gain.hi))
     return f"{at}: {gain} points over guessing ({lo} to {hi}), {'useful' if t.useful else 'no use shown'}"
 

@@ -95,7 +95,8 @@ def _track_group(found: Pooled, tracker: track.Tracker, folder: Path, own: bool,
             save(drawn, run.folder / "figures" / f"{figure}.png")
         write_report([page], run.folder / "report.html")
         _write_outcomes(jobs, run.folder / "tables")
-        tracked = _Tracked(run.run_id, run.file_of("report.html") or "report.html among its artifacts")
+        elsewhere = f"report.html among the artifacts of MLflow run {run.run_id}"
+        tracked = _Tracked(run.run_id, run.file_of("report.html") or elsewhere)
         if "dataset" in jobs.records[0]:
             run.dataset(**jobs.records[0]["dataset"])
         for one in found.found.values():
