@@ -132,16 +132,8 @@ def check_together(components: Components, choices: Mapping[str, str]) -> None:
         if offered(part, PartOffers).needs_chat and components.llm.kind != "chat":
             raise ConfigError(
                 f"{chosen[group]} asks a chat model, and {chosen['llm']} is none: choose an llm that is one "
-                f"(ollama, openai){_instead(group)}"
+                f"(ollama, openai), or a {group} that asks none"
             )
-
-
-def _instead(group: str) -> str:
-    others = {
-        "rewriter": "prf, recorded, or multi_query and decompose, which do by rules",
-        "reranker": "cross_encoder, pyterrier",
-    }
-    return f", or a {group} that asks none ({others.get(group, 'sentences')})"
 
 
 def _sample(cfg: DictConfig) -> Sample | None:
