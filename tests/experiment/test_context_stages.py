@@ -15,7 +15,8 @@ from ragauge.commands.stages import main as stages_command
 from ragauge.contract.errors import ConfigError
 from ragauge.contract.protocols import ContextOrder
 from ragauge.experiment.setup import config
-from ragauge.experiment.stages.components import check_together, instantiate_components
+from ragauge.experiment.stages.checks import check_together
+from ragauge.experiment.stages.components import instantiate_components
 from ragauge.experiment.stages.pipeline import Pipeline
 from ragauge.findings.per_question import traces
 from ragauge.findings.rankings import compression

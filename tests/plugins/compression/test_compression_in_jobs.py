@@ -17,7 +17,8 @@ from ragauge.answering.judges import NoJudge
 from ragauge.contract.errors import ConfigError
 from ragauge.contract.protocols import Reply, Tools, Workplace
 from ragauge.experiment.setup import config
-from ragauge.experiment.stages.components import check_together, instantiate_components
+from ragauge.experiment.stages.checks import check_together
+from ragauge.experiment.stages.components import instantiate_components
 from ragauge.experiment.stages.pipeline import Pipeline
 from ragauge.plugins.compression.llm import LLMCompressor
 from ragauge.plugins.compression.sentences import SentenceCompressor
