@@ -30,10 +30,12 @@ def test_values_become_the_texts_of_a_command_line() -> None:
     values = {
         "retriever": "bm25", "n_tokens": 300, "llm": {"chat": {"model": "a:b", "base_url": None}}, "trace": True,
         "answers": ["em", "f1"], "estimate.spline": False, "zones": {"alpha": np.float64(0.2)}, "dataset": {},
+        "gate": {"em": 0.5, "f1": {"min": 0.2}},
     }  # fmt: skip
     assert given.overrides(values, {"path": Path("a b")}, swept=False) == [
         "retriever=bm25", "n_tokens=300", "llm.chat.model='a:b'", "llm.chat.base_url=null", "trace=true",
-        "answers=[em,f1]", "estimate.spline=false", "zones.alpha=0.2", "dataset={}", "path='a b'",
+        "answers=[em,f1]", "estimate.spline=false", "zones.alpha=0.2", "dataset={}",
+        "++gate.em=0.5", "++gate.f1.min=0.2", "path='a b'",
     ]  # fmt: skip
 
 

@@ -8,6 +8,7 @@ import math
 import os
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
@@ -16,9 +17,13 @@ from hydra.core.override_parser.types import Quote, QuotedString
 from ragauge.contract.errors import ConfigError, DataError
 from ragauge.datasets._fields import BadRow
 from ragauge.datasets.recordings import NAMES, entries, systems_in
+from ragauge.experiment.setup.config import Config
 
 # A text that Hydra reads as this text; any other one gets quotes.
 _BARE = re.compile(r"(?!(?:true|false|yes|no|on|off|null|nan|inf)$)[A-Za-z_][\w/-]*", re.ASCII | re.IGNORECASE)
+
+# Keys whose keys anybody chooses: Hydra has to be asked to add them.
+_OPEN = tuple(f"{key.name}." for key in fields(Config) if key.type == "dict[str, Any]")
 
 
 def overrides(given: Sequence[str] | Mapping[str, Any], settings: Mapping[str, Any], swept: bool) -> list[str]:
@@ -35,7 +40,10 @@ def overrides(given: Sequence[str] | Mapping[str, Any], settings: Mapping[str, A
         )
     texts, values = ([], given) if isinstance(given, Mapping) else ([*given], {})
     flat = {**_flat(values), **_flat(settings)}
-    return texts + [f"{key}={_swept(key, value) if swept else _text(key, value)}" for key, value in flat.items()]
+    return texts + [
+        f"{'++' if key.startswith(_OPEN) else ''}{key}={_swept(key, value) if swept else _text(key, value)}"
+        for key, value in flat.items()
+    ]
 
 
 def _flat(values: Mapping[str, Any], above: str = "") -> dict[str, Any]:
