@@ -7,6 +7,7 @@ from typing import Any
 
 from ragauge.contract.finding import Cell, Finding, Fold, Found, Founds, Grid, Kind, Num, Section, Shown, Text
 from ragauge.contract.jobs import Jobs
+from ragauge.contract.metric_names import Metric
 from ragauge.estimate.curves import Budgets, budgets
 from ragauge.findings.tables import number, table
 from ragauge.show.formats import score
@@ -18,6 +19,7 @@ class OverBudgets(Finding):
     """What changes with the budget N."""
 
     name = "budgets"
+    metrics = (Metric("correct_share_at_n/*", chart=True),)
 
     def compute(self, jobs: Jobs, found: Founds) -> Found | None:
         """`Budgets`; None where no system has two."""
