@@ -11,7 +11,7 @@ from typing import Any
 
 import pandas as pd
 
-from ragauge.answering import Extractive
+from quoting import Quoting
 from ragauge.answering.judges import LexicalJudge
 from ragauge.contract.answer_measures import infos_of
 from ragauge.contract.protocols import Embedder
@@ -95,7 +95,7 @@ class SmallPipelines:
             compressor=NoCompressor(),
             order=RankOrder(),
             measure=Substring(),
-            llm=Extractive(threshold=-1.0),
+            llm=Quoting(threshold=-1.0),
             evaluator=TheLLM(),
             answers={},
             judge=LexicalJudge(),

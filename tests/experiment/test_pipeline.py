@@ -16,7 +16,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from ragauge.answering import Extractive, NoLLM
+from quoting import Quoting
+from ragauge.answering import NoLLM
 from ragauge.answering.extractive import LACK_OF_INFORMATION
 from ragauge.answering.judges import LexicalJudge, NoJudge
 from ragauge.contract import frames
@@ -236,9 +237,9 @@ def test_runtime_fields_of_shared_models_make_nothing_again(small: SmallPipeline
         ({}, {"n_tokens": 16}, "answers verdicts"),
         ({}, {"n_tokens": 12}, "context scores answers verdicts"),
         ({}, {"measure": Words()}, "scores"),
-        ({}, {"llm": Extractive(threshold=1.0)}, "answers verdicts"),
+        ({}, {"llm": Quoting(threshold=1.0)}, "answers verdicts"),
         # Of a short context all sentences are the answer: equal answers have the same verdicts.
-        ({}, {"llm": Extractive(threshold=-1.0)}, "answers"),
+        ({}, {"llm": Quoting(n_sentences=9, threshold=-1.0)}, "answers"),
         ({}, {"judge": LexicalJudge(cover=1.0)}, "verdicts"),
     ],
     ids=["top_k", "chunker", "n_tokens of the grid", "n_tokens", "measure", "llm", "equal answers", "judge"],
@@ -655,7 +656,7 @@ def test_a_plan_says_what_is_stored_and_what_a_key_waits_for(small: SmallPipelin
 def test_a_stage_sees_the_columns_that_it_declares_and_nothing_else(small: SmallPipelines) -> None:
     seen: list[list[str]] = []
 
-    class Noting(Extractive):
+    class Noting(Quoting):
         def answer(self, topics: pd.DataFrame, contexts: pd.DataFrame, tools: Tools) -> pd.DataFrame:
             seen.append([*topics.columns, *contexts.columns])
             return super().answer(topics, contexts, tools)

@@ -47,7 +47,7 @@ _BY_WAY = re.compile(
     rf"(?:.*\b)?(the (?:[a-z]+ ){{1,3}}?(?:((?:of|by|to|with)(?! wh)|that|who|whose)|of|by|to|in|where|whom|which)\b"
     rf"[^?]*?{_NAME.pattern})((?: (?:is|was|were|has|had|took))? [a-z]+)?"
 )
-_ALSO = re.compile(r"(?:, | \()[a-z ]*")  # between a name and another for the same
+_ALSO = re.compile(r"(?:, [a-z]| \()[a-z ]*")  # between a name and another for the same
 _OBJECT = re.compile(r"\b(?:it|him|them)\b")  # what a sentence before named
 _OPENING = re.compile(r"^(?:The [a-z]+|(His|Her|Its|Their)|He|She|It|They)\b")
 _BEFORE_PLACE = re.compile(r"\b(?:in|at|near|to|from|of|on) (?:the )?\Z", re.I)
@@ -159,16 +159,9 @@ def _cut(sentence: _Sentence, kind: str, known: frozenset[str], stems: Sequence[
     spans = {"date": dates, "number": numbers}.get(kind, others)
     if not spans and kind == "thing" and matched:
         return re.split(r"[,.;:]", text[matched[-1] :])[0].partition(" ")[2]
-    ranked = [
-        (
-            bool(_BEFORE_PLACE.search(text[:a])) != (kind == "place"),
-            min((abs(at - a) for at in matched), default=a),
-            a,
-            b,
-        )
-        for a, b in spans
-    ]
-    return text[slice(*min(ranked)[2:])] if ranked else None
+    spans = sorted(spans, key=lambda span: min((abs(at - span[0]) for at in matched), default=span[0]))
+    spans.sort(key=lambda span: bool(_BEFORE_PLACE.search(text[: span[0]])) != (kind == "place"))
+    return text[slice(*spans[0])] if spans else None
 
 
 def _sentences(text: str) -> list[_Sentence]:

@@ -14,7 +14,8 @@ import pytest
 
 from chat_server import ChatServer
 from processes import Command, clean_environment, until
-from ragauge.answering import ChatGenerator, Extractive, NoLLM, RecordedAnswers
+from quoting import Quoting
+from ragauge.answering import ChatGenerator, NoLLM, RecordedAnswers
 from ragauge.answering.judges import LexicalJudge, NoJudge
 from ragauge.contract.errors import ConfigError
 from ragauge.experiment.needs import added_up, needs
@@ -63,7 +64,7 @@ def erag_values(job: Pipeline) -> pd.DataFrame:
 
 
 def test_erag_equals_a_brute_force_twin_over_three_topics(small: SmallPipelines) -> None:
-    job = small(answers={"erag": ERag(depth=3, measures=("P@1", "P@3", "RR"))}, llm=Extractive(threshold=0.3))
+    job = small(answers={"erag": ERag(depth=3, measures=("P@1", "P@3", "RR"))}, llm=Quoting(threshold=0.3))
     found = erag_values(job)
     llm, run = job.components.llm, job.frame("run")
     chunks = job.frame("chunks").set_index("docno")["text"]

@@ -10,7 +10,8 @@ import pytest
 
 from chat_server import ChatServer
 from plugins.llm_measures.scripted_evaluator import kind_of, reply
-from ragauge.answering import ChatGenerator, Extractive
+from quoting import Quoting
+from ragauge.answering import ChatGenerator
 from ragauge.contract.errors import MissingError
 from ragauge.experiment.described import descriptions
 from ragauge.experiment.needs import added_up
@@ -239,7 +240,7 @@ def test_claims_and_verdicts_stand_in_the_table_of_questions_and_in_the_report(
 
 
 def test_support_by_words_needs_no_chat_model(small: SmallPipelines) -> None:
-    job = small(llm=Extractive(threshold=-1.0), answers={"faithfulness": Faithfulness(by="words")})
+    job = small(llm=Quoting(threshold=-1.0), answers={"faithfulness": Faithfulness(by="words")})
     values = own_values(job)
     # Extracted sentences stand in the context word for word.
     assert values["value"].dropna().eq(1).all()
