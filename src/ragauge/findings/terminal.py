@@ -127,7 +127,8 @@ def detectable_text(
         )
         one = row["comparisons"] == 1
         parts.append(f"{names[row['measure']]} {worst}" + ("" if one else f" (median pair {median})"))
-    return f"smallest difference seen with a power of 80 %, of the pair that varies most: {', '.join(parts)}"
+    what = "smallest difference that the tests see with a power of 80 %, for the pair that varies most"
+    return f"{what}: {', '.join(parts)}"
 
 
 def _cell(row: Mapping[Any, Any], name: str, measure: str = "", spec: str = "{:.0%}", end: str = "{:.0f}") -> str:
