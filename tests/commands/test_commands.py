@@ -16,7 +16,6 @@ from ragauge.commands import callbacks, cli, compare, known, library, main, resu
 from ragauge.commands._errors import told
 from ragauge.commands.conf import _options, explain, quoted
 from ragauge.contract.errors import ConfigError, DataError
-from ragauge.experiment.sweep import pooling, reports
 
 Capture = pytest.CaptureFixture[str]
 
@@ -160,6 +159,8 @@ def test_compare_refuses_in_a_line(
 
 
 def test_report_prints_what_it_wrote(monkeypatch: pytest.MonkeyPatch, capsys: Capture) -> None:
+    from ragauge.experiment.sweep import reports
+
     asked: list[Any] = []
     monkeypatch.setattr(reports, "write", lambda *given: asked.append(given) or ["a.html", "figures"])
     assert results.report(["folder"]) == 0
@@ -169,6 +170,8 @@ def test_report_prints_what_it_wrote(monkeypatch: pytest.MonkeyPatch, capsys: Ca
 
 
 def test_pool_ends_with_the_code_of_the_pooled_sweep(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    from ragauge.experiment.sweep import pooling
+
     monkeypatch.chdir(tmp_path)
     asked: list[Any] = []
     monkeypatch.setattr(pooling, "pool_again", lambda *given: asked.append(given) or 3)
@@ -205,6 +208,8 @@ def test_the_help_of_a_command_begins_with_its_name(command: Any, capsys: Captur
 
 
 def test_a_sweep_ends_with_the_code_of_its_pooling(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    from ragauge.experiment.sweep import pooling
+
     ended: list[Any] = []
     monkeypatch.setattr(pooling, "finish", lambda config: 4)
     monkeypatch.setattr(callbacks.cli, "set_exit_code", lambda *given: ended.append(given))

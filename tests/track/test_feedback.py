@@ -8,7 +8,6 @@ from contextlib import contextmanager
 from types import SimpleNamespace
 from typing import Any
 
-import mlflow
 import pytest
 
 from ragauge.contract import provenance
@@ -19,6 +18,8 @@ from ragauge.track._reader import LoggedRun
 
 
 def test_every_trace_is_linked_once_and_has_all_of_its_values(monkeypatch: pytest.MonkeyPatch) -> None:
+    import mlflow
+
     links: list[tuple[list[str], str]] = []
     logged: list[dict[str, Any]] = []
 
