@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from ragauge.contract.metric_names import OF_JOBS, OF_SWEEPS, closest, is_known, measure_metrics
+from ragauge.contract.metric_names import OF_JOBS, OF_SWEEPS, _spelled, closest, is_known, measure_metrics
 
 
 def test_a_name_is_known_by_itself_or_by_its_form() -> None:
@@ -24,3 +24,9 @@ def test_a_name_is_known_by_itself_or_by_its_form() -> None:
 def test_a_slip_of_the_pen_is_told(wrong: str, right: str) -> None:
     assert closest(wrong, OF_JOBS) == f" Did you mean {right}?"
     assert closest("zzz", OF_JOBS) == ""
+
+
+def test_texts_with_alternatives_stand_for_every_combination() -> None:
+    assert _spelled("a", "b_{c,d}{,_lo}_e") == ("a", "b_c_e", "b_c_lo_e", "b_d_e", "b_d_lo_e")
+    assert {"threshold_k_set_max", "threshold_h_lo", "judge_kappa_hi", "human_labels"} < set(OF_SWEEPS)
+    assert not [name for name in (*OF_JOBS, *OF_SWEEPS) if set(name) & set("{},")]
