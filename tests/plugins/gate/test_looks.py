@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import numpy as np
 import pytest
 from scipy.stats import multivariate_normal, norm
@@ -9,6 +11,7 @@ from scipy.stats import multivariate_normal, norm
 from logged_runs import LoggedRuns, questions
 from ragauge.contract.errors import ConfigError, DataError
 from ragauge.plugins.gate import command
+from ragauge.plugins.gate.bounds import check_settings
 from ragauge.plugins.gate.ended import Asked, gate_runs
 from ragauge.plugins.gate.looks import level_of, repeated_p, spent
 from ragauge.plugins.gate.rules import Look, read_gate
@@ -87,13 +90,15 @@ def test_what_is_no_look_is_refused_in_one_line(given: dict[str, object], messag
         assert read_gate({"f1": 0.5, **given}).look == Look(2, 5)
         return
     with pytest.raises(ConfigError) as refused:
-        read_gate({"f1": 0.5, **given})
+        check_settings(read_gate({"f1": 0.5, **given}))
     assert message in str(refused.value)
     assert "\n" not in str(refused.value)
 
 
 @pytest.mark.parametrize("words", [["--look", "2/5"], ["--look", "2", "of", "5"], ["--look=2 of 5"]])
-def test_the_command_takes_a_look_in_either_form(monkeypatch: pytest.MonkeyPatch, words: list[str]) -> None:
+def test_the_command_takes_a_look_in_either_form(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, words: list[str]
+) -> None:
     asked = []
 
     def gate_runs(given: Asked, uri: str | None) -> GateResult:
@@ -104,6 +109,10 @@ def test_the_command_takes_a_look_in_either_form(monkeypatch: pytest.MonkeyPatch
     more = ["--max-topics", "400", "--series", "pr-12"]
     assert command.main(["run", "f1=0.5", *words, *more]) == 0
     assert command.main([*words, "run", "f1=0.5", *more]) == 0
+    # A file holds what is fixed beforehand; the look comes with the command.
+    file = tmp_path / "gate.yaml"
+    file.write_text("f1: 0.5\nmax_topics: 400\nseries: pr-12\n", encoding="utf-8")
+    assert command.main(["run", "--rules", str(file), *words]) == 0
     for one in asked:
         assert (one.source, one.gate.look, one.gate.max_topics, one.gate.series) == ("run", Look(2, 5), 400, "pr-12")
 
@@ -112,7 +121,7 @@ def test_a_bad_look_on_the_command_line_names_its_option(capsys: pytest.CaptureF
     for words, said in (
         (["f1=0.5", "--look", "6", "of", "5"], "--look='6 of 5': allowed are looks such as 2/5"),
         (["f1=0.5", "--look", "1/5", "--max-topics", "1"], "--max-topics=1: allowed are integers from 2"),
-        (["f1=0.5", "--max-topics", "9"], "--max-topics: it is of a look at growing topics; give --look=2/5"),
+        (["f1=0.5", "--look", "1/5", "--series", " "], "--series=' ': allowed are a text"),
         (["--look", "1/5"], "--look: they are of rules given here; give some"),
     ):
         assert command.main(["run", *words]) == 2
