@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from ragauge.contract.metric_names import OF_JOBS, OF_SWEEPS, _spelled, closest, is_known, measure_metrics
+from ragauge.contract.metric_names import Metric, closest, is_known, measure_metrics, spelled
+from ragauge.findings.order import metrics_of_jobs, metrics_of_sweeps
+
+OF_JOBS, OF_SWEEPS = metrics_of_jobs(), metrics_of_sweeps()
 
 
 def test_a_name_is_known_by_itself_or_by_its_form() -> None:
@@ -26,7 +29,7 @@ def test_a_slip_of_the_pen_is_told(wrong: str, right: str) -> None:
     assert closest("zzz", OF_JOBS) == ""
 
 
-def test_texts_with_alternatives_stand_for_every_combination() -> None:
-    assert _spelled("a", "b_{c,d}{,_lo}_e") == ("a", "b_c_e", "b_c_lo_e", "b_d_e", "b_d_lo_e")
-    assert {"threshold_k_set_max", "threshold_h_lo", "judge_kappa_hi", "human_labels"} < set(OF_SWEEPS)
-    assert not [name for name in (*OF_JOBS, *OF_SWEEPS) if set(name) & set("{},")]
+def test_names_with_alternatives_are_spelled_and_charts_stand_apart() -> None:
+    declared = ("a{,_lo}_{x,y}", Metric("b{,/*}", chart=True), Metric("c", "what it is"))
+    assert spelled(declared) == ["a_x", "a_y", "a_lo_x", "a_lo_y", "c"]
+    assert spelled(declared, charts=True) == ["b", "b/*"]

@@ -11,10 +11,11 @@ import pandas as pd
 from ragauge import compare
 from ragauge.contract.answer_measures import from_tags, in_order
 from ragauge.contract.errors import ConfigError, DataError
-from ragauge.contract.metric_names import OF_JOBS, OF_SWEEPS, measure_metrics
+from ragauge.contract.metric_names import measure_metrics
 from ragauge.contract.visible import visible
 from ragauge.estimate.slicing import PREFIX
 from ragauge.experiment.setup.config import logged_yaml
+from ragauge.findings.order import metrics_of_jobs, metrics_of_sweeps
 from ragauge.findings.slices import metrics_of_slices
 from ragauge.plugins.gate.bounds import bounds, check_bounds, check_settings
 from ragauge.plugins.gate.checking import Gated, evaluate
@@ -55,6 +56,7 @@ def gate_runs(asked: Asked, uri: str | None = None) -> GateResult:
     results: list[GateResult] = []
     if asked.gate is not None:
         _check_gate(asked.gate)
+        _check_looks(asked.gate, finished)
         jobs = [_gated(run, reader) for run in finished]
         for run, job in zip(finished, jobs, strict=True):
             _check_names(asked.gate, run, job)
@@ -75,6 +77,15 @@ def _check_gate(gate: Gate) -> None:
     if not gate.rules:
         raise ConfigError("no rules: give --rules <file>, --preset guideline, or rules such as ir_score=0.6")
     check_settings(gate, "--")
+
+
+def _check_looks(gate: Gate, runs: Sequence[LoggedRun]) -> None:
+    """ConfigError where two jobs have one name, so that the looks of the one would count as the other's."""
+    names = [run.name for run in runs]
+    twice = next((name for name in names if names.count(name) > 1), None)
+    if gate.look is not None and twice is not None:
+        name = visible(twice, one_line=True)
+        raise ConfigError(f"look: {names.count(twice)} jobs have the name {name}, so give the run id of one")
 
 
 def _gate_of_run(run: LoggedRun, reader: Reader) -> Gate:
@@ -125,7 +136,7 @@ def _check_names(gate: Gate, run: LoggedRun, job: Gated) -> None:
     infos = in_order([from_tags(run.tags)])
     names = [info.name for info in infos]
     slices = job.slices()
-    known = [*run.metrics, *OF_JOBS, *measure_metrics(names), *metrics_of_slices(slices, names)]
+    known = [*run.metrics, *metrics_of_jobs(), *measure_metrics(names), *metrics_of_slices(slices, names)]
     check_bounds(bounds(gate.rules, slices), known, infos)
 
 
@@ -138,6 +149,8 @@ def _pooled(asked: Asked, several: bool, runs: Sequence[LoggedRun], reader: Read
     if asked.gate is None:
         raise ConfigError("--pooled: give --rules <file>, or rules such as 'predictor_ece={max: 0.1}'")
     _check_gate(asked.gate)
+    if asked.gate.look is not None:
+        raise ConfigError("--pooled: a sweep's own metrics have no number of topics, so leave look out")
     if asked.gate.compares:
         raise ConfigError("--pooled: a sweep's own metrics have no value per topic, so leave tolerance out")
     first = runs[0]
@@ -148,5 +161,5 @@ def _pooled(asked: Asked, several: bool, runs: Sequence[LoggedRun], reader: Read
         raise DataError(f"sweep {first.tags['sweep_id']} is not pooled: ragauge pool <its folder>")
     jobs = [Gated(run.name, run.run_id, run.metrics) for run in own]
     for run in own:
-        check_bounds(bounds(asked.gate.rules, None), [*run.metrics, *OF_SWEEPS], ())
+        check_bounds(bounds(asked.gate.rules, None), [*run.metrics, *metrics_of_sweeps()], ())
     return evaluate(asked.gate, jobs)
