@@ -101,3 +101,9 @@ def test_the_reader_and_the_generated_world_share_no_module_and_no_words() -> No
     # Words that any English question on time, place or number is put with.
     general = {"town", "place", "later", "last", "first", "year", "long", "took", "near", "older", "large", "late"}
     assert known & of_world - FUNCTION_WORDS <= general
+
+
+def test_a_sentence_that_the_budget_cut_is_read_only_where_there_is_no_other(tools: Tools) -> None:
+    cut = "Bob Berg built the red"
+    assert asked("Who built the red tower?", f"Anna Berg saw the red tower. {cut}", tools) == "Anna Berg"
+    assert asked("Who built the red tower?", cut, tools) == "Bob Berg"
