@@ -10,7 +10,6 @@ import numpy as np
 import pandas as pd
 
 from ragauge.answering import answer_frame
-from ragauge.answering._frame import queries_of
 from ragauge.answering.extractive import LACK_OF_INFORMATION
 from ragauge.contract.checks import require_count, require_number
 from ragauge.contract.protocols import Reply, Tools
@@ -44,7 +43,7 @@ class Quoting:
 
     def answer(self, topics: pd.DataFrame, contexts: pd.DataFrame, tools: Tools) -> pd.DataFrame:
         """Frame `answers`; every status is ok, no tokens and no cost."""
-        queries = queries_of(topics, contexts)
+        queries = contexts["qid"].map(topics.set_index("qid")["query"]).tolist()
         sentences = {text: _sentences(text) for text in contexts["text"].unique()}
         of_rows = [sentences[text] for text in contexts["text"]]
         asked = list(dict.fromkeys(queries))
