@@ -13,7 +13,16 @@ import numpy as np
 import pandas as pd
 
 from ragauge.estimate.intervals import bounded_mean
-from ragauge.estimate.outcomes import CLUSTER, by_cluster, topic_codes
+from ragauge.estimate.outcomes import (
+    CLUSTER,
+    RIGHT,
+    asked,
+    by_cluster,
+    labels_of,
+    scored,
+    topic_codes,
+    with_classes,
+)
 
 SHARED = "evidence_cluster"  # column of outcomes: the topics that share documents of their evidence
 
@@ -69,6 +78,48 @@ def connected(evidence: pd.DataFrame, qids: Sequence[str]) -> pd.Series:
     of_part = dict(zip(part[n:][::-1], names[::-1], strict=True))  # the first document of each
     found = [str(of_part[at]) if size[at] > 1 else str(qid) for qid, at in zip(qids, part[:n], strict=True)]
     return pd.Series(found, index=pd.Index(qids), dtype="str")
+
+
+def clusterings(rows: pd.DataFrame) -> list[Clustering]:
+    """How right answers hang together, or IR scores without verdicts, of one system; [] where topics share nothing.
+
+    The clusters are those of the frame, else those of shared documents.
+    """
+    column = next((name for name in (CLUSTER, SHARED) if name in rows), None)
+    if column is None:
+        return []
+    if "label" in rows and rows["label"].notna().any():
+        known = asked(with_classes(rows))
+        values = (labels_of(known) == RIGHT).astype(float)
+    else:
+        known = scored(rows)
+        values = known["ir_score"].to_numpy(dtype=float)
+    return [clustering(values, known[column])] if len(known) and known[column].nunique() < len(known) else []
+
+
+def clustered_text(found: Sequence[Clustering], chosen: bool) -> str:
+    """What clusters do to intervals, from `clusterings` of one system or more; `chosen`: intervals are over them."""
+    one, ratios = found[0], [each.width_ratio for each in found]
+    iccs = [each.icc for each in found if each.icc == each.icc]
+    of = f"{one.n_clusters} clusters of {one.n_topics} topics (the largest has {one.largest})"
+    if one.n_clusters == 1 and not chosen:
+        return (
+            f"all {one.n_topics} topics hang together through shared documents of their evidence, too much for "
+            "cluster=document: an attribute of the topics may part them (cluster=<attribute>), else intervals over "
+            "topics may be too narrow"
+        )
+    text = f"intraclass correlation {_range(iccs)}, " if iccs else ""
+    if not chosen:
+        return (
+            f"topics share documents of their evidence: {of}, {text}intervals over clusters would be {_range(ratios)} "
+            "times as wide: cluster=document makes them so"
+        )
+    return f"intervals and tests are over {of}: {text}{_range(ratios)} times the width over topics"
+
+
+def _range(values: Sequence[float]) -> str:
+    low, high = f"{min(values):.2f}", f"{max(values):.2f}"
+    return low if low == high else f"{low} to {high}"
 
 
 def same_clusters(outcomes: pd.DataFrame) -> pd.DataFrame:
