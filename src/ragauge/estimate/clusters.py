@@ -69,7 +69,7 @@ def connected(evidence: pd.DataFrame, qids: Sequence[str]) -> pd.Series:
     from scipy.sparse.csgraph import connected_components
 
     rows = evidence[evidence["docno"].notna() & evidence["qid"].isin(qids)]
-    topic = pd.Index(qids).get_indexer(rows["qid"])
+    topic = pd.Index(qids).get_indexer(pd.Index(rows["qid"]))
     docs, names = pd.factorize(rows["docno"])
     n = len(qids)
     links = coo_array((np.ones(len(rows)), (topic, n + docs)), shape=(n + len(names),) * 2)

@@ -106,17 +106,17 @@ def student_of(rows: np.ndarray, n_topics: int | None, level: float) -> float:
     Its degrees of freedom are the effective number of clusters, (sum of rows)^2 over the sum of their squares,
     less one: few large clusters tell the variance (Carter, Schnepel & Steigerwald 2017).
     """
-    from scipy.stats import t
+    from scipy.special import stdtrit
 
     if not are_clusters(rows, n_topics):
         return _normal(level)
-    return float(t.isf((1 - level) / 2, max(rows.sum() ** 2 / (rows**2).sum() - 1, 1)))
+    return -float(stdtrit(max(rows.sum() ** 2 / (rows**2).sum() - 1, 1), (1 - level) / 2))
 
 
 def _normal(level: float) -> float:
-    from scipy.stats import norm
+    from scipy.special import ndtri
 
-    return float(norm.isf((1 - level) / 2))
+    return -float(ndtri((1 - level) / 2))
 
 
 def _apart(residuals: np.ndarray, rows: np.ndarray, n_topics: int | None) -> np.ndarray:
@@ -324,11 +324,11 @@ def expanded(level: float, rows: np.ndarray, n_topics: int | None) -> float:
     Hesterberg's (2015) expanded percentile interval: normal quantiles as far out as Student's (`student_of`) times
     the root of n / (n - 1), by which resamples spread too little. The level itself for independent topics.
     """
-    from scipy.stats import norm
+    from scipy.special import ndtr
 
     if not are_clusters(rows, n_topics):
         return level
-    return float(1 - 2 * norm.sf(student_of(rows, n_topics, level) * math.sqrt(len(rows) / (len(rows) - 1))))
+    return float(1 - 2 * ndtr(-student_of(rows, n_topics, level) * math.sqrt(len(rows) / (len(rows) - 1))))
 
 
 def level_of_resamples(frame: pd.DataFrame, level: float) -> float:

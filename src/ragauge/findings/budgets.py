@@ -7,6 +7,7 @@ from typing import Any
 
 from ragauge.contract.finding import Cell, Finding, Fold, Found, Founds, Grid, Kind, Num, Section, Shown, Text
 from ragauge.contract.jobs import Jobs
+from ragauge.contract.metric_names import Metric
 from ragauge.contract.visible import visible
 from ragauge.estimate.curves import Budgets, budgets
 from ragauge.findings.tables import number, table
@@ -19,6 +20,7 @@ class OverBudgets(Finding):
     """What changes with the budget N."""
 
     name = "budgets"
+    metrics = (Metric("correct_share_at_n/*", chart=True),)
 
     def compute(self, jobs: Jobs, found: Founds) -> Found | None:
         """`Budgets`; None where no system has two."""

@@ -67,6 +67,7 @@ class FailuresFound(JobFinding):
     """The causes of failure."""
 
     name = "failures"
+    metrics = ("failure_*_share{,_lo,_hi}",)
 
     def compute(self, job: Job, found: Founds) -> Found | None:
         """The shares of the causes; None where none is known. Tables: the failed topics, shares, slices."""

@@ -43,6 +43,7 @@ class Foresees(Finding):
     """How well each measure foresees which answers are right."""
 
     name = "foresight"
+    metrics = ("foresight_{auc_right,auc_lack,spearman,kendall}/*",)
 
     def compute(self, jobs: Jobs, found: Founds) -> Found | None:
         """`Foresight`; None where there is nothing to hold the measures against."""

@@ -72,6 +72,7 @@ class Leaderboard(Finding):
     """The first thing to look at."""
 
     name = "leaderboard"
+    metrics = ("best_set_size_*", "top_optimism_*", "detectable_difference_*")
 
     def compute(self, jobs: Jobs, found: Founds) -> Found:
         """`Board`, its tables and metrics."""

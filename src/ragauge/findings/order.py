@@ -7,6 +7,7 @@ from typing import get_args
 
 from ragauge.contract.finding import After, Finding, JobFinding
 from ragauge.contract.loading import findings_of
+from ragauge.contract.metric_names import OF_EVERY_JOB, OF_EVERY_SWEEP, spelled
 from ragauge.findings.answers import Answers, AnswersMeasured, RecordedAnswers
 from ragauge.findings.asked_again import AskedAgain, JudgedAgain
 from ragauge.findings.budgets import OverBudgets
@@ -107,6 +108,17 @@ def job_findings() -> list[JobFinding]:
     return sorted(found, key=lambda one: (needs.index(one.after), isinstance(one, Costs | JudgeCosts)))
 
 
-def metrics_of(findings: Iterable[JobFinding]) -> list[str]:
-    """The names that findings say their metrics have, beside those that ragauge knows as its own."""
-    return list(dict.fromkeys(name for finding in findings for name in finding.metrics))
+def metrics_of_jobs() -> list[str]:
+    """The names, some with a *, of the metrics that a job may log, but for those that its components bring."""
+    return spelled([*OF_EVERY_JOB, *(metric for finding in job_findings() for metric in finding.metrics)])
+
+
+def metrics_of_sweeps() -> list[str]:
+    """The names, some with a *, of the metrics of the MLflow run that pools a sweep."""
+    return spelled([*OF_EVERY_SWEEP, *(metric for finding in findings() for metric in finding.metrics)])
+
+
+def metrics_of_packages(findings: Iterable[JobFinding]) -> list[str]:
+    """The names of the metrics of those findings that other packages bring."""
+    theirs = [one for one in findings if not type(one).__module__.startswith("ragauge.")]
+    return spelled(metric for finding in theirs for metric in finding.metrics)

@@ -43,6 +43,10 @@ class PeopleFound(JobFinding):
     """What labels by people say of a judge's probabilities."""
 
     name = "people"
+    metrics = (
+        "ares_{context_relevance,answer_faithfulness,answer_relevance}_{ppi,labels_only}{,_lo,_hi}",
+        "ares_{context_relevance,answer_faithfulness,answer_relevance}_{labels,ppi_effective_n,ppi_lambda}",
+    )
 
     def compute(self, job: Job, found: Founds) -> Found:
         """Why the labels give no shares of classes, if they give none."""

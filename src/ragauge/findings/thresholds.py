@@ -27,6 +27,7 @@ from ragauge.contract.finding import (
 )
 from ragauge.contract.identity import identity
 from ragauge.contract.jobs import Job, Jobs
+from ragauge.contract.metric_names import ESTIMATES, Metric
 from ragauge.contract.offers import PartOffers, offered
 from ragauge.estimate import fit_thresholds, share_by_zone, summary
 from ragauge.estimate.outcomes import fit_rows
@@ -43,6 +44,14 @@ class Estimates(JobFinding):
     """Shares of classes, thresholds and zones, the predictor, answer measures, and labels by people."""
 
     name = "estimates"
+    metrics = (
+        "{correct_share,hallucination_share,rejection_share}{,_lo,_hi}",
+        "judge_share_{1,2,3,4,5,missing}{,_lo,_hi}",
+        "judged_topics",
+        "{correct,hallucination}_share_{effective_n,classical,classical_lo,classical_hi}",
+        "human_{correct,hallucination}_share{,_lo,_hi,_effective_n,_classical}",
+        *ESTIMATES,
+    )
 
     def compute(self, job: Job, found: Founds) -> Found:
         """`Findings`, which lie in the store: metrics, the figure, the predictor and sampled shares."""
@@ -99,6 +108,7 @@ class ThresholdsFound(Finding):
     """Where the score begins to tell lack and right answers apart."""
 
     name = "thresholds"
+    metrics = (*ESTIMATES, Metric("threshold_{h,k}_at_n", chart=True))
 
     def compute(self, jobs: Jobs, found: Founds) -> Found | None:
         """`Fitted`; None where no topic has both an IR score and a verdict."""

@@ -12,6 +12,7 @@ from ragauge.contract.answer_measures import column_label
 from ragauge.contract.errors import ConfigError, DataError
 from ragauge.contract.jobs import Jobs
 from ragauge.contract.visible import table, visible
+from ragauge.estimate.outcomes import CLUSTER
 from ragauge.estimate.plan import ALPHA, CONFIDENCE, POWER, plan_topics
 from ragauge.plugins.planning.labels import plan_labels
 
@@ -41,13 +42,17 @@ class Asked:
 
 @dataclass(frozen=True)
 class Plan:
-    """The plan from one pilot: `pairs` as of `plan_topics`, `labels` as of `plan_labels`."""
+    """The plan from one pilot: `pairs` as of `plan_topics`, `labels` as of `plan_labels`.
+
+    n_clusters: of the pilot's topics; None where they are independent.
+    """
 
     asked: Asked
     experiment: str
     sweep_id: str
     n_tokens: int
     n_topics: int
+    n_clusters: int | None
     comparisons: int
     pairs: pd.DataFrame
     labels: pd.DataFrame
@@ -56,7 +61,7 @@ class Plan:
         """The plan as JSON values; null where no number is enough or known."""
         frames = {"pairs": self.pairs, "labels": self.labels}
         return {
-            **{name: getattr(self, name) for name in ("experiment", "sweep_id", "n_tokens", "n_topics")},
+            **{name: getattr(self, name) for name in ("experiment", "sweep_id", "n_tokens", "n_topics", "n_clusters")},
             "asked": asdict(self.asked) | {"comparisons": self.comparisons},
             **{
                 name: [
@@ -100,7 +105,9 @@ def plan(sweep: Jobs, asked: Asked) -> Plan:
         seed=seed,
         estimate=sweep.records[0]["estimate"],
     )
-    return Plan(asked, sweep.experiment, sweep.sweep_id, sweep.n_tokens, n_topics, comparisons, pairs, labels)
+    n_clusters = rows[CLUSTER].nunique() if CLUSTER in rows else None
+    of = (sweep.experiment, sweep.sweep_id, sweep.n_tokens, n_topics, n_clusters)
+    return Plan(asked, *of, comparisons, pairs, labels)
 
 
 def plan_text(plan: Plan, sweep: Jobs) -> str:
@@ -110,6 +117,11 @@ def plan_text(plan: Plan, sweep: Jobs) -> str:
     name = _NAMES.get(a.measure) or column_label(infos[a.measure])
     sure = f"{a.confidence:.0%} sure"
     lines = [f"Pilot {visible(plan.experiment, one_line=True)}: {plan.n_topics} topics, N = {plan.n_tokens} tokens"]
+    if plan.n_clusters is not None:
+        lines.append(
+            f"The topics are in {plan.n_clusters} clusters: the numbers are of topics in clusters of the same size, "
+            f"{plan.n_topics / plan.n_clusters:.1f} each"
+        )
     if plan.pairs.empty:
         lines.append("one system: no pair to compare, so no number of topics")
     else:
