@@ -45,6 +45,7 @@ MODULES = (
     "robustness",
     "funnel",
     "gating",
+    "looks",
     "truthfulness",
     "ares",
 )

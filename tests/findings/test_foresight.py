@@ -11,7 +11,7 @@ from matplotlib.colors import to_hex
 
 from ragauge.contract.finding import Num, Tagged, columns_of
 from ragauge.diagnose.foresight import Foresight
-from ragauge.findings.foresight import best_of, foresight_figure, foresight_grid, foresight_line
+from ragauge.findings.foresight import best_of, best_sentence, foresight_figure, foresight_grid
 from ragauge.show.drawing import LINE_COLOURS
 
 
@@ -36,8 +36,8 @@ def test_the_best_is_one_that_is_known_before_the_llm_answers() -> None:
     best = best_of(FOUND)
     assert best is not None
     assert (best["measure"], best["label"], best["shown"], best["beside"]) == ("recall", "RECALL", True, "")
-    assert foresight_line(FOUND) == (
-        "RECALL foresees best which answers are right: AUC 0.800 (0.700 to 0.850); IR score 0.700 (0.600 to 0.750)"
+    assert best_sentence(FOUND) == (
+        "Among the measures known before the LLM answers, RECALL foresees best: AUC 0.800 (0.700 to 0.850)."
     )
     assert best_of(foresight(auc("em", 0.9, "answer"))) is None
 
@@ -61,7 +61,7 @@ def test_a_measure_that_is_not_told_from_chance_is_not_said_to_foresee() -> None
         best = best_of(found)
         assert best is not None
         assert best["shown"] is shown
-        assert str(foresight_line(found)).startswith("A foresees best" if shown else "no measure")
+        assert best_sentence(found).startswith("Among the measures" if shown else "No measure")
 
 
 def test_the_table_has_the_best_first_and_marks_what_differs_from_the_ir_score() -> None:

@@ -13,6 +13,7 @@ from ragauge.contract.finding import Num, Tagged
 from ragauge.estimate import Zone, Zones
 from ragauge.estimate.intervals import Estimate
 from ragauge.estimate.thresholds import Threshold
+from ragauge.findings.terminal import WIDTH
 from ragauge.findings.thresholds import (
     PredictorFound,
     _by_budget,
@@ -21,7 +22,6 @@ from ragauge.findings.thresholds import (
     _warnings,
     threshold_line,
     zone_blocks,
-    zones_line,
 )
 
 
@@ -52,14 +52,15 @@ def test_a_threshold_has_a_row_with_what_it_is_worth() -> None:
 
 
 def test_a_threshold_in_a_line_says_whether_it_is_useful() -> None:
-    assert threshold_line("k", "right above", threshold()) == (
-        "k = 0.625 (right above; not rejected 0.400-0.700; on unseen topics +20.0 points over a constant guess, 95 % "
-        "+10.0 to +30.0: useful)"
-    )
-    flat = threshold(gain=Estimate(0.0, -0.1, 0.1, 40), degenerate="always")
-    assert threshold_line("h", "lack below", flat).endswith(
-        "+0.0 points over a constant guess, 95 % -10.0 to +10.0: not shown to be useful; degenerate: says “always”)"
-    )
+    line = threshold_line("k", "right above", threshold())
+    assert line == "k = 0.625, right above: 20.0 points over guessing (10.0 to 30.0), useful"
+    weak = threshold(gain=Estimate(-0.123, -0.13, -0.106, 40))
+    line = threshold_line("h", "lack of information below", weak)
+    assert line == "h = 0.625, lack below: -12.3 points over guessing (-13.0 to -10.6), no use shown"
+    assert len(line) == WIDTH
+    for degenerate, says in (("always", "every score lies above it"), ("never", "no score lies above it")):
+        flat = threshold_line("k", "right above", threshold(degenerate=degenerate))
+        assert flat == f"k = 0.625, right above: {says}, no use shown"
 
 
 def test_what_is_not_useful_or_says_always_the_same_is_warned_of() -> None:
@@ -108,9 +109,6 @@ def test_a_zone_says_what_holds_in_it_or_why_there_is_none() -> None:
     )
     assert lack == "There is no zone for “a lack of information”: too few topics."
     assert "Learn then Test" in small
-    assert zones_line(zones) == (
-        "zones (90% confidence): above 0.75 (25.0% of the answers) at most 20% not right; none for lack"
-    )
 
 
 @pytest.mark.parametrize(("lo", "below"), [(0.7, "0.700 to 0.900; 0.5 is chance"), (np.nan, "0.5 is chance")])
@@ -122,8 +120,10 @@ def test_the_predictor_s_card_has_an_interval_where_there_is_one(lo: float, belo
     shown = PredictorFound().show(None, value, {})  # type: ignore[arg-type]
     (card,) = shown.cards
     assert (card.number, card.below) == ("AUC 0.800", below)
-    assert shown.lines == [
-        "predictor, on unseen topics: AUC right 0.800, AUC lack 0.800, log loss 0.800 (base rate 0.800)"
-    ]
+    assert shown.lines == ["predictor, on unseen topics: AUC 0.800 for right answers, 0.800 for lack"]
+    moved = {by: SimpleNamespace(mean_absolute_error=Estimate(error, 0, 1, 40))
+             for by, error in (("retriever", np.nan), ("llm", 0.0212))}  # fmt: skip
+    shown = PredictorFound().show(None, value, {"transfer": moved})  # type: ignore[arg-type]
+    assert shown.lines == ["predictor: foresees an unseen llm's shares within 2.1 points; AUC 0.800"]
     (points,) = shown.figures["reliability"].axes[0].collections
     assert points.get_offsets().tolist() == [[0.1, 0.2]]  # an empty bin is not drawn

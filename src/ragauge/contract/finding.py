@@ -226,7 +226,8 @@ class Shown:
     """How a finding is shown: a section of the report, lines of the terminal, figures, cards and notes.
 
     sections: usually one. notes: sentences that limit all numbers of the report; they stand at its head, and
-    of a job they are warnings on the terminal.
+    of a job they are warnings on the terminal. lead: sentences that report, terminal and the note of a sweep's
+    MLflow run begin with.
     """
 
     sections: Sequence[Section] = ()
@@ -234,6 +235,7 @@ class Shown:
     figures: Mapping[str, Figure] = field(default_factory=dict)
     cards: Sequence[Card] = ()
     notes: Sequence[str] = ()
+    lead: Sequence[str] = ()
 
 
 Founds = Mapping[str, Any]  # the value of every finding before, by name; one that found nothing is not there
@@ -243,8 +245,8 @@ class Finding:
     """What is found out about comparable jobs.
 
     name: unique; what later findings read it by. after: the name of the finding behind which one of a package
-    is computed and shown; None: behind all. metrics: those that it may log into the sweep's MLflow run. `compute`
-    returns None where there is nothing to find; `show` is then not called, and nothing is shown of it.
+    is computed and shown; None: behind all but what was run. metrics: those that it may log into the sweep's MLflow
+    run. `compute` returns None where there is nothing to find; `show` is then not called, and nothing is shown of it.
     """
 
     group: ClassVar[str] = "ragauge.findings"  # of entry points: a package's, as package.module:Class

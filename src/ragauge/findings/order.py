@@ -1,4 +1,4 @@
-"""The findings of a job and of a sweep, each in the order in which they are computed and shown."""
+"""The findings of a job and of a sweep, each in the order in which they are computed, and what is shown first."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from ragauge.findings.asked_again import AskedAgain, JudgedAgain
 from ragauge.findings.budgets import OverBudgets
 from ragauge.findings.classes import Classes, Sample
 from ragauge.findings.clusters import Clusters, ClustersFound
+from ragauge.findings.conclusion import Conclusion
 from ragauge.findings.cost import Cost, Costs, JudgeCosts
 from ragauge.findings.failures import Failures, FailuresFound
 from ragauge.findings.foresight import Foresees
@@ -82,8 +83,16 @@ _OF_SWEEPS: tuple[type[Finding], ...] = (
     Cost,
     WorthReading,
     Unreadable,
+    Conclusion,
     WhatRan,
 )
+# What the report and the terminal begin and end with; all else stands between them in the order above.
+_FIRST, _LAST = ("conclusion", "failures"), ("what_ran",)
+
+
+def in_reading_order(names: Iterable[str]) -> list[str]:
+    """The names of findings in the order in which they are shown."""
+    return sorted(names, key=lambda name: _FIRST.index(name) if name in _FIRST else len(_FIRST) + (name in _LAST))
 
 
 def findings() -> list[Finding]:

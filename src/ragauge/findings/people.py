@@ -168,8 +168,7 @@ class BesidePeople(Finding):
                 _pairs(value.pairs),
             ]
         blocks += [Text(reason, "note") for reason in value.refused]
-        lines = [line.strip() for line in judged_lines(metrics_of.agreement(a))]
-        return Shown([Section("The judge beside people", blocks)], lines)
+        return Shown([Section("The judge beside people", blocks)])
 
 
 def _confusion(confusion: pd.DataFrame) -> Grid:
