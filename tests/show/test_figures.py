@@ -218,6 +218,7 @@ def test_curves_have_a_colour_and_a_marker_each_and_start_again_after_the_last()
     assert np.allclose(np.diff(widths), (1.2 - 3.6) / (n - 1))
     (study,) = [line for line in lines if line.get_linestyle() == "--"]
     assert study.get_label() == "s1, study"
+    assert study.get_linewidth() < min(widths)
     assert study.get_color() == own[1].get_color()
     assert study.get_xdata().tolist() == [100, 200]
     assert study.get_ydata().tolist() == [0.3, 0.4]
