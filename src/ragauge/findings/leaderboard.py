@@ -9,6 +9,7 @@ from typing import Any
 import pandas as pd
 
 from ragauge.contract.answer_measures import besides_rankings, column_label
+from ragauge.contract.families import NOT_SIMULTANEOUS
 from ragauge.contract.finding import (
     Card,
     Cell,
@@ -22,6 +23,7 @@ from ragauge.contract.finding import (
     Num,
     Section,
     Shown,
+    Tagged,
     Text,
 )
 from ragauge.contract.jobs import Jobs
@@ -31,7 +33,7 @@ from ragauge.estimate import summary as metrics_of
 from ragauge.estimate.best import BestSystems, best_sets
 from ragauge.estimate.plan import detectable_differences
 from ragauge.findings.tables import PAIRS, SHORT, number, table
-from ragauge.findings.terminal import best_text, common_text, detectable_text, leaderboard_text, valued
+from ragauge.findings.terminal import best_text, common_text, detectable_text, families_text, leaderboard_text, valued
 from ragauge.show.formats import interval, score, whole, written
 
 _RANKED_BY = 3  # measures of rankings in a leaderboard that has nothing else
@@ -75,10 +77,11 @@ class Leaderboard(Finding):
     def compute(self, jobs: Jobs, found: Founds) -> Found:
         """`Board`, its tables and metrics."""
         measures = jobs.answer_measures
-        pairs = compare_pairs(jobs.at_n, "system", jobs.seed, answers=measures)
+        family = jobs.families.family
+        pairs = compare_pairs(jobs.at_n, "system", jobs.seed, answers=measures, family=family)
         best = best_sets(jobs.at_n, "system", jobs.seed, answers=measures)
         frame = leaderboard(jobs.at_n, "system", jobs.n_boot, jobs.seed, best=best, answers=measures)
-        detectable = detectable_differences(jobs.at_n, pairs, answers=measures)
+        detectable = detectable_differences(jobs.at_n, pairs, answers=measures, family=family)
         return Found(
             Board(frame, pairs, best, detectable),
             metrics={**metrics_of.detectable(detectable), **best.metrics()},
@@ -101,6 +104,7 @@ class Leaderboard(Finding):
             *lost,
             detectable_text(value.detectable, on_terminal),
             best_text(value.best),
+            families_text(jobs.families, value.pairs, jobs.answer_measures),
         )
         blocks = [
             Text(
@@ -113,6 +117,7 @@ class Leaderboard(Finding):
             *(Text(_sentence(line), "note") for line in lost),
             *(Text(_sentence(line), "small") for line in below if line),
             *_chance(value),
+            *(Text(_sentence(line), "small") for line in lines[-1:] if line),
             *([_tests(jobs, value, "sample" in found)] if len(value.pairs) else []),
         ]
         return Shown([Section("Leaderboard", blocks)], [line for line in lines if line], cards=_cards(jobs, value))
@@ -221,7 +226,11 @@ def _tests(jobs: Jobs, value: Board, sampled: bool) -> Fold:
         points = (info is None and pair["measure"] != "ir_score") or (info is not None and info.unit == "share")
         return [
             f"{pair['a']} – {pair['b']}",
-            PAIRS[str(pair["measure"])] if info is None else column_label(info) + ", points" * points,
+            Tagged(
+                PAIRS[str(pair["measure"])] if info is None else column_label(info) + ", points" * points,
+                "" if jobs.families.is_primary(str(pair["measure"])) else "exploratory",
+                "none",
+            ),
             number(pair, "difference", "points" if points else "score"),
             Num(pair["p"], "p"),
             Num(pair["p_holm"], "p"),
@@ -237,5 +246,5 @@ def _tests(jobs: Jobs, value: Board, sampled: bool) -> Fold:
     powered = ", and where a sample was judged the t test of the prediction-powered difference (topics: those judged)"
     return Fold(
         f"Paired tests, all {len(value.pairs)}",
-        [Text(f"{how}{powered * sampled}.", "small"), grid],
+        [Text(f"{how}{powered * sampled}. {NOT_SIMULTANEOUS}.", "small"), grid],
     )

@@ -13,11 +13,13 @@ from ragauge.contract.protocols import AnswerMeasureInfo
 from ragauge.contract.visible import table, visible
 
 if TYPE_CHECKING:
+    from ragauge.contract.families import Families
     from ragauge.estimate.best import BestSystems
 
 
 _RANKINGS = 3  # columns of measures of rankings on the terminal
 _SYSTEM = "system"
+_PAIRS = {"ir_score": "IR score", "correct": "right", "hallucination": "hallucination"}
 _WIDTH = 100  # characters of the table of answer measures
 
 
@@ -119,7 +121,7 @@ def detectable_text(detectable: pd.DataFrame | None, answers: Sequence[AnswerMea
     """
     if detectable is None or detectable.empty:
         return ""
-    names = {"ir_score": "IR score", "correct": "right", "hallucination": "hallucination"}
+    names = _PAIRS
     if not detectable["measure"].isin(list(names)).any():
         names = {info.name: info.label for info in besides_rankings(answers) or answers}
     parts = []
@@ -129,7 +131,7 @@ def detectable_text(detectable: pd.DataFrame | None, answers: Sequence[AnswerMea
             "none" if value != value else f"{100 * value:.1f} points" if points else f"{value:.3f}"
             for value in (row["difference"], row["difference_median"])
         )
-        one = row["comparisons"] == 1
+        one = worst == median
         parts.append(f"{names[row['measure']]} {worst}" + ("" if one else f" (median pair {median})"))
     return f"smallest difference seen with a power of 80 %, of the pair that varies most: {', '.join(parts)}"
 
@@ -144,6 +146,28 @@ def best_text(best: BestSystems) -> str:
     }
     shown = [words[measure].format(value) for measure, value in found.items()]
     return f"part of the top score that is expected to be chance, at most: {', '.join(shown)}" if shown else ""
+
+
+def families_text(families: Families, pairs: pd.DataFrame, answers: Sequence[AnswerMeasureInfo]) -> str:
+    """A line on which tests are corrected together and which measures are primary; empty without a pair.
+
+    pairs: of `compare_pairs`.
+    """
+    tests = int(pairs["p"].notna().sum())
+    if not tests:
+        return ""
+    names = {info.name: info.label for info in answers} | _PAIRS
+    titles = {measure: names[measure] for measure in map(str, pairs["measure"].unique())}
+    if families.family == "all":
+        counted = f"counts all {tests} paired tests of {len(titles)} measures together"
+    else:
+        counted = "counts the pairs of each measure by itself"
+        if (chance := 1 - 0.95 ** len(titles)) > 0.1:
+            counted += (
+                f": of {len(titles)} measures, some one calls equal systems different in up to {chance:.0%} of sweeps "
+                "(report.family=all: 5 %)"
+            )
+    return f"Holm's correction {counted}; {families.in_words(titles)}"
 
 
 def _percent(share: float) -> str:
