@@ -14,11 +14,11 @@ TOPICS = 120
 ANSWERS = [AnswerMeasureInfo(f"m{i}", f"measure {i}", unit="ratio") for i in range(5)]
 
 
-def _frame(rng: np.random.Generator, answers: list[AnswerMeasureInfo], systems: int, gain: float) -> pd.DataFrame:
-    """Systems that are alike in every measure, but for the first one's IR score, which is `gain` higher."""
+def _frame(rng: np.random.Generator, answers: list[AnswerMeasureInfo], gain: float) -> pd.DataFrame:
+    """Two systems that are alike in every measure, but for the first one's IR score, which is `gain` higher."""
     easy = {name: rng.uniform(0.3, 0.7, TOPICS) for name in ("ir_score", *(info.name for info in answers))}
     parts = []
-    for system in range(systems):
+    for system in range(2):
         values = {name: of + rng.uniform(-0.25, 0.25, TOPICS) for name, of in easy.items()}
         values["ir_score"] += gain * (system == 0)
         label = pd.array(rng.choice([1, 4, 5], TOPICS, p=[0.3, 0.2, 0.5]), dtype="Int8")
@@ -27,17 +27,17 @@ def _frame(rng: np.random.Generator, answers: list[AnswerMeasureInfo], systems: 
 
 
 @cache
-def found(measures: int, systems: int, gain: float, trials: int, seed: int) -> dict[str, tuple[float, float]]:
+def found(measures: int, gain: float, trials: int, seed: int) -> dict[str, tuple[float, float]]:
     """{family: (how often a difference is said where there is none, how often the real one is)}, at 5 %.
 
     Three measures are IR score, right answers and hallucinations, further ones are measures of answers, all
-    independent of each other. With a gain the first system's IR score is higher than the others'.
+    independent of each other. With a gain the first system's IR score is higher than the other's.
     """
     rng = np.random.default_rng(seed)
     answers = ANSWERS[: measures - 3]
     counts = {family: np.zeros(2) for family in ("measure", "all")}
     for _ in range(trials):
-        pairs = compare_pairs(_frame(rng, answers, systems, gain), "system", seed, answers=answers)
+        pairs = compare_pairs(_frame(rng, answers, gain), "system", seed, answers=answers)
         real = (pairs["measure"] == "ir_score") & (pairs["a"] == "s0") & (gain > 0)
         for family, count in counts.items():
             differs = corrected(pairs, family)["p_holm"] < 0.05

@@ -103,7 +103,12 @@ def _grid(found: SliceTables, runs: Compared) -> Grid:
     differences = {(row["slicing"], row["slice"], row["a"], row["measure"]): row for row in rows_of}
     columns = [Col("by"), Col("slice", left=True), Col("run", left=True), Col("topics")]
     for title, _ in measures.values():
-        columns += [Col(title), Col(f"{title}, shrunk"), Col("difference"), Col("difference, shrunk")]
+        columns += [
+            Col(title),
+            Col(f"{title}, shrunk"),
+            Col(f"{title}, difference"),
+            Col(f"{title}, difference, shrunk"),
+        ]
     rows: list[list[Cell]] = []
     for at in dict.fromkeys(key[:3] for key in values):
         by, label, run_id = at

@@ -33,8 +33,9 @@ def shrunk_means(
     of x ~ Binomial(effective, theta), theta ~ Beta with mean mu and 1 / (alpha + beta + 1) = rho, both uniform on
     (0, 1), x being effective * value also where that is no whole number (a quasi-likelihood for scores). Uniform
     rho is a uniform variance between slices as in Morris 1983 and Tak & Morris 2017, under which that variance
-    is not estimated as 0 where it may be more. Intervals are central ones of the posterior. They hold `level` of
-    the slices on average, and not of each slice.
+    is not estimated as 0 where it may be more. Intervals are central ones of the posterior, but
+    reach the end of the scale where all topics of a slice are there. They hold `level` of the slices on average, and
+    not of each slice.
     """
     from scipy.special import betainc
 
@@ -53,8 +54,9 @@ def shrunk_means(
         middle = ends.mean(axis=0)
         is_below = weight @ betainc(a, b, middle) < wanted
         ends = np.where([is_below, ~is_below], middle, ends)
-    limits_found = ends.mean(axis=0).reshape(2, -1)
-    found[:, known] = low + (high - low) * np.vstack([weight @ mean, limits_found])
+    below, above = ends.mean(axis=0).reshape(2, -1)
+    within = np.array([weight @ mean, np.where(share <= 0, 0, below), np.where(share >= 1, 1, above)])
+    found[:, known] = low + (high - low) * within
     return found
 
 
