@@ -30,6 +30,17 @@ class Families:
         primary = json.loads(params["report.primary"]) if "report.primary" in params else PRIMARY
         return cls(params.get("report.family", cls.family), primary)
 
+    @property
+    def is_usual(self) -> bool:
+        """Whether nothing else was asked for."""
+        return (self.family, *self.primary) == (Families.family, *PRIMARY)
+
+    @property
+    def in_short(self) -> str:
+        """The settings in a few words."""
+        how = "all measures corrected together" if self.family == "all" else "each measure corrected by itself"
+        return f"{how}; primary: {', '.join(self.primary) or 'none'}"
+
     def is_primary(self, measure: str) -> bool:
         """Whether a measure of a table of pairs is primary."""
         return measure in {_PAIRS.get(name, name) for name in self.primary}
