@@ -30,7 +30,7 @@ def _row(measures: int, gain: float) -> Row:
         "often; all together: at most 5 %",
         "as by measure",
         lambda trials: f"{both(trials, 1)}; {both(trials, 0)}",
-        _TRIALS // 2,
+        60,
     )
 
 

@@ -14,9 +14,9 @@ def _sizes(sizes: list[int]) -> str:
 
 _WANTED = "a smaller error; near 0; at least 93 %; narrower"
 _KINDS = {
-    "right": ("share of right answers", 0.65, 300),
-    "high": ("share of right answers", 0.9, 300),
-    "score": ("IR score: 1 for right answers, else uniform", 0.65, 200),
+    "right": ("share of right answers", 0.65, 100),
+    "high": ("share of right answers", 0.9, 100),
+    "score": ("IR score: 1 for right answers, else uniform", 0.65, 100),
     "difference": ("paired difference of right answers, slices of ten topics or more", 0.03, 40),
 }
 
@@ -87,7 +87,7 @@ SECTIONS: dict[str, list[Row]] = {
             "over all slices at least 93 %; the one slice is held less often",
             _NO_SUCH,
             _outlier,
-            300,
+            100,
         ),
     ],
 }

@@ -91,7 +91,8 @@ def _with_shrunk(
     for places in rows.groupby(keys, sort=False).indices.values():
         is_signed = rows["measure"].iat[places[0]] in signed
         limits = (-1.0 - is_signed, 1.0 + is_signed) if of_differences else (-1.0 * is_signed, 1.0)
-        found[places] = shrunk_means(*measured[places].T, limits, level).T
+        value, n, effective = measured[places].T
+        found[places] = shrunk_means(value, n, effective, limits, level).T
     return rows.assign(**dict(zip(SHRUNK, found.T, strict=True)))
 
 
