@@ -127,7 +127,7 @@ def detectable_text(
             "none" if value != value else f"{100 * value:.1f} points" if points else f"{value:.3f}"
             for value in (row["difference"], row["difference_median"])
         )
-        one = worst == median
+        one = row["comparisons"] == 1
         parts.append(f"{names[row['measure']]} {worst}" + ("" if one else f" (median pair {median})"))
     return f"smallest difference seen with a power of 80 %, of the pair that varies most: {', '.join(parts)}"
 
