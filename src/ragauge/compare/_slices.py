@@ -26,7 +26,14 @@ from ragauge.contract.finding import (
 from ragauge.contract.jobs import Compared
 from ragauge.contract.protocols import AnswerMeasureInfo
 from ragauge.estimate.pairs import corrected
-from ragauge.estimate.slices import ABOUT_SHRUNK, SliceTables, macro_averages, slice_differences, slice_estimates
+from ragauge.estimate.slices import (
+    ABOUT_SHRUNK,
+    SliceTables,
+    macro_averages,
+    mixed_slicings,
+    slice_differences,
+    slice_estimates,
+)
 from ragauge.estimate.slicing import PREFIX, slicings
 
 _MEASURES = {  # of a slice: its name, and that of the difference
@@ -89,7 +96,8 @@ def slice_tables(
         [slice_differences(outcomes, run_id, base, "run_id", answers, seed) for run_id in others],
         ignore_index=True,
     )
-    return SliceTables(estimates, macro_averages(estimates, None, answers), corrected(every, family))
+    averages = macro_averages(estimates, None, answers, mixed=mixed_slicings(outcomes))
+    return SliceTables(estimates, averages, corrected(every, family))
 
 
 def _grid(found: SliceTables, runs: Compared) -> Grid:
