@@ -35,7 +35,7 @@ RESERVED = frozenset(
         "stratum", "weight", "human_label", LABEL_OF, "p1", "p2", "p3", "p4", "p5", "part", "docno", "text", "context",
         "evidence", "outcome", "chunks", "queries",
         *map(labelled_as, QUESTIONS), "failure_cause", "failure_decided_by",
-        "evidence_in_context", "evidence_place",
+        "evidence_in_context", "evidence_place", "topic_cluster", "evidence_cluster",
     }
 )  # fmt: skip
 

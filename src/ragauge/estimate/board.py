@@ -15,6 +15,7 @@ from ragauge.estimate.outcomes import (
     LACK,
     asked,
     check_outcomes,
+    clusters_of,
     labels_of,
     scored,
     share_columns,
@@ -33,7 +34,8 @@ def share_estimates(frame: pd.DataFrame, level: float = LEVEL) -> dict[str, Esti
     """
     frame = with_classes(check_outcomes(frame, ()))
     labels = labels_of(frame)
-    shares = {name: bounded_mean(counts, frame["qid"], level) for name, counts in share_columns(labels).items()}
+    of = (frame["qid"], level, clusters_of(frame))
+    shares = {name: bounded_mean(counts, *of) for name, counts in share_columns(labels).items()}
     if not (labels > 0).any():
         nan = float("nan")
         return {name: Estimate(share.value, nan, nan, share.n, level) for name, share in shares.items()}
@@ -48,7 +50,7 @@ def rejection(frame: pd.DataFrame, level: float = LEVEL) -> dict[str, Estimate]:
         return {}
     rows = asked(frame[frame["unanswerable"].eq(True)])
     rows = rows[rows["label"].notna()]
-    return {REJECTION: bounded_mean(labels_of(rows) == LACK, rows["qid"], level)}
+    return {REJECTION: bounded_mean(labels_of(rows) == LACK, rows["qid"], level, clusters_of(rows))}
 
 
 def leaderboard(
@@ -83,7 +85,7 @@ def leaderboard(
     rows = []
     for name, part in frame.groupby(group, sort=True):
         of_scores, classed = scored(part), with_classes(part)
-        score = bounded_mean(of_scores["ir_score"], of_scores["qid"], level)
+        score = bounded_mean(of_scores["ir_score"], of_scores["qid"], level, clusters_of(of_scores))
         row = {group: name, "n_topics": part["qid"].nunique(), "n_judged": len(asked(classed))}
         row["n_classed"] = len(classed)
         row |= {"ir_score": score.value, "ir_score_lo": score.lo, "ir_score_hi": score.hi}
@@ -99,7 +101,7 @@ def leaderboard(
         for name_of, share in rejection(part, level).items():
             row |= {name_of: share.value, f"{name_of}_lo": share.lo, f"{name_of}_hi": share.hi}
         for info in answers:
-            mean = mean_of(part[info.name], part["qid"], info, n_boot, seed, level)
+            mean = mean_of(part[info.name], part["qid"], info, n_boot, seed, level, clusters_of(part))
             row |= {info.name: mean.value, f"{info.name}_lo": mean.lo, f"{info.name}_hi": mean.hi}
             row[f"{info.name}_missing"] = float(part[info.name].isna().mean())
         rows.append(row)
@@ -126,6 +128,7 @@ def mean_of(
     n_boot: int,
     seed: int,
     level: float = LEVEL,
+    clusters: pd.Series | None = None,
 ) -> Estimate:
     """The mean of an answer measure over the topics that have a value, with its interval.
 
@@ -133,14 +136,14 @@ def mean_of(
     size a bootstrap over topics.
     """
     known = values.astype(float).notna()
-    at, of = values.astype(float)[known], topics[known]
+    at, of, clusters = values.astype(float)[known], topics[known], None if clusters is None else clusters[known]
     if info.bounded:
-        return bounded_mean(at, of, level)
+        return bounded_mean(at, of, level, clusters)
     if info.unit == "signed":
-        found = bounded_mean((at + 1) / 2, of, level)
+        found = bounded_mean((at + 1) / 2, of, level, clusters)
         value, lo, hi = (2 * limit - 1 for limit in (found.value, found.lo, found.hi))
         return replace(found, value=value, lo=lo, hi=hi)
-    return bootstrap_mean(at, of, n_boot, seed, level)
+    return bootstrap_mean(at, of, n_boot, seed, level, None, clusters)
 
 
 def _marks(names: pd.Series, marks: dict[str, bool]) -> pd.Series:

@@ -17,7 +17,15 @@ from ragauge.contract.errors import DataError
 from ragauge.contract.frames import HALLUCINATIONS
 from ragauge.estimate._powered import powered_means
 from ragauge.estimate.intervals import LEVEL
-from ragauge.estimate.outcomes import CLASSES, check_outcomes, class_indicators, labels_of, topic_codes
+from ragauge.estimate.outcomes import (
+    CLASSES,
+    CLUSTER,
+    check_outcomes,
+    class_indicators,
+    labels_of,
+    topic_codes,
+    units_of,
+)
 from ragauge.estimate.predictor import PROBABILITY_COLUMNS, fit_predictor
 
 SHARES = (
@@ -43,18 +51,22 @@ def cross_fit(
     `frame` has `qid`, `label`, `judged` (bool) and the features. Judged topics are predicted by a model of
     the other folds, the rest by the mean of all folds' models (cross-prediction, Zrnic & Candes 2024). A row
     that lacks a feature, of a topic without evidence say, is predicted by the class shares in place of a
-    model. Raises DataError for fewer than two judged topics with a label.
+    model. Where the frame has clusters, folds are of whole clusters. Raises DataError for fewer than two judged
+    topics, or clusters of them, with a label.
     """
     check_outcomes(frame, ("judged", *features), may_lack=features)
     complete = frame[list(features)].notna().all(axis=1).to_numpy()
     said = class_indicators(labels_of(frame))
     judged = frame["judged"].to_numpy(dtype=bool)
     labelled = judged & (labels_of(frame) > 0)
-    topics, n_topics = topic_codes(frame["qid"])
+    topics, n_topics = topic_codes(units_of(frame))
     known = np.unique(topics[labelled])
     splits = min(n_splits, len(known))
     if splits < 2:
-        raise DataError(f"{len(known)} judged topics have a label; fitting apart from them takes at least 2")
+        raise DataError(
+            f"{len(known)} judged {'clusters' if CLUSTER in frame else 'topics'} have a label; fitting apart from them "
+            "takes at least 2"
+        )
     fold = np.full(n_topics, -1)
     fold[known] = np.random.default_rng(seed).permutation(len(known)) % splits
     probabilities = np.zeros((len(frame), len(CLASSES)))
@@ -84,8 +96,8 @@ def ppi_shares(frame: pd.DataFrame, level: float = LEVEL, unseen: float = 0.0) -
     corrected share that is not inside (0, 1) gives way to the classical one; the other classes then make up
     the rest in proportion. A share that all or none of the judged topics have keeps its prediction, with the
     exact interval (Clopper-Pearson) of the labels. `unseen` is how many topics on which label and prediction
-    differ by 1 are added to the variance, for predictions that are 0 or 1. Raises DataError
-    where a stratum has fewer than two judged topics.
+    differ by 1 are added to the variance, for predictions that are 0 or 1. Where the frame has clusters, variances
+    are over these (`powered_means`). Raises DataError where a stratum has fewer than two judged topics.
     """
     check_outcomes(frame, ("judged", *PROBABILITY_COLUMNS, *(["stratum"] if "stratum" in frame else [])))
     if frame.empty:
@@ -96,7 +108,10 @@ def ppi_shares(frame: pd.DataFrame, level: float = LEVEL, unseen: float = 0.0) -
     f = _topic_means(_shares_of(p), topics, n_topics)
     judged = _of_topic(frame, "judged", topics, n_topics).astype(bool)
     stratum = _of_topic(frame, "stratum", topics, n_topics) if "stratum" in frame else np.zeros(n_topics)
-    found = powered_means(y, f, judged, stratum, _APART)
+    clusters = None
+    if CLUSTER in frame:
+        clusters = _of_topic(frame.assign(**{CLUSTER: topic_codes(frame[CLUSTER])[0]}), CLUSTER, topics, n_topics)
+    found = powered_means(y, f, judged, stratum, _APART, clusters)
     estimate, kept, corrected = _add_up(found.estimate, found.classical, found.variance)
     widened = found.variance + unseen / found.n**2
     variance = np.where(corrected, widened, found.classical_variance)
@@ -168,7 +183,7 @@ def _of_topic(frame: pd.DataFrame, column: str, topics: np.ndarray, n_topics: in
 
 
 def share_limits(
-    estimate: np.ndarray, variance: np.ndarray, n: float, df: int, level: float
+    estimate: np.ndarray, variance: np.ndarray, n: float, df: float, level: float
 ) -> tuple[np.ndarray, np.ndarray]:
     """Limits on the logit scale (delta method, t of df degrees of freedom); exact ones of n draws where a
     share is 0 or 1 throughout.

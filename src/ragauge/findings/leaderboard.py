@@ -29,6 +29,7 @@ from ragauge.contract.protocols import AnswerMeasureInfo
 from ragauge.estimate import compare_pairs, leaderboard
 from ragauge.estimate import summary as metrics_of
 from ragauge.estimate.best import BestSystems, best_sets
+from ragauge.estimate.outcomes import CLUSTER
 from ragauge.estimate.plan import alike, detectable_differences
 from ragauge.findings.tables import PAIRS, SHORT, number, table
 from ragauge.findings.terminal import alike_sentences, common_text, detectable_text, leaderboard_text, valued
@@ -248,9 +249,11 @@ def _tests(jobs: Jobs, value: Board, sampled: bool) -> Fold:
     grid = table("Paired tests", "Pair | <Measure | Difference | p | p, Holm | Topics", value.pairs, cells)
     how = (
         "Difference of the first less the second, on the topics that both have. IR score"
-        f"{' and answer measures' * bool(names)}: sign-flip permutation test; right and hallucination "
-        "(classes 2 and 4): McNemar's exact test"
+        f"{' and answer measures' * bool(names)}: sign-flip permutation test; right and hallucination (classes 2 and "
+        "4): McNemar's exact test"
     )
+    if CLUSTER in jobs.at_n:
+        how = "Difference of the first less the second; permutation test that flips the signs of whole clusters"
     powered = ", and where a sample was judged the t test of the prediction-powered difference (topics: those judged)"
     return Fold(
         f"Paired tests, all {len(value.pairs)}",

@@ -108,6 +108,7 @@ class Config:
     measures: list[str] = field(default_factory=lambda: list(RANKINGS))
     slices: list[Any] = field(default_factory=list)
     slice_weights: dict[str, Any] = field(default_factory=dict)
+    cluster: str | None = None
     failures: str = "causes"
     seed: int = 0
     bootstrap: int = 1000
