@@ -13,6 +13,7 @@ import pandas as pd
 from ragauge.contract.answer_measures import in_order
 from ragauge.contract.families import Families
 from ragauge.contract.frames import Batches
+from ragauge.contract.groups import GROUPS
 from ragauge.contract.protocols import AnswerMeasureInfo
 
 _SETTINGS = ("seed", "bootstrap", "estimate", "report")  # of the pooled estimates
@@ -220,3 +221,22 @@ def systems_of(records: Sequence[Mapping[str, Any]]) -> list[str]:
     if all("system" in record for record in records):
         return [str(record["system"]) for record in records]
     return system_names([record["overrides"] for record in records])
+
+
+def settings_of(records: Sequence[Mapping[str, Any]]) -> dict[str, dict[str, str]]:
+    """What each system is made of, as far as the jobs differ: {system: {factor: option}}.
+
+    A factor is a config group, or another overridden key (`chunker.size`); never n_tokens.
+    """
+    pairs = [[override.partition("=") for override in record["overrides"]] for record in records]
+    given = [{key.lstrip("+~"): value for key, equals, value in job if equals} for job in pairs]
+    keys = dict.fromkeys(k for job in given for k in job if k != "n_tokens" and not k.startswith("hydra."))
+    options = {
+        key: [
+            str(record["choices"].get(key, "?")) if key in GROUPS else job.get(key, "default")
+            for record, job in zip(records, given, strict=True)
+        ]
+        for key in keys
+    }
+    varied = [key for key, found in options.items() if len(set(found)) > 1]
+    return {system: {key: options[key][i] for key in varied} for i, system in enumerate(systems_of(records))}

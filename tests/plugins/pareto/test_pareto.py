@@ -8,7 +8,7 @@ import pytest
 from matplotlib.colors import to_hex
 
 from ragauge.contract.finding import Fold, Grid, Num, Text, columns_of
-from ragauge.plugins.pareto.finding import ScoreAgainstCost, frontiers, score_against_cost
+from ragauge.plugins.pareto.finding import ScoreAgainstCost, frontier, frontiers, score_against_cost
 from ragauge.show.drawing import LINE_COLOURS, MARKERS
 from sweep_records import record, sweep
 
@@ -134,3 +134,11 @@ def test_seconds_are_those_of_one_question_where_every_job_measured_them() -> No
     found = score_against_cost(sweep(*jobs))
     assert found["seconds"].tolist() == [9.0, 9.0]
     assert not found["latency"].any()
+
+
+def test_the_frontier_by_hand() -> None:
+    cost = np.array([1.0, 2.0, 2.0, 3.0, 1.0, np.nan])
+    score = np.array([0.5, 0.7, 0.6, 0.7, 0.5, 0.9])
+    # The third has a better one at its cost, the fourth an equal one for less; equal points stand together.
+    assert frontier(cost, score).tolist() == [True, True, False, False, True, False]
+    assert frontier(np.array([]), np.array([])).tolist() == []

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from ragauge.contract.jobs import systems_of
-from ragauge.findings.parts import ablation_of, chunk_sizes, gain_of_retrieval, settings_of
+from ragauge.plugins.parts.finding import ablation_of, chunk_sizes, gain_of_retrieval, settings_of
 from sweep_records import record, sweep
 
 SIZES = [

@@ -6,7 +6,7 @@ import pandas as pd
 
 from ragauge.contract.finding import Grid, Num, columns_of
 from ragauge.contract.jobs import Jobs
-from ragauge.findings.parts import Brought, Parts, wide
+from ragauge.plugins.parts.finding import Brought, Parts, wide
 from ragauge.show.html import blocks
 
 
