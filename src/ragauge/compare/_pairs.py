@@ -166,7 +166,8 @@ def _about_tests(runs: Compared, value: Pairs, shown: Mapping[str, object]) -> l
     if measured:
         text = clustered_text(measured, clustered)
         said.append(f"{text[0].upper()}{text[1:]}.")
-    return [*said, "In brackets: 95 % intervals over topics; of metrics as logged, of differences paired by topic."]
+    over = "clusters of topics" if clustered else "topics"
+    return [*said, f"In brackets: 95 % intervals over {over}; of metrics as logged, of differences paired by topic."]
 
 
 def _why_chosen(table: pd.DataFrame) -> str:
