@@ -121,8 +121,8 @@ class Leaderboard(Finding):
         blocks = [
             Text(
                 f"marks the systems that may be the best at N = {jobs.n_tokens} tokens, over {whole(topics)} "
-                "topics: with 95 % confidence the truly best one is among them (max-t over topics; of several "
-                "equally good ones each is).",
+                "topics. With 95 % confidence the truly best system is among them (max-t over topics). Where several "
+                "are equally good, each of them is.",
                 tag=_MARK,
             ),
             _table(jobs, value),
@@ -224,7 +224,8 @@ def _chance(value: Board) -> list[Text]:
     parts = ", ".join(f"{words[m][0](v)} {words[m][1]}" for m, v in optimism.items())
     return [
         Text(
-            f"The top of {len(value.frame)} systems owes part of its lead to chance. Expected, at most: {parts}.",
+            f"The top of {len(value.frame)} systems owes part of its lead to chance. This part is expected to be at "
+            f"most {parts}.",
             "small",
         )
     ]

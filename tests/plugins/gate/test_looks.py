@@ -190,6 +190,7 @@ def test_a_look_that_goes_back_or_changes_the_plan_is_refused(store: str) -> Non
     for n, look, more, message in (
         (60, "2/5", {}, rf"^look 2 of 5 on 60 topics: {before} was before; the next is look 3 on more topics"),
         (200, "2/5", {}, rf"^look 2 of 5 on 200 topics: {before} was before; the next is look 3 on more topics"),
+        (200, "2/2", {}, rf"^look 2 of 2 on 200 topics: {before} was before; that was the last, and a new series has"),
         (400, "3/5", {}, r"^look 3 of 5 on 400 topics: at most 300 \(max_topics\) were to be looked at$"),
         (200, "3/5", {"max_topics": 400}, rf"^look 3 of 5 on 200 topics: max_topics=400, and it was 300 at {before}$"),
         (200, "3/5", {"alpha": 0.1}, rf"^look 3 of 5 on 200 topics: alpha=0.1, and it was 0.05 at {before}$"),

@@ -136,6 +136,11 @@ def register() -> None:
     Plugins.instance().register(PackageSearchPath)
 
 
+def list_quickly() -> None:
+    """Lets Hydra list the groups of `--help` without a copy of its store for each, which it reads alone."""
+    ConfigStore.__deepcopy__ = lambda self, memo: self  # type: ignore[attr-defined]
+
+
 def refuse_keys(config: Any) -> None:
     """ConfigError for a key or password in clear in a composed config, Hydra's part of it included.
 

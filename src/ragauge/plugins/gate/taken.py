@@ -132,10 +132,9 @@ class Looks:
             raise ConfigError(f"{start}: at most {most:g} (max_topics) were to be looked at")
         for one in found.values():
             if one.number >= look.number or one.topics >= topics:
-                raise ConfigError(
-                    f"{start}: {one} was before; the next is look {newest.number + 1 if newest else 2} on more "
-                    "topics, and a new series has a name of its own (series)"
-                )
+                after = max(other.number for other in found.values()) + 1
+                then = f"the next is look {after} on more topics" if after <= look.of else "that was the last"
+                raise ConfigError(f"{start}: {one} was before; {then}, and a new series has a name of its own (series)")
         return tag, Stand(look, int(topics), most, sorted(found.values(), key=lambda one: one.number))
 
     def take(self, tag: str, stand: Stand, p_pass: float, p_fail: float) -> None:
