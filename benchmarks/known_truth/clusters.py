@@ -32,6 +32,13 @@ def row(kind: str, trials: int, before: bool = False) -> str:
     return f"{said}; {wide} times as wide, without correlation {free}"
 
 
+def alike(trials: int, before: bool = False) -> str:
+    """Coverage of a rare share whose topics are nearly alike in a document."""
+    sizes = [*sim.SOME.values(), sim.UNEVEN]
+    measured = [sim.measured(sim.share_of(0.05), one, 0.8, trials, SEED) for one in sizes]
+    return percent(*(float(one[int(before), 0]) for one in measured))
+
+
 _BEFORE: dict[str, str] = {}
 _WANTED = {
     **dict.fromkeys(sim.INTERVALS, "at least 93 %, of unequal documents 90 %"),
@@ -56,5 +63,15 @@ SECTIONS: dict[str, list[Row]] = {
             trials,
         )
         for kind, (_, trials) in KINDS.items()
+    ]
+    + [
+        Row(
+            "clusters: for comparison, share of 0.05, latent correlation 0.8",
+            "30, 120, 500 topics, 5, 10 a document; 40 documents of 1 to 30",
+            "too little where documents are few",
+            "@ALIKE_BEFORE@",
+            lambda n: alike(n),
+            300,
+        )
     ]
 }

@@ -31,7 +31,8 @@ SHARED = "evidence_cluster"  # column of outcomes: the topics that share documen
 class Clustering:
     """How values in [0, 1], one a topic, hang together within clusters.
 
-    of: what the values are. icc: the intraclass correlation (analysis of variance, Donner & Koval 1980), NaN where it is not defined.
+    of: what the values are. icc: the intraclass correlation (analysis of variance, Donner & Koval 1980), NaN where
+    it is not defined.
     width_ratio: the width of the mean's interval over clusters, over that over topics; NaN for one cluster.
     """
 
