@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 from omegaconf import OmegaConf
 
-from ragauge.commands import callbacks, cli, compare, known, library, main, results
+from ragauge.commands import _errors, callbacks, cli, compare, known, library, main, results
 from ragauge.commands._errors import told
 from ragauge.commands.conf import _options, explain, quoted
 from ragauge.contract.errors import ConfigError, DataError
@@ -60,6 +60,28 @@ def test_a_command_s_exit_code_is_its_own_and_a_full_disk_is_told(capsys: Captur
 
     with pytest.raises(OSError, match="broken"):
         told(other)([])
+
+
+def test_a_reader_that_closes_the_pipe_is_no_failure(monkeypatch: pytest.MonkeyPatch, capsys: Capture) -> None:
+    dropped: list[bool] = []
+    monkeypatch.setattr(_errors, "drop_output", lambda: dropped.append(True))
+
+    def unread(arguments: Sequence[str] | None = None) -> int:
+        raise BrokenPipeError
+
+    assert told(unread)([]) == 0
+    assert (dropped, capsys.readouterr().err) == ([True], "")
+
+
+def test_a_sweep_from_python_counts_its_jobs_on_a_terminal(monkeypatch: pytest.MonkeyPatch, capsys: Capture) -> None:
+    monkeypatch.setattr(library.sys.stderr, "isatty", lambda: True, raising=False)
+    with library._counted(3, True):
+        bar = library._bar
+        assert bar is not None
+        assert (bar.total, bar.desc, bar.unit, bar.disable) == (3, "jobs", "job", False)
+    assert library._bar is None
+    with library._counted(3, False):
+        assert library._bar is None
 
 
 def test_a_word_that_cannot_be_a_command_is_told_and_ends_with_2(

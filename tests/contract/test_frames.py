@@ -75,6 +75,12 @@ def test_an_empty_frame_of_every_schema_passes_its_own_check(name: str) -> None:
     assert len(frames.check(name, frames.empty(name))) == 0
 
 
+@pytest.mark.parametrize("name", sorted(frames.SCHEMAS))
+def test_a_frame_without_rows_may_have_columns_of_any_type(name: str) -> None:
+    bare = pd.DataFrame(columns=list(frames.SCHEMAS[name].columns))
+    assert frames.check(name, bare) is bare
+
+
 def test_the_content_digest_tells_rows_their_order_and_their_columns_apart() -> None:
     digests = {
         frames.content_digest(frame)
