@@ -105,11 +105,8 @@ def clustered_text(found: Sequence[Clustering], chosen: bool) -> str:
     iccs = [each.icc for each in found if each.icc == each.icc]
     of = f"{one.n_clusters} clusters of {one.n_topics} topics (the largest has {one.largest})"
     if one.n_clusters == 1 and not chosen:
-        return (
-            f"all {one.n_topics} topics hang together through shared documents of their evidence, too much for "
-            "cluster=document: an attribute of the topics may part them (cluster=<attribute>), else intervals over "
-            "topics may be too narrow"
-        )
+        of = f"all {one.n_topics} topics hang together through shared documents of their evidence"
+        return f"{of}, so intervals may be too narrow: an attribute may part them (cluster=<attribute>)"
     text = f"intraclass correlation of {one.of} {_range(iccs)}, " if iccs else ""
     if not chosen:
         return (
