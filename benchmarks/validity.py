@@ -28,6 +28,7 @@ MODULES = (
     "hallucinations",
     "thresholds",
     "paired_tests",
+    "families",
     "predictor",
     "foresight",
     "floor",
@@ -48,6 +49,7 @@ MODULES = (
     "looks",
     "truthfulness",
     "ares",
+    "clusters",
 )
 _HEAD = (
     "# Numbers against known truth\n\nWritten by `python benchmarks/validity.py`; seed "

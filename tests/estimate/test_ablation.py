@@ -10,7 +10,7 @@ import pytest
 
 from ragauge.contract.errors import DataError
 from ragauge.contract.protocols import AnswerMeasureInfo
-from ragauge.estimate.ablation import ablation, frontier, gains
+from ragauge.estimate.ablation import ablation, gains
 from ragauge.estimate.intervals import paired_mean
 from ragauge.estimate.pairs import compare_pairs
 
@@ -168,14 +168,3 @@ def test_the_gain_has_every_class_and_answer_measure() -> None:
 
 def test_without_verdicts_and_answer_measures_there_is_no_gain_to_show() -> None:
     assert gains(outcomes({"sim": [1.0, 1.0], "none": [0.0, 0.0]}), {"sim": "none"}).empty
-
-
-# --- the frontier ----------------------------------------------------------------------------------------
-
-
-def test_the_frontier_by_hand() -> None:
-    cost = np.array([1.0, 2.0, 2.0, 3.0, 1.0, np.nan])
-    score = np.array([0.5, 0.7, 0.6, 0.7, 0.5, 0.9])
-    # The third has a better one at its cost, the fourth an equal one for less; equal points stand together.
-    assert frontier(cost, score).tolist() == [True, True, False, False, True, False]
-    assert frontier(np.array([]), np.array([])).tolist() == []

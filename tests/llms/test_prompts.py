@@ -13,7 +13,6 @@ from ragauge.contract.errors import ConfigError
 from ragauge.llms import prompts
 from ragauge.llms.prompts import fill, load_prompt
 from ragauge.retrieval.queries import parse_queries
-from ragauge.retrieval.rerankers.llm import permutation
 from ragauge.texts.citation_marks import statements_of
 
 
@@ -61,7 +60,6 @@ READ: dict[str, Callable[[str], Any]] = {
     "judge_batch": lambda text: parse_scores(text, 5),
     "judge_single": parse_verdict,
     "multi_query": parse_queries,
-    "rerank": lambda text: permutation(text, 3),
 }  # fmt: skip
 # Replies that are taken as they are; the two prompts below them say in their rules what is looked for.
 AS_THEY_ARE = {
@@ -95,7 +93,6 @@ def test_examples_favour_no_reply() -> None:
     for name, found in values.items():
         assert found in (set(), {"true", "false"}), name
     assert sorted(SHIPPED["judge_batch"].splitlines()[-1].split(", ")) == list("12345")
-    assert permutation("[2] > [1] > [3]", 3) == ([1, 0, 2], True)
     assert {parse_verdict(line)[0] for line in SHIPPED["judge_single"].splitlines()[-2:]} == {2, 5}
 
 

@@ -11,10 +11,12 @@ from typing import Any, Protocol
 import pandas as pd
 
 from ragauge.contract.answer_measures import in_order
+from ragauge.contract.families import Families
 from ragauge.contract.frames import Batches
+from ragauge.contract.groups import GROUPS
 from ragauge.contract.protocols import AnswerMeasureInfo
 
-_SETTINGS = ("seed", "bootstrap", "estimate")  # of the pooled estimates
+_SETTINGS = ("seed", "bootstrap", "estimate", "report")  # of the pooled estimates
 
 
 class Job(Protocol):
@@ -123,11 +125,16 @@ class Jobs:
         return int(self.records[0]["seed"])
 
     @property
+    def families(self) -> Families:
+        """Which tests are corrected together, and which measures are primary; those of the first job."""
+        return Families(**self.records[0].get("report", {}))
+
+    @property
     def notes(self) -> list[str]:
         """Sentences on settings of the estimates that differ between the jobs; the first job's are used."""
         notes = []
         for key in _SETTINGS:
-            values = list(dict.fromkeys(json.dumps(record[key]) for record in self.records))
+            values = list(dict.fromkeys(json.dumps(record.get(key)) for record in self.records))
             if len(values) > 1:
                 shown = " and ".join(value.replace('"', "") for value in values)
                 notes.append(f"The jobs have {key} {shown}: what is pooled takes the first.")
@@ -156,7 +163,8 @@ class Compared:
     [run_id x parameter], NaN where a run has none of that name; common: the components and settings that do not.
     baseline_chosen: whether the baseline was taken for the best IR score. limits: sentences on what limits the
     comparison. package_metrics: those of findings that packages brought to the jobs. metrics, topics: which
-    metrics, and how many topics of a kind, are shown.
+    metrics, and how many topics of a kind, are shown. families: those of the baseline, but that Holm's correction
+    counts each section of the measures by itself where the family is "section".
     """
 
     outcomes: pd.DataFrame
@@ -175,6 +183,7 @@ class Compared:
     package_metrics: Sequence[str] = ()
     metrics: Sequence[str] = ()
     topics: int = 10
+    families: Families = field(default_factory=lambda: Families("section"))
 
     @property
     def several_budgets(self) -> bool:
@@ -212,3 +221,22 @@ def systems_of(records: Sequence[Mapping[str, Any]]) -> list[str]:
     if all("system" in record for record in records):
         return [str(record["system"]) for record in records]
     return system_names([record["overrides"] for record in records])
+
+
+def settings_of(records: Sequence[Mapping[str, Any]]) -> dict[str, dict[str, str]]:
+    """What each system is made of, as far as the jobs differ: {system: {factor: option}}.
+
+    A factor is a config group, or another overridden key (`chunker.size`); never n_tokens.
+    """
+    pairs = [[override.partition("=") for override in record["overrides"]] for record in records]
+    given = [{key.lstrip("+~"): value for key, equals, value in job if equals} for job in pairs]
+    keys = dict.fromkeys(k for job in given for k in job if k != "n_tokens" and not k.startswith("hydra."))
+    options = {
+        key: [
+            str(record["choices"].get(key, "?")) if key in GROUPS else job.get(key, "default")
+            for record, job in zip(records, given, strict=True)
+        ]
+        for key in keys
+    }
+    varied = [key for key, found in options.items() if len(set(found)) > 1]
+    return {system: {key: options[key][i] for key in varied} for i, system in enumerate(systems_of(records))}

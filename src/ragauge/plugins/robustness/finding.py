@@ -26,9 +26,8 @@ from ragauge.contract.finding import (
     Shown,
     Text,
 )
-from ragauge.contract.jobs import Jobs, systems_of
+from ragauge.contract.jobs import Jobs, settings_of, systems_of
 from ragauge.estimate.slicing import in_order
-from ragauge.findings.parts import settings_of
 from ragauge.plugins.robustness.estimate import (
     CHANGED,
     CONTRADICTED,

@@ -14,12 +14,10 @@ if TYPE_CHECKING:
         require_one_score,
     )
     from ragauge.retrieval.rerankers.cross_encoder import CrossEncoderReranker
-    from ragauge.retrieval.rerankers.llm import ListwiseReranker
 
 __all__ = [
     "MODEL_FILES",
     "CrossEncoderReranker",
-    "ListwiseReranker",
     "NoReranker",
     "PairModel",
     "candidates",

@@ -22,6 +22,8 @@ from ragauge.retrieval.rerankers._hits import candidates, check_depth
 
 log = logging.getLogger(__name__)
 
+_PROMPTS = f"{__package__}.prompts"
+
 # So many digits at most, since Python refuses to read the thousands that a model may write.
 _BRACKETED = re.compile(r"\[\s*(\d{1,6})\s*\]")
 _BARE = re.compile(r"(?<![\d.])\d{1,6}(?![\d.]*\d)")
@@ -65,7 +67,12 @@ class ListwiseReranker:
         require_count("reranker.step", self.step, note="window or less", most=self.window)
         require_count("reranker.passage_tokens", self.passage_tokens)
         prompt = load_prompt(
-            self.prompt, "rerank.txt", ("question", "passages"), ("n_passages",), key="reranker.prompt"
+            self.prompt,
+            "rerank.txt",
+            ("question", "passages"),
+            ("n_passages",),
+            key="reranker.prompt",
+            package=_PROMPTS,
         )
         object.__setattr__(self, "prompt", prompt)  # the text is part of the identity
 

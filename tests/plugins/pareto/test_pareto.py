@@ -1,4 +1,4 @@
-"""The tables of what each part brings as the report shows them, and the figure of score against cost."""
+"""Jobs that no other beats at the same or a lower cost, and how they are drawn and listed."""
 
 from __future__ import annotations
 
@@ -8,11 +8,9 @@ import pytest
 from matplotlib.colors import to_hex
 
 from ragauge.contract.finding import Fold, Grid, Num, Text, columns_of
-from ragauge.contract.jobs import Jobs
-from ragauge.findings.pareto import ScoreAgainstCost, frontiers
-from ragauge.findings.parts import Brought, Parts, wide
+from ragauge.plugins.pareto.finding import ScoreAgainstCost, frontier, frontiers, score_against_cost
 from ragauge.show.drawing import LINE_COLOURS, MARKERS
-from ragauge.show.html import blocks
+from sweep_records import record, sweep
 
 
 def points(**columns: list[float]) -> pd.DataFrame:
@@ -21,16 +19,6 @@ def points(**columns: list[float]) -> pd.DataFrame:
     table = pd.DataFrame({"tokens": [100.0] * n, "seconds": [1.0] * n, "cost": [0.0] * n, **columns})
     flags = {f"on_{name}": [i == 0 for i in range(n)] for name in ("tokens", "seconds", "cost")}
     return table.assign(**usual, **flags)
-
-
-def test_rows_of_one_option_stand_in_one_row_by_measure() -> None:
-    frame = pd.DataFrame(
-        [("sim", "ir_score", 0.1), ("sim", "correct", 0.2), ("mmr", "ir_score", 0.3)],
-        columns=["option", "measure", "difference"],
-    )
-    rows = wide(frame, ["option"])
-    assert list(rows) == [("sim",), ("mmr",)]
-    assert {name: e["difference"] for name, e in rows["sim",].items()} == {"ir_score": 0.1, "correct": 0.2}
 
 
 def test_a_cost_that_all_jobs_share_has_no_panel() -> None:
@@ -125,45 +113,32 @@ def test_the_jobs_on_a_frontier_are_listed_the_best_first_with_what_they_are_bes
     assert about == "Seconds: the median of questions sent one by one."
 
 
-ABLATION = pd.DataFrame(
-    [("retriever", "sim", "bm25", 2, "ir_score", 0.1), ("retriever", "sim", "bm25", 2, "correct", -0.25),
-     ("llm", "b", "a", 3, "ir_score", 0.2)],
-    columns=["factor", "option", "base", "settings", "measure", "difference"],
-).assign(lo=-0.5, hi=0.5)  # fmt: skip
-GAINS = pd.DataFrame([("sim", "none", "correct", 0.5, 0.25, 0.75)],
-                     columns=["system", "base", "measure", "difference", "lo", "hi"])  # fmt: skip
-SIZES = pd.DataFrame(
-    [("size=64", "", 100, 0.4, 9, 3.5), ("size=64", "", 300, 0.5, 9, 3.5), ("size=128", "sim", 300, 0.6, 5, None)],
-    columns=["chunks", "system", "n_tokens", "ir_score", "n_chunks", "seconds"],
-)
+def test_the_score_against_cost_is_of_right_answers_where_all_were_judged() -> None:
+    costs = {"context_tokens": 90.0, "seconds_per_topic": 0.5, "cost_usd_per_topic": 0.01}
+    dear = {name: 2 * value for name, value in costs.items()}
+    jobs = [record("retriever=bm25", **costs), record("retriever=sim", **dear, correct_share=0.2)]
+    found = score_against_cost(sweep(*jobs))
+    assert found["measure"].unique().tolist() == ["correct"]
+    assert found[["on_tokens", "on_seconds", "on_cost"]].to_numpy().tolist() == [[True] * 3, [False] * 3]
+    jobs[1]["metrics"]["judge_share_missing"] = 1.0
+    assert score_against_cost(sweep(*jobs))["score"].tolist() == [0.5, 0.5]
 
 
-def test_parts_are_shown_as_far_as_the_sweep_tells_of_them() -> None:
-    rows = pd.DataFrame({"system": ["bm25", "sim"], "n_tokens": 300})
-    jobs = Jobs("s", "e", [{"answer_measures": []}], [], rows)
+def test_seconds_are_those_of_one_question_where_every_job_measured_them() -> None:
+    jobs = [
+        record(f"retriever={r}", seconds_per_topic=9.0, latency_total_p50=0.25, context_tokens=1.0)
+        for r in ("bm25", "sim")
+    ]
+    assert score_against_cost(sweep(*jobs))["seconds"].tolist() == [0.25, 0.25]
+    del jobs[0]["metrics"]["latency_total_p50"]
+    found = score_against_cost(sweep(*jobs))
+    assert found["seconds"].tolist() == [9.0, 9.0]
+    assert not found["latency"].any()
 
-    def grids(value: Brought) -> dict[str, Grid]:
-        (section,) = Parts().show(jobs, value, {}).sections
-        assert blocks(section.blocks, {})  # a page can be made of them
-        return {block.label: block for block in section.blocks if isinstance(block, Grid)}
 
-    every = grids(Brought(ABLATION, GAINS, SIZES))
-    assert list(every) == ["What each part brings", "Gain over the LLM alone", "Chunk sizes"]
-    assert list(grids(Brought(ABLATION, GAINS.head(0), None))) == ["What each part brings"]
-    assert list(grids(Brought(ABLATION.head(0), None, SIZES))) == ["Chunk sizes"]
-    assert list(grids(Brought(ABLATION.head(0), GAINS, None))) == ["Gain over the LLM alone"]
-    brought = every["What each part brings"]
-    assert [column.title for column in columns_of(brought.columns)] == [
-        "Part", "Option", "Against", "IR score", "Right, points", "Settings",
-    ]  # fmt: skip
-    assert [list(row) for row in brought.rows] == [
-        ["retriever", "sim", "bm25", Num(0.1, "signed", -0.5, 0.5), Num(-0.25, "points", -0.5, 0.5), "2"],
-        ["llm", "b", "a", Num(0.2, "signed", -0.5, 0.5), Num(None, "points"), "3"],
-    ]  # fmt: skip
-    gain = every["Gain over the LLM alone"]
-    assert [column.title for column in columns_of(gain.columns)] == ["System", "Right"]
-    assert [list(row) for row in gain.rows] == [["sim", Num(0.5, "points", 0.25, 0.75)]]
-    sizes = every["Chunk sizes"]
-    assert [column.title for column in columns_of(sizes.columns)][2:] == ["Number", "Index", "N = 100", "N = 300"]
-    assert [list(row)[:2] for row in sizes.rows] == [["size=64", "all"], ["size=128", "sim"]]
-    assert [row[4:] for row in sizes.rows] == [[Num(0.4), Num(0.5)], [Num(None), Num(0.6)]]
+def test_the_frontier_by_hand() -> None:
+    cost = np.array([1.0, 2.0, 2.0, 3.0, 1.0, np.nan])
+    score = np.array([0.5, 0.7, 0.6, 0.7, 0.5, 0.9])
+    # The third has a better one at its cost, the fourth an equal one for less; equal points stand together.
+    assert frontier(cost, score).tolist() == [True, True, False, False, True, False]
+    assert frontier(np.array([]), np.array([])).tolist() == []

@@ -9,6 +9,7 @@ from typing import Any
 
 import pandas as pd
 import pytest
+from test_unreadable_parts import check_asked_again
 
 from chat_server import ChatServer
 from ragauge.answering import ChatGenerator
@@ -17,9 +18,8 @@ from ragauge.contract.errors import ConfigError, MissingError
 from ragauge.contract.protocols import Reply, Tools
 from ragauge.experiment import needs as needs_of_jobs
 from ragauge.findings.cost import costs_of_parts
+from ragauge.plugins.reranking.llm import ListwiseReranker, _windows, permutation
 from ragauge.retrieval.ranking import check_reranked
-from ragauge.retrieval.rerankers import ListwiseReranker
-from ragauge.retrieval.rerankers.llm import _windows, permutation
 from small_pipeline import SmallPipelines
 
 
@@ -256,3 +256,11 @@ def test_a_dry_run_names_the_reranker_and_every_window(small: SmallPipelines) ->
         calls = sum(server.calls.values())
         assert told["reranker"]["calls"] == calls > told["reranker"]["calls_guessed"] > 0
         assert "reranker" not in needs_of_jobs.added_up(needs_of_jobs.needs(job(small, server, **fields)))
+
+
+def test_an_order_that_could_not_be_read_is_asked_for_again_and_then_stored(small: SmallPipelines) -> None:
+    check_asked_again("reranker", {"reranker": ListwiseReranker()}, "run", lambda prompt: "[3] > [2] > [1]", small)
+
+
+def test_the_example_of_the_prompt_is_no_order_of_the_retriever() -> None:
+    assert permutation("[2] > [1] > [3]", 3) == ([1, 0, 2], True)

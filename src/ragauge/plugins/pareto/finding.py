@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 import pandas as pd
 
 from ragauge.contract.finding import (
@@ -22,7 +23,6 @@ from ragauge.contract.finding import (
     Text,
 )
 from ragauge.contract.jobs import Jobs
-from ragauge.estimate.ablation import frontier
 from ragauge.show.drawing import LINE_COLOURS, MARKERS, WIDTH, legend, legend_rows, plain
 
 if TYPE_CHECKING:
@@ -36,6 +36,7 @@ class ScoreAgainstCost(Finding):
     """Which jobs no other beats at the same or a lower cost."""
 
     name = "pareto"
+    after = "foresight"
 
     def compute(self, jobs: Jobs, found: Founds) -> Found:
         """The table of `score_against_cost`."""
@@ -169,3 +170,18 @@ def _panel(ax: Any, table: pd.DataFrame, name: str, systems: list[str]) -> None:
     ax.set_ylim(0, max(1.1 * float(table["score"].max()), 0.01))
     if (table["measure"] == "correct").all():
         ax.yaxis.set_major_formatter(lambda value, _: f"{value:.0%}")
+
+
+def frontier(cost: np.ndarray, score: np.ndarray) -> np.ndarray:
+    """bool [points]: whether no other point is better in cost or score and not worse in the other.
+
+    Equal points are on the frontier together. A point whose cost or score is NaN is not on it.
+    """
+    cost, score = np.asarray(cost, dtype=float), np.asarray(score, dtype=float)
+    known = ~(np.isnan(cost) | np.isnan(score))
+    at_most = cost[:, None] <= cost[None, :]
+    at_least = score[:, None] >= score[None, :]
+    better = (cost[:, None] < cost[None, :]) | (score[:, None] > score[None, :])
+    beaten = (at_most & at_least & better & known[:, None]).any(axis=0)
+    found: np.ndarray = known & ~beaten
+    return found

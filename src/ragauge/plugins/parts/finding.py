@@ -24,8 +24,7 @@ from ragauge.contract.finding import (
     Shown,
     Text,
 )
-from ragauge.contract.groups import GROUPS
-from ragauge.contract.jobs import Jobs, systems_of
+from ragauge.contract.jobs import Jobs, settings_of, systems_of
 from ragauge.contract.protocols import AnswerMeasureInfo
 from ragauge.estimate.ablation import NONE, ablation, gains
 from ragauge.findings.tables import number
@@ -61,6 +60,7 @@ class Parts(Finding):
     """What each option gives against another of its part, all else equal."""
 
     name = "parts"
+    after = "budgets"
 
     def compute(self, jobs: Jobs, found: Founds) -> Found | None:
         """`Brought`; None where no two systems differ in one part alone, nor against the LLM, nor in chunks."""
@@ -165,25 +165,6 @@ def _measures(frame: pd.DataFrame, answers: Sequence[AnswerMeasureInfo]) -> dict
         title = _MEASURES.get(name, name) if info is None else column_label(info)
         found[name] = (title + (", points" if info is not None and share else ""), share)
     return found
-
-
-def settings_of(records: Sequence[Record]) -> Settings:
-    """What each system is made of, as far as the jobs differ: {system: {factor: option}}.
-
-    A factor is a config group, or another overridden key (`chunker.size`); never n_tokens.
-    """
-    pairs = [[override.partition("=") for override in record["overrides"]] for record in records]
-    given = [{key.lstrip("+~"): value for key, equals, value in job if equals} for job in pairs]
-    keys = dict.fromkeys(k for job in given for k in job if k != "n_tokens" and not k.startswith("hydra."))
-    options = {
-        key: [
-            str(record["choices"].get(key, "?")) if key in GROUPS else job.get(key, "default")
-            for record, job in zip(records, given, strict=True)
-        ]
-        for key in keys
-    }
-    varied = [key for key, found in options.items() if len(set(found)) > 1]
-    return {system: {key: options[key][i] for key in varied} for i, system in enumerate(systems_of(records))}
 
 
 def ablation_of(jobs: Jobs) -> pd.DataFrame:
