@@ -43,10 +43,22 @@ def cross_fit(
     `frame` has `qid`, `label`, `judged` (bool) and the features. Judged topics are predicted by a model of
     the other folds, the rest by the mean of all folds' models (cross-prediction, Zrnic & Candes 2024). A row
     that lacks a feature, of a topic without evidence say, is predicted by the class shares in place of a
-    model. Raises DataError for fewer than two judged topics with a label.
+    model. Where there is a column `earlier_label`, the class that another run's answer to the topic got
+    (1..5, or missing), its classes are further features, and the only ones of a row that lacks the others.
+    Whether it is missing must not hang on which topics are judged. Raises DataError for fewer than two judged
+    topics with a label.
     """
     check_outcomes(frame, ("judged", *features), may_lack=features)
-    complete = frame[list(features)].notna().all(axis=1).to_numpy()
+    models: list[tuple[list[str], bool, np.ndarray]] = [
+        (list(features), spline, frame[list(features)].notna().all(axis=1).to_numpy())
+    ]
+    x = frame
+    if "earlier_label" in frame:
+        earlier = class_indicators(labels_of(frame[["earlier_label"]].set_axis(["label"], axis=1)))
+        names = [f"earlier_{c}" for c in CLASSES]
+        x = frame.assign(**dict(zip(names, earlier.T, strict=True)))
+        everywhere = np.ones(len(frame), dtype=bool)
+        models = [(names, False, everywhere), ([*features, *names], spline, models[0][2])]
     said = class_indicators(labels_of(frame))
     judged = frame["judged"].to_numpy(dtype=bool)
     labelled = judged & (labels_of(frame) > 0)
@@ -63,10 +75,11 @@ def cross_fit(
         seen = labelled & ~inside
         apart = fold[topics] == -1
         found = np.tile(said[seen].mean(axis=0), (len(frame), 1))
-        wanted = (inside | apart) & complete
-        if (seen & complete).any() and wanted.any():
-            model = fit_predictor(frame.loc[seen & complete], features, spline, calibrate, penalty, seed)
-            found[wanted] = model.predict_proba(frame.loc[wanted])
+        for given, bent, complete in models:
+            wanted = (inside | apart) & complete
+            if (seen & complete).any() and wanted.any():
+                model = fit_predictor(x.loc[seen & complete], given, bent, calibrate, penalty, seed)
+                found[wanted] = model.predict_proba(x.loc[wanted])
         probabilities[inside] = found[inside]
         probabilities[apart] += found[apart] / splits
     return frame.assign(**dict(zip(PROBABILITY_COLUMNS, probabilities.T, strict=True)))

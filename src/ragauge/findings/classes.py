@@ -126,6 +126,8 @@ class Sample(Finding):
             "is how many judged topics would say as much without the predictor. Thresholds and predictor are fitted "
             "on the judged topics, thresholds with the weights of their strata; paired differences of right answers "
             "and hallucinations are prediction-powered, too."
+            + " The predictor was given the verdicts of an earlier run, too."
+            * ("earlier_label" in jobs.at_n)
         )
         return Shown([Section("A sample of topics was judged", [about, shares_of_all(value, "Judged alone")])])
 

@@ -28,7 +28,7 @@ _QUERY_CHARS = 300  # of each text that was searched for
 # Of the per-question table, where a rewriter or llm.cite was chosen, a sample judged, or people gave labels.
 _IF_THERE = (
     "unanswerable", "queries", "cited_answer", "human_label", LABEL_OF, "judged", "stratum", *PROBABILITY_COLUMNS,
-    "evidence_in_context", "evidence_place", "failure_cause", "failure_decided_by",
+    "earlier_label", "evidence_in_context", "evidence_place", "failure_cause", "failure_decided_by",
 )  # fmt: skip
 
 

@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 _NETWORKS = ("embedder", "reranker")  # whose model may be one of MLflow
-_SAMPLE_KEYS = ("sample", "sample_design")
+_SAMPLE_KEYS = ("sample", "sample_design", "earlier")
 
 
 def instantiate_components(cfg: DictConfig, budget: str | None = None) -> Components:
@@ -148,7 +148,7 @@ def _sample(cfg: DictConfig) -> Sample | None:
     """The judge's `sample` and `sample_design`; None where all topics are judged."""
     from ragauge.experiment.outcomes import Sample
 
-    n, design = (cfg.judge.get(key) for key in _SAMPLE_KEYS)
+    n, design = cfg.judge.get("sample"), cfg.judge.get("sample_design")
     if n is None:
         return None
     sample = Sample(n, design or "uniform", int(cfg.seed))
