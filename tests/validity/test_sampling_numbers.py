@@ -18,7 +18,7 @@ def test_class_shares_of_a_small_sample_add_up_to_1_and_are_covered() -> None:
 
 def test_an_earlier_run_adds_topics_where_it_knows_something_and_bends_nothing() -> None:
     for correlation, least, most in ((0.7, 1.4, 2.0), (0.0, 0.97, 1.15)):
-        found = earlier_verdicts(500, 100, correlation, 0.0, 60, seed=0)["with"]
+        found = earlier_verdicts(500, 100, correlation, 0.0, 60, seed=0)
         assert least < found["effective"] < most
         assert found["coverage"] >= 0.9
         assert abs(found["bias"]) < 0.02

@@ -16,6 +16,7 @@ from ragauge.estimate._powered import difference_test, powered_means
 from ragauge.estimate.intervals import LEVEL, Estimate, paired_means, paired_share_interval
 from ragauge.estimate.outcomes import RIGHT, check_outcomes, labels_of, with_classes
 from ragauge.estimate.predictor import PROBABILITY_COLUMNS
+from ragauge.estimate.prompts import drawn, other_labels, over_prompts, p_of_sample, widened
 from ragauge.estimate.signs import flipped_sums
 
 OF_CLASSES = ("correct", "hallucination")
@@ -45,6 +46,8 @@ def compare_pairs(
     (`ir_score`) or of `paired_share_interval`. Where a sample of either group's topics was judged
     (columns judged, stratum, p1..p5), `correct` and `hallucination` are compared by `powered_difference`,
     over all topics that both have; n counts the judged ones, and numbers are NaN where they are too few.
+    Of several of the judge's prompts their values are means, and are tested by signs; prompts that are a sample
+    widen intervals and raise p (ragauge.estimate.prompts).
     `correct` and `hallucination` are left out where no row has a label. Columns of the answer measures
     `answers` are compared as the IR score is, on the topics where both have a value. p is NaN for a pair
     without a common topic.
@@ -53,16 +56,24 @@ def compare_pairs(
     sampled = _Sampled.of(frame, group)
     parts = []
     differences = {measure: _differences(table) for measure, table in tables.items()}
-    tested = _tested_by_signs({m: values for m, values in differences.items() if m not in OF_CLASSES}, seed)
+    yes_or_no = () if other_labels(frame) else OF_CLASSES  # not so where they are means over prompts
+    tested = _tested_by_signs({m: values for m, values in differences.items() if m not in yes_or_no}, seed)
+    alone = [one.assign(ir_score=np.nan) for one in drawn(frame)]
+    by_prompt = [compare_pairs(one, group, seed, level).groupby("measure")["difference"].agg(list) for one in alone]
     for measure, table in tables.items():
         couples, values = list(combinations(table.columns, 2)), differences[measure]
         if measure in OF_CLASSES:
-            p = mcnemar_p(values)
+            p = mcnemar_p(values) if measure in yes_or_no else tested[measure]
             estimates = [paired_share_interval(d[~np.isnan(d)], level=level) for d in values.T]
             for number, (a, b) in enumerate(couples):
                 found = sampled.compared(a, b, measure, table, level) if sampled is not None else None
                 if found is not None:
                     estimates[number], p[number] = found
+            if by_prompt:
+                for number, of_prompts in enumerate(zip(*(of[measure] for of in by_prompt), strict=True)):
+                    seen = estimates[number]
+                    estimates[number] = widened(seen, of_prompts, low=-1.0)
+                    p[number] = p_of_sample(p[number], seen, of_prompts)
         else:
             p, estimates = tested[measure], paired_means(values, level, reach_of(table, measure, answers))
         part = pd.DataFrame(couples, columns=["a", "b"]).assign(
@@ -120,7 +131,7 @@ class _Sampled:
         if "judged" not in frame or frame["judged"].astype(bool).all():
             return None
         p = frame.reindex(columns=list(PROBABILITY_COLUMNS)).astype(float)
-        own = of_class(labels_of(frame), classes)
+        own = _means_of_class(frame, classes)
         predicted = {name: p[[f"p{c}" for c in _MEMBERS[name]]].sum(axis=1, skipna=False) for name in classes}
         judged = frame["judged"].astype(bool)
         # A verdict that stands in for a prediction on judged topics alone would say which topics were judged.
@@ -232,7 +243,7 @@ def topic_tables(
             f"per topic and {group} (choose one n_tokens)"
         )
     labels = labels_of(frame)
-    known = of_class(labels, classes)
+    known = _means_of_class(frame, classes)
     apart = ~frame.index.isin(with_classes(frame).index)
     if "judged" in frame:
         apart |= ~frame["judged"].to_numpy(dtype=bool)
@@ -254,6 +265,12 @@ def of_class(labels: np.ndarray, classes: Sequence[str] = OF_CLASSES) -> dict[st
     These are `correct`, `hallucination` and judge_share_1 to judge_share_5.
     """
     return {name: np.isin(labels, _MEMBERS[name]).astype(float) for name in classes}
+
+
+def _means_of_class(frame: pd.DataFrame, classes: Sequence[str]) -> dict[str, np.ndarray]:
+    """What `of_class` says of the rows' labels: the mean over the judge's prompts."""
+    values = over_prompts(frame, lambda one: np.array(list(of_class(labels_of(one), classes).values())))
+    return dict(zip(classes, values, strict=True))
 
 
 def sign_flip_p(differences: np.ndarray, seed: int = 0) -> np.ndarray:

@@ -221,7 +221,7 @@ def plan_topics(
         if len(values) < 2:
             raise DataError(f"pilot: {len(values)} topic(s) of {a} and {b}; a variance takes at least 2")
         if measure in OF_CLASSES:
-            hits = int((values != 0).sum())
+            hits = math.ceil(float((values**2).sum()) - 1e-9)
             spread, upper = hits / len(values), share_upper(hits, len(values), confidence)
             topics = [topics_for_shares(psi, difference, power, each) for psi in (spread, upper)]
         else:
@@ -284,11 +284,11 @@ def detectable_differences(
 
 
 def _spreads(table: pd.DataFrame, pairs: pd.DataFrame, of_class: bool) -> np.ndarray:
-    """float64 [pairs]: standard deviation of the differences, or the share of them that is not 0."""
+    """float64 [pairs]: standard deviation of the differences, or their mean square (of yes or no the share not 0)."""
     spreads = np.empty(len(pairs))
     columns = {name: table[name].to_numpy(dtype=float) for name in table.columns}
     for at, (a, b) in enumerate(zip(pairs["a"], pairs["b"], strict=True)):
         values = columns[a] - columns[b]
         values = values[~np.isnan(values)]
-        spreads[at] = (values != 0).mean() if of_class else values.std(ddof=1)
+        spreads[at] = (values**2).mean() if of_class else values.std(ddof=1)
     return spreads

@@ -19,6 +19,7 @@ from ragauge.estimate._powered import powered_means
 from ragauge.estimate.intervals import LEVEL
 from ragauge.estimate.outcomes import CLASSES, check_outcomes, class_indicators, labels_of, topic_codes
 from ragauge.estimate.predictor import PROBABILITY_COLUMNS, fit_predictor
+from ragauge.estimate.prompts import drawn, limits, over_prompts
 
 SHARES = (
     *(f"judge_share_{c}" for c in CLASSES),
@@ -97,14 +98,15 @@ def ppi_shares(frame: pd.DataFrame, level: float = LEVEL, unseen: float = 0.0) -
     corrected share that is not inside (0, 1) gives way to the classical one; the other classes then make up
     the rest in proportion. A share that all or none of the judged topics have keeps its prediction, with the
     exact interval (Clopper-Pearson) of the labels. `unseen` is how many topics on which label and prediction
-    differ by 1 are added to the variance, for predictions that are 0 or 1. Raises DataError
-    where a stratum has fewer than two judged topics.
+    differ by 1 are added to the variance, for predictions that are 0 or 1. Of several of the judge's prompts
+    the shares are means (ragauge.estimate.prompts). Raises DataError where a stratum has fewer than two judged topics.
     """
     check_outcomes(frame, ("judged", *PROBABILITY_COLUMNS, *(["stratum"] if "stratum" in frame else [])))
     if frame.empty:
         raise DataError("outcomes: no rows, so there is no share to estimate")
     topics, n_topics = topic_codes(frame["qid"])
-    y = _topic_means(_shares_of(class_indicators(labels_of(frame))), topics, n_topics)
+    said = over_prompts(frame, lambda one: class_indicators(labels_of(one)))
+    y = _topic_means(_shares_of(said), topics, n_topics)
     p = frame[list(PROBABILITY_COLUMNS)].to_numpy(dtype=float)
     f = _topic_means(_shares_of(p), topics, n_topics)
     judged = _of_topic(frame, "judged", topics, n_topics).astype(bool)
@@ -117,7 +119,7 @@ def ppi_shares(frame: pd.DataFrame, level: float = LEVEL, unseen: float = 0.0) -
     lo, hi = share_limits(np.where(corrected, estimate, found.classical), variance, found.n, found.df, level)
     lo, hi = np.minimum(lo, estimate), np.maximum(hi, estimate)
     known = variance > 0
-    return pd.DataFrame(
+    table = pd.DataFrame(
         {
             "share": SHARES,
             "estimate": estimate,
@@ -132,6 +134,11 @@ def ppi_shares(frame: pd.DataFrame, level: float = LEVEL, unseen: float = 0.0) -
             "n_topics": n_topics,
         }
     )
+    if each := [ppi_shares(one, level, unseen) for one in drawn(frame)]:
+        for names in (["estimate", "lo", "hi"], ["classical", "classical_lo", "classical_hi"]):
+            by_prompt = np.array([one[names[0]] for one in each])
+            table[names[1]], table[names[2]] = limits(table[names].to_numpy().T, by_prompt, level)
+    return table
 
 
 def _add_up(

@@ -16,6 +16,7 @@ from ragauge.contract.finding import After, JobFinding, Shown
 from ragauge.contract.groups import GROUPS
 from ragauge.datasets.labels import with_human_labels
 from ragauge.estimate import cross_fit
+from ragauge.estimate.prompts import other_labels
 from ragauge.experiment.earlier import earlier_labels
 from ragauge.experiment.folder import JobFolder
 from ragauge.experiment.slicing import with_slices
@@ -86,6 +87,8 @@ class MeasuredJob:
         judged where a sample was (and the verdicts of `judge.earlier`), slices, and the cause of failure.
         """
         rows = self.pipeline.outcomes.assign(**{g: self.folder.choices.get(g, "?") for g in GROUPS})
+        if other_labels(rows):
+            rows = rows.assign(prompts_are=str(self.cfg.judge.prompts_are))
         labels = self.cfg.human_labels
         if labels == FROM_MLFLOW:
             rows = with_labels_of_people(rows, self.pipeline, self.cfg, self.record["experiment"])

@@ -11,6 +11,7 @@ from ragauge.contract.answer_measures import NO_REFERENCE
 from ragauge.contract.errors import ConfigError
 from ragauge.contract.frames import SCHEMAS
 from ragauge.contract.topics import RESERVED, references
+from ragauge.estimate.prompts import other_labels
 
 
 @dataclass(frozen=True)
@@ -111,7 +112,7 @@ def outcomes(
         wide = values.pivot(index="qid", columns="measure", values="value").astype("float64")
         rows = rows.drop(columns=[c for c in wide if c in rows])  # attributes that are called as a measure
         rows = rows.merge(wide.reset_index(), on="qid", how="left", validate="one_to_one")
-    keep = [c for c in ("qid", "label", "status", "raw", "reason") if c in verdicts]
+    keep = [c for c in ("qid", "label", "status", "raw", "reason") if c in verdicts] + other_labels(verdicts)
     rows = rows.merge(
         verdicts[keep].rename(columns={"status": "judge_status", "raw": "judge_raw"}),
         on="qid",

@@ -59,6 +59,25 @@ def verdict_frame(keys: pd.DataFrame, verdicts: Sequence[Verdict]) -> pd.DataFra
     return pd.DataFrame(columns)
 
 
+def of_all_prompts(frames: Sequence[pd.DataFrame]) -> pd.DataFrame:
+    """The verdicts by the first prompt, with `label_2`, `label_3` ... by the others, and what all of them took.
+
+    Where one prompt has no verdict all labels are missing, and the status is that of this prompt.
+    """
+    found = frames[0]
+    for number, other in enumerate(frames[1:], 2):
+        lost = found["label"].notna() & other["label"].isna()
+        for name in ("label", "status", "raw", "reason", "error"):
+            found[name] = found[name].mask(lost, other[name])
+        for name in ("prompt_tokens", "completion_tokens", "cost_usd", "seconds", "calls", "usage_unknown"):
+            found[name] += other[name]
+        found["cached"] &= other["cached"]
+        found[f"label_{number}"] = other["label"]
+    for number in range(2, len(frames) + 1):
+        found[f"label_{number}"] = found[f"label_{number}"].where(found["label"].notna())
+    return found
+
+
 @dataclass(frozen=True)
 class Truth:
     """What an answer is compared with.

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from ragauge import track
 from ragauge.contract import answer_measures as shown
+from ragauge.contract.checks import require_choice
 from ragauge.contract.errors import ConfigError, RagaugeError
 from ragauge.contract.groups import ANSWERS, ENGINE, GROUPS
 from ragauge.contract.identity import identity
@@ -23,6 +24,7 @@ from ragauge.contract.offers import (
 )
 from ragauge.contract.protocols import BringsTexts, ReadsFiles
 from ragauge.contract.topics import references, scorable, wrong_answers
+from ragauge.estimate.prompts import CHOICES, SAMPLE
 from ragauge.experiment.folder import JobFolder
 from ragauge.experiment.setup.config import check_slices, check_values
 from ragauge.experiment.stages.answering import cites
@@ -37,7 +39,7 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 _NETWORKS = ("embedder", "reranker")  # whose model may be one of MLflow
-_SAMPLE_KEYS = ("sample", "sample_design", "earlier")
+_OF_ESTIMATES = ("sample", "sample_design", "earlier", "prompts_are")
 
 
 def instantiate_components(cfg: DictConfig, budget: str | None = None) -> Components:
@@ -57,7 +59,7 @@ def instantiate_components(cfg: DictConfig, budget: str | None = None) -> Compon
         spec: Any = OmegaConf.to_container(cfg[group], resolve=True, throw_on_missing=True)
         if group == "judge":
             # Which topics are judged is no part of the judge: what it said of a topic serves any sample.
-            spec = {key: value for key, value in spec.items() if key not in _SAMPLE_KEYS}
+            spec = {key: value for key, value in spec.items() if key not in _OF_ESTIMATES}
         if group in _NETWORKS and track.is_model_uri(spec.get("model")):
             spec = {**spec, "folder": str(track.model_folder(uri, spec["model"], f"{group}.model"))}
         found[group] = _built(group, spec, budget)
@@ -89,6 +91,7 @@ def make_pipeline(cfg: DictConfig, folder: JobFolder) -> Pipeline:
     from ragauge.store import Store
 
     check_values(cfg)
+    require_choice("judge.prompts_are", cfg.judge.get("prompts_are", SAMPLE), CHOICES)
     components = instantiate_components(cfg, folder.sweep_id)
     check_together(components, folder.choices)
     of_answers = {key: shown.infos_of(measure) for key, measure in components.answers.items()}
