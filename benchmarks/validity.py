@@ -40,6 +40,7 @@ MODULES = (
     "curves",
     "zones",
     "sampling",
+    "prompts",
     "ablation",
     "slices",
     "robustness",
