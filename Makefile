@@ -85,7 +85,7 @@ bench:
 	$(BIN)/python -m benchmarks
 
 mutants: setup
-	$(BIN)/python benchmarks/mutants.py $(ROOMS)
+	$(BIN)/python benchmarks/mutants.py $(or $(ROOM),$(ROOMS))
 
 clean:
 	rm -rf $(VENV) .ragauge mlruns multirun outputs build site src/*.egg-info

@@ -15,7 +15,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from planting.mirrors import TESTS, tests_of
+from planting.mirrors import TESTS, importing, tests_of
 from planting.places import ROOT, Mutant, with_probes
 
 _PLUGIN = "mutants_reached"
@@ -35,16 +35,14 @@ class Reach:
     tests: Mapping[int, frozenset[str]]
 
     def of(self, number: int, mutant: Mutant) -> list[str]:
-        """The tests that are tried on a mutant, the quickest first.
+        """The tests that are tried on a mutant: first those whose file imports its module, the quickest first.
 
-        Of those that may notice it (`tests_of`) these are the ones that come to its place; all, where that is
-        not known.
+        Of those that ran (`tests_of`) these are the ones that come to its place; all, where that is not known.
         """
-        files = {f"{path.relative_to(ROOT)}" for path in tests_of(mutant.file)}
-        able = [test for test in self.seconds if test.split("::")[0] in files]
+        itself = {f"{path.relative_to(ROOT)}" for path in importing(mutant.file)}
         return sorted(
-            (test for test in able if test in self.tests.get(number, able)),
-            key=self.seconds.__getitem__,
+            (test for test in self.seconds if test in self.tests.get(number, self.seconds)),
+            key=lambda test: (test.split("::")[0] not in itself, self.seconds[test]),
         )
 
 
@@ -105,9 +103,9 @@ def _end(child: multiprocessing.process.BaseProcess) -> None:
     child.join()
 
 
-def reach(chosen: Sequence[Mutant], at_once: int) -> Reach:
-    """Runs all tests that may notice the mutants, without a bug; those that fail are told and left out."""
-    files = sorted({path for mutant in chosen for path in tests_of(mutant.file)})
+def reach(chosen: Sequence[Mutant], at_once: int, own: bool) -> Reach:
+    """Runs all tests that may notice the mutants, without a bug; prints those that fail, and leaves them out."""
+    files = sorted({path for mutant in chosen for path in tests_of(mutant.file, own)})
     by_file: dict[Path, dict[int, Mutant]] = {}
     for number, mutant in enumerate(chosen):
         by_file.setdefault(mutant.file, {})[number] = mutant
@@ -119,7 +117,7 @@ def reach(chosen: Sequence[Mutant], at_once: int) -> Reach:
             copy.place(file).write_text(text, encoding="utf-8")
             probed |= numbers
         told = Path(folder) / "reached"
-        child = copy.start(files, True, "-n", str(at_once), MUTANTS_REACHED=str(told))
+        child = copy.start(files, True, "-n", str(at_once if at_once > 1 else 0), MUTANTS_REACHED=str(told))
         child.join()
         _end(child)
         if not told.exists():
@@ -161,10 +159,12 @@ class _Trial:
         return "late" if code is None else "passed" if code in (0, 5) else "failed"
 
 
-def survivors(chosen: Sequence[Mutant], at_once: int) -> list[Mutant]:
+def survivors(chosen: Sequence[Mutant], at_once: int, own: bool) -> list[Mutant]:
     """The mutants that no test notices (`tests_of`), in their order."""
+    if not chosen:
+        return []
     began = time.monotonic()
-    known = reach(chosen, at_once)
+    known = reach(chosen, at_once, own)
     print(f"{len(known.seconds)} tests without a bug in {time.monotonic() - began:.0f} s", flush=True)
     alive: set[Mutant] = set()
     waiting = list(enumerate(chosen))

@@ -19,6 +19,7 @@ sys.path.insert(0, str(Path(__file__).parent))
 
 import api_reference
 import config_reference
+import metrics_reference
 from lists import FENCE, spaced
 from mkdocs.structure.files import File, Files
 
@@ -72,7 +73,9 @@ def on_files(files: Files, config: Any) -> Files:
 
 
 def on_page_markdown(markdown: str, page: Any, config: Any, files: Files) -> str:
-    """Points links at the pages of the site, and sets blank lines before lists."""
+    """Points links at the pages of the site, sets blank lines before lists, and adds metrics that findings declare."""
+    if page.file.src_uri == "method.md":
+        markdown = metrics_reference.with_rows(markdown)
     known: dict[str, str] = config.extra["ragauge_repository"]
     sources = {site: path for path, site in known.items()}
     here = page.file.src_uri

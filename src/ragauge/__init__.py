@@ -6,9 +6,9 @@ nothing heavy.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from ragauge.contract import __version__
 from ragauge.contract.errors import (
@@ -31,38 +31,72 @@ __all__ = [
     "RagaugeError",
     "TrackingError",
     "__version__",
+    "evaluate",
     "load",
     "run",
     "sweep",
 ]
 
 
-def run(overrides: Sequence[str] = (), *, config_dir: str | Path | None = None) -> JobResult:
+def __dir__() -> list[str]:
+    return list(__all__)
+
+
+def run(
+    overrides: Sequence[str] | Mapping[str, Any] = (), *, config_dir: str | Path | None = None, **settings: Any
+) -> JobResult:
     """Runs one job as `ragauge <overrides>` does, and returns its frames, metrics and MLflow run.
 
-    overrides: as on the command line, each a text: ["retriever=bm25", "n_tokens=300"]. config_dir: a folder
-    with further config groups, as `--config-dir`. Relative paths mean the working directory; the job's folder
-    is outputs/<date>/<time> there. Prints nothing but warnings, on stderr; the log is run.log in the folder.
+    ragauge.run(retriever="bm25", n_tokens=300): values by key. overrides: texts as on the command line,
+    ["retriever=bm25", "n_tokens=300"], or a dict for keys with dots, {"llm.chat.model": "m"}. config_dir: a
+    folder with further config groups, as `--config-dir`. Relative paths mean the working directory; the job's
+    folder is outputs/<date>/<time> there. Prints nothing but warnings, on stderr; the log is run.log in the folder.
 
     Raises ConfigError for what the configuration does not allow, DataError for data that are not as they must
     be, GateError where a gate is not met, MissingError where more answers or verdicts are missing than
-    `max_missing_share`, TrackingError where MLflow stops answering, and RagaugeError for what nobody foresaw.
+    `max_missing_share`, TrackingError where MLflow stops answering, and RagaugeError for an unforeseen failure.
     """
     from ragauge.commands import library
 
-    return library.run(overrides, config_dir)
+    return library.run(overrides, config_dir, settings)
 
 
-def sweep(overrides: Sequence[str] = (), *, config_dir: str | Path | None = None) -> SweepResult:
+def sweep(
+    overrides: Sequence[str] | Mapping[str, Any] = (), *, config_dir: str | Path | None = None, **settings: Any
+) -> SweepResult:
     """Runs a sweep as `ragauge -m <overrides>` does, and returns its jobs and what was pooled over them.
 
-    overrides: as on the command line, ["retriever=bm25,sim", "n_tokens=range(100,400,100)"]. A job that fails
-    is in `failed` of what is returned, and the others are pooled; the errors of `run` are raised where
+    ragauge.sweep(retriever=["bm25", "sim"], n_tokens=range(100, 400, 100)): the values that jobs take in turn; a
+    value that is a list stands in a list of its own, answers=[["em", "f1"]]. overrides: as of `run`. A job that
+    fails is in `failed` of what is returned, and the others are pooled; the errors of `run` are raised where
     nothing could be.
     """
     from ragauge.commands import library
 
-    return library.sweep(overrides, config_dir)
+    return library.sweep(overrides, config_dir, settings)
+
+
+def evaluate(
+    samples: Any,
+    metrics: Sequence[str] = ("em", "f1"),
+    *,
+    judge: str = "none",
+    app: Callable[[str], Any] | None = None,
+    overrides: Sequence[str] | Mapping[str, Any] = (),
+    **settings: Any,
+) -> JobResult | SweepResult:
+    """Measures questions, contexts and answers that another system gave (docs/recorded.md).
+
+    samples: a list of dicts, a DataFrame, a RAGAS or DeepEval dataset, or the path of a JSON Lines, CSV or Parquet
+    file, with the names of docs/recorded.md. metrics: answer measures (docs/measures.md). judge: who puts answers
+    into the five classes, such as "lexical" or "openai". app: a function that is asked the questions of rows without
+    an answer; it returns the answer, (answer, contexts), or a dict of a row's keys. Other keys as of `run`.
+
+    Returns a job, or a sweep where the rows name several systems. Raises what `run` raises.
+    """
+    from ragauge.commands import library
+
+    return library.evaluate(samples, metrics, judge, app, overrides, settings)
 
 
 def load(run_id: str, tracking_uri: str | None = None) -> JobResult | SweepResult:

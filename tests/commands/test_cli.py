@@ -8,6 +8,9 @@ from pathlib import Path
 
 import pytest
 
+from ragauge.commands import cli
+from ragauge.contract import __version__
+
 ROOT = Path(__file__).resolve().parents[2]
 
 
@@ -19,6 +22,15 @@ def run(*arguments: str, cwd: Path) -> subprocess.CompletedProcess[str]:
         text=True,
         timeout=1200,
     )
+
+
+def test_without_an_argument_nothing_starts_and_the_version_is_its_own(tmp_path, monkeypatch, capsys) -> None:
+    monkeypatch.chdir(tmp_path)
+    for arguments, begins in ([], "ragauge measures retrieval-augmented"), (["--version"], f"ragauge {__version__}\n"):
+        monkeypatch.setattr(sys, "argv", ["ragauge", *arguments])
+        assert cli.main() == 0
+        assert capsys.readouterr().out.startswith(begins)
+    assert not list(tmp_path.iterdir())
 
 
 @pytest.mark.parametrize(

@@ -33,4 +33,4 @@ def test_what_is_not_asked_for_is_not_imported() -> None:
     name, *modules = done.stdout.split()
     assert name == "JsonlDataset"
     assert {"ragauge.datasets._jsonl", "ragauge.retrieval.retrievers.dense"} <= set(modules)
-    assert not {"ragauge.datasets._beir", "ragauge.retrieval.retrievers.bm25", "ragauge.llms.chat"} & set(modules)
+    assert not {"ragauge.datasets._csv", "ragauge.retrieval.retrievers.bm25", "ragauge.llms.chat"} & set(modules)

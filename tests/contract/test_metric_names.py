@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from ragauge.contract.metric_names import OF_JOBS, OF_SWEEPS, closest, is_known, measure_metrics
+from ragauge.contract.metric_names import Metric, closest, is_known, measure_metrics, spelled
+from ragauge.findings.order import metrics_of_jobs, metrics_of_sweeps
+
+OF_JOBS, OF_SWEEPS = metrics_of_jobs(), metrics_of_sweeps()
 
 
 def test_a_name_is_known_by_itself_or_by_its_form() -> None:
@@ -24,3 +27,9 @@ def test_a_name_is_known_by_itself_or_by_its_form() -> None:
 def test_a_slip_of_the_pen_is_told(wrong: str, right: str) -> None:
     assert closest(wrong, OF_JOBS) == f" Did you mean {right}?"
     assert closest("zzz", OF_JOBS) == ""
+
+
+def test_names_with_alternatives_are_spelled_and_charts_stand_apart() -> None:
+    declared = ("a{,_lo}_{x,y}", Metric("b{,/*}", chart=True), Metric("c", "what it is"))
+    assert spelled(declared) == ["a_x", "a_y", "a_lo_x", "a_lo_y", "c"]
+    assert spelled(declared, charts=True) == ["b", "b/*"]

@@ -20,7 +20,6 @@ from ragauge.contract.errors import DataError
 from ragauge.contract.frames import as_frame
 from ragauge.datasets import Folder, JsonlDataset, _files
 from ragauge.datasets._files import json_value, lines
-from ragauge.datasets._sgml import blocks
 
 MB = 1_000_000
 UNPACKED = 64 * MB
@@ -40,14 +39,8 @@ def little_memory(most: int = 12 * MB) -> Iterator[None]:
     [
         (lambda file: list(lines(file)), b'{"text": "', b"word ", "a line of it"),
         (json_value, b"[", b"[]," * 100 + b"\n", "it"),
-        (
-            lambda file: list(blocks(file, "doc", "utf-8")),
-            b"<doc>",
-            b"word " * 100 + b"\n",
-            "the element <doc>",
-        ),
     ],
-    ids=["lines", "json", "sgml"],
+    ids=["lines", "json"],
 )
 @pytest.mark.parametrize(("suffix", "pack"), [(".gz", gzip.compress), (".bz2", bz2.compress)])
 def test_of_a_packed_file_no_thing_is_longer_than_a_document_may_be(

@@ -11,7 +11,7 @@ import pytest
 
 from ragauge.contract.errors import DataError
 from ragauge.contract.protocols import Source
-from ragauge.datasets import Beir, CsvDataset, SamplesDataset
+from ragauge.datasets import CsvDataset, SamplesDataset
 
 DOC = {"Nummer": "1", "Inhalt": "The Aare."}
 TOPIC = {"Nr": "7", "Frage": "Which?", "Antwort": "The Aare", "Belege": ["1"]}
@@ -85,15 +85,3 @@ def test_two_samples_of_a_question_that_differ_name_the_key(tmp_path: Path, row:
 def test_names_that_are_those_of_ragauge_are_not_repeated(tmp_path: Path) -> None:
     with pytest.raises(DataError, match=r"qid '7': the query is empty \(dataset\.on_error=skip"):
         SamplesDataset(path=lines(tmp_path / "s.jsonl", {"qid": "7", "query": " "})).load()
-
-
-def test_keys_of_beir_are_named(tmp_path: Path) -> None:
-    lines(tmp_path / "qrels" / "test.tsv")
-    (tmp_path / "qrels" / "test.tsv").write_text("7\td1\t1\n")
-    lines(tmp_path / "queries.jsonl", {"_id": "7", "text": " "})
-    lines(tmp_path / "corpus.jsonl", {"_id": "d 1", "text": "The Aare."})
-    with pytest.raises(DataError, match=r"docno 'd 1' is empty or holds white space \(column '_id'\)"):
-        Beir(path=tmp_path).load()
-    lines(tmp_path / "corpus.jsonl", {"_id": "d1", "text": "The Aare."})
-    with pytest.raises(DataError, match=r"the query is empty \(column 'text'\)"):
-        Beir(path=tmp_path).load()

@@ -12,12 +12,11 @@ import pytest
 
 from ragauge.contract.errors import DataError
 from ragauge.contract.frames import as_frame
-from ragauge.datasets import Beir, JsonlDataset, SamplesDataset, Trec, _files
+from ragauge.datasets import JsonlDataset, SamplesDataset, _files
 from ragauge.datasets._files import json_rows
 
-DOCS = [{"docno": name, "_id": name, "title": "", "text": f"The {name}."} for name in ("aare", "rhine")]
+DOCS = [{"docno": name, "title": "", "text": f"The {name}."} for name in ("aare", "rhine")]
 TOPICS = [{"qid": qid, "query": "Which?"} for qid in ("q1", "q2")]
-QUERIES = [{"_id": qid, "text": "Which?"} for qid in ("q1", "q2")]
 FORMS: dict[str, Callable[[Sequence[Any]], str]] = {
     "lines": lambda rows: "".join(json.dumps(row) + "\n" for row in rows),
     "objects": lambda rows: "\n".join(json.dumps(row, indent=2) for row in rows),
@@ -30,7 +29,7 @@ FORMS: dict[str, Callable[[Sequence[Any]], str]] = {
 @pytest.mark.parametrize("form", FORMS)
 def test_every_reader_of_json_lines_reads_what_is_printed_over_several(tmp_path: Path, form: str) -> None:
     docs, topics = tmp_path / "corpus.jsonl", tmp_path / "topics.jsonl"
-    for file, rows in ((docs, DOCS), (topics, TOPICS), (tmp_path / "queries.jsonl", QUERIES)):
+    for file, rows in ((docs, DOCS), (topics, TOPICS)):
         file.write_text(FORMS[form](rows), encoding="utf-8")
         (tmp_path / f"{file.name}.gz").write_bytes(gzip.compress(file.read_bytes()))
     n = 1 if form == "one object" else 2
@@ -40,14 +39,8 @@ def test_every_reader_of_json_lines_reads_what_is_printed_over_several(tmp_path:
     assert as_frame(data.docs)["text"].tolist() == texts
     assert data.topics["qid"].tolist() == qids
     assert SamplesDataset(path=topics, docs=docs).load().topics["qid"].tolist() == qids
-    (tmp_path / "qrels").mkdir()
-    (tmp_path / "qrels" / "test.tsv").write_text("q1\taare\t1\n")
-    docs.unlink()  # the packed one is read
-    assert as_frame(Beir(path=tmp_path).load().docs)["docno"].tolist() == ["aare", "rhine"][:n]
-    (tmp_path / "qrels.txt").write_text("1 0 aare 1\n")
-    (tmp_path / "topics.txt").write_text("1\tWhich?\n")
-    trec = Trec(docs=f"{docs}.gz", topics=tmp_path / "topics.txt", qrels=tmp_path / "qrels.txt").load()
-    assert as_frame(trec.docs)["text"].tolist() == texts
+    packed = JsonlDataset(docs=f"{docs}.gz", topics=topics).load()
+    assert as_frame(packed.docs)["text"].tolist() == texts
 
 
 def test_a_bad_row_of_printed_objects_is_known_by_its_number(tmp_path: Path) -> None:

@@ -15,7 +15,7 @@ from ragauge.contract.errors import ConfigError
 from ragauge.contract.finding import Tagged
 from ragauge.contract.protocols import AnswerMeasureInfo
 from ragauge.diagnose.foresight import STATISTICS, Foresight, _foremost, foresight
-from ragauge.findings.foresight import best_of, foresight_figure, foresight_grid, foresight_line
+from ragauge.findings.foresight import best_of, best_sentence, foresight_figure, foresight_grid
 
 EM = AnswerMeasureInfo("em", "exact match", unit="share")
 LENGTH = AnswerMeasureInfo("length", "length", direction="lower", of="context")
@@ -231,9 +231,9 @@ def test_without_a_target_or_with_one_topic_there_is_nothing_to_foresee() -> Non
 def test_a_measure_whose_interval_holds_chance_is_not_said_to_foresee() -> None:
     rows = random_frame(np.random.default_rng(17), topics=20, systems=1)
     rows["length"] = np.nan
-    text = foresight_line(foresight(rows, [LENGTH], n_boot=200))
-    assert text is not None
-    assert text.startswith("no measure that is known before the LLM answers is shown to foresee")
+    found = foresight(rows, [LENGTH], n_boot=200)
+    assert found is not None
+    assert best_sentence(found).startswith("No measure that is known before the LLM answers is shown to foresee")
 
 
 def test_answers_all_alike_have_no_auc_and_are_shown_so() -> None:
@@ -243,7 +243,7 @@ def test_answers_all_alike_have_no_auc_and_are_shown_so() -> None:
     assert found is not None
     assert found.metrics() == {}
     assert foresight_figure(found) is None
-    assert foresight_line(found) is None
+    assert best_sentence(found) == ""
     assert best_of(found) is None
 
 
@@ -252,9 +252,7 @@ def test_the_best_measure_is_told_with_its_interval() -> None:
     rows["length"] = -rows["label"].eq(5).astype(float)
     found = foresight(rows, [LENGTH, EM], n_boot=50)
     assert found is not None
-    text = foresight_line(found)
-    assert text is not None
-    assert text.startswith("length foresees best which answers are right: AUC 1.000 (1.000 to 1.000); IR score")
+    assert best_sentence(found).endswith("length foresees best: AUC 1.000 (1.000 to 1.000).")
     before = foresight_grid("before", found.table[found.table["of"].isin(("context", "ranking"))], found)
     assert before.rows[0][0] == Tagged("length", below="length")
     assert foresight_figure(found) is not None
@@ -273,7 +271,7 @@ def test_the_best_of_many_useless_measures_is_not_said_to_foresee() -> None:
     assert best is not None
     assert best["lo"] > 0.5
     assert not best["shown"]
-    assert "no measure" in str(foresight_line(found))
+    assert best_sentence(found).startswith("No measure")
     # One that knows the answer, and one that follows it: the first is the best, and is told from the others.
     known = rows.assign(m0=rows["label"] + rng.normal(size=60) / 10, m1=rows["label"] + rng.normal(size=60) / 10)
     found = foresight(known, infos, n_boot=300)

@@ -15,6 +15,7 @@ from outcome_inputs import outcomes
 from ragauge.contract.errors import ConfigError, DataError
 from ragauge.estimate import compare_pairs
 from ragauge.estimate.plan import (
+    alike,
     detectable_differences,
     detectable_mean,
     detectable_share,
@@ -201,3 +202,16 @@ def test_one_system_has_no_detectable_difference() -> None:
     frame = outcomes({"a": SCORES["a"]}, {"a": LABELS["a"]})
     pairs = pd.DataFrame(columns=["a", "b", "measure", "difference", "lo", "hi", "p", "p_holm", "n"])
     assert detectable_differences(frame, pairs, "retriever").empty
+
+
+def test_measures_that_cannot_show_a_difference_are_named_with_their_mean() -> None:
+    rows = pd.DataFrame({"qid": ["a", "b", "c"] * 2, "system": ["x"] * 3 + ["y"] * 3, "ir_score": [0.5, 0.5, 0.8] * 2,
+                         "label": pd.array([5] * 6, dtype="Int8")})  # fmt: skip
+    assert alike(rows) == {"ir_score": pytest.approx(0.6), "correct": 1, "hallucination": 0}
+    assert alike(rows[rows["system"] == "x"]) == {}
+    other = rows.assign(ir_score=[0.5, 0.5, 0.8, 0.8, 0.5, 0.5], label=pd.array([5, 5, 1, 4, 5, 5], dtype="Int8"))
+    assert alike(other) == {}
+    # Two systems of 1,000 topics with a miss each: the largest difference that there is room for is 0.001.
+    many = pd.DataFrame({"qid": [f"q{i}" for i in range(1000)] * 2, "system": ["x"] * 1000 + ["y"] * 1000})
+    many = many.assign(ir_score=[0.0, *[1.0] * 1998, 0.0], label=pd.array([None] * 2000, dtype="Int8"))
+    assert alike(many) == {"ir_score": pytest.approx(0.999)}

@@ -134,8 +134,8 @@ def test_kendall_tau_agrees_with_scipy():
 
 def left_out(frame, weights=None, **options):
     """What `predict_left_out` makes of a frame of retrievers, a cell for each."""
-    from ragauge.estimate._refits import Options, predict_left_out
     from ragauge.estimate.outcomes import class_indicators, labels_of, topic_codes
+    from ragauge.estimate.refits import Options, predict_left_out
 
     settings = {"features": ("ir_score",), "spline": False, "calibrate": False, "penalty": 1.0, "seed": 0}
     weights = np.ones(len(frame)) if weights is None else weights
@@ -173,7 +173,7 @@ def test_a_topic_moves_the_fits_as_a_refit_would(classes, spline):
 def test_bins_of_many_rows_give_the_fits_of_the_rows(monkeypatch):
     frame = sweep(0.1, n_topics=200)
     exact, exact_mapped = left_out(frame), left_out(frame, calibrate=True)
-    monkeypatch.setattr("ragauge.estimate._refits._MANY_ROWS", 10)
+    monkeypatch.setattr("ragauge.estimate.refits._MANY_ROWS", 10)
     binned, binned_mapped = left_out(frame), left_out(frame, calibrate=True)
     assert binned.predicted == pytest.approx(exact.predicted, abs=2e-4)
     assert binned.moved == pytest.approx(exact.moved, abs=1e-6)

@@ -13,7 +13,7 @@ from ragauge.answering import ChatGenerator
 from ragauge.contract import identity
 from ragauge.contract.errors import ConfigError
 from ragauge.experiment.needs import needs
-from ragauge.experiment.stages.components import check_measures
+from ragauge.experiment.stages.checks import check_measures
 from ragauge.findings.per_question import per_question
 from ragauge.measures.answers import ExactMatch
 from ragauge.retrieval.contexts import numbered_contexts

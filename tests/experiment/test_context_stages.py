@@ -2,57 +2,31 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any
 
 import pandas as pd
 import pytest
 from hydra import compose, initialize_config_dir
 
-from ragauge.answering import Extractive, NoLLM
-from ragauge.answering.judges import NoJudge
+from keeping import Keeping
+from ragauge.answering import Extractive
 from ragauge.commands.stages import main as stages_command
 from ragauge.contract.errors import ConfigError
-from ragauge.contract.protocols import ContextOrder, Reply, Tools, Workplace
+from ragauge.contract.protocols import ContextOrder
 from ragauge.experiment.setup import config
-from ragauge.experiment.stages.components import check_together, instantiate_components
+from ragauge.experiment.stages.checks import check_together
+from ragauge.experiment.stages.components import instantiate_components
 from ragauge.experiment.stages.pipeline import Pipeline
 from ragauge.findings.per_question import traces
 from ragauge.findings.rankings import compression
 from ragauge.retrieval.chunkers import TokenChunker
-from ragauge.retrieval.compressors import LLMCompressor, SentenceCompressor
 from ragauge.retrieval.expanders import DocumentExpander, NeighbourExpander
 from ragauge.retrieval.order import LongContextOrder, RankOrder, ReverseOrder
 from ragauge.retrieval.retrievers import Reo, Sim
-from scripted_chat import unframed
 from small_pipeline import DOCS, SmallPipelines, replaced
 
 CONF = Path(__file__).resolve().parents[2] / "conf"
-
-
-@dataclass(frozen=True)
-class Copying:
-    """A chat model that copies a passage's first sentence, and fails where the passage names a word."""
-
-    component: ClassVar[str] = "copying"
-    kind: ClassVar[str] = "chat"
-    uses: ClassVar[frozenset[str]] = frozenset()
-
-    failing: list[str] = field(default_factory=list, metadata={"runtime": True})
-    asked: list[str] = field(default_factory=list, metadata={"runtime": True})
-
-    def ask(self, prompts: Sequence[str], store: Workplace, what: str, **how: object) -> list[Reply]:
-        self.asked.extend(prompts)
-        passages = [unframed(prompt).split("Passage:\n")[1].split("\n\nWhat stands")[0] for prompt in prompts]
-        return [
-            Reply(None, "HTTP 500") if any(word in text for word in self.failing) else Reply(text.split(".")[0])
-            for text in passages
-        ]
-
-    def answer(self, topics: pd.DataFrame, contexts: pd.DataFrame, tools: Tools) -> pd.DataFrame:
-        return NoLLM().answer(topics, contexts, tools)
 
 
 def texts_of(pipeline: Pipeline, qid: str = "q1") -> list[str]:
@@ -82,7 +56,7 @@ def test_a_context_is_made_of_the_passages(small: SmallPipelines) -> None:
 
 
 def test_the_compressor_works_on_the_expanded_passages(small: SmallPipelines) -> None:
-    both = small(expander=DocumentExpander(), compressor=SentenceCompressor(share=0.01), retriever=Sim(top_k=1))
+    both = small(expander=DocumentExpander(), compressor=Keeping(), retriever=Sim(top_k=1))
     assert [stage.name for stage in both.stages][4:8] == ["run", "expanded", "compressed", "context"]
     assert texts_of(both) == ["Anna built the tower."]
     sizes = both.frame("compression").iloc[0]
@@ -98,32 +72,15 @@ def test_nothing_to_compress_has_the_ratio_one() -> None:
 
 
 def test_depth_is_how_many_passages_are_given_and_left(small: SmallPipelines) -> None:
-    cut = small(compressor=SentenceCompressor(share=1, depth=2), retriever=Sim(top_k=4))
+    cut = small(compressor=Keeping(9, depth=2), retriever=Sim(top_k=4))
     assert len(texts_of(cut)) == 2
     sizes = cut.frame("compression").iloc[0]
     assert sizes["characters_in"] == sizes["characters_out"]
 
 
-def test_passages_whose_reply_failed_are_asked_for_again(small: SmallPipelines) -> None:
-    chat = Copying(failing=["tower"])
-    parts = {"compressor": LLMCompressor(), "llm": chat, "judge": NoJudge(), "retriever": Sim(top_k=1)}
-    once = small(**parts, expander=DocumentExpander())
-    assert [texts_of(once, qid) for qid in ("q1", "q2")] == [[DOCS[0]["text"]], ["The bridge stands in Linz"]]
-    assert once.tools.counted == {"compressor_failed": 1}
-    chat.failing.clear()
-    again = small(**parts, expander=DocumentExpander(), docs=DOCS)
-    assert texts_of(again) == ["Anna built the tower"]
-    assert again.tools.counted == {"compressor_failed": 0}
-    kept = len(chat.asked)
-    third = small(**parts, expander=DocumentExpander())
-    assert texts_of(third) == ["Anna built the tower"]
-    assert "compressed" not in third.made
-    assert len(chat.asked) == kept
-
-
 def test_the_second_time_no_stage_is_made(small: SmallPipelines) -> None:
     parts = {
-        "expander": NeighbourExpander(), "compressor": SentenceCompressor(), "order": ReverseOrder(),
+        "expander": NeighbourExpander(), "compressor": Keeping(), "order": ReverseOrder(),
         "retriever": Sim(top_k=3),
     }  # fmt: skip
     assert {"expanded", "compressed", "context"} <= {*made_of(small(**parts))}
@@ -134,11 +91,11 @@ def test_a_stage_is_made_again_for_its_own_parameters_and_those_before_it(small:
     parts: dict[str, Any] = {
         "chunker": TokenChunker(size=3, overlap=0),
         "expander": NeighbourExpander(),
-        "compressor": SentenceCompressor(),
+        "compressor": Keeping(),
     }
     made_of(small(**parts))
     behind = {"context", "scores"}
-    shorter = made_of(small(**{**parts, "compressor": SentenceCompressor(share=0.25)}))
+    shorter = made_of(small(**{**parts, "compressor": Keeping(2)}))
     assert "expanded" not in shorter
     assert {"compressed", *behind} <= {*shorter}
     wider = made_of(small(**{**parts, "expander": NeighbourExpander(width=2)}))
@@ -232,17 +189,6 @@ def test_a_cut_that_there_is_not(configured: Any, order: str) -> None:
         configured(f"order={order}", "order.cut=middle")
 
 
-def test_a_compressor_that_asks_says_where_no_chat_model_is_chosen(configured: Any) -> None:
-    with pytest.raises(ConfigError) as error:
-        configured("compressor=llm")
-    assert str(error.value) == (
-        "compressor=llm asks a chat model, and llm=extractive is none: choose an llm that is one (ollama, "
-        "openai), or a compressor that asks none (sentences)"
-    )
-    configured("compressor=llm", "llm=ollama")
-    configured("compressor=sentences")
-
-
 def test_the_command_stages_lists_those_of_the_config(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -254,8 +200,8 @@ def test_the_command_stages_lists_those_of_the_config(
 
     plain = [row[0] for row in listed("retriever=sim")]
     assert plain[:7] == ["stage", "dataset", "located", "chunks", "index", "run", "context"]
-    rows = listed("retriever=sim", "expander=neighbours", "compressor=sentences", "order=reverse")
-    assert [row[0] for row in rows[5:9]] == ["run", "expanded", "compressed", "context"]
+    rows = listed("retriever=sim", "expander=neighbours", "order=reverse")
+    assert [row[0] for row in rows[5:8]] == ["run", "expanded", "context"]
     # Nothing is made, so that what depends on it has no digest yet.
     assert rows[6][1:] == ["known", "after", "run", "no"]
     assert not list(tmp_path.glob("store/*/*"))

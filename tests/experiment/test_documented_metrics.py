@@ -1,4 +1,4 @@
-"""Every metric that MLflow shows has an entry in docs/method.md, and its interval a row in VALIDITY.md."""
+"""docs/method.md, or the finding, says what every metric is that MLflow shows, and VALIDITY.md has its interval."""
 
 from __future__ import annotations
 
@@ -13,7 +13,8 @@ import pytest
 
 from processes import ROOT, run
 from ragauge.contract.groups import CALLS, RANKINGS
-from ragauge.contract.metric_names import CHARTS, OF_JOBS, OF_SWEEPS, is_known, measure_metrics
+from ragauge.contract.metric_names import OF_EVERY_CHART, Metric, is_known, measure_metrics, spelled
+from ragauge.findings.order import findings, job_findings, metrics_of_jobs, metrics_of_sweeps
 from ragauge.measures.rankings import metric_of
 
 SMALL = ["dataset.limit=12", "chunker=none", "bootstrap=50", "answers=[em,f1]", "slices=[type]"]
@@ -22,12 +23,20 @@ _VALIDITY = ROOT / "benchmarks" / "VALIDITY.md"
 
 
 def entries() -> Iterator[tuple[list[str], str, str]]:
-    """Of every row of the table: its patterns of names, what is said of them, and the row of VALIDITY.md."""
+    """Of every row of the table, and of what findings declare: names, what they are, and the row of VALIDITY.md."""
     section = _TABLE.read_text(encoding="utf-8").split("## Every metric\n")[1].split("\n## ")[0]
     for line in section.splitlines():
         if line.startswith("| `"):
             names, what, checked = (cell.strip() for cell in line.strip("|").split("|"))
             yield re.findall(r"`([^`]+)`", names), what, checked
+    for metric in declared():
+        if isinstance(metric, Metric) and metric.what:
+            yield spelled([metric], metric.chart), metric.what, metric.checked_by
+
+
+def declared() -> list[Metric | str]:
+    """What findings say of their metrics."""
+    return [*OF_EVERY_CHART, *(metric for finding in (*job_findings(), *findings()) for metric in finding.metrics)]
 
 
 def logged(folder: Path) -> set[str]:
@@ -94,9 +103,9 @@ def test_every_logged_metric_is_known_before_a_job_runs(measured: set[str]) -> N
     """Else a gate on it would be refused."""
     of_measures = measure_metrics(["em", "f1", "contains", "rouge_l"])
     known = [
-        *OF_JOBS,
-        *OF_SWEEPS,
-        *CHARTS,
+        *metrics_of_jobs(),
+        *metrics_of_sweeps(),
+        *spelled(declared(), charts=True),
         *measure_metrics([*map(metric_of, RANKINGS), "truthfulness"]),
         *of_measures,
         "slice/*",
@@ -108,7 +117,7 @@ def test_every_logged_metric_is_known_before_a_job_runs(measured: set[str]) -> N
 def test_every_name_that_is_known_before_a_job_runs_is_documented() -> None:
     patterns = [pattern for names, _, _ in entries() for pattern in names]
     who = "|".join(filter(None, CALLS))
-    for name in dict.fromkeys([*OF_JOBS, *OF_SWEEPS, *CHARTS]):
+    for name in dict.fromkeys([*metrics_of_jobs(), *metrics_of_sweeps(), *spelled(declared(), charts=True)]):
         plain = re.sub(rf"^({who})(?=llm_|prompt_|completion_|cost_usd$)", "", name).replace("*", "x")
         assert any(fnmatchcase(plain, p) or fnmatchcase(ended(plain), p) for p in patterns), name
 

@@ -11,6 +11,7 @@ import pandas as pd
 import pytest
 
 from dropping import Dropping
+from keeping import Keeping
 from ragauge.answering import NoLLM
 from ragauge.answering.judges import NoJudge
 from ragauge.contract.errors import ConfigError
@@ -19,7 +20,6 @@ from ragauge.diagnose.funnel import funnel, funnel_metrics
 from ragauge.findings.failures import with_failures
 from ragauge.findings.funnel import FunnelFound, evidence_parts
 from ragauge.measures import Substring
-from ragauge.retrieval.compressors import SentenceCompressor
 from ragauge.retrieval.expanders import NeighbourExpander
 from ragauge.retrieval.retrievers import NoRetrieval, Oracle, Sim
 from small_pipeline import DOCS, SmallPipelines, replaced
@@ -62,7 +62,7 @@ def test_neighbours_put_back_what_the_chunker_cut(small: SmallPipelines) -> None
     assert one["candidates"] < 0.9
     assert one["expanded"] == 1
     assert one["context"] < 0.9  # six tokens of it
-    both = trail_of(small, **parts | {"compressor": SentenceCompressor(share=0.01), "n_tokens": 16})
+    both = trail_of(small, **parts | {"compressor": Keeping(), "n_tokens": 16})
     assert both["expanded"] == 1
     assert both["compressed"] == pytest.approx(len("Anna built the tower.") / len(PART))
     assert both["context"] == both["compressed"]

@@ -11,7 +11,7 @@ from ragauge.answering import NoLLM
 from ragauge.answering.judges import NoJudge
 from ragauge.contract.errors import ConfigError
 from ragauge.contract.protocols import AnswerMeasureInfo, Embedder
-from ragauge.experiment.stages.components import check_measures
+from ragauge.experiment.stages.checks import check_measures
 from ragauge.measures.answers import ExactMatch, Usual
 from ragauge.retrieval.retrievers import NoRetrieval
 from small_pipeline import TOPICS, SmallPipelines

@@ -88,7 +88,7 @@ def test_the_terminal_shows_them_where_nothing_else_ranks() -> None:
         [("ir_score", "share", 0.1, 0.1, 1), ("rr", "ratio", 0.2, 0.2, 1)],
         columns=["measure", "unit", "difference", "difference_median", "comparisons"],
     )
-    assert "rr" not in detectable_text(detectable, INFOS)
+    assert "rr" not in detectable_text(detectable, (), INFOS)
 
 
 def test_holm_counts_measures_of_rankings_as_a_family_of_their_own() -> None:

@@ -11,7 +11,6 @@ from ragauge.answering import ChatGenerator
 from ragauge.answering.judges import ChatJudge
 from ragauge.contract.current_job import run_begins
 from ragauge.llms.chat import Evaluator
-from ragauge.retrieval.compressors import LLMCompressor
 from ragauge.retrieval.rerankers import ListwiseReranker
 from ragauge.retrieval.retrievers import MLQ
 from small_pipeline import SmallPipelines
@@ -28,7 +27,6 @@ def model(kind: Any, server: ChatServer, **fields: Any) -> Any:
 PARTS: dict[str, tuple[dict[str, Any], str, Any]] = {
     "retriever": ({"retriever": MLQ(top_k=3)}, "run", lambda prompt: "tower of Anna\nbridge"),
     "reranker": ({"reranker": ListwiseReranker()}, "run", lambda prompt: "[3] > [2] > [1]"),
-    "compressor": ({"compressor": LLMCompressor(per="topic")}, "passages", lambda prompt: "[1] a"),
     "judge": ({"judge": ChatJudge}, "verdicts", lambda prompt: '{"label": 5, "reason": "It says so."}'),
 }  # fmt: skip
 

@@ -13,7 +13,7 @@ from ragauge.contract.jobs import Jobs
 from ragauge.diagnose.failures import EVERY_CAUSE
 from ragauge.estimate import leaderboard
 from ragauge.estimate.best import BestSystems
-from ragauge.findings.failures import _advice, _slices
+from ragauge.findings.failures import _advice, _slices, causes_figure
 from ragauge.findings.lacking import lacking_text
 from ragauge.findings.leaderboard import Board, _cards
 from ragauge.findings.pooling import Pooled
@@ -132,3 +132,33 @@ def test_the_topics_of_a_pair_are_those_of_the_measure_with_the_most() -> None:
         grid = next(block for block in fold.blocks if isinstance(block, Grid))  # type: ignore[union-attr]
         assert isinstance(count := grid.rows[0][1], Num)
         assert count.value == 40
+
+
+def test_bars_of_the_causes_stand_beside_each_other_in_the_order_of_the_systems() -> None:
+    first, second, third, none = list(EVERY_CAUSE)[:4]
+    rows = [
+        ("a", third, 2, 0.1),
+        ("a", first, 4, 0.2),
+        ("b", first, 1, 0.05),
+        ("b", second, 10, 0.5),
+        ("b", none, 0, 0.0),
+    ]
+    causes = pd.DataFrame(rows, columns=["system", "cause", "topics", "share"])
+    drawn = causes_figure(causes, ["b", "none of them", "a"])
+    assert drawn is not None
+    axes = drawn.axes[0]
+    assert [label.get_text() for label in axes.get_yticklabels()] == ["b", "a"]
+    assert [text.get_text() for text in drawn.legends[0].get_texts()] == [first, second, third]
+    widths = [[bar.get_width() for bar in bars] for bars in axes.containers]
+    starts = [[bar.get_x() for bar in bars] for bars in axes.containers]
+    assert np.allclose(widths, [[0.05, 0.2], [0.5, 0.0], [0.0, 0.1]])
+    assert np.allclose(starts, [[0, 0], [0.05, 0.2], [0.55, 0.2]])
+    assert len({bars[0].get_facecolor() for bars in axes.containers}) == 3
+    assert axes.get_xlim() == pytest.approx((0, 1.05 * 0.55))
+    assert axes.yaxis_inverted()
+    assert drawn.get_figheight() == pytest.approx(0.8 + 0.4 * 2 + 0.2 * 2)
+    full = causes_figure(causes.assign(share=[0.5, 0.5, 0.5, 0.5, 0.0]), ["a"])
+    assert full is not None
+    assert full.axes[0].get_xlim() == (0, 1)
+    assert causes_figure(causes, ["c"]) is None
+    assert causes_figure(causes.assign(topics=0), ["a", "b"]) is None

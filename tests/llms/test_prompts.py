@@ -12,7 +12,6 @@ from ragauge.answering.judges import parse_scores, parse_verdict
 from ragauge.contract.errors import ConfigError
 from ragauge.llms import prompts
 from ragauge.llms.prompts import fill, load_prompt
-from ragauge.retrieval.compressors import copied_by_number
 from ragauge.retrieval.queries import parse_queries
 from ragauge.retrieval.rerankers.llm import permutation
 from ragauge.texts.citation_marks import statements_of
@@ -59,7 +58,6 @@ SHIPPED |= {
 # Prompts whose reply is read, and what reads an example of it; the number of claims, passages and the like
 # that the example speaks of is given to it.
 READ: dict[str, Callable[[str], Any]] = {
-    "compress_topic": lambda text: copied_by_number(text, 3),
     **dict.fromkeys(("judge_batch", "judge_batch_b", "judge_batch_c"), lambda text: parse_scores(text, 5)),
     **dict.fromkeys(("judge_single", "judge_single_b", "judge_single_c"), parse_verdict),
     "multi_query": parse_queries,
@@ -68,7 +66,7 @@ READ: dict[str, Callable[[str], Any]] = {
 # Replies that are taken as they are; the two prompts below them say in their rules what is looked for.
 AS_THEY_ARE = {
     "answer_and_tell_errors", "answer_with_documents", "answer_without_documents",
-    "answer_with_citations", "compress_passage",
+    "answer_with_citations",
 }  # fmt: skip
 # Prompts in whose rules nothing is said of what stands in a frame, beside those that are named so below.
 UNSAID: set[str] = set()

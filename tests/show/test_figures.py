@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import base64
+import re
+import struct
 from pathlib import Path
 from xml.etree import ElementTree
 
@@ -13,10 +16,11 @@ from matplotlib.colors import to_hex, to_rgb
 from matplotlib.figure import Figure
 from matplotlib.text import Text
 
-from ragauge.estimate import fit_thresholds, reliability_curve
+from ragauge.estimate import Zone, Zones, fit_thresholds, reliability_curve
 from ragauge.show import figures
-from ragauge.show.drawing import CLASS_COLOURS, MISSING_COLOUR, save, svg
+from ragauge.show.drawing import CLASS_COLOURS, LINE_COLOURS, MARKERS, MISSING_COLOUR, save, svg
 
+PNG = re.compile(rb"data:image/png;base64,([\w+/=\s]+)")
 RNG = np.random.default_rng(0)
 CURVES = {f"retriever {i}": {n: 0.1 * i + n / 2000 for n in range(100, 1100, 100)} for i in range(5)}
 OUTCOMES = pd.DataFrame(
@@ -105,7 +109,10 @@ def test_svg_is_the_same_twice_and_holds_real_text() -> None:
 
 def test_many_points_do_not_swell_the_svg() -> None:
     many = pd.concat([OUTCOMES] * 50).assign(qid=lambda f: np.arange(len(f)).astype(str))
-    assert len(svg(figures.sorted_scores(many, fit_thresholds(many, n_boot=0), "many"))) < 600_000
+    drawn = svg(figures.sorted_scores(many, fit_thresholds(many, n_boot=0), "many"))
+    assert len(drawn) < 600_000
+    widths = [struct.unpack(">I", base64.b64decode(image)[16:20])[0] for image in PNG.findall(drawn)]
+    assert 600 < max(widths) < 800  # pixels: sharp on a screen of double resolution, at 160 per inch
 
 
 def test_names_are_no_formulas_and_are_not_hidden(tmp_path: Path) -> None:
@@ -173,3 +180,141 @@ def test_a_figure_is_written_as_png_svg_and_pdf_with_the_same_bytes_each_time(tm
         assert one == two
     with pytest.raises(ValueError, match="figures are written as png, svg, pdf"):
         save(figures.ir_score_by_n(CURVES), tmp_path / "figure.bmp")
+
+
+def test_every_axis_says_what_it_measures_and_within_which_limits() -> None:
+    drawn = {name: figure.axes[0] for name, figure in every_figure().items()}
+    told = {
+        name: (axes.get_xlabel(), axes.get_ylabel(), axes.get_xlim(), axes.get_ylim()) for name, axes in drawn.items()
+    }
+    top = 1.08 * 0.30  # of the largest share
+    assert told["ir_score_by_n"][:2] == ("N, tokens of what was retrieved", "IR score, mean over topics")
+    assert told["ir_score_by_n"][3] == (0, 1.02)
+    assert told["ir_score_by_n"][2][0] == 0
+    assert told["judge_shares"][0] == "share of topics"
+    assert told["judge_shares"][2] == (0, 1)
+    assert told["sorted_scores"][1] == "IR score"
+    assert told["sorted_scores"][2:] == (pytest.approx((-1.5, 202.5)), (-0.03, 1.03))
+    assert told["reliability"] == ("predicted probability", "observed share", (-0.02, 1.02), (-0.02, 1.02))
+    assert told["transfer"][:2] == ("share that the judge found", "share predicted from the other groups")
+    assert told["transfer"][2:] == (pytest.approx((0, top)), pytest.approx((0, top)))
+    for name in ("ir_score_by_n", "reliability", "transfer"):
+        assert drawn[name].get_xgridlines()[0].get_visible(), name
+    for name in ("reliability", "transfer"):
+        assert drawn[name].get_box_aspect() == 1, name
+
+
+def test_curves_have_a_colour_and_a_marker_each_and_start_again_after_the_last() -> None:
+    n = len(LINE_COLOURS) + 2
+    curves = {f"s{i}": {100: i / 20, 200: 0.5} for i in range(n)}
+    lines = figures.ir_score_by_n(curves, {"s1": {200: 0.4, 100: 0.3}}).axes[0].lines
+    own = [line for line in lines if line.get_linestyle() == "-"]
+    assert [line.get_color() for line in own] == [*LINE_COLOURS, *LINE_COLOURS[:2]]
+    assert [line.get_marker() for line in own] == [*MARKERS, *MARKERS[:2]]
+    assert [line.get_ydata()[0] for line in own] == [i / 20 for i in range(n)]
+    widths = [line.get_linewidth() for line in own]
+    assert widths[0] == pytest.approx(3.6)
+    assert widths[-1] == pytest.approx(1.2)
+    assert np.allclose(np.diff(widths), (1.2 - 3.6) / (n - 1))
+    (study,) = [line for line in lines if line.get_linestyle() == "--"]
+    assert study.get_label() == "s1, study"
+    assert study.get_color() == own[1].get_color()
+    assert study.get_xdata().tolist() == [100, 200]
+    assert study.get_ydata().tolist() == [0.3, 0.4]
+
+
+def test_a_floor_of_one_budget_is_a_mark_and_one_of_several_a_line() -> None:
+    floors = {"a": {100: 0.1}, "b": {200: 0.2, 100: 0.1}, "c": {100: 0.3}}
+    lines = figures.ir_score_by_n({"bm25": {100: 0.5}}, floors=floors).axes[0].lines[1:]
+    assert [line.get_marker() for line in lines] == [MARKERS[0], "", MARKERS[2]]
+    assert lines[1].get_xdata().tolist() == [100, 200]
+
+
+def test_an_interval_is_a_band_in_the_colour_of_its_curve() -> None:
+    bands = {"sim": {200: (0.3, 0.6), 100: (0.2, 0.5)}}
+    axes = figures.ir_score_by_n({"bm25": {100: 0.5}, "sim": {100: 0.4, 200: 0.5}}, bands=bands).axes[0]
+    (band,) = axes.collections
+    corners = {tuple(point) for point in band.get_paths()[0].vertices.round(6).tolist()}
+    assert corners == {(100, 0.2), (100, 0.5), (200, 0.3), (200, 0.6)}
+    assert to_hex(band.get_facecolor()[0]) == to_hex(LINE_COLOURS[1])
+
+
+def test_bars_of_the_classes_begin_with_right_answers_and_fill_the_width() -> None:
+    axes = figures.judge_shares(shares("bm25", "sim").assign(judge_share_1=[0.1, 0.02]), "title").axes[0]
+    of_first = [bars[0] for bars in axes.containers]
+    assert [to_hex(bar.get_facecolor()).upper() for bar in of_first] == [
+        *(CLASS_COLOURS[c] for c in (5, 4, 3, 2, 1)), MISSING_COLOUR,
+    ]  # fmt: skip
+    assert [bar.get_width() for bar in of_first] == pytest.approx([0.3, 0.2, 0.3, 0.05, 0.1, 0.05])
+    assert [bar.get_x() for bar in of_first] == pytest.approx([0, 0.3, 0.5, 0.8, 0.85, 0.95])
+    assert [text.get_text() for text in axes.texts] == [
+        "30%", "30%", "20%", "20%", "30%", "30%", "5%", "5%", "10%", "", "5%", "5%",
+    ]  # fmt: skip
+    assert [label.get_text() for label in axes.get_yticklabels()] == ["bm25", "sim"]
+    assert axes.yaxis_inverted()
+    without = figures.judge_shares(shares("bm25").assign(judge_share_missing=np.nan), "title").axes[0]
+    assert len(without.containers) == 5
+
+
+def test_thresholds_are_lines_and_zones_are_shaded_on_their_side() -> None:
+    frame = pd.DataFrame({"qid": [f"q{i}" for i in range(8)], "ir_score": [0.1, 0.2, 0.2, 0.3, 0.7, 0.8, 0.9, 1.0],
+                          "label": pd.array([1, 1, 1, 1, 5, 5, 5, 5], dtype="Int8")})  # fmt: skip
+    right = Zone("above", 5, 0.75, 3, 8, 0.0)
+    zones = Zones(right, Zone("below", 1, 0.25, 3, 8, 0.0), alpha=0.1, confidence=0.95, n_topics=8)
+    thresholds = fit_thresholds(frame, n_boot=0)
+    axes = figures.sorted_scores(frame, thresholds, "a", zones).axes[0]
+    labels = [text.get_text() for text in axes.get_figure().legends[0].get_texts()]  # type: ignore[union-attr]
+    assert labels == [
+        "1 lack of information", "5 right", f"k = {thresholds.k.value:.3f} (right above)",
+        f"h = {thresholds.h.value:.3f} (lack below)", "above 0.75: at most 10% not right",
+        "below 0.25: at most 10% not lack",
+    ]  # fmt: skip
+    spans = {patch.get_label(): patch.get_extents().transformed(axes.transData.inverted()) for patch in axes.patches}
+    above, below = spans["above 0.75: at most 10% not right"], spans["below 0.25: at most 10% not lack"]
+    assert (above.y0, above.y1) == pytest.approx((0.75, 1.03))
+    assert (below.y0, below.y1) == pytest.approx((-0.03, 0.25))
+    none = Zones(right, Zone("below", 1, float("nan"), 0, 8, float("nan")), alpha=0.1, confidence=0.95, n_topics=8)
+    assert len(figures.sorted_scores(frame, thresholds, "a", none).axes[0].patches) == len(axes.patches) - 1
+
+
+def test_points_of_a_reliability_curve_grow_with_their_bins() -> None:
+    curve = pd.DataFrame({"predicted": [0.1, 0.9], "observed": [0.2, 0.8], "n": [10, 40]})
+    axes = figures.reliability({"one": curve, "two": curve.assign(n=0)}, "title").axes[0]
+    first, second = axes.collections
+    assert first.get_offsets().tolist() == [[0.1, 0.2], [0.9, 0.8]]
+    assert first.get_sizes().tolist() == [14 + 110 / 4, 14 + 110]
+    assert second.get_sizes().tolist() == [14, 14]
+    entries = dict(zip([t.get_text() for t in axes.get_figure().legends[0].get_texts()],  # type: ignore[union-attr]
+                       axes.get_figure().legends[0].legend_handles, strict=True))  # type: ignore[union-attr]  # fmt: skip
+    assert list(entries) == ["perfect", "one", "two"]
+    assert [entries[name].get_color() for name in ("one", "two")] == list(LINE_COLOURS[:2])  # type: ignore[union-attr]
+
+
+def test_groups_of_a_transfer_have_markers_and_classes_colours() -> None:
+    axes = figures.transfer(transfer_table()).axes[0]
+    assert len(axes.collections) == 5
+    second = axes.collections[1]
+    assert np.allclose(second.get_offsets(), [[0.2 + 0.02 * c, 0.21] for c in CLASS_COLOURS])
+    assert [to_hex(colour).upper() for colour in second.get_facecolors()] == list(CLASS_COLOURS.values())
+    legend = axes.get_figure().legends[0]  # type: ignore[union-attr]
+    assert [text.get_text() for text in legend.get_texts()][5:] == [f"retriever {g}" for g in range(5)]
+    assert [handle.get_marker() for handle in legend.legend_handles] == [*["s"] * 5, *MARKERS[:5]]
+
+
+def test_figures_grow_with_their_legends_and_bars() -> None:
+    def height(figure: Figure) -> float:
+        return float(figure.get_figheight())
+
+    one, seven = (figures.ir_score_by_n({f"s{i}": {100: 0.5} for i in range(n)}) for n in (1, 7))
+    assert [height(one), height(seven)] == pytest.approx([3.4 + 0.2, 3.4 + 0.6])
+    floors = {f"f{i}": {100: 0.1} for i in range(3)}
+    assert height(figures.ir_score_by_n({"s": {100: 0.5}}, floors=floors)) == pytest.approx(height(one) + 0.2)
+    thresholds = fit_thresholds(OUTCOMES, n_boot=0)
+    scores = [height(figures.sorted_scores(OUTCOMES, thresholds, "a", floor=floor)) for floor in (None, 0.1)]
+    assert scores == pytest.approx([3.4 + 0.2 * 4, 3.4 + 0.2 * 5])
+    curve = pd.DataFrame({"predicted": [0.1], "observed": [0.2], "n": [10]})
+    lines = [height(figures.reliability({f"s{i}": curve for i in range(n)}, "a")) for n in (2, 3)]
+    assert lines == pytest.approx([3.6 + 0.2, 3.6 + 0.4])
+    names = ["one", "two", "three", "a name that takes a second line"]
+    bars = [height(figures.judge_shares(shares(*names[:n]), "a")) for n in (1, 2, 3, 4)]
+    assert bars == pytest.approx([0.8 + 0.4 * lines + 0.6 for lines in (1, 2, 3, 4.24)])

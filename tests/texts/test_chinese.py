@@ -9,7 +9,6 @@ import pytest
 from ragauge.contract.protocols import Embedder, Tools
 from ragauge.measures import Substring, Words
 from ragauge.retrieval.chunkers import SemanticChunker
-from ragauge.retrieval.compressors import SentenceCompressor
 from ragauge.retrieval.contexts import build_contexts, contexts_at
 from ragauge.retrieval.embedders import SentenceTransformerEmbedder
 from ragauge.texts.sentences import sentence_spans
@@ -72,15 +71,6 @@ def test_semantic_chunks_are_whole_sentences(tools: Tools) -> None:
     assert "".join(chunks["text"]).replace(" ", "") == TEXT.replace(" ", "")
     # The default is for English: 40 characters are about two Chinese sentences.
     assert len(SemanticChunker().chunk(docs, tools)) < len(SENTENCES) / 2
-
-
-def test_sentences_are_compressed_with_nothing_between_neighbours(tools: Tools) -> None:
-    passages = pd.DataFrame(
-        {"qid": "q", "rank": [0], "docno": "d", "text": pd.Series([TEXT], dtype="str"), "score": 1.0}
-    )
-    topics = pd.DataFrame({"qid": ["q"], "query": ["长城有多长？"]})
-    whole = SentenceCompressor(share=1).compress(passages, topics, tools)
-    assert whole["text"].tolist() == [TEXT]
 
 
 # Questions, the sentence that answers each, in both languages.

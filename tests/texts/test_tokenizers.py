@@ -9,8 +9,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from counted_progress import CountedProgress
 from ragauge.contract.errors import ConfigError
 from ragauge.contract.identity import identity
+from ragauge.texts import tokenizers
 from ragauge.texts.model_files import model_path
 from ragauge.texts.tokenizers import _SPACE_FIRST_PATTERNS, HuggingFaceTokenizer, WordTokenizer, _stitching
 
@@ -40,6 +42,16 @@ def test_wordpiece_offsets_are_characters_without_special_tokens() -> None:
 def test_long_texts_are_neither_cut_nor_padded() -> None:
     tokenizer = HuggingFaceTokenizer(MINILM)
     assert [len(o) for o in tokenizer.offsets(["word " * 1000, "word", ""])] == [1000, 1, 0]
+
+
+def test_texts_in_batches_have_the_offsets_of_each_and_are_counted(monkeypatch: pytest.MonkeyPatch) -> None:
+    counted = CountedProgress()
+    monkeypatch.setattr(tokenizers, "progress", counted)
+    monkeypatch.setattr(tokenizers, "_BATCH", 2)
+    texts = ["one", "two words", "", "three more words", "five"]
+    found = HuggingFaceTokenizer(MINILM).offsets(texts)
+    assert [[text[a:b] for a, b in of] for text, of in zip(texts, found, strict=True)] == [t.split() for t in texts]
+    assert counted.done == {"tokenising": (5, 5)}
 
 
 def test_a_lone_surrogate_is_one_character() -> None:
@@ -127,9 +139,9 @@ BYTES = {"type": "ByteLevel", "add_prefix_space": False, "use_regex": True}
 AFTER_SPLIT = {"type": "ByteLevel", "add_prefix_space": False, "use_regex": False}
 
 
-def split(pattern: str, **other: object) -> dict[str, object]:
-    step = {"type": "Split", "pattern": {"Regex": pattern}, "behavior": "Isolated", "invert": False} | other
-    return {"type": "Sequence", "pretokenizers": [step, AFTER_SPLIT]}
+def split(pattern: str, last: dict[str, object] = AFTER_SPLIT, **other: object) -> dict[str, object]:
+    step = {"type": "Split", "pattern": {"Regex": pattern}, "behavior": "Isolated"} | other
+    return {"type": "Sequence", "pretokenizers": [step, last]}
 
 
 @pytest.mark.parametrize(
@@ -148,6 +160,13 @@ def split(pattern: str, **other: object) -> dict[str, object]:
         (spec({"type": "Metaspace", "split": False}), "joined"),
         (spec(split(max(_SPACE_FIRST_PATTERNS))), "space"),
         (spec(split(max(_SPACE_FIRST_PATTERNS), behavior="Removed")), "joined"),
+        (spec(split(max(_SPACE_FIRST_PATTERNS), invert=False)), "space"),
+        (spec(split(max(_SPACE_FIRST_PATTERNS), invert=True)), "joined"),
+        (spec(split(max(_SPACE_FIRST_PATTERNS), AFTER_SPLIT | {"use_regex": True})), "joined"),
+        (spec(split(max(_SPACE_FIRST_PATTERNS), AFTER_SPLIT | {"add_prefix_space": True})), "joined"),
+        (spec(split(max(_SPACE_FIRST_PATTERNS), {"type": "ByteLevel"})), "joined"),  # both are its defaults
+        (spec({"type": "ByteLevel"}), "space"),
+        (spec({"type": "Metaspace"}), "space"),
         (spec(split(r"\s+")), "joined"),
         (spec(None), "joined"),
         (spec(BYTES, lstrip=True), "joined"),

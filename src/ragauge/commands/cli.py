@@ -1,6 +1,7 @@
 """The command line: `ragauge`, `python -m ragauge` and `python run.py` all call `main`.
 
-A first argument that is a word names a command; anything else is a job or a sweep, which Hydra composes.
+A first argument that is a word names a command; anything else is a job or a sweep, which Hydra composes. Without an
+argument nothing starts: what there is to run is listed.
 """
 
 from __future__ import annotations
@@ -9,6 +10,7 @@ import difflib
 import sys
 
 from ragauge.commands import known
+from ragauge.contract import __version__
 from ragauge.contract.errors import ConfigError
 
 _HELP = """\
@@ -32,7 +34,12 @@ python -m ragauge and, in a clone, python run.py are the same as ragauge.
 def main() -> int:
     """Runs what sys.argv asks for; returns the exit code of the process."""
     arguments = sys.argv[1:]
-    if arguments and _is_word(arguments[0]):
+    if arguments == ["--version"]:
+        print(f"ragauge {__version__}")
+        return 0
+    if not arguments:
+        return _run_command("help", [])
+    if _is_word(arguments[0]):
         return _run_command(arguments[0], arguments[1:])
     from ragauge.commands.main import main as run
 

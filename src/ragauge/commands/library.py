@@ -11,13 +11,14 @@ import math
 import os
 import sys
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from tqdm import tqdm
 
 from ragauge import track
+from ragauge.commands import given
 from ragauge.commands import main as cli
 from ragauge.contract import errors
 from ragauge.contract.errors import ConfigError, RagaugeError
@@ -32,23 +33,44 @@ if TYPE_CHECKING:
 
 # What Hydra would do to the logging of the whole process: `_job` writes the job's log instead.
 _OWN_LOGGING = ("hydra.job_logging.root=null", "hydra.hydra_logging.root=null")
+Overrides = Sequence[str] | Mapping[str, Any]  # texts as on the command line, or values by key
 _PROGRAM = str(Path(__file__).resolve().parents[1] / "__main__.py")
 _alone = threading.RLock()  # Hydra, sys.argv and standard output are the process's: one call at a time
 _bar: tqdm | None = None  # counts the jobs of the sweep that this process runs
 
 
-def run(overrides: Sequence[str], config_dir: str | Path | None) -> JobResult:
+def run(overrides: Overrides, config_dir: str | Path | None, settings: Mapping[str, Any]) -> JobResult:
     """`ragauge.run`."""
-    folder = _started(overrides, config_dir, sweep=False)
+    folder = _started(given.overrides(overrides, settings, swept=False), config_dir, sweep=False)
     record = json.loads((folder / RECORD_FILE).read_text(encoding="utf-8"))
     _raise_failure(record, folder)
     with track.aside():
         return results.load_job(record)
 
 
-def sweep(overrides: Sequence[str], config_dir: str | Path | None) -> results.SweepResult:
+def evaluate(
+    samples: Any,
+    metrics: Sequence[str],
+    judge: str,
+    app: Callable[[str], Any] | None,
+    overrides: Overrides,
+    settings: Mapping[str, Any],
+) -> JobResult | results.SweepResult:
+    """`ragauge.evaluate`."""
+    if isinstance(metrics, str):
+        raise ConfigError(f"metrics={metrics!r}: allowed are lists of names, such as ['em', 'f1']")
+    folder = Path(settings.get("store") or os.environ.get("RAGAUGE_STORE") or ".ragauge") / "samples"
+    file, systems = given.sample_file(samples, app, folder)
+    own = {"experiment": "recorded", "recorded.path": file, "answers": [*metrics], "judge": judge, **settings}
+    texts = [*given.overrides(overrides, {}, swept=False), *given.overrides((), own, swept=False)]
+    if len(systems) < 2:
+        return run(texts, None, {})
+    return sweep([*texts, *given.overrides((), {"recorded.system": systems}, swept=True)], None, {})
+
+
+def sweep(overrides: Overrides, config_dir: str | Path | None, settings: Mapping[str, Any]) -> results.SweepResult:
     """`ragauge.sweep`."""
-    folder = _started(overrides, config_dir, sweep=True)
+    folder = _started(given.overrides(overrides, settings, swept=True), config_dir, sweep=True)
     records = records_in(folder)
     with track.aside():
         found = results.load_sweep(folder, records)
@@ -58,18 +80,18 @@ def sweep(overrides: Sequence[str], config_dir: str | Path | None) -> results.Sw
     return found
 
 
-def _started(overrides: Sequence[str], config_dir: str | Path | None, sweep: bool) -> Path:
+def _started(texts: list[str], config_dir: str | Path | None, sweep: bool) -> Path:
     """Runs the command line that the overrides are; the folder that it wrote."""
-    given = _checked(overrides)
+    _check(texts)
     options = [] if config_dir is None else ["--config-dir", str(config_dir)]
-    rerun = any(override.startswith("rerun=") for override in given)
+    rerun = any(override.startswith("rerun=") for override in texts)
     with _alone, _apart():
         if rerun:
-            _check_rerun(given, sweep)
+            _check_rerun(texts, sweep)
         mode = ["--multirun"] if sweep else []
-        with _counted(_number_of_jobs(given) if sweep and not rerun else None, sweep):
+        with _counted(_number_of_jobs(texts) if sweep and not rerun else None, sweep):
             try:
-                ended = cli.run_composed("config", _job, [*mode, *options, *given, *_OWN_LOGGING])
+                ended = cli.run_composed("config", _job, [*mode, *options, *texts, *_OWN_LOGGING])
             except KeyboardInterrupt:
                 cli.close_runs_of_workers()
                 raise
@@ -78,10 +100,8 @@ def _started(overrides: Sequence[str], config_dir: str | Path | None, sweep: boo
     return ended.folder
 
 
-def _checked(overrides: Sequence[str]) -> list[str]:
-    """The overrides; ConfigError for what is none, and for what only a terminal can show."""
-    if isinstance(overrides, str) or not all(isinstance(one, str) for one in overrides):
-        raise ConfigError("overrides are a list of texts as on the command line: ['retriever=bm25', 'n_tokens=300']")
+def _check(overrides: Sequence[str]) -> None:
+    """ConfigError for what only a terminal can show."""
     for one in overrides:
         if one.startswith("-") or one.lstrip("+").startswith("hydra.mode="):
             raise ConfigError(
@@ -90,7 +110,6 @@ def _checked(overrides: Sequence[str]) -> list[str]:
             )
         if one.replace(" ", "").lower() in ("dry_run=true", "dry_run=yes", "dry_run=on"):
             raise ConfigError(f"{one}: what would be needed is printed by the command line: ragauge {one} ...")
-    return list(overrides)
 
 
 def _check_rerun(overrides: Sequence[str], sweep: bool) -> None:

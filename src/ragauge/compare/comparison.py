@@ -20,6 +20,8 @@ from ragauge.contract.metric_names import from_tags as metrics_of
 from ragauge.contract.visible import csv_text
 from ragauge.show import tables
 
+_WIDTH = 120  # columns of a comparison that is printed from Python
+
 
 @dataclass(frozen=True)
 class Comparison(Compared):
@@ -43,6 +45,9 @@ class Comparison(Compared):
         """How many p values Holm's correction counted, by section."""
         counts: Mapping[str, int] = self.found["pairs"].n_tests
         return counts
+
+    def __str__(self) -> str:
+        return text(self, self.metrics, self.topics, _WIDTH)
 
     @property
     def notes(self) -> Sequence[str]:

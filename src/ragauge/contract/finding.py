@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
     from ragauge.contract.jobs import Compared, Job, Jobs
+    from ragauge.contract.metric_names import Metric
 
 Kind = Literal[
     "score", "share", "points", "signed", "whole", "p", "usd", "seconds", "milliseconds"
@@ -225,7 +226,8 @@ class Shown:
     """How a finding is shown: a section of the report, lines of the terminal, figures, cards and notes.
 
     sections: usually one. notes: sentences that limit all numbers of the report; they stand at its head, and
-    of a job they are warnings on the terminal.
+    of a job they are warnings on the terminal. lead: sentences that report, terminal and the note of a sweep's
+    MLflow run begin with.
     """
 
     sections: Sequence[Section] = ()
@@ -233,6 +235,7 @@ class Shown:
     figures: Mapping[str, Figure] = field(default_factory=dict)
     cards: Sequence[Card] = ()
     notes: Sequence[str] = ()
+    lead: Sequence[str] = ()
 
 
 Founds = Mapping[str, Any]  # the value of every finding before, by name; one that found nothing is not there
@@ -242,13 +245,14 @@ class Finding:
     """What is found out about comparable jobs.
 
     name: unique; what later findings read it by. after: the name of the finding behind which one of a package
-    is computed and shown; None: behind all. `compute` returns None where there is nothing to find;
-    `show` is then not called, and nothing is shown of it.
+    is computed and shown; None: behind all but what was run. metrics: those that it may log into the sweep's MLflow
+    run. `compute` returns None where there is nothing to find; `show` is then not called, and nothing is shown of it.
     """
 
     group: ClassVar[str] = "ragauge.findings"  # of entry points: a package's, as package.module:Class
     name: ClassVar[str]
     after: ClassVar[str | None] = None
+    metrics: ClassVar[Sequence[Metric | str]] = ()
 
     def compute(self, jobs: Jobs, found: Founds) -> Found | None:
         """What the jobs amount to; `found` holds the values of the findings before."""
@@ -268,8 +272,8 @@ class JobFinding:
     name: unique; what later findings read it by. after: what a finding needs. Those that need `scores` are
     computed, logged and written before an LLM is asked; those that need `answers` or `verdicts` as soon as
     these are there, the latter at the end of a sweep where its jobs are judged together; `all` is the end of
-    a job, with or without verdicts. metrics: the names of its metrics, of a package's finding: a gate may name
-    them (`*` stands for what only a job knows), and `compare` shows them.
+    a job, with or without verdicts. metrics: those that it may log; a gate may name them, and `compare` shows those of
+    a package's finding.
 
     Of what a finding shows, a job takes lines, notes and figures. Where two findings have a metric of one
     name, that of the first counts.
@@ -278,7 +282,7 @@ class JobFinding:
     group: ClassVar[str] = "ragauge.job_findings"
     name: ClassVar[str]
     after: ClassVar[After] = "verdicts"
-    metrics: ClassVar[Sequence[str]] = ()
+    metrics: ClassVar[Sequence[Metric | str]] = ()
 
     def compute(self, job: Job, found: Founds) -> Found | None:
         """What the job amounts to, None for nothing; `found` holds the values of the findings before."""

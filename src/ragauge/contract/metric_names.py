@@ -1,8 +1,7 @@
-"""The names of ragauge's own metrics, as MLflow shows them: what a gate may name is known before any work.
+"""The names of metrics, as findings declare them: what a gate may name is known before any work.
 
-A `*` stands for what only a job knows (a stage, a day). Beside these a job has its answer measures
-(`AnswerMeasureInfo.name` with `MEASURE_ENDS`), its measures of rankings, its slices, and what its components
-count. docs/method.md says what each metric is.
+Beside these a job has its answer measures (`AnswerMeasureInfo.name` with `MEASURE_ENDS`), its measures of rankings, its
+slices, and what its components count.
 """
 
 from __future__ import annotations
@@ -12,6 +11,7 @@ import itertools
 import json
 import re
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from fnmatch import fnmatchcase
 
 from ragauge.contract.groups import CALLS
@@ -26,17 +26,36 @@ OF_VERDICTS = (
 )  # fmt: skip
 
 
-def _spelled(*texts: str) -> tuple[str, ...]:
-    """The names that texts with alternatives stand for: a{,_lo} is a and a_lo."""
-    found = []
-    for text in texts:
-        parts = re.split(r"\{([^}]*)\}", text)
-        choices = [part.split(",") if at % 2 else [part] for at, part in enumerate(parts)]
-        found += ["".join(chosen) for chosen in itertools.product(*choices)]
-    return tuple(found)
+@dataclass(frozen=True)
+class Metric:
+    """Metrics that a finding may log.
+
+    names: as MLflow shows them. `a{,_lo,_hi}` stands for a, a_lo and a_hi, `*` for what only a job knows.
+    what: what they are, with their range or unit, and how they are estimated; "" where docs/method.md has a row.
+    checked_by: the row of benchmarks/VALIDITY.md that shows the interval. chart: whether they are charts, and no single
+    value.
+    """
+
+    names: str
+    what: str = ""
+    checked_by: str = "–"
+    chart: bool = False
 
 
-_ESTIMATES = _spelled(
+def spelled(declared: Iterable[Metric | str], charts: bool = False) -> list[str]:
+    """The names that are declared, of single values or of charts; a text is a Metric of these names."""
+    metrics = [Metric(one) if isinstance(one, str) else one for one in declared]
+    return [name for metric in metrics if metric.chart == charts for name in _alternatives(metric.names)]
+
+
+def _alternatives(text: str) -> list[str]:
+    parts = re.split(r"\{([^}]*)\}", text)
+    choices = [part.split(",") if at % 2 else [part] for at, part in enumerate(parts)]
+    return ["".join(chosen) for chosen in itertools.product(*choices)]
+
+
+# What is estimated from verdicts, of a job and of the jobs of a sweep together.
+ESTIMATES = (
     "threshold_{h,k}{,_lo,_hi,_set_min,_set_max,_accuracy,_base_rate,_degenerate,_gain,_gain_lo,_gain_hi}",
     "zone_right_{above,share,missed}",
     "zone_lack_{below,share,missed}",
@@ -45,84 +64,13 @@ _ESTIMATES = _spelled(
     "human_labels",
     "judge_{kappa,agreement}{,_lo,_hi}",
 )
-_COSTS = tuple(
-    f"{who}{what}"
-    for who in CALLS
-    for what in (
-        "llm_calls", "llm_calls_cached", "llm_usage_unknown", "prompt_tokens", "completion_tokens",
-        "cost_usd",
-    )
-)  # fmt: skip
-
-OF_JOBS = (
-    *_spelled(
-        "ir_score{,_lo,_hi,_floor}",
-        "{correct_share,hallucination_share,rejection_share}{,_lo,_hi}",
-        "judge_share_{1,2,3,4,5,missing}{,_lo,_hi}",
-        "judged_topics",
-        "correct_share_prompt_*",
-        "judge_prompt_spread",
-        "{correct,hallucination}_share_{effective_n,classical,classical_lo,classical_hi}",
-        "human_{correct,hallucination}_share{,_lo,_hi,_effective_n,_classical}",
-        "ares_{context_relevance,answer_faithfulness,answer_relevance}_{ppi,labels_only}{,_lo,_hi}",
-        "ares_{context_relevance,answer_faithfulness,answer_relevance}_{labels,ppi_effective_n,ppi_lambda}",
-        "judge_repeat_{pairs,topics}",
-        "judge_{repeat,reorder}_{agreement,kappa}{,_lo,_hi}",
-        "judge_position_effect{,_lo,_hi}",
-        "predicted_{share_1,share_2,share_3,share_4,share_5,correct_share,hallucination_share}{,_lo,_hi}",
-        "predicted_outside_share",
-        "unjudged_{right,lack}_mae_{predictor,thresholds,unchanged}",
-        "topics{,_skipped,_without_evidence,_lost_evidence,_without_reference,_unanswerable}",
-        "traces_{failed,without_retriever,rounds}",
-        "rewriter_{failed,similarity,new_hits}",
-        "retriever_failed",
-        "compressor_{ratio,failed}",
-        "reranker_{pairs,pairs_cached,repaired,failed}",
-        "ann_recall_at_10",
-        "context_tokens",
-        "cost_usd_per_topic",
-        "recorded_{cost_usd,prompt_tokens,completion_tokens,seconds_p50,seconds_p95}",
-        "latency_*_{p50,p95}",
-        "latency_{topics,failed}",
-        "n_chunks",
-        "stages_made",
-        "seconds_{total,per_topic,*}",
-        "funnel_{corpus,best_chunk,candidates,reranked,expanded,compressed,context}{,_change}{,_lo,_hi}",
-        "failure_*_share{,_lo,_hi}",
-        "measure_failed",
-        "bleu_corpus",
-        "answers_*_llm_calls{,_cached}",
-    ),
-    *_ESTIMATES,
-    *_COSTS,
+COSTS = (
+    f"{{{','.join(CALLS)}}}{{llm_calls,llm_calls_cached,llm_usage_unknown,prompt_tokens,completion_tokens,cost_usd}}",
 )
-
-# Of the MLflow run that pools a sweep.
-OF_SWEEPS = (
-    *_spelled(
-        "transfer{,_*}_{mae,mae_lo,mae_hi,mae_base,mae_perfect,kendall_tau}",
-        "best_set_size_*",
-        "foresight_{auc_right,auc_lack,spearman,kendall}/*",
-        "robustness_{noise_drop,rejection,integration,detected,corrected,fooled}{,_lo,_hi}{,/*}",
-        "robustness_contradicted_{detected,corrected,fooled}{,_lo,_hi}{,/*}",
-        "robustness_order_in_{answer,context}{,_lo,_hi}{,/*}",
-        "top_optimism_*",
-        "detectable_difference_*",
-        "jobs{,_failed}",
-        "seconds_{jobs,pooled}",
-    ),
-    *_ESTIMATES,
-    *_COSTS,
-)
-
-# Step charts, which are no single value.
-CHARTS = _spelled(
-    "{ir_score,ir_score_floor}_at_n{,/*}",
-    "correct_share_at_n/*",
-    "threshold_{h,k}_at_n",
-    "*_at_day",
-    "tokens",
-)
+# Of every job, and of the MLflow run that pools a sweep, beside what their findings declare.
+OF_EVERY_JOB = ("topics", "stages_made", "seconds_{total,*}")
+OF_EVERY_SWEEP = ("jobs{,_failed}", "seconds_{jobs,pooled}")
+OF_EVERY_CHART = (Metric("tokens", chart=True),)
 
 
 _OF_PACKAGES_TAG = "ragauge.metrics"  # of an MLflow run

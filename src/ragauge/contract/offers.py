@@ -146,6 +146,7 @@ class AnswerMeasureOffers(PartOffers, Protocol):
     needs: what a job has to have (`ragauge.contract.protocols.Needed`): without it the job ends before any work, or,
         of one that is `optional`, has not this measure.
     sees_longest: whether `measure_passages` is given what stands in the longest context that the job lays out.
+    job_metrics: the names of what `MeasuresJob.of_job` gives.
     repeat: how many topics are measured once more. may_lack_claims: whether an answer may hold no claim to measure.
     """
 
@@ -153,6 +154,7 @@ class AnswerMeasureOffers(PartOffers, Protocol):
     needs: frozenset[str] = frozenset()
     optional: bool = False
     sees_longest: bool = False
+    job_metrics: tuple[str, ...] = ()
     repeat: int = 0
     may_lack_claims: bool = False
 

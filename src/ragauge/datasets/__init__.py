@@ -5,7 +5,6 @@ from typing import TYPE_CHECKING
 from ragauge.contract.loading import lazily
 
 if TYPE_CHECKING:
-    from ragauge.datasets._beir import Beir
     from ragauge.datasets._csv import CsvDataset
     from ragauge.datasets._fields import BadRow
     from ragauge.datasets._files import existing_file
@@ -13,11 +12,9 @@ if TYPE_CHECKING:
     from ragauge.datasets._gather import FileSource, Gatherer, Rows, stream_documents
     from ragauge.datasets._jsonl import JsonlDataset, SampleDataset
     from ragauge.datasets._samples import SamplesDataset
-    from ragauge.datasets._trec import Trec
 
 __all__ = [
     "BadRow",
-    "Beir",
     "CsvDataset",
     "FileSource",
     "Folder",
@@ -26,7 +23,6 @@ __all__ = [
     "Rows",
     "SampleDataset",
     "SamplesDataset",
-    "Trec",
     "existing_file",
     "stream_documents",
 ]

@@ -26,19 +26,19 @@ class Rule:
 RULES: Sequence[Rule] = (
     Rule("context_recall", 0.3, Cause(
         "low_recall", "context recall below 0.3",
-        "What the answer needs was not retrieved: ask for more hits, or search otherwise.",
+        "Ask for more hits, or search otherwise: what the answer needs was not retrieved.",
         "retriever=hybrid retriever.top_k=100")),
     Rule("context_precision", 0.3, Cause(
         "low_precision", "context precision below 0.3",
-        "What the answer needs stands below what it does not: rerank.",
+        "Rerank: what the answer needs stands below what it does not need.",
         "reranker=cross_encoder")),
     Rule("faithfulness", 0.5, Cause(
         "unfaithful", "faithfulness below 0.5",
-        "The answer says what the context does not: ask the LLM to keep to the documents, or try another.",
+        "Ask the LLM to keep to the documents, or try another: the answer says what the context does not say.",
         "llm.prompt_with_documents=<file>")),
     Rule("answer_correctness", 0.5, Cause(
         "incorrect", "answer correctness below 0.5",
-        "The answer is of the context, and not what was asked for: another prompt or model.",
+        "Try another prompt or model: the answer comes from the context, and is not what was asked for.",
         "llm=<another>")),
 )  # fmt: skip
 RULE_CAUSES: Mapping[str, Cause] = {rule.cause.name: rule.cause for rule in RULES}
@@ -71,6 +71,16 @@ def failures_by_rules(outcomes: pd.DataFrame) -> pd.DataFrame:
 
 
 EVERY_CAUSE: Mapping[str, Cause] = {**CAUSES, **RULE_CAUSES}
+_ORIGINS: Mapping[str, Sequence[str]] = {  # of causes, by their slugs; a cause that is unknown has none
+    "the corpus": ("not_in_corpus",),
+    "retrieval": ("chunker", "not_retrieved", "reranker", "compressed", "low_recall", "low_precision"),
+    "the budget": ("budget",),
+    "the LLM": ("middle", "generation", "unsupported", "unfaithful", "incorrect"),
+    "the judge": ("judge_missing",),
+}
+_ORIGIN_OF = {
+    cause.name: origin for origin, slugs in _ORIGINS.items() for cause in EVERY_CAUSE.values() if cause.slug in slugs
+}
 NOT_FAILED = "not failed"
 CAUSE, DECIDED_BY = "failure_cause", "failure_decided_by"  # columns of outcomes
 
@@ -98,6 +108,27 @@ def cause_shares(
         of_failures = here.sum() / failed if failed else float("nan")
         found.append((name, int(here.sum()), share.value, share.lo, share.hi, of_failures, len(rows)))
     return pd.DataFrame(found, columns=columns)
+
+
+def failure_origins(outcomes: pd.DataFrame, n_boot: int = 1000, seed: int = 0) -> pd.DataFrame:
+    """Where failures come from: origin, cause, failures, share, lo, hi, n; the most frequent origin first.
+
+    `outcomes` has a row per system and topic with a column failure_cause, missing where the topic did not fail.
+    The shares are of all n failures, with intervals over topics, and 0 where no failure comes from an origin;
+    `cause` is the most frequent cause of the origin, "" without one. A failure without known evidence counts
+    in n alone.
+    """
+    rows = in_question(outcomes)
+    failed = rows[rows[CAUSE].notna()]
+    origins = failed[CAUSE].map(_ORIGIN_OF)
+    found = []
+    for origin in _ORIGINS:
+        here = origins.eq(origin).to_numpy(dtype=bool)
+        share = share_of(here, failed, n_boot, seed)
+        cause = next(iter(failed.loc[here, CAUSE].value_counts().index), "")
+        found.append((origin, cause, int(here.sum()), share.value, share.lo, share.hi, len(failed)))
+    columns = ["origin", "cause", "failures", "share", "lo", "hi", "n"]
+    return pd.DataFrame(found, columns=columns).sort_values("failures", ascending=False, kind="stable")
 
 
 def failure_metrics(shares: pd.DataFrame) -> dict[str, float]:

@@ -141,10 +141,10 @@ def answers_by_evidence(outcomes: pd.DataFrame, n_boot: int = 1000, seed: int = 
 def share_of(
     counts: np.ndarray, rows: pd.DataFrame, n_boot: int = 1000, seed: int = 0, level: float = LEVEL
 ) -> Estimate:
-    """The share of the rows that count (bool [rows], a row per topic), with its interval over topics.
+    """The share of the rows that count (bool [rows]), with its interval over topics.
 
     Weighted where the rows of a sample stand for different numbers of topics.
     """
     if "weight" in rows:
         return bootstrap_mean(counts.astype(float), rows["qid"], n_boot, seed, level, weights_of(rows))
-    return bounded_mean(counts.astype(float), level=level)
+    return bounded_mean(counts.astype(float), rows["qid"], level)

@@ -25,6 +25,7 @@ from ragauge.estimate.pairs import _SIGN_FLIPS, OF_CLASSES, topic_tables
 POWER, ALPHA, CONFIDENCE = 0.8, 0.05, 0.8
 Unit = Literal["share", "ratio", "signed", "score"]
 _MOST = 10_000_000  # topics that are looked for
+_ROOM = 0.005  # between a mean and 0 or 1 within which no difference can show
 
 
 def check_power(power: object, alpha: object) -> None:
@@ -281,6 +282,24 @@ def detectable_differences(
         rows.append((measure, unit, *seen, len(part)))
     columns = ["measure", "unit", "difference", "difference_median", "comparisons"]
     return pd.DataFrame(rows, columns=columns)
+
+
+def alike(frame: pd.DataFrame, group: str = "system", answers: Sequence[AnswerMeasureInfo] = ()) -> dict[str, float]:
+    """{measure: mean} of the measures that cannot show a difference between the groups of these topics.
+
+    All groups have the same value on every topic, or, of shares and the IR score, a mean within 0.005 of 0 or 1.
+    `frame` and the measures as in `compare_pairs`. Empty for one group.
+    """
+    units: dict[str, Unit] = {info.name: info.unit for info in answers}
+    found = {}
+    for measure, table in topic_tables(frame, group, answers).items():
+        means = table.mean()
+        same = bool((table.nunique(axis=1) <= 1).all())
+        bounded = units.get(measure, "share") in ("share", "ratio")
+        full = bounded and (means.min() >= 1 - _ROOM or means.max() <= _ROOM)
+        if table.shape[1] > 1 and (same or full):
+            found[measure] = float(means.mean())
+    return found
 
 
 def _spreads(table: pd.DataFrame, pairs: pd.DataFrame, of_class: bool) -> np.ndarray:

@@ -10,7 +10,6 @@ import numpy as np
 import pandas as pd
 
 from ragauge.contract.errors import DataError
-from ragauge.estimate._refits import LeftOut, Options, predict_left_out
 from ragauge.estimate.intervals import LEVEL, Estimate, percentile_interval, topic_weights
 from ragauge.estimate.outcomes import (
     CLASSES,
@@ -21,6 +20,7 @@ from ragauge.estimate.outcomes import (
     topic_codes,
 )
 from ragauge.estimate.predictor import row_weights
+from ragauge.estimate.refits import LeftOut, Options, predict_left_out
 
 _COLUMNS = ["group", "n_tokens", "class", "predicted", "judged", "difference", "lo", "hi", "n"]
 

@@ -19,7 +19,7 @@ from ragauge.contract.protocols import Describes, ReadsFiles
 from ragauge.contract.redact import redact
 from ragauge.experiment.folder import JobFolder
 from ragauge.experiment.slicing import WEIGHTS_TAG
-from ragauge.findings.order import metrics_of
+from ragauge.findings.order import metrics_of_packages
 from ragauge.findings.people import judged_lines
 from ragauge.findings.terminal import job_line
 from ragauge.track import views
@@ -76,7 +76,7 @@ def describe(job: MeasuredJob, run: track.Run) -> None:
     known = {"dataset_digest": pipeline.entry("dataset").digest, **descriptions(pipeline)}
     record["dataset"] = dataset_of(pipeline)
     run.dataset(**record["dataset"])
-    run.tag({**known, **shown.as_tag(job.answer_measures), **metric_names.as_tag(metrics_of(job.findings))})
+    run.tag({**known, **shown.as_tag(job.answer_measures), **metric_names.as_tag(metrics_of_packages(job.findings))})
     record["answer_measures"] = shown.as_record(job.answer_measures)
     if (condition := offered(pipeline.components.retriever, RetrieverOffers).condition) is not None:
         record["condition"] = condition

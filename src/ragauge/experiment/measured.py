@@ -6,7 +6,6 @@ import logging
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pandas as pd
@@ -14,7 +13,6 @@ import pandas as pd
 from ragauge import track
 from ragauge.contract.finding import After, JobFinding, Shown
 from ragauge.contract.groups import GROUPS
-from ragauge.datasets.labels import with_human_labels
 from ragauge.estimate import cross_fit
 from ragauge.estimate.prompts import other_labels
 from ragauge.experiment.earlier import earlier_labels
@@ -23,7 +21,7 @@ from ragauge.experiment.slicing import with_slices
 from ragauge.experiment.stages.order import question_stages
 from ragauge.findings.failures import with_failures
 from ragauge.findings.order import job_findings
-from ragauge.findings.per_question import FROM_MLFLOW, with_labels_of_people
+from ragauge.findings.per_question import with_labels_of_people
 from ragauge.show.drawing import save
 
 if TYPE_CHECKING:
@@ -89,11 +87,7 @@ class MeasuredJob:
         rows = self.pipeline.outcomes.assign(**{g: self.folder.choices.get(g, "?") for g in GROUPS})
         if other_labels(rows):
             rows = rows.assign(prompts_are=str(self.cfg.judge.prompts_are))
-        labels = self.cfg.human_labels
-        if labels == FROM_MLFLOW:
-            rows = with_labels_of_people(rows, self.pipeline, self.cfg, self.record["experiment"])
-        elif labels is not None:
-            rows = with_human_labels(rows, Path(labels))
+        rows = with_labels_of_people(rows, self.pipeline, self.cfg, self.record["experiment"])
         if self.pipeline.sampled is not None and rows["label"].notna().any():
             earlier = earlier_labels(self.cfg, self.frame("topics"))
             if earlier is not None:

@@ -10,7 +10,10 @@ import pandas as pd
 from ragauge.contract.answer_measures import NO_REFERENCE
 from ragauge.contract.errors import ConfigError
 from ragauge.contract.frames import SCHEMAS
-from ragauge.contract.topics import RESERVED, references
+from ragauge.contract.offers import JudgeOffers, offered
+from ragauge.contract.protocols import Judge
+from ragauge.contract.topics import RESERVED, references, without_reference
+from ragauge.estimate import choose_topics
 from ragauge.estimate.prompts import other_labels
 
 
@@ -27,6 +30,16 @@ class Sample:
             raise ConfigError(f"judge.sample={self.n}: allowed are integers of at least 2, null for all")
         if self.design not in ("uniform", "neyman"):
             raise ConfigError(f"judge.sample_design={self.design}: allowed are uniform, neyman")
+
+    def uniform(self, qids: pd.Series, unjudged: Collection[str]) -> pd.DataFrame:
+        """A uniform choice among the topics that can be judged: [qid, stratum, judged]."""
+        even = pd.Series(0.5, index=qids[~qids.isin(list(unjudged))])  # which are drawn does not hang on it
+        return choose_topics(even, self.n, seed=self.seed, design="uniform")
+
+
+def unjudged(judge: Judge, topics: pd.DataFrame) -> frozenset[str]:
+    """The topics without a reference answer, where the judge needs one."""
+    return frozenset(without_reference(topics) if offered(judge, JudgeOffers).needs_reference else ())
 
 
 def retrieved(

@@ -14,7 +14,8 @@ from ragauge.experiment.gates import gates
 from ragauge.experiment.measured import MeasuredJob, tell
 from ragauge.experiment.measured_by import fitting_predictor, sample_topics
 from ragauge.experiment.request import run_name
-from ragauge.experiment.stages.components import check_measures, make_pipeline
+from ragauge.experiment.stages.checks import check_measures
+from ragauge.experiment.stages.components import make_pipeline
 from ragauge.findings.lacking import Lacking
 from ragauge.llms.chat_use import Unasked
 

@@ -9,12 +9,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote
 
 import pandas as pd
 
 from ragauge import track
+from ragauge.contract.answer_measures import from_tags, in_order
 from ragauge.contract.errors import DataError
 from ragauge.contract.records import FRAMES_TAG, OUTCOMES_FILE, RECORD_FILE, read_records
 from ragauge.retrieval.contexts import contexts_at
@@ -22,6 +23,11 @@ from ragauge.show import notebook
 from ragauge.store import Store
 from ragauge.track import LoggedRun, Reader
 
+if TYPE_CHECKING:
+    from ragauge.compare import Comparison
+
+# Of a summary, after the answer measures.
+_FIRST = ("correct_share", "hallucination_share", "judge_share_1", "ir_score")
 _ENTRY = re.compile(r"\w+/[0-9a-f]{64}")
 
 
@@ -80,6 +86,29 @@ class Logged:
     def params(self) -> dict[str, str]:
         """The configuration, flat, as MLflow holds it: all values are texts."""
         return dict(self._run.params)
+
+    @property
+    def summary(self) -> pd.DataFrame:
+        """[measure, value, lo, hi]: every metric with a 95 % interval over topics, answers first."""
+        found = self.metrics
+        first = [*(measure.name for measure in in_order([from_tags(self._run.tags)])), *_FIRST]
+        names = [*first, *sorted({*found} - {*first})]
+        rows = [(n, found[n], found[f"{n}_lo"], found[f"{n}_hi"]) for n in names if {n, f"{n}_lo"} <= {*found}]
+        return pd.DataFrame(rows, columns=["measure", "value", "lo", "hi"])
+
+    def report(self) -> Path:
+        """Writes the report as `ragauge report` does, one HTML page; its path."""
+        from ragauge.experiment.sweep import reports
+
+        with track.aside():
+            return reports.write(self.run_id, self._reader.uri)[0]
+
+    def compare(self, *others: Logged) -> Comparison:
+        """This run and others, with differences by topic; print() shows it as `ragauge compare` does."""
+        from ragauge.compare import compare
+
+        with track.aside():
+            return compare([self.run_id, *(other.run_id for other in others)], self._reader.uri)
 
     @cached_property
     def tables(self) -> dict[str, pd.DataFrame]:
@@ -216,6 +245,12 @@ class JobResult(Logged):
         """One row per topic: question, reference, IR score, answer, label, answer measures, slices, cause."""
         return self._rows("outcomes") if self._parquet is None else self._parquet
 
+    def failures(self) -> pd.DataFrame:
+        """The rows of `outcomes` whose answer failed, with the cause; without a judge a DataError."""
+        if "failure_cause" not in self.outcomes:
+            raise DataError(f"run {self.run_id} has no judged answers: choose a judge, such as judge=lexical")
+        return self.outcomes[self.outcomes["failure_cause"].notna()].reset_index(drop=True)
+
     @cached_property
     def _places(self) -> Whereabouts:
         return whereabouts(self._run.tags)
@@ -293,11 +328,6 @@ class Pooled(Logged):
         """A row per system, budget and topic: IR score, label and answer measures."""
         return self.tables["outcomes"]
 
-    @property
-    def report(self) -> str:
-        """The HTML of the sweep's report, one page without network."""
-        return self._reader.text(self.run_id, "report.html")
-
 
 class SweepResult:
     """A sweep: its jobs, and what was pooled over each group of comparable ones.
@@ -355,6 +385,14 @@ class SweepResult:
     def outcomes(self) -> pd.DataFrame:
         """A row per system, budget and topic."""
         return self._only.outcomes
+
+    def report(self) -> Path:
+        """Writes the report as `ragauge report` does, one HTML page; its path."""
+        return self._only.report()
+
+    def compare(self, *others: Logged) -> Comparison:
+        """The systems of the sweep, and of others, with differences by topic."""
+        return self._only.compare(*others)
 
     @property
     def _only(self) -> Pooled:

@@ -55,6 +55,7 @@ class RecordedAnswers(JobFinding):
 
     name = "recorded_answers"
     after = "answers"
+    metrics = ("recorded_{cost_usd,prompt_tokens,completion_tokens,seconds_p50,seconds_p95}",)
 
     def compute(self, job: Job, found: Founds) -> Found | None:
         """A sentence where n_tokens cuts the contexts; None where answers are not recorded."""

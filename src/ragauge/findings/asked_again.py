@@ -32,6 +32,11 @@ class JudgedAgain(JobFinding):
     """How stable the judge of the job is."""
 
     name = "judged_again"
+    metrics = (
+        "judge_repeat_{pairs,topics}",
+        "judge_{repeat,reorder}_{agreement,kappa}{,_lo,_hi}",
+        "judge_position_effect{,_lo,_hi}",
+    )
 
     def compute(self, job: Job, found: Founds) -> Found | None:
         """What asking again cost, as metrics of the judge; None where it is not asked again."""

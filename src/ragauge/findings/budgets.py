@@ -7,7 +7,7 @@ from typing import Any
 
 from ragauge.contract.finding import Cell, Finding, Fold, Found, Founds, Grid, Kind, Num, Section, Shown, Text
 from ragauge.contract.jobs import Jobs
-from ragauge.contract.visible import visible
+from ragauge.contract.metric_names import Metric
 from ragauge.estimate.curves import Budgets, budgets
 from ragauge.findings.tables import number, table
 from ragauge.show.formats import score
@@ -19,6 +19,7 @@ class OverBudgets(Finding):
     """What changes with the budget N."""
 
     name = "budgets"
+    metrics = (Metric("correct_share_at_n/*", chart=True),)
 
     def compute(self, jobs: Jobs, found: Founds) -> Found | None:
         """`Budgets`; None where no system has two."""
@@ -42,7 +43,7 @@ class OverBudgets(Finding):
             *_tests(value),
             Fold("The bands", [_bands(value)]),
         ]
-        return Shown([Section("Budgets", blocks)], budget_lines(value))
+        return Shown([Section("Budgets", blocks)])
 
 
 def _smallest(value: Budgets) -> Grid:
@@ -113,27 +114,3 @@ def _bands(value: Budgets) -> Grid:
 
     columns = "System | <Measure | N | At this N alone | Band, lower end / at all N at once | Band, upper end"
     return table("Bands over budgets", columns, value.bands, cells)
-
-
-def budget_lines(found: Budgets) -> list[str]:
-    """The smallest budget within the margin by system, and what to do about a budget picked after looking."""
-    lines = []
-    for measure, name, margin in (
-        ("ir_score", "IR score", f"{found.margin:g}"),
-        ("correct", "right answers", f"{100 * found.margin:g} point(s)"),
-    ):
-        rows = found.smallest[found.smallest["measure"] == measure]
-        known = [
-            f"{visible(row['system'], one_line=True)} {row['smallest_n_tokens']}"
-            for row in rows[rows["smallest_n_tokens"].notna()].to_dict("records")
-        ]
-        if len(rows):
-            said = ", ".join(known) or "none"
-            rest = "" if len(known) == len(rows) else "; too few topics to tell of the others"
-            lines.append(f"smallest N within {margin} of a system's best, {name}: {said}{rest}")
-    if len(found.tests):
-        lines.append(
-            f"{found.n_budgets} budgets: where N is picked for what it shows, take the p over all of them "
-            "(tables/budget_tests.csv)"
-        )
-    return lines

@@ -29,6 +29,7 @@ from ragauge.contract.finding import (
 )
 from ragauge.contract.groups import CALLS, GROUPS
 from ragauge.contract.jobs import Job, Jobs
+from ragauge.contract.metric_names import COSTS
 from ragauge.contract.offers import ChatOffers, PartOffers, offered
 from ragauge.show.formats import milliseconds, seconds, usd, whole
 
@@ -44,6 +45,7 @@ class Costs(JobFinding):
 
     name = "costs"
     after = "answers"
+    metrics = (*COSTS, "answers_*_llm_calls{,_cached}", "context_tokens", "{cost_usd,seconds}_per_topic")
 
     def compute(self, job: Job, found: Founds) -> Found:
         """Metrics alone; the judge's are those of `judge_costs`."""
@@ -180,6 +182,7 @@ class Cost(Finding):
     """Calls, tokens, money and time of all jobs."""
 
     name = "cost"
+    metrics = COSTS
 
     def compute(self, jobs: Jobs, found: Founds) -> Found:
         """Sums by who asked; as metrics under the names of the jobs' own."""

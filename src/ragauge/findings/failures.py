@@ -39,6 +39,7 @@ from ragauge.diagnose.failures import (
     cause_shares,
     causes_by_slice,
     failure_metrics,
+    failure_origins,
     failures_by_rules,
     right_by_place,
 )
@@ -67,6 +68,7 @@ class FailuresFound(JobFinding):
     """The causes of failure."""
 
     name = "failures"
+    metrics = ("failure_*_share{,_lo,_hi}",)
 
     def compute(self, job: Job, found: Founds) -> Found | None:
         """The shares of the causes; None where none is known. Tables: the failed topics, shares, slices."""
@@ -143,11 +145,15 @@ _COLOURS = (
 
 @dataclass(frozen=True)
 class Causes:
-    """shares: of `cause_shares`, slices: of `causes_by_slice`, places: of `right_by_place`; by system."""
+    """shares: of `cause_shares`, slices: of `causes_by_slice`, places: of `right_by_place`; by system.
+
+    origins: of `failure_origins`, of all systems together.
+    """
 
     shares: pd.DataFrame
     slices: pd.DataFrame
     places: pd.DataFrame
+    origins: pd.DataFrame
 
 
 class Failures(Finding):
@@ -158,56 +164,73 @@ class Failures(Finding):
     def compute(self, jobs: Jobs, found: Founds) -> Found | None:
         """`Causes`; None where no topic failed, or the jobs do not say why."""
         n_boot, seed = jobs.n_boot, jobs.seed
+        if CAUSE not in jobs.at_n or jobs.at_n[CAUSE].isna().all():
+            return None
         value = Causes(
             of_each(jobs, lambda rows: cause_shares(rows, n_boot, seed)),
             of_each(jobs, lambda rows: causes_by_slice(rows, n_boot, seed)),
             of_each(jobs, lambda rows: right_by_place(rows, PLACES, n_boot, seed)),
+            failure_origins(jobs.at_n, n_boot, seed),
         )
-        names = ("failure_causes", "failure_slices", "right_by_evidence_place")
-        known = dict(zip(names, (value.shares, value.slices, value.places), strict=True))
+        names = ("failure_causes", "failure_slices", "right_by_evidence_place", "failure_origins")
+        known = dict(zip(names, (value.shares, value.slices, value.places, value.origins), strict=True))
         tables = {name: table for name, table in known.items() if len(table)}
-        return Found(value, tables=tables) if CAUSE in jobs.at_n and len(value.shares) else None
+        return Found(value, tables=tables) if len(value.shares) else None
 
     def show(self, jobs: Jobs, value: Causes, found: Founds) -> Shown:
         """Shares of the causes, advice, and right answers by the place of the evidence."""
         systems = found["leaderboard"].systems
         blocks: list[Block] = [
             Text(
-                "Every topic that failed has one cause, the first that holds in a fixed order: the step that lost most "
-                "of the part of its evidence of which least is left; where all of it stands in the context, its place "
-                "or the LLM; and the judge where there is no verdict. Causes are what the numbers say, and not what a "
-                "change would mend: a topic may fail twice."
+                "Every failed topic has one cause. Rules are tried in a fixed order, and the first that holds decides: "
+                "no verdict; the step that lost most of the evidence; where all evidence stands in the context, its "
+                "place or the LLM. A topic may fail at a second step, too, which only a change of the first shows."
             ),
+            _origins(value.origins),
+            Heading("What to try"),
+            _advice(value.shares),
             Picture(
                 "failures",
                 "Stacked bars of the causes of failure, one bar per system; the numbers are in the table below",
                 "Why topics fail, by system, as shares of all topics.",
             ),
-            _shares(value.shares, systems),
-            Heading("What to try"),
-            _advice(value.shares),
+            Fold("The causes by system, with intervals", [_shares(value.shares, systems)]),
         ]
         if len(value.places):
             blocks += [
                 Heading("Right answers by the place of the evidence"),
                 Text(
-                    "Of topics all of whose evidence stands in the context: in which third of it. “Lost in the middle” "
-                    "is a suspicion about single topics; it has ground only where this table shows fewer right answers "
-                    "in the middle than at both ends, beyond the intervals."
+                    "These topics have all of their evidence in the context; a row says in which third of it. “Lost in "
+                    "the middle” is a suspicion about single topics. It is well founded only where the middle has "
+                    "fewer right answers than both ends, beyond the intervals."
                 ),
                 _places(value.places, systems),
             ]
         blocks += _slices(value.slices, systems)
         blocks.append(
             Text(
-                "Every topic with its cause is in failures.json of the jobs' runs, and side by side by `ragauge "
-                "compare`.",
+                "failures.json of each job's MLflow run lists every topic with its cause; `ragauge compare` sets the "
+                "causes of runs side by side.",
                 "small",
             )
         )
         figure = causes_figure(value.shares, systems)
         drawn = {} if figure is None else {"failures": figure}
         return Shown([Section("Why topics fail", blocks)], figures=drawn)
+
+
+def _origins(origins: pd.DataFrame) -> Grid:
+    return table(
+        "Where failures come from",
+        "Failures come from | Failures | Of all failures | <Most frequent cause",
+        origins[origins["failures"] > 0],
+        lambda row: [
+            str(row["origin"]),
+            Num(row["failures"], "whole"),
+            number(row, "share", "share"),
+            str(row["cause"]),
+        ],
+    )
 
 
 def _shares(shares: pd.DataFrame, systems: Sequence[str]) -> Grid:

@@ -43,6 +43,7 @@ class Foresees(Finding):
     """How well each measure foresees which answers are right."""
 
     name = "foresight"
+    metrics = ("foresight_{auc_right,auc_lack,spearman,kendall}/*",)
 
     def compute(self, jobs: Jobs, found: Founds) -> Found | None:
         """`Foresight`; None where there is nothing to hold the measures against."""
@@ -54,14 +55,14 @@ class Foresees(Finding):
 
     def show(self, jobs: Jobs, value: Foresight, found: Founds) -> Shown:
         """The measures known before the LLM answers, and those after."""
-        figure, line = foresight_figure(value), foresight_line(value)
+        figure = foresight_figure(value)
         judged = value.target == JUDGE
         against = "the judge's class" if judged else f"`{value.target}`"
         systems = "system" if value.n_systems == 1 else "systems"
         blocks: list[Block] = [
             Text(
                 f"Every measure that is known of each topic, held against {against}, at N = {jobs.n_tokens} tokens, "
-                f"over {whole(value.n_topics)} topics and {value.n_systems} {systems}. {_best_sentence(value)}".rstrip()
+                f"over {whole(value.n_topics)} topics and {value.n_systems} {systems}. {best_sentence(value)}".rstrip()
             ),
             Picture(
                 "foresight",
@@ -88,16 +89,17 @@ class Foresees(Finding):
         )
         drawn = {} if figure is None else {"foresight": figure}
         section = Section("Which measure foresees the answers", blocks)
-        return Shown([section], [line] if line else [], drawn)
+        return Shown([section], figures=drawn)
 
 
-def _best_sentence(value: Foresight) -> str:
+def best_sentence(value: Foresight) -> str:
+    """Which measure foresees the answers best before an LLM is asked; "" where none is defined."""
     best = best_of(value)
     if best is None:
         return ""
     auc = f"AUC {score(best['value'])}{between(best['lo'], best['hi'], score)}"
     if best["shown"]:
-        return f"Of what is known before the LLM answers, {best['label']} foresees best: {auc}{best['beside']}."
+        return f"Among the measures known before the LLM answers, {best['label']} foresees best: {auc}{best['beside']}."
     return (
         "No measure that is known before the LLM answers is shown to foresee which answers are right; the best is "
         f"{best['label']}: {auc}."
@@ -177,23 +179,3 @@ def best_of(found: Foresight) -> dict[str, Any] | None:
 
 def _number(value: float) -> float:
     return value if value == value else -1.0
-
-
-def foresight_line(found: Foresight) -> str | None:
-    """A line for the terminal: the measure that foresees best, and the IR score; None where there is none."""
-    if (best := best_of(found)) is None:
-        return None
-    told = f"{best['label']} foresees best which answers are right: AUC {_interval(best)}{best['beside']}"
-    if not best["shown"]:
-        told = (
-            "no measure that is known before the LLM answers is shown to foresee which answers are right; "
-            f"the best, {best['label']}: AUC {_interval(best)}"
-        )
-    rows = found.table[(found.table["statistic"] == "auc_right") & (found.table["measure"] == IR_SCORE)]
-    if best["measure"] == IR_SCORE or rows.empty:
-        return told
-    return f"{told}; IR score {_interval(rows.iloc[0].to_dict())}"
-
-
-def _interval(row: dict[Any, Any]) -> str:
-    return f"{row['value']:.3f}{between(row['lo'], row['hi'], '{:.3f}'.format)}"

@@ -41,6 +41,7 @@ class FunnelFound(JobFinding):
 
     name = "funnel"
     after = "scores"
+    metrics = ("funnel_{corpus,best_chunk,candidates,reranked,expanded,compressed,context}{,_change}{,_lo,_hi}",)
 
     def compute(self, job: Job, found: Founds) -> Found:
         """The frame of `evidence_parts`, None where the job has no funnel."""

@@ -25,6 +25,7 @@ from ragauge.contract.finding import (
     Text,
 )
 from ragauge.contract.jobs import Job, Jobs
+from ragauge.contract.metric_names import Metric
 from ragauge.findings import study
 from ragauge.findings.tables import number
 from ragauge.measures.floor import is_corrected, short_of_text
@@ -41,6 +42,10 @@ class ScoreFound(JobFinding):
 
     name = "ir_score"
     after = "scores"
+    metrics = (
+        "ir_score{,_lo,_hi,_floor}",
+        Metric("{ir_score,ir_score_floor}_at_n{,/*}", chart=True),
+    )
 
     def compute(self, job: Job, found: Founds) -> Found:
         """A sentence where unrelated text was short; the charts are kept for the sweep."""

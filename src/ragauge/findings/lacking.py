@@ -21,6 +21,7 @@ class Skipped(JobFinding):
 
     name = "skipped"
     after = "scores"
+    metrics = ("topics_skipped",)
 
     def compute(self, job: Job, found: Founds) -> Found:
         """The reasons."""
@@ -37,6 +38,7 @@ class Lacking(JobFinding):
 
     name = "lacking"
     after = "scores"
+    metrics = ("topics_{without_evidence,lost_evidence,without_reference,unanswerable}",)
 
     def compute(self, job: Job, found: Founds) -> Found:
         """`lacking`, which names some of the topics; lost parts of the evidence are a table."""

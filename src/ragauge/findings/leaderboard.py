@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import pandas as pd
@@ -29,27 +29,30 @@ from ragauge.contract.protocols import AnswerMeasureInfo
 from ragauge.estimate import compare_pairs, leaderboard
 from ragauge.estimate import summary as metrics_of
 from ragauge.estimate.best import BestSystems, best_sets
-from ragauge.estimate.plan import detectable_differences
+from ragauge.estimate.plan import alike, detectable_differences
 from ragauge.findings.tables import PAIRS, SHORT, number, table
-from ragauge.findings.terminal import best_text, common_text, detectable_text, leaderboard_text, valued
+from ragauge.findings.terminal import alike_sentences, common_text, detectable_text, leaderboard_text, valued
 from ragauge.show.formats import interval, score, whole, written
 
 _RANKED_BY = 3  # measures of rankings in a leaderboard that has nothing else
 _TOPS = ("ir_score", "correct", "hallucination")
 _MARK = "≈ best"
+_LABELS = {"ir_score": "IR score", "correct": "right answers", "hallucination": "hallucinations"}
 
 
 @dataclass(frozen=True)
 class Board:
     """frame: of `leaderboard`, a row per system; pairs: of `compare_pairs`; best: of `best_sets`.
 
-    detectable: of `detectable_differences`.
+    detectable: of `detectable_differences`; alike: of `alike`. infos: the answer measures.
     """
 
     frame: pd.DataFrame
     pairs: pd.DataFrame
     best: BestSystems
     detectable: pd.DataFrame
+    alike: Mapping[str, float] = field(default_factory=dict)
+    infos: Sequence[AnswerMeasureInfo] = ()
 
     @property
     def judged(self) -> bool:
@@ -66,11 +69,27 @@ class Board:
         """The systems, the best first."""
         return [str(name) for name in self.frame["system"]]
 
+    @property
+    def headline(self) -> str | None:
+        """The measure that systems are compared by first: right answers, else the IR score, else one of answers."""
+        known = {"correct": self.judged, "ir_score": self.scored}
+        known |= {info.name: bool(self.frame[info.name].notna().any()) for info in self.infos}
+        return next((measure for measure, there in known.items() if there), None)
+
+    def label_of(self, measure: str) -> str:
+        """What a measure is called in a sentence."""
+        return _LABELS.get(measure) or next(info.label for info in self.infos if info.name == measure)
+
+    def alike_sentences(self, measure: str) -> list[str]:
+        """That these topics cannot tell the systems apart by a measure, and which could; [] where they can."""
+        return alike_sentences(self.label_of(measure), self.alike[measure]) if measure in self.alike else []
+
 
 class Leaderboard(Finding):
     """The first thing to look at."""
 
     name = "leaderboard"
+    metrics = ("best_set_size_*", "top_optimism_*", "detectable_difference_*")
 
     def compute(self, jobs: Jobs, found: Founds) -> Found:
         """`Board`, its tables and metrics."""
@@ -80,7 +99,7 @@ class Leaderboard(Finding):
         frame = leaderboard(jobs.at_n, "system", jobs.n_boot, jobs.seed, best=best, answers=measures)
         detectable = detectable_differences(jobs.at_n, pairs, answers=measures)
         return Found(
-            Board(frame, pairs, best, detectable),
+            Board(frame, pairs, best, detectable, alike(jobs.at_n, answers=measures), measures),
             metrics={**metrics_of.detectable(detectable), **best.metrics()},
             tables={"leaderboard": frame, **({"paired_tests": pairs} if len(pairs) else {}), "best_sets": best.table},
             logged={"leaderboard": frame},
@@ -93,15 +112,11 @@ class Leaderboard(Finding):
         topics, classed = (int(value.frame[name].max()) for name in ("n_topics", "n_classed"))
         below = (
             common_text(value.pairs, classed, jobs.answer_measures),
-            detectable_text(value.detectable, jobs.answer_measures),
+            detectable_text(value.detectable, value.alike, jobs.answer_measures),
         )
-        lines = (
-            leaderboard_text(value.frame, jobs.n_tokens, value.judged, on_terminal),
-            common_text(value.pairs, classed, on_terminal),
-            *lost,
-            detectable_text(value.detectable, on_terminal),
-            best_text(value.best),
-        )
+        # Of measures that are no headline the conclusion says nothing.
+        notes = [s for m in ("ir_score", "correct") if m != value.headline for s in value.alike_sentences(m)]
+        lines = (leaderboard_text(value.frame, jobs.n_tokens, value.judged, on_terminal), *lost)
         blocks = [
             Text(
                 f"marks the systems that may be the best at N = {jobs.n_tokens} tokens, over {whole(topics)} "
@@ -111,11 +126,12 @@ class Leaderboard(Finding):
             ),
             _table(jobs, value),
             *(Text(_sentence(line), "note") for line in lost),
+            *([Text(" ".join(notes), "note")] if notes else []),
             *(Text(_sentence(line), "small") for line in below if line),
             *_chance(value),
             *([_tests(jobs, value, "sample" in found)] if len(value.pairs) else []),
         ]
-        return Shown([Section("Leaderboard", blocks)], [line for line in lines if line], cards=_cards(jobs, value))
+        return Shown([Section("Leaderboard", blocks)], lines, cards=_cards(jobs, value))
 
 
 def _cards(jobs: Jobs, value: Board) -> list[Card]:

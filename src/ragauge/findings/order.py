@@ -1,4 +1,4 @@
-"""The findings of a job and of a sweep, each in the order in which they are computed and shown."""
+"""The findings of a job and of a sweep, each in the order in which they are computed, and what is shown first."""
 
 from __future__ import annotations
 
@@ -7,10 +7,12 @@ from typing import get_args
 
 from ragauge.contract.finding import After, Finding, JobFinding
 from ragauge.contract.loading import findings_of
+from ragauge.contract.metric_names import OF_EVERY_JOB, OF_EVERY_SWEEP, spelled
 from ragauge.findings.answers import Answers, AnswersMeasured, RecordedAnswers
 from ragauge.findings.asked_again import AskedAgain, JudgedAgain
 from ragauge.findings.budgets import OverBudgets
 from ragauge.findings.classes import Classes, Sample
+from ragauge.findings.conclusion import Conclusion
 from ragauge.findings.cost import Cost, Costs, JudgeCosts
 from ragauge.findings.failures import Failures, FailuresFound
 from ragauge.findings.foresight import Foresees
@@ -78,8 +80,16 @@ _OF_SWEEPS: tuple[type[Finding], ...] = (
     Cost,
     WorthReading,
     Unreadable,
+    Conclusion,
     WhatRan,
 )
+# What the report and the terminal begin and end with; all else stands between them in the order above.
+_FIRST, _LAST = ("conclusion", "failures"), ("what_ran",)
+
+
+def in_reading_order(names: Iterable[str]) -> list[str]:
+    """The names of findings in the order in which they are shown."""
+    return sorted(names, key=lambda name: _FIRST.index(name) if name in _FIRST else len(_FIRST) + (name in _LAST))
 
 
 def findings() -> list[Finding]:
@@ -104,6 +114,17 @@ def job_findings() -> list[JobFinding]:
     return sorted(found, key=lambda one: (needs.index(one.after), isinstance(one, Costs | JudgeCosts)))
 
 
-def metrics_of(findings: Iterable[JobFinding]) -> list[str]:
-    """The names that findings say their metrics have, beside those that ragauge knows as its own."""
-    return list(dict.fromkeys(name for finding in findings for name in finding.metrics))
+def metrics_of_jobs() -> list[str]:
+    """The names, some with a *, of the metrics that a job may log, but for those that its components bring."""
+    return spelled([*OF_EVERY_JOB, *(metric for finding in job_findings() for metric in finding.metrics)])
+
+
+def metrics_of_sweeps() -> list[str]:
+    """The names, some with a *, of the metrics of the MLflow run that pools a sweep."""
+    return spelled([*OF_EVERY_SWEEP, *(metric for finding in findings() for metric in finding.metrics)])
+
+
+def metrics_of_packages(findings: Iterable[JobFinding]) -> list[str]:
+    """The names of the metrics of those findings that other packages bring."""
+    theirs = [one for one in findings if not type(one).__module__.startswith("ragauge.")]
+    return spelled(metric for finding in theirs for metric in finding.metrics)

@@ -128,7 +128,7 @@ def _chunk_blocks(frame: pd.DataFrame) -> list[Block]:
         first, scores = of.iloc[0], dict(zip(of["n_tokens"], of["ir_score"], strict=True))
         about = [Num(first["n_chunks"], "whole"), Num(first["seconds"], "seconds")]
         rows.append([str(chunks), str(system) or "all", *about, *(Num(scores.get(n)) for n in grid)])
-    columns = "Chunks | <System | Number | Index"
+    columns = ("Chunks", "<System", "Number", "Index")
     return [
         Heading("Chunk sizes"),
         Text(

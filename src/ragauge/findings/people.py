@@ -42,6 +42,10 @@ class PeopleFound(JobFinding):
     """What labels by people say of a judge's probabilities."""
 
     name = "people"
+    metrics = (
+        "ares_{context_relevance,answer_faithfulness,answer_relevance}_{ppi,labels_only}{,_lo,_hi}",
+        "ares_{context_relevance,answer_faithfulness,answer_relevance}_{labels,ppi_effective_n,ppi_lambda}",
+    )
 
     def compute(self, job: Job, found: Founds) -> Found:
         """Why the labels give no shares of classes, if they give none."""
@@ -161,8 +165,7 @@ class BesidePeople(Finding):
                 _pairs(value.pairs),
             ]
         blocks += [Text(reason, "note") for reason in value.refused]
-        lines = [line.strip() for line in judged_lines(metrics_of.agreement(a))]
-        return Shown([Section("The judge beside people", blocks)], lines)
+        return Shown([Section("The judge beside people", blocks)])
 
 
 def _confusion(confusion: pd.DataFrame) -> Grid:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterator, Mapping
 from dataclasses import replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pandas as pd
@@ -15,6 +16,7 @@ from ragauge.contract.finding import Found, Founds, JobFinding
 from ragauge.contract.frames import JUDGE_CLASSES, LABEL_OF, rows_where
 from ragauge.contract.jobs import Job
 from ragauge.contract.protocols import Monitored
+from ragauge.datasets.labels import with_human_labels
 from ragauge.estimate.predictor import PROBABILITY_COLUMNS
 from ragauge.estimate.prompts import other_labels
 from ragauge.estimate.slicing import PREFIX
@@ -171,6 +173,15 @@ def _feedback(row: Mapping[Hashable, Any], pipeline: Any) -> dict[str, track.Fee
 
 
 def with_labels_of_people(outcomes: pd.DataFrame, pipeline: Any, cfg: DictConfig, experiment: str) -> pd.DataFrame:
+    """The outcomes with what people said of the answers, as `human_labels` has it: of a file, of MLflow's traces."""
+    if cfg.human_labels is None:
+        return outcomes
+    if cfg.human_labels != FROM_MLFLOW:
+        return with_human_labels(outcomes, Path(cfg.human_labels))
+    return _with_labels_of_traces(outcomes, pipeline, cfg, experiment)
+
+
+def _with_labels_of_traces(outcomes: pd.DataFrame, pipeline: Any, cfg: DictConfig, experiment: str) -> pd.DataFrame:
     """The outcomes with a column `human_label` (Int8): what people said of these answers on MLflow's traces.
 
     A label holds for the answer that it was given to: that of a trace which was measured, or of one that

@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
+import textwrap
 from dataclasses import dataclass
 from typing import Any
 
 from ragauge.contract.finding import Found, Shown
 from ragauge.contract.jobs import Jobs
-from ragauge.findings.order import findings
+from ragauge.findings.order import findings, in_reading_order
+from ragauge.findings.terminal import WIDTH
 from ragauge.show.formats import whole
 from ragauge.show.html import Page
 
 
 @dataclass(frozen=True)
 class Pooled:
-    """The jobs, what each finding found and how it is shown, by the finding's name in order."""
+    """The jobs; what each finding found, in the order of computing, and how it is shown, in that of reading."""
 
     jobs: Jobs
     found: dict[str, Found]
@@ -25,9 +27,15 @@ class Pooled:
         return self.found[name].value if name in self.found else None
 
     @property
+    def lead(self) -> list[str]:
+        """The sentences that come before all else."""
+        return [sentence for shown in self.shown.values() for sentence in shown.lead]
+
+    @property
     def lines(self) -> list[str]:
         """What the terminal prints."""
-        return [line for shown in self.shown.values() for line in shown.lines]
+        lead = (line for sentence in self.lead for line in textwrap.wrap(sentence, WIDTH, break_on_hyphens=False))
+        return [*lead, *(line for shown in self.shown.values() for line in shown.lines)]
 
     @property
     def page(self) -> Page:
@@ -50,6 +58,7 @@ class Pooled:
             about=f"ragauge report of {jobs.sweep_id} · {whole(topics)} topics · {len(jobs.records)} "
             f"{'job' if len(jobs.records) == 1 else 'jobs'}",
             failed=len(jobs.failed),
+            lead=self.lead,
             notes=[*notes, *(note for one in shown for note in one.notes)],
             cards=[card for one in shown for card in one.cards],
             sections=[section for one in shown for section in one.sections],
@@ -69,5 +78,5 @@ def pooled(jobs: Jobs) -> Pooled:
     return Pooled(
         jobs,
         {name: found for name, (_, found) in computed.items()},
-        {name: finding.show(jobs, found.value, values) for name, (finding, found) in computed.items()},
+        {name: computed[name][0].show(jobs, values[name], values) for name in in_reading_order(computed)},
     )

@@ -27,6 +27,11 @@ class Predicted(JobFinding):
 
     name = "predicted"
     after = "all"
+    metrics = (
+        "predicted_{share_1,share_2,share_3,share_4,share_5,correct_share,hallucination_share}{,_lo,_hi}",
+        "predicted_outside_share",
+        "unjudged_{right,lack}_mae_{predictor,thresholds,unchanged}",
+    )
 
     def compute(self, job: Job, found: Founds) -> Found | None:
         """The prediction; None without a predictor."""

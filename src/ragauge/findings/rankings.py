@@ -35,6 +35,13 @@ class Retrieving(JobFinding):
 
     name = "retrieving"
     after = "scores"
+    metrics = (
+        "n_chunks",
+        "seconds_made_{chunks,index}",
+        "ann_recall_at_10",
+        "rewriter_{failed,similarity,new_hits}",
+        "compressor_ratio",
+    )
 
     def compute(self, job: Job, found: Founds) -> Found:
         """Metrics alone."""

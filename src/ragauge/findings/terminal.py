@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+import math
+from collections.abc import Collection, Mapping, Sequence
+from typing import Any
 
 import pandas as pd
 
@@ -12,13 +13,9 @@ from ragauge.contract.groups import CALLS
 from ragauge.contract.protocols import AnswerMeasureInfo
 from ragauge.contract.visible import table, visible
 
-if TYPE_CHECKING:
-    from ragauge.estimate.best import BestSystems
-
-
+WIDTH = 80  # columns of what a sweep prints at its end
 _RANKINGS = 3  # columns of measures of rankings on the terminal
 _SYSTEM = "system"
-_WIDTH = 100  # characters of the table of answer measures
 
 
 def job_line(name: str, values: Mapping[str, float]) -> str:
@@ -48,82 +45,81 @@ def leaderboard_text(
     """The leaderboard as tables of characters; `judged` adds the verdicts' columns.
 
     Without IR scores there is no column of them; of unanswerable topics there is the share of rejections.
-    `answers` stand below in a table of their own, or several, of 100 characters at most unless one system's
-    name and one measure need more. Measures of rankings have columns, three of them, where there is nothing
-    else to rank by.
+    Without verdicts `answers` stand below in a table of their own, or several, of 80 characters at most unless one
+    system's name and one measure need more. Measures of rankings have columns, three of them, where there is
+    nothing else to rank by.
     """
     scored = board["ir_score"].notna().any()
     shown = besides_rankings(answers)
-    answers = shown if scored or judged or shown else answers[:_RANKINGS]
+    answers = [] if judged else shown if scored or shown else answers[:_RANKINGS]
     rows, measured = [], []
-    records = board.to_dict("records")
-    for row in records:
+    for row in board.to_dict("records"):
         cells = {_SYSTEM: visible(row["system"], one_line=True)}
         if scored:
-            best = row["ir_score_in_best_set"] is True
-            cells |= {
-                "IR score": f"{row['ir_score']:.3f}" + ("*" if best else " "),
-                "95 %": f"{row['ir_score_lo']:.3f}-{row['ir_score_hi']:.3f}",
-            }
+            cells["IR score"] = _cell(row, "ir_score", "ir_score", "{:.3f}", "{:.3f}")
         if judged:
-            cells |= {
-                "right": _marked(row, "correct"),
-                "95 % ": _interval(row, "correct_share"),
-                "lack": _percent(row["judge_share_1"]),
-                "hallucination": _marked(row, "hallucination"),
-                "95 %  ": _interval(row, "hallucination_share"),
-                "incomplete": _percent(row["judge_share_3"]),
-                "no verdict": _percent(row["judge_share_missing"]),
-            }
+            cells["right"] = _cell(row, "correct_share", "correct")
+            cells["lack"] = _cell(row, "judge_share_1")
+            cells["hallucination"] = _cell(row, "hallucination_share", "hallucination")
         if "rejection_share" in row:
-            cells |= {"rejected": _percent(row["rejection_share"]), "95 %   ": _interval(row, "rejection_share")}
+            cells["rejected"] = _cell(row, "rejection_share")
         rows.append(cells)
         measured.append([cells[_SYSTEM], *(_measured(row, info) for info in answers)])
-    # A mark follows a value, so that these columns stand to the left.
-    right = [at for at, name in enumerate(rows[0]) if name not in ("IR score", "right", "hallucination")]
-    lines = [list(rows[0]), *(list(cells.values()) for cells in rows)]
-    listed = [table(lines, right, gap=1)] if len(rows[0]) > 1 else []
+    listed = [table([list(rows[0]), *(list(cells.values()) for cells in rows)])] if len(rows[0]) > 1 else []
     if answers:
         listed += _in_blocks([[_SYSTEM, *map(column_label, answers)], *measured])
     topics, seen = int(board["n_topics"].max()), int(board["n_judged"].min())
-    sampled = seen < int(board["n_classed"].max())
-    told = f", {seen} of them judged (shares of all: prediction-powered)" if sampled else ""
     if not listed:
         names = ", ".join(cells[_SYSTEM] for cells in rows)
         return f"\nNo leaderboard of {names}: no IR score, no verdict, no measure of answers; {topics} topics"
-    return (
-        f"\nLeaderboard at N = {n_tokens} tokens, {topics} topics{told}\n"
-        + "\n\n".join(listed)
-        + "\n"
-        + ("↑ higher is better, ↓ lower is better; " if answers else "")
-        + ("of: the topics that have a value; " if any(valued(r, i) for r in records for i in answers) else "")
-        + "* may be the best: with 95 % confidence the best system is among these (max-t over topics)"
-    )
+    sampled = f", {seen} judged" if seen < int(board["n_classed"].max()) else ""
+    heading = f"\nLeaderboard at N = {n_tokens} tokens, {topics} topics{sampled}; 95 % intervals; * may be the best\n"
+    return heading + "\n\n".join(listed)
 
 
 def _in_blocks(lines: Sequence[Sequence[str]]) -> list[str]:
-    """Tables of these columns, as many in each as _WIDTH has room for, behind the first one."""
+    """Tables of these columns, as many in each as WIDTH has room for, behind the first one."""
     sizes = [max(map(len, column)) + 2 for column in zip(*lines, strict=True)]
     blocks: list[list[int]] = [[]]
     for at, size in enumerate(sizes[1:], 1):
-        if blocks[-1] and sizes[0] + sum(sizes[other] for other in blocks[-1]) + size > _WIDTH:
+        if blocks[-1] and sizes[0] + sum(sizes[other] for other in blocks[-1]) + size > WIDTH:
             blocks.append([])
         blocks[-1].append(at)
-    return [table([[line[at] for at in (0, *block)] for line in lines], [0]) for block in blocks]
+    return [table([[line[at] for at in (0, *block)] for line in lines]) for block in blocks]
 
 
-def detectable_text(detectable: pd.DataFrame | None, answers: Sequence[AnswerMeasureInfo] = ()) -> str:
+def alike_sentences(label: str, mean: float) -> list[str]:
+    """That topics cannot tell systems apart which all have this mean of a measure, and what could.
+
+    label: of the measure, as a sentence names it.
+    """
+    if 0.01 < mean < 0.99:
+        first, more = f"have the same {label} on every topic", "A smaller n_tokens or a larger corpus"
+    else:
+        first = f"score {mean:.3f} in {label}"
+        harder = "Harder questions (more steps, rarer words) or a smaller n_tokens"
+        more = harder if (mean > 0.5) != (label == "hallucinations") else "Easier questions or a larger n_tokens"
+    return [f"All systems {first}: these topics cannot tell them apart.", f"{more} could show a difference."]
+
+
+def detectable_text(
+    detectable: pd.DataFrame, alike: Collection[str] = (), answers: Sequence[AnswerMeasureInfo] = ()
+) -> str:
     """A line of the smallest differences that the sweep's tests could see; empty without a pair.
 
-    Those in IR score, right answers and hallucinations; where there are none of these, in `answers`.
+    Those in IR score, right answers and hallucinations; where there are none of these, in `answers`. There is no
+    such difference in measures by which all systems are `alike`.
     """
-    if detectable is None or detectable.empty:
+    if detectable.empty:
         return ""
     names = {"ir_score": "IR score", "correct": "right", "hallucination": "hallucination"}
     if not detectable["measure"].isin(list(names)).any():
         names = {info.name: info.label for info in besides_rankings(answers) or answers}
     parts = []
     for row in detectable[detectable["measure"].isin(list(names))].to_dict("records"):
+        if row["measure"] in alike:
+            parts.append(f"{names[row['measure']]} none, since all systems are alike")
+            continue
         points = row["unit"] == "share" and row["measure"] != "ir_score"
         worst, median = (
             "none" if value != value else f"{100 * value:.1f} points" if points else f"{value:.3f}"
@@ -134,42 +130,22 @@ def detectable_text(detectable: pd.DataFrame | None, answers: Sequence[AnswerMea
     return f"smallest difference seen with a power of 80 %, of the pair that varies most: {', '.join(parts)}"
 
 
-def best_text(best: BestSystems) -> str:
-    """A line that says how much of the top scores is expected to be chance; nothing for one system."""
-    found = best.optimism_at_top(["ir_score", "correct", "hallucination"])
-    words = {
-        "ir_score": "{:.3f} of the best IR score",
-        "correct": "{:.1%} of the most right answers",
-        "hallucination": "{:.1%} of the fewest hallucinations",
-    }
-    shown = [words[measure].format(value) for measure, value in found.items()]
-    return f"part of the top score that is expected to be chance, at most: {', '.join(shown)}" if shown else ""
-
-
-def _percent(share: float) -> str:
-    """A share, a dash where nothing was judged."""
-    return "–" if share != share else f"{share:.1%}"
-
-
-def _interval(row: Mapping[Any, Any], name: str) -> str:
-    lo, hi = row[f"{name}_lo"], row[f"{name}_hi"]
-    return "" if lo != lo else f"{lo:.1%}-{hi:.1%}"
-
-
-def _marked(row: Mapping[Any, Any], measure: str) -> str:
-    """The share of right answers or hallucinations, with its mark."""
-    return _percent(row[f"{measure}_share"]) + ("*" if row[f"{measure}_in_best_set"] is True else " ")
+def _cell(row: Mapping[Any, Any], name: str, measure: str = "", spec: str = "{:.0%}", end: str = "{:.0f}") -> str:
+    """A value, * where the system may be the best by a measure, and the interval; a dash for no value."""
+    value, lo, hi = (row.get(f"{name}{suffix}", math.nan) for suffix in ("", "_lo", "_hi"))
+    if value != value:
+        return "–"
+    mark = "*" if measure and row[f"{measure}_in_best_set"] is True else " "
+    scale = 100 if spec.endswith("%}") else 1
+    interval = f"{end.format(scale * lo)}-{end.format(scale * hi)}" if lo == lo else ""
+    return f"{spec.format(value)}{mark} {interval}".rstrip()
 
 
 def _measured(row: Mapping[Any, Any], info: AnswerMeasureInfo) -> str:
-    """An answer measure's mean, its mark and its interval."""
-    spec = ".1%" if info.unit == "share" else ".3f"
-    value, lo, hi = (row[info.name + end] for end in ("", "_lo", "_hi"))
-    if value != value:
-        return "–"
-    mark = "*" if row[f"{info.name}_in_best_set"] is True else " "
-    interval = f" {lo:{spec}}-{hi:{spec}}" if lo == lo else ""
-    return " ".join(filter(None, (f"{value:{spec}}{mark}{interval}", valued(row, info))))
+    """An answer measure's mean, its mark, its interval, and of how many topics if some lack a value."""
+    share = info.unit == "share"
+    cell = _cell(row, info.name, info.name, "{:.1%}" if share else "{:.3f}", "{:.1f}" if share else "{:.3f}")
+    return " ".join(filter(None, (cell, valued(row, info))))
 
 
 def valued(row: Mapping[Any, Any], info: AnswerMeasureInfo) -> str:

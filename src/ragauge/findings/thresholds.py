@@ -27,6 +27,7 @@ from ragauge.contract.finding import (
 )
 from ragauge.contract.identity import identity
 from ragauge.contract.jobs import Job, Jobs
+from ragauge.contract.metric_names import ESTIMATES, Metric
 from ragauge.contract.offers import PartOffers, offered
 from ragauge.estimate import fit_thresholds, share_by_zone, summary
 from ragauge.estimate.outcomes import fit_rows
@@ -43,6 +44,16 @@ class Estimates(JobFinding):
     """Shares of classes, thresholds and zones, the predictor, answer measures, and labels by people."""
 
     name = "estimates"
+    metrics = (
+        "{correct_share,hallucination_share,rejection_share}{,_lo,_hi}",
+        "judge_share_{1,2,3,4,5,missing}{,_lo,_hi}",
+        "judged_topics",
+        "correct_share_prompt_*",
+        "judge_prompt_spread",
+        "{correct,hallucination}_share_{effective_n,classical,classical_lo,classical_hi}",
+        "human_{correct,hallucination}_share{,_lo,_hi,_effective_n,_classical}",
+        *ESTIMATES,
+    )
 
     def compute(self, job: Job, found: Founds) -> Found:
         """`Findings`, which lie in the store: metrics, the figure, the predictor and sampled shares."""
@@ -99,6 +110,7 @@ class ThresholdsFound(Finding):
     """Where the score begins to tell lack and right answers apart."""
 
     name = "thresholds"
+    metrics = (*ESTIMATES, Metric("threshold_{h,k}_at_n", chart=True))
 
     def compute(self, jobs: Jobs, found: Founds) -> Found | None:
         """`Fitted`; None where no topic has both an IR score and a verdict."""
@@ -158,13 +170,11 @@ class ThresholdsFound(Finding):
 
 def threshold_line(letter: str, says: str, t: Any) -> str:
     """A threshold in a line for the terminal: its value, and what it is worth on unseen topics."""
-    note = f"; degenerate: says “{t.degenerate}”" if t.degenerate else ""
-    verdict = "useful" if t.useful else "not shown to be useful"
-    return (
-        f"{letter} = {t.value:.3f} ({says}; not rejected {t.set_min:.3f}-{t.set_max:.3f}; on unseen "
-        f"topics {100 * t.gain.value:+.1f} points over a constant guess, 95 % {100 * t.gain.lo:+.1f} to "
-        f"{100 * t.gain.hi:+.1f}: {verdict}{note})"
-    )
+    at = f"{letter} = {t.value:.3f}, {says.replace(' of information', '')}"
+    if t.degenerate:
+        return f"{at}: {'every' if t.degenerate == 'always' else 'no'} score lies {t.side} it, no use shown"
+    gain, lo, hi = (f"{100 * value:.1f}" for value in (t.gain.value, t.gain.lo, t.gain.hi))
+    return f"{at}: {gain} points over guessing ({lo} to {hi}), {'useful' if t.useful else 'no use shown'}"
 
 
 class NothingFitted(Finding):
@@ -253,7 +263,7 @@ class ZonesFound(Finding):
 
     def show(self, jobs: Jobs, value: Any, found: Founds) -> Shown:
         """Both zones, or why there is none."""
-        return Shown([Section("Zones with a guarantee", zone_blocks(value))], [zones_line(value)])
+        return Shown([Section("Zones with a guarantee", zone_blocks(value))])
 
 
 def zone_blocks(value: Any) -> list[Text]:
@@ -285,17 +295,6 @@ def zone_blocks(value: Any) -> list[Text]:
         )
     )
     return blocks
-
-
-def zones_line(zones: Any) -> str:
-    """Both zones with what they promise, or that there is none, in a line for the terminal."""
-    parts = [
-        f"{zone.side} {zone.value:.2f} ({zone.share:.1%} of the answers) at most {zones.alpha:.0%} not {says}"
-        if zone.n
-        else f"none for {says}"
-        for zone, says in ((zones.right, "right"), (zones.lack, "lack"))
-    ]
-    return f"zones ({zones.confidence:.0%} confidence): {'; '.join(parts)}"
 
 
 class PredictorFound(Finding):
@@ -330,18 +329,23 @@ class PredictorFound(Finding):
         known = f"{score(auc.lo)} to {score(auc.hi)}; " if auc.lo == auc.lo else ""
         card = Card("IR score tells right answers apart", f"AUC {score(auc.value)}", f"{known}0.5 is chance")
         return Shown(
-            [Section("Reliability of the predictor", blocks)], [predictor_line(value)], {"reliability": figure}, [card]
+            [Section("Reliability of the predictor", blocks)],
+            [predictor_line(value, found.get("transfer", {}))],
+            {"reliability": figure},
+            [card],
         )
 
 
-def predictor_line(validation: Any) -> str:
-    """What the predictor is worth, in a line for the terminal."""
-    e = validation.estimates
-    return (
-        f"predictor, on unseen topics: AUC right {e['auc_correct'].value:.3f}, "
-        f"AUC lack {e['auc_lack'].value:.3f}, log loss {e['log_loss'].value:.3f} "
-        f"(base rate {e['log_loss_base'].value:.3f})"
-    )
+def predictor_line(validation: Any, moved: Mapping[str, Any]) -> str:
+    """What the predictor is worth on what it has not seen, in a line for the terminal.
+
+    moved: of `transfer`; its first group is the one that is named.
+    """
+    right, lack = (f"{validation.estimates[name].value:.3f}" for name in ("auc_correct", "auc_lack"))
+    for by, transfer in moved.items():
+        if (missed := transfer.mean_absolute_error.value) == missed:
+            return f"predictor: foresees an unseen {by}'s shares within {100 * missed:.1f} points; AUC {right}"
+    return f"predictor, on unseen topics: AUC {right} for right answers, {lack} for lack"
 
 
 _MEASURES = (

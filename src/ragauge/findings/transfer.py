@@ -34,6 +34,7 @@ class Transfers(Finding):
     """What leaving one out shows, by what is left out."""
 
     name = "transfer"
+    metrics = ("transfer{,_*}_{mae,mae_lo,mae_hi,mae_base,mae_perfect,kendall_tau}",)
 
     def compute(self, jobs: Jobs, found: Founds) -> Found | None:
         """{what was left out: `Transfer`}; None where nothing was judged twice."""

@@ -53,7 +53,7 @@ class Page:
     """The report of comparable jobs: what stands at its head, and its sections.
 
     name: of the sweep; group: what tells the jobs from the sweep's other groups, "" where there are none.
-    about: a line under the title. failed: how many jobs failed.
+    about: a line under the title. failed: how many jobs failed. lead: sentences before all else.
     """
 
     name: str
@@ -66,6 +66,7 @@ class Page:
     sections: Sequence[Section]
     figures: Mapping[str, Figure]
     group: str = ""
+    lead: Sequence[str] = ()
 
 
 def write_report(pages: Sequence[Page], path: Path) -> None:

@@ -94,6 +94,11 @@ def sweep_page(experiment_id: str, sweep_id: str, group: str = "") -> str:
     return f"#/experiments/{experiment_id}/runs?searchFilter=" + quote(search)
 
 
+def experiment_page(experiment_id: str) -> str:
+    """The address of an experiment within MLflow's UI; `description` stands at its head."""
+    return f"#/experiments/{experiment_id}"
+
+
 def run_page(experiment_id: str, run_id: str) -> str:
     """The address of a run within MLflow's UI."""
     return f"#/experiments/{experiment_id}/runs/{run_id}"

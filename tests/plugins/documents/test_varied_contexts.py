@@ -18,7 +18,7 @@ from ragauge.answering import ChatGenerator, Extractive, NoLLM, RecordedAnswers
 from ragauge.answering.judges import LexicalJudge, NoJudge
 from ragauge.contract.errors import ConfigError
 from ragauge.experiment.needs import added_up, needs
-from ragauge.experiment.stages.components import check_measures
+from ragauge.experiment.stages.checks import check_measures
 from ragauge.experiment.stages.pipeline import Pipeline
 from ragauge.findings.answers import warnings_of
 from ragauge.findings.cost import costs_of_parts

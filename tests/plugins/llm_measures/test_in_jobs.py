@@ -14,7 +14,7 @@ from chat_server import ChatServer
 from ragauge.answering import ChatGenerator, NoLLM
 from ragauge.contract.errors import ConfigError, DataError
 from ragauge.experiment.needs import needs
-from ragauge.experiment.stages.components import check_measures
+from ragauge.experiment.stages.checks import check_measures
 from ragauge.measures.answers import ExactMatch
 from ragauge.plugins.llm_measures.citations import Citations
 from ragauge.plugins.llm_measures.context_precision import ContextPrecision

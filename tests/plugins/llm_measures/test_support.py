@@ -16,7 +16,7 @@ from ragauge.answering import NoLLM
 from ragauge.contract.errors import ConfigError, MissingError
 from ragauge.contract.protocols import Embedder, Pieces, Reply, Tools
 from ragauge.experiment.measured_by import measured_by, score_settings
-from ragauge.experiment.stages.components import check_measures
+from ragauge.experiment.stages.checks import check_measures
 from ragauge.findings.cost import costs_of_parts
 from ragauge.llms.chat import Evaluator
 from ragauge.measures import Words

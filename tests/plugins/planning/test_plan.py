@@ -81,14 +81,34 @@ def test_the_table_names_the_worst_and_the_median_pair(pilot: Path, capsys: pyte
     assert "\x1b" not in said
 
 
-def test_a_pilot_of_equal_systems_says_that_it_cannot_tell(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    folder = write_pilot(tmp_path, systems=("bm25", "sim"))
+def test_a_pair_of_equal_systems_has_no_number_of_topics(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    folder = write_pilot(tmp_path)
     first = pd.read_parquet(folder / "0" / "outcomes.parquet")
     first.assign(retriever="sim").to_parquet(folder / "1" / "outcomes.parquet", index=False)
     assert main([str(folder), "--difference", "0.05"]) == 0
     said = capsys.readouterr().out
     assert "1 pair(s) without a spread on these topics: this pilot cannot tell how many topics they take" in said
     assert "unknown" in said
+
+
+@pytest.mark.parametrize(
+    ("score", "says"),
+    [(1.0, "All systems score 1.000 in IR score"), (0.0, "All systems score 0.000 in IR score"),
+     (0.5, "All systems have the same IR score on every topic")],
+)  # fmt: skip
+def test_where_all_systems_score_alike_the_topics_cannot_tell(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], score: float, says: str
+) -> None:
+    folder = write_pilot(tmp_path, systems=("bm25", "sim"))
+    for job in "01":
+        rows = pd.read_parquet(folder / job / "outcomes.parquet").assign(ir_score=score)
+        rows.to_parquet(folder / job / "outcomes.parquet", index=False)
+    plan = planned(folder, capsys, "--difference", "0.05")
+    assert plan["cannot_tell"].startswith(f"{says}: these topics cannot tell them apart. ")
+    assert main([str(folder), "--difference", "0.05"]) == 0
+    said = capsys.readouterr().out
+    assert f"{plan['cannot_tell']} So this pilot gives no number of topics." in said
+    assert "Topics to see a difference" not in said
 
 
 def test_without_verdicts_and_with_one_system_the_plan_says_so(

@@ -14,7 +14,7 @@ from ragauge.answering import ChatGenerator, NoLLM
 from ragauge.answering.judges import LexicalJudge, NoJudge
 from ragauge.contract.errors import ConfigError, DataError
 from ragauge.experiment.needs import added_up, needs
-from ragauge.experiment.stages.components import check_together
+from ragauge.experiment.stages.checks import check_together
 from ragauge.findings.per_question import per_question
 from ragauge.findings.rankings import rewriting
 from ragauge.plugins.rewriting.hyde import HyDE

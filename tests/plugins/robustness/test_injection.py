@@ -14,7 +14,7 @@ from ragauge.answering import ChatGenerator
 from ragauge.answering.judges import ChatJudge, LexicalJudge
 from ragauge.estimate.intervals import bounded_mean
 from ragauge.experiment.needs import needs
-from ragauge.experiment.stages.components import check_measures
+from ragauge.experiment.stages.checks import check_measures
 from ragauge.plugins.robustness.estimate import INJECTION, abilities
 from ragauge.plugins.robustness.injection import TO_JUDGES, TO_READERS, Injection, _chosen
 from ragauge.plugins.robustness.retriever import Robustness

@@ -9,7 +9,8 @@ from hydra.errors import ConfigCompositionException
 from options import CONF
 from ragauge.contract.errors import ConfigError
 from ragauge.experiment.setup import config
-from ragauge.experiment.stages.components import check_together, instantiate_components
+from ragauge.experiment.stages.checks import check_together
+from ragauge.experiment.stages.components import instantiate_components
 
 
 @pytest.fixture(autouse=True)

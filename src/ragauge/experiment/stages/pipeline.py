@@ -15,12 +15,9 @@ import pandas as pd
 from ragauge.contract import frames
 from ragauge.contract.errors import MissingError
 from ragauge.contract.groups import RANKINGS
-from ragauge.contract.offers import JudgeOffers, offered
 from ragauge.contract.protocols import ASKED, AnswerMeasureInfo, BringsChat
-from ragauge.contract.topics import without_reference
-from ragauge.estimate import choose_topics
 from ragauge.estimate.slicing import SliceBy
-from ragauge.experiment.outcomes import Sample, outcomes, retrieved
+from ragauge.experiment.outcomes import Sample, outcomes, retrieved, unjudged
 from ragauge.experiment.slicing import slices_of_topics
 from ragauge.experiment.stages.answering import OfMeasure, cites
 from ragauge.experiment.stages.order import is_rewritten, stages
@@ -209,17 +206,13 @@ class Pipeline(StageRunner):
     def sampled(self) -> pd.DataFrame | None:
         """Which topics are judged: [qid, stratum, judged]; None where all are. Uniform unless set."""
         if self._sampled is None and self.sample is not None:
-            qids = self.frame("topics")["qid"]
-            even = pd.Series(0.5, index=qids[~qids.isin(self.unjudged)])  # which are drawn does not hang on it
-            self._sampled = choose_topics(even, self.sample.n, seed=self.sample.seed, design="uniform")
+            self._sampled = self.sample.uniform(self.frame("topics")["qid"], self.unjudged)
         return self._sampled
 
     @cached_property
     def unjudged(self) -> frozenset[str]:
         """The topics without a reference answer that the judge needs."""
-        if not offered(self.components.judge, JudgeOffers).needs_reference:
-            return frozenset()
-        return frozenset(without_reference(self.frame("topics")))
+        return unjudged(self.components.judge, self.frame("topics"))
 
     def set_sampled(self, frame: pd.DataFrame) -> None:
         """Takes a choice of topics that was made elsewhere, such as for all jobs of a sweep."""

@@ -11,8 +11,7 @@ from __future__ import annotations
 import logging
 import sys
 from collections.abc import Mapping, Sequence
-from contextlib import AbstractContextManager, chdir, nullcontext
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -20,64 +19,18 @@ import pandas as pd
 
 from ragauge import track
 from ragauge.contract.current_job import working_on
-from ragauge.contract.errors import DataError, RagaugeError
-from ragauge.contract.protocols import BatchJudge, TellsJudging, judges_together
+from ragauge.contract.errors import RagaugeError
+from ragauge.contract.protocols import BatchJudge, judges_together
 from ragauge.contract.records import RECORD_FILE
-from ragauge.contract.redact import remember
 from ragauge.experiment.described import in_numbers
-from ragauge.experiment.folder import JobFolder, write_json
+from ragauge.experiment.folder import write_json
 from ragauge.experiment.gates import gates
 from ragauge.experiment.measured import MeasuredJob
 from ragauge.experiment.measured_by import fitting_predictor, measured_by, sample_topics
-from ragauge.experiment.needs import before_judging, gathered, of_judge, to_ask
-from ragauge.experiment.stages.components import check_measures, make_pipeline
 from ragauge.experiment.stages.pipeline import Pipeline
+from ragauge.experiment.sweep.waiting import judged_alike, started_from, waiting_job
 from ragauge.experiment.verdicts import log_verdicts
 from ragauge.findings.asked_again import judged_again
-from ragauge.llms.chat_use import Unasked
-from ragauge.store import canonical_json
-
-
-def started_from(records: Sequence[Mapping[str, Any]]) -> AbstractContextManager[None]:
-    """While it lasts, relative paths of the data mean the directory that the jobs were started from."""
-    directory = Path(records[0].get("directory", "."))
-    return chdir(directory) if directory.is_dir() else nullcontext()
-
-
-def waiting_job(record: dict[str, Any]) -> MeasuredJob:
-    """A finished job from what it left behind.
-
-    Store, ledgers and MLflow are those that the job used, whatever directory and environment this is.
-    """
-    from omegaconf import OmegaConf
-
-    path = Path(record["folder"])
-    cfg: Any = OmegaConf.load(path / ".hydra" / "config.yaml")
-    if not Path(record["store"]).is_dir():
-        raise DataError(
-            f"{record['name']} waits for its verdicts, but the store that it used is gone: {record['store']}"
-        )
-    cfg.store = record["store"]
-    cfg.tracking.uri = track.recorded_uri(record["tracking_uri"])
-    for part, ledger in record.get("ledgers", {}).items():
-        if "ledger" in cfg[part] and "***" not in ledger:
-            cfg[part].ledger = ledger
-    if "snapshot" in record:  # the window of traces may have moved since
-        cfg.dataset.snapshot = record["snapshot"]
-    remember(OmegaConf.to_container(cfg, resolve=True))
-    folder = JobFolder(path, path.parent, int(record["number"]), record["choices"], tuple(record["overrides"]))
-    pipeline = make_pipeline(cfg, folder)
-    check_measures(pipeline, alone=False)
-    return MeasuredJob(pipeline, cfg, folder, record)
-
-
-def judged_alike(job: MeasuredJob) -> str:
-    """Equal texts for the jobs that are judged together: those that share judge, sample and dataset."""
-    pipeline = job.pipeline
-    sample = None if pipeline.sample is None else asdict(pipeline.sample)
-    judge = pipeline.identity_of(pipeline.components.judge)
-    return canonical_json([judge, pipeline.entry("dataset").digest, sample, job.cfg.predictor])
-
 
 log = logging.getLogger(__name__)
 
@@ -205,40 +158,3 @@ def _failed(record: dict[str, Any], error: Exception) -> dict[str, Any]:
     record = {**record, **failed, **told}
     write_json(Path(record["folder"]) / RECORD_FILE, record)
     return record
-
-
-def needs_together(records: Sequence[dict[str, Any]]) -> pd.DataFrame:
-    """What judging the jobs of a dry run together would need (see ragauge.experiment.needs)."""
-    later = [record for record in records if record.get("judged_later")]
-    if not later:
-        return gathered([])
-    with started_from(later):
-        groups: dict[str, list[MeasuredJob]] = {}
-        for job in map(waiting_job, later):
-            groups.setdefault(judged_alike(job), []).append(job)
-        return gathered([frame for jobs in groups.values() for frame in _needs_of_group(jobs)])
-
-
-def _needs_of_group(jobs: Sequence[MeasuredJob]) -> list[pd.DataFrame]:
-    pipelines = {job.folder.number: job.pipeline for job in jobs}
-    one, cfg = jobs[0].pipeline, jobs[0].cfg
-    answers = {number: before_judging(pipeline)[1] for number, pipeline in pipelines.items()}
-    known = {number: frame for number, frame in answers.items() if frame is not None}
-    if not known or one.components.judge.kind != "chat":
-        return []
-    sampled = True
-    try:
-        predictor = fitting_predictor(one, cfg) if one.sampled_by_prediction else None
-        sample_topics(list(pipelines.values()), predictor)
-    except Unasked:  # which topics depends on what is retrieved: as many others stand for them
-        sampled = False
-    if judges_together(one.components.judge):
-        candidates = [to_ask(pipelines[n], frame).assign(candidate=str(n)) for n, frame in known.items()]
-        judge = one.components.judge
-        assert isinstance(judge, TellsJudging)
-        topics, evidence = one.frame("topics"), one.frame("evidence")
-        together = pd.concat(candidates, ignore_index=True)
-        asked = [judge.needs(topics, evidence, together, one.tools, repeat=True).assign(who="judge")]
-    else:
-        asked = [of_judge(pipelines[n], frame) for n, frame in known.items()]
-    return [frame.assign(exact=frame["exact"] & sampled) for frame in asked]

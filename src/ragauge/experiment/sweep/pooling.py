@@ -22,7 +22,8 @@ from ragauge.contract.visible import visible
 from ragauge.experiment.guard import OUTPUT, STORE, TRACKED, exit_code_of
 from ragauge.experiment.needs import NEEDS_FILE, added_up, describe_needs, gathered
 from ragauge.experiment.sweep.jobs import by_experiment, experiments, records_in
-from ragauge.experiment.sweep.judging import judge_deferred, needs_together
+from ragauge.experiment.sweep.judging import judge_deferred
+from ragauge.experiment.sweep.needs import needs_together
 from ragauge.experiment.sweep.run import is_own, track_sweep
 from ragauge.track import views
 

@@ -6,6 +6,7 @@ import itertools
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from html import escape
 from pathlib import Path
 from typing import Any
 
@@ -64,11 +65,17 @@ def track_sweep(groups: Sequence[Jobs], folder: Path, tracking_uri: str | None) 
     ids = {group: run.run_id for group, run in runs.items()}
     tracker.present([views.jobs_view(), *charts], views.description(experiment_id, ids))
     done, failed = sum(len(s.records) for s in groups), sum(len(s.failed) for s in groups)
-    print(f"\n{done} job(s) done, {failed} failed; folder {folder}")
-    for chart, (group, run) in zip(charts, runs.items(), strict=True):
+    print(f"{done} job(s) done, {failed} failed; folder {_from_here(folder)}")
+    for group, run in runs.items():
         print(f"{group}: " if group else "", end="")
-        print(f"MLflow run {run.run_id}; report {run.report}")
-        print(where_text(redact(tracker.uri), views.page(experiment_id, chart.key, "CHART")))
+        print(f"report: {_from_here(run.report)}")
+    print(where_text(redact(tracker.uri), views.experiment_page(experiment_id)))
+
+
+def _from_here(path: Path | str) -> Path | str:
+    """The path as it is shorter to type: relative to the working directory where it lies below."""
+    here = Path.cwd()
+    return path.relative_to(here) if isinstance(path, Path) and path.is_relative_to(here) else path
 
 
 def _track_group(found: Pooled, tracker: track.Tracker, folder: Path, own: bool, start: float) -> _Tracked:
@@ -81,14 +88,15 @@ def _track_group(found: Pooled, tracker: track.Tracker, folder: Path, own: bool,
     params = {"overrides": jobs.records[0]["overrides"], "folder": str(folder)}
     systems = len(dict.fromkeys(jobs.systems))
     name = f"sweep · {f'{jobs.group} · ' if jobs.group else ''}{systems} systems · {len(jobs.records)} jobs"
-    note = _note(jobs, views.sweep_page(tracker.experiment_id, jobs.sweep_id, jobs.group))
+    note = _note(found, views.sweep_page(tracker.experiment_id, jobs.sweep_id, jobs.group))
     with tracker.run(name, params, _tags(jobs, origin), note) as run:
         page = found.page
         for figure, drawn in page.figures.items():
             save(drawn, run.folder / "figures" / f"{figure}.png")
         write_report([page], run.folder / "report.html")
         _write_outcomes(jobs, run.folder / "tables")
-        tracked = _Tracked(run.run_id, run.file_of("report.html") or "report.html among its artifacts")
+        elsewhere = f"report.html among the artifacts of MLflow run {run.run_id}"
+        tracked = _Tracked(run.run_id, run.file_of("report.html") or elsewhere)
         if "dataset" in jobs.records[0]:
             run.dataset(**jobs.records[0]["dataset"])
         for one in found.found.values():
@@ -145,11 +153,13 @@ def _colours(jobs: Jobs) -> dict[str, str]:
     return {r["run_id"]: of_system[system] for r, system in zip(jobs.records, jobs.systems, strict=True)}
 
 
-def _note(jobs: Jobs, page: str) -> str:
+def _note(found: Pooled, page: str) -> str:
+    jobs = found.jobs
     others = "; ".join(other.group for other in jobs.siblings)
     group = f"The jobs of {jobs.group} alone; not comparable with them: {others}."
     systems = ", ".join(dict.fromkeys(jobs.systems))
     sentences = [
+        *(escape(sentence, quote=False) for sentence in found.lead),
         *([group] if jobs.group else []),
         *jobs.notes,
         f"{len(jobs.records)} [jobs]({page}) over {systems}.",

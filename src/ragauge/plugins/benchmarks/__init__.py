@@ -1,1 +1,1 @@
-"""Published benchmarks in their own formats, collections of ir_datasets and of the Hugging Face Hub, CRAG's judge."""
+"""Published benchmarks in their own formats, test collections, collections of the Hugging Face Hub, CRAG's judge."""

@@ -14,7 +14,7 @@ from ragauge.contract.identity import runtime
 from ragauge.contract.protocols import Dataset
 from ragauge.datasets._fields import BadRow, valid_string
 from ragauge.datasets._gather import Document, Rows
-from ragauge.datasets._judged import JudgedSource, Judgement, Query, judged_dataset
+from ragauge.plugins.benchmarks.judged import JudgedSource, Judgement, Query, judged_dataset
 
 _KINDS = ("docs", "queries", "qrels")
 

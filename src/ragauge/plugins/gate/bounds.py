@@ -10,11 +10,11 @@ import pandas as pd
 
 from ragauge.contract.errors import ConfigError
 from ragauge.contract.groups import GROUPS
-from ragauge.contract.metric_names import OF_JOBS, OF_VERDICTS, closest, is_known, measure_metrics
-from ragauge.contract.offers import PartOffers, offered
+from ragauge.contract.metric_names import OF_VERDICTS, closest, is_known, measure_metrics
+from ragauge.contract.offers import AnswerMeasureOffers, PartOffers, offered
 from ragauge.contract.protocols import AnswerMeasureInfo
 from ragauge.estimate.slicing import text_of
-from ragauge.findings.order import job_findings, metrics_of
+from ragauge.findings.order import metrics_of_jobs
 from ragauge.findings.slices import metric_names, metrics_of_slices
 from ragauge.measures.rankings import full_name, metric_of
 from ragauge.plugins.gate.gating import check_tolerance
@@ -115,14 +115,15 @@ def check_settings(gate: Gate, where: str = "gate.") -> None:
 def metrics_of_job(pipeline: Pipeline) -> list[str]:
     """The names, some with a *, of the metrics that a job may log; of slices those that the dataset has."""
     measures = [info.name for info in pipeline.answer_measures]
+    of_answers = [offered(measure, AnswerMeasureOffers) for measure in pipeline.components.answers.values()]
     parts = [offered(getattr(pipeline.components, group), PartOffers) for group in GROUPS]
     return [
-        *OF_JOBS,
-        *metrics_of(job_findings()),
+        *metrics_of_jobs(),
         *measure_metrics(measures),
         *metrics_of_slices(pipeline.sliced, measures),
         *(metric_of(full_name(name)) for name in pipeline.measures),
         *(name for part in parts for name in (*part.counts, *part.topic_counts)),
+        *(name for measure in of_answers for name in measure.job_metrics),
     ]
 
 

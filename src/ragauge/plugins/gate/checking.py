@@ -13,10 +13,11 @@ import pandas as pd
 from ragauge import compare
 from ragauge.contract.answer_measures import from_tags, in_order
 from ragauge.contract.errors import ConfigError, DataError, RagaugeError
-from ragauge.contract.metric_names import OF_JOBS, OF_VERDICTS
+from ragauge.contract.metric_names import OF_VERDICTS
 from ragauge.contract.protocols import AnswerMeasureInfo
 from ragauge.contract.visible import visible
 from ragauge.estimate.slicing import PREFIX
+from ragauge.findings.order import metrics_of_jobs
 from ragauge.plugins.gate.baseline import (
     Sought,
     check_measures,
@@ -86,7 +87,7 @@ def check(cfg: DictConfig, pipeline: Pipeline, name: str, experiment: str, sweep
 def check_recorded(cfg: DictConfig) -> None:
     """ConfigError for a gate that a job of recorded outcomes could not be held to."""
     gate = gate_of(cfg)
-    check_bounds(bounds(gate.rules, None), OF_JOBS, ())
+    check_bounds(bounds(gate.rules, None), metrics_of_jobs(), ())
     if gate.compares:
         raise ConfigError("gate: recorded outcomes have no baseline to be compared with; leave tolerance out")
 

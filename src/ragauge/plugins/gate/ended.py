@@ -11,10 +11,11 @@ import pandas as pd
 from ragauge import compare
 from ragauge.contract.answer_measures import from_tags, in_order
 from ragauge.contract.errors import ConfigError, DataError
-from ragauge.contract.metric_names import OF_JOBS, OF_SWEEPS, measure_metrics
+from ragauge.contract.metric_names import measure_metrics
 from ragauge.contract.visible import visible
 from ragauge.estimate.slicing import PREFIX
 from ragauge.experiment.setup.config import logged_yaml
+from ragauge.findings.order import metrics_of_jobs, metrics_of_sweeps
 from ragauge.findings.slices import metrics_of_slices
 from ragauge.plugins.gate.bounds import bounds, check_bounds, check_settings
 from ragauge.plugins.gate.checking import Gated, evaluate
@@ -125,7 +126,7 @@ def _check_names(gate: Gate, run: LoggedRun, job: Gated) -> None:
     infos = in_order([from_tags(run.tags)])
     names = [info.name for info in infos]
     slices = job.slices()
-    known = [*run.metrics, *OF_JOBS, *measure_metrics(names), *metrics_of_slices(slices, names)]
+    known = [*run.metrics, *metrics_of_jobs(), *measure_metrics(names), *metrics_of_slices(slices, names)]
     check_bounds(bounds(gate.rules, slices), known, infos)
 
 
@@ -148,5 +149,5 @@ def _pooled(asked: Asked, several: bool, runs: Sequence[LoggedRun], reader: Read
         raise DataError(f"sweep {first.tags['sweep_id']} is not pooled: ragauge pool <its folder>")
     jobs = [Gated(run.name, run.run_id, run.metrics) for run in own]
     for run in own:
-        check_bounds(bounds(asked.gate.rules, None), [*run.metrics, *OF_SWEEPS], ())
+        check_bounds(bounds(asked.gate.rules, None), [*run.metrics, *metrics_of_sweeps()], ())
     return evaluate(asked.gate, jobs)

@@ -17,6 +17,7 @@ class Latency(JobFinding):
 
     name = "latency"
     after = "all"  # the judge comes first where money is short
+    metrics = ("latency_*_{p50,p95}", "latency_{topics,failed}")
 
     def compute(self, job: Job, found: Founds) -> Found | None:
         """Metrics; the reason where it cannot be measured, since everything else is there by now."""

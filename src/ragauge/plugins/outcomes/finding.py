@@ -30,7 +30,7 @@ from ragauge.estimate import bounded_mean, fit_zones, share_estimates, summary
 from ragauge.estimate.prediction import foresee, foreseen_errors
 from ragauge.estimate.summary import Estimates
 from ragauge.findings.tables import table
-from ragauge.findings.thresholds import SIDES, predictor_line, threshold_line, zone_blocks, zones_line
+from ragauge.findings.thresholds import SIDES, predictor_line, threshold_line, zone_blocks
 from ragauge.findings.what_ran import versions
 from ragauge.show.drawing import LINE_COLOURS, legend, legend_rows, new_figure, plain, save
 from ragauge.show.figures import sorted_scores
@@ -111,12 +111,23 @@ class Recorded:
     def lines(self) -> list[str]:
         """Thresholds, zones, predictor and what is foreseen on the terminal."""
         both = [threshold_line(letter, says, getattr(self.estimates.thresholds, letter)) for letter, says in SIDES]
-        lines = [*both, zones_line(self.estimates.zones), predictor_line(self.estimates.validation)]
+        lines = [*both, zones_line(self.estimates.zones), predictor_line(self.estimates.validation, {})]
         for row in self.foreseen.query("share == 'right'").to_dict("records"):
             known = f", judged {row['judged']:.1%}" if row["judged"] == row["judged"] else ""
             shares = f"predictor {row['predictor']:.1%}, above k {row['thresholds']:.1%}"
             lines.append(f"right answers of {row['system']}: {shares}{known}")
         return lines
+
+
+def zones_line(zones: Any) -> str:
+    """Both zones with what they promise, or that there is none, in a line for the terminal."""
+    parts = [
+        f"{zone.side} {zone.value:.2f} ({zone.share:.1%} of the answers) at most {zones.alpha:.0%} not {says}"
+        if zone.n
+        else f"none for {says}"
+        for zone, says in ((zones.right, "right"), (zones.lack, "lack"))
+    ]
+    return f"zones ({zones.confidence:.0%} confidence): {'; '.join(parts)}"
 
 
 def zones_by_alpha(judged: pd.DataFrame, confidence: float) -> pd.DataFrame:

@@ -39,6 +39,7 @@ class Bleu(AgainstReferences):
     """
 
     component: ClassVar[str] = "bleu"
+    job_metrics: ClassVar[tuple[str, ...]] = ("bleu_corpus",)
     version: ClassVar[int] = 2
 
     orders: Sequence[int] = (1, 2, 4)

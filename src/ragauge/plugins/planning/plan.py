@@ -12,7 +12,8 @@ from ragauge.contract.answer_measures import column_label
 from ragauge.contract.errors import ConfigError, DataError
 from ragauge.contract.jobs import Jobs
 from ragauge.contract.visible import table, visible
-from ragauge.estimate.plan import ALPHA, CONFIDENCE, POWER, plan_topics
+from ragauge.estimate.plan import ALPHA, CONFIDENCE, POWER, alike, plan_topics
+from ragauge.findings.terminal import alike_sentences
 from ragauge.plugins.planning.labels import plan_labels
 
 _SHOWN = 12  # pairs in the table, beside the worst and the median
@@ -41,7 +42,11 @@ class Asked:
 
 @dataclass(frozen=True)
 class Plan:
-    """The plan from one pilot: `pairs` as of `plan_topics`, `labels` as of `plan_labels`."""
+    """The plan from one pilot: `pairs` as of `plan_topics`, `labels` as of `plan_labels`.
+
+    cannot_tell: where all systems of the pilot score alike, that its topics cannot tell them apart, and which
+    could; "" elsewhere.
+    """
 
     asked: Asked
     experiment: str
@@ -51,12 +56,13 @@ class Plan:
     comparisons: int
     pairs: pd.DataFrame
     labels: pd.DataFrame
+    cannot_tell: str = ""
 
     def as_json(self) -> dict[str, Any]:
         """The plan as JSON values; null where no number is enough or known."""
         frames = {"pairs": self.pairs, "labels": self.labels}
         return {
-            **{name: getattr(self, name) for name in ("experiment", "sweep_id", "n_tokens", "n_topics")},
+            **{name: getattr(self, name) for name in ("experiment", "sweep_id", "n_tokens", "n_topics", "cannot_tell")},
             "asked": asdict(self.asked) | {"comparisons": self.comparisons},
             **{
                 name: [
@@ -100,24 +106,32 @@ def plan(sweep: Jobs, asked: Asked) -> Plan:
         seed=seed,
         estimate=sweep.records[0]["estimate"],
     )
-    return Plan(asked, sweep.experiment, sweep.sweep_id, sweep.n_tokens, n_topics, comparisons, pairs, labels)
+    same = alike(rows, answers=sweep.answer_measures)
+    cannot_tell = alike_sentences(_name(asked.measure, sweep), same[asked.measure]) if asked.measure in same else []
+    names = (sweep.experiment, sweep.sweep_id, sweep.n_tokens, n_topics)
+    return Plan(asked, *names, comparisons, pairs, labels, " ".join(cannot_tell))
+
+
+def _name(measure: str, sweep: Jobs) -> str:
+    infos = {info.name: info for info in sweep.answer_measures}
+    return _NAMES.get(measure) or column_label(infos[measure])
 
 
 def plan_text(plan: Plan, sweep: Jobs) -> str:
     """The plan for a terminal."""
     a = plan.asked
-    infos = {info.name: info for info in sweep.answer_measures}
-    name = _NAMES.get(a.measure) or column_label(infos[a.measure])
     sure = f"{a.confidence:.0%} sure"
     lines = [f"Pilot {visible(plan.experiment, one_line=True)}: {plan.n_topics} topics, N = {plan.n_tokens} tokens"]
     if plan.pairs.empty:
         lines.append("one system: no pair to compare, so no number of topics")
+    elif plan.cannot_tell:
+        lines.append(f"{plan.cannot_tell} So this pilot gives no number of topics.")
     else:
         share = a.measure in ("correct", "hallucination")
         spread = "one of both only" if share else "SD of difference"
         each = f"{a.alpha:.3g}" + (f" / {plan.comparisons}" if plan.comparisons > 1 else "")
         lines.append(
-            f"\nTopics to see a difference of {a.difference:g} in {name} with power {a.power:g} "
+            f"\nTopics to see a difference of {a.difference:g} in {_name(a.measure, sweep)} with power {a.power:g} "
             f"(two-sided test at {each})"
         )
         rows = [("", "pair", spread, "topics", sure)]

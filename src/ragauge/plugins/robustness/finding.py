@@ -80,6 +80,11 @@ class Robustness(Finding):
 
     name = "robustness"
     after = "answers"
+    metrics = (
+        "robustness_{noise_drop,rejection,integration,detected,corrected,fooled}{,_lo,_hi}{,/*}",
+        "robustness_contradicted_{detected,corrected,fooled}{,_lo,_hi}{,/*}",
+        "robustness_order_in_{answer,context}{,_lo,_hi}{,/*}",
+    )
 
     def compute(self, jobs: Jobs, found: Founds) -> Found | None:
         """`Abilities`; None where no job has a condition."""

@@ -9,6 +9,7 @@ import pandas as pd
 
 from ragauge.contract.finding import Found, Founds, JobFinding, Shown
 from ragauge.contract.jobs import Job
+from ragauge.contract.metric_names import Metric
 from ragauge.contract.protocols import Monitored
 from ragauge.estimate.outcomes import asked, labels_of, share_columns, weights_of, with_classes
 
@@ -21,6 +22,7 @@ class Window(JobFinding):
 
     name = "window"
     after = "scores"
+    metrics = ("traces_{failed,without_retriever,rounds}",)
 
     def compute(self, job: Job, found: Founds) -> Found | None:
         """The metrics; None for any other dataset."""
@@ -39,6 +41,7 @@ class Days(JobFinding):
     """Shares of classes, the mean IR score and means of answer measures of each day of the topics."""
 
     name = "days"
+    metrics = (Metric("*_at_day", chart=True),)
 
     def compute(self, job: Job, found: Founds) -> Found | None:
         """Charts by day; None where topics have no day."""

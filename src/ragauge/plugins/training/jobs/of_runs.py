@@ -14,10 +14,10 @@ from ragauge import track
 from ragauge.contract.errors import ConfigError
 from ragauge.contract.frames import content_digest
 from ragauge.contract.identity import identity
-from ragauge.estimate.sources import CONSTANT, POOLED, SINGLE, mean_errors
 from ragauge.plugins.training.contract import MODEL, RunsTrainer
 from ragauge.plugins.training.jobs.judged import read_judged
 from ragauge.plugins.training.jobs.plan import Plan, Result, read_trained, write_trained
+from ragauge.plugins.training.trainers.sources import CONSTANT, POOLED, SINGLE, mean_errors
 from ragauge.store import Key, Store
 
 if TYPE_CHECKING:

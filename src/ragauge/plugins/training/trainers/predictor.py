@@ -12,9 +12,9 @@ from ragauge.contract.checks import require, require_flag, require_number
 from ragauge.contract.errors import DataError
 from ragauge.contract.groups import FEATURES
 from ragauge.estimate import cross_validate, fit_predictor
-from ragauge.estimate.sources import beside_other_fits, mean_errors
 from ragauge.estimate.transfer import leave_one_out, transfer_metrics
 from ragauge.plugins.training.contract import RUNS, Fitted, Trained
+from ragauge.plugins.training.trainers.sources import beside_other_fits, mean_errors
 
 LEAVE_OUT = ("sweep", "dataset", "llm", "retriever")
 
@@ -54,7 +54,7 @@ class PredictorTrainer:
     def fit(self, outcomes: pd.DataFrame, n_boot: int, seed: int) -> Fitted:
         """The predictor of all rows, and what it is worth on topics and on groups that it was not fitted on.
 
-        Tables: transfer_<by> (`ragauge.estimate.sources.beside_other_fits`), reliability. Values:
+        Tables: transfer_<by> (`ragauge.plugins.training.trainers.sources.beside_other_fits`), reliability. Values:
         predictor_* of the cross-validation, transfer_* as a sweep logs them, and
         transfer_<by>_error_<fit>, the mean absolute difference on these very topics. DataError where labels
         or topics are too few to learn from.

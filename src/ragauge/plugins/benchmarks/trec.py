@@ -16,7 +16,7 @@ from ragauge.contract.protocols import Dataset
 from ragauge.datasets._fields import BadRow, string
 from ragauge.datasets._files import every_line, existing_file, is_encoding, json_rows, lines, parse_json, text_of
 from ragauge.datasets._gather import Document, Rows
-from ragauge.datasets._judged import (
+from ragauge.plugins.benchmarks.judged import (
     JudgedSource,
     Judgement,
     Query,
@@ -24,7 +24,7 @@ from ragauge.datasets._judged import (
     judged_dataset,
     searched_text,
 )
-from ragauge.datasets._sgml import blocks, document, topic
+from ragauge.plugins.benchmarks.sgml import blocks, document, topic
 
 _DOCNO = ("docno", "id", "_id", "doc_id")
 _TEXT = ("text", "contents")

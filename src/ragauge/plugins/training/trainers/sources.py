@@ -13,9 +13,9 @@ from collections.abc import Sequence
 import numpy as np
 import pandas as pd
 
-from ragauge.estimate._refits import Options, Samples, folds_of
 from ragauge.estimate.outcomes import CLASSES, check_outcomes, class_indicators, labels_of, topic_codes
 from ragauge.estimate.predictor import fit_predictor, row_weights
+from ragauge.estimate.refits import Options, Samples, folds_of
 from ragauge.estimate.transfer import Transfer
 
 POOLED, CONSTANT, SINGLE = "all others", "constant", "single"

@@ -7,9 +7,9 @@ import pandas as pd
 import pytest
 
 from ragauge.estimate import fit_predictor, leave_one_out
-from ragauge.estimate._refits import folds_of
 from ragauge.estimate.outcomes import topic_codes
-from ragauge.estimate.sources import CONSTANT, POOLED, SINGLE, beside_other_fits, mean_errors
+from ragauge.estimate.refits import folds_of
+from ragauge.plugins.training.trainers.sources import CONSTANT, POOLED, SINGLE, beside_other_fits, mean_errors
 
 
 def judged(sweeps: int = 3, n: int = 40, seed: int = 1) -> pd.DataFrame:

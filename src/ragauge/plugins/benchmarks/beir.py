@@ -15,7 +15,7 @@ from ragauge.contract.protocols import Dataset
 from ragauge.datasets._fields import BadRow, string
 from ragauge.datasets._files import existing_folder, json_rows, lines, parse_json, text_of
 from ragauge.datasets._gather import Document, Rows
-from ragauge.datasets._judged import (
+from ragauge.plugins.benchmarks.judged import (
     JudgedSource,
     Judgement,
     Query,

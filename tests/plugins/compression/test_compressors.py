@@ -14,7 +14,8 @@ import pytest
 from ragauge.contract import frames
 from ragauge.contract.errors import ConfigError, MissingError
 from ragauge.contract.protocols import CUT, Reply, Role, Tools, Workplace
-from ragauge.retrieval.compressors import LLMCompressor, SentenceCompressor, copied_by_number, within_share
+from ragauge.plugins.compression.llm import LLMCompressor, copied_by_number
+from ragauge.plugins.compression.sentences import SentenceCompressor, within_share
 from ragauge.texts.tokenizers import WordTokenizer
 
 

@@ -1,8 +1,11 @@
 from __future__ import annotations
 
+import bz2
 import gzip
 import json
 import time
+import tracemalloc
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -11,8 +14,9 @@ import pytest
 from ragauge.contract import frames
 from ragauge.contract.errors import ConfigError, DataError
 from ragauge.contract.frames import as_frame
-from ragauge.datasets import Trec
 from ragauge.measures import qrels_of
+from ragauge.plugins.benchmarks.sgml import blocks
+from ragauge.plugins.benchmarks.trec import Trec
 
 DOCS = """<DOC>
 <DOCNO> FT911-1 </DOCNO>
@@ -253,3 +257,18 @@ capacities &amp; speeds
 def test_a_text_element_is_all_of_the_text_even_where_it_is_empty(tmp_path: Path) -> None:
     docs = "<DOC><DOCNO>FT911-1</DOCNO>outside<TEXT></TEXT></DOC><DOC><DOCNO>FT911-2</DOCNO>Bern.</DOC>"
     assert documents(write(tmp_path, docs)) == [["FT911-1", "", ""], ["FT911-2", "", "Bern."]]
+
+
+@pytest.mark.parametrize(("suffix", "pack"), [(".gz", gzip.compress), (".bz2", bz2.compress)])
+def test_an_element_of_a_packed_file_is_no_longer_than_a_document_may_be(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, suffix: str, pack: Callable[[bytes], bytes]
+) -> None:
+    monkeypatch.setattr("ragauge.datasets._files.LONGEST", 2_000_000)
+    file = tmp_path / f"bomb{suffix}"
+    file.write_bytes(pack(b"<doc>" + (b"word " * 100 + b"\n") * 8_000))
+    tracemalloc.start()
+    with pytest.raises(DataError, match=f"bomb{suffix}: the element <doc> unpacks to more than 2 MB"):
+        list(blocks(file, "doc", "utf-8"))
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert peak < 12_000_000

@@ -1,0 +1,138 @@
+"""What components ask of each other, of the dataset and of the job: checked before any work."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING
+
+from ragauge.contract.errors import ConfigError
+from ragauge.contract.groups import ANSWERS, GROUPS
+from ragauge.contract.identity import identity
+from ragauge.contract.offers import (
+    AnswerMeasureOffers,
+    GeneratorOffers,
+    MeasureOffers,
+    PartOffers,
+    RetrieverOffers,
+    offered,
+)
+from ragauge.contract.protocols import BringsTexts
+from ragauge.contract.topics import references, scorable, wrong_answers
+from ragauge.experiment.stages.answering import cites
+
+if TYPE_CHECKING:
+    from ragauge.experiment.stages.pipeline import Pipeline
+    from ragauge.experiment.stages.stage import Components
+
+log = logging.getLogger(__name__)
+
+
+def check_together(components: Components, choices: Mapping[str, str]) -> None:
+    """ConfigError for components that cannot stand in one job, each of which may be right by itself."""
+    identity(components.reranker)  # a model that is not there is told before any work
+    rewriter, retriever = components.rewriter, components.retriever
+    chosen = {group: f"{group}={choices.get(group, '?')}" for group in GROUPS}
+    of_retriever = offered(retriever, RetrieverOffers)
+    if rewriter.kind != "none" and not of_retriever.takes_queries:
+        raise ConfigError(
+            f"{chosen['retriever']} takes no queries of a rewriter: with {chosen['rewriter']} choose another "
+            "retriever, such as sim"
+        )
+    by_itself = components.llm.kind == "service" and not offered(components.llm, GeneratorOffers).takes_context
+    if by_itself and of_retriever.top_k != 0 and not isinstance(retriever, BringsTexts):
+        log.warning(
+            "%s answers from what it retrieves by itself (its request has no {context}); the IR score "
+            "is that of %s: choose retriever=service, or none", chosen["llm"], chosen["retriever"],
+        )  # fmt: skip
+    if retriever.reorder_after_cut and not components.order.by_rank:
+        raise ConfigError(f"{chosen['retriever']} brings its own order: with {chosen['order']} choose retriever=sim")
+    for group in ("rewriter", "reranker", "compressor"):
+        part = getattr(components, group)
+        if offered(part, PartOffers).needs_chat and components.llm.kind != "chat":
+            raise ConfigError(
+                f"{chosen[group]} asks a chat model, and {chosen['llm']} is none: choose an llm that is one "
+                f"(ollama, openai), or a {group} that asks none"
+            )
+
+
+_ASKS = (
+    "asks an LLM, and the llm of this job is no chat model: choose an evaluator ("
+    "evaluator=ollama, openai, openai_compatible)"
+)
+
+
+def check_measures(pipeline: Pipeline, target: str | None = None, alone: bool = True) -> None:
+    """ConfigError for a measure that `needs` an LLM, answers, contexts, references or evidence, and has none.
+
+    And for a `foresight.target` that is no measure of the job. A measure that is `optional` is left out of
+    the job instead; one with a method `check_topics` is given the topics, and raises what is wrong with its
+    own files. Reads these and the dataset alone; nobody is asked. A job of a sweep (not `alone`) may have no
+    contexts: it is what the others are compared with.
+    """
+    if target is not None:
+        from ragauge.diagnose.foresight import check_target
+
+        check_target(target, pipeline.answer_measures)
+    of_evidence = pipeline.components.measure
+    if "chat" in offered(of_evidence, MeasureOffers).uses and pipeline.evaluator_chat is None:
+        raise ConfigError(f"measure={of_evidence.name} {_ASKS}")
+    measures = pipeline.components.answers
+    if not measures:
+        return
+    without: dict[str, str] = {}
+    for lacking, told in _lacking(pipeline, alone):
+        for name, measure in measures.items():
+            says = offered(measure, AnswerMeasureOffers)
+            if lacking in {*says.needs, *({"chat"} & measure.uses)}:
+                if not says.optional:
+                    raise ConfigError(f"{ANSWERS}.{name} {told}")
+                without.setdefault(name, told)
+    for name, measure in measures.items():
+        if name not in without:
+            offered(measure, AnswerMeasureOffers).check_topics(pipeline.frame("topics"))
+    for name, told in without.items():
+        log.info("left out: %s.%s %s", ANSWERS, name, told)
+    pipeline.leave_out(without)
+
+
+def _lacking(pipeline: Pipeline, alone: bool) -> Iterator[tuple[str, str]]:
+    of = pipeline.components
+    retriever = offered(of.retriever, RetrieverOffers)
+    if pipeline.evaluator_chat is None:
+        yield "chat", _ASKS
+    if of.llm.kind in ("none", "recorded") or not offered(of.llm, GeneratorOffers).takes_context:
+        why = {"none": "gives no answers", "recorded": "was asked before: there is nobody to ask"}
+        yield (
+            "generator",
+            (
+                "has the llm answer from other contexts, and this job's llm "
+                f"{why.get(of.llm.kind, 'answers from what it retrieves by itself')}"
+            ),
+        )
+    if of.judge.kind in ("none", "recorded"):
+        yield "judge", "has the judge label answers, and this job's judge labels none that are new"
+    if of.llm.kind == "none":
+        yield "answers", "measures answers, and llm=none gives none"
+    if of.llm.kind in ("chat", "embedded") and not cites(of):
+        yield (
+            "citations",
+            "measures citations, and this llm gives none: set llm.cite=true of a chat model",
+        )
+    if alone and (pipeline.n_tokens == 0 or retriever.top_k == 0):
+        yield "contexts", "measures contexts, and this job gives the LLM none"
+    if retriever.condition not in (None, 0):
+        yield "plain", "is measured on the plain evidence alone, retriever.condition=0"
+    topics = pipeline.frame("topics")
+    if not any(references(topics).values()):
+        yield "references", "compares with reference answers, and no topic of this dataset has one"
+    if not wrong_answers(topics):
+        yield (
+            "changed",
+            (
+                "compares with what documents with a changed fact lead to, and no topic of this dataset has "
+                "wrong_answers: dataset=fictional dataset.twins=true and RGB's file en_fact.json have"
+            ),
+        )
+    if scorable(pipeline.frame("evidence"), topics).empty:
+        yield "evidence", "compares with evidence, and no topic of this dataset has the text of any"

@@ -1,0 +1,59 @@
+"""Jobs of a sweep that wait for their verdicts, from the records that they left."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from contextlib import AbstractContextManager, chdir, nullcontext
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+from ragauge import track
+from ragauge.contract.errors import DataError
+from ragauge.contract.redact import remember
+from ragauge.experiment.folder import JobFolder
+from ragauge.experiment.measured import MeasuredJob
+from ragauge.experiment.stages.checks import check_measures
+from ragauge.experiment.stages.components import make_pipeline
+from ragauge.store import canonical_json
+
+
+def started_from(records: Sequence[Mapping[str, Any]]) -> AbstractContextManager[None]:
+    """While it lasts, relative paths of the data mean the directory that the jobs were started from."""
+    directory = Path(records[0].get("directory", "."))
+    return chdir(directory) if directory.is_dir() else nullcontext()
+
+
+def waiting_job(record: dict[str, Any]) -> MeasuredJob:
+    """A finished job from what it left behind.
+
+    Store, ledgers and MLflow are those that the job used, whatever directory and environment this is.
+    """
+    from omegaconf import OmegaConf
+
+    path = Path(record["folder"])
+    cfg: Any = OmegaConf.load(path / ".hydra" / "config.yaml")
+    if not Path(record["store"]).is_dir():
+        raise DataError(
+            f"{record['name']} waits for its verdicts, but the store that it used is gone: {record['store']}"
+        )
+    cfg.store = record["store"]
+    cfg.tracking.uri = track.recorded_uri(record["tracking_uri"])
+    for part, ledger in record.get("ledgers", {}).items():
+        if "ledger" in cfg[part] and "***" not in ledger:
+            cfg[part].ledger = ledger
+    if "snapshot" in record:  # the window of traces may have moved since
+        cfg.dataset.snapshot = record["snapshot"]
+    remember(OmegaConf.to_container(cfg, resolve=True))
+    folder = JobFolder(path, path.parent, int(record["number"]), record["choices"], tuple(record["overrides"]))
+    pipeline = make_pipeline(cfg, folder)
+    check_measures(pipeline, alone=False)
+    return MeasuredJob(pipeline, cfg, folder, record)
+
+
+def judged_alike(job: MeasuredJob) -> str:
+    """Equal texts for the jobs that are judged together: those that share judge, sample and dataset."""
+    pipeline = job.pipeline
+    sample = None if pipeline.sample is None else asdict(pipeline.sample)
+    judge = pipeline.identity_of(pipeline.components.judge)
+    return canonical_json([judge, pipeline.entry("dataset").digest, sample, job.cfg.predictor])

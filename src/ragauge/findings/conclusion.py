@@ -1,0 +1,85 @@
+"""The conclusion: where failures come from, whether a system is shown to be better, and what to try next."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from ragauge.contract.finding import Finding, Found, Founds, Shown
+from ragauge.contract.jobs import Jobs
+from ragauge.diagnose.failures import EVERY_CAUSE
+from ragauge.findings.failures import Causes
+from ragauge.findings.leaderboard import Board
+
+_NAMED = 4  # systems that a sentence names
+
+
+class Conclusion(Finding):
+    """What the other findings amount to, in three sentences."""
+
+    name = "conclusion"
+
+    def compute(self, jobs: Jobs, found: Founds) -> Found:
+        """The sentences, as far as the findings of this sweep give them."""
+        board: Board = found["leaderboard"]
+        causes: Causes | None = found.get("failures")
+        alike = board.alike_sentences(board.headline) if board.headline else []
+        sentences = [_failures(causes, board.judged), " ".join(alike) or _best(board), _next(causes)]
+        return Found([one for one in sentences if one])
+
+    def show(self, jobs: Jobs, value: list[str], found: Founds) -> Shown:
+        """The sentences before all else."""
+        return Shown(lead=value)
+
+
+def _failures(causes: Causes | None, judged: bool) -> str:
+    """Where most failures come from; without a majority the first two origins."""
+    if causes is None:
+        return "No answer failed." if judged else ""
+    rows = [row for row in causes.origins.to_dict("records") if row["failures"]]
+    n = int(causes.origins["n"].iloc[0])
+    failures = f"{n:,} {'failures' if judged else 'contexts that lack evidence'}"
+    if not rows:
+        return f"Nothing shows where the {failures} come from: the dataset names no evidence for them."
+    if rows[0]["lo"] > 0.5:
+        where, share, ends = _origin(rows[0])
+        return f"Most failures come from {where}: {share} of {failures}{ends}."
+    parts = (f"{share} from {where}{ends}" for where, share, ends in map(_origin, rows[:2]))
+    return f"Of {failures} {', '.join(parts).replace(' from', ' come from', 1)}."
+
+
+def _origin(row: dict[Any, Any]) -> tuple[str, str, str]:
+    """An origin, its share, and the interval of that."""
+    ends = f" (95 % interval {100 * row['lo']:.0f} to {100 * row['hi']:.0f})" if row["lo"] == row["lo"] else ""
+    return row["origin"], f"{100 * row['share']:.0f} %", ends
+
+
+def _best(board: Board) -> str:
+    """Which systems may be the best by the headline measure, and which are shown not to be."""
+    measure = board.headline
+    marks = board.best.marks(measure) if measure else {}
+    if measure is None or len(marks) < 2:
+        return ""
+    what = board.label_of(measure)
+    best, others = ([name for name in board.systems if marks.get(name) is kept] for kept in (True, False))
+    if not others:
+        return f"No system is shown to be better than another in {what}."
+    if len(best) == 1:
+        return f"{best[0]} is shown to be the best in {what}."
+    worse = f"{_listed(others)} {'is' if len(others) == 1 else 'are'} shown to be worse"
+    return f"In {what} {_listed(best, 'or')} may be the best; {worse}."
+
+
+def _listed(names: Sequence[str], word: str = "and") -> str:
+    """`a, b and c`; of many the first, and how many more."""
+    shown = [*names] if len(names) <= _NAMED else [*names[: _NAMED - 1], f"{len(names) - _NAMED + 1} others"]
+    return f" {word} ".join(filter(None, (", ".join(shown[:-1]), shown[-1])))
+
+
+def _next(causes: Causes | None) -> str:
+    """What to try for the most frequent cause of the first origin."""
+    cause = EVERY_CAUSE.get(str(causes.origins["cause"].iloc[0])) if causes is not None else None
+    if cause is None:
+        return ""
+    what = cause.advice.partition(":")[0].removesuffix(".")
+    return f"Next: {what[0].lower()}{what[1:]} ({cause.overrides})."

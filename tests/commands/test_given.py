@@ -1,0 +1,192 @@
+"""What Python gives: values as the texts of a command line, and samples of every kind as one file."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+from hydra.core.override_parser.overrides_parser import OverridesParser
+from hypothesis import given as drawn
+from hypothesis import strategies
+
+import ragauge
+from ragauge.commands import given
+from ragauge.contract.errors import ConfigError, DataError
+
+ROW = {
+    "user_input": "Which town?",
+    "response": "Paris",
+    "retrieved_contexts": ["Paris is a town."],
+    "reference": "Paris",
+}
+
+
+def test_values_become_the_texts_of_a_command_line() -> None:
+    values = {
+        "retriever": "bm25", "n_tokens": 300, "llm": {"chat": {"model": "a:b", "base_url": None}}, "trace": True,
+        "answers": ["em", "f1"], "estimate.spline": False, "zones": {"alpha": np.float64(0.2)}, "dataset": {},
+        "gate": {"em": 0.5, "f1": {"min": 0.2}},
+    }  # fmt: skip
+    assert given.overrides(values, {"path": Path("a b")}, swept=False) == [
+        "retriever=bm25", "n_tokens=300", "llm.chat.model='a:b'", "llm.chat.base_url=null", "trace=true",
+        "answers=[em,f1]", "estimate.spline=false", "zones.alpha=0.2", "dataset={}",
+        "++gate.em=0.5", "++gate.f1.min=0.2", "path='a b'",
+    ]  # fmt: skip
+
+
+def test_of_a_sweep_a_list_is_what_jobs_take_in_turn_and_a_list_in_it_one_value() -> None:
+    settings = {"retriever": ["bm25", "sim"], "n_tokens": range(100, 300, 100), "answers": [["em", "f1"]], "seed": 1}
+    assert given.overrides(["judge=none"], settings, swept=True) == [
+        "judge=none", "retriever=bm25,sim", "n_tokens=100,200", "answers=[em,f1]", "seed=1",
+    ]  # fmt: skip
+
+
+@drawn(strategies.text(strategies.characters(exclude_categories=["C"]), min_size=1))
+def test_hydra_reads_every_text_as_it_was_given(text: str) -> None:
+    [override] = given.overrides({"key": text}, {}, swept=False)
+    assert OverridesParser.create().parse_override(override).value() == text
+
+
+@pytest.mark.parametrize("value", [object(), {1, 2}, b"bytes"])
+def test_a_value_that_no_command_line_holds_is_named_by_its_key(value: Any) -> None:
+    with pytest.raises(ConfigError, match=r"^llm\.seed: \w+ is none of text, number"):
+        given.overrides({"llm": {"seed": value}}, {}, swept=False)
+
+
+@dataclass
+class Case:
+    """As DeepEval's LLMTestCase."""
+
+    input: str
+    actual_output: str
+    expected_output: str | None = None
+    retrieval_context: list[str] | None = None
+
+
+class Sample:
+    """As RAGAS's SingleTurnSample."""
+
+    def model_dump(self) -> dict[str, Any]:
+        return {**ROW, "rubrics": None}
+
+
+class Listing:
+    """As RAGAS's EvaluationDataset."""
+
+    def to_list(self) -> list[dict[str, Any]]:
+        return [ROW]
+
+
+class Cases:
+    """As DeepEval's EvaluationDataset."""
+
+    test_cases = (Case("Which town?", "Paris", "Paris", ["Paris is a town."]),)
+
+
+CASE = {
+    "input": "Which town?", "actual_output": "Paris", "expected_output": "Paris",
+    "retrieval_context": ["Paris is a town."],
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("samples", "expected"),
+    [
+        ([ROW], ROW), ([Sample()], ROW), (Listing(), ROW), (Cases(), CASE), (Cases.test_cases, CASE),
+        (pd.DataFrame([{**ROW, "retrieved_contexts": np.array(["Paris is a town."]), "score": np.nan}]), ROW),
+        ((row for row in [ROW]), ROW),
+    ],
+)  # fmt: skip
+def test_samples_of_every_kind_become_rows(samples: Any, expected: dict[str, Any], tmp_path: Path) -> None:
+    file, systems = given.sample_file(samples, None, tmp_path)
+    [line] = file.read_text("utf-8").splitlines()
+    assert {name: value for name, value in json.loads(line).items() if value is not None} == expected
+    assert systems == []
+
+
+def test_a_file_is_named_by_its_content_and_its_systems_are_found(tmp_path: Path) -> None:
+    rows = [{**ROW, "system": name} for name in ("a", "b", "a")]
+    (tmp_path / "rows.csv").write_text("question,answer,system\nq,x,a\nq,y,b\n", encoding="utf-8")
+    file, systems = given.sample_file(rows, None, tmp_path)
+    assert systems == ["a", "b"]
+    assert given.sample_file(iter(rows), None, tmp_path)[0] == file
+    assert given.sample_file(rows[:2], None, tmp_path)[0] != file
+    assert given.sample_file(tmp_path / "rows.csv", None, tmp_path) == (tmp_path / "rows.csv", ["a", "b"])
+
+
+def test_an_app_answers_what_has_no_answer_and_its_errors_are_those_of_rows(tmp_path: Path) -> None:
+    def app(question: str) -> Any:
+        if question == "bad?":
+            raise ValueError("no such page")
+        return {"text?": "yes", "pair?": ("yes", ["it is"]), "dict?": {"answer": "yes", "seconds": 2.0}}[question]
+
+    questions = ["text?", "pair?", "dict?", "bad?"]
+    file, _ = given.sample_file([ROW, *({"question": q} for q in questions)], app, tmp_path)
+    rows = [json.loads(line) for line in file.read_text("utf-8").splitlines()]
+    assert rows[0] == ROW
+    assert rows[1:] == [
+        {"question": "text?", "response": "yes"},
+        {"question": "pair?", "response": "yes", "retrieved_contexts": ["it is"]},
+        {"question": "dict?", "answer": "yes", "seconds": 2.0},
+        {"question": "bad?", "retrieved_contexts": [], "error": "ValueError: no such page"},
+    ]
+
+
+def test_what_an_app_answered_before_it_was_stopped_is_kept(tmp_path: Path) -> None:
+    def app(question: str) -> str:
+        if question == "3?":
+            raise KeyboardInterrupt
+        return "yes"
+
+    with pytest.raises(KeyboardInterrupt):
+        given.sample_file([{"question": f"{i}?"} for i in range(1, 5)], app, tmp_path)
+    [file] = tmp_path.iterdir()
+    rows = [json.loads(line) for line in file.read_text("utf-8").splitlines()]
+    assert [(row["question"], row.get("response")) for row in rows] == [
+        ("1?", "yes"), ("2?", "yes"), ("3?", None), ("4?", None),
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("samples", "told"),
+    [
+        ([], "samples: there is none"), (7, "samples: int is none of a list of rows"),
+        ({"question": "?"}, "samples: dict is none of"), ([ROW, 7], "sample 2 is no row"),
+        ([{"question": object()}], "sample 1: Object of type object is not JSON serializable"),
+        ("nowhere.jsonl", "samples: there is no file nowhere.jsonl"),
+    ],
+)  # fmt: skip
+def test_what_is_no_sample_is_said_in_one_line(samples: Any, told: str, tmp_path: Path) -> None:
+    with pytest.raises(DataError) as raised:
+        given.sample_file(samples, None, tmp_path)
+    assert str(raised.value).startswith(told)
+    assert "\n" not in str(raised.value)
+    with pytest.raises(DataError, match=r"sample 1 has no question; allowed names are question, query"):
+        given.sample_file([{"answer": "x"}], str, tmp_path)
+
+
+def test_the_package_lists_what_it_offers() -> None:
+    assert {"run", "sweep", "evaluate", "load"} <= set(dir(ragauge)) == set(ragauge.__all__)
+
+
+def test_samples_are_evaluated_in_one_call(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("MLFLOW_TRACKING_URI", "RAGAUGE_STORE"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.chdir(tmp_path)
+    rows = [
+        {"user_input": f"Town {i}?", "response": answer, "reference": "Paris",
+         "retrieved_contexts": ["It is Paris."], "reference_contexts": ["It is Paris."]}
+        for i, answer in enumerate(["Paris", "Rome", "Paris", "I do not know."])
+    ]  # fmt: skip
+    job = ragauge.evaluate(rows, ["em"], judge="lexical", tokenizer="words", bootstrap=20)
+    summary = job.summary.set_index("measure")
+    assert summary.index[:2].tolist() == ["em", "truthfulness"]
+    assert summary.loc["em", "value"] == summary.loc["correct_share", "value"] == 0.5
+    assert summary.loc["em", "lo"] < 0.5 < summary.loc["em", "hi"]
+    assert job.failures()["qid"].tolist() == ["2", "4"]
+    assert ragauge.evaluate(rows, ["em"], judge="lexical", tokenizer="words", bootstrap=20).metrics["stages_made"] == 0
