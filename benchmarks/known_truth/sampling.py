@@ -82,7 +82,7 @@ SECTIONS: dict[str, list[Row]] = {
             wanted,
             "no such verdicts: the figures without",
             lambda trials, args=(n_topics, n, correlation, harsh): _with_earlier(*args, trials),  # type: ignore[misc]
-            400 if correlation and n_topics == 500 and n < 200 and not harsh else 200,
+            400 if correlation and not harsh and n < 200 else 100,
         )
         for what, correlation, harsh, wanted, sizes in (
             ("correlated .7", 0.7, 0.0, "93 to 97 %, more topics", ((50, 500), (100, 500), (200, 500), (200, 5000))),

@@ -9,8 +9,7 @@ import pandas as pd
 
 from ragauge import track
 from ragauge.contract.errors import ConfigError, DataError, RagaugeError
-from ragauge.contract.records import read_records
-from ragauge.experiment.results import JobResult, load, load_job
+from ragauge.contract.records import OUTCOMES_FILE
 
 if TYPE_CHECKING:
     from omegaconf import DictConfig
@@ -52,12 +51,14 @@ def earlier_labels(cfg: DictConfig, topics: pd.DataFrame) -> pd.Series | None:
 
 
 def _outcomes(source: str, uri: str) -> pd.DataFrame:
-    """The outcomes of the job in a folder or of an MLflow run; DataError where it is none, or several."""
-    if Path(source).is_dir():
-        jobs = [load_job(record) for record in read_records(Path(source)) if "run_id" in record]
-    else:
-        found = load(source, uri)
-        jobs = [found] if isinstance(found, JobResult) else found.jobs
-    if len(jobs) != 1:
-        raise DataError(f"it holds {len(jobs)} jobs; allowed is the folder or the MLflow run of one")
-    return jobs[0].outcomes
+    """The questions of the job in a folder or of an MLflow run, with their labels."""
+    folder = Path(source)
+    if folder.is_dir():
+        if not (folder / OUTCOMES_FILE).is_file():
+            raise DataError(f"no {OUTCOMES_FILE} in it; allowed is the folder of one job that was judged")
+        return pd.read_parquet(folder / OUTCOMES_FILE)
+    reader = track.Reader(track.absolute_uri(uri))
+    run = reader.run(source)
+    if run.tags.get("role") != "job":
+        raise DataError("this run is no job's; allowed is the folder or the MLflow run of one job")
+    return reader.table(run.run_id, "per_question.json").astype({"qid": "str"})
