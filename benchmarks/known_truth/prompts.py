@@ -35,8 +35,7 @@ SECTIONS: dict[str, list[Row]] = {
             lambda trials, n=n, points=points: _shares(n, points / 100, trials),  # type: ignore[misc]
             500,
         )
-        for points in (3.4, 0)
-        for n in (120, 500, 2000)
+        for points, n in ((3.4, 120), (3.4, 500), (3.4, 2000), (0, 120), (0, 500))
     ],
     "The judge's prompts: difference of two systems, coverage (and width)": [
         Row(
@@ -45,11 +44,11 @@ SECTIONS: dict[str, list[Row]] = {
             "three prompts, sample: at least 93 %, rejects at most 5 % of equal systems",
             "one prompt",
             lambda trials, n=n, own=own, effect=effect: _pair(n, 0.034, own / 100, effect, trials),  # type: ignore[misc]
-            200,
+            trials,
         )
-        for own, n, effect, what in (
-            (0, 120, 0.0, "equal systems"), (0, 500, 0.0, "equal systems"), (3, 500, 0.0, "equal systems"),
-            (3, 500, 0.1, "10 points apart"),
+        for own, n, effect, what, trials in (
+            (0, 120, 0.0, "equal systems", 100), (3, 500, 0.0, "equal systems", 60),
+            (3, 500, 0.1, "10 points apart", 100),
         )
     ],
 }  # fmt: skip
