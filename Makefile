@@ -8,6 +8,9 @@ comma  := ,
 # One stamp per choice of extras, so that a further one is installed into an environment that is there.
 READY  := $(VENV)/.ready-$(subst $(comma),-,$(EXTRAS))
 
+# Compiled modules are kept: without them each process of the tests compiles every file of tests before it begins.
+unexport PYTHONDONTWRITEBYTECODE
+
 .PHONY: sweep test test-slow lint ui screenshots docs bench mutants clean setup
 .DEFAULT_GOAL := help
 

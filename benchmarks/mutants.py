@@ -137,7 +137,10 @@ def main() -> None:
             chosen = [mutant for mutant in places(room) if mutant.name in old.names]
             known = [mutant for mutant in chosen if mutant.name in equivalent()]
             tried = [mutant for mutant in chosen if mutant not in known]
-            found = old.noticing([*known, *survivors(tried, args.processes, old.own)], old.same)
+            there = dataclasses.replace(
+                old, tried=old.tried - len(old.names) + len(chosen)
+            )  # code that went counts no more
+            found = there.noticing([*known, *survivors(tried, args.processes, old.own)], old.same)
         else:
             chosen = sample(room, args.count, args.seed)
             alive = survivors(chosen, args.processes, args.own)

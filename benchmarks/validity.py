@@ -46,6 +46,7 @@ MODULES = (
     "robustness",
     "funnel",
     "gating",
+    "looks",
     "truthfulness",
     "ares",
 )

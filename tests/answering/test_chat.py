@@ -50,3 +50,22 @@ def test_the_prompts_are_part_of_the_identity_and_the_address_is_not() -> None:
     assert identity.identity(generator("http://elsewhere")) == identity.identity(generator())
     with pytest.raises(ConfigError, match=r"\$documents"):
         generator(prompt_with_documents="Only the $question")
+
+
+def test_cited_numbers_are_kept_beside_an_answer_without_them(tools: Tools) -> None:
+    replies = {"tower": "Anna [1] built it [2].", "whales": " [2] "}
+    asked = contexts(("q1", 100, "Some text."), ("q2", 100, "Some text."))
+    with ChatServer(reply=lambda prompt: next(v for k, v in replies.items() if k in prompt)) as server:
+        answers = generator(server.url, cite=True).answer(TOPICS, asked, tools)
+        plain = generator(server.url).answer(TOPICS, asked, tools)
+    frames.check("answers", answers)
+    assert answers["answer"].tolist()[0] == "Anna built it."
+    assert answers["cited_answer"].tolist() == ["Anna [1] built it [2].", " [2] "]
+    # A reply of marks alone says nothing.
+    assert answers["answer"].isna().tolist() == [False, True]
+    assert answers["status"].tolist() == ["ok", "missing"]
+    assert answers["error"].tolist()[1] == "the answer holds no visible character"
+    assert plain["answer"].tolist() == list(replies.values())
+    assert "cited_answer" not in plain
+    assert identity.identity(generator(cite=True))["cite"] is True
+    assert "cite" not in identity.identity(generator())

@@ -49,3 +49,12 @@ def test_many_rows_equal_each_row_alone(tools: Tools) -> None:
 def test_values_out_of_range_are_refused(fields: dict[str, Any]) -> None:
     with pytest.raises(ConfigError, match=next(iter(fields))):
         Extractive(**fields)
+
+
+def test_a_sentence_that_the_budget_cut_is_quoted_only_where_there_is_no_other(tools: Tools) -> None:
+    part = Extractive(threshold=0.3)
+    for text, answer in (
+        ("Anna built the red tower. Anna built the red", "Anna built the red tower."),
+        ("Anna built the red", "Anna built the red"),
+    ):
+        assert part.answer(TOPICS, contexts(("q1", 50, text)), tools)["answer"].tolist() == [answer]

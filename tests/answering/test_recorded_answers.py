@@ -114,3 +114,16 @@ def test_a_file_without_answers_and_settings_that_cannot_be(tmp_path: Path, tool
         RecordedAnswers(sample=-1)
     with pytest.raises(ConfigError, match=r"llm\.path is not set"):
         RecordedAnswers().files()
+
+
+def test_a_context_of_no_topic_is_refused(tmp_path: Path, tools: Tools) -> None:
+    path = tmp_path / "answers.jsonl"
+    path.write_text('{"qid": "q9", "answer": "x"}\n', encoding="utf-8")
+    with pytest.raises(DataError, match="contexts frame: qid 'q9' is in no topic"):
+        RecordedAnswers(path=path).answer(TOPICS, contexts(("q9", 100, "x")), tools)
+
+
+@pytest.mark.parametrize("settings", [{"on_missing": "drop"}, {"system": ""}, {"sample": -1}])
+def test_settings_that_pick_no_answer_are_refused(settings: dict[str, Any]) -> None:
+    with pytest.raises(ConfigError, match=f"llm.{next(iter(settings))}="):
+        RecordedAnswers(path="nowhere.jsonl", **settings)

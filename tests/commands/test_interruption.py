@@ -104,6 +104,7 @@ def test_sigterm_ends_runs_as_killed_keeps_what_was_paid_and_says_how_to_go_on(t
 
 @pytest.mark.slow
 def test_the_run_of_a_killed_job_is_closed_by_the_next_command(tmp_path: Path) -> None:
+    pytest.importorskip("ragauge.plugins.upkeep")  # ragauge store
     with HeldServer(at_once=0) as server:
         command = started(tmp_path, *chat(server), "retriever=bm25")
         until(lambda: server.asked > 0 or not command.runs, "a call in flight")

@@ -13,7 +13,6 @@ import tomllib
 from collections.abc import Iterator
 from pathlib import Path
 
-import mlflow
 import pandas as pd
 import pytest
 from hydra import compose, initialize_config_dir
@@ -275,6 +274,8 @@ def test_a_run_leaves_the_process_as_it_was(home: Path, job: JobResult, tmp_path
     elsewhere = tmp_path / "elsewhere"
     elsewhere.mkdir()
     handlers, hook, argv = logging.getLogger().handlers[:], sys.excepthook, sys.argv
+    import mlflow
+
     mlflow.set_tracking_uri(f"sqlite:///{tmp_path}/own.db")
     environment = dict(os.environ)
     capfd.readouterr()

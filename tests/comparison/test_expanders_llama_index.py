@@ -11,7 +11,11 @@ from ragauge.contract.protocols import Tools
 from ragauge.retrieval.expanders import DocumentExpander, NeighbourExpander
 from ragauge.texts.sentences import sentence_spans
 
-pytest.importorskip("llama_index.core")
+
+@pytest.fixture(autouse=True)
+def llama_index() -> None:
+    pytest.importorskip("llama_index.core")
+
 
 TEXTS = {
     "a": "Anna built the tower. It took her nine years. The stone came from Linz. Nobody paid. It stands.",

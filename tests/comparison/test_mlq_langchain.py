@@ -7,11 +7,10 @@ import pytest
 from ragauge.contract.protocols import Reply, Tools
 from ragauge.retrieval.retrievers import MLQ
 
-multi_query = pytest.importorskip("langchain_classic.retrievers.multi_query")
-community = pytest.importorskip("langchain_community.vectorstores")
-
 
 def test_the_same_union(tmp_path):
+    multi_query = pytest.importorskip("langchain_classic.retrievers.multi_query")
+    community = pytest.importorskip("langchain_community.vectorstores")
     from langchain_core.embeddings import Embeddings
     from langchain_core.runnables import RunnableLambda
 

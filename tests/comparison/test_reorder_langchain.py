@@ -4,11 +4,10 @@ import pytest
 
 from ragauge.retrieval.order import long_context_order
 
-transformers = pytest.importorskip("langchain_community.document_transformers")
-
 
 @pytest.mark.parametrize("n", range(31))
 def test_the_same_order(n):
+    transformers = pytest.importorskip("langchain_community.document_transformers")
     from langchain_core.documents import Document
 
     documents = [Document(page_content=str(rank)) for rank in range(n)]

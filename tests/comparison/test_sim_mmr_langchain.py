@@ -7,8 +7,6 @@ import pytest
 from ragauge.contract.protocols import Tools
 from ragauge.retrieval.retrievers import MMR, Sim
 
-community = pytest.importorskip("langchain_community.vectorstores")
-
 N_CHUNKS, N_TOPICS, DIMENSIONS = 600, 80, 48
 
 
@@ -28,6 +26,7 @@ class Vectors:
 
 @pytest.fixture(scope="module")
 def both(tmp_path_factory):
+    community = pytest.importorskip("langchain_community.vectorstores")
     from langchain_core.embeddings import Embeddings
 
     embedder = Vectors()

@@ -75,6 +75,12 @@ def test_an_empty_frame_of_every_schema_passes_its_own_check(name: str) -> None:
     assert len(frames.check(name, frames.empty(name))) == 0
 
 
+@pytest.mark.parametrize("name", sorted(frames.SCHEMAS))
+def test_a_frame_without_rows_may_have_columns_of_any_type(name: str) -> None:
+    bare = pd.DataFrame(columns=list(frames.SCHEMAS[name].columns))
+    assert frames.check(name, bare) is bare
+
+
 def test_the_content_digest_tells_rows_their_order_and_their_columns_apart() -> None:
     digests = {
         frames.content_digest(frame)
@@ -145,3 +151,27 @@ for dtype, values in {"Int64": [5, None, 1], "boolean": [True, None, False]}.ite
     here = pd.DataFrame({"x": pd.array([True, None, False], dtype="boolean")})
     assert told[0].split()[1] == frames.content_digest(here)
     assert frames.content_digest(here) != frames.content_digest(here.fillna(True))
+
+
+def test_rows_are_picked_alike_from_a_frame_and_from_batches() -> None:
+    frame = pd.DataFrame({"docno": ["a", "b", "c", "b", "a"], "n": range(5)})
+    batches = frames.Batches(lambda: iter([frame.iloc[:2], frame.iloc[2:3], frame.iloc[3:]]))
+    for rows in (frame.set_axis(list("vwxyz")), batches):
+        assert frames.rows_where(rows, "docno", ["b", "x"])["n"].to_dict() == {1: 1, 3: 3}
+        assert frames.rows_at(rows, np.array([4, 0]))["n"].to_dict() == {4: 4, 0: 0}
+        assert frames.columns_of(rows, ["n"])["n"].tolist() == list(range(5))
+        assert frames.count_rows(rows) == 5
+        assert [piece["n"].tolist() for piece in frames.in_pieces(rows, 2)] == [[0, 1], [2, 3], [4]]
+        assert frames.as_frame(rows)["n"].tolist() == list(range(5))
+        assert frames.rows_where(rows, "docno", []).columns.tolist() == ["docno", "n"]
+    assert len(list(frames.batches_of(frame))) == 1
+    assert len(list(frames.batches_of(batches))) == 3
+    assert list(frames.in_pieces(frame.head(0), 2)) == []
+
+
+def test_the_content_digest_tells_columns_apart_by_name_and_number_of_rows() -> None:
+    one = pd.DataFrame({"a": ["x"], "b": ["y"]})
+    others = [pd.DataFrame({"a": ["x"], "c": ["y"]}), pd.DataFrame({"b": ["y"], "a": ["x"]}), one[["a"]],
+              pd.DataFrame({"a": np.array([], dtype=float), "b": np.array([], dtype=float)}),
+              pd.DataFrame({"a": np.array([], dtype=float)})]  # fmt: skip
+    assert len({frames.content_digest(frame) for frame in [one, *others]}) == 6

@@ -23,6 +23,7 @@ from ragauge.contract import redact as module
 from ragauge.contract.errors import ConfigError, DataError
 from ragauge.contract.groups import GROUPS
 from ragauge.contract.redact import redact, redact_config, redact_tree, remember, secret_in
+from ragauge.contract.secret_patterns import is_secret_name
 from ragauge.experiment.setup import config
 from ragauge.store import Key, Store
 
@@ -203,6 +204,7 @@ def test_logs_and_their_tracebacks_are_redacted_by_every_handler(
             raise ValueError(FORMS["openai"][0])
         except ValueError:
             log.exception("asked with %s", {"X-Api-Key": VALUE})
+        log.error("no error is at hand, only %s", {"X-Api-Key": VALUE})
         log.removeHandler(handler)
         handler.close()
     finally:
@@ -210,6 +212,7 @@ def test_logs_and_their_tracebacks_are_redacted_by_every_handler(
     text = (tmp_path / "run.log").read_text()
     assert "Traceback" in text
     assert "ValueError: ***" in text
+    assert text.splitlines()[-1] == "no error is at hand, only {'X-Api-Key': '***'}"
     assert FORMS["openai"][1] not in text
     assert VALUE not in text
 
@@ -324,3 +327,17 @@ def test_a_key_that_begins_with_a_known_one_is_masked_whole(monkeypatch: pytest.
     assert redact("Authorization: Bearer aHs5Vd3Pc6Yf1Jg0K7") == "Authorization: Bearer ***"
     assert redact("key Hs5Vd3Pc6Yf1/Hs5Vd3Pc6Yf1_2.") == "key ***/***."
     assert redact("api_key=Hs5Vd3Pc6Yf1/Jg0K") == "api_key=***"
+
+
+@pytest.mark.parametrize(
+    ("name", "is_secret"),
+    [
+        ("auth_header", True), ("cookieHeaders", True), ("authorization-header", True), ("client_secret_id", True),
+        ("auth_path", False), ("cookie_name", False), ("authorization_url", False), ("header", False),
+        ("api_key_env", False), ("secret_id", True), ("pwd", False), ("api_key_2", True), ("apiKeyValue", True),
+        ("connection_string", True), ("connectionString2", True), ("pad_token", False), ("hub_token", True),
+    ],
+)  # fmt: skip
+def test_the_last_word_of_a_name_says_whether_it_holds_a_secret_or_is_about_one(name: str, is_secret: bool) -> None:
+    assert is_secret_name(name) is is_secret
+    assert (redact_config({name: WORD}) == {name: "***"}) is is_secret

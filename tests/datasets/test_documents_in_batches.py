@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 
+from ragauge.contract.errors import DataError
 from ragauge.datasets import FileSource, Gatherer, Rows, _gather, stream_documents
 
 
@@ -26,3 +27,27 @@ def test_documents_of_many_characters_make_more_batches(monkeypatch: pytest.Monk
     assert found.frame()["text"].str.len().tolist() == sizes
     assert readings == 3
     assert [gather.document_text(f"d{i}") for i in range(2)] == ["", "x" * 40]
+
+
+def test_rows_that_are_others_at_the_next_reading_are_an_error() -> None:
+    rows = [("row 1", ("d1", "", "one")), ("row 2", ("d2", "", "two"))]
+    found = stream_documents(Gatherer(FileSource("x")), Rows("rows", lambda: iter(rows), lambda row: row))
+    assert found.frame()["docno"].tolist() == ["d1", "d2"]
+    rows.pop()
+    with pytest.raises(DataError, match="rows: it changed while it was read; run it again"):
+        found.frame()
+
+
+def test_documents_without_a_text_are_counted_and_named(caplog: pytest.LogCaptureFixture) -> None:
+    gather = Gatherer(FileSource("x"))
+    for number in range(5):
+        gather.add_document(f"d{number}", "a title", "text" if number == 4 else " ")
+    gather.end_of_documents("docs")
+    gather.documents("docs")
+    assert "docs: 4 of 5 documents have no text and are never retrieved: 'd0', 'd1', 'd2', …" in caplog.text
+    caplog.clear()
+    three = Gatherer(FileSource("x"))
+    for number in range(4):
+        three.add_document(f"d{number}", "", "text" if number == 3 else "")
+    three.documents("docs")
+    assert caplog.text.rstrip().endswith("never retrieved: 'd0', 'd1', 'd2'")

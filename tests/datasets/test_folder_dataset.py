@@ -8,8 +8,6 @@ from typing import Any
 
 import docx
 import pytest
-from llama_index.core.readers.base import BaseReader
-from llama_index.core.schema import Document
 
 from ragauge.contract import frames
 from ragauge.contract.errors import ConfigError, DataError
@@ -243,25 +241,27 @@ def test_folder_without_documents_says_what_is_read(tmp_path: Path) -> None:
         folder(tmp_path, {"a.png": b""}).files()
 
 
-class Slides(BaseReader):
+def slides(pages: bool = True) -> Any:
     """A reader of LlamaIndex's protocol: one document for every line, with the page that it stands on."""
+    from llama_index.core.readers.base import BaseReader
+    from llama_index.core.schema import Document
 
-    def __init__(self, pages: bool = True) -> None:
-        self.pages = pages
+    class Slides(BaseReader):
+        def load_data(self, file: Path, **_: Any) -> list[Document]:
+            lines = file.read_text().splitlines()
+            if "broken" in lines:
+                raise ValueError("a broken\nfile")
+            return [
+                Document(text=line, metadata={"page_label": str(n)} if pages else {})
+                for n, line in enumerate(lines, start=1)
+            ]
 
-    def load_data(self, file: Path, **_: Any) -> list[Document]:
-        lines = file.read_text().splitlines()
-        if "broken" in lines:
-            raise ValueError("a broken\nfile")
-        return [
-            Document(text=line, metadata={"page_label": str(n)} if self.pages else {})
-            for n, line in enumerate(lines, start=1)
-        ]
+    return Slides()
 
 
 @pytest.mark.parametrize(("pages", "kind"), [(True, "page"), (False, "part")])
 def test_readers_of_llama_index(tmp_path: Path, pages: bool, kind: str) -> None:
-    spec = {"_target_": f"{__name__}.Slides", "pages": pages}
+    spec = {"_target_": f"{__name__}.slides", "pages": pages}
     source = folder(tmp_path, {"a.slides": "one\ntwo", "b.slides": "alone"}, readers={"slides": spec})
     assert documents(source) == [
         [f"a.slides#{kind}=1", f"a.slides, {kind} 1", "one"],

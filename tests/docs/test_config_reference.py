@@ -89,7 +89,7 @@ def test_every_default_of_a_single_value_is_that_of_the_file(reference: ModuleTy
                 compared += 1
             else:
                 assert isinstance(value, dict | str)
-    assert compared > 500
+    assert compared > 300  # of the core alone
 
 
 def test_a_comment_belongs_to_the_key_below_or_before_it(reference: ModuleType, tmp_path: Path) -> None:

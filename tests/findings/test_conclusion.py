@@ -55,7 +55,7 @@ def test_a_majority_is_named_with_its_interval_and_what_to_try_for_its_first_cau
     causes = {"not retrieved": 60, "cut by the chunker": 20, "generation error": 20}
     first, second, third = concluded(outcomes({"bm25": 151, "sim": 149}, causes))
     # 80 of 100 failures; Wilson's interval at the 50 topics that they are of.
-    assert first.startswith("Most failures come from retrieval: 80 % of 100 failures (95 % interval ")
+    assert first.startswith("Most failures come from retrieval: 80 % of 100 (95 % interval ")
     assert second == "No system is shown to be better than another in right answers."
     assert third == (
         "Next: ask for more hits, search by words and meaning at once, or by several queries "
@@ -65,7 +65,7 @@ def test_a_majority_is_named_with_its_interval_and_what_to_try_for_its_first_cau
 
 def test_without_a_majority_two_origins_are_named() -> None:
     first, *_ = concluded(outcomes({"bm25": 100}, {"beyond the budget": 45, "unsupported answer": 55}))
-    assert first.startswith("Of 100 failures 55 % come from the LLM (95 % interval 45 to 64), 45 % from the budget (")
+    assert first.startswith("55 % of failures come from the LLM (45 to 64), 45 % from the budget (")
 
 
 def test_unknown_evidence_and_no_failure_are_said() -> None:
@@ -79,7 +79,7 @@ def test_systems_that_are_shown_to_be_worse_are_named_and_several_that_may_be_th
     assert concluded(outcomes({"bm25": 150, "sim": 40}))[1] == "bm25 is shown to be the best in right answers."
     right = {"bm25": 150, "reo": 150, "sim": 40, "mmr": 40, "mlq": 40, "a": 40, "b": 40}
     assert " and 2 others are shown to be worse." in concluded(outcomes(right))[1]
-    assert "bm25 or reo may be the best; " in concluded(outcomes(right))[1]
+    assert "Right answers: bm25 or reo may be best; " in concluded(outcomes(right))[1]
 
 
 @pytest.mark.parametrize(

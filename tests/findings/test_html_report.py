@@ -234,7 +234,7 @@ def test_the_smallest_difference_that_the_sweep_could_see_stands_under_the_leade
     [content] = [pooled(s) for s in load(page.parent)]
     by_measure = content.value("leaderboard").detectable.set_index("measure")["difference"]
     line = (
-        "Smallest difference seen with a power of 80 %, of the pair that varies most: IR score "
+        "Smallest difference that the tests see with a power of 80 %, for the pair that varies most: IR score "
         f"{by_measure['ir_score']:.3f}, right {100 * by_measure['correct']:.1f} points, hallucination "
     )
     assert line in page.read_text()

@@ -69,8 +69,10 @@ def test_the_line_of_smallest_differences_is_of_the_headline_or_else_of_the_meas
     assert detectable_text(pd.DataFrame(rows, columns=columns), (), INFOS).endswith(": IR score 0.100")
     of_answers = ": measure number 0 20.0 points"
     assert detectable_text(pd.DataFrame(rows[1:], columns=columns), (), INFOS).endswith(of_answers)
+    rows[0] = ("ir_score", "share", 0.0, 0.0, 1)
     alike = detectable_text(pd.DataFrame(rows, columns=columns), {"ir_score": 1.0}, INFOS)
     assert alike.endswith(": IR score none, since all systems are alike")
+    assert detectable_text(pd.DataFrame(rows, columns=columns), (), INFOS).endswith(": IR score 0.000")
 
 
 def test_a_measure_that_some_topics_lack_says_how_many_have_it() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any
 
@@ -16,10 +17,12 @@ from ragauge.estimate.thresholds import Threshold
 from ragauge.findings.terminal import WIDTH
 from ragauge.findings.thresholds import (
     PredictorFound,
+    ZonesFound,
     _by_budget,
     _by_zone,
     _table,
     _warnings,
+    _without_zones,
     threshold_line,
     zone_blocks,
 )
@@ -109,6 +112,12 @@ def test_a_zone_says_what_holds_in_it_or_why_there_is_none() -> None:
     )
     assert lack == "There is no zone for “a lack of information”: too few topics."
     assert "Learn then Test" in small
+    jobs: Any = None
+    assert [section.heading for section in ZonesFound().show(jobs, zones, {}).sections] == ["Zones with a guarantee"]
+    none = replace(zones, right=Zone("above", 5, np.nan, 0, 40, np.nan, "no threshold holds"))
+    assert not ZonesFound().show(jobs, none, {}).sections
+    (text,) = _without_zones(none)
+    assert text.text.endswith("Right answers: no threshold holds. Lack of information: too few topics.")
 
 
 @pytest.mark.parametrize(("lo", "below"), [(0.7, "0.700 to 0.900; 0.5 is chance"), (np.nan, "0.5 is chance")])

@@ -75,10 +75,14 @@ def test_long_texts_stand_row_by_row_under_a_number() -> None:
     ]  # fmt: skip
 
 
-def test_paragraphs_wrap_and_lines_of_others_stay_one() -> None:
-    sheet = Sheet("h", [Section("s", [Text("one two three four five\nsix well-known")])], [])
-    assert lines(sheet, 20)[3:6] == ["one two three four", "five six well-known", ""]
+def test_paragraphs_wrap_between_words_and_lines_of_others_stay_one() -> None:
+    sheet = Sheet("h", [Section("s", [Text("one two three four five\nsix seven well-known")])], [])
+    assert lines(sheet, 20)[3:7] == ["one two three four", "five six seven", "well-known", ""]
     assert lines(sheet, 3) == lines(sheet, 20)
+    grid = Grid("Names", "System | Note", [["two\nlines\x1b", "a\tb"]])
+    named = Sheet("h", [Section("s", [grid])], [])
+    assert lines(named)[4] == "two lines␛   a b"
+    assert markdown(named).splitlines()[-3].startswith("| two lines␛ | a b |")
 
 
 def test_wide_characters_take_two_columns_and_accents_none() -> None:

@@ -20,6 +20,7 @@ import pytest
 from logged_runs import LoggedRuns, questions
 from ragauge.contract import provenance
 from ragauge.contract.errors import ConfigError, DataError, TrackingError
+from ragauge.contract.finding import Found
 from ragauge.track import (
     Reader,
     Run,
@@ -28,7 +29,9 @@ from ragauge.track import (
     close_orphans,
     connect,
     flatten,
+    has_experiment,
     load_predictor,
+    log_found,
     save_predictor,
     tracking_uri,
     views,
@@ -310,6 +313,41 @@ def test_a_reader_finds_runs_by_the_beginning_of_their_id_and_by_tags(tracker: T
         reader.run(pooled.run_id)
     with pytest.raises(ConfigError, match="holds no run %"):
         reader.run("%")
+
+
+def test_an_experiment_is_there_from_its_first_use_until_it_is_deleted(tracker: Tracker, tmp_path: Path) -> None:
+    assert not has_experiment(tracker.uri, tracker.experiment)
+    experiment_id = tracker.experiment_id
+    assert has_experiment(tracker.uri, tracker.experiment)
+    client_of(tracker).delete_experiment(experiment_id)
+    assert not has_experiment(tracker.uri, tracker.experiment)
+    assert not has_experiment(f"sqlite:///{tmp_path / 'mlflow.db'}", "any")
+    assert not list(tmp_path.iterdir())
+
+
+def test_metrics_of_a_chart_are_read_point_by_point_and_others_by_name(tracker: Tracker) -> None:
+    with tracker.run("a job", {}, {}) as run:
+        run.metrics({"ir_score": 0.5, "best_at_10": 0.25}, {"ir_score_at_n": {200: 0.5, 100: 0.25}})
+        run.days({"right_at_day": {20260103: 0.75, 20260101: 0.5}})
+    read = Reader(tracker.uri).metrics(run.run_id)
+    assert read == {"best_at_10": 0.25, "ir_score": 0.5, "ir_score_at_n[100]": 0.25, "ir_score_at_n[200]": 0.5,
+                    "right_at_day[20260101]": 0.5, "right_at_day[20260103]": 0.75}  # fmt: skip
+    assert list(read)[2:4] == ["ir_score_at_n[100]", "ir_score_at_n[200]"]
+
+
+def test_a_finding_is_logged_with_its_metrics_tables_and_files(tracker: Tracker) -> None:
+    frame = pd.DataFrame({"system": ["=a"], "share": [0.5]})
+    found = Found(
+        None, metrics={"share": 0.5}, tables={"shares": frame}, logged={"kept": frame},
+        files={"figures/a.txt": lambda path: path.write_text("drawn")},
+    )  # fmt: skip
+    with tracker.run("a job", {}, {}) as run:
+        log_found(run, found)
+    reader = Reader(tracker.uri)
+    assert reader.metrics(run.run_id)["share"] == 0.5
+    assert reader.text(run.run_id, "figures/a.txt") == "drawn"
+    assert reader.text(run.run_id, "tables/shares.csv").splitlines() == ["system,share", "'=a,0.5"]
+    assert reader.table(run.run_id, "kept.json").to_dict("records") == [{"system": "=a", "share": 0.5}]
 
 
 def test_a_reader_says_where_no_database_is(tmp_path: Path) -> None:

@@ -46,6 +46,11 @@ def test_the_description_links_the_latest_sweep_where_there_is_one() -> None:
     assert views.CHARTS not in alone
 
 
+def test_the_only_group_of_a_sweep_has_its_name_beside_it() -> None:
+    for group, said in (("", " of the latest sweep · "), ("judge=a", " of the latest sweep, judge=a · ")):
+        assert f"{said}[its answers side by side]" in views.description("7", {group: "f00"})
+
+
 def test_every_group_of_the_latest_sweep_has_charts_of_its_own() -> None:
     first, second = (views.charts_view("s", 300, f"judge={j}", n) for n, j in ((1, "a"), (2, "b")))
     assert (first.key, second.key) == (views.CHARTS, f"{views.CHARTS}-2")

@@ -140,6 +140,8 @@ def run_composed(
 
     guard_output()
     config.register()
+    if not {"--help", "-h"}.isdisjoint(arguments):
+        config.list_quickly()
     # What hydra.help.template shows.
     OmegaConf.register_new_resolver("ragauge.commands", lambda: "\n".join(known.lines()), replace=True)
     set_exit_code(0)

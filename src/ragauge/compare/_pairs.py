@@ -14,7 +14,9 @@ from ragauge.contract.finding import DIFFERS, Cell, Col, ComparisonFinding, Foun
 from ragauge.contract.jobs import Compared
 from ragauge.contract.protocols import AnswerMeasureInfo
 from ragauge.estimate import compare_pairs
+from ragauge.estimate.clusters import clustered_text, clusterings
 from ragauge.estimate.human import human_pairs
+from ragauge.estimate.outcomes import CLUSTER
 from ragauge.estimate.pairs import holm
 
 HEADLINE = "headline"  # the section of IR score, right answers and hallucinations
@@ -143,11 +145,13 @@ def _difference(row: Mapping[Any, Any]) -> list[Cell]:
 def _about_tests(runs: Compared, value: Pairs, shown: Mapping[str, object]) -> list[str]:
     """Sentences that say what the marks, intervals and p values are."""
     base = runs.names[runs.baseline]
+    clustered = CLUSTER in runs.outcomes
     tests = "a sign-flip permutation test of the IR score"
     if runs.answer_measures:
         tests += " and of measures (↑ higher, ↓ lower is better)"
     if (value.table["measure"] == "correct").any():
         tests += " and McNemar's exact test of right answers and hallucinations"
+        tests = "a permutation test that flips the signs of whole clusters" if clustered else tests
         if "judged" in runs.outcomes and not runs.outcomes["judged"].all():
             tests += " (of a sample of judged topics the t test of the prediction-powered difference)"
     apart = ", ".join(f"{name} {n}" for name, n in value.n_tests.items() if name in shown)
@@ -158,6 +162,10 @@ def _about_tests(runs: Compared, value: Pairs, shown: Mapping[str, object]) -> l
     ]
     if runs.baseline_chosen:
         said.append(f"{base} was taken {_why_chosen(runs.runs)}, so Holm counts all pairs.")
+    measured = [one for _, rows in runs.outcomes.groupby("run_id") for one in clusterings(rows)]
+    if measured:
+        text = clustered_text(measured, clustered)
+        said.append(f"{text[0].upper()}{text[1:]}.")
     return [*said, "In brackets: 95 % intervals over topics; of metrics as logged, of differences paired by topic."]
 
 

@@ -13,7 +13,7 @@ from ragauge.contract.finding import DIFFERS, Cell, Col, ComparisonFinding, Foun
 from ragauge.contract.jobs import Compared
 from ragauge.contract.protocols import AnswerMeasureInfo
 from ragauge.estimate.pairs import holm
-from ragauge.estimate.slices import SliceTables, macro_averages, slice_differences, slice_estimates
+from ragauge.estimate.slices import SliceTables, macro_averages, mixed_slicings, slice_differences, slice_estimates
 from ragauge.estimate.slicing import PREFIX, slicings
 
 _MEASURES = {  # of a slice: its name, and that of the difference
@@ -78,7 +78,7 @@ def slice_tables(
     for measure in every["measure"].unique():
         of = every["measure"] == measure
         every.loc[of, "p_holm"] = holm(every.loc[of, "p"].to_numpy(dtype=float))
-    return SliceTables(estimates, macro_averages(estimates, None, answers), every)
+    return SliceTables(estimates, macro_averages(estimates, None, answers, mixed=mixed_slicings(outcomes)), every)
 
 
 def _grid(found: SliceTables, runs: Compared) -> Grid:

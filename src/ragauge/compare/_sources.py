@@ -16,6 +16,8 @@ from ragauge.contract.progress import progress
 from ragauge.contract.protocols import AnswerMeasureInfo
 from ragauge.contract.records import RECORD_FILE, read_records, refuse_trainings
 from ragauge.diagnose.failures import CAUSE
+from ragauge.estimate.clusters import SHARED, same_clusters
+from ragauge.estimate.outcomes import CLUSTER
 from ragauge.estimate.predictor import PROBABILITY_COLUMNS
 from ragauge.estimate.prompts import other_labels
 from ragauge.estimate.slicing import PREFIX
@@ -25,7 +27,7 @@ _MAX_NAMED = 5  # runs named in a message
 _TABLE = "per_question.json"
 _OUTCOMES = (
     "qid", "query", "answer_reference", "evidence", "answer", "label", "ir_score", CAUSE, "judged", "stratum",
-    *PROBABILITY_COLUMNS, "human_label", LABEL_OF, "judge_status", "unanswerable", "prompts_are",
+    *PROBABILITY_COLUMNS, CLUSTER, SHARED, "human_label", LABEL_OF, "judge_status", "unanswerable", "prompts_are",
 )  # fmt: skip
 
 
@@ -187,7 +189,7 @@ def read_outcomes(
         outcomes[info.name] = pd.to_numeric(known).astype("float64")
     if "judged" in outcomes:
         outcomes["judged"] = outcomes["judged"].ne(False)
-    return outcomes.astype({"qid": "str", "ir_score": "float64", "label": "Int8"})
+    return same_clusters(outcomes).astype({"qid": "str", "ir_score": "float64", "label": "Int8"})
 
 
 def _one_text(parts: object) -> object:

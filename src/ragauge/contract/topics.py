@@ -36,7 +36,7 @@ RESERVED = frozenset(
         "earlier_label", "prompts_are", *(f"label_{k}" for k in range(2, 10)), "evidence", "outcome",
         "chunks", "queries",
         *map(labelled_as, QUESTIONS), "failure_cause", "failure_decided_by",
-        "evidence_in_context", "evidence_place",
+        "evidence_in_context", "evidence_place", "topic_cluster", "evidence_cluster",
     }
 )  # fmt: skip
 

@@ -18,8 +18,8 @@ import pandas as pd
 from ragauge.contract.errors import ConfigError
 from ragauge.contract.groups import FEATURES
 from ragauge.contract.protocols import AnswerMeasureInfo
-from ragauge.estimate.intervals import LEVEL, percentile_interval, topic_weights
-from ragauge.estimate.outcomes import LACK, RIGHT, asked, topic_codes, weights_of, with_classes
+from ragauge.estimate.intervals import LEVEL, level_of_resamples, percentile_interval, topic_weights
+from ragauge.estimate.outcomes import LACK, RIGHT, asked, topic_codes, units_of, weights_of, with_classes
 from ragauge.estimate.pairs import holm
 from ragauge.estimate.signs import tail_p
 
@@ -105,7 +105,7 @@ def foresight(
         return None
     rows = _rows(frame, name, group)
     measures = [m for m in _measures(infos, name) if m.name in rows and rows[m.name].notna().any()]
-    if rows["qid"].nunique() < 2 or not measures:
+    if rows["_topic"].nunique() < 2 or not measures:
         return None
     table = pd.DataFrame(_over_patterns(rows, measures, n_boot, seed, level, group))
     table["p_holm"] = table.groupby("statistic", sort=False)["p"].transform(lambda p: holm(p.to_numpy(dtype=float)))
@@ -156,7 +156,7 @@ def _rows(frame: pd.DataFrame, target: str, group: str) -> pd.DataFrame:
         worth = rows[target].astype(float)
         right, lack = worth.eq(1), pd.Series(False, index=rows.index)
     return rows.assign(
-        _right=right, _lack=lack, _worth=worth, _weight=weights_of(rows), _topic=topic_codes(rows["qid"])[0]
+        _right=right, _lack=lack, _worth=worth, _weight=weights_of(rows), _topic=topic_codes(units_of(rows))[0]
     )
 
 
@@ -172,7 +172,7 @@ def _over_patterns(
 
     The IR score stands beside them on the rows that have both. All are of the same resamples of the topics.
     """
-    n_topics = int(rows["_topic"].max()) + 1
+    n_topics, level = int(rows["_topic"].max()) + 1, level_of_resamples(rows, level)
     known = {m.name: rows[m.name].notna().to_numpy() for m in measures}
     ir_score = next((m for m in measures if m.name == IR_SCORE), None)
     done: dict[str, list[dict[str, object]]] = {}

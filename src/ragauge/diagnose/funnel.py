@@ -9,7 +9,7 @@ import pandas as pd
 
 from ragauge.contract.errors import DataError
 from ragauge.estimate.intervals import LEVEL, Estimate, bootstrap_mean, bounded_mean, paired_share_interval
-from ragauge.estimate.outcomes import asked, labels_of, weights_of, with_classes
+from ragauge.estimate.outcomes import asked, clusters_of, labels_of, weights_of, with_classes
 
 # The steps in order; a job has those of its parts.
 STEPS: Mapping[str, str] = {
@@ -58,22 +58,23 @@ def by_topic(parts: pd.DataFrame) -> pd.DataFrame:
     return parts.groupby("qid", sort=False)[steps].mean().clip(0, 1).reset_index()
 
 
-def funnel(parts: pd.DataFrame, level: float = LEVEL) -> pd.DataFrame:
+def funnel(parts: pd.DataFrame, level: float = LEVEL, clusters: pd.Series | None = None) -> pd.DataFrame:
     """The funnel: step, label, value, lo, hi, change, change_lo, change_hi, n; a row per step of `parts`.
 
     value is the mean over topics of the mean over a topic's evidence parts, with its interval over topics
     (`bounded_mean`); change is that less the step before, topic by topic, with the interval of a paired
     difference (`paired_share_interval`), missing for the first step. A step may gain. `parts` as in
-    `by_topic`.
+    `by_topic`; `clusters` by qid, where topics are not independent.
     """
     topics = by_topic(parts)
+    of = None if clusters is None else clusters.reindex(topics["qid"]).to_numpy()
     rows = []
     before: np.ndarray | None = None
     for step in topics.columns.drop("qid"):
         values = topics[step].to_numpy(dtype=float)
-        mean = bounded_mean(values, level=level)
+        mean = bounded_mean(values, level=level, clusters=of)
         nothing = Estimate(float("nan"), float("nan"), float("nan"), len(values))
-        change = nothing if before is None else paired_share_interval(values - before, level=level)
+        change = nothing if before is None else paired_share_interval(values - before, level=level, clusters=of)
         rows.append((step, STEPS[step], mean.value, mean.lo, mean.hi, change.value, change.lo, change.hi, len(values)))
         before = values
     columns = ["step", "label", "value", "lo", "hi", "change", "change_lo", "change_hi", "n"]
@@ -146,5 +147,6 @@ def share_of(
     Weighted where the rows of a sample stand for different numbers of topics.
     """
     if "weight" in rows:
-        return bootstrap_mean(counts.astype(float), rows["qid"], n_boot, seed, level, weights_of(rows))
-    return bounded_mean(counts.astype(float), rows["qid"], level)
+        of = (rows["qid"], n_boot, seed, level, weights_of(rows), clusters_of(rows))
+        return bootstrap_mean(counts.astype(float), *of)
+    return bounded_mean(counts.astype(float), rows["qid"], level, clusters_of(rows))

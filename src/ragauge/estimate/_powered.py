@@ -13,6 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from ragauge.contract.errors import DataError
+from ragauge.estimate.intervals import cluster_variance
 
 # Topics that `difference_test` adds, of which one differs, as often to either side (Agresti & Min 2005).
 _ADDED = 2.0
@@ -24,7 +25,7 @@ class Powered:
 
     `lam` is the mean lambda of the judged topics, `classical` the estimate of lambda = 0. `spread` is the
     variance of one topic's value. `n` is how many topics drawn uniformly have the strata's weights (Kish),
-    `df` the degrees of freedom of the variances.
+    `df` the degrees of freedom of the variances. Of clusters both are fewer (`powered_means`).
     """
 
     estimate: np.ndarray
@@ -34,7 +35,7 @@ class Powered:
     classical_variance: np.ndarray
     spread: np.ndarray
     n: float
-    df: int
+    df: float
 
 
 @dataclass(frozen=True)
@@ -69,9 +70,13 @@ class _Stratum:
         n = len(self.y)
         if not len(self.others):  # every topic is judged: nothing to predict
             return self.y.mean(axis=0), _variance(self.y) / n
-        values = self.y + lam * (self.others.mean(axis=0) - self.f)
+        values = self.values(lam)
         predicted = lam.mean(axis=0) ** 2 * _variance(self.others) / len(self.others)
         return values.mean(axis=0), _variance(values) / n + predicted
+
+    def values(self, lam: np.ndarray) -> np.ndarray:
+        """What each judged topic says of the stratum's mean: [judged, columns]."""
+        return self.y + lam * (self.others.mean(axis=0) - self.f) if len(self.others) else self.y
 
 
 def _products(a: np.ndarray, b: np.ndarray) -> np.ndarray:
@@ -88,6 +93,7 @@ def powered_means(
     judged: np.ndarray,
     stratum: np.ndarray,
     together: int = 0,
+    clusters: np.ndarray | None = None,
 ) -> Powered:
     """Means over all topics of `values`, known where `judged`, by `predicted`, known everywhere.
 
@@ -95,8 +101,10 @@ def powered_means(
     numbers; values of topics that are not judged are not looked at. Lambda in [0, 1] is that of the smallest
     variance: of each column, or with `together` > 0 one for all columns, that of the smallest sum of the
     variances of the first so many. The variance is that of an estimate for the population that all topics are
-    a sample of. Raises DataError where a stratum has fewer than two judged topics (a stratum of one topic:
-    fewer than one).
+    a sample of. With `clusters` [topics] it is over clusters of what each topic adds to the estimate; `n` is then over
+    the root of the mean number of judged topics of a cluster, and `df` the effective number of clusters with
+    judged topics, less one (`student_of`). Raises DataError where a stratum has fewer than two judged topics (a
+    stratum of one topic: fewer than one).
     """
     n_topics = len(judged)
     parts = []
@@ -110,6 +118,16 @@ def powered_means(
     lams = _lambdas(parts, together)
     estimate, variance = _over_strata(parts, lams, n_topics)
     classical, classical_variance = _over_strata(parts, [np.zeros_like(lam) for lam in lams], n_topics)
+    n = float(1 / sum(part.weight**2 / len(part.y) for part in parts))
+    df: float = max(sum(len(part.y) - 1 for part in parts), 1)
+    if clusters is not None:
+        of_judged = np.unique(clusters[judged], return_counts=True)[1].astype(float)
+        n /= np.sqrt(of_judged.mean())
+        df = min(df, max(of_judged.sum() ** 2 / (of_judged**2).sum() - 1, 1.0))
+        variance, classical_variance = (
+            cluster_variance(_added(parts, of, judged, stratum, mean), clusters)
+            for of, mean in ((lams, estimate), ([np.zeros_like(lam) for lam in lams], classical))
+        )
     within = sum(part.weight * _variance(part.y) for part in parts)
     spread = within + sum(part.weight * (part.y.mean(axis=0) - classical) ** 2 for part in parts)
     return Powered(
@@ -119,9 +137,24 @@ def powered_means(
         classical,
         classical_variance,
         np.asarray(spread),
-        float(1 / sum(part.weight**2 / len(part.y) for part in parts)),
-        max(sum(len(part.y) - 1 for part in parts), 1),
+        n,
+        df,
     )
+
+
+def _added(
+    parts: list[_Stratum], lams: list[np.ndarray], judged: np.ndarray, stratum: np.ndarray, estimate: np.ndarray
+) -> np.ndarray:
+    """float64 [topics, columns]: what each topic adds to the estimate, which sums to 0."""
+    found = np.empty((len(judged), len(estimate)))
+    for part, lam, s in zip(parts, lams, np.unique(stratum), strict=True):
+        here, values = stratum == s, part.values(lam)
+        between = (values.mean(axis=0) - estimate) / len(judged)
+        found[here & judged] = between + part.weight * (values - values.mean(axis=0)) / len(values)
+        if len(part.others):
+            of_others = lam.mean(axis=0) * (part.others - part.others.mean(axis=0)) / len(part.others)
+            found[here & ~judged] = between + part.weight * of_others
+    return found
 
 
 def _lambdas(parts: list[_Stratum], together: int) -> list[np.ndarray]:

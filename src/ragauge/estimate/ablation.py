@@ -15,7 +15,7 @@ import pandas as pd
 from ragauge.contract.errors import DataError
 from ragauge.contract.protocols import AnswerMeasureInfo
 from ragauge.estimate.intervals import LEVEL, Estimate, paired_mean, paired_share_interval
-from ragauge.estimate.outcomes import RIGHT
+from ragauge.estimate.outcomes import RIGHT, clusters_by_topic
 from ragauge.estimate.pairs import OF_CLASSES, _Sampled, reach_of, topic_tables
 
 NONE = "none"
@@ -118,12 +118,14 @@ def _estimates(
     """The mean difference of every contrast by measure; one without a common topic is left out."""
     classes = [measure for measure in tables if measure in _GAINS]
     sampled = _Sampled.of(frame, "system", classes) if classes else None
+    clusters = clusters_by_topic(frame, next(iter(tables.values())).index) if tables else None
     found: dict[tuple[tuple[str, ...], str], Estimate] = {}
     for measure, table in tables.items():
         reach = reach_of(table, measure, answers)
         for contrast, couples in contrasts.items():
             differences = _differences(table, couples)
             whole = ~np.isnan(differences).any(axis=1)
+            of = None if clusters is None else clusters[whole]
             powered = None
             if measure in classes and sampled is not None:
                 powered = sampled.averaged(couples, measure, table, level)
@@ -132,11 +134,11 @@ def _estimates(
             elif not whole.any():
                 continue
             elif measure in classes:
-                rows, topics = differences[whole], np.arange(whole.sum())
-                of_topic = np.repeat(topics, rows.shape[1])
-                found[contrast, measure] = paired_share_interval(rows.ravel(), of_topic, level)
+                rows, many = differences[whole], len(couples)
+                topics, of_rows = np.repeat(np.arange(whole.sum()), many), None if of is None else np.repeat(of, many)
+                found[contrast, measure] = paired_share_interval(rows.ravel(), topics, level, clusters=of_rows)
             else:
-                found[contrast, measure] = paired_mean(differences[whole].mean(axis=1), level, reach)
+                found[contrast, measure] = paired_mean(differences[whole].mean(axis=1), level, reach, of)
     for contrast in contrasts:
         for measure in tables:
             if (contrast, measure) in found:

@@ -15,9 +15,10 @@ from ragauge.estimate.intervals import (
     bounded_mean,
     effective_topics,
     paired_share_interval,
+    units_among,
     wilson_interval,
 )
-from ragauge.estimate.outcomes import CLASSES, GROUP_COLUMNS, check_outcomes, topic_codes
+from ragauge.estimate.outcomes import CLASSES, CLUSTER, GROUP_COLUMNS, check_outcomes, clusters_of
 
 
 @dataclass(frozen=True)
@@ -59,7 +60,11 @@ def judge_agreement(
     if human["label"].isna().any():
         raise DataError(f"human labels: no label for {dict(human.loc[human['label'].isna(), by].iloc[0])}")
     both = human[[*by, "label"]].merge(
-        verdicts[[*by, "label"]], on=by, how="left", suffixes=("_human", "_judge"), indicator="found"
+        verdicts[[*by, "label", *([CLUSTER] if CLUSTER in verdicts else [])]],
+        on=by,
+        how="left",
+        suffixes=("_human", "_judge"),
+        indicator="found",
     )
     lost = both["found"] != "both"
     if lost.any():
@@ -75,8 +80,9 @@ def judge_agreement(
         index=pd.Index(CLASSES, name="human"),
         columns=pd.Index([*map(str, CLASSES), "missing"], name="judge"),
     )
-    kappa = kappa_estimate(people[known], judge[known], both.loc[known, "qid"], level)
-    equal = bounded_mean(people[known] == judge[known], both.loc[known, "qid"], level)
+    qids, clusters = both.loc[known, "qid"], clusters_of(both[known])
+    kappa = kappa_estimate(people[known], judge[known], qids, level, clusters)
+    equal = bounded_mean(people[known] == judge[known], qids, level, clusters)
     return Agreement(kappa, equal, confusion, int(known.sum()), int((~known).sum()))
 
 
@@ -116,13 +122,15 @@ def judge_stability(labels: pd.DataFrame, level: float = LEVEL) -> Stability | N
     known = labels.dropna(subset=names)
     if known.empty:
         return None
-    qids = known["qid"]
+    qids, clusters = known["qid"], clusters_of(known)
     first, *again = (known[name].to_numpy(dtype=np.int64) for name in names)
     equal = [first == second for second in again]
-    shares = [bounded_mean(e, qids, level) for e in equal]
-    kappas = [kappa_estimate(first, second, qids, level) for second in again]
+    shares = [bounded_mean(e, qids, level, clusters) for e in equal]
+    kappas = [kappa_estimate(first, second, qids, level, clusters) for second in again]
     moved = len(again) > 1
-    effect = paired_share_interval(equal[0].astype(float) - equal[1], qids, level) if moved else None
+    effect = None
+    if moved:
+        effect = paired_share_interval(equal[0].astype(float) - equal[1], qids, level, clusters=clusters)
     return Stability(
         shares[0],
         kappas[0],
@@ -134,29 +142,33 @@ def judge_stability(labels: pd.DataFrame, level: float = LEVEL) -> Stability | N
     )
 
 
-def kappa_estimate(first: np.ndarray, second: np.ndarray, qids: pd.Series, level: float) -> Estimate:
+def kappa_estimate(
+    first: np.ndarray, second: np.ndarray, qids: pd.Series, level: float, clusters: pd.Series | None = None
+) -> Estimate:
     """Cohen's kappa of two labellings (classes 1..5) of the same rows, with an interval over topics.
 
     Kappa is 1 - q / Q, q being the share of rows with different labels and Q what chance would make of it. The
     interval is Wilson's of q over Q, at the effective topics of what a row adds to q - (1 - kappa) Q. Where most
     rows have one class, Q is not well known: the interval reaches as far as that of one topic more, on which
-    both give the second most frequent class.
+    both give the second most frequent class. `clusters` as in `bounded_mean`.
     """
-    topics, n = topic_codes(qids)
+    units, n, n_topics = units_among(len(first), qids, clusters)
     cells = np.zeros((n, len(CLASSES) ** 2))
-    np.add.at(cells, (topics, (first - 1) * len(CLASSES) + second - 1), 1)
-    value, *limits = _kappa_limits(cells, level)
+    np.add.at(cells, (units, (first - 1) * len(CLASSES) + second - 1), 1)
+    value, *limits = _kappa_limits(cells, n_topics, level)
     if n < 2 or np.isnan(value):
-        return Estimate(value, float("nan"), float("nan"), n, level)
+        return Estimate(value, float("nan"), float("nan"), n_topics, level)
     given = np.bincount(first, minlength=6) + np.bincount(second, minlength=6)
     another = np.zeros(cells.shape[1])
-    another[(np.argsort(-given, kind="stable")[1] - 1) * (len(CLASSES) + 1)] = cells.sum() / n
-    limits += _kappa_limits(np.vstack([cells, another]), level)[1:]
-    return Estimate(value, max(min(*limits, value), -1.0), max(*limits, value), n, level)
+    another[(np.argsort(-given, kind="stable")[1] - 1) * (len(CLASSES) + 1)] = cells.sum() / n_topics
+    limits += _kappa_limits(np.vstack([cells, another]), n_topics + 1, level)[1:]
+    return Estimate(value, max(min(*limits, value), -1.0), max(*limits, value), n_topics, level)
 
 
-def _kappa_limits(cells: np.ndarray, level: float) -> tuple[float, float, float]:
-    """Cohen's kappa of [topics, 25] counts, and the limits of its interval; NaN where chance alone agrees always."""
+def _kappa_limits(cells: np.ndarray, n_topics: int, level: float) -> tuple[float, float, float]:
+    """Cohen's kappa of [topics, 25] counts (or those of clusters of `n_topics`), and the limits of its interval; NaN
+    where chance alone agrees always.
+    """
     shares = (cells.sum(axis=0) / max(cells.sum(), 1)).reshape(len(CLASSES), len(CLASSES))
     rows, columns = shares.sum(axis=1), shares.sum(axis=0)
     chance = float(rows @ columns)
@@ -166,6 +178,6 @@ def _kappa_limits(cells: np.ndarray, level: float) -> tuple[float, float, float]
     ratio = float((shares * differ).sum()) / (1 - chance)
     moves = differ + ratio * (columns[:, None] + rows[None, :] - 2 * chance)
     of_topic = cells.sum(axis=1)
-    n = effective_topics(cells @ differ.ravel(), of_topic, cells @ moves.ravel())
+    n = effective_topics(cells @ differ.ravel(), of_topic, cells @ moves.ravel(), n_topics, level)
     lo, hi = wilson_interval(ratio * (1 - chance), n, level)
     return 1 - ratio, 1 - hi / (1 - chance), 1 - lo / (1 - chance)

@@ -16,7 +16,7 @@ import pandas as pd
 
 from ragauge.contract.errors import ConfigError, DataError
 from ragauge.contract.protocols import AnswerMeasureInfo
-from ragauge.estimate.outcomes import asked, weights_of
+from ragauge.estimate.outcomes import asked, by_cluster, clusters_by_topic, weights_of
 from ragauge.estimate.pairs import OF_CLASSES, topic_tables
 from ragauge.estimate.signs import FLIPS, all_flipped, flipped_sums, tail_p
 
@@ -82,9 +82,10 @@ def best_sets(
             values = values.loc[:, values.columns.isin(labelled)]
         values = values.dropna(axis="index", how="all").dropna(axis="columns", how="all")
         weights = topic_weights_of(frame, values.index).to_numpy() if of_class else None
-        found = best_systems(values, measure in lowest, weights, seed).rename_axis(group).reset_index()
+        how = (measure in lowest, weights, seed, clusters_by_topic(frame, values.index))
+        found = best_systems(values, *how).rename_axis(group).reset_index()
         parts.append(found.assign(measure=measure, in_best_set=found["p_best"] >= alpha))
-        optimism[measure] = top_optimism(values, measure in lowest, weights, seed)
+        optimism[measure] = top_optimism(values, *how)
     columns = ["measure", group, "p_best", "p_all_best", "in_best_set"]
     table = pd.concat(parts, ignore_index=True)[columns] if parts else pd.DataFrame(columns=columns)
     return BestSystems(table, optimism, group)
@@ -98,7 +99,11 @@ def topic_weights_of(frame: pd.DataFrame, qids: pd.Index) -> pd.Series:
 
 
 def best_systems(
-    values: pd.DataFrame, lowest: bool = False, weights: np.ndarray | None = None, seed: int = 0
+    values: pd.DataFrame,
+    lowest: bool = False,
+    weights: np.ndarray | None = None,
+    seed: int = 0,
+    clusters: np.ndarray | None = None,
 ) -> pd.DataFrame:
     """Per system [p_best, p_all_best]: whether it may be the best, and whether it may be one of all the best.
 
@@ -111,11 +116,12 @@ def best_systems(
     with 1 - alpha (model confidence set with the range statistic, Hansen, Lunde & Nason 2011), a larger set.
 
     A statistic is the sum of the differences over the root of the sum of their squares; its null distribution
-    comes from 1,999 random signs of the topics, the same for all pairs, the observed ones counted among them.
+    comes from 1,999 random signs of the topics, the same for all pairs, the observed ones counted among them. With
+    `clusters` [topics], numbered, sums over clusters take the place of the topics' differences.
     """
     x = _weighted(values, weights) * (-1 if lowest else 1)
-    ahead, scale = _statistics(x)
-    drawn = _drawn(x, seed)
+    ahead, scale = _statistics(x, clusters)
+    drawn = _drawn(x, clusters, seed)
     n = x.shape[1]
     p_best = np.ones(n)
     if n > 1:
@@ -127,20 +133,27 @@ def best_systems(
     return pd.DataFrame({"p_best": p_best, "p_all_best": p_all}, index=values.columns)
 
 
-def top_optimism(values: pd.DataFrame, lowest: bool = False, weights: np.ndarray | None = None, seed: int = 0) -> float:
+def top_optimism(
+    values: pd.DataFrame,
+    lowest: bool = False,
+    weights: np.ndarray | None = None,
+    seed: int = 0,
+    clusters: np.ndarray | None = None,
+) -> float:
     """How much the score of the best of these systems is expected to be better than its true one; >= 0.
 
     The best in a random half of the topics is scored on the other half: its mean in the half that chose it
     less that in the other, averaged over 1,999 halvings, is without bias for half as many topics. It is
     divided by the root of 2, which is exact where systems are equally good and too much where one leads.
-    `values` and `weights` are those of `best_systems`; NaN with fewer than two topics, 0 for one system.
+    `values`, `weights` and `clusters`, of which whole ones are halved, are those of `best_systems`; NaN with fewer than
+    two topics or clusters, 0 for one system.
     """
-    if len(values) < 2 or not values.shape[1]:
+    if min(len(values), len(values if clusters is None else np.unique(clusters))) < 2 or not values.shape[1]:
         return float("nan")
     x = _weighted(values, weights)
     weight = np.ones(len(x)) if weights is None else weights
     known = (~np.isnan(x)) * weight[:, None]
-    both = np.hstack([np.nan_to_num(x), known])
+    both = by_cluster(np.hstack([np.nan_to_num(x), known]), clusters)
     total, found = both.sum(axis=0), []
     for drawn in flipped_sums(both, FLIPS, seed):
         halves = []
@@ -167,7 +180,7 @@ def _weighted(values: pd.DataFrame, weights: np.ndarray | None) -> np.ndarray:
     return x * weights[:, None]
 
 
-def _statistics(x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+def _statistics(x: np.ndarray, clusters: np.ndarray | None) -> tuple[np.ndarray, np.ndarray]:
     """[systems, systems] by how much j is ahead of i, normalised, and the scale 1 / root of sum of squares.
 
     The scale is 0 where two systems do not differ, and so is the statistic.
@@ -176,20 +189,20 @@ def _statistics(x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     ahead, scale = np.zeros((n, n)), np.zeros((n, n))
     least = _SAME * max(1.0, float(np.nanmax(np.abs(x), initial=0.0))) ** 2
     for i in range(n):
-        differences = np.nan_to_num(x - x[:, [i]])
+        differences = by_cluster(np.nan_to_num(x - x[:, [i]]), clusters)
         squares = (differences**2).sum(axis=0)
         scale[i] = np.divide(1, np.sqrt(squares), out=np.zeros(n), where=squares > least)
         ahead[i] = differences.sum(axis=0) * scale[i]
     return ahead, scale
 
 
-def _drawn(x: np.ndarray, seed: int) -> Callable[[int], np.ndarray]:
+def _drawn(x: np.ndarray, clusters: np.ndarray | None, seed: int) -> Callable[[int], np.ndarray]:
     """A function of i: [flips, systems], the flipped sums of i's values less those of each system."""
     if not np.isnan(x).any():
         # Less the topic's mean, which no difference has, so that sums of equal systems are equal.
-        sums = all_flipped(x - x.mean(axis=1, keepdims=True), seed)
+        sums = all_flipped(by_cluster(x - x.mean(axis=1, keepdims=True), clusters), seed)
         return lambda i: sums[:, [i]] - sums
-    each = [all_flipped(np.nan_to_num(x[:, [i]] - x), seed) for i in range(x.shape[1])]
+    each = [all_flipped(by_cluster(np.nan_to_num(x[:, [i]] - x), clusters), seed) for i in range(x.shape[1])]
     return lambda i: each[i]
 
 

@@ -16,6 +16,7 @@ from ragauge.estimate.outcomes import (
     LACK,
     asked,
     check_outcomes,
+    clusters_of,
     labels_of,
     scored,
     share_columns,
@@ -36,7 +37,8 @@ def share_estimates(frame: pd.DataFrame, level: float = LEVEL) -> dict[str, Esti
     """
     frame = with_classes(check_outcomes(frame, ()))
     counts = [share_columns(labels_of(one)) for one in by_prompt(frame)]
-    shares = {name: bounded_mean(np.mean([c[name] for c in counts], axis=0), frame["qid"], level) for name in counts[0]}
+    of = (frame["qid"], level, clusters_of(frame))
+    shares = {name: bounded_mean(np.mean([c[name] for c in counts], axis=0), *of) for name in counts[0]}
     if not frame["label"].notna().any():
         nan = float("nan")
         return {name: Estimate(share.value, nan, nan, share.n, level) for name, share in shares.items()}
@@ -53,7 +55,7 @@ def rejection(frame: pd.DataFrame, level: float = LEVEL) -> dict[str, Estimate]:
         return {}
     rows = asked(frame[frame["unanswerable"].eq(True)])
     rows = rows[rows["label"].notna()]
-    return {REJECTION: bounded_mean(labels_of(rows) == LACK, rows["qid"], level)}
+    return {REJECTION: bounded_mean(labels_of(rows) == LACK, rows["qid"], level, clusters_of(rows))}
 
 
 def leaderboard(
@@ -88,7 +90,7 @@ def leaderboard(
     rows = []
     for name, part in frame.groupby(group, sort=True):
         of_scores, classed = scored(part), with_classes(part)
-        score = bounded_mean(of_scores["ir_score"], of_scores["qid"], level)
+        score = bounded_mean(of_scores["ir_score"], of_scores["qid"], level, clusters_of(of_scores))
         row = {group: name, "n_topics": part["qid"].nunique(), "n_judged": len(asked(classed))}
         row["n_classed"] = len(classed)
         row |= {"ir_score": score.value, "ir_score_lo": score.lo, "ir_score_hi": score.hi}
@@ -104,7 +106,7 @@ def leaderboard(
         for name_of, share in rejection(part, level).items():
             row |= {name_of: share.value, f"{name_of}_lo": share.lo, f"{name_of}_hi": share.hi}
         for info in answers:
-            mean = mean_of(part[info.name], part["qid"], info, n_boot, seed, level)
+            mean = mean_of(part[info.name], part["qid"], info, n_boot, seed, level, clusters_of(part))
             row |= {info.name: mean.value, f"{info.name}_lo": mean.lo, f"{info.name}_hi": mean.hi}
             row[f"{info.name}_missing"] = float(part[info.name].isna().mean())
         rows.append(row)
@@ -131,6 +133,7 @@ def mean_of(
     n_boot: int,
     seed: int,
     level: float = LEVEL,
+    clusters: pd.Series | None = None,
 ) -> Estimate:
     """The mean of an answer measure over the topics that have a value, with its interval.
 
@@ -138,14 +141,14 @@ def mean_of(
     size a bootstrap over topics.
     """
     known = values.astype(float).notna()
-    at, of = values.astype(float)[known], topics[known]
+    at, of, clusters = values.astype(float)[known], topics[known], None if clusters is None else clusters[known]
     if info.bounded:
-        return bounded_mean(at, of, level)
+        return bounded_mean(at, of, level, clusters)
     if info.unit == "signed":
-        found = bounded_mean((at + 1) / 2, of, level)
+        found = bounded_mean((at + 1) / 2, of, level, clusters)
         value, lo, hi = (2 * limit - 1 for limit in (found.value, found.lo, found.hi))
         return replace(found, value=value, lo=lo, hi=hi)
-    return bootstrap_mean(at, of, n_boot, seed, level)
+    return bootstrap_mean(at, of, n_boot, seed, level, None, clusters)
 
 
 def _marks(names: pd.Series, marks: dict[str, bool]) -> pd.Series:

@@ -16,8 +16,8 @@ from scipy.stats import norm
 
 from ragauge.contract.errors import ConfigError, DataError
 from ragauge.estimate.best import topic_weights_of
-from ragauge.estimate.intervals import LEVEL, effective_topics, wilson_interval
-from ragauge.estimate.outcomes import check_outcomes
+from ragauge.estimate.intervals import LEVEL, cluster_variance, effective_topics, wilson_interval
+from ragauge.estimate.outcomes import by_cluster, check_outcomes, clusters_by_topic
 from ragauge.estimate.pairs import OF_CLASSES, holm, topic_tables
 from ragauge.estimate.signs import all_flipped, tail_p
 
@@ -84,19 +84,23 @@ def budgets(frame: pd.DataFrame, margin: float = MARGIN, level: float = LEVEL, s
         for system, values in curves.items():
             known = _known(values)
             weight = None if weights is None else weights[known.index].to_numpy()
-            bands.append(curve_band(known, weight, level, seed).assign(measure=measure, system=system))
+            clusters = clusters_by_topic(frame, known.index)
+            bands.append(curve_band(known, weight, level, seed, clusters).assign(measure=measure, system=system))
             most = max(most, values.shape[1])
             smallest.append(
                 {
                     "measure": measure,
                     "system": system,
                     "best_n_tokens": known.columns[int(np.argmax(_means(known, weight)))],
-                    "smallest_n_tokens": smallest_budget(known, margin, weight, level, seed),
+                    "smallest_n_tokens": smallest_budget(known, margin, weight, level, seed, clusters),
                     "smallest_n_tokens_seen": _smallest_seen(_means(known, weight), margin),
                     "n": len(known),
                 }
             )
-        tests.append(compare_curves(curves, weights, level, seed).assign(measure=measure))
+        topics = pd.Index(sorted(set().union(*(curve.index for curve in curves.values()))))
+        of = clusters_by_topic(frame, topics)
+        by_qid = None if of is None else pd.Series(of, topics)
+        tests.append(compare_curves(curves, weights, level, seed, by_qid).assign(measure=measure))
     first = ["measure", "system", "n_tokens"]
     found = pd.concat(bands, ignore_index=True)
     pairs = pd.concat([part for part in tests if len(part)] or tests, ignore_index=True)
@@ -168,25 +172,33 @@ def _critical(deviations: np.ndarray, level: float, seed: int, sides: int = 2) -
 
 
 def curve_band(
-    values: pd.DataFrame, weights: np.ndarray | None = None, level: float = LEVEL, seed: int = 0
+    values: pd.DataFrame,
+    weights: np.ndarray | None = None,
+    level: float = LEVEL,
+    seed: int = 0,
+    clusters: np.ndarray | None = None,
 ) -> pd.DataFrame:
     """Means over topics by budget with intervals: [n_tokens, value, lo, hi, band_lo, band_hi, n].
 
     `values` is [topics x budgets] in [0, 1] without NaN. lo and hi hold at one budget, Wilson's interval at
     the effective number of topics; the band holds at all budgets at once. It is Wilson's interval at the
     critical value c of the plug-in sup-t band (Montiel Olea & Plagborg-Møller 2019): the `level` quantile of
-    the largest |t| of variables with the budgets' correlations. NaN with fewer than two topics.
+    the largest |t| of variables with the budgets' correlations. With `clusters` [topics] these are what varies.
+    NaN with fewer than two topics or clusters.
     """
     x, w = _checked(values, weights, level)
     n, means = len(x), _means(values, w)
     frame = pd.DataFrame({"n_tokens": list(values.columns), "value": means.to_numpy()})
     nothing = (float("nan"), float("nan"))
     simple = simultaneous = [nothing] * len(frame)
-    if n > 1:
-        c = _critical(w[:, None] * (x - means.to_numpy()), level, seed)
-        sizes = [effective_topics(w * column, w) for column in x.T]
+    sums, rows = by_cluster(w[:, None] * x, clusters), by_cluster(w[:, None], clusters)
+    if len(sums) > 1:
+        c = _critical(sums - rows * means.to_numpy(), level, seed)
+        single, sizes = (
+            [effective_topics(column, rows[:, 0], None, n, of) for column in sums.T] for of in (level, None)
+        )
         outer = 1 - 2 * float(norm.sf(c))
-        simple = [_wilson(m, size, level) for m, size in zip(means, sizes, strict=True)]
+        simple = [_wilson(m, size, level) for m, size in zip(means, single, strict=True)]
         simultaneous = [_wilson(m, size, outer) for m, size in zip(means, sizes, strict=True)]
     frame[["lo", "hi"]] = simple
     frame[["band_lo", "band_hi"]] = simultaneous
@@ -209,6 +221,7 @@ def smallest_budget(
     weights: np.ndarray | None = None,
     level: float = LEVEL,
     seed: int = 0,
+    clusters: np.ndarray | None = None,
 ) -> int | None:
     """The smallest budget that is, with confidence `level`, at most `margin` worse than the best one.
 
@@ -223,17 +236,18 @@ def smallest_budget(
     x, w = _checked(values, weights, level)
     if not 0 < margin < 1:
         raise ConfigError(f"margin {margin}: allowed is a number between 0 and 1, both excluded")
-    if len(x) < 2:
+    n_units = len(x) if clusters is None else len(np.unique(clusters))
+    if n_units < 2:
         return None
     rising = bool((np.diff(x, axis=1) >= -1e-9).all()) and not np.isin(x, (0, 1)).all()
     within = np.ones(x.shape[1], dtype=bool)
-    size = w.sum() ** 2 / (w**2).sum()
+    size = w.sum() ** 2 / (w**2).sum() / np.sqrt(len(x) / n_units)
     for best in [x.shape[1] - 1] if rising else range(x.shape[1]):
         differences = x[:, [best]] - x
         mean = np.average(differences, axis=0, weights=w)
         deviations = w[:, None] * (differences - mean)
-        c = _critical(np.delete(deviations, best, axis=1), level, seed, sides=1)
-        variance = (deviations**2).sum(axis=0) / w.sum() ** 2
+        c = _critical(by_cluster(np.delete(deviations, best, axis=1), clusters), level, seed, sides=1)
+        variance = cluster_variance(deviations / w.sum(), clusters)
         upper = mean + c**2 / (2 * size) + c * np.sqrt(variance + (c / (2 * size)) ** 2)
         upper[best] = 0
         within &= upper < margin
@@ -245,20 +259,24 @@ def compare_curves(
     weights: pd.Series | None = None,
     level: float = LEVEL,
     seed: int = 0,
+    clusters: pd.Series | None = None,
 ) -> pd.DataFrame:
     """Every two systems at every budget that both have, on the topics that both have there.
 
-    `curves` are [qid x n_tokens], `weights` by qid. Returns [a, b, n_tokens, difference, lo, hi, p,
-    p_all_budgets, n]: the mean of a less b; p of a sign-flip test at this budget alone; p_all_budgets of the
+    `curves` are [qid x n_tokens], `weights` and `clusters`, numbered, by qid. Returns [a, b, n_tokens, difference,
+    lo, hi, p, p_all_budgets, n]: the mean of a less b; p of a sign-flip test at this budget alone; p_all_budgets of the
     largest |t| over all budgets of the pair (max-t, Westfall & Young 1993), which holds for a budget that was
     chosen after looking at the curve. lo and hi hold at all budgets of the pair at once.
     """
     topics = pd.Index(sorted(set().union(*(curve.index for curve in curves.values()))))
     w = np.ones(len(topics)) if weights is None else weights.reindex(topics).fillna(1.0).to_numpy()
     tables = {system: curve.reindex(topics) * w[:, None] for system, curve in curves.items()}
-    drawn = None
+    drawn, of = None, None if clusters is None else clusters[topics].to_numpy()
     if not any(table.isna().any(axis=None) for table in tables.values()):
-        drawn = {s: pd.DataFrame(all_flipped(t.to_numpy(), seed), columns=t.columns) for s, t in tables.items()}
+        drawn = {
+            s: pd.DataFrame(all_flipped(by_cluster(t.to_numpy(), of), seed), columns=t.columns)
+            for s, t in tables.items()
+        }
     columns = ["a", "b", "n_tokens", "difference", "lo", "hi", "p", "p_all_budgets", "n"]
     parts = [pd.DataFrame(columns=columns)]
     for a, b in combinations(tables, 2):
@@ -266,16 +284,22 @@ def compare_curves(
         if shared:
             differences = (tables[a][shared] - tables[b][shared]).to_numpy(dtype=float)
             known = ~np.isnan(differences)
-            values = np.nan_to_num(differences)
+            values = by_cluster(np.nan_to_num(differences), of)
             sums = all_flipped(values, seed) if drawn is None else (drawn[a][shared] - drawn[b][shared])
-            found = _over_budgets(values, w[:, None] * known, np.asarray(sums), level, seed)
+            of_units = by_cluster(w[:, None] * known, of)
+            found = _over_budgets(values, of_units, np.asarray(sums), len(topics) / len(values), level, seed)
             parts.append(found.assign(a=a, b=b, n_tokens=shared, n=known.sum(axis=0)))
     some = [part for part in parts if len(part)]
     return pd.concat(some or parts, ignore_index=True)[columns]
 
 
-def _over_budgets(values: np.ndarray, weights: np.ndarray, sums: np.ndarray, level: float, seed: int) -> pd.DataFrame:
-    """The tests of one pair: `values` are its weighted differences, `sums` the same under random signs."""
+def _over_budgets(
+    values: np.ndarray, weights: np.ndarray, sums: np.ndarray, per: float, level: float, seed: int
+) -> pd.DataFrame:
+    """The tests of one pair: `values` are its weighted differences, `sums` the same under random signs.
+
+    A row of each is a topic, or a cluster of `per` topics on average.
+    """
     norms = np.sqrt((values**2).sum(axis=0))
     scale = np.divide(1, norms, out=np.zeros_like(norms), where=norms > 1e-6)
     drawn, seen = np.abs(sums * scale), np.abs(values.sum(axis=0) * scale)
@@ -285,7 +309,7 @@ def _over_budgets(values: np.ndarray, weights: np.ndarray, sums: np.ndarray, lev
     deviations = values - weights * np.nan_to_num(mean)
     squares = (deviations**2).sum(axis=0)
     c = _critical(deviations, level, seed)
-    unseen = c**2 / 4 * (weights**2).sum(axis=0) / np.maximum((weights > 0).sum(axis=0), 1)
+    unseen = c**2 / 4 * (weights**2).sum(axis=0) / np.maximum((weights > 0).sum(axis=0), 1) / per
     several = (weights > 0).sum(axis=0) > 1
     reach = np.divide(c * np.sqrt(squares + unseen), total, out=nothing, where=several)
     return pd.DataFrame(

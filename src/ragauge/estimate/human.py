@@ -14,7 +14,14 @@ from ragauge.contract.frames import LABEL_OF
 from ragauge.estimate import Agreement, asked, judge_agreement, ppi_shares
 from ragauge.estimate._powered import powered_means
 from ragauge.estimate.intervals import LEVEL, Estimate
-from ragauge.estimate.outcomes import check_outcomes, class_indicators, labels_of, with_classes
+from ragauge.estimate.outcomes import (
+    CLUSTER,
+    check_outcomes,
+    class_indicators,
+    clusters_by_topic,
+    labels_of,
+    with_classes,
+)
 from ragauge.estimate.pairs import holm, of_class, powered_difference
 from ragauge.estimate.ppi import share_limits
 from ragauge.estimate.predictor import PROBABILITY_COLUMNS
@@ -54,7 +61,9 @@ def human_shares(outcomes: pd.DataFrame) -> pd.DataFrame | None:
     if (verdict > 0).any():
         said[verdict == 0] = said[verdict > 0].mean(axis=0)
     verdicts = dict(zip(PROBABILITY_COLUMNS, said.T, strict=True))
-    frame = outcomes[["qid"]].assign(label=outcomes["human_label"], judged=labelled, stratum=stratum)
+    frame = outcomes[["qid", *([CLUSTER] if CLUSTER in outcomes else [])]].assign(
+        label=outcomes["human_label"], judged=labelled, stratum=stratum
+    )
     return ppi_shares(frame.assign(**verdicts), unseen=_UNSEEN)
 
 
@@ -144,9 +153,9 @@ def human_pairs(frame: pd.DataFrame, group: str = "system", level: float = LEVEL
     if not any((table["given"][a] * table["given"][b]).sum() >= 2 for a, b in couples):
         return None
     _refuse_labels_of_topics(frame, group)
-    parts = []
+    parts, clusters = [], clusters_by_topic(frame, table["given"].index)
     for name in names:
-        rows = [_human_pair(table, name, a, b, level) for a, b in couples]
+        rows = [_human_pair(table, name, a, b, clusters, level) for a, b in couples]
         part = pd.DataFrame(rows)
         parts.append(part.assign(p_holm=holm(part["p"].to_numpy(dtype=float))))
     columns = ["a", "b", "measure", "judge_difference", "difference", "lo", "hi", "p", "p_holm", "n"]
@@ -154,7 +163,12 @@ def human_pairs(frame: pd.DataFrame, group: str = "system", level: float = LEVEL
 
 
 def _human_pair(
-    table: Mapping[str, pd.DataFrame], name: str, a: Hashable, b: Hashable, level: float
+    table: Mapping[str, pd.DataFrame],
+    name: str,
+    a: Hashable,
+    b: Hashable,
+    clusters: np.ndarray | None,
+    level: float,
 ) -> dict[str, object]:
     """A row of `human_pairs`."""
     common = (table["given"][a].notna() & table["given"][b].notna()).to_numpy()
@@ -171,7 +185,7 @@ def _human_pair(
         strata = strata_of_labels(both, pattern, (of["ir_score"][0] + of["ir_score"][1]) / 2)
     except DataError:
         return row | nothing
-    found, p = powered_difference(people, judge, both, strata, level)
+    found, p = powered_difference(people, judge, both, strata, None if clusters is None else clusters[common], level)
     return row | {"difference": found.value, "lo": found.lo, "hi": found.hi, "p": p}
 
 
@@ -207,7 +221,9 @@ class PoweredShare:
     n_topics: int
 
 
-def powered_share(labels: np.ndarray, predicted: np.ndarray, level: float = LEVEL) -> PoweredShare:
+def powered_share(
+    labels: np.ndarray, predicted: np.ndarray, level: float = LEVEL, clusters: np.ndarray | None = None
+) -> PoweredShare:
     """The share of topics that people would say yes to a question, with intervals at `level`.
 
     PPI++ as ARES does it (Saad-Falcon et al. 2023, arXiv:2311.09476, section 3.3), but with labels of this
@@ -232,7 +248,7 @@ def powered_share(labels: np.ndarray, predicted: np.ndarray, level: float = LEVE
         raise DataError(f"{int(known.sum())} labels; a share takes at least 2")
     stratum = strata_of_labels(known, (predicted > 0.5).astype(int), predicted)
     values = np.nan_to_num(labels)[:, None]
-    found = powered_means(values, predicted[:, None], known, stratum)
+    found = powered_means(values, predicted[:, None], known, stratum, clusters=clusters)
     seen = 0 < found.classical[0] < 1
     corrected = bool(seen and 0 < found.estimate[0] < 1 and found.variance[0] > 0)
     estimate = found.estimate if corrected else found.classical

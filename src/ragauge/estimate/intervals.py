@@ -17,7 +17,7 @@ import numpy as np
 import pandas as pd
 
 from ragauge.contract.errors import DataError
-from ragauge.estimate.outcomes import topic_codes
+from ragauge.estimate.outcomes import by_cluster, topic_codes, units_of
 
 LEVEL = 0.95
 _BLOCK = 4_000_000  # elements of one block of replicates: bounds the memory
@@ -64,7 +64,13 @@ def wilson_interval(share: float, n: float, level: float = LEVEL) -> tuple[float
     return max(lo, 0.0), min(hi, 1.0)
 
 
-def effective_topics(sums: np.ndarray, rows: np.ndarray, moves: np.ndarray | None = None) -> float:
+def effective_topics(
+    sums: np.ndarray,
+    rows: np.ndarray,
+    moves: np.ndarray | None = None,
+    n_topics: int | None = None,
+    level: float | None = None,
+) -> float:
     """How many topics with one yes-or-no value each tell as much of the mean as these topics do.
 
     `sums` and `rows`, float [topics], are the sum of a topic's values in [0, 1] and how many there are. The
@@ -73,25 +79,90 @@ def effective_topics(sums: np.ndarray, rows: np.ndarray, moves: np.ndarray | Non
     section 8.2) and where values lie between 0 and 1. A quarter of a topic at 0 and another at 1 count as
     seen in p and its variance, as few values near an end do not show how far the unseen ones spread. `moves`
     [topics] are what each topic adds to a statistic with the same mean, whose variance then counts.
+
+    Of clusters (`sums`, `rows` of each) of `n_topics` topics the residuals are those of `_apart`. With a `level`
+    the number is less by the square of the normal quantile over Student's (`student_of`), as few clusters do
+    not tell their variance (Korn & Graubard 1998).
     """
     n, size = len(sums), rows.mean()
-    p = (sums.sum() + _UNSEEN * size) / (rows.sum() + 2 * _UNSEEN * size)
-    unseen = _UNSEEN * size**2 * (p**2 + (1 - p) ** 2)
-    squares = float((((sums if moves is None else moves) - p * rows) ** 2).sum()) + unseen
-    return float(n * p * (1 - p) * (n + 2 * _UNSEEN) * size**2 / squares)
+    seen = _unseen_size(rows, n_topics)
+    p = (sums.sum() + _UNSEEN * seen) / (rows.sum() + 2 * _UNSEEN * seen)
+    unseen = _UNSEEN * seen**2 * (p**2 + (1 - p) ** 2)
+    squares = float((_apart((sums if moves is None else moves) - p * rows, rows, n_topics) ** 2).sum()) + unseen
+    found = float(n * p * (1 - p) * (n + 2 * _UNSEEN * seen / size) * size**2 / squares)
+    if level is None or not are_clusters(rows, n_topics):
+        return found
+    return found * (_normal(level) / student_of(rows, n_topics, level)) ** 2
+
+
+def are_clusters(rows: np.ndarray, n_topics: int | None) -> bool:
+    """Whether these sums over `rows` are of clusters of several topics."""
+    return n_topics is not None and n_topics > len(rows)
+
+
+def student_of(rows: np.ndarray, n_topics: int | None, level: float) -> float:
+    """The two-sided quantile for means over clusters with these `rows`: Student's, or the normal one of topics.
+
+    Its degrees of freedom are the effective number of clusters, (sum of rows)^2 over the sum of their squares,
+    less one: few large clusters tell the variance (Carter, Schnepel & Steigerwald 2017).
+    """
+    from scipy.special import stdtrit
+
+    if not are_clusters(rows, n_topics):
+        return _normal(level)
+    return -float(stdtrit(max(rows.sum() ** 2 / (rows**2).sum() - 1, 1), (1 - level) / 2))
+
+
+def _normal(level: float) -> float:
+    from scipy.special import ndtri
+
+    return -float(ndtri((1 - level) / 2))
+
+
+def _apart(residuals: np.ndarray, rows: np.ndarray, n_topics: int | None) -> np.ndarray:
+    """Residuals of clusters from the mean that each of them has a part in, as if it had none (CR3: Bell & McCaffrey
+    2002); those of topics as they are.
+    """
+    if not are_clusters(rows, n_topics):
+        return residuals
+    return np.asarray(residuals / (1 - rows / rows.sum()) * math.sqrt(1 - 1 / len(rows)))
+
+
+def _unseen_size(rows: np.ndarray, n_topics: int | None) -> float:
+    """The rows of a topic that is added: the mean; of clusters that over the root of their mean number of topics.
+
+    Topics of a cluster are not as alike as rows of one topic; the root was chosen by simulation (docs/method.md).
+    """
+    return float(rows.mean()) / math.sqrt(max((n_topics or 0) / len(rows), 1.0))
+
+
+def cluster_variance(added: np.ndarray, clusters: np.ndarray | None) -> np.ndarray:
+    """float64 [columns]: the variance of sums over [topics, columns] of what each topic adds, by clusters of topics."""
+    rows = by_cluster(np.ones((len(added), 1)), clusters)
+    return np.asarray((_apart(by_cluster(added, clusters), rows, len(added)) ** 2).sum(axis=0))
+
+
+def units_among(
+    n_rows: int, topics: np.ndarray | pd.Series | None, clusters: np.ndarray | pd.Series | None
+) -> tuple[np.ndarray, int, int]:
+    """int64 [rows] numbering the clusters, or the topics without any; how many there are, and how many topics."""
+    codes, n_topics = (np.arange(n_rows), n_rows) if topics is None else topic_codes(topics)
+    return (codes, n_topics, n_topics) if clusters is None else (*topic_codes(clusters), n_topics)
 
 
 def bounded_mean(
     values: np.ndarray | pd.Series,
     topics: np.ndarray | pd.Series | None = None,
     level: float = LEVEL,
+    clusters: np.ndarray | pd.Series | None = None,
 ) -> Estimate:
     """The mean of values in [0, 1] (yes or no, scores, probabilities) with an interval over topics.
 
     The interval is Wilson's at the effective number of topics; for one yes or no a topic that is Wilson's
-    interval itself. `topics` names the topic of every row; without it every row is a topic of its own. With
-    fewer than two topics lo and hi are NaN; without rows the value is NaN, too. Raises DataError for a value
-    outside [0, 1].
+    interval itself. `topics` names the topic of every row; without it every row is a topic of its own. `clusters`
+    names its cluster, where topics are not independent: these are then what varies; n counts topics. With
+    fewer than two topics or clusters lo and hi are NaN; without rows the value is NaN, too. Raises DataError
+    for a value outside [0, 1].
     """
     x = np.asarray(values, dtype=float)
     outside = ~((x >= -1e-9) & (x <= 1 + 1e-9))
@@ -99,13 +170,13 @@ def bounded_mean(
         row = int(np.flatnonzero(outside)[0])
         raise DataError(f"value {row} is {x[row]}; a mean of shares or scores takes numbers in [0, 1]")
     x = np.clip(x, 0, 1)
-    codes, n = (np.arange(len(x)), len(x)) if topics is None else topic_codes(topics)
+    codes, n, n_topics = units_among(len(x), topics, clusters)
     value = min(float(x.mean()), 1.0) if n else float("nan")
     if n < 2:
-        return Estimate(value, float("nan"), float("nan"), n, level)
+        return Estimate(value, float("nan"), float("nan"), n_topics, level)
     sums, rows = np.bincount(codes, x, minlength=n), np.bincount(codes, minlength=n).astype(float)
-    lo, hi = wilson_interval(value, effective_topics(sums, rows), level)
-    return Estimate(value, min(lo, value), max(hi, value), n, level)
+    lo, hi = wilson_interval(value, effective_topics(sums, rows, None, n_topics, level), level)
+    return Estimate(value, min(lo, value), max(hi, value), n_topics, level)
 
 
 def paired_share_interval(
@@ -113,58 +184,72 @@ def paired_share_interval(
     topics: np.ndarray | pd.Series | None = None,
     level: float = LEVEL,
     weights: np.ndarray | None = None,
+    clusters: np.ndarray | pd.Series | None = None,
 ) -> Estimate:
     """The mean of paired differences 1, 0 or -1 of yes-or-no values, with an interval over topics.
 
     Wald's interval after half a topic was added to each of the four cells of the paired table (Agresti & Min
     2005), so that it has a width where no row differs; with several rows a topic the variance is that of the
     ratio mean over topics. `topics` names the topic of every row; without it every row is a topic of its own.
-    `weights` say how many rows each row stands for (see `weights_of`). NaN limits for fewer than two topics.
+    `weights` say how many rows each row stands for (see `weights_of`), `clusters` as in `bounded_mean`. NaN
+    limits for fewer than two topics or clusters.
     """
-    from scipy.stats import norm
-
-    codes, n = (np.arange(len(differences)), len(differences)) if topics is None else topic_codes(topics)
+    codes, n, n_topics = units_among(len(differences), topics, clusters)
     weights = np.ones(len(differences)) if weights is None else weights
     sums, rows = (np.bincount(codes, x, minlength=n) for x in (weights * differences, weights))
-    return _paired(sums, rows, _ADDED_SHARES, float(norm.isf((1 - level) / 2)), 1.0, level)
+    critical = student_of(rows, n_topics, level) if n > 1 else float("nan")
+    return _paired(sums, rows, n_topics, _ADDED_SHARES, critical, 1.0, level)
 
 
-def paired_mean(differences: np.ndarray, level: float = LEVEL, reach: float = 1.0) -> Estimate:
+def paired_mean(
+    differences: np.ndarray, level: float = LEVEL, reach: float = 1.0, clusters: np.ndarray | None = None
+) -> Estimate:
     """The mean of paired differences of scores, float [topics] in [-reach, reach], with an interval over topics.
 
     NaN where a topic lacks a value; n counts the others. Student's interval after one topic was added: a
     quarter of it differs by -reach, a quarter by reach, half of it by nothing. Where few topics of a sample
-    differ, or none, the sample does not show how much others may (docs/method.md). NaN limits for fewer than
-    two topics.
+    differ, or none, the sample does not show how much others may (docs/method.md). `clusters` as in
+    `bounded_mean`. NaN limits for fewer than two topics or clusters.
     """
     from scipy.stats import t
 
-    known = differences[~np.isnan(differences)]
-    critical = float(t.isf((1 - level) / 2, len(known) - 1)) if len(known) > 1 else float("nan")
-    return _paired(known, np.ones(len(known)), _ADDED_SCORES, critical, reach, level)
+    known = ~np.isnan(differences)
+    codes, n, n_topics = units_among(int(known.sum()), None, None if clusters is None else clusters[known])
+    sums, rows = np.bincount(codes, differences[known], minlength=n), np.bincount(codes, minlength=n).astype(float)
+    critical = float("nan")
+    if n > 1:
+        critical = (
+            student_of(rows, n_topics, level) if are_clusters(rows, n_topics) else float(t.isf((1 - level) / 2, n - 1))
+        )
+    return _paired(sums, rows, n_topics, _ADDED_SCORES, critical, reach, level)
 
 
-def paired_means(differences: np.ndarray, level: float = LEVEL, reach: float = 1.0) -> list[Estimate]:
+def paired_means(
+    differences: np.ndarray, level: float = LEVEL, reach: float = 1.0, clusters: np.ndarray | None = None
+) -> list[Estimate]:
     """`paired_mean` of every column of [topics, pairs]."""
-    return [paired_mean(column, level, reach) for column in differences.T]
+    return [paired_mean(column, level, reach, clusters) for column in differences.T]
 
 
-def _paired(sums: np.ndarray, rows: np.ndarray, added: float, critical: float, reach: float, level: float) -> Estimate:
-    """The ratio mean of sums [topics] over rows [topics], with Wald's interval after topics were added.
+def _paired(
+    sums: np.ndarray, rows: np.ndarray, n_topics: int, added: float, critical: float, reach: float, level: float
+) -> Estimate:
+    """The ratio mean of sums over rows [topics or clusters], with Wald's interval after topics were added.
 
     A quarter of the `added` topics differs by -reach, a quarter by reach; the others differ by nothing.
     """
     n = len(sums)
     value = float(sums.sum() / rows.sum()) if n else float("nan")
     if n < 2:
-        return Estimate(value, float("nan"), float("nan"), n, level)
-    size = rows.mean()
+        return Estimate(value, float("nan"), float("nan"), n_topics, level)
+    size = _unseen_size(rows, n_topics)
     total = rows.sum() + added * size
     middle = sums.sum() / total
     unseen = size**2 * added * (reach**2 / 2 + middle**2)
-    width = critical * math.sqrt(((sums - middle * rows) ** 2).sum() + unseen) / total
+    squares = (_apart(sums - middle * rows, rows, n_topics) ** 2).sum()
+    width = critical * math.sqrt(squares + unseen) / total
     lo, hi = max(float(middle - width), -reach), min(float(middle + width), reach)
-    return Estimate(value, min(lo, value), max(hi, value), n, level)
+    return Estimate(value, min(lo, value), max(hi, value), n_topics, level)
 
 
 def topic_weights(n_topics: int, n_boot: int, seed: int, width: int = 1) -> Iterator[np.ndarray]:
@@ -212,22 +297,44 @@ def bootstrap_mean(
     seed: int = 0,
     level: float = LEVEL,
     weights: np.ndarray | None = None,
+    clusters: np.ndarray | pd.Series | None = None,
 ) -> Estimate:
     """The mean of all rows with its percentile interval over topics.
 
     `topics` names the topic of every row; without it every row is a topic of its own. `weights` say how many
-    rows each row stands for (see `weights_of`). With fewer than two topics lo and hi are NaN; without rows
-    the value is NaN, too.
+    rows each row stands for (see `weights_of`), `clusters` as in `bounded_mean`: whole clusters are drawn, and the
+    interval is that of `expanded`. With fewer than two topics or clusters lo and hi are NaN; without rows the
+    value is NaN, too.
     """
     x = np.asarray(values, dtype=float)
-    codes, n = (np.arange(len(x)), len(x)) if topics is None else topic_codes(topics)
+    codes, n, n_topics = units_among(len(x), topics, clusters)
     value = float(np.average(x, weights=weights)) if n else float("nan")
     if n < 2:
-        return Estimate(value, float("nan"), float("nan"), n, level)
+        return Estimate(value, float("nan"), float("nan"), n_topics, level)
     w = np.ones(len(x)) if weights is None else weights
     sums, rows = np.bincount(codes, w * x, minlength=n), np.bincount(codes, w, minlength=n)
     replicates = mean_replicates(sums[:, None], rows[:, None], n_boot, seed)
-    return Estimate(value, *percentile_interval(replicates[:, 0], level), n, level)
+    reached = expanded(level, rows, n_topics)
+    return Estimate(value, *percentile_interval(replicates[:, 0], reached), n_topics, level)
+
+
+def expanded(level: float, rows: np.ndarray, n_topics: int | None) -> float:
+    """The level of percentiles over resampled clusters (`rows` of each) that covers `level` though they are few.
+
+    Hesterberg's (2015) expanded percentile interval: normal quantiles as far out as Student's (`student_of`) times
+    the root of n / (n - 1), by which resamples spread too little. The level itself for independent topics.
+    """
+    from scipy.special import ndtr
+
+    if not are_clusters(rows, n_topics):
+        return level
+    return float(1 - 2 * ndtr(-student_of(rows, n_topics, level) * math.sqrt(len(rows) / (len(rows) - 1))))
+
+
+def level_of_resamples(frame: pd.DataFrame, level: float) -> float:
+    """`expanded` for statistics of a frame of outcomes of which whole `units_of` are drawn."""
+    topics = frame["qid"].groupby(units_of(frame).to_numpy()).nunique().to_numpy(dtype=float)
+    return expanded(level, topics, int(topics.sum())) if len(topics) > 1 else level
 
 
 def topic_bootstrap(
@@ -239,13 +346,13 @@ def topic_bootstrap(
 ) -> Estimate:
     """`statistic(frame)` with its percentile interval over topics, for any statistic of a frame with `qid`.
 
-    The statistic is called n_boot + 1 times; a topic that was drawn twice has its rows twice. Means are
-    faster by `bootstrap_mean`.
+    The statistic is called n_boot + 1 times; a topic that was drawn twice has its rows twice. Where the frame has
+    clusters, whole ones are drawn. Means are faster by `bootstrap_mean`.
     """
-    codes, n = topic_codes(frame["qid"])
-    value = float(statistic(frame))
+    codes, n = topic_codes(units_of(frame))
+    value, n_topics = float(statistic(frame)), frame["qid"].nunique()
     if n < 2:
-        return Estimate(value, float("nan"), float("nan"), n, level)
+        return Estimate(value, float("nan"), float("nan"), n_topics, level)
     order = np.argsort(codes, kind="stable")
     rows_of = np.split(order, np.cumsum(np.bincount(codes, minlength=n))[:-1])
     replicates = [
@@ -253,4 +360,5 @@ def topic_bootstrap(
         for block in topic_weights(n, n_boot, seed)
         for weights in block
     ]
-    return Estimate(value, *percentile_interval(np.array(replicates), level), n, level)
+    reached = level_of_resamples(frame, level)
+    return Estimate(value, *percentile_interval(np.array(replicates), reached), n_topics, level)

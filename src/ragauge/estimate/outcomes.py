@@ -5,7 +5,9 @@ missing), and for pooled outcomes the columns that tell rows of a topic apart (`
 `dataset`, `chunker`, `llm`). A missing label is left out of fits and counted; shares are over all rows. Where
 only a sample of topics was judged, `judged` (bool), `stratum` and `p1`..`p5` say which and with what
 prediction (see `ragauge.estimate.ppi`), and `earlier_label`, where there is one, what class the answer of an
-earlier run got. `unanswerable` marks topics whose right answer is that information is lacking.
+earlier run got. `unanswerable` marks topics whose right answer is that information is
+lacking. `topic_cluster` names the cluster of a topic where topics are no independent observations, such as the document
+that several questions are about: whole clusters are then what is resampled, flipped and put into folds.
 """
 
 from __future__ import annotations
@@ -22,6 +24,7 @@ from ragauge.contract.frames import HALLUCINATIONS, JUDGE_CLASSES
 CLASSES = np.array(list(JUDGE_CLASSES))
 LACK, RIGHT = 1, 5
 HEADLINE_SHARES = ("correct_share", "hallucination_share")
+CLUSTER = "topic_cluster"
 GROUP_COLUMNS = ("system", "retriever", "n_tokens", "dataset", "chunker", "llm")
 
 
@@ -129,6 +132,34 @@ def topic_codes(qids: pd.Series | np.ndarray) -> tuple[np.ndarray, int]:
     """int64 [rows] numbering the topics in sorted order of qid from 0, and how many topics there are."""
     codes, names = pd.factorize(np.asarray(qids), sort=True)
     return codes.astype(np.int64), len(names)
+
+
+def clusters_of(frame: pd.DataFrame) -> pd.Series | None:
+    """The cluster of every row; None where the topics are independent."""
+    return frame.get(CLUSTER)
+
+
+def units_of(frame: pd.DataFrame) -> pd.Series:
+    """What is resampled, flipped and put into one fold as a whole, by row: the cluster, else the topic."""
+    return frame[CLUSTER] if CLUSTER in frame else frame["qid"]
+
+
+def clusters_by_topic(frame: pd.DataFrame, qids: pd.Index | np.ndarray) -> np.ndarray | None:
+    """int64 [topics]: the cluster, numbered from 0, of these qids; None where the topics are independent."""
+    if CLUSTER not in frame:
+        return None
+    of = frame.drop_duplicates("qid").set_index("qid")[CLUSTER]
+    return topic_codes(of.reindex(qids))[0]
+
+
+def by_cluster(values: np.ndarray, clusters: np.ndarray | None) -> np.ndarray:
+    """float64 [clusters, columns]: sums of [topics, columns] over the topics of each cluster; the values for None."""
+    if clusters is None:
+        return values
+    there, codes = np.unique(clusters, return_inverse=True)
+    sums = np.zeros((len(there), *values.shape[1:]))
+    np.add.at(sums, codes, values)
+    return sums
 
 
 def class_indicators(labels: np.ndarray) -> np.ndarray:

@@ -14,7 +14,7 @@ from ragauge.contract.frames import HALLUCINATIONS, JUDGE_CLASSES
 from ragauge.contract.protocols import AnswerMeasureInfo
 from ragauge.estimate._powered import difference_test, powered_means
 from ragauge.estimate.intervals import LEVEL, Estimate, paired_means, paired_share_interval
-from ragauge.estimate.outcomes import RIGHT, check_outcomes, labels_of, with_classes
+from ragauge.estimate.outcomes import RIGHT, by_cluster, check_outcomes, clusters_by_topic, labels_of, with_classes
 from ragauge.estimate.predictor import PROBABILITY_COLUMNS
 from ragauge.estimate.prompts import drawn, other_labels, over_prompts, p_of_sample, widened
 from ragauge.estimate.signs import flipped_sums
@@ -42,8 +42,9 @@ def compare_pairs(
     difference of a less b with its interval over topics; p of a sign-flip permutation test of the
     mean difference (`ir_score`: all flips where there are at most 9,999, else that many at random) or of
     McNemar's exact test (`correct`: class 5; `hallucination`: classes 2 and 4; a missing verdict is neither);
-    p_holm after Holm's correction over all pairs of the measure. The interval is that of `paired_mean`
-    (`ir_score`) or of `paired_share_interval`. Where a sample of either group's topics was judged
+    p_holm after Holm's correction over all pairs of the measure. Where the frame has clusters, the test of
+    every measure is that of the sums over clusters, whose signs flip (`sign_flip_p`). The interval is that of
+    `paired_mean` (`ir_score`) or of `paired_share_interval`. Where a sample of either group's topics was judged
     (columns judged, stratum, p1..p5), `correct` and `hallucination` are compared by `powered_difference`,
     over all topics that both have; n counts the judged ones, and numbers are NaN where they are too few.
     Of several of the judge's prompts their values are means, and are tested by signs; prompts that are a sample
@@ -56,15 +57,18 @@ def compare_pairs(
     sampled = _Sampled.of(frame, group)
     parts = []
     differences = {measure: _differences(table) for measure, table in tables.items()}
-    yes_or_no = () if other_labels(frame) else OF_CLASSES  # not so where they are means over prompts
-    tested = _tested_by_signs({m: values for m, values in differences.items() if m not in yes_or_no}, seed)
+    clusters = clusters_by_topic(frame, next(iter(tables.values())).index) if tables else None
+    # Means over prompts are no yes or no.
+    by_signs = clusters is not None or bool(other_labels(frame))
+    flipped = [m for m in differences if m not in OF_CLASSES or by_signs]
+    tested = _tested_by_signs({m: _summed(differences[m], clusters) for m in flipped}, seed)
     alone = [one.assign(ir_score=np.nan) for one in drawn(frame)]
     by_prompt = [compare_pairs(one, group, seed, level).groupby("measure")["difference"].agg(list) for one in alone]
     for measure, table in tables.items():
         couples, values = list(combinations(table.columns, 2)), differences[measure]
         if measure in OF_CLASSES:
-            p = mcnemar_p(values) if measure in yes_or_no else tested[measure]
-            estimates = [paired_share_interval(d[~np.isnan(d)], level=level) for d in values.T]
+            p = tested[measure] if by_signs else mcnemar_p(values)
+            estimates = paired_shares(values, level, clusters)
             for number, (a, b) in enumerate(couples):
                 found = sampled.compared(a, b, measure, table, level) if sampled is not None else None
                 if found is not None:
@@ -75,7 +79,7 @@ def compare_pairs(
                     estimates[number] = widened(seen, of_prompts, low=-1.0)
                     p[number] = p_of_sample(p[number], seen, of_prompts)
         else:
-            p, estimates = tested[measure], paired_means(values, level, reach_of(table, measure, answers))
+            p, estimates = tested[measure], paired_means(values, level, reach_of(table, measure, answers), clusters)
         part = pd.DataFrame(couples, columns=["a", "b"]).assign(
             measure=measure,
             difference=[e.value for e in estimates],
@@ -94,6 +98,25 @@ def _differences(table: pd.DataFrame) -> np.ndarray:
     couples = list(combinations(range(table.shape[1]), 2))
     x = table.to_numpy(dtype=float)
     return x[:, [a for a, _ in couples]] - x[:, [b for _, b in couples]]
+
+
+def _summed(differences: np.ndarray, clusters: np.ndarray | None) -> np.ndarray:
+    """[clusters, pairs]: sums of differences [topics, pairs]; NaN for a cluster without any."""
+    if clusters is None:
+        return differences
+    known = ~np.isnan(differences)
+    there = by_cluster(known.astype(float), clusters) > 0
+    return np.where(there, by_cluster(np.where(known, differences, 0.0), clusters), np.nan)
+
+
+def paired_shares(differences: np.ndarray, level: float = LEVEL, clusters: np.ndarray | None = None) -> list[Estimate]:
+    """`paired_share_interval` of every column of [topics, pairs], NaN where a pair lacks the topic."""
+    found = []
+    for d in differences.T:
+        known = ~np.isnan(d)
+        of = None if clusters is None else clusters[known]
+        found.append(paired_share_interval(d[known], level=level, clusters=of))
+    return found
 
 
 def _tested_by_signs(differences: Mapping[str, np.ndarray], seed: int) -> dict[str, np.ndarray]:
@@ -117,11 +140,12 @@ def reach_of(table: pd.DataFrame, measure: str, answers: Sequence[AnswerMeasureI
 
 @dataclass(frozen=True)
 class _Sampled:
-    """Tables [qid x group] of frames of which a sample of topics was judged."""
+    """Tables [qid x group] of frames of which a sample of topics was judged; `clusters` are those of the qids."""
 
     judged: pd.DataFrame
     stratum: pd.DataFrame
     predicted: dict[str, pd.DataFrame]
+    clusters: np.ndarray | None = None
 
     @classmethod
     def of(cls, frame: pd.DataFrame, group: str, classes: Sequence[str] = OF_CLASSES) -> _Sampled | None:
@@ -143,7 +167,8 @@ class _Sampled:
             **{m: f.where(f.notna(), np.where(all_judged, own[m], 0.0)) for m, f in predicted.items()},
         )
         of = {c: flat.pivot(index="qid", columns=group, values=c) for c in flat.columns.drop(["qid", group])}
-        return cls(of["judged"].eq(True), of["stratum"], {m: of[m] for m in predicted})
+        clusters = clusters_by_topic(frame, of["judged"].index)
+        return cls(of["judged"].eq(True), of["stratum"], {m: of[m] for m in predicted}, clusters)
 
     def compared(
         self, a: Hashable, b: Hashable, measure: str, values: pd.DataFrame, level: float
@@ -160,11 +185,11 @@ class _Sampled:
     ) -> tuple[Estimate, float] | None:
         """The mean over couples (a, b) of the differences of a less b, over the topics of all of them."""
         found = self.differences(couples, measure, values)
-        return None if found is None else powered_difference(*found, level)
+        return None if found is None else powered_difference(*found, level=level)
 
     def differences(
         self, couples: Sequence[tuple[Hashable, Hashable]], measure: str, values: pd.DataFrame
-    ) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray] | None:
+    ) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray, np.ndarray | None] | None:
         """What `powered_difference` takes of these couples, a row per topic; None where all were judged."""
         groups = list(dict.fromkeys(group for couple in couples for group in couple))
         first, second = ([couple[i] for couple in couples] for i in (0, 1))
@@ -182,7 +207,8 @@ class _Sampled:
         # Samples of one seed nest: the topics that all judged are the smallest sample, drawn by its strata.
         smallest = min(groups, key=lambda group: self.judged[group].sum())
         stratum = self.stratum[smallest].to_numpy(dtype=float)[common]
-        return difference(values)[common], f[common], all_judged, stratum
+        clusters = None if self.clusters is None else self.clusters[common]
+        return difference(values)[common], f[common], all_judged, stratum, clusters
 
 
 def powered_difference(
@@ -190,19 +216,20 @@ def powered_difference(
     predicted: np.ndarray,
     judged: np.ndarray,
     stratum: np.ndarray | None = None,
+    clusters: np.ndarray | None = None,
     level: float = LEVEL,
 ) -> tuple[Estimate, float]:
     """The mean over all topics of paired differences in [-1, 1] of which some are known, and p of it being 0.
 
-    `differences` [topics] are known where `judged`, `predicted` [topics] everywhere; `stratum` are the strata
-    that the judged topics were drawn by. The prediction-powered estimate (`powered_means`) with its t
-    interval and t test (`difference_test`); n counts the judged topics. NaN where a stratum has fewer than
-    two judged topics.
+    `differences` [topics] are known where `judged`, `predicted` [topics] everywhere; `stratum` are the strata that the
+    judged topics were drawn by, `clusters` those that topics are in. The prediction-powered estimate
+    (`powered_means`) with its t interval and t test (`difference_test`); n counts the judged topics. NaN where a
+    stratum has fewer than two judged topics.
     """
     stratum = np.zeros(len(judged)) if stratum is None else stratum
     n = int(judged.sum())
     try:
-        found = powered_means(differences[:, None], predicted[:, None], judged, stratum)
+        found = powered_means(differences[:, None], predicted[:, None], judged, stratum, clusters=clusters)
     except DataError:
         return Estimate(float("nan"), float("nan"), float("nan"), n, level), float("nan")
     lo, hi, p = difference_test(found, level)

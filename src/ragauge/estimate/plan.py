@@ -19,7 +19,7 @@ from ragauge.contract.checks import is_number, require, require_count, require_n
 from ragauge.contract.errors import DataError
 from ragauge.contract.protocols import AnswerMeasureInfo
 from ragauge.estimate.intervals import LEVEL
-from ragauge.estimate.outcomes import asked
+from ragauge.estimate.outcomes import asked, by_cluster, clusters_by_topic
 from ragauge.estimate.pairs import _SIGN_FLIPS, OF_CLASSES, topic_tables
 
 POWER, ALPHA, CONFIDENCE = 0.8, 0.05, 0.8
@@ -203,8 +203,9 @@ def plan_topics(
     the two counts; spread_upper its upper limit (`sd_upper`, `share_upper`); topics from the one and from the
     other, inf where no number is enough. A pilot whose differences are all equal does not tell the spread:
     topics is NaN, and topics_upper what is enough all the same. Each test is at alpha / comparisons (by
-    default all pairs). Raises ConfigError for values out of range, and for a measure that the pilot does not
-    have; DataError where a pair has fewer than two topics.
+    default all pairs). Where the pilot has clusters, every measure is planned for the sign-flip test over clusters
+    like its own; spread is then what an independent topic would have. Raises ConfigError for values out of range,
+    and for a measure that the pilot does not have; DataError where a pair has fewer than two topics or clusters.
     """
     unit: Unit = next((info.unit for info in answers if info.name == measure), "share")
     check_power(power, alpha)
@@ -218,22 +219,43 @@ def plan_topics(
     each = alpha / (comparisons or max(len(couples), 1))
     rows = []
     for a, b in couples:
-        values = (tables[measure][a] - tables[measure][b]).dropna().to_numpy(dtype=float)
+        differences = (tables[measure][a] - tables[measure][b]).dropna()
+        values = differences.to_numpy(dtype=float)
+        clusters, per = clusters_by_topic(frame, differences.index), 1.0
+        if clusters is not None:
+            values = of_clusters(values, clusters)
+            per = len(differences) / max(len(values), 1)
         if len(values) < 2:
-            raise DataError(f"pilot: {len(values)} topic(s) of {a} and {b}; a variance takes at least 2")
-        if measure in OF_CLASSES:
+            what = "topic(s)" if clusters is None else "cluster(s)"
+            raise DataError(f"pilot: {len(values)} {what} of {a} and {b}; a variance takes at least 2")
+        if measure in OF_CLASSES and clusters is None:
             hits = math.ceil(float((values**2).sum()) - 1e-9)
             spread, upper = hits / len(values), share_upper(hits, len(values), confidence)
             topics = [topics_for_shares(psi, difference, power, each) for psi in (spread, upper)]
         else:
             spread, upper = float(values.std(ddof=1)), sd_upper(values, confidence, unit != "score")
-            topics = [topics_for_mean(sd, difference, power, each) if sd == sd else math.nan for sd in (spread, upper)]
+            topics = [
+                per * topics_for_mean(sd, difference, power, each) if sd == sd else math.nan for sd in (spread, upper)
+            ]
+            spread, upper = spread * math.sqrt(per), upper * math.sqrt(per)
+            topics = [math.ceil(n) if math.isfinite(n) else n for n in topics]
         if spread < 1e-9:
             topics[0] = math.nan
-        rows.append((a, b, len(values), spread, upper, *topics))
+        rows.append((a, b, len(differences), spread, upper, *topics))
     columns = ["a", "b", "n", "spread", "spread_upper", "topics", "topics_upper"]
     found = pd.DataFrame(rows, columns=columns)
     return found.sort_values(["topics", "a", "b"], na_position="first", ignore_index=True)
+
+
+def of_clusters(values: np.ndarray, clusters: np.ndarray) -> np.ndarray:
+    """float64 [clusters]: values whose mean and its variance are those of [topics] `values` over these clusters.
+
+    The sums of clusters, less the mean for every topic more or less than clusters have on average (linearised), over
+    that average.
+    """
+    sums, rows = by_cluster(values, clusters), by_cluster(np.ones(len(values)), clusters)
+    mean = values.mean() if len(values) else math.nan
+    return np.asarray(mean + (sums - mean * rows) / rows.mean())
 
 
 def detectable_differences(
@@ -269,11 +291,12 @@ def detectable_differences(
             found = sum(_quantiles(power, each)) * error
             worst, median = float(found.max()), float(np.median(found))
         else:
-            spread = _spreads(tables[measure], known, measure in OF_CLASSES)
-            n = known["n"].to_numpy(dtype=int)
+            clusters = clusters_by_topic(frame, tables[measure].index)
+            of_class = measure in OF_CLASSES and clusters is None
+            spread, n = _spreads(tables[measure], known, of_class, clusters)
             # Ordered by the normal approximation; only two of the pairs are then solved for.
-            order = np.argsort((np.sqrt(spread) if measure in OF_CLASSES else spread) / np.sqrt(n))
-            solve = detectable_share if measure in OF_CLASSES else detectable_mean
+            order = np.argsort((np.sqrt(spread) if of_class else spread) / np.sqrt(n))
+            solve = detectable_share if of_class else detectable_mean
             worst, median = (
                 solve(float(spread[at]), int(n[at]), power, each) for at in (order[-1], order[len(order) // 2])
             )
@@ -302,12 +325,18 @@ def alike(frame: pd.DataFrame, group: str = "system", answers: Sequence[AnswerMe
     return found
 
 
-def _spreads(table: pd.DataFrame, pairs: pd.DataFrame, of_class: bool) -> np.ndarray:
-    """float64 [pairs]: standard deviation of the differences, or their mean square (of yes or no the share not 0)."""
-    spreads = np.empty(len(pairs))
+def _spreads(
+    table: pd.DataFrame, pairs: pd.DataFrame, of_class: bool, clusters: np.ndarray | None
+) -> tuple[np.ndarray, np.ndarray]:
+    """[pairs] each: standard deviation of the differences, or their mean square (of yes or no the share not 0); of how
+    many topics, or clusters.
+    """
+    spreads, n = np.empty(len(pairs)), np.empty(len(pairs), dtype=int)
     columns = {name: table[name].to_numpy(dtype=float) for name in table.columns}
     for at, (a, b) in enumerate(zip(pairs["a"], pairs["b"], strict=True)):
         values = columns[a] - columns[b]
-        values = values[~np.isnan(values)]
+        there = ~np.isnan(values)
+        values = values[there] if clusters is None else of_clusters(values[there], clusters[there])
         spreads[at] = (values**2).mean() if of_class else values.std(ddof=1)
-    return spreads
+        n[at] = len(values)
+    return spreads, n

@@ -17,7 +17,15 @@ from ragauge.contract.errors import DataError
 from ragauge.contract.frames import HALLUCINATIONS
 from ragauge.estimate._powered import powered_means
 from ragauge.estimate.intervals import LEVEL
-from ragauge.estimate.outcomes import CLASSES, check_outcomes, class_indicators, labels_of, topic_codes
+from ragauge.estimate.outcomes import (
+    CLASSES,
+    CLUSTER,
+    check_outcomes,
+    class_indicators,
+    labels_of,
+    topic_codes,
+    units_of,
+)
 from ragauge.estimate.predictor import PROBABILITY_COLUMNS, fit_predictor
 from ragauge.estimate.prompts import drawn, limits, over_prompts
 
@@ -46,8 +54,8 @@ def cross_fit(
     that lacks a feature, of a topic without evidence say, is predicted by the class shares in place of a
     model. Where there is a column `earlier_label`, the class that another run's answer to the topic got
     (1..5, or missing), its classes are further features, and the only ones of a row that lacks the others.
-    Whether it is missing must not hang on which topics are judged. Raises DataError for fewer than two judged
-    topics with a label.
+    Whether it is missing must not hang on which topics are judged. Where the frame has clusters, folds are of
+    whole clusters. Raises DataError for fewer than two judged topics, or clusters of them, with a label.
     """
     check_outcomes(frame, ("judged", *features), may_lack=features)
     models: list[tuple[list[str], bool, np.ndarray]] = [
@@ -63,11 +71,14 @@ def cross_fit(
     said = class_indicators(labels_of(frame))
     judged = frame["judged"].to_numpy(dtype=bool)
     labelled = judged & (labels_of(frame) > 0)
-    topics, n_topics = topic_codes(frame["qid"])
+    topics, n_topics = topic_codes(units_of(frame))
     known = np.unique(topics[labelled])
     splits = min(n_splits, len(known))
     if splits < 2:
-        raise DataError(f"{len(known)} judged topics have a label; fitting apart from them takes at least 2")
+        raise DataError(
+            f"{len(known)} judged {'clusters' if CLUSTER in frame else 'topics'} have a label; fitting apart from them "
+            "takes at least 2"
+        )
     fold = np.full(n_topics, -1)
     fold[known] = np.random.default_rng(seed).permutation(len(known)) % splits
     probabilities = np.zeros((len(frame), len(CLASSES)))
@@ -99,7 +110,8 @@ def ppi_shares(frame: pd.DataFrame, level: float = LEVEL, unseen: float = 0.0) -
     the rest in proportion. A share that all or none of the judged topics have keeps its prediction, with the
     exact interval (Clopper-Pearson) of the labels. `unseen` is how many topics on which label and prediction
     differ by 1 are added to the variance, for predictions that are 0 or 1. Of several of the judge's prompts
-    the shares are means (ragauge.estimate.prompts). Raises DataError where a stratum has fewer than two judged topics.
+    the shares are means (ragauge.estimate.prompts). Where the frame has clusters, variances
+    are over these (`powered_means`). Raises DataError where a stratum has fewer than two judged topics.
     """
     check_outcomes(frame, ("judged", *PROBABILITY_COLUMNS, *(["stratum"] if "stratum" in frame else [])))
     if frame.empty:
@@ -111,7 +123,10 @@ def ppi_shares(frame: pd.DataFrame, level: float = LEVEL, unseen: float = 0.0) -
     f = _topic_means(_shares_of(p), topics, n_topics)
     judged = _of_topic(frame, "judged", topics, n_topics).astype(bool)
     stratum = _of_topic(frame, "stratum", topics, n_topics) if "stratum" in frame else np.zeros(n_topics)
-    found = powered_means(y, f, judged, stratum, _APART)
+    clusters = None
+    if CLUSTER in frame:
+        clusters = _of_topic(frame.assign(**{CLUSTER: topic_codes(frame[CLUSTER])[0]}), CLUSTER, topics, n_topics)
+    found = powered_means(y, f, judged, stratum, _APART, clusters)
     estimate, kept, corrected = _add_up(found.estimate, found.classical, found.variance)
     widened = found.variance + unseen / found.n**2
     variance = np.where(corrected, widened, found.classical_variance)
@@ -188,7 +203,7 @@ def _of_topic(frame: pd.DataFrame, column: str, topics: np.ndarray, n_topics: in
 
 
 def share_limits(
-    estimate: np.ndarray, variance: np.ndarray, n: float, df: int, level: float
+    estimate: np.ndarray, variance: np.ndarray, n: float, df: float, level: float
 ) -> tuple[np.ndarray, np.ndarray]:
     """Limits on the logit scale (delta method, t of df degrees of freedom); exact ones of n draws where a
     share is 0 or 1 throughout.

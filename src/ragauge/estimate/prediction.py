@@ -14,7 +14,7 @@ from ragauge.contract.errors import ConfigError, DataError
 from ragauge.contract.frames import HALLUCINATIONS, JUDGE_CLASSES
 from ragauge.contract.redact import redact_tree
 from ragauge.estimate import Predictor, bounded_mean, fit_predictor
-from ragauge.estimate.outcomes import LACK, RIGHT, check_outcomes, labels_of
+from ragauge.estimate.outcomes import LACK, RIGHT, check_outcomes, clusters_of, labels_of
 
 SHARES = ("right", "between", "lack")  # class 5, classes 2 to 4, class 1
 METHODS = ("predictor", "thresholds", "unchanged")
@@ -80,7 +80,7 @@ def predict(model: Any, outcomes: pd.DataFrame) -> Prediction:
     shares["hallucination_share"] = np.sum([of_class[c] for c in HALLUCINATIONS], axis=0)
     metrics: dict[str, float] = {}
     for name, values in shares.items():
-        estimate = bounded_mean(values, outcomes["qid"])
+        estimate = bounded_mean(values, outcomes["qid"], clusters=clusters_of(outcomes))
         metrics |= {
             f"predicted_{name}": estimate.value,
             f"predicted_{name}_lo": estimate.lo,

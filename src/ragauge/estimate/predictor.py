@@ -14,7 +14,7 @@ import numpy as np
 import pandas as pd
 
 from ragauge.contract.errors import DataError
-from ragauge.estimate.outcomes import CLASSES, check_outcomes, labels_of, topic_codes, weights_of
+from ragauge.estimate.outcomes import CLASSES, check_outcomes, labels_of, topic_codes, units_of, weights_of
 
 PROBABILITY_COLUMNS = tuple(f"p{c}" for c in CLASSES)
 _NO_RANGE = 1e-9  # scores of a narrower range bend nothing
@@ -132,7 +132,7 @@ def fit_predictor(
         raise DataError(f"no label among {len(frame)} outcomes: a predictor needs judged rows")
     x, y = x.loc[known], labels[known]
     weights = None if weights is None else weights[known]
-    topics, n_topics = topic_codes(frame["qid"].to_numpy()[known])
+    topics, n_topics = topic_codes(units_of(frame)[known])[0], frame["qid"][known].nunique()
     model = _estimator(x, spline, penalty, len(np.unique(y)))
     with warnings.catch_warnings():
         # On a handful of rows a Newton step may give way to L-BFGS, which ends at the same optimum.

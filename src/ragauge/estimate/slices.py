@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -18,8 +18,8 @@ import pandas as pd
 from ragauge.contract.errors import DataError
 from ragauge.contract.protocols import AnswerMeasureInfo
 from ragauge.estimate.board import mean_of, rejection, share_estimates
-from ragauge.estimate.intervals import LEVEL, Estimate, bounded_mean, effective_topics, wilson_interval
-from ragauge.estimate.outcomes import asked, scored, with_classes
+from ragauge.estimate.intervals import LEVEL, Estimate, bounded_mean, effective_topics, units_among, wilson_interval
+from ragauge.estimate.outcomes import asked, clusters_of, labels_of, scored, share_columns, with_classes
 from ragauge.estimate.pairs import compare_pairs, holm
 from ragauge.estimate.ppi import ppi_shares
 from ragauge.estimate.slicing import FEW_TOPICS, NOT_KNOWN, PREFIX, in_order, slicings
@@ -75,9 +75,9 @@ def _estimates(
     part: pd.DataFrame, answers: Sequence[AnswerMeasureInfo], n_boot: int, seed: int, level: float
 ) -> Iterator[tuple[str, Estimate, float]]:
     """Every measure of the topics of one slice that has one, with its effective number of topics."""
-    known = scored(part)["ir_score"]
+    known, clusters = scored(part)["ir_score"], clusters_of(scored(part))
     if len(known):
-        yield "ir_score", bounded_mean(known, level=level), _effective(known)
+        yield "ir_score", bounded_mean(known, None, level, clusters), _effective(known, clusters)
     for name, (share, effective) in _shares(with_classes(part), level).items():
         yield name, share, effective
     for name, share in rejection(part, level).items():
@@ -85,14 +85,17 @@ def _estimates(
             yield name, share, float(share.n)
     for info in answers:
         if info.name in part and len(values := part[info.name].dropna()):
-            effective = _effective(values) if info.bounded else float("nan")
-            yield info.name, mean_of(part[info.name], part["qid"], info, n_boot, seed, level), effective
+            clusters = clusters_of(part.loc[values.index])
+            effective = _effective(values, clusters) if info.bounded else float("nan")
+            of = (part["qid"], info, n_boot, seed, level, clusters_of(part))
+            yield info.name, mean_of(part[info.name], *of), effective
 
 
-def _effective(values: pd.Series) -> float:
+def _effective(values: pd.Series | np.ndarray, clusters: pd.Series | None) -> float:
     """How many yes-or-no values tell as much as these scores or shares, a value a topic."""
-    numbers = values.to_numpy(dtype=float)
-    return effective_topics(numbers, np.ones(len(numbers))) if len(numbers) > 1 else 1.0
+    codes, n, n_topics = units_among(len(values), None, clusters)
+    sums, rows = np.bincount(codes, np.asarray(values, dtype=float), minlength=n), np.bincount(codes).astype(float)
+    return effective_topics(sums, rows, None, n_topics, LEVEL) if n > 1 else 1.0
 
 
 def _shares(rows: pd.DataFrame, level: float) -> dict[str, tuple[Estimate, float]]:
@@ -100,8 +103,11 @@ def _shares(rows: pd.DataFrame, level: float) -> dict[str, tuple[Estimate, float
     if not rows["label"].notna().any():
         return {}
     if len(asked(rows)) == len(rows):
-        numbered = rows.assign(qid=np.arange(len(rows)))  # faster to tell apart than texts
-        return {name: (e, float(e.n)) for name, e in share_estimates(numbered, level).items()}
+        numbered, clusters = rows.assign(qid=np.arange(len(rows))), clusters_of(rows)  # faster to tell apart than texts
+        shares, of = share_estimates(numbered, level), share_columns(labels_of(rows))
+        return {
+            name: (e, float(e.n) if clusters is None else _effective(of[name], clusters)) for name, e in shares.items()
+        }
     try:
         found = ppi_shares(rows, level)
     except DataError:
@@ -119,6 +125,7 @@ def macro_averages(
     weights: Weights | None = None,
     answers: Sequence[AnswerMeasureInfo] = (),
     level: float = LEVEL,
+    mixed: Collection[str] = (),
 ) -> pd.DataFrame:
     """The mean over the slices of every slicing: [group, slicing, measure, value, lo, hi, n, slices].
 
@@ -126,7 +133,8 @@ def macro_averages(
     {slicing: {slice: weight}}, which need not add up to 1; topics whose value is not known are in no average,
     nor are slices without the measure: `slices` and n, their topics, say what is. No row where fewer than two
     slices have weight and measure. Intervals are over topics, the slices being given (see `_interval`); NaN
-    for a measure of any size where a slice has none.
+    for a measure of any size where a slice has none. Slices of a slicing in `mixed` have clusters in common
+    (`mixed_slicings`): they are taken to err all alike, which is the most that their average can err.
     """
     keys = [str(column) for column in itertools.takewhile(lambda c: c != "slicing", estimates.columns)]
     unbounded = {info.name for info in answers if not info.bounded}
@@ -142,16 +150,28 @@ def macro_averages(
         value, lo, hi, n, effective = part[["value", "lo", "hi", "n", "effective_n"]].to_numpy(dtype=float).T
         mean = float(w @ value)
         if measure in unbounded:
-            below, above = (math.sqrt(float((w**2) @ (value - end) ** 2)) for end in (lo, hi))
+            below, above = (_error(w, (value - end) ** 2, by in mixed) for end in (lo, hi))
             ends = mean - below, mean + above
         else:
-            ends = _interval(value, n, effective, w, level)
+            ends = _interval(value, n, effective, w, level, by in mixed)
         rows.append((*at, mean, *ends, int(n.sum()), len(part)))
     return pd.DataFrame(rows, columns=[*keys, "slicing", "measure", "value", "lo", "hi", "n", "slices"])
 
 
+def mixed_slicings(frame: pd.DataFrame) -> list[str]:
+    """The slicings of which two slices have topics of one cluster."""
+    if (clusters := clusters_of(frame)) is None:
+        return []
+    return [by for by in slicings(frame) if frame[PREFIX + by].groupby(clusters.to_numpy()).nunique().gt(1).any()]
+
+
+def _error(w: np.ndarray, variances: np.ndarray, alike: bool) -> float:
+    """The standard error of a weighted mean of independent means, or of such as err all alike."""
+    return float(w @ np.sqrt(variances)) if alike else math.sqrt(float((w**2) @ variances))
+
+
 def _interval(
-    value: np.ndarray, n: np.ndarray, effective: np.ndarray, w: np.ndarray, level: float
+    value: np.ndarray, n: np.ndarray, effective: np.ndarray, w: np.ndarray, level: float, alike: bool
 ) -> tuple[float, float]:
     """Wilson's interval of a weighted mean of k independent means in [0, 1], at its effective number.
 
@@ -163,7 +183,7 @@ def _interval(
     p = (value * effective + added) / (effective + 2 * added)
     of_means = p * (1 - p) / (effective + 2 * added) * (n + 2 * added) / (n + 2 * added - 1)
     middle, mean = float(w @ p), min(max(float(w @ value), 0.0), 1.0)
-    lo, hi = wilson_interval(mean, middle * (1 - middle) / float((w**2) @ of_means), level)
+    lo, hi = wilson_interval(mean, middle * (1 - middle) / _error(w, of_means, alike) ** 2, level)
     return min(lo, mean), max(hi, mean)
 
 

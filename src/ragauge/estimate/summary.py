@@ -32,7 +32,7 @@ from ragauge.estimate import (
 )
 from ragauge.estimate.board import mean_of, rejection
 from ragauge.estimate.human import human_agreement, human_shares
-from ragauge.estimate.outcomes import scored, with_classes
+from ragauge.estimate.outcomes import clusters_of, scored, with_classes
 from ragauge.estimate.prompts import by_prompt, other_labels
 
 
@@ -64,7 +64,7 @@ def quality(outcomes: pd.DataFrame, sampled: pd.DataFrame | None = None) -> dict
     values: dict[str, float] = {}
     known = scored(outcomes)
     if len(known):
-        values |= with_interval("ir_score", bounded_mean(known["ir_score"], known["qid"]))
+        values |= with_interval("ir_score", bounded_mean(known["ir_score"], known["qid"], clusters=clusters_of(known)))
     for name, share in rejection(outcomes).items():
         values |= with_interval(name, share)
     outcomes = with_classes(outcomes)
@@ -118,7 +118,7 @@ def answer_measures(
     values: dict[str, float] = {}
     for info in infos:
         name, column = info.name, outcomes[info.name]
-        mean = mean_of(column, outcomes["qid"], info, n_boot, seed)
+        mean = mean_of(column, outcomes["qid"], info, n_boot, seed, clusters=clusters_of(outcomes))
         missing = float(column.isna().mean())
         values |= {name: mean.value, f"{name}_lo": mean.lo, f"{name}_hi": mean.hi, f"{name}_missing": missing}
     return values

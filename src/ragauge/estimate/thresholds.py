@@ -25,15 +25,16 @@ from ragauge.estimate.intervals import (
     paired_share_interval,
     percentile_interval,
     topic_weights,
+    units_among,
 )
 from ragauge.estimate.outcomes import (
     GROUP_COLUMNS,
     LACK,
     RIGHT,
     check_outcomes,
+    clusters_of,
     labels_of,
     numbered,
-    topic_codes,
     weights_of,
 )
 
@@ -135,6 +136,7 @@ def fit_threshold(
     n_splits: int = 0,
     weights: np.ndarray | None = None,
     systems: np.ndarray | None = None,
+    clusters: np.ndarray | pd.Series | None = None,
 ) -> Threshold:
     """The threshold in [0, 1] with the fewest disagreements between `side` of it and `is_target`.
 
@@ -145,7 +147,8 @@ def fit_threshold(
     for fewer than two topics. With n_splits > 1 there is a gain over as many folds of topics. `weights` [n],
     above 0, say how many pairs each pair stands for (see `weights_of`): disagreements and all shares are then
     weighted. `systems` int [n] numbers the system of each pair from 0 (default: one for all), whose own better
-    constant answer `base_rate` and gain are held against. Time: one sort, and n operations a replicate. Raises
+    constant answer `base_rate` and gain are held against. `clusters` [n] are what is resampled, tested and put
+    into folds where topics are not independent. Time: one sort, and n operations a replicate. Raises
     DataError for scores outside [0, 1] and for weights that are not above 0.
     """
     x = np.asarray(scores, dtype=float)
@@ -176,14 +179,18 @@ def fit_threshold(
     said = x > value if side == "above" else x < value
     wrong = said != target
     lost = float(w[wrong].sum())
-    codes, n_topics = (np.arange(n), n) if topics is None else topic_codes(topics)
+    codes, n_units, _ = units_among(n, topics, clusters)
     lo, hi = nan, nan
     not_rejected: tuple[pd.Interval, ...] = ()
-    if n_topics > 1:
-        of_row = None if n_topics == n else codes[ranked.order]
+    if n_units > 1:
+        of_row = None if n_units == n else codes[ranked.order]
         not_rejected = ranked.not_rejected(value, sign, of_row, level)
         if n_boot:
-            lo, hi = percentile_interval(_replicates(ranked, sign, codes, n_topics, n_boot, seed), level)
+            lo, hi = percentile_interval(_replicates(ranked, sign, codes, n_units, n_boot, seed), level)
+    of_rows = codes if topics is None else topics
+    gain = _NO_GAIN
+    if n_splits > 1:
+        gain = out_of_fold_gain(x, target, side, of_rows, n_splits, seed, level, w, systems, clusters)
     return Threshold(
         side=side,
         value=value,
@@ -198,7 +205,7 @@ def fit_threshold(
         log_likelihood=lost * DISAGREEMENT,
         n=n,
         not_rejected=not_rejected,
-        gain=out_of_fold_gain(x, target, side, codes, n_splits, seed, level, w, systems) if n_splits > 1 else _NO_GAIN,
+        gain=gain,
     )
 
 
@@ -212,6 +219,7 @@ def out_of_fold_gain(
     level: float = LEVEL,
     weights: np.ndarray | None = None,
     systems: np.ndarray | None = None,
+    clusters: np.ndarray | pd.Series | None = None,
 ) -> Estimate:
     """Accuracy of the threshold on topics that it has not seen, less that of the better constant answer.
 
@@ -221,15 +229,15 @@ def out_of_fold_gain(
     The threshold is fitted on the other folds of whole topics (as many folds as topics where there are fewer
     than n_splits). The constant answer is the better one of all rows: one fitted on the other folds would
     be wrong too often, as a class that is frequent there is rare in the fold left out. The interval is that
-    of `paired_share_interval` and holds the fits fixed. `weights`, `systems` as in `fit_threshold`. NaN for fewer than
-    two topics.
+    of `paired_share_interval` and holds the fits fixed. `weights`, `systems`, `clusters` as in `fit_threshold`. NaN for
+    fewer than two topics or clusters.
     """
-    codes, n_topics = topic_codes(topics)
+    codes, n_units, n_topics = units_among(len(scores), topics, clusters)
     w = _mean_of_1(weights, len(scores))
-    splits = min(n_splits, n_topics)
+    splits = min(n_splits, n_units)
     if splits < 2:
         return Estimate(_NAN, _NAN, _NAN, n_topics, level)
-    fold = (np.random.default_rng(seed).permutation(n_topics) % splits)[codes]
+    fold = (np.random.default_rng(seed).permutation(n_units) % splits)[codes]
     right = np.zeros(len(scores), dtype=bool)
     for number in range(splits):
         inside = fold == number
@@ -238,7 +246,7 @@ def out_of_fold_gain(
         t = fit_threshold(scores[apart], is_target[apart], side, weights=of_apart).value
         right[inside] = (scores[inside] > t if side == "above" else scores[inside] < t) == is_target[inside]
     constant = is_target == _constant(is_target, w, systems)
-    return paired_share_interval(right.astype(float) - constant, codes, level, w)
+    return paired_share_interval(right.astype(float) - constant, topics, level, w, clusters)
 
 
 def _constant(is_target: np.ndarray, weights: np.ndarray, systems: np.ndarray | None) -> np.ndarray:
@@ -301,9 +309,10 @@ def fit_thresholds(
     weights = weights_of(frame)[known] if "weight" in frame else None
     of = numbered(frame, GROUP_COLUMNS)
     systems = None if of is None else of[known]
+    how = (qids, n_boot, seed, level, n_splits, weights, systems, clusters_of(frame[known]))
     return Thresholds(
-        h=fit_threshold(scores, classes == LACK, "below", qids, n_boot, seed, level, n_splits, weights, systems),
-        k=fit_threshold(scores, classes == RIGHT, "above", qids, n_boot, seed, level, n_splits, weights, systems),
+        h=fit_threshold(scores, classes == LACK, "below", *how),
+        k=fit_threshold(scores, classes == RIGHT, "above", *how),
         n_topics=len(pd.unique(qids)),
         n_missing=int((~known).sum()),
         level=level,
@@ -334,7 +343,8 @@ def share_by_zone(
     judged = np.column_stack([np.isin(labels, c) for c in ([RIGHT], [2, 3, 4], [LACK], [0])]).astype(float)
     weights = weights_of(frame)
     total = max(weights.sum(), 1e-12)
-    gaps = [bootstrap_mean(gap, frame["qid"], n_boot, seed, level, weights) for gap in (said - judged).T]
+    of = (frame["qid"], n_boot, seed, level, weights, clusters_of(frame))
+    gaps = [bootstrap_mean(gap, *of) for gap in (said - judged).T]
     said_share, judged_share = weights @ said / total, weights @ judged / total
     return pd.DataFrame(
         {

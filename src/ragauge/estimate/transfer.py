@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 
 from ragauge.contract.errors import DataError
-from ragauge.estimate.intervals import LEVEL, Estimate, percentile_interval, topic_weights
+from ragauge.estimate.intervals import LEVEL, Estimate, level_of_resamples, percentile_interval, topic_weights
 from ragauge.estimate.outcomes import (
     CLASSES,
     RIGHT,
@@ -18,6 +18,7 @@ from ragauge.estimate.outcomes import (
     class_indicators,
     labels_of,
     topic_codes,
+    units_of,
 )
 from ragauge.estimate.predictor import row_weights
 from ragauge.estimate.refits import LeftOut, Options, predict_left_out
@@ -72,7 +73,8 @@ def leave_one_out(
     Over all folds the same topics make the fits and the judged shares: where topics are easy by chance, they
     are so for both, and differences are smaller than on other topics. Their variance with fits and shares of
     different topics is the sum of the two parts of it, so a normal difference with what is missing of that
-    variance gives the error to expect on other topics. Raises DataError on a bad row.
+    variance gives the error to expect on other topics. Where
+    the frame has clusters, these take the place of topics. Raises DataError on a bad row.
     """
     if at not in ("pooled", "n_tokens"):
         raise DataError(f"at={at!r}; allowed are 'pooled' and 'n_tokens'")
@@ -84,7 +86,8 @@ def leave_one_out(
     rows = frame.loc[known].reset_index(drop=True)
     truth = class_indicators(labels[known])
     groups, names = pd.factorize(rows[by], sort=True)
-    topics, n_topics = topic_codes(rows["qid"])
+    topics, n_topics = topic_codes(units_of(rows))
+    reached = level_of_resamples(rows, level)
     n_missing = int((~known).sum())
     if len(names) < 2 or n_topics < 2:
         nothing = Estimate(float("nan"), float("nan"), float("nan"), n_topics, level)
@@ -100,14 +103,14 @@ def leave_one_out(
     found = shares.of(np.ones((1, n_topics), dtype=np.int32))
     blocks = [shares.of(w) for w in topic_weights(n_topics, n_boot, seed, width=shares.width)]
     resampled = [np.concatenate(part) for part in zip(*(blocks or [_unknown(found)]), strict=True)]
-    table = _table(found, resampled, level)
+    table = _table(found, resampled, reached)
     budget, group = np.divmod(where, len(names))
     table.insert(0, "group", np.repeat(np.asarray(names)[group], len(CLASSES)))
     table.insert(1, "n_tokens", np.repeat(np.asarray(budget_names)[budget], len(CLASSES)))
     table["n"] = np.repeat(np.bincount(cells), len(CLASSES))
     same, other = shares.variances(found)
     error, error_base = (
-        _error(found[i] - found[2], resampled[i] - resampled[2], same[i], other[i], n_topics, level) for i in (0, 1)
+        _error(found[i] - found[2], resampled[i] - resampled[2], same[i], other[i], n_topics, reached) for i in (0, 1)
     )
     tau, taus = (_mean_tau(p[0][..., RIGHT - 1], p[2][..., RIGHT - 1], budget) for p in (found, resampled))
     return Transfer(
@@ -115,7 +118,7 @@ def leave_one_out(
         table[_COLUMNS],
         error,
         error_base,
-        Estimate(float(tau[0]), *percentile_interval(taus, level), n_topics, level),
+        Estimate(float(tau[0]), *percentile_interval(taus, reached), n_topics, level),
         n_missing,
         float(_folded_mean(np.zeros(1), np.sqrt(np.maximum(same[0], other[0]))).mean()),
     )

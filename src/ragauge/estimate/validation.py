@@ -13,7 +13,7 @@ import numpy as np
 import pandas as pd
 
 from ragauge.estimate._scoring import Auc, CalibrationError, CalibrationLine, log_loss, reliability_curve
-from ragauge.estimate.intervals import LEVEL, Estimate, percentile_interval, topic_weights
+from ragauge.estimate.intervals import LEVEL, Estimate, level_of_resamples, percentile_interval, topic_weights
 from ragauge.estimate.outcomes import (
     CLASSES,
     GROUP_COLUMNS,
@@ -23,6 +23,7 @@ from ragauge.estimate.outcomes import (
     class_indicators,
     labels_of,
     topic_codes,
+    units_of,
 )
 from ragauge.estimate.predictor import PROBABILITY_COLUMNS, fit_predictor, row_weights
 
@@ -62,7 +63,7 @@ def cross_validate(
     n_boot: int = 1000,
     level: float = LEVEL,
 ) -> CrossValidation:
-    """Out-of-fold probabilities with whole topics in one fold, and their measures beside the base rate.
+    """Out-of-fold probabilities with whole topics (or clusters) in one fold, and their measures beside the base rate.
 
     log_loss: natural log, probabilities clipped to [1e-6, 1]. brier: sum over the five classes of the squared
     error, 0 to 2. auc_correct, auc_lack: of P(5) for class 5, of P(1) for class 1, over pairs of rows of one
@@ -79,8 +80,8 @@ def cross_validate(
     rows = frame.loc[known].reset_index(drop=True)
     y = labels[known]
     weights = None if weights is None else weights[known]
-    topics, n_topics = topic_codes(rows["qid"])
-    splits = min(n_splits, n_topics)
+    topics, n_units = topic_codes(units_of(rows))
+    splits, n_topics = min(n_splits, n_units), rows["qid"].nunique()
     probabilities = np.full((len(y), len(CLASSES)), np.nan)
     base = np.full((len(y), len(CLASSES)), np.nan)
     fold = np.zeros(len(y), dtype=int)
@@ -101,7 +102,9 @@ def cross_validate(
         estimates = {name: Estimate(float("nan"), float("nan"), float("nan"), n_topics, level) for name in _MEASURES}
         curve = reliability_curve(np.empty(0), np.empty(0))
     else:
-        estimates = _estimates(probabilities, base, y, topics, fold, n_topics, weights, n_boot, seed, level)
+        reached = level_of_resamples(rows, level)
+        measured = _estimates(probabilities, base, y, topics, fold, n_units, weights, n_boot, seed, reached)
+        estimates = {name: Estimate(*numbers, n_topics, level) for name, numbers in measured.items()}
         curve = reliability_curve(probabilities[:, RIGHT - 1], y == RIGHT, weights)
     missing = int((~known).sum())
     return CrossValidation(estimates, out_of_fold, curve, splits if splits >= 2 else 0, n_topics, missing)
@@ -129,7 +132,8 @@ def _estimates(
     n_boot: int,
     seed: int,
     level: float,
-) -> dict[str, Estimate]:
+) -> dict[str, tuple[float, float, float]]:
+    """Value and limits by name, of `n_topics` topics or clusters."""
     truth = class_indicators(y)
     weight = np.ones(len(y)) if row_weight is None else row_weight
     columns = np.column_stack(
@@ -158,7 +162,4 @@ def _estimates(
     value = measures(np.ones((1, n_topics), dtype=np.int32))[0]
     blocks = [measures(w) for w in topic_weights(n_topics, n_boot, seed, width=len(y))]
     replicates = np.vstack(blocks) if blocks else np.full((1, len(_MEASURES)), np.nan)
-    return {
-        name: Estimate(float(value[i]), *percentile_interval(replicates[:, i], level), n_topics, level)
-        for i, name in enumerate(_MEASURES)
-    }
+    return {name: (float(value[i]), *percentile_interval(replicates[:, i], level)) for i, name in enumerate(_MEASURES)}

@@ -24,6 +24,7 @@ from ragauge.estimate.outcomes import (
     check_outcomes,
     labels_of,
     topic_codes,
+    units_of,
     weights_of,
 )
 
@@ -80,9 +81,10 @@ class Zones:
 def fit_zones(frame: pd.DataFrame, alpha: float = ALPHA, confidence: float = CONFIDENCE) -> Zones:
     """The two zones of a frame of outcomes: qid, ir_score, label, and what tells rows of a topic apart.
 
-    A missing verdict counts as not right and as no lack. Jobs without a single verdict are left out: nobody
-    was asked. Not offered for topics that were drawn by strata (a `weight` that varies). Raises DataError on
-    a bad row, and for an alpha or a confidence that is not allowed.
+    Clusters, where the frame has some, take the place of topics. A missing verdict counts as not right and as no
+    lack. Jobs without a single verdict are left out: nobody was asked. Not offered for topics that were drawn by
+    strata (a `weight` that varies). Raises DataError on a bad row, and for an alpha or a confidence that is not
+    allowed.
     """
     if not 0.001 <= alpha <= 0.5:
         raise DataError(f"alpha={alpha}: allowed are 0.001 to 0.5")
@@ -92,7 +94,7 @@ def fit_zones(frame: pd.DataFrame, alpha: float = ALPHA, confidence: float = CON
     rows = _judged_jobs(frame)
     scores = rows["ir_score"].to_numpy(dtype=float)
     labels = labels_of(rows)
-    topics, n_topics = topic_codes(rows["qid"])
+    topics, n_topics = topic_codes(units_of(rows))
     uneven = len(rows) > 0 and bool(np.ptp(weights_of(rows)) > 1e-9)
     sides: tuple[tuple[int, Side], ...] = ((RIGHT, "above"), (LACK, "below"))
     right, lack = (

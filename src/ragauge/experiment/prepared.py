@@ -29,7 +29,7 @@ def prepared(cfg: DictConfig, folder: JobFolder) -> tuple[Pipeline, Any]:
     """The stages and the predictor (None where none is asked for) of a job that nothing speaks against."""
     pipeline = make_pipeline(cfg, folder)
     experiment = cfg.tracking.experiment or str(cfg.dataset.name)
-    _ = pipeline.sliced  # checks the slices before any work
+    _ = pipeline.sliced, pipeline.clusters  # checks slices and clusters before any work
     for gate in gates(cfg):
         gate.check(cfg, pipeline, run_name(cfg, folder.choices), experiment, folder.sweep_id)
     check_measures(pipeline, cfg.foresight.target, alone=folder.sweep is None)

@@ -10,6 +10,7 @@ from ragauge.contract.finding import Cell, Finding, Found, Founds, Grid, JobFind
 from ragauge.contract.jobs import Job, Jobs
 from ragauge.contract.protocols import BatchJudge, judges_together
 from ragauge.estimate import judge_stability, summary
+from ragauge.estimate.outcomes import CLUSTER
 from ragauge.findings.cost import costs_of_replies
 from ragauge.findings.tables import number
 from ragauge.show.formats import whole
@@ -60,6 +61,8 @@ def judged_again(
         return {}, again
     labels = again.pivot(index=_KEYS, columns="order", values="label").reset_index()
     labels = labels.merge(verdicts[[*_KEYS, "label"]].rename(columns={"label": "first"}), on=_KEYS)
+    if CLUSTER in pipeline.clusters:
+        labels[CLUSTER] = labels["qid"].map(pipeline.clusters[CLUSTER])
     return summary.stability(judge_stability(labels)), again
 
 

@@ -35,9 +35,9 @@ class OverBudgets(Finding):
         blocks = [
             Text(
                 f"The shaded bands of the figure above hold at all budgets of a system at once, with "
-                f"{100 * value.level:g} % confidence; intervals in tables hold at one budget. The smallest N "
-                f"costs at most {points} points (a score of {score(value.margin)}) against the system's best "
-                "N, with the same confidence; as observed: in these topics, which may be chance."
+                f"{100 * value.level:g} % confidence; intervals in tables hold at one budget. With the same "
+                f"confidence, the smallest N is at most {points} points (a score of {score(value.margin)}) worse than "
+                "the system's best N. A column that says “observed” has what these topics show, which may be chance."
             ),
             _smallest(value),
             *_tests(value),

@@ -38,20 +38,22 @@ def _failures(causes: Causes | None, judged: bool) -> str:
         return "No answer failed." if judged else ""
     rows = [row for row in causes.origins.to_dict("records") if row["failures"]]
     n = int(causes.origins["n"].iloc[0])
-    failures = f"{n:,} {'failures' if judged else 'contexts that lack evidence'}"
+    failures = f"{n:,}{'' if judged else ' contexts that lack evidence'}"
     if not rows:
-        return f"Nothing shows where the {failures} come from: the dataset names no evidence for them."
+        return f"Nothing shows where the {n:,} failures come from: the dataset names no evidence for them."
     if rows[0]["lo"] > 0.5:
-        where, share, ends = _origin(rows[0])
-        return f"Most failures come from {where}: {share} of {failures}{ends}."
-    parts = (f"{share} from {where}{ends}" for where, share, ends in map(_origin, rows[:2]))
-    return f"Of {failures} {', '.join(parts).replace(' from', ' come from', 1)}."
+        share, ends = _share(rows[0], "95 % interval ")
+        return f"Most failures come from {rows[0]['origin']}: {share} of {failures}{ends}."
+    parts = [(row["origin"], *_share(row)) for row in rows[:2]]
+    first, *others = (f"{share} {{}}from {where}{ends}" for where, share, ends in parts)
+    what = "failures" if judged else "the lost evidence"
+    return ", ".join([first.format(f"of {what} come "), *(one.format("") for one in others)]) + "."
 
 
-def _origin(row: dict[Any, Any]) -> tuple[str, str, str]:
-    """An origin, its share, and the interval of that."""
-    ends = f" (95 % interval {100 * row['lo']:.0f} to {100 * row['hi']:.0f})" if row["lo"] == row["lo"] else ""
-    return row["origin"], f"{100 * row['share']:.0f} %", ends
+def _share(row: dict[Any, Any], name: str = "") -> tuple[str, str]:
+    """The share of an origin, and its interval in brackets."""
+    ends = f" ({name}{100 * row['lo']:.0f} to {100 * row['hi']:.0f})" if row["lo"] == row["lo"] else ""
+    return f"{100 * row['share']:.0f} %", ends
 
 
 def _best(board: Board) -> str:
@@ -67,7 +69,7 @@ def _best(board: Board) -> str:
     if len(best) == 1:
         return f"{best[0]} is shown to be the best in {what}."
     worse = f"{_listed(others)} {'is' if len(others) == 1 else 'are'} shown to be worse"
-    return f"In {what} {_listed(best, 'or')} may be the best; {worse}."
+    return f"{what[0].upper()}{what[1:]}: {_listed(best, 'or')} may be best; {worse}."
 
 
 def _listed(names: Sequence[str], word: str = "and") -> str:

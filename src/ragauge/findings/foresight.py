@@ -61,7 +61,7 @@ class Foresees(Finding):
         systems = "system" if value.n_systems == 1 else "systems"
         blocks: list[Block] = [
             Text(
-                f"Every measure that is known of each topic, held against {against}, at N = {jobs.n_tokens} tokens, "
+                f"The tables compare every measure of a topic with {against}, at N = {jobs.n_tokens} tokens, "
                 f"over {whole(value.n_topics)} topics and {value.n_systems} {systems}. {best_sentence(value)}".rstrip()
             ),
             Picture(

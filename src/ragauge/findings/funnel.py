@@ -26,6 +26,7 @@ from ragauge.contract.finding import (
 )
 from ragauge.contract.jobs import Job, Jobs
 from ragauge.diagnose.funnel import CLASSES, answers_by_evidence, funnel, funnel_metrics, funnel_of_metrics
+from ragauge.estimate.outcomes import CLUSTER
 from ragauge.findings.tables import number, of_each, table, together
 from ragauge.measures.floor import is_corrected
 from ragauge.show.drawing import WIDTH, legend, plain
@@ -45,8 +46,8 @@ class FunnelFound(JobFinding):
 
     def compute(self, job: Job, found: Founds) -> Found:
         """The frame of `evidence_parts`, None where the job has no funnel."""
-        parts = evidence_parts(job.pipeline)
-        return Found(parts, metrics={} if parts is None else funnel_metrics(funnel(parts)))
+        parts, clusters = evidence_parts(job.pipeline), job.pipeline.clusters.get(CLUSTER)
+        return Found(parts, metrics={} if parts is None else funnel_metrics(funnel(parts, clusters=clusters)))
 
     def show(self, job: Job, value: pd.DataFrame | None, found: Founds) -> Shown:
         """Why there is none."""

@@ -29,6 +29,7 @@ from ragauge.contract.protocols import AnswerMeasureInfo
 from ragauge.estimate import compare_pairs, leaderboard
 from ragauge.estimate import summary as metrics_of
 from ragauge.estimate.best import BestSystems, best_sets
+from ragauge.estimate.outcomes import CLUSTER
 from ragauge.estimate.plan import alike, detectable_differences
 from ragauge.findings.tables import PAIRS, SHORT, number, table
 from ragauge.findings.terminal import alike_sentences, common_text, detectable_text, leaderboard_text, valued
@@ -120,8 +121,8 @@ class Leaderboard(Finding):
         blocks = [
             Text(
                 f"marks the systems that may be the best at N = {jobs.n_tokens} tokens, over {whole(topics)} "
-                "topics: with 95 % confidence the truly best one is among them (max-t over topics; of several "
-                "equally good ones each is).",
+                "topics. With 95 % confidence the truly best system is among them (max-t over topics). Where several "
+                "are equally good, each of them is.",
                 tag=_MARK,
             ),
             _table(jobs, value),
@@ -223,7 +224,8 @@ def _chance(value: Board) -> list[Text]:
     parts = ", ".join(f"{words[m][0](v)} {words[m][1]}" for m, v in optimism.items())
     return [
         Text(
-            f"The top of {len(value.frame)} systems owes part of its lead to chance. Expected, at most: {parts}.",
+            f"The top of {len(value.frame)} systems owes part of its lead to chance. This part is expected to be at "
+            f"most {parts}.",
             "small",
         )
     ]
@@ -247,9 +249,11 @@ def _tests(jobs: Jobs, value: Board, sampled: bool) -> Fold:
     grid = table("Paired tests", "Pair | <Measure | Difference | p | p, Holm | Topics", value.pairs, cells)
     how = (
         "Difference of the first less the second, on the topics that both have. IR score"
-        f"{' and answer measures' * bool(names)}: sign-flip permutation test; right and hallucination "
-        "(classes 2 and 4): McNemar's exact test"
+        f"{' and answer measures' * bool(names)}: sign-flip permutation test; right and hallucination (classes 2 and "
+        "4): McNemar's exact test"
     )
+    if CLUSTER in jobs.at_n:
+        how = "Difference of the first less the second; permutation test that flips the signs of whole clusters"
     powered = ", and where a sample was judged the t test of the prediction-powered difference (topics: those judged)"
     return Fold(
         f"Paired tests, all {len(value.pairs)}",

@@ -12,6 +12,7 @@ from ragauge.findings.answers import Answers, AnswersMeasured, RecordedAnswers
 from ragauge.findings.asked_again import AskedAgain, JudgedAgain
 from ragauge.findings.budgets import OverBudgets
 from ragauge.findings.classes import Classes, Sample
+from ragauge.findings.clusters import Clusters, ClustersFound
 from ragauge.findings.conclusion import Conclusion
 from ragauge.findings.cost import Cost, Costs, JudgeCosts
 from ragauge.findings.failures import Failures, FailuresFound
@@ -53,10 +54,12 @@ _OF_JOBS: tuple[type[JobFinding], ...] = (
     Estimates,
     JudgeCosts,
     # After all of that.
+    ClustersFound,
     Predicted,
 )
 _OF_SWEEPS: tuple[type[Finding], ...] = (
     Leaderboard,
+    Clusters,
     ScoreByN,
     OverBudgets,
     Parts,

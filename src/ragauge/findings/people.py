@@ -31,6 +31,7 @@ from ragauge.contract.topics import QUESTIONS, labelled_as, measured_as
 from ragauge.estimate import Agreement
 from ragauge.estimate import summary as metrics_of
 from ragauge.estimate.human import FEW_LABELS, human_agreement, human_pairs, human_shares, powered_share
+from ragauge.estimate.outcomes import clusters_by_topic
 from ragauge.findings.classes import shares_by_system, shares_of_all
 from ragauge.findings.tables import PAIRS, SHORT, between, number, table
 from ragauge.show.formats import score, share, whole
@@ -80,7 +81,9 @@ def powered_by_people(outcomes: pd.DataFrame) -> dict[str, float]:
         if n == 0:
             continue
         try:
-            found = powered_share(rows[column].to_numpy(dtype=float), rows[name].to_numpy(dtype=float))
+            clusters = clusters_by_topic(rows, rows["qid"].to_numpy())
+            labels, said = (rows[of].to_numpy(dtype=float) for of in (column, name))
+            found = powered_share(labels, said, clusters=clusters)
         except DataError as error:
             log.warning("%s: no estimate as people would judge: %s", name, error)
             continue

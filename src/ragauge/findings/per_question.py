@@ -17,6 +17,8 @@ from ragauge.contract.frames import JUDGE_CLASSES, LABEL_OF, rows_where
 from ragauge.contract.jobs import Job
 from ragauge.contract.protocols import Monitored
 from ragauge.datasets.labels import with_human_labels
+from ragauge.estimate.clusters import SHARED
+from ragauge.estimate.outcomes import CLUSTER
 from ragauge.estimate.predictor import PROBABILITY_COLUMNS
 from ragauge.estimate.prompts import other_labels
 from ragauge.estimate.slicing import PREFIX
@@ -30,8 +32,9 @@ _TABLE_CHUNKS = 10
 _QUERY_CHARS = 300  # of each text that was searched for
 # Of the per-question table, where a rewriter or llm.cite was chosen, a sample judged, or people gave labels.
 _IF_THERE = (
-    "unanswerable", "queries", "cited_answer", "human_label", LABEL_OF, "judged", "stratum", *PROBABILITY_COLUMNS,
-    "earlier_label", "prompts_are", "evidence_in_context", "evidence_place", "failure_cause", "failure_decided_by",
+    "unanswerable", "queries", "cited_answer", "human_label", LABEL_OF, "judged", "stratum", CLUSTER, SHARED,
+    *PROBABILITY_COLUMNS, "earlier_label", "prompts_are",
+    "evidence_in_context", "evidence_place", "failure_cause", "failure_decided_by",
 )  # fmt: skip
 
 

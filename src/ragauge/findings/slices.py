@@ -34,7 +34,7 @@ from ragauge.contract.protocols import AnswerMeasureInfo
 from ragauge.estimate import summary
 from ragauge.estimate.board import REJECTION
 from ragauge.estimate.intervals import Estimate
-from ragauge.estimate.slices import SliceTables, macro_averages, slice_differences, slice_estimates
+from ragauge.estimate.slices import SliceTables, macro_averages, mixed_slicings, slice_differences, slice_estimates
 from ragauge.estimate.slicing import PREFIX, in_order, slicings
 from ragauge.findings.tables import number
 from ragauge.show.formats import whole
@@ -59,7 +59,8 @@ class SlicesFound(JobFinding):
         if not slicings(outcomes):
             return None
         estimates = slice_estimates(outcomes, None, answers, job.n_boot, job.seed)
-        averages = macro_averages(estimates, job.pipeline.slice_weights, answers)
+        mixed = mixed_slicings(outcomes)
+        averages = macro_averages(estimates, job.pipeline.slice_weights, answers, mixed=mixed)
         names = metric_names(outcomes)
         measures = {*LOGGED, *(info.name for info in answers)}
         return Found(
@@ -293,7 +294,7 @@ def slice_tables(
         return None
     n_boot, seed = int(record["bootstrap"]), int(record["seed"])
     estimates = slice_estimates(rows, "system", answers, n_boot, seed)
-    averages = macro_averages(estimates, record.get("slice_weights"), answers)
+    averages = macro_averages(estimates, record.get("slice_weights"), answers, mixed=mixed_slicings(rows))
     best = board["system"].tolist()[:2]
     pair = None
     if len(best) == 2:

@@ -107,8 +107,8 @@ def detectable_text(
 ) -> str:
     """A line of the smallest differences that the sweep's tests could see; empty without a pair.
 
-    Those in IR score, right answers and hallucinations; where there are none of these, in `answers`. There is no
-    such difference in measures by which all systems are `alike`.
+    Those in IR score, right answers and hallucinations; where there are none of these, in `answers`. A difference
+    of 0 in a measure by which all systems are `alike` is none.
     """
     if detectable.empty:
         return ""
@@ -117,7 +117,7 @@ def detectable_text(
         names = {info.name: info.label for info in besides_rankings(answers) or answers}
     parts = []
     for row in detectable[detectable["measure"].isin(list(names))].to_dict("records"):
-        if row["measure"] in alike:
+        if row["measure"] in alike and row["difference"] < 1e-9:
             parts.append(f"{names[row['measure']]} none, since all systems are alike")
             continue
         points = row["unit"] == "share" and row["measure"] != "ir_score"
@@ -127,7 +127,8 @@ def detectable_text(
         )
         one = row["comparisons"] == 1
         parts.append(f"{names[row['measure']]} {worst}" + ("" if one else f" (median pair {median})"))
-    return f"smallest difference seen with a power of 80 %, of the pair that varies most: {', '.join(parts)}"
+    what = "smallest difference that the tests see with a power of 80 %, for the pair that varies most"
+    return f"{what}: {', '.join(parts)}"
 
 
 def _cell(row: Mapping[Any, Any], name: str, measure: str = "", spec: str = "{:.0%}", end: str = "{:.0f}") -> str:

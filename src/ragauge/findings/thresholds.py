@@ -156,6 +156,7 @@ class ThresholdsFound(Finding):
                 "small",
             ),
             *_warnings(both),
+            *_without_zones(fitted.zones),
             Heading("What the thresholds would say, beside what the judge found"),
             _by_zone(value.zones),
             Text(
@@ -262,8 +263,20 @@ class ZonesFound(Finding):
         return Found(found["thresholds"].estimates.zones) if "thresholds" in found else None
 
     def show(self, jobs: Jobs, value: Any, found: Founds) -> Shown:
-        """Both zones, or why there is none."""
-        return Shown([Section("Zones with a guarantee", zone_blocks(value))])
+        """Both zones; nothing where there is none, since the section of the thresholds then says so."""
+        return Shown([] if _without_zones(value) else [Section("Zones with a guarantee", zone_blocks(value))])
+
+
+def _without_zones(value: Any) -> list[Text]:
+    """Why there is no zone on either side; nothing where there is one."""
+    if value.right.n or value.lack.n:
+        return []
+    says = (
+        f"No IR score guarantees what the answer is, with {100 * value.confidence:g} % confidence and at most "
+        f"{100 * value.alpha:g} % of exceptions. Right answers: {value.right.why_none}. Lack of information: "
+        f"{value.lack.why_none}."
+    )
+    return [Text(says, "note")]
 
 
 def zone_blocks(value: Any) -> list[Text]:

@@ -362,13 +362,14 @@ class Tracker:
 
     def colour(self, colours: Mapping[str, str]) -> None:
         """Gives runs {id: colour, such as #0072B2} in MLflow's charts and lists."""
-        self._tag_runs("mlflow.runColor", colours)
+        self.tag_runs("mlflow.runColor", colours)
 
     def group(self, groups: Mapping[str, str]) -> None:
         """Says of runs {id: name} to which group of comparable jobs they belong, by the tag `group`."""
-        self._tag_runs("group", {run_id: redact(name) for run_id, name in groups.items()})
+        self.tag_runs("group", {run_id: redact(name) for run_id, name in groups.items()})
 
-    def _tag_runs(self, tag: str, values: Mapping[str, str]) -> None:
+    def tag_runs(self, tag: str, values: Mapping[str, str]) -> None:
+        """Gives runs {id: value}, ended ones too, a tag."""
         client, _ = client_of(self.uri, self.experiment)
         with reachable(self.uri):
             for run_id, value in values.items():

@@ -76,3 +76,9 @@ def test_systems_are_compared_by_one_judge_but_their_verdicts_have_keys_of_their
     assert identity(dataclasses.replace(x, name="ann")) != identity(x)
     with pytest.raises(ConfigError, match=r"judge\.path is not set"):
         RecordedJudge().files()
+
+
+@pytest.mark.parametrize("settings", [{"on_missing": "drop"}, {"system": " "}, {"system": 3}])
+def test_settings_that_pick_nothing_are_refused_before_the_file_is_read(settings: dict[str, Any]) -> None:
+    with pytest.raises(ConfigError, match=f"judge.{next(iter(settings))}="):
+        RecordedJudge(path="nowhere.csv", **settings)

@@ -20,6 +20,7 @@ from ragauge.experiment.folder import JobFolder
 from ragauge.experiment.job import execute
 from ragauge.experiment.setup import config
 from ragauge.plugins.gate.command import main
+from ragauge.plugins.gate.looks import level_of
 from ragauge.track import Reader, Tracker
 
 pytestmark = pytest.mark.slow
@@ -314,6 +315,20 @@ def test_the_newest_run_with_a_tag_is_the_baseline(jobs: Jobs, capsys: pytest.Ca
         (check,) = jobs.checks(capsys, "same", rule, "--baseline-tag", tag or "=")
         assert check["verdict"] == "invalid"
         assert "allowed are a name, and name=value" in check["said"]
+
+
+def test_a_job_and_the_command_know_the_looks_of_each_other(jobs: Jobs, capsys: pytest.CaptureFixture[str]) -> None:
+    system = ["retriever=bm25", "retriever.top_k=2", "+gate.ir_score={min: 0.2}", "+gate.series=looks"]
+    assert jobs.run("first", *system, *jobs.source(20), "+gate.look=1/2") == 0
+    (check,) = jobs.checks(capsys, "good", "ir_score=0.2", "--look", "2", "of", "2", "--series", "looks")
+    assert (check["look"], check["looks"], check["look_topics"], check["max_topics"]) == (2, 2, TOPICS, 40.0)
+    assert check["level"] == pytest.approx(level_of(0.025, [0.5, 1.0]))
+    assert jobs.gate("first", "ir_score=0.2", "--look", "1/2", "--series", "looks") == 2
+    assert "look 1 of 2 on 20 topics: look 2 on 40 topics" in capsys.readouterr().err
+    # A job is told before its work.
+    assert jobs.run("late", *system, *jobs.source(20), "+gate.look=2/2") == 2
+    assert "was before; the next is look 3 on more topics" in jobs.errors["late"]
+    assert jobs.ids["late"] == ""
 
 
 # --- sweeps -------------------------------------------------------------------------------------------------

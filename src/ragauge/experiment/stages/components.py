@@ -95,7 +95,8 @@ def make_pipeline(cfg: DictConfig, folder: JobFolder) -> Pipeline:
     measures = tuple(cfg.measures)
     slices, weights = check_slices(cfg)
     return Pipeline(
-        components, store, cfg.n_tokens, grid, cfg.max_missing_share, _sample(cfg), measures, slices, weights
+        *(components, store, cfg.n_tokens, grid, cfg.max_missing_share, _sample(cfg), measures, slices, weights),
+        cluster=cfg.cluster,
     )
 
 

@@ -17,6 +17,7 @@ from ragauge.contract.errors import MissingError
 from ragauge.contract.groups import RANKINGS
 from ragauge.contract.protocols import ASKED, AnswerMeasureInfo, BringsChat
 from ragauge.estimate.slicing import SliceBy
+from ragauge.experiment.clusters import clusters_of_topics
 from ragauge.experiment.outcomes import Sample, outcomes, retrieved, unjudged
 from ragauge.experiment.slicing import slices_of_topics
 from ragauge.experiment.stages.answering import OfMeasure, cites
@@ -50,12 +51,14 @@ class Pipeline(StageRunner):
     sample: which topics are judged; None is all of them.
     measures: those of the run, over documents or over chunks.
     slices, slice_weights: by what topics are sliced, and how slices count in averages.
+    cluster: `document` or the attribute that names the clusters of topics; None: topics are independent.
     """
 
     sample: Sample | None = None
     measures: tuple[str, ...] = RANKINGS
     slices: tuple[SliceBy, ...] = ()
     slice_weights: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
+    cluster: str | None = None
     _infos: list[AnswerMeasureInfo] | None = field(default=None, init=False, repr=False)
     _sampled: pd.DataFrame | None = field(default=None, init=False, repr=False)
 
@@ -134,8 +137,8 @@ class Pipeline(StageRunner):
 
     @cached_property
     def retrieved(self) -> pd.DataFrame:
-        """One row per topic at this n_tokens, before any LLM."""
-        return retrieved(
+        """One row per topic at this n_tokens, before any LLM; with the columns of `clusters`."""
+        found = retrieved(
             self.frame("topics"),
             self.frame("scores"),
             self.frame("part_scores"),
@@ -143,6 +146,7 @@ class Pipeline(StageRunner):
             self.frame("run"),
             self.n_tokens,
         )
+        return found.assign(**{str(name): found["qid"].map(of) for name, of in self.clusters.items()})
 
     @cached_property
     def outcomes(self) -> pd.DataFrame:
@@ -153,6 +157,11 @@ class Pipeline(StageRunner):
         if TRUTHFULNESS in self.answer_measures:
             rows[TRUTHFULNESS.name] = truthfulness(rows["label"], rows.get("unanswerable"))
         return rows
+
+    @cached_property
+    def clusters(self) -> pd.DataFrame:
+        """The clusters that are chosen, and those of shared evidence, by qid (`clusters_of_topics`)."""
+        return clusters_of_topics(self.frame("topics"), self.frame("evidence"), self.cluster)
 
     @cached_property
     def sliced(self) -> pd.DataFrame | None:

@@ -17,6 +17,7 @@ from ragauge.contract.groups import GROUPS
 from ragauge.contract.jobs import Jobs, system_names, systems_of
 from ragauge.contract.progress import progress
 from ragauge.contract.records import OUTCOMES_FILE, RECORD_FILE, read_records, refuse_trainings
+from ragauge.estimate.clusters import same_clusters
 from ragauge.experiment.setup.config import logged_yaml
 from ragauge.experiment.slicing import WEIGHTS_TAG
 from ragauge.experiment.sweep.grouping import closest, divide
@@ -100,7 +101,7 @@ def _outcomes(records: Sequence[dict[str, Any]], read: Callable[[dict[str, Any]]
     if "judged" in outcomes:  # there may be jobs that judged all topics beside those that judged a sample
         outcomes["judged"] = outcomes["judged"].ne(False)
         outcomes["stratum"] = outcomes["stratum"].fillna(0)
-    return outcomes
+    return same_clusters(outcomes)
 
 
 def _check_same_topics(outcomes: pd.DataFrame, records: Sequence[Mapping[str, Any]]) -> None:

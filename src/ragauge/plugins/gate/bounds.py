@@ -100,7 +100,12 @@ def check_bounds(
 
 
 def check_settings(gate: Gate, where: str = "gate.") -> None:
-    """ConfigError for a tolerance without a baseline, and for a baseline that no rule compares with."""
+    """ConfigError for a tolerance without a baseline, a baseline that no rule compares with, and for what is of a
+    look where none is taken.
+    """
+    if gate.look is None and (gate.max_topics is not None or gate.series):
+        key = "series" if gate.max_topics is None else "max-topics" if where == "--" else "max_topics"
+        raise ConfigError(f"{where}{key}: it is of a look at growing topics; give {where}look=2/5")
     told = gate.baseline or gate.baseline_tag
     if gate.compares and not told:
         rule = next(rule for rule in gate.rules if rule.tolerance is not None)

@@ -27,9 +27,11 @@ from ragauge.plugins.gate.baseline import (
 )
 from ragauge.plugins.gate.bounds import Bound, bounds, check_bounds, check_settings, metrics_of_job
 from ragauge.plugins.gate.gating import Paired, decide, paired_difference, topics_to_decide
+from ragauge.plugins.gate.looks import LEAST_LEVEL, SIDE, p_beyond, widened
 from ragauge.plugins.gate.rules import Gate, read_gate
-from ragauge.plugins.gate.verdicts import Check, GateResult
-from ragauge.track import LoggedRun, Reader, tracking_uri
+from ragauge.plugins.gate.taken import Looks, Stand
+from ragauge.plugins.gate.verdicts import Check, GateResult, Verdict
+from ragauge.track import LoggedRun, Reader, has_experiment, tracking_uri
 
 if TYPE_CHECKING:
     from omegaconf import DictConfig
@@ -66,8 +68,8 @@ def gate_of(cfg: DictConfig) -> Gate:
 def check(cfg: DictConfig, pipeline: Pipeline, name: str, experiment: str, sweep_id: str | None) -> None:
     """ConfigError or DataError, before any work, for a gate that this job could not be held to.
 
-    Names of metrics and slices are checked, and that the baseline is there, of the same topics and with the
-    answer measures that are compared.
+    Names of metrics and slices are checked, that the baseline is there, of the same topics and with the
+    answer measures that are compared, and that a look follows those that were taken.
     """
     slices = pipeline.sliced  # checks the slices, whether there is a gate or not
     gate = gate_of(cfg)
@@ -77,11 +79,32 @@ def check(cfg: DictConfig, pipeline: Pipeline, name: str, experiment: str, sweep
     answers = pipeline.answer_measures
     verdicts = "none" not in (pipeline.components.llm.kind, pipeline.components.judge.kind)
     check_bounds(found, metrics_of_job(pipeline), answers, verdicts)
+    base = None
     if gate.compares:
         base, _ = find_baseline(gate, cfg.tracking.uri, Sought(name, experiment, "", sweep_id))
         check_topics(pipeline.entry("dataset").digest, base)
         compared = [bound.measure for bound in found if bound.rule.tolerance is not None]
         check_measures(compared, [info.name for info in answers], base)
+    if gate.look is not None:
+        uri = tracking_uri(cfg.tracking.uri)
+        looks = Looks(gate, Reader(uri) if has_experiment(uri, experiment) else None, name, experiment)
+        topics = len(pipeline.frame("topics"))
+        # Which topics of a sample are judged in both runs is known at the end.
+        known = [bound for bound in found if pipeline.sample is None or bound.measure not in OF_VERDICTS]
+        for key in (key for bound in known for key in _looked_at(bound, base)):
+            looks.stand(key, topics)
+
+
+def _looked_at(bound: Bound, base: LoggedRun | None) -> list[tuple[object, ...]]:
+    """What makes the checks of a bound the same ones in another run, for `Looks.stand`."""
+    rule = bound.rule
+    ends = (("min", rule.minimum), ("max", rule.maximum)) if rule.by == "interval" else ()
+    keys: list[tuple[object, ...]] = [(kind, bound.metric, end) for kind, end in ends if end is not None]
+    return keys if base is None or rule.tolerance is None else [*keys, _of_baseline(bound, base)]
+
+
+def _of_baseline(bound: Bound, base: LoggedRun) -> tuple[object, ...]:
+    return "baseline", bound.metric, bound.rule.tolerance, base.name
 
 
 def check_recorded(cfg: DictConfig) -> None:
@@ -104,7 +127,7 @@ def enforce(
     if not gate.rules:
         return
     job = Gated(record["name"], record["run_id"], record["metrics"], slices)
-    if gate.compares:
+    if gate.compares or gate.look:
         reader = Reader(tracking_uri(cfg.tracking.uri))
         job = replace(job, run=reader.run(record["run_id"]), reader=reader)
     result = evaluate(gate, [job], cfg.tracking.uri)
@@ -119,38 +142,51 @@ def enforce(
 def evaluate(gate: Gate, jobs: Sequence[Gated], uri: str | None = None) -> GateResult:
     """Every bound of every rule in every job; differences from baselines are decided together.
 
-    Names are taken to be checked (`check_bounds`). A baseline that cannot be had makes its checks invalid.
+    Names are taken to be checked (`check_bounds`). A baseline that cannot be had makes its checks invalid. Of a
+    look the earlier ones are read from MLflow, and this one is written into the job's run; ConfigError for one that
+    cannot be taken.
     """
     checks: list[Check] = []
     compared: dict[int, Paired] = {}  # by the place of the check
     notes: list[str] = []
+    taken: list[Looks] = []
     for job in jobs:
+        looks = None
+        if gate.look is not None:
+            assert job.run is not None
+            assert job.reader is not None
+            looks = Looks(gate, job.reader, job.run.name, job.run.experiment, job.run_id)
+            taken.append(looks)
         found = bounds(gate.rules, job.slices())
         against = _Against.of(gate, job, uri) if gate.compares else None
         notes += against.notes if against else []
         for bound in found:
-            checks += _by_value(job, bound)
+            checks += _by_value(job, bound, looks)
             if bound.rule.tolerance is None:
                 continue
             assert against is not None
-            check, pair = against.check(bound, gate)
+            check, pair = against.check(bound, gate, looks)
             if pair is not None:
                 compared[len(checks)] = pair
             checks.append(check)
     verdicts = decide(list(compared.values()), gate.alpha)
     for (place, pair), verdict in zip(compared.items(), verdicts, strict=True):
         topics = math.nan
-        if verdict == "inconclusive":
+        if verdict == "inconclusive" and gate.look is None:
             topics = topics_to_decide(pair, len(compared), gate.alpha)
         checks[place] = replace(checks[place], verdict=verdict, topics=topics)
+    for looks in taken:
+        notes += looks.notes
+        looks.write()
     return GateResult(checks, gate.strict, list(dict.fromkeys(notes)))
 
 
-def _by_value(job: Gated, bound: Bound) -> list[Check]:
+def _by_value(job: Gated, bound: Bound, looks: Looks | None) -> list[Check]:
     """The checks of a rule's minimum and maximum.
 
     The metric's 95 % interval decides, and is inconclusive where the bound lies inside of it; of a metric
-    without an interval, and of a rule that says so, the value does.
+    without an interval, and of a rule that says so, the value does. At a look the interval is as much wider as the
+    look's level asks for, its halves taken for 1.96 standard errors each.
     """
     value, lo, hi = (float(job.metrics.get(f"{bound.metric}{end}", math.nan)) for end in ("", "_lo", "_hi"))
     measure = bound.measure.rpartition("/")[2].removesuffix("_lo").removesuffix("_hi")
@@ -164,13 +200,34 @@ def _by_value(job: Gated, bound: Bound) -> list[Check]:
         if limit is None:
             continue
         verdict = "invalid" if reason else _verdict(kind, limit, value, lo, hi, bound.rule.by)
-        found.append(
-            Check(
-                job.name, job.run_id, bound.metric, kind, verdict, bound.rule.action, limit,  # type: ignore[arg-type]
-                value, lo, hi, reason=reason,
-            )
+        check = Check(
+            job.name, job.run_id, bound.metric, kind, verdict, bound.rule.action, limit,  # type: ignore[arg-type]
+            value, lo, hi, reason=reason,
         )  # fmt: skip
+        by_interval = bound.rule.by == "interval" and lo == lo and hi == hi
+        found.append(_at_look(check, looks, measure, job) if looks and by_interval and not reason else check)
     return found
+
+
+def _at_look(check: Check, looks: Looks, measure: str, job: Gated) -> Check:
+    """A minimum or maximum that the metric's interval decides, at a look."""
+    sampled = "judged_topics" if measure in OF_VERDICTS and "judged_topics" in job.metrics else "topics"
+    tag, stand = looks.stand((check.kind, check.metric, check.bound), job.metrics.get(sampled, math.nan))
+    low, high = (p_beyond(check.value, limit, check.bound) for limit in (check.lo, check.hi))
+    p_pass, p_fail = stand.corrected(*((low, high) if check.kind == "min" else (high, low)))
+    looks.take(tag, stand, p_pass, p_fail)
+    verdict: Verdict = "pass" if p_pass <= SIDE else "missed" if p_fail < SIDE else "inconclusive"
+    level = stand.level(SIDE)
+    lo, hi = (widened(check.value, limit, level) for limit in (check.lo, check.hi))
+    if check.lo >= 0 and check.hi <= 1:
+        lo, hi = max(lo, 0.0), min(hi, 1.0)
+    return replace(_of_look(check, stand, level), verdict=verdict, lo=lo, hi=hi)
+
+
+def _of_look(check: Check, stand: Stand, level: float) -> Check:
+    return replace(
+        check, look=stand.look.number, looks=stand.look.of, look_topics=stand.topics, max_topics=stand.most, level=level
+    )
 
 
 def _verdict(kind: str, limit: float, value: float, lo: float, hi: float, by: str) -> str:
@@ -219,8 +276,11 @@ class _Against:
         own = visible(self.job.name, one_line=True)
         return [f"baseline of {own}: {base} ({self.baseline.run_id})"]
 
-    def check(self, bound: Bound, gate: Gate) -> tuple[Check, Paired | None]:
-        """The check of a tolerance, its verdict left open, and the difference; None where it is invalid."""
+    def check(self, bound: Bound, gate: Gate, looks: Looks | None) -> tuple[Check, Paired | None]:
+        """The check of a tolerance, its verdict left open, and the difference; None where it is invalid.
+
+        At a look the limits are at the look's level, and each p is corrected for the looks so far.
+        """
         job, tolerance = self.job, bound.rule.tolerance
         assert tolerance is not None
         name = "the baseline" if self.baseline is None else f"the baseline {self.baseline.run_id[:8]}"
@@ -235,10 +295,15 @@ class _Against:
             return replace(check, reason=reason), None
         rows = _of_slice(self.outcomes, job.run_id, bound.slice)
         seed = int(job.run.params.get("seed", 0))
+        alpha, stand, tag = gate.alpha, None, ""
+        if looks is not None:
+            tag, stand = looks.stand(_of_baseline(bound, self.baseline), self._topics(bound.measure))
+            alpha = stand.level(gate.alpha)
+            check = _of_look(check, stand, alpha)
         try:
             pair = paired_difference(
                 rows, job.run_id, self.baseline.run_id, bound.measure, tolerance, "run_id", self.answers,
-                gate.alpha, seed,
+                max(alpha, LEAST_LEVEL), seed,
             )  # fmt: skip
         except RagaugeError as error:
             return replace(check, reason=str(error).removeprefix(f"{bound.measure}: ")), None
@@ -249,7 +314,19 @@ class _Against:
                 f"{gate.max_missing_share:.1%})"
             )
             return replace(check, reason=reason), None
+        if looks is not None and stand is not None:
+            p_pass, p_regressed = stand.corrected(pair.p_pass, pair.p_regressed)
+            pair = replace(pair, p_pass=p_pass, p_regressed=p_regressed)
+            looks.take(tag, stand, p_pass, p_regressed)
         return replace(check, verdict="inconclusive"), pair
+
+    def _topics(self, measure: str) -> int:
+        """How many topics both runs have; of a measure of verdicts those that were judged in both."""
+        assert self.outcomes is not None
+        rows = self.outcomes
+        if measure in OF_VERDICTS and "judged" in rows:
+            rows = rows[rows["judged"].eq(True)]
+        return int(rows.groupby("qid")["run_id"].nunique().eq(2).sum())
 
 
 def _read(

@@ -36,6 +36,9 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--baseline", help="that tolerances are of: a run id or folder, of a job or a sweep")
     parser.add_argument("--baseline-tag", metavar="TAG", help="the newest run with it: name, or name=value")
     parser.add_argument("--strict", action="store_true", help="what is inconclusive fails, too")
+    parser.add_argument("--look", metavar="K/M", help="this is look K of at most M at growing topics (or: K of M)")
+    parser.add_argument("--max-topics", type=int, metavar="N", help="the most topics that looks may come to")
+    parser.add_argument("--series", help="tells looks of the same names apart, such as those of two pull requests")
     parser.add_argument("--system", help="of a sweep: the jobs of this system alone")
     parser.add_argument("--n-tokens", type=int, help="of a sweep: the jobs of this budget alone")
     parser.add_argument("--pooled", action="store_true", help="of a sweep: the metrics of its own run")
@@ -50,7 +53,7 @@ def _parser() -> argparse.ArgumentParser:
 @told
 def main(arguments: Sequence[str] | None = None) -> int:
     """The command; its exit code."""
-    given = _parser().parse_intermixed_args(arguments)
+    given = _parser().parse_intermixed_args(_looks_joined(sys.argv[1:] if arguments is None else arguments))
     files = {name: getattr(given, name) for name in ("junit", "markdown", "json")}
     to_stdout = [name for name, file in files.items() if file == _STDOUT]
     if len(to_stdout) + bool(given.github and to_stdout) > 1:
@@ -91,8 +94,8 @@ def _gate(given: argparse.Namespace) -> Gate | None:
         preset = read_gate({"preset": given.preset}, "--")
         parts.append(replace(preset, rules=tuple(r for r in preset.rules if r.metric not in own)))
     if not parts:
-        if given.baseline or given.baseline_tag or given.strict:
-            raise ConfigError("--baseline, --baseline-tag, --strict: they are of rules given here; give some")
+        if given.baseline or given.baseline_tag or given.strict or given.look:
+            raise ConfigError("--baseline, --baseline-tag, --strict, --look: they are of rules given here; give some")
         return None
     rules = tuple(rule for part in parts for rule in part.rules)
     named = [(rule.metric, rule.slice) for rule in rules]
@@ -102,7 +105,14 @@ def _gate(given: argparse.Namespace) -> Gate | None:
     if given.baseline and given.baseline_tag:
         raise ConfigError("--baseline and --baseline-tag: one of them says what the baseline is")
     gate = replace(parts[0], rules=rules, strict=parts[0].strict or given.strict)
-    return gate.against(given.baseline, given.baseline_tag)
+    return gate.against(given.baseline, given.baseline_tag).at_look(vars(given), "--")
+
+
+def _looks_joined(arguments: Sequence[str]) -> list[str]:
+    """The arguments, those of `--look 2 of 5` as one."""
+    words = list(arguments)
+    at = words.index("--look") + 1 if "--look" in words else len(words)
+    return [*words[:at], " ".join(words[at : at + 3]), *words[at + 3 :]] if words[at + 1 : at + 2] == ["of"] else words
 
 
 def _rule(text: str) -> tuple[str, Any]:

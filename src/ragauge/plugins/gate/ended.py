@@ -56,6 +56,7 @@ def gate_runs(asked: Asked, uri: str | None = None) -> GateResult:
     results: list[GateResult] = []
     if asked.gate is not None:
         _check_gate(asked.gate)
+        _check_looks(asked.gate, finished)
         jobs = [_gated(run, reader) for run in finished]
         for run, job in zip(finished, jobs, strict=True):
             _check_names(asked.gate, run, job)
@@ -76,6 +77,15 @@ def _check_gate(gate: Gate) -> None:
     if not gate.rules:
         raise ConfigError("no rules: give --rules <file>, --preset guideline, or rules such as ir_score=0.6")
     check_settings(gate, "--")
+
+
+def _check_looks(gate: Gate, runs: Sequence[LoggedRun]) -> None:
+    """ConfigError where two jobs have one name, so that the looks of the one would count as the other's."""
+    names = [run.name for run in runs]
+    twice = next((name for name in names if names.count(name) > 1), None)
+    if gate.look is not None and twice is not None:
+        name = visible(twice, one_line=True)
+        raise ConfigError(f"look: {names.count(twice)} jobs have the name {name}, so give the run id of one")
 
 
 def _gate_of_run(run: LoggedRun, reader: Reader) -> Gate:
@@ -139,6 +149,8 @@ def _pooled(asked: Asked, several: bool, runs: Sequence[LoggedRun], reader: Read
     if asked.gate is None:
         raise ConfigError("--pooled: give --rules <file>, or rules such as 'predictor_ece={max: 0.1}'")
     _check_gate(asked.gate)
+    if asked.gate.look is not None:
+        raise ConfigError("--pooled: a sweep's own metrics have no number of topics, so leave look out")
     if asked.gate.compares:
         raise ConfigError("--pooled: a sweep's own metrics have no value per topic, so leave tolerance out")
     first = runs[0]

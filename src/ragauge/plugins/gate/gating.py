@@ -20,9 +20,9 @@ from ragauge.contract.errors import ConfigError, DataError
 from ragauge.contract.protocols import AnswerMeasureInfo
 from ragauge.estimate._powered import difference_statistics, powered_means
 from ragauge.estimate.board import REJECTION
-from ragauge.estimate.outcomes import LACK, asked, labels_of, with_classes
+from ragauge.estimate.outcomes import LACK, asked, by_cluster, clusters_by_topic, labels_of, with_classes
 from ragauge.estimate.pairs import _SIGN_FLIPS, _Sampled, holm, reach_of, topic_tables
-from ragauge.estimate.plan import POWER, topics_for_mean
+from ragauge.estimate.plan import POWER, of_clusters, topics_for_mean
 from ragauge.estimate.signs import flipped_sums
 from ragauge.estimate.slicing import FEW_TOPICS
 from ragauge.plugins.gate.lower_bounds import bounded_mean_of_few, skewed_mean
@@ -104,7 +104,8 @@ def paired_difference(
     `frame` is one of outcomes with a row per topic and group; `metric` is one of `comparable_metrics`.
     Yes-or-no values are tested by Tango's score test, other ones by t tests and bounds of means; what is
     called a regression has also to be rejected by the exact test of no difference at all (McNemar's, the
-    sign-flip test). Where a sample of topics was judged, class shares are compared by the prediction-powered
+    sign-flip test). Where the frame has clusters, the tests of scores are those of values too, over clusters
+    (`_of_clusters`). Where a sample of topics was judged, class shares are compared by the prediction-powered
     difference. ConfigError for a tolerance or alpha out of range and for a metric without values per topic;
     DataError where fewer than two topics have a value in both.
     """
@@ -132,7 +133,8 @@ def paired_difference(
         missing = max(missing, _without_verdict(rows, group))
     own, other = pair[both].to_numpy().T
     reach = reach_of(pair[both], metric, answers)
-    return replace(paired_test(own, other, tolerance, higher, reach, alpha, seed), missing=missing)
+    clusters = clusters_by_topic(rows, pair.index[both])
+    return replace(paired_test(own, other, tolerance, higher, reach, alpha, seed, clusters), missing=missing)
 
 
 def paired_test(
@@ -143,17 +145,21 @@ def paired_test(
     reach: float = 1.0,
     alpha: float = ALPHA,
     seed: int = 0,
+    clusters: np.ndarray | None = None,
 ) -> Paired:
     """The tests of `own` less `other`, float [topics] each without NaN, two topics or more.
 
     `higher` says that more is better, `reach` how far apart two values of a topic can be. Where all values
-    are 0 or 1 they are tested as shares.
+    are 0 or 1 they are tested as shares, unless `clusters` [topics], numbered, are what varies. DataError for fewer
+    than two clusters.
     """
     d = own - other if higher else other - own
-    if np.isin(own, (0.0, 1.0)).all() and np.isin(other, (0.0, 1.0)).all():
+    if clusters is not None:
+        found = _of_clusters(d, clusters, tolerance, alpha, reach, seed)
+    elif np.isin(own, (0.0, 1.0)).all() and np.isin(other, (0.0, 1.0)).all():
         found = _of_shares(d, tolerance, alpha)
     else:
-        found = _of_scores(d, tolerance, alpha, reach, seed)
+        found = _of_scores(d, d, tolerance, alpha, reach, seed)
     return found if higher else _turned(found)
 
 
@@ -216,7 +222,7 @@ def _without_verdict(rows: pd.DataFrame, group: str) -> float:
 
 def _sampled(
     rows: pd.DataFrame, new: str, base: str, metric: str, group: str
-) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray] | None:
+) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray, np.ndarray | None] | None:
     classed = with_classes(rows)
     name = _CLASSES[metric]
     of = _Sampled.of(classed, group, (name,))
@@ -234,20 +240,37 @@ def _turned(found: Paired) -> Paired:
     return replace(found, difference=0.0 - found.difference, lo=0.0 - found.hi, hi=0.0 - found.lo)
 
 
-def _of_scores(d: np.ndarray, tolerance: float, alpha: float, reach: float, seed: int) -> Paired:
+def _of_clusters(
+    d: np.ndarray, clusters: np.ndarray, tolerance: float, alpha: float, reach: float, seed: int
+) -> Paired:
+    """The tests of scores, of values of clusters whose mean and variance are those of the topics' differences.
+
+    A cluster's value reaches further than a topic's by as much as the largest cluster is above the mean size. n counts
+    topics, and the spread is what one would have if it were independent.
+    """
+    rows = by_cluster(np.ones(len(d)), clusters)
+    if len(rows) < 2:
+        raise DataError("1 cluster with a value in both runs; a comparison takes 2")
+    size, most = float(rows.mean()), float(rows.max() / rows.mean())
+    reach = reach * most + abs(float(d.mean())) * (most - 1)
+    found = _of_scores(of_clusters(d, clusters), by_cluster(d, clusters) / size, tolerance, alpha, reach, seed)
+    return replace(found, n=len(d), spread=found.spread * math.sqrt(size))
+
+
+def _of_scores(d: np.ndarray, flipped: np.ndarray, tolerance: float, alpha: float, reach: float, seed: int) -> Paired:
     """Mean differences: both ways by t tests that long tails keep, a regression by the sign-flip test, too.
 
     Few topics that differ, or none, do not say that no other could: where fewer than ten do, the bound is one
-    for any distribution from -reach on.
+    for any distribution from -reach on. `flipped` are the values of the sign-flip test: `d`, but for clusters.
     """
     n, mean, spread = len(d), float(d.mean()), float(d.std(ddof=1))
-    few = int((d != 0).sum()) < FEW_TOPICS
+    few = int((flipped != 0).sum()) < FEW_TOPICS
     low = bounded_mean_of_few(d, -tolerance, reach, alpha) if few else skewed_mean(d, -tolerance, alpha)
     high = skewed_mean(-d, tolerance, alpha)
     most = bounded_mean_of_few(-d, tolerance, reach, alpha).limit if few else high.limit
     p_regressed = high.p
     if p_regressed < alpha:  # else the flips cannot make it one
-        p_regressed = max(p_regressed, less_than_exchangeable(d, seed))
+        p_regressed = max(p_regressed, less_than_exchangeable(flipped, seed))
     return Paired(
         mean,
         min(low.limit, mean),
@@ -328,7 +351,7 @@ def tango(won: int, lost: int, n: int, shift: float) -> tuple[float, float]:
 
 
 def _by_sample(
-    values: np.ndarray, predicted: np.ndarray, judged: np.ndarray, stratum: np.ndarray,
+    values: np.ndarray, predicted: np.ndarray, judged: np.ndarray, stratum: np.ndarray, clusters: np.ndarray | None,
     tolerance: float, alpha: float, higher: bool,
 ) -> Paired:  # fmt: skip
     """The prediction-powered difference over all topics of which some were judged, by t."""
@@ -338,7 +361,7 @@ def _by_sample(
     n = int(judged.sum())
     if n < 2:
         raise DataError(f"{n} topic(s) were judged in both runs; a comparison takes 2")
-    found = powered_means(sign * values[:, None], sign * predicted[:, None], judged, stratum)
+    found = powered_means(sign * values[:, None], sign * predicted[:, None], judged, stratum, 0, clusters)
     middle, error = (float(x[0]) for x in difference_statistics(found))
     p_pass, p_regressed = _by_t(middle + tolerance, error, found.df)
     limit = -float(stdtrit(found.df, alpha)) * error

@@ -5,12 +5,21 @@ A rule bounds one metric, by a number (min, max) or by a baseline (tolerance), o
 
 from __future__ import annotations
 
+import re
 from collections.abc import Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Literal, get_args
 
-from ragauge.contract.checks import is_number, require_choice, require_flag, require_number
+from ragauge.contract.checks import (
+    is_number,
+    require,
+    require_choice,
+    require_count,
+    require_flag,
+    require_number,
+    require_text,
+)
 from ragauge.contract.errors import ConfigError
 
 Action = Literal["block", "investigate"]
@@ -22,7 +31,11 @@ PRESETS: Mapping[str, Mapping[str, float]] = {
         "faithfulness": 0.85, "answer_relevancy": 0.75, "context_recall": 0.80, "context_precision": 0.70,
     },
 }  # fmt: skip
-_SETTINGS = ("baseline", "baseline_tag", "alpha", "strict", "max_missing_share", "preset", "rules")
+MOST_LOOKS = 20
+_SETTINGS = (
+    "baseline", "baseline_tag", "alpha", "strict", "max_missing_share", "look", "max_topics", "series", "preset",
+    "rules",
+)  # fmt: skip
 _OF_RULES = ("min", "max", "tolerance", "action", "slice", "by")
 
 
@@ -47,12 +60,25 @@ class Rule:
 
 
 @dataclass(frozen=True)
+class Look:
+    """The look that is taken, `number` of at most `of`, as topics come."""
+
+    number: int
+    of: int
+
+    def __str__(self) -> str:
+        return f"look {self.number} of {self.of}"
+
+
+@dataclass(frozen=True)
 class Gate:
     """Rules, and how those with a tolerance are decided.
 
     baseline: MLflow run id (or its beginning) of a job or a sweep, or the folder of one; baseline_tag: the
     newest run that has the tag, `name` or `name=value`. strict: inconclusive fails, too. alpha: how often
     at most a gate finds a regression where there is none. max_missing_share: of topics in a comparison.
+    look: which look at a growing number of topics this is, at most max_topics of them (None: what equal steps
+    between the looks come to); series: tells looks of the same names apart, such as those of two pull requests.
     """
 
     rules: tuple[Rule, ...]
@@ -61,6 +87,9 @@ class Gate:
     strict: bool = False
     alpha: float = ALPHA
     max_missing_share: float = MAX_MISSING
+    look: Look | None = None
+    max_topics: int | None = None
+    series: str = ""
 
     @property
     def compares(self) -> bool:
@@ -70,6 +99,18 @@ class Gate:
     def against(self, baseline: str | None, tag: str | None) -> Gate:
         """The gate with another baseline, where one is given."""
         return self if baseline is tag is None else replace(self, baseline=baseline, baseline_tag=tag)
+
+    def at_look(self, given: Mapping[str, Any], where: str) -> Gate:
+        """The gate with `look`, `max_topics` and `series` where they are given; ConfigError for what is none."""
+        found = {key: value for key in ("look", "max_topics", "series") if (value := given.get(key)) is not None}
+        names = {key: where + (key.replace("_", "-") if where == "--" else key) for key in found}
+        if "look" in found:
+            found["look"] = _look(names["look"], found["look"])
+        if "max_topics" in found:
+            require_count(names["max_topics"], found["max_topics"], 2)
+        if "series" in found:
+            require_text(names["series"], found["series"], "a text (in quotes, if all digits)")
+        return replace(self, **found)
 
 
 def read_gate(given: Any, where: str = "gate.") -> Gate:
@@ -104,9 +145,10 @@ def read_gate(given: Any, where: str = "gate.") -> Gate:
     if "max_missing_share" in given:
         require_number(f"{where}max_missing_share", given["max_missing_share"], 0, 1)
         settings["max_missing_share"] = float(given["max_missing_share"])
-    if settings and not rules:
+    gate = Gate(tuple(rules), **settings).at_look(given, where)
+    if (settings or gate.look) and not rules:
         raise ConfigError(f"{where.rstrip('. :')}: no rule, such as {where}ir_score=0.6 or tolerance of a metric")
-    return Gate(tuple(rules), **settings)
+    return gate
 
 
 def read_gate_file(path: Path) -> Gate:
@@ -218,6 +260,14 @@ def _of_preset(name: Any, own: set[str], where: str) -> Iterator[Rule]:
     for metric, minimum in PRESETS[name].items():
         if metric not in own:
             yield Rule(metric, minimum=minimum, where=f"{where}preset={name}: {metric}")
+
+
+def _look(key: str, given: Any) -> Look:
+    """The look of `2/5` or `2 of 5`."""
+    found = re.fullmatch(r"\s*(\d{1,4})\s*(?:/|of)\s*(\d{1,4})\s*", given) if isinstance(given, str) else None
+    number, of = map(int, found.groups()) if found else (0, 0)
+    require(key, given, 1 <= number <= of <= MOST_LOOKS, f"looks such as 2/5, from 1/1 to {MOST_LOOKS}/{MOST_LOOKS}")
+    return Look(number, of)
 
 
 def _short(value: object) -> str:

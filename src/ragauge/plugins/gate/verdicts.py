@@ -24,7 +24,9 @@ class Check:
     `bound` is the minimum, the maximum or the tolerance. `value`, `lo` and `hi` are the metric and its 95 %
     interval; of a comparison `difference`, `difference_lo` and `difference_hi` are the job less the baseline
     over the `n` topics of both, with the limits of the two one-sided tests. `topics` is how many topics would
-    decide what is inconclusive, NaN where that is not known. `reason` says what is invalid.
+    decide what is inconclusive, NaN where that is not known. `reason` says what is invalid. Of a look `look` is its
+    number (0: none), of `looks`, on `look_topics` of at most `max_topics`, at the one-sided `level`, which the
+    limits have, too.
     """
 
     job: str
@@ -44,6 +46,11 @@ class Check:
     n: int = 0
     topics: float = _NAN
     reason: str = ""
+    look: int = 0
+    looks: int = 0
+    look_topics: int = 0
+    max_topics: float = _NAN
+    level: float = _NAN
 
     @property
     def asked(self) -> str:
@@ -62,6 +69,10 @@ class Check:
         """What was found, in one sentence."""
         if self.verdict == "invalid":
             return f"{self.metric}: {self.reason}" if self.metric else self.reason
+        return self._found + self._at_look
+
+    @property
+    def _found(self) -> str:
         if self.kind == "baseline":
             return self._compared
         bound, value = f"{self.bound:g}", f"{self.metric}={self.value:.4f}"
@@ -79,12 +90,24 @@ class Check:
             f"{self.difference_hi:+.4f}] from {self.baseline} over {self.n:,} topics, tolerance "
             f"{self.bound:g}: {self.verdict}"
         )
-        if self.verdict != "inconclusive":
+        if self.verdict != "inconclusive" or self.look:
             return found
         if not math.isfinite(self.topics):
             return f"{found}; no number of topics would decide it"
         more = int(self.topics) - self.n
         return f"{found}; about {more:,} more topics would decide it, at a fifth of alpha since that is a second look"
+
+    @property
+    def _at_look(self) -> str:
+        if not self.look:
+            return ""
+        said = (
+            f"; look {self.look} of {self.looks}, on {self.look_topics:,} of at most {self.max_topics:,.0f} topics, "
+            f"one-sided level {self.level:.2g}"
+        )
+        if self.verdict != "inconclusive":
+            return f"{said}: no more topics are needed"
+        return f"{said}: " + ("more topics may decide it" if self.look < self.looks else "the last look leaves it open")
 
 
 @dataclass(frozen=True)

@@ -16,8 +16,8 @@ from ragauge.contract.checks import require_choice, require_count
 from ragauge.contract.identity import runtime
 from ragauge.contract.protocols import AnswerMeasureInfo, Tools
 from ragauge.llms.json_replies import OK, Found, ask_each, json_of, quoted
-from ragauge.llms.prompts import fill, load_prompt
-from ragauge.plugins.llm_measures import PROMPTS
+from ragauge.llms.prompts import fill
+from ragauge.plugins.llm_measures import read_prompt
 from ragauge.plugins.llm_measures.values import Measured, lost, value_frame
 from ragauge.texts.citation_marks import Statement, statements_of
 from ragauge.texts.words import FUNCTION_WORDS, words
@@ -78,14 +78,7 @@ class Citations:
     def __post_init__(self) -> None:
         require_choice("answers.citations.by", self.by, ("llm", "words"))
         require_count("answers.citations.repeat", self.repeat, 0)
-        text = load_prompt(
-            self.prompt,
-            "citation_support.txt",
-            ("question", "passages", "statement"),
-            key="answers.citations.prompt",
-            package=PROMPTS,
-        )
-        object.__setattr__(self, "prompt", text)
+        read_prompt(self, "prompt", "citation_support.txt", ("question", "passages", "statement"))
 
     @property
     def uses(self) -> frozenset[str]:

@@ -14,8 +14,8 @@ from ragauge.contract.identity import runtime
 from ragauge.contract.protocols import AnswerMeasureInfo, Tools
 from ragauge.contract.topics import is_unanswerable, references
 from ragauge.llms.json_replies import OK, Found, ask_each, json_of, quoted
-from ragauge.llms.prompts import fill, load_prompt
-from ragauge.plugins.llm_measures import PROMPTS
+from ragauge.llms.prompts import fill
+from ragauge.plugins.llm_measures import read_prompt
 from ragauge.plugins.llm_measures.claims import one_line
 from ragauge.plugins.llm_measures.values import Measured, lost, value_frame
 
@@ -54,14 +54,7 @@ class ContextPrecision:
 
     def __post_init__(self) -> None:
         require_count("answers.context_precision.repeat", self.repeat, 0)
-        text = load_prompt(
-            self.prompt,
-            "context_precision.txt",
-            ("question", "references", "passage"),
-            key="answers.context_precision.prompt",
-            package=PROMPTS,
-        )
-        object.__setattr__(self, "prompt", text)
+        read_prompt(self, "prompt", "context_precision.txt", ("question", "references", "passage"))
 
     def measure_passages(
         self,

@@ -15,8 +15,8 @@ from ragauge.contract.identity import runtime
 from ragauge.contract.protocols import AnswerMeasureInfo, Tools
 from ragauge.contract.topics import is_unanswerable
 from ragauge.llms.json_replies import OK, ask_each, json_of
-from ragauge.llms.prompts import fill, load_prompt
-from ragauge.plugins.llm_measures import PROMPTS
+from ragauge.llms.prompts import fill
+from ragauge.plugins.llm_measures import read_prompt
 from ragauge.plugins.llm_measures.sentences import Part, Sentence, listed, parts_by_topic
 from ragauge.plugins.llm_measures.values import Measured, lost, value_frame
 
@@ -50,14 +50,7 @@ class ContextRelevance:
     def __post_init__(self) -> None:
         require_choice("answers.context_relevance.by", self.by, ("sentences", "chars"))
         require_count("answers.context_relevance.repeat", self.repeat, 0)
-        text = load_prompt(
-            self.prompt,
-            "context_relevance.txt",
-            ("question", "sentences"),
-            key="answers.context_relevance.prompt",
-            package=PROMPTS,
-        )
-        object.__setattr__(self, "prompt", text)
+        read_prompt(self, "prompt", "context_relevance.txt", ("question", "sentences"))
 
     def measure_passages(
         self,

@@ -20,8 +20,8 @@ from ragauge.contract.identity import runtime
 from ragauge.contract.protocols import AnswerMeasureInfo, Tools
 from ragauge.contract.topics import is_unanswerable, references
 from ragauge.llms.json_replies import OK, Found, ask_each, json_of, quoted
-from ragauge.llms.prompts import fill, load_prompt
-from ragauge.plugins.llm_measures import PROMPTS
+from ragauge.llms.prompts import fill
+from ragauge.plugins.llm_measures import read_prompt
 from ragauge.plugins.llm_measures.nugget_file import (
     IMPORTANCES,
     Nugget,
@@ -77,14 +77,8 @@ class NuggetRecall:
     def __post_init__(self) -> None:
         require_count("answers.nuggets.max_nuggets", self.max_nuggets)
         require_count("answers.nuggets.repeat", self.repeat, 0)
-        for name, shipped, placeholders in (
-            ("prompt_create", "nuggets.txt", ("question", "references", "evidence", "max_nuggets")),
-            ("prompt_assign", "nuggets_in_answer.txt", ("question", "answer", "nuggets", "count")),
-        ):
-            text = load_prompt(
-                getattr(self, name), shipped, placeholders, key=f"answers.nuggets.{name}", package=PROMPTS
-            )
-            object.__setattr__(self, name, text)
+        read_prompt(self, "prompt_create", "nuggets.txt", ("question", "references", "evidence", "max_nuggets"))
+        read_prompt(self, "prompt_assign", "nuggets_in_answer.txt", ("question", "answer", "nuggets", "count"))
 
     @property
     def needs(self) -> frozenset[str]:

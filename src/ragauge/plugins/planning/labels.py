@@ -13,8 +13,8 @@ import pandas as pd
 
 from ragauge.contract.checks import is_number, require, require_count
 from ragauge.contract.errors import DataError
-from ragauge.estimate.intervals import LEVEL, wilson_interval
-from ragauge.estimate.outcomes import RIGHT, asked, labels_of
+from ragauge.estimate.intervals import LEVEL, cluster_variance, wilson_interval
+from ragauge.estimate.outcomes import RIGHT, asked, clusters_by_topic, labels_of
 from ragauge.estimate.plan import CONFIDENCE, check_confidence
 from ragauge.estimate.ppi import cross_fit
 
@@ -42,13 +42,15 @@ def labels_for_width(
     correlation: float = 0.0,
     ratio: float = math.inf,
     n_topics: float = math.inf,
+    design: float = 1.0,
 ) -> float:
     """Labels with which the interval of a share is at most `width` wide; inf where n_topics are too few.
 
     The interval is that of `ppi_shares`, on the logit scale. Without a correlation it is the classical one,
-    for which any number of labels may be had.
+    for which any number of labels may be had. `design` is the design effect of clusters (`design_effect`), by which
+    the variance is larger than that of independent topics.
     """
-    wanted = variance_for_width(share, width, level)
+    wanted = variance_for_width(share, width, level) / design
     classical = math.ceil(share * (1 - share) / wanted)
     if not (correlation > 0 and math.isfinite(n_topics)):
         return float(classical)
@@ -97,8 +99,8 @@ def plan_labels(
     arguments of `cross_fit`). n_topics are by default those of the pilot. labels_upper is what is enough with
     this confidence each for the share and for the correlation: from the limit of the share on the side of
     one half (Wilson) and the lower limit of the correlation (`correlation_lower`). inf where all n_topics are
-    too few. No rows where the pilot has no verdict. Raises ConfigError for values out of range, DataError for
-    a system with fewer than two judged topics.
+    too few. Where the pilot has clusters, variances are larger by their design effect. No rows where the pilot has no
+    verdict. Raises ConfigError for values out of range, DataError for a system with fewer than two judged topics.
     """
     require("width", width, is_number(width) and 0 < width < 1, "numbers above 0 and below 1")
     check_confidence(confidence)
@@ -120,9 +122,19 @@ def plan_labels(
         predicted = _predicted(part, estimate or {}, seed)
         if predicted is not None:
             cases.append(("predictor", right, predicted))
-        rows += [(name, *_needed(kind, y, f, width, total, confidence, level)) for kind, y, f in cases]
+        design = design_effect(right, clusters_by_topic(seen, seen["qid"].to_numpy()))
+        rows += [(name, *_needed(kind, y, f, width, total, confidence, level, design)) for kind, y, f in cases]
     columns = [group, "kind", "share", "n", "correlation", "labels", "labels_upper"]
     return pd.DataFrame(rows, columns=columns)
+
+
+def design_effect(values: np.ndarray, clusters: np.ndarray | None) -> float:
+    """The variance of the mean of [topics] over clusters, over that of independent topics (Kish 1965); at least 1."""
+    spread = float(values.var(ddof=1)) / len(values)
+    if clusters is None or spread <= 0 or len(np.unique(clusters)) < 2:
+        return 1.0
+    added = (values - values.mean())[:, None] / len(values)
+    return max(float(cluster_variance(added, clusters)[0]) / spread, 1.0)
 
 
 def correlation_lower(y: np.ndarray, f: np.ndarray, confidence: float = CONFIDENCE) -> float:
@@ -141,24 +153,31 @@ def correlation_lower(y: np.ndarray, f: np.ndarray, confidence: float = CONFIDEN
 
 
 def _needed(
-    kind: str, y: np.ndarray, f: np.ndarray | None, width: float, total: int, confidence: float, level: float
+    kind: str,
+    y: np.ndarray,
+    f: np.ndarray | None,
+    width: float,
+    total: int,
+    confidence: float,
+    level: float,
+    design: float,
 ) -> tuple[str, float, int, float, float, float]:
     n, share = len(y), float(y.mean())
-    lo, hi = wilson_interval(share, n, 2 * confidence - 1) if confidence > 0.5 else (share, share)
+    lo, hi = wilson_interval(share, n / design, 2 * confidence - 1) if confidence > 0.5 else (share, share)
     # A share of 0 or 1 has no variance to plan with: half a topic is taken to differ.
     inside = min(max(share, 0.5 / n), 1 - 0.5 / n)
     careful = min(max(0.5, lo), hi)
     careful = min(max(careful, 0.5 / n), 1 - 0.5 / n)
     if f is None:
-        alone = (labels_for_width(inside, width, level), labels_for_width(careful, width, level))
-        return (kind, share, n, math.nan, *alone)
+        alone = tuple(labels_for_width(p, width, level, design=design) for p in (inside, careful))
+        return (kind, share, n, math.nan, alone[0], alone[1])
     spread_y, spread_f = float(y.std()), float(f.std())
     rho = float(np.corrcoef(y, f)[0, 1]) if spread_y > 0 and spread_f > 0 else 0.0
     ratio = spread_y / spread_f if spread_f > 0 else math.inf
     least = correlation_lower(y, f, confidence) if 0 < rho < 1 and n > 3 else 0.0
     # At least 1e-9, so that n_topics is the bound though the prediction says nothing.
-    seen = labels_for_width(inside, width, level, max(rho, 1e-9), ratio, total)
-    sure = labels_for_width(careful, width, level, max(least, 1e-9), ratio, total)
+    seen = labels_for_width(inside, width, level, max(rho, 1e-9), ratio, total, design)
+    sure = labels_for_width(careful, width, level, max(least, 1e-9), ratio, total, design)
     return (kind, share, n, rho, seen, sure)
 
 

@@ -12,6 +12,7 @@ from ragauge.contract.answer_measures import column_label
 from ragauge.contract.errors import ConfigError, DataError
 from ragauge.contract.jobs import Jobs
 from ragauge.contract.visible import table, visible
+from ragauge.estimate.outcomes import CLUSTER
 from ragauge.estimate.plan import ALPHA, CONFIDENCE, POWER, alike, plan_topics
 from ragauge.findings.terminal import alike_sentences
 from ragauge.plugins.planning.labels import plan_labels
@@ -44,6 +45,7 @@ class Asked:
 class Plan:
     """The plan from one pilot: `pairs` as of `plan_topics`, `labels` as of `plan_labels`.
 
+    n_clusters: of the pilot's topics; None where they are independent.
     cannot_tell: where all systems of the pilot score alike, that its topics cannot tell them apart, and which
     could; "" elsewhere.
     """
@@ -53,6 +55,7 @@ class Plan:
     sweep_id: str
     n_tokens: int
     n_topics: int
+    n_clusters: int | None
     comparisons: int
     pairs: pd.DataFrame
     labels: pd.DataFrame
@@ -62,7 +65,8 @@ class Plan:
         """The plan as JSON values; null where no number is enough or known."""
         frames = {"pairs": self.pairs, "labels": self.labels}
         return {
-            **{name: getattr(self, name) for name in ("experiment", "sweep_id", "n_tokens", "n_topics", "cannot_tell")},
+            **{name: getattr(self, name) for name in ("experiment", "sweep_id", "n_tokens", "n_topics", "n_clusters")},
+            "cannot_tell": self.cannot_tell,
             "asked": asdict(self.asked) | {"comparisons": self.comparisons},
             **{
                 name: [
@@ -108,7 +112,8 @@ def plan(sweep: Jobs, asked: Asked) -> Plan:
     )
     same = alike(rows, answers=sweep.answer_measures)
     cannot_tell = alike_sentences(_name(asked.measure, sweep), same[asked.measure]) if asked.measure in same else []
-    names = (sweep.experiment, sweep.sweep_id, sweep.n_tokens, n_topics)
+    n_clusters = rows[CLUSTER].nunique() if CLUSTER in rows else None
+    names = (sweep.experiment, sweep.sweep_id, sweep.n_tokens, n_topics, n_clusters)
     return Plan(asked, *names, comparisons, pairs, labels, " ".join(cannot_tell))
 
 
@@ -122,6 +127,11 @@ def plan_text(plan: Plan, sweep: Jobs) -> str:
     a = plan.asked
     sure = f"{a.confidence:.0%} sure"
     lines = [f"Pilot {visible(plan.experiment, one_line=True)}: {plan.n_topics} topics, N = {plan.n_tokens} tokens"]
+    if plan.n_clusters is not None:
+        lines.append(
+            f"The topics are in {plan.n_clusters} clusters: the numbers are of topics in clusters of the same size, "
+            f"{plan.n_topics / plan.n_clusters:.1f} each"
+        )
     if plan.pairs.empty:
         lines.append("one system: no pair to compare, so no number of topics")
     elif plan.cannot_tell:

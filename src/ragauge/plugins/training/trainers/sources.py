@@ -13,7 +13,7 @@ from collections.abc import Sequence
 import numpy as np
 import pandas as pd
 
-from ragauge.estimate.outcomes import CLASSES, check_outcomes, class_indicators, labels_of, topic_codes
+from ragauge.estimate.outcomes import CLASSES, check_outcomes, class_indicators, labels_of, topic_codes, units_of
 from ragauge.estimate.predictor import fit_predictor, row_weights
 from ragauge.estimate.refits import Options, Samples, folds_of
 from ragauge.estimate.transfer import Transfer
@@ -47,7 +47,7 @@ def beside_other_fits(
     given = row_weights(frame)
     weights = np.ones(int(known.sum())) if given is None else given[known]
     rows, truth = frame.loc[known].reset_index(drop=True), class_indicators(labels[known])
-    topics, _ = topic_codes(rows["qid"])
+    topics, _ = topic_codes(units_of(rows))
     fold = folds_of(topics, seed)
     samples = Samples(rows, weights, fold, Options(features, spline, calibrate, penalty, seed))
     groups, names = pd.factorize(rows[moved.by], sort=True)

@@ -1,0 +1,131 @@
+"""Clusters of topics: which topics share documents, and how much less than independent ones they tell.
+
+Several questions about one document, user or template are no independent observations (docs/method.md). What is
+computed from a frame with a column `topic_cluster` takes whole clusters for what varies.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import pandas as pd
+
+from ragauge.estimate.intervals import bounded_mean
+from ragauge.estimate.outcomes import (
+    CLUSTER,
+    RIGHT,
+    asked,
+    by_cluster,
+    labels_of,
+    scored,
+    topic_codes,
+    with_classes,
+)
+
+SHARED = "evidence_cluster"  # column of outcomes: the topics that share documents of their evidence
+
+
+@dataclass(frozen=True)
+class Clustering:
+    """How values in [0, 1], one a topic, hang together within clusters.
+
+    icc: the intraclass correlation (analysis of variance, Donner & Koval 1980), NaN where it is not defined.
+    width_ratio: the width of the mean's interval over clusters, over that over topics; NaN for one cluster.
+    """
+
+    n_topics: int
+    n_clusters: int
+    largest: int
+    icc: float
+    width_ratio: float
+
+
+def clustering(values: np.ndarray, clusters: np.ndarray | pd.Series) -> Clustering:
+    """How `values` [topics] hang together within `clusters` [topics]; there is at least one topic."""
+    codes, n = topic_codes(clusters)
+    sizes = np.bincount(codes).astype(float)
+    means = by_cluster(values, codes) / sizes
+    total, icc = len(values), float("nan")
+    if 1 < n < total:
+        between = float(sizes @ (means - values.mean()) ** 2) / (n - 1)
+        within = float(((values - means[codes]) ** 2).sum()) / (total - n)
+        size = (total - float(sizes @ sizes) / total) / (n - 1)
+        spread = between + (size - 1) * within
+        icc = (between - within) / spread if spread > 0 else icc
+    over = [bounded_mean(values, clusters=of) for of in (clusters, None)]
+    ratio = (over[0].hi - over[0].lo) / (over[1].hi - over[1].lo)
+    return Clustering(total, n, int(sizes.max()), icc, ratio)
+
+
+def connected(evidence: pd.DataFrame, qids: Sequence[str]) -> pd.Series:
+    """The cluster of every topic, a text by qid: topics with a document of their evidence in common, and theirs.
+
+    `evidence` has qid and docno (missing where it is in no document). A cluster is named by one of its documents, a
+    topic that shares none by its qid.
+    """
+    from scipy.sparse import coo_array
+    from scipy.sparse.csgraph import connected_components
+
+    rows = evidence[evidence["docno"].notna() & evidence["qid"].isin(qids)]
+    topic = pd.Index(qids).get_indexer(pd.Index(rows["qid"]))
+    docs, names = pd.factorize(rows["docno"])
+    n = len(qids)
+    links = coo_array((np.ones(len(rows)), (topic, n + docs)), shape=(n + len(names),) * 2)
+    part = connected_components(links, directed=False)[1]
+    size = np.bincount(part[:n], minlength=part.max(initial=0) + 1)
+    of_part = dict(zip(part[n:][::-1], names[::-1], strict=True))  # the first document of each
+    found = [str(of_part[at]) if size[at] > 1 else str(qid) for qid, at in zip(qids, part[:n], strict=True)]
+    return pd.Series(found, index=pd.Index(qids), dtype="str")
+
+
+def clusterings(rows: pd.DataFrame) -> list[Clustering]:
+    """How right answers hang together, or IR scores without verdicts, of one system; [] where topics share nothing.
+
+    The clusters are those of the frame, else those of shared documents.
+    """
+    column = next((name for name in (CLUSTER, SHARED) if name in rows), None)
+    if column is None:
+        return []
+    if "label" in rows and rows["label"].notna().any():
+        known = asked(with_classes(rows))
+        values = (labels_of(known) == RIGHT).astype(float)
+    else:
+        known = scored(rows)
+        values = known["ir_score"].to_numpy(dtype=float)
+    return [clustering(values, known[column])] if len(known) and known[column].nunique() < len(known) else []
+
+
+def clustered_text(found: Sequence[Clustering], chosen: bool) -> str:
+    """What clusters do to intervals, from `clusterings` of one system or more; `chosen`: intervals are over them."""
+    one, ratios = found[0], [each.width_ratio for each in found]
+    iccs = [each.icc for each in found if each.icc == each.icc]
+    of = f"{one.n_clusters} clusters of {one.n_topics} topics (the largest has {one.largest})"
+    if one.n_clusters == 1 and not chosen:
+        return (
+            f"all {one.n_topics} topics hang together through shared documents of their evidence, too much for "
+            "cluster=document: an attribute of the topics may part them (cluster=<attribute>), else intervals over "
+            "topics may be too narrow"
+        )
+    text = f"intraclass correlation {_range(iccs)}, " if iccs else ""
+    if not chosen:
+        return (
+            f"topics share documents of their evidence: {of}, {text}intervals over clusters would be {_range(ratios)} "
+            "times as wide: cluster=document makes them so"
+        )
+    return f"intervals and tests are over {of}: {text}{_range(ratios)} times the width over topics"
+
+
+def _range(values: Sequence[float]) -> str:
+    low, high = f"{min(values):.2f}", f"{max(values):.2f}"
+    return low if low == high else f"{low} to {high}"
+
+
+def same_clusters(outcomes: pd.DataFrame) -> pd.DataFrame:
+    """Outcomes of several jobs where a topic that is in a cluster in one job is in it in all of them."""
+    for column in (CLUSTER, SHARED):
+        if column in outcomes and outcomes[column].isna().any():
+            known = outcomes[column].groupby(outcomes["qid"]).transform("first")
+            outcomes = outcomes.assign(**{column: known.fillna(outcomes["qid"])})
+    return outcomes

@@ -1,0 +1,51 @@
+"""The clusters of a job's topics: those that `cluster` names, and topics that share documents of their evidence."""
+
+from __future__ import annotations
+
+import logging
+
+import pandas as pd
+
+from ragauge.contract.errors import ConfigError
+from ragauge.contract.topics import attributes_of
+from ragauge.estimate.clusters import SHARED, connected
+from ragauge.estimate.outcomes import CLUSTER
+from ragauge.estimate.slicing import text_of
+
+DOCUMENT = "document"
+
+log = logging.getLogger(__name__)
+
+
+def clusters_of_topics(topics: pd.DataFrame, evidence: pd.DataFrame, name: str | None) -> pd.DataFrame:
+    """By qid `topic_cluster`, the clusters that `name` chooses, and `evidence_cluster`, where topics share documents.
+
+    `document` is the clusters of shared evidence (`connected`), unless the topics have an attribute of that name. A
+    topic without a value is a cluster of its own. Where every topic is, there is no column. ConfigError for a name
+    that is no attribute, and for one cluster of all topics.
+    """
+    qids = topics["qid"].tolist()
+    shared = connected(evidence, qids)
+    found = pd.DataFrame(index=shared.index)
+    if shared.nunique() < len(qids):
+        found[SHARED] = shared
+    if name is None:
+        return found
+    attributes = attributes_of(topics)
+    if name in attributes:
+        values = pd.Series([text_of(v) if pd.notna(v) else "" for v in topics[name]], shared.index)
+        chosen = values.where(values != "", pd.Series(qids, shared.index))
+    elif name == DOCUMENT:
+        chosen = shared
+    else:
+        raise ConfigError(
+            f"cluster={name}: the topics of this dataset have no such attribute; there are "
+            f"{', '.join([*attributes, DOCUMENT])} (topics that share a document of their evidence)"
+        )
+    if chosen.nunique() == len(qids):
+        log.warning("cluster=%s: every topic is a cluster of its own, so that nothing changes", name)
+    elif chosen.nunique() == 1:
+        raise ConfigError(f"cluster={name}: all {len(qids)} topics are one cluster, and an interval takes two")
+    else:
+        found[CLUSTER] = chosen
+    return found

@@ -1,0 +1,46 @@
+"""How topics hang together in clusters, chosen or of shared documents: what that does to intervals."""
+
+from __future__ import annotations
+
+from ragauge.contract.finding import Finding, Found, Founds, JobFinding, Shown
+from ragauge.contract.jobs import Job, Jobs
+from ragauge.estimate.clusters import clustered_text, clusterings
+from ragauge.estimate.outcomes import CLUSTER
+
+
+class ClustersFound(JobFinding):
+    """Metrics of a job: clusters, cluster_icc (intraclass correlation), cluster_width_ratio."""
+
+    name = "clusters"
+    after = "all"
+    metrics = ("clusters", "cluster_icc", "cluster_width_ratio")
+
+    def compute(self, job: Job, found: Founds) -> Found | None:
+        """Of right answers, and of IR scores without verdicts; None where topics share nothing."""
+        rows = job.outcomes if "estimates" in found else job.pipeline.retrieved
+        measured = clusterings(rows)
+        if not measured:
+            return None
+        one = measured[0]
+        values = {"clusters": one.n_clusters, "cluster_icc": one.icc, "cluster_width_ratio": one.width_ratio}
+        text = clustered_text(measured, CLUSTER in rows)
+        return Found(text, metrics={name: value for name, value in values.items() if value == value})
+
+    def show(self, job: Job, value: str, found: Founds) -> Shown:
+        """A sentence; of a sweep's jobs that of the sweep."""
+        return Shown(lines=[] if job.record["sweep_id"] else [value])
+
+
+class Clusters(Finding):
+    """What clusters do to the intervals of a sweep."""
+
+    name = "clusters"
+
+    def compute(self, jobs: Jobs, found: Founds) -> Found | None:
+        """A sentence; None where topics share nothing."""
+        measured = [one for _, rows in jobs.at_n.groupby("system") for one in clusterings(rows)]
+        return Found(clustered_text(measured, CLUSTER in jobs.at_n)) if measured else None
+
+    def show(self, jobs: Jobs, value: str, found: Founds) -> Shown:
+        """On the terminal, and at the head of the report."""
+        return Shown(lines=[value], notes=[f"{value[0].upper()}{value[1:]}."])

@@ -1,0 +1,298 @@
+"""What commands pass on and how they end, in this process: their work is put in by hand."""
+
+from __future__ import annotations
+
+import errno
+import os
+from collections.abc import Sequence
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from omegaconf import OmegaConf
+
+from ragauge.commands import _errors, callbacks, cli, compare, known, library, main, results
+from ragauge.commands._errors import told
+from ragauge.commands.conf import _options, explain, quoted
+from ragauge.contract.errors import ConfigError, DataError
+
+Capture = pytest.CaptureFixture[str]
+
+
+@pytest.mark.parametrize(
+    ("argument", "is_word"),
+    [("report", True), ("n_tokens=5", False), ("~rerun", False), ("-m", False), ("--help", False), ("", False)],
+)
+def test_a_word_names_a_command_and_anything_else_is_for_hydra(argument: str, is_word: bool) -> None:
+    assert cli._is_word(argument) is is_word
+
+
+@pytest.mark.parametrize(
+    ("error", "code", "line"),
+    [
+        (ConfigError("no\x1b such key"), 2, "error: no␛ such key\n"),
+        (DataError("a row"), DataError.exit_code, "error: a row\n"),
+        (PermissionError(errno.EACCES, "Permission denied", "/here"), 2, "error: /here: permission denied\n"),
+    ],
+)
+def test_an_expected_error_is_one_line_and_the_exit_code(
+    error: Exception, code: int, line: str, capsys: Capture
+) -> None:
+    def command(arguments: Sequence[str] | None = None) -> int:
+        raise error
+
+    assert told(command)([]) == code
+    assert capsys.readouterr() == ("", line)
+
+
+def test_a_command_s_exit_code_is_its_own_and_a_full_disk_is_told(capsys: Capture) -> None:
+    assert told(lambda arguments: len(arguments or ()))(["a", "b"]) == 2
+
+    def full(arguments: Sequence[str] | None = None) -> int:
+        raise OSError(errno.ENOSPC, "No space left on device", "/here/file")
+
+    assert told(full)([]) == 1
+    assert capsys.readouterr().err.startswith("error: ")
+
+    def other(arguments: Sequence[str] | None = None) -> int:
+        raise OSError(errno.EIO, "broken")
+
+    with pytest.raises(OSError, match="broken"):
+        told(other)([])
+
+
+def test_a_reader_that_closes_the_pipe_is_no_failure(monkeypatch: pytest.MonkeyPatch, capsys: Capture) -> None:
+    dropped: list[bool] = []
+    monkeypatch.setattr(_errors, "drop_output", lambda: dropped.append(True))
+
+    def unread(arguments: Sequence[str] | None = None) -> int:
+        raise BrokenPipeError
+
+    assert told(unread)([]) == 0
+    assert (dropped, capsys.readouterr().err) == ([True], "")
+
+
+def test_a_sweep_from_python_counts_its_jobs_on_a_terminal(monkeypatch: pytest.MonkeyPatch, capsys: Capture) -> None:
+    monkeypatch.setattr(library.sys.stderr, "isatty", lambda: True, raising=False)
+    with library._counted(3, True):
+        bar = library._bar
+        assert bar is not None
+        assert (bar.total, bar.desc, bar.unit, bar.disable) == (3, "jobs", "job", False)
+    assert library._bar is None
+    with library._counted(3, False):
+        assert library._bar is None
+
+
+def test_a_word_that_cannot_be_a_command_is_told_and_ends_with_2(
+    monkeypatch: pytest.MonkeyPatch, capsys: Capture
+) -> None:
+    def refuse() -> list[str]:
+        raise ConfigError("entry point x = nowhere")
+
+    monkeypatch.setattr(known, "names", refuse)
+    assert cli._run_command("report", []) == 2
+    assert capsys.readouterr().err == "error: entry point x = nowhere\n"
+
+
+# --- compare ------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def compared(monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
+    """What `ragauge compare` asks of the comparison."""
+    asked: dict[str, Any] = {}
+
+    def set_side_by_side(runs: list[str], uri: str | None, **how: Any) -> str:
+        asked.update(how, runs=runs, uri=uri)
+        return "found"
+
+    def shown(name: str) -> Any:
+        def write(*arguments: Any) -> str:
+            asked[name] = arguments
+            return f"{name} ä\n"
+
+        return write
+
+    monkeypatch.setattr(compare.comparing, "compare", set_side_by_side)
+    monkeypatch.setattr(compare, "choose_metrics", lambda found, names, every: (names, every))
+    for name in ("runs_csv", "topics_csv", "markdown", "latex", "text"):
+        monkeypatch.setattr(compare.comparing, name, shown(name))
+    return asked
+
+
+def test_compare_passes_on_what_is_given(compared: dict[str, Any], capsys: Capture, monkeypatch: Any) -> None:
+    # There is no terminal.
+    monkeypatch.setattr(compare.shutil, "get_terminal_size", lambda size=(80, 24): os.terminal_size(size))
+    given = ["r1", "r2", "--baseline", "b", "--n-tokens", "300", "--metrics", "m", "--all", "--topics", "3",
+             "--bootstrap", "0", "--seed", "7", "--across-datasets", "--slices", "--tracking-uri", "u"]  # fmt: skip
+    assert compare.main(given) == 0
+    assert capsys.readouterr().out == "text ä\n"
+    assert compared == {
+        "runs": ["r1", "r2"], "uri": "u", "n_tokens": 300, "baseline": "b", "n_boot": 0, "seed": 7,
+        "across_datasets": True, "slices": True, "text": ("found", ("m", True), 3, 200),
+    }  # fmt: skip
+    compared.clear()
+    assert compare.main(["r1"]) == 0
+    assert compared == {
+        "runs": ["r1"], "uri": None, "n_tokens": None, "baseline": None, "n_boot": None, "seed": None,
+        "across_datasets": False, "slices": False, "text": ("found", (None, False), 10, 200),
+    }  # fmt: skip
+
+
+def test_compare_writes_files_and_one_format_to_standard_output(
+    compared: dict[str, Any], tmp_path: Path, capsys: Capture
+) -> None:
+    files = {name: tmp_path / name for name in ("csv", "topics-csv", "latex")}
+    assert compare.main(["r", *(f"--{name}={file}" for name, file in files.items()), "--md", "-"]) == 0
+    assert [file.read_text(encoding="utf-8") for file in files.values()] == [
+        "runs_csv ä\n",
+        "topics_csv ä\n",
+        "latex ä\n",
+    ]
+    out, err = capsys.readouterr()
+    assert out == "markdown ä\n"
+    assert err == "".join(f"wrote {file}\n" for file in files.values())
+    assert "text" not in compared
+    assert compared["markdown"] == ("found", (None, False), 10)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "line"),
+    [
+        (["--csv=-", "--topics-csv=-"], "--csv and --topics-csv: one format goes to standard output"),
+        (["--topics=-1"], "--topics -1: allowed are 0 (none) and more"),
+        (["--bootstrap=-1"], "--bootstrap -1: allowed are 0 (no intervals) to 100,000 replicates"),
+        (["--bootstrap=100001"], "--bootstrap 100001: allowed are"),
+        (["--seed=-1"], "--seed -1: allowed are 0 and more"),
+        (["--csv=no/such/folder/f"], "no/such/folder/f cannot be written: No such file or directory"),
+    ],
+)
+def test_compare_refuses_in_a_line(
+    arguments: list[str], line: str, compared: dict[str, Any], capsys: Capture, tmp_path: Path, monkeypatch: Any
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert compare.main(["r", *arguments]) == 2
+    assert capsys.readouterr().err.startswith(f"error: {line}")
+    assert compare.main(["r", "--topics=0", "--bootstrap=100000", "--seed=0"]) == 0
+
+
+# --- report, pool, ui ---------------------------------------------------------------------------------------
+
+
+def test_report_prints_what_it_wrote(monkeypatch: pytest.MonkeyPatch, capsys: Capture) -> None:
+    from ragauge.experiment.sweep import reports
+
+    asked: list[Any] = []
+    monkeypatch.setattr(reports, "write", lambda *given: asked.append(given) or ["a.html", "figures"])
+    assert results.report(["folder"]) == 0
+    assert capsys.readouterr().out == "a.html\nfigures\n"
+    assert results.report(["run", "--tracking-uri", "u", "--figures", "png", "--figures", "pdf"]) == 0
+    assert asked == [("folder", None, []), ("run", "u", ["png", "pdf"])]
+
+
+def test_pool_ends_with_the_code_of_the_pooled_sweep(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    from ragauge.experiment.sweep import pooling
+
+    monkeypatch.chdir(tmp_path)
+    asked: list[Any] = []
+    monkeypatch.setattr(pooling, "pool_again", lambda *given: asked.append(given) or 3)
+    assert results.pool(["a/b", "--tracking-uri", "u"]) == 3
+    assert asked == [(tmp_path / "a" / "b", "u")]
+
+
+def test_ui_serves_on_port_5000_unless_told_otherwise_until_ctrl_c(monkeypatch: pytest.MonkeyPatch) -> None:
+    from ragauge import track
+
+    asked: list[Any] = []
+
+    def serve(uri: str, port: int, tell: object) -> None:
+        asked.append((uri, port))
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(track, "serve", serve)
+    assert results.ui(["--tracking-uri", "http://here"]) == 0
+    assert results.ui(["--tracking-uri", "http://here", "--port", "65535"]) == 0
+    assert asked == [("http://here", 5000), ("http://here", 65535)]
+    for port in ("0", "65536"):
+        assert results.ui(["--port", port]) == 2
+
+
+@pytest.mark.parametrize("command", [results.report, results.pool, results.ui, compare.main])
+def test_the_help_of_a_command_begins_with_its_name(command: Any, capsys: Capture) -> None:
+    with pytest.raises(SystemExit):
+        command(["--help"])
+    name = {results.report: "report", results.pool: "pool", results.ui: "ui", compare.main: "compare"}[command]
+    assert capsys.readouterr().out.startswith(f"usage: ragauge {name} ")
+
+
+# --- the end of a sweep, reruns, options --------------------------------------------------------------------
+
+
+def test_a_sweep_ends_with_the_code_of_its_pooling(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    from ragauge.experiment.sweep import pooling
+
+    ended: list[Any] = []
+    monkeypatch.setattr(pooling, "finish", lambda config: 4)
+    monkeypatch.setattr(callbacks.cli, "set_exit_code", lambda *given: ended.append(given))
+    monkeypatch.chdir(tmp_path)
+    callbacks.SweepCallback().on_multirun_end(OmegaConf.create({"hydra": {"sweep": {"dir": "multirun/1"}}}))
+    assert ended == [(4, tmp_path / "multirun" / "1")]
+
+
+def test_run_refuses_the_run_of_a_sweep_and_sweep_takes_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[Any] = []
+
+    def reader(uri: str) -> Any:
+        return SimpleNamespace(run=lambda run_id: asked.append((uri, run_id)) or runs[run_id])
+
+    runs = {"s": SimpleNamespace(tags={"role": "sweep"}), "j": SimpleNamespace(tags={"role": "job"})}
+    monkeypatch.setattr(library.track, "Reader", reader)
+    given = ["n_tokens=5", "tracking.uri=sqlite:///x.db"]
+    with pytest.raises(ConfigError, match=r"rerun=s is a sweep: ragauge\.sweep"):
+        library._check_rerun(["rerun=s", *given], False)
+    library._check_rerun(["rerun=s", *given], True)
+    library._check_rerun(["rerun=j", *given], False)
+    assert [run_id for _, run_id in asked] == ["s", "s", "j"]
+    assert all(uri.endswith("x.db") for uri, _ in asked)
+
+
+def test_options_are_those_of_the_shipped_configuration_and_of_a_further_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "judge").mkdir()
+    (tmp_path / "judge" / "ours.yaml").write_text("a: 1\n")
+    monkeypatch.setattr("sys.argv", ["ragauge", "--config-dir", str(tmp_path)])
+    assert {"lexical", "none", "ours"} <= set(_options("judge"))
+    assert "config" in _options(None)
+    assert "lexical" not in _options(None)
+
+
+def test_an_error_of_several_lines_is_one_with_its_cause() -> None:
+    error = ValueError("first\nline")
+    error.__cause__ = KeyError("why")
+    assert explain(error) == "first line 'why'"
+
+
+def test_measures_with_parameters_get_quotes_once() -> None:
+    given = ["measures=[AP(rel=2)@10, nDCG@5]", "+measures=[P(rel=1),'R(x=2)']", "answers=[f(x)]"]
+    assert quoted(given) == ['measures=["AP(rel=2)@10", nDCG@5]', "+measures=[\"P(rel=1)\",'R(x=2)']", "answers=[f(x)]"]
+
+
+def test_hydra_s_command_line_is_what_a_plug_in_makes_of_it_and_is_put_back(monkeypatch: pytest.MonkeyPatch) -> None:
+    from contextlib import contextmanager
+
+    seen: list[Any] = []
+
+    @contextmanager
+    def prepare(arguments: Sequence[str], conf: Path) -> Any:
+        seen.append((list(arguments), conf))
+        yield ["made", "of it"]
+
+    monkeypatch.setattr("sys.argv", ["program", "as given"])
+    with main._command_line(["rerun=x", "measures=[P(r=1)]"], lambda arguments: prepare):
+        assert main.sys.argv == ["program", "made", "of it"]
+    assert main.sys.argv == ["program", "as given"]
+    assert seen[0][0] == ["rerun=x", 'measures=["P(r=1)"]']
+    with main._command_line(["n_tokens=5"], lambda arguments: None):
+        assert main.sys.argv == ["program", "n_tokens=5"]

@@ -1,0 +1,65 @@
+"""The jobs that findings read: budgets, systems, what was lost, and settings that differ."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pandas as pd
+
+from ragauge.contract.jobs import Compared, Jobs, system_names
+
+
+def record(system: str, n: int = 100, /, **changes: Any) -> dict[str, Any]:
+    return {"name": system, "overrides": [f"retriever={system}", f"n_tokens={n}"], "n_tokens": n, "seed": 3,
+            "bootstrap": 20, "estimate": {"spline": False}, "metrics": {"ir_score": n / 1000}} | changes  # fmt: skip
+
+
+def jobs(*records: dict[str, Any], failed: Any = (), budgets: Any = (("a", 100), ("b", 100))) -> Jobs:
+    outcomes = pd.DataFrame(list(budgets), columns=["system", "n_tokens"]).assign(qid="q")
+    return Jobs("s", "e", list(records), list(failed), outcomes)
+
+
+def test_the_budget_is_the_largest_that_every_system_has() -> None:
+    both = jobs(record("a"), budgets=[("a", 100), ("a", 200), ("a", 300), ("b", 200), ("b", 100)])
+    assert both.n_tokens == 200
+    assert both.at_n["system"].tolist() == ["a", "b"]
+    assert jobs(record("a"), budgets=[("a", 100), ("b", 300)]).n_tokens == 300
+
+
+def test_settings_that_differ_are_told_and_the_first_job_s_are_taken() -> None:
+    same = jobs(record("a"), record("b"))
+    assert same.notes == []
+    assert (same.n_boot, same.seed) == (20, 3)
+    other = jobs(record("a"), record("b", seed=4, estimate={"spline": True}), record("c", seed=4))
+    assert other.notes == [
+        "The jobs have seed 3 and 4: what is pooled takes the first.",
+        "The jobs have estimate {spline: false} and {spline: true}: what is pooled takes the first.",
+    ]
+    assert (other.n_boot, other.seed) == (20, 3)
+
+
+def test_a_system_is_lost_where_none_of_its_jobs_finished() -> None:
+    failed = [record("b", system="b", error="no model"), record("a", 300, system="a", error="slow"), record("c")]
+    assert jobs(record("a"), record("d"), failed=failed).lost == {"b": "no model", "c": "no error was recorded"}
+
+
+def test_metrics_are_those_of_each_system_by_budget() -> None:
+    found = jobs(record("a", 100), record("a", 300), record("b", 100)).metrics_by_system()
+    assert found == {"a": {100: {"ir_score": 0.1}, 300: {"ir_score": 0.3}}, "b": {100: {"ir_score": 0.1}}}
+
+
+def test_systems_are_named_by_what_differs_but_for_the_budget() -> None:
+    assert system_names([["retriever=a", "n_tokens=1"], ["retriever=a", "n_tokens=2"]]) == ["a", "a"]
+    assert system_names([["retriever=a", "llm=x"], ["retriever=b", "llm=x"]]) == ["a", "b"]
+    assert len(set(system_names([["retriever=a", "llm=x"], ["retriever=a"], ["retriever=b"]]))) == 3
+
+
+def test_the_heading_of_pairs_names_the_baseline_and_the_budget() -> None:
+    def compared(n_tokens: int | None) -> Compared:
+        runs = pd.DataFrame({"n_tokens": [100, 300]})
+        return Compared(pd.DataFrame(), {"r": "bm25"}, "r", [], n_tokens, 10, 0, runs=runs)
+
+    assert compared(100).pairs_heading == "Paired differences from bm25, N = 100 tokens"
+    assert compared(None).pairs_heading == "Paired differences from bm25"
+    assert compared(100).several_budgets
+    assert not compared(None).several_budgets

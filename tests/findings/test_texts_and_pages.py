@@ -1,0 +1,118 @@
+"""Sentences of findings, and the head of a report: worked out by hand."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from ragauge.contract.finding import Num
+from ragauge.contract.jobs import Jobs
+from ragauge.contract.protocols import AnswerMeasureInfo
+from ragauge.findings.answers import cut_after_answers, recorded_costs
+from ragauge.findings.classes import shares_of_all
+from ragauge.findings.pooling import Pooled
+from ragauge.findings.terminal import common_text, job_line, valued
+from ragauge.findings.topics import longest_match, match_evidence
+
+EM = AnswerMeasureInfo("em", "exact match", unit="share")
+
+
+def test_contexts_that_the_budget_cuts_are_counted_at_that_budget_alone() -> None:
+    run = pd.DataFrame({"qid": ["a", "a", "b", "c"]})
+    layouts = pd.DataFrame({"qid": ["a", "b", "c"], "layout": 0, "text": ["one two", "three", "four \n"]})
+    prefixes = pd.DataFrame(
+        [("a", 100, 0, 3, 1), ("b", 100, 0, 5, 1), ("c", 100, 0, 4, 1),
+         ("a", 300, 0, 7, 2), ("b", 300, 0, 5, 1), ("c", 300, 0, 4, 1),
+         ("a", 200, 0, 7, 1), ("b", 200, 0, 2, 1), ("c", 200, 0, 4, 1)],
+        columns=["qid", "n_tokens", "layout", "end", "n_chunks"],
+    )  # fmt: skip
+    assert str(cut_after_answers(100, run, layouts, prefixes)).startswith(
+        "n_tokens=100 cuts the contexts of 1 of 3 topics, whose answers"
+    )
+    assert cut_after_answers(300, run, layouts, prefixes) is None  # what is left out is white space
+    assert "of 2 of 3 topics" in str(cut_after_answers(200, run, layouts, prefixes))  # a chunk, and a text
+
+
+def test_what_a_file_does_not_tell_of_its_answers_is_left_out() -> None:
+    answers = pd.DataFrame({"answer": ["x", "y", None], "prompt_tokens": [1, 2, 3], "completion_tokens": 0,
+                            "cost_usd": 0.0, "seconds": [1.0, 3.0, 90.0]})  # fmt: skip
+    assert recorded_costs(answers) == {
+        "recorded_prompt_tokens": 6, "recorded_seconds_p50": 2.0, "recorded_seconds_p95": pytest.approx(2.9),
+    }  # fmt: skip
+    assert recorded_costs(answers.assign(seconds=0.0, prompt_tokens=0)) == {}
+
+
+def test_estimated_shares_are_those_of_the_two_headlines() -> None:
+    shares = pd.DataFrame(
+        {"system": "a", "share": ["correct_share", "judge_share_1", "hallucination_share"], "estimate": [0.5, 0.1, 0.2],
+         "estimate_lo": 0.1, "estimate_hi": 0.6, "classical": [0.4, 0.1, 0.3], "classical_lo": 0.0, "classical_hi": 0.7,
+         "n_judged": 20, "effective_n": 31.0}
+    )  # fmt: skip
+    grid = shares_of_all(shares, "Judged alone")
+    assert [list(row) for row in grid.rows] == [
+        ["a", name, Num(estimate, "share", 0.1, 0.6), Num(alone, "share", 0.0, 0.7), Num(20, "whole"),
+         Num(31.0, "whole")]
+        for name, estimate, alone in (("right", 0.5, 0.4), ("hallucination", 0.2, 0.3))
+    ]  # fmt: skip
+
+
+def test_a_job_s_line_has_what_it_measured() -> None:
+    values = {"ir_score": 0.5, "seconds_total": 3.04}
+    assert job_line("bm25", values) == f"{'bm25':<32} IR score 0.500  3.0 s"
+    judged = {"judge_share_missing": 0.5, "correct_share": 0.25, "judge_share_1": 0.5, "hallucination_share": 0.125}
+    assert job_line("a", values | judged).split("  ")[-4:] == ["right 25%", "lack 50%", "hallucination 12%", "3.0 s"]
+    assert "right" not in job_line("a", values | judged | {"judge_share_missing": 1.0})
+    predicted = {"predicted_correct_share": 0.5, "predicted_hallucination_share": 0.25}
+    assert "predicted right 50%, hallucination 25%" in job_line("a", values | predicted)
+    assert "0.3000 USD" in job_line("a", values | {"cost_usd": 0.1, "judge_cost_usd": 0.2})
+    assert "USD" not in job_line("a", values | {"cost_usd": 0.0})
+    assert "no IR score" in job_line("a", {"seconds_total": 1.0})
+
+
+def test_of_how_many_topics_a_mean_is_stands_beside_it_where_some_lack_a_value() -> None:
+    row = {"n_topics": 40, "n_classed": 40, "em_missing": 0.25}
+    assert valued(row, EM) == "of 30"
+    assert valued(row | {"em_missing": 0.0}, EM) == ""
+    assert valued(row | {"n_classed": 30}, EM) == ""
+    pairs = pd.DataFrame({"measure": ["em", "em", "f1", "f1"], "n": [30, 35, 40, 40]})
+    f1 = AnswerMeasureInfo("f1", "F1")
+    assert common_text(pairs, 40, [EM, f1]).endswith("on those that both have: exact match 30 to 35")
+    assert common_text(pairs[1:], 40, [EM, f1]).endswith("exact match 35")
+    assert common_text(pairs, 30, [EM, f1]) == ""
+    assert common_text(pairs[:0], 40, [EM]) == ""
+
+
+def jobs(**changes: Any) -> Jobs:
+    record = {"name": "a", "overrides": ["retriever=a"], "choices": {}, "metrics": {"topics": 1200}, "bootstrap": 0}
+    outcomes = pd.DataFrame({"system": ["a"], "n_tokens": 100})
+    return replace(Jobs("s1", "towers", [record], [{"name": "x"}], outcomes), **changes)
+
+
+def test_a_page_says_whether_the_sweep_has_others_that_are_not_comparable() -> None:
+    page = Pooled(jobs(), {}, {}).page
+    assert (page.title, page.about) == ("towers: 1 system compared", "ragauge report of s1 · 1,200 topics · 1 job")
+    assert (page.failed, page.notes, page.group) == (1, [], "")
+    page = Pooled(jobs(group="judge=a", siblings=[jobs(group="judge=b"), jobs(group="judge=c")]), {}, {}).page
+    assert page.title == "towers, judge=a: 1 system compared"
+    (note,) = page.notes
+    assert note.startswith("The jobs of judge=a alone.")
+    assert note.endswith("by other means: judge=b; judge=c.")
+    assert page.group == "judge=a"
+
+
+def test_the_longest_match_is_the_first_of_equals_and_stands_where_the_context_has_it() -> None:
+    assert longest_match("ab cd", "xx cd ab") == (2, 3)  # " cd"
+    assert longest_match("abab", "zabz ab") == (1, 2)
+    [first, second] = match_evidence(["The  tower", "q"], "x the The\ttower y")
+    assert (first.share, first.span) == (1.0, (6, 15))
+    assert (second.share, second.span) == (0.0, None)
+    rng = np.random.default_rng(3)
+    for _ in range(30):
+        part, text = ("".join(rng.choice(list("ab"), n)) for n in (6, 12))
+        start, size = longest_match(part, text)
+        assert text[start : start + size] in part
+        assert not any(text[i : i + size + 1] in part for i in range(len(text) - size))

@@ -1,0 +1,119 @@
+"""Feedback on traces is logged in lots; which runs still go on; which runs a prefix may mean."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from ragauge.contract import provenance
+from ragauge.contract.errors import ConfigError
+from ragauge.track import Reader, _connection, _feedback
+from ragauge.track._feedback import Feedback, log_feedback
+from ragauge.track._reader import LoggedRun
+
+
+def test_every_trace_is_linked_once_and_has_all_of_its_values(monkeypatch: pytest.MonkeyPatch) -> None:
+    import mlflow
+
+    links: list[tuple[list[str], str]] = []
+    logged: list[dict[str, Any]] = []
+
+    @contextmanager
+    def at(uri: str) -> Iterator[None]:
+        yield
+
+    monkeypatch.setattr(_feedback, "at", at)
+    monkeypatch.setattr(_feedback, "_LINKS", 2)
+    monkeypatch.setattr(mlflow, "log_feedback", lambda **given: logged.append(given))
+    client: Any = SimpleNamespace(
+        tracking_uri="sqlite:///x.db", link_traces_to_run=lambda ids, run_id: links.append((ids, run_id))
+    )
+    rows = [(f"t{i}", {"label": Feedback(i, "why"), "correct": Feedback(True)}) for i in range(5)]
+    log_feedback(client, "run", rows, "LLM_JUDGE", "a judge")
+    assert links == [(["t0", "t1"], "run"), (["t2", "t3"], "run"), (["t4"], "run")]
+    assert [(one["trace_id"], one["name"], one["value"], one["rationale"]) for one in logged[:2]] == [
+        ("t0", "label", 0, "why"), ("t0", "correct", True, None),
+    ]  # fmt: skip
+    assert len(logged) == 10
+    assert {(one["source"].source_type, one["source"].source_id) for one in logged} == {("LLM_JUDGE", "a judge")}
+
+
+def run(number: int = 0, status: str = "FINISHED", **tags: str) -> LoggedRun:
+    return LoggedRun(f"{number:032x}", f"run {number}", status, "1", "e", float(number), {}, tags, {})
+
+
+def test_a_run_goes_on_while_it_is_running_and_its_process_may_be_alive() -> None:
+    alive = provenance.process_tags()
+    assert run(status="RUNNING", **alive).going
+    assert not run(status="FINISHED", **alive).going
+    gone = alive | {"ragauge.process": "boot namespace 0", "ragauge.pid": "not a number"}
+    assert not run(status="RUNNING", **gone).going
+    assert run(status="RUNNING", **(gone | {"ragauge.host": "elsewhere"})).going
+
+
+def test_an_id_that_no_run_has_lists_the_newest_ten(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[Any] = []
+
+    def search(
+        self: Reader, query: str, experiments: Any = None, limit: int | None = None, order: str = ""
+    ) -> list[LoggedRun]:
+        asked.append((query, limit, order))
+        return found[query][:limit]
+
+    reader = Reader.__new__(Reader)
+    reader.uri = "sqlite:///x.db"
+    monkeypatch.setattr(Reader, "_search", search)
+    by_id, newest = "attributes.run_id LIKE 'ab%'", "tags.role LIKE '%'"
+    found: dict[str, list[LoggedRun]] = {by_id: [], newest: [run(n) for n in range(30, 0, -1)]}
+    with pytest.raises(ConfigError, match="holds no run ab; the newest are") as error:
+        reader.run("ab")
+    assert str(error.value).count("\n") == 10
+    assert asked == [(by_id, 20, ""), (newest, 10, "attributes.start_time DESC")]
+    found[newest] = []
+    with pytest.raises(ConfigError, match="holds no run ab, and none of ragauge's"):
+        reader.run("ab")
+    found[by_id] = [run(1), run(2)]
+    with pytest.raises(ConfigError, match=r"holds several runs ab…:"):
+        reader.run("ab")
+    found[by_id] = [run(1)]
+    assert reader.run("ab") == run(1)
+
+
+def test_mlflow_prints_and_reports_nothing_by_itself() -> None:
+    assert _connection.os is os
+    quiet = {"MLFLOW_DISABLE_TELEMETRY": "true", "MLFLOW_SUPPRESS_PRINTING_URL_TO_STDOUT": "true",
+             "MLFLOW_ENABLE_ARTIFACTS_PROGRESS_BAR": "false"}  # fmt: skip
+    assert {name: os.environ.get(name) for name in quiet} == quiet
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("a\n b", "a b"),
+        ("", "ValueError"),
+        ("x [SQL: select 1] more (Background on this error at: y)", "x"),
+        ("401 from host", "401 from host; MLFLOW_TRACKING_USERNAME and MLFLOW_TRACKING_PASSWORD, or "
+                          "MLFLOW_TRACKING_TOKEN, say who asks"),
+    ],
+)  # fmt: skip
+def test_the_reason_of_an_error_is_one_line(text: str, said: str) -> None:
+    assert _connection.reason(ValueError(text)) == said
+    assert len(_connection.reason(ValueError("x" * 5000))) == _connection._LONGEST_REASON + 1
+
+
+def test_the_reason_of_a_server_s_silence_is_the_network_error_that_caused_it() -> None:
+    from mlflow.exceptions import MlflowException
+    from requests.exceptions import ConnectionError as NoConnection
+
+    error = MlflowException("API request failed")
+    error.__cause__ = NoConnection("max retries")
+    error.__cause__.__cause__ = OSError("connection refused")
+    assert _connection.is_silence(error)
+    assert _connection.reason(error) == "connection refused"
+    assert not _connection.is_silence(MlflowException("bad request"))
+    assert _connection.reason(MlflowException("bad request")) == "bad request"
