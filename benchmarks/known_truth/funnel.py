@@ -1,4 +1,4 @@
-"""The funnel: changes from one step to the next."""
+"""The funnel: changes from one step to the next, and where failures come from."""
 
 from __future__ import annotations
 
@@ -19,5 +19,19 @@ SECTIONS: dict[str, list[Row]] = {
         )
         for name in sim.CHANGES
         for n in (30, 500)
+    ],
+    "Funnel: where failures come from, over five systems": [
+        Row(
+            f"share of failures from one origin, {name}: interval holds the true share",
+            f"{n} topics",
+            "about 95 %",
+            "no such number",
+            lambda trials, n=n, name=name: percent(  # type: ignore[misc]
+                sim.origin_coverage(name, n, trials, SEED)
+            ),
+            trials=300,
+        )
+        for name in sim.ORIGINS
+        for n in (30, 100)
     ],
 }

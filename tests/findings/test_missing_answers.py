@@ -57,7 +57,11 @@ def test_the_number_of_topics_stands_beside_each_mean_and_that_of_common_ones_be
     common = f"Of {N} topics, two systems are compared on those that both have: token F1 10."
     reader = Reader(uri)
     [run] = reader.search({"role": "sweep"}, track.Tracker(uri, "e").experiment_id)
+    assert told.startswith("hyde is shown to be the best in token F1.\n")
+    assert run.tags["mlflow.note.content"].startswith("hyde is shown to be the best in token F1. ")
+    assert told.splitlines()[-2].startswith("report: ")
     page = reader.text(run.run_id, "report.html")
+    assert page.index("hyde is shown to be the best") < page.index('id="leaderboard"')
     board = page[page.index('id="leaderboard"') :].partition("</table>")[0]
     assert board.count(" of 70</span>") == 2
     assert common in page

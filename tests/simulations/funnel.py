@@ -1,10 +1,11 @@
-"""Coverage of the interval of a funnel's change between two steps."""
+"""Coverage of the intervals of a funnel's change between two steps, and of where failures come from."""
 
 from __future__ import annotations
 
 import numpy as np
 import pandas as pd
 
+from ragauge.diagnose.failures import CAUSE, failure_origins
 from ragauge.diagnose.funnel import funnel
 from ragauge.estimate.intervals import Estimate, bootstrap_mean
 
@@ -52,3 +53,37 @@ def change_coverage(name: str, n: int, trials: int, seed: int, bootstrap: bool =
     found = [interval(drawn(name, n, rng)) for _ in range(trials)]
     truth = true_change(name)
     return float(np.mean([e.lo <= truth <= e.hi for e in found]))
+
+
+SYSTEMS = 5
+# The share of a topic's failures that come from retrieval, as Beta(a, b) over topics; None: the same in all.
+ORIGINS: dict[str, tuple[float, float] | None] = {
+    "45 %, the same in every topic": None,
+    "39 %, topics lean to one origin": (0.45, 0.55),
+    "2.6 %, a few topics": (0.03, 0.97),
+}
+_FAILS = (1.5, 1.0)  # Beta of the share of systems that fail on a topic; it raises the share of retrieval
+
+
+def _failures(name: str, n: int, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
+    """bool [topics, systems]: which answers fail, and which of them would fail for retrieval."""
+    fails, shape = rng.beta(*_FAILS, n), ORIGINS[name]
+    lean = np.full(n, 0.45) if shape is None else rng.beta(*shape, n) * (0.5 + 0.5 * fails)
+    return rng.random((n, SYSTEMS)) < fails[:, None], rng.random((n, SYSTEMS)) < lean[:, None]
+
+
+def origin_coverage(name: str, n: int, trials: int, seed: int) -> float:
+    """How often the interval of the share of failures that come from retrieval holds the true share.
+
+    n topics, on each of which each of five systems may fail. The truth is that of 400,000 topics.
+    """
+    rng = np.random.default_rng(seed)
+    failed, lost = _failures(name, 400_000, rng)
+    truth, hits = (failed & lost).sum() / failed.sum(), 0
+    keys = {"qid": np.repeat(np.arange(n), SYSTEMS), "system": np.tile(np.arange(SYSTEMS), n)}
+    for _ in range(trials):
+        failed, lost = _failures(name, n, rng)
+        cause = np.where(failed, np.where(lost, "not retrieved", "generation error"), None)
+        row = failure_origins(pd.DataFrame({**keys, CAUSE: cause.ravel()})).set_index("origin").loc["retrieval"]
+        hits += bool(row["lo"] <= truth <= row["hi"])
+    return hits / trials
