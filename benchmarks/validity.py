@@ -28,6 +28,7 @@ MODULES = (
     "hallucinations",
     "thresholds",
     "paired_tests",
+    "families",
     "predictor",
     "foresight",
     "floor",

@@ -178,7 +178,7 @@ def test_slices_that_all_runs_have_are_compared_where_they_are_asked_for(jobs: J
         assert "By slice of the topics, differences from" in text
         assert not set(text) & {"\x1b", "\x07", "\u202e"}
     table = comparing.markdown(found, ["ir_score"], 0).split("By slice of")[1].split("\n\n")[1]
-    assert {len(re.findall(r"(?<!\\)\|", line)) for line in table.splitlines()} == {13}
+    assert {len(re.findall(r"(?<!\\)\|", line)) for line in table.splitlines()} == {21}
 
 
 # --- differences, by hand -----------------------------------------------------------------------------------

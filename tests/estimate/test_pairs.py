@@ -11,7 +11,7 @@ from scipy.stats import t as student
 from outcome_inputs import outcomes
 from ragauge.estimate import compare_pairs
 from ragauge.estimate.intervals import paired_mean, paired_share_interval
-from ragauge.estimate.pairs import mcnemar_p, sign_flip_p
+from ragauge.estimate.pairs import holm, mcnemar_p, sign_flip_p
 
 
 def test_sign_flips_by_hand():
@@ -114,6 +114,19 @@ def test_holm_is_over_all_pairs_of_a_measure():
     p = np.sort(pairs["p"])
     stepped = np.minimum(np.maximum.accumulate(p * [3, 2, 1]), 1)
     assert np.sort(pairs["p_holm"]) == pytest.approx(stepped)
+
+
+def test_a_family_of_all_measures_counts_every_pair():
+    rng = np.random.default_rng(2)
+    scores = {name: list(rng.random(40)) for name in ("a", "b", "c")}
+    rows = outcomes(scores, {name: [int(label) for label in rng.choice([1, 4, 5], 40)] for name in scores})
+    by_measure = compare_pairs(rows)
+    every = compare_pairs(rows, family="all")
+    assert every.drop(columns="p_holm").equals(by_measure.drop(columns="p_holm"))
+    assert every["p_holm"].tolist() == holm(every["p"].to_numpy()).tolist()
+    smallest = every["p"].idxmin()
+    assert every.loc[smallest, "p_holm"] == pytest.approx(min(1, 9 * every.loc[smallest, "p"]))
+    assert (every["p_holm"] >= by_measure["p_holm"] - 1e-12).all()
 
 
 def sampled_pair():

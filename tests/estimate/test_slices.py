@@ -11,7 +11,9 @@ import pytest
 from ragauge.contract.protocols import AnswerMeasureInfo
 from ragauge.estimate import bounded_mean, compare_pairs, share_estimates
 from ragauge.estimate.intervals import wilson_interval
+from ragauge.estimate.pairs import holm
 from ragauge.estimate.ppi import ppi_shares
+from ragauge.estimate.shrinkage import shrunk_means
 from ragauge.estimate.slices import macro_averages, slice_differences, slice_estimates
 
 EM = AnswerMeasureInfo("em", "EM", unit="share")
@@ -64,6 +66,42 @@ def test_a_slice_is_estimated_as_its_topics_alone_would_be() -> None:
     assert set(small["slice"]) == {"comparison"}
     assert set(small["n"]) == {5}
     assert list(found["slicing"].unique()) == ["type", "half"]
+
+
+def test_beside_each_slice_stands_what_it_is_after_shrinking() -> None:
+    lies = AnswerMeasureInfo("lies", "lies", unit="signed")
+    rows = frame().assign(lies=lambda of: 2 * of["em"] - 1)
+    found = slice_estimates(rows, "system", [EM, WORDS, lies], n_boot=50)
+    two = found[(found["system"] == "a") & (found["slicing"] == "half")]
+    for measure in ("correct_share", "em"):
+        part = two[two["measure"] == measure]
+        wanted = shrunk_means(part["value"], part["n"], part["n"])
+        assert pytest.approx(wanted) == part[["shrunk", "shrunk_lo", "shrunk_hi"]].to_numpy(dtype=float).T
+    # A signed measure is shrunk as its share of the range, and a number of words not at all.
+    em, signed = (two[two["measure"] == name]["shrunk"].to_numpy() for name in ("em", "lies"))
+    assert signed == pytest.approx(2 * em - 1, abs=0.02)
+    assert two[two["measure"] == "length"]["shrunk"].isna().all()
+
+
+def test_differences_of_slices_are_shrunk_with_the_variance_of_their_intervals() -> None:
+    rows = frame(100).assign(**{"slice:half": np.tile(np.repeat(["1", "2", "3", "4"], 25), 2)})
+    found = slice_differences(rows, "a", "b", answers=[EM, WORDS])
+    part = found[(found["slicing"] == "half") & (found["measure"] == "correct")]
+    error = (part["hi"] - part["lo"]) / 2 / 1.959964
+    effective = (1 - part["difference"] ** 2) / error**2
+    wanted = shrunk_means(part["difference"], part["n"], effective, limits=(-1.0, 1.0))
+    assert pytest.approx(wanted, abs=1e-5) == part[["shrunk", "shrunk_lo", "shrunk_hi"]].to_numpy(dtype=float).T
+    assert np.ptp(part["shrunk"]) < np.ptp(part["difference"])
+    assert found[found["measure"] == "length"]["shrunk"].isna().all()
+
+
+def test_tests_of_slices_are_corrected_by_measure_or_all_together() -> None:
+    rows = frame(100).assign(**{"slice:half": np.tile(np.repeat(["1", "2", "3", "4"], 25), 2)})
+    each = slice_differences(rows, "a", "b")
+    every = slice_differences(rows, "a", "b", family="all")
+    for measure, part in each.groupby("measure"):
+        assert part["p_holm"].tolist() == pytest.approx(holm(part["p"].to_numpy()).tolist()), measure
+    assert every["p_holm"].tolist() == pytest.approx(holm(every["p"].to_numpy()).tolist())
 
 
 def test_what_a_topic_lacks_takes_it_out_of_that_measure_alone() -> None:

@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from ragauge.contract.finding import Col, Grid, Num, Text
+from ragauge.contract.finding import Col, Grid, Num, Text, columns_of
 from ragauge.contract.jobs import Jobs
 from ragauge.diagnose.failures import EVERY_CAUSE
 from ragauge.estimate import leaderboard
@@ -108,7 +108,7 @@ def test_of_many_slices_the_largest_are_shown_in_their_order() -> None:
     sizes = {f"s{i:02}": 10 + i * 7 % 40 for i in range(40)}  # each another
     rows = pd.DataFrame(
         {"slice": slice_, "system": system, "n": n if system == "a" else 1, "value": 0.5, "lo": 0.4, "hi": 0.6,
-         "small": False}
+         "shrunk": 0.6, "shrunk_lo": 0.55, "shrunk_hi": 0.65, "small": False}
         for slice_, n in sizes.items() for system in ("b", "a", "c")
     )  # fmt: skip
     averages = pd.DataFrame({"system": ["a", "b"], "slices": [40, 31], "value": 0.5, "lo": 0.4, "hi": 0.6})
@@ -120,18 +120,26 @@ def test_of_many_slices_the_largest_are_shown_in_their_order() -> None:
     assert [row[0].text for row in shown] == [name for name in sizes if name in largest]  # type: ignore[union-attr]
     assert [row[1].value for row in shown] == [sizes[name] for name in sizes if name in largest]  # type: ignore[union-attr]
     assert last[0] == "average over 40 slices"
+    heads = columns_of(grid.columns)
+    assert [(head.title, head.note) for head in heads[2:]] == [
+        ("a", "alone"), ("a", "shrunk"), ("b", "alone"), ("b", "shrunk"),
+    ]  # fmt: skip
+    assert [cell.value for cell in shown[0][2:]] == [0.5, 0.6, 0.5, 0.6]  # type: ignore[union-attr]
+    assert (shown[0][3].lo, shown[0][3].hi) == (0.55, 0.65)  # type: ignore[union-attr]
+    assert [cell if cell == "" else cell.value for cell in last[2:]] == [0.5, "", 0.5, ""]  # type: ignore[union-attr]
     assert "10 slices with fewer topics" in note.text
 
 
 def test_the_topics_of_a_pair_are_those_of_the_measure_with_the_most() -> None:
     pair = {"slicing": "kind", "slice": "x", "a": "bm25", "b": "sim", "difference": 0.1, "lo": 0.0, "hi": 0.2,
-            "p": 0.04, "p_holm": 0.04}  # fmt: skip
+            "p": 0.04, "p_holm": 0.04, "shrunk": 0.05, "shrunk_lo": 0.01, "shrunk_hi": 0.09}  # fmt: skip
     rows = [{**pair, "measure": "ir_score", "n": 12}, {**pair, "measure": "correct", "n": 40}]
     for order in (rows, rows[::-1]):
-        (fold,) = _pair(pd.DataFrame(order), "kind", {})
+        (fold,) = _pair(pd.DataFrame(order), "kind", {}, "measure")
         grid = next(block for block in fold.blocks if isinstance(block, Grid))  # type: ignore[union-attr]
         assert isinstance(count := grid.rows[0][1], Num)
         assert count.value == 40
+        assert [cell.value for cell in grid.rows[0][2:]] == [0.1, 0.05, 0.1, 0.05]  # type: ignore[union-attr]
 
 
 def test_bars_of_the_causes_stand_beside_each_other_in_the_order_of_the_systems() -> None:

@@ -1,48 +1,12 @@
-"""A sweep's parts, its LLM alone, its chunk sizes and its costs, from the records of its jobs."""
+"""A sweep's parts, its LLM alone and its chunk sizes, from the records of its jobs."""
 
 from __future__ import annotations
 
-from typing import Any
-
-import pandas as pd
 import pytest
 
-from ragauge.contract.jobs import Jobs, systems_of
-from ragauge.findings.pareto import score_against_cost
+from ragauge.contract.jobs import systems_of
 from ragauge.findings.parts import ablation_of, chunk_sizes, gain_of_retrieval, settings_of
-
-
-def record(*overrides: str, n: int = 100, **metrics: float) -> dict[str, Any]:
-    given = dict(o.split("=", 1) for o in overrides)
-    choices = {"retriever": "bm25", "chunker": "tokens", "llm": "extractive"}
-    choices |= {key: value for key, value in given.items() if key in choices}
-    return {
-        "overrides": [*overrides, f"n_tokens={n}"],
-        "choices": choices,
-        "n_tokens": n,
-        "ir_score_at_n": {n: metrics.get("ir_score", 0.5)},
-        "metrics": {"ir_score": 0.5, "judge_share_missing": 0.0, "correct_share": 0.25, **metrics},
-        "answer_measures": [],
-        "bootstrap": 10,
-        "seed": 0,
-    }
-
-
-def sweep(*records: dict[str, Any], labels: dict[str, list[int]] | None = None) -> Jobs:
-    parts = [
-        pd.DataFrame(
-            {
-                "qid": ["q1", "q2"],
-                "system": system,
-                "n_tokens": r["n_tokens"],
-                "ir_score": r["metrics"]["ir_score"],
-                "label": pd.array((labels or {}).get(system, [1, 1]), dtype="Int8"),
-            }
-        )
-        for r, system in zip(records, systems_of(records), strict=True)
-    ]
-    return Jobs("s", "e", list(records), [], pd.concat(parts, ignore_index=True))
-
+from sweep_records import record, sweep
 
 SIZES = [
     record(f"retriever={r}", f"chunker.size={s}", ir_score=score)
@@ -120,26 +84,3 @@ def test_chunk_sizes_have_their_number_and_the_time_of_their_making() -> None:
     assert found.loc[0, ["n_chunks", "seconds", "ir_score"]].tolist() == [9, 3.5, 0.4]
     assert found.loc[1, ["n_chunks", "seconds"]].isna().all()
     assert chunk_sizes(sweep(record("retriever=bm25"), record("retriever=sim"))) is None
-
-
-def test_the_score_against_cost_is_of_right_answers_where_all_were_judged() -> None:
-    costs = {"context_tokens": 90.0, "seconds_per_topic": 0.5, "cost_usd_per_topic": 0.01}
-    dear = {name: 2 * value for name, value in costs.items()}
-    jobs = [record("retriever=bm25", **costs), record("retriever=sim", **dear, correct_share=0.2)]
-    found = score_against_cost(sweep(*jobs))
-    assert found["measure"].unique().tolist() == ["correct"]
-    assert found[["on_tokens", "on_seconds", "on_cost"]].to_numpy().tolist() == [[True] * 3, [False] * 3]
-    jobs[1]["metrics"]["judge_share_missing"] = 1.0
-    assert score_against_cost(sweep(*jobs))["score"].tolist() == [0.5, 0.5]
-
-
-def test_seconds_are_those_of_one_question_where_every_job_measured_them() -> None:
-    jobs = [
-        record(f"retriever={r}", seconds_per_topic=9.0, latency_total_p50=0.25, context_tokens=1.0)
-        for r in ("bm25", "sim")
-    ]
-    assert score_against_cost(sweep(*jobs))["seconds"].tolist() == [0.25, 0.25]
-    del jobs[0]["metrics"]["latency_total_p50"]
-    found = score_against_cost(sweep(*jobs))
-    assert found["seconds"].tolist() == [9.0, 9.0]
-    assert not found["latency"].any()

@@ -1,13 +1,15 @@
-"""How often intervals of an average over slices hold the true average."""
+"""How often intervals of an average over slices hold the true average, and what shrinking slices does to them."""
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from functools import cache
 
 import numpy as np
 import pandas as pd
 
-from ragauge.estimate.intervals import effective_topics
+from ragauge.estimate.intervals import bounded_mean, effective_topics
+from ragauge.estimate.shrinkage import shrunk_means
 from ragauge.estimate.slices import macro_averages, slice_differences
 
 # Topics of each slice, the share of them that is right, and the weight of the slice.
@@ -84,3 +86,104 @@ def differences_found(n_slices: int, trials: int, seed: int) -> float:
         rows = slice_differences(pd.concat(parts, ignore_index=True), "a", "b")
         found += int((rows["p_holm"] < 0.05).any())
     return found / trials
+
+
+@dataclass(frozen=True)
+class Shrinkage:
+    """What slices' own values and the shrunk ones are worth, (alone, shrunk) each, in points.
+
+    error: root mean squared, over slices and trials. worst: mean of the lowest value less its own truth. held: how
+    often the 95 % intervals hold the truth, in per cent of slices. width: of these intervals, on average. last:
+    `held` of the last slice alone, which may be unlike the others.
+    """
+
+    error: tuple[float, float]
+    worst: tuple[float, float]
+    held: tuple[float, float]
+    width: tuple[float, float]
+    last: tuple[float, float]
+
+
+def sizes(n_slices: int, equal: bool) -> np.ndarray:
+    """Topics of each slice: 15 in each, or 3, 8, 15, 40 and 200 in turn."""
+    return np.full(n_slices, 15) if equal else np.resize([3, 8, 15, 40, 200], n_slices)
+
+
+def _drawn(rng: np.random.Generator, n_slices: int, mean: float, spread: float) -> np.ndarray:
+    """True shares of slices from a beta distribution of this mean and standard deviation."""
+    if spread == 0:
+        return np.full(n_slices, mean)
+    size = mean * (1 - mean) / spread**2 - 1
+    return rng.beta(mean * size, (1 - mean) * size, n_slices)
+
+
+@cache
+def shrinkage(
+    kind: str, n_slices: int, equal: bool, mean: float, spread: float, trials: int, seed: int, outlier: float = 0.0
+) -> Shrinkage:
+    """Slices whose true values have this mean and standard deviation, the last one `outlier` lower.
+
+    kind: "right" (yes or no), "score" (1 for right answers, else uniform between 0 and 0.8), or "difference"
+    (two systems' paired right answers, of which four in ten differ; mean is added to their shares).
+    """
+    rng = np.random.default_rng(seed)
+    n = sizes(n_slices, equal)
+    found = []
+    for _ in range(trials):
+        if kind == "difference":
+            true, alone, shrunk = _differences(rng, n, mean, spread)
+        else:
+            share = _drawn(rng, n_slices, mean, spread)
+            share[-1] -= outlier
+            values = [_values(rng, kind, p, size) for p, size in zip(share, n, strict=True)]
+            true = share if kind == "right" else share + (1 - share) * 0.4
+            means = [bounded_mean(x) for x in values]
+            alone = np.array([(e.value, e.lo, e.hi) for e in means]).T
+            tells = [effective_topics(x, np.ones(len(x))) if kind == "score" else len(x) for x in values]
+            shrunk = shrunk_means(alone[0], n, tells)
+        found.append((true, alone, shrunk))
+    truth = np.array([one[0] for one in found])
+    return Shrinkage(*zip(*(_worth(truth, np.array([one[at] for one in found])) for at in (1, 2)), strict=True))
+
+
+def _values(rng: np.random.Generator, kind: str, share: float, n: int) -> np.ndarray:
+    right = rng.random(n) < share
+    return right.astype(float) if kind == "right" else np.where(right, 1.0, rng.uniform(0, 0.8, n))
+
+
+def _worth(truth: np.ndarray, found: np.ndarray) -> tuple[float, float, float, float, float]:
+    """error, worst, held, width, last of estimates [trials, 3, slices] of the truth [trials, slices]."""
+    value, lo, hi = found[:, 0], found[:, 1], found[:, 2]
+    lowest = value.argmin(axis=1)[:, None]
+    worst = np.take_along_axis(value - truth, lowest, axis=1)
+    held = (lo <= truth) & (truth <= hi)
+    error = np.sqrt(((value - truth) ** 2).mean())
+    return tuple(100 * float(x) for x in (error, worst.mean(), held.mean(), (hi - lo).mean(), held[:, -1].mean()))  # type: ignore[return-value]
+
+
+def _differences(
+    rng: np.random.Generator, n: np.ndarray, mean: float, spread: float
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """True differences of slices, and what `slice_differences` gives of them; of slices with ten topics or more."""
+    kept = n >= 10
+    true = np.clip(rng.normal(mean, spread, len(n)), -0.4, 0.4)
+    drawn = [rng.choice([1, -1, 0], size, p=[0.2 + d / 2, 0.2 - d / 2, 0.6]) for d, size in zip(true, n, strict=True)]
+    difference = np.concatenate(drawn)
+    both = rng.random(len(difference)) < 0.5
+    first = np.where(difference == 0, both, difference > 0)
+    parts = [
+        pd.DataFrame(
+            {
+                "qid": np.arange(len(difference)),
+                "system": system,
+                "ir_score": np.nan,
+                "label": pd.array(np.where(right, 5, 1), dtype="Int8"),
+                "slice:kind": np.repeat([f"s{i:02}" for i in range(len(n))], n),
+            }
+        )
+        for system, right in (("a", first), ("b", first - difference == 1))
+    ]
+    rows = slice_differences(pd.concat(parts, ignore_index=True), "a", "b")
+    rows = rows[rows["measure"] == "correct"].sort_values("slice")
+    alone, shrunk = rows[["difference", "lo", "hi"]], rows[["shrunk", "shrunk_lo", "shrunk_hi"]]
+    return true[kept], alone.to_numpy(dtype=float).T, shrunk.to_numpy(dtype=float).T

@@ -12,6 +12,7 @@ from ragauge import compare as comparing
 from ragauge.commands._errors import told
 from ragauge.compare import choose_metrics
 from ragauge.contract.errors import ConfigError
+from ragauge.contract.families import FAMILIES
 
 _WIDTH = 200  # of a table that no terminal bounds
 _STDOUT = "-"
@@ -36,6 +37,11 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--bootstrap", type=int, help="replicates of the differences; else the baseline's")
     parser.add_argument("--seed", type=int, help="of bootstrap and permutations; else the baseline's")
     parser.add_argument("--across-datasets", action="store_true", help="pair the topics that datasets share")
+    parser.add_argument(
+        "--family",
+        choices=("section", *FAMILIES),
+        help="tests that Holm's correction counts together; else the baseline's all, or section",
+    )
     parser.add_argument("--slices", action="store_true", help="also by slice of the topics")
     for name, what in (
         ("csv", "a row per run"), ("topics-csv", "a row per run and topic"),
@@ -73,6 +79,7 @@ def _run(given: argparse.Namespace) -> None:
         seed=given.seed,
         across_datasets=given.across_datasets,
         slices=given.slices,
+        family=given.family,
     )
     metrics = choose_metrics(found, given.metrics, given.all)
     made = {

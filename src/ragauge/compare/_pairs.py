@@ -10,6 +10,7 @@ import pandas as pd
 
 from ragauge.compare._metrics import ALPHA, title_of
 from ragauge.contract.errors import DataError
+from ragauge.contract.families import NOT_SIMULTANEOUS
 from ragauge.contract.finding import DIFFERS, Cell, Col, ComparisonFinding, Found, Founds, Grid, Num, Section, Shown
 from ragauge.contract.jobs import Compared
 from ragauge.contract.protocols import AnswerMeasureInfo
@@ -20,6 +21,7 @@ from ragauge.estimate.outcomes import CLUSTER
 from ragauge.estimate.pairs import holm
 
 HEADLINE = "headline"  # the section of IR score, right answers and hallucinations
+ALL = "all measures"
 _MEASURES = {"ir_score": "IR score", "correct": "right", "hallucination": "hallucination"}  # of the headline
 _OF_PEOPLE = "run | <measure | topics | by the judge | as people would judge | p | p, Holm"
 
@@ -30,15 +32,16 @@ def pair_frame(
     seed: int,
     answers: Sequence[AnswerMeasureInfo],
     best_of_all: bool,
+    family: str = "section",
 ) -> tuple[pd.DataFrame, dict[str, int]]:
-    """Differences [run_id, measure, difference, lo, hi, p, p_holm, n], and how many p values Holm counted by section.
+    """Differences [run_id, measure, difference, lo, hi, p, p_holm, n], and how many p values Holm counted by family.
 
     A row for every compared run but the baseline, and measure: the run less the baseline, on the n topics of both.
 
-    A section is a family of its own: HEADLINE (IR score, right answers, hallucinations), and each of the
-    sections of the measures beside it, of which every job has some that nobody asked for: in one family they
-    would hide what the headline shows. A baseline that was chosen for its score has every pair counted, since
-    each might have come out as the one to be shown.
+    With the family "section" each section of the measures is one: HEADLINE (IR score, right answers, hallucinations),
+    and those of the measures beside it, of which every job has some that nobody asked for: in one family they would
+    hide what the headline shows. With "measure" each measure is a family, with "all" there is one, ALL. A baseline
+    that was chosen for its score has every pair counted, since each might have come out as the one to be shown.
     """
     every = compare_pairs(outcomes, "run_id", seed, answers=answers)
     judged = outcomes.loc[outcomes["label"].notna(), "run_id"].unique()
@@ -46,14 +49,13 @@ def pair_frame(
     every = every[~of_verdicts | (every["a"].isin(judged) & every["b"].isin(judged))]
     with_base = every["a"].eq(base) | every["b"].eq(base)
     counted = (every if best_of_all else every[with_base]).dropna(subset=["p"])
-    section = counted["measure"].map({info.name: info.section for info in answers}).fillna(HEADLINE)
-    families = dict(iter(counted.groupby(section, sort=False)))
-    corrected = [pd.Series(holm(family["p"].to_numpy()), index=family.index) for family in families.values()]
-    p_holm = pd.concat(corrected) if corrected else pd.Series(dtype=float)
-    shown = every[with_base].assign(p_holm=p_holm)
-    shown = less_base(shown, base, outcomes)
+    sections = {info.name: info.section for info in answers}
+    names = {str(m): {"measure": str(m), "all": ALL}.get(family, sections.get(m, HEADLINE)) for m in every["measure"]}
+    families = counted["measure"].map(names)
+    p_holm = counted["p"].groupby(families, sort=False).transform(lambda p: holm(p.to_numpy(dtype=float)))
+    shown = less_base(every[with_base].assign(p_holm=p_holm), base, outcomes)
     columns = ["run_id", "measure", "difference", "lo", "hi", "p", "p_holm", "n"]
-    return shown[columns], {name: len(family) for name, family in families.items()}
+    return shown[columns], {str(name): int(n) for name, n in families.value_counts(sort=False).items()}
 
 
 def less_base(pairs: pd.DataFrame, base: str, outcomes: pd.DataFrame) -> pd.DataFrame:
@@ -70,8 +72,8 @@ def less_base(pairs: pd.DataFrame, base: str, outcomes: pd.DataFrame) -> pd.Data
 
 @dataclass(frozen=True)
 class Pairs:
-    """table: as `pair_frame` gives it. n_tests: how many p values Holm's correction counted, by section: HEADLINE,
-    and the sections of the answer measures, each a family of its own.
+    """table: as `pair_frame` gives it. n_tests: how many p values Holm's correction counted, by family: HEADLINE
+    and the sections of the answer measures, or the measures, or ALL.
     """
 
     table: pd.DataFrame
@@ -86,7 +88,7 @@ class PairedDifferences(ComparisonFinding):
     def compute(self, runs: Compared, found: Founds) -> Found | None:
         """`Pairs`, and for a row per run `difference_<measure>` with `_lo`, `_hi`, `_p`, `_p_holm` and `_topics`."""
         table, n_tests = pair_frame(
-            runs.outcomes, runs.baseline, runs.seed, runs.answer_measures, best_of_all=runs.baseline_chosen
+            runs.outcomes, runs.baseline, runs.seed, runs.answer_measures, runs.baseline_chosen, runs.families.family
         )
         wide = pd.DataFrame({"run_id": runs.outcomes["run_id"].unique()})
         ends = {"difference": "", "lo": "_lo", "hi": "_hi", "p": "_p", "p_holm": "_p_holm", "n": "_topics"}
@@ -154,9 +156,16 @@ def _about_tests(runs: Compared, value: Pairs, shown: Mapping[str, object]) -> l
         tests = "a permutation test that flips the signs of whole clusters" if clustered else tests
         if "judged" in runs.outcomes and not runs.outcomes["judged"].all():
             tests += " (of a sample of judged topics the t test of the prediction-powered difference)"
-    apart = ", ".join(f"{name} {n}" for name, n in value.n_tests.items() if name in shown)
-    counted = [f"over {value.n_tests[HEADLINE]} comparisons"] if HEADLINE in value.n_tests else []
-    counted += [f"(each section by itself: {apart})"] if apart else []
+    answers = {info.name: info for info in runs.answer_measures}
+    titles = {m: _MEASURES.get(m) or title_of(m, answers) for m in dict.fromkeys(value.table["measure"])
+              if m in _MEASURES or m in runs.metrics}  # fmt: skip
+    family = runs.families.family
+    main = ALL if family == "all" else HEADLINE
+    names = {name: titles.get(name, name) for name in value.n_tests if name in titles or name in shown}
+    apart = ", ".join(f"{title} {value.n_tests[name]}" for name, title in names.items())
+    counted = [f"over {value.n_tests[main]} comparisons"] if main in value.n_tests else []
+    counted += [f"of all {value.table['measure'].nunique()} measures together"] if family == "all" else []
+    counted += [f"(each {family} by itself: {apart})"] if apart else []
     said = [
         f"† differs from {base} after Holm's correction {' '.join(counted)}, p < {ALPHA}, by {tests}, paired by topic."
     ]
@@ -166,7 +175,13 @@ def _about_tests(runs: Compared, value: Pairs, shown: Mapping[str, object]) -> l
     if measured:
         text = clustered_text(measured, clustered)
         said.append(f"{text[0].upper()}{text[1:]}.")
-    return [*said, "In brackets: 95 % intervals over topics; of metrics as logged, of differences paired by topic."]
+    in_words = runs.families.in_words(titles)
+    return [
+        *said,
+        f"{in_words[0].upper()}{in_words[1:]}.",
+        "In brackets: 95 % intervals over topics; of metrics as logged, of differences paired by topic. "
+        f"{NOT_SIMULTANEOUS}.",
+    ]
 
 
 def _why_chosen(table: pd.DataFrame) -> str:

@@ -2,18 +2,38 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import pandas as pd
 
 from ragauge.compare._metrics import ALPHA, chosen_measures
 from ragauge.contract.answer_measures import column_label
-from ragauge.contract.finding import DIFFERS, Cell, Col, ComparisonFinding, Found, Founds, Grid, Num, Section, Shown
+from ragauge.contract.finding import (
+    DIFFERS,
+    Cell,
+    Col,
+    ComparisonFinding,
+    Found,
+    Founds,
+    Grid,
+    Kind,
+    Num,
+    Section,
+    Shown,
+)
 from ragauge.contract.jobs import Compared
 from ragauge.contract.protocols import AnswerMeasureInfo
-from ragauge.estimate.pairs import holm
-from ragauge.estimate.slices import SliceTables, macro_averages, mixed_slicings, slice_differences, slice_estimates
+from ragauge.estimate.pairs import corrected
+from ragauge.estimate.slices import (
+    ABOUT_SHRUNK,
+    SliceTables,
+    macro_averages,
+    mixed_slicings,
+    slice_differences,
+    slice_estimates,
+)
 from ragauge.estimate.slicing import PREFIX, slicings
 
 _MEASURES = {  # of a slice: its name, and that of the difference
@@ -48,9 +68,10 @@ class BySlice(ComparisonFinding):
         count = sum(runs.outcomes[PREFIX + by].nunique() for by in there)
         told = (
             f"Slices are many ({count}): Holm's correction counts those of all runs with ten topics or more, "
-            "and of twenty intervals expect one to miss."
+            f"and of twenty intervals expect one to miss. {ABOUT_SHRUNK}"
         )
-        tables = slice_tables(runs.outcomes, runs.baseline, runs.answer_measures, runs.n_boot, runs.seed)
+        family = runs.families.family
+        tables = slice_tables(runs.outcomes, runs.baseline, runs.answer_measures, runs.n_boot, runs.seed, family)
         return Found(Sliced(tables, told))
 
     def show(self, runs: Compared, value: Sliced, found: Founds) -> Shown:
@@ -62,7 +83,7 @@ class BySlice(ComparisonFinding):
 
 
 def slice_tables(
-    outcomes: pd.DataFrame, base: str, answers: Sequence[AnswerMeasureInfo], n_boot: int, seed: int
+    outcomes: pd.DataFrame, base: str, answers: Sequence[AnswerMeasureInfo], n_boot: int, seed: int, family: str
 ) -> SliceTables | None:
     """Every run by slice (column run_id), and its differences from the baseline; None where not all runs have
     a slicing in common. Holm's correction counts the slices of all runs.
@@ -75,10 +96,8 @@ def slice_tables(
         [slice_differences(outcomes, run_id, base, "run_id", answers, seed) for run_id in others],
         ignore_index=True,
     )
-    for measure in every["measure"].unique():
-        of = every["measure"] == measure
-        every.loc[of, "p_holm"] = holm(every.loc[of, "p"].to_numpy(dtype=float))
-    return SliceTables(estimates, macro_averages(estimates, None, answers, mixed=mixed_slicings(outcomes)), every)
+    averages = macro_averages(estimates, None, answers, mixed=mixed_slicings(outcomes))
+    return SliceTables(estimates, averages, corrected(every, family))
 
 
 def _grid(found: SliceTables, runs: Compared) -> Grid:
@@ -92,7 +111,12 @@ def _grid(found: SliceTables, runs: Compared) -> Grid:
     differences = {(row["slicing"], row["slice"], row["a"], row["measure"]): row for row in rows_of}
     columns = [Col("by"), Col("slice", left=True), Col("run", left=True), Col("topics")]
     for title, _ in measures.values():
-        columns += [Col(title), Col("difference")]
+        columns += [
+            Col(title),
+            Col(f"{title}, shrunk"),
+            Col(f"{title}, difference"),
+            Col(f"{title}, difference, shrunk"),
+        ]
     rows: list[list[Cell]] = []
     for at in dict.fromkeys(key[:3] for key in values):
         by, label, run_id = at
@@ -101,12 +125,14 @@ def _grid(found: SliceTables, runs: Compared) -> Grid:
         cells.append(Num(max((row["n"] for row in own.values()), default=0), "whole"))
         for measure, (_, pair) in measures.items():
             value, difference = own.get(measure), differences.get((*at, pair))
-            cells.append(Num(None) if value is None else Num(value["value"], "score", value["lo"], value["hi"]))
             differs = DIFFERS if difference is not None and difference["p_holm"] < ALPHA else ""
-            cells.append(
-                Num(None)
-                if difference is None
-                else Num(difference["difference"], "signed", difference["lo"], difference["hi"], differs)
-            )
+            cells += _cells(value or {}, "value", "score", "")
+            cells += _cells(difference or {}, "difference", "signed", differs)
         rows.append(cells)
     return Grid("Runs by slice", columns, rows)
+
+
+def _cells(row: Mapping[Any, Any], name: str, kind: Kind, tag: str) -> list[Cell]:
+    """A number of a slice's row as its topics have it, and shrunk, each with its interval."""
+    alone = Num(row.get(name), kind, row.get("lo"), row.get("hi"), tag)
+    return [alone, Num(row.get("shrunk"), kind, row.get("shrunk_lo"), row.get("shrunk_hi"))]

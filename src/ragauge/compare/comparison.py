@@ -14,6 +14,7 @@ from ragauge.compare._settings import common_settings, differing, heading_of, ru
 from ragauge.compare._sources import Found, check_alike, check_same_topics, limits_of, read_outcomes
 from ragauge.contract.answer_measures import from_tags, in_order
 from ragauge.contract.errors import ConfigError
+from ragauge.contract.families import Families
 from ragauge.contract.finding import Shown
 from ragauge.contract.jobs import Compared
 from ragauge.contract.metric_names import from_tags as metrics_of
@@ -42,7 +43,7 @@ class Comparison(Compared):
 
     @property
     def n_tests(self) -> Mapping[str, int]:
-        """How many p values Holm's correction counted, by section."""
+        """How many p values Holm's correction counted, by family."""
         counts: Mapping[str, int] = self.found["pairs"].n_tests
         return counts
 
@@ -65,6 +66,7 @@ def compare(
     seed: int | None = None,
     across_datasets: bool = False,
     slices: bool = False,
+    family: str | None = None,
 ) -> Comparison:
     """The comparison of the runs that the sources name.
 
@@ -73,7 +75,9 @@ def compare(
     with the first of them unless `baseline` (an id, its beginning, or a run's name) says otherwise. Of a
     sweep, or where `n_tokens` is given, the jobs of one budget are: by default the largest that all systems
     have. The baseline of a sweep is the best IR score among these. n_boot and seed default to those of the
-    baseline's config. `slices` asks for the runs by slice of their topics.
+    baseline's config. `slices` asks for the runs by slice of their topics. `family` says which tests Holm's
+    correction counts together: those of a "section" of the measures, of a "measure", or "all"; by default "all"
+    where the baseline's config has report.family=all, else "section".
 
     Raises ConfigError and DataError for runs that are not there, not finished, or not to be compared: other
     datasets (but for `across_datasets`, which pairs topics that have the same qid, question and truth), other
@@ -89,6 +93,8 @@ def compare(
     if across_datasets:
         check_same_topics(outcomes, base)
     names = dict(zip(table["run_id"], table["run"], strict=True))
+    families = Families.of_params(by_id[base].params)
+    family = family or ("all" if families.family == "all" else "section")
     return found_of(
         Compared(
             outcomes=_with_differences(outcomes, base),
@@ -99,6 +105,7 @@ def compare(
             n_boot=int(by_id[base].params.get("bootstrap", 1000)) if n_boot is None else n_boot,
             seed=int(by_id[base].params.get("seed", 0)) if seed is None else seed,
             slices=slices,
+            families=replace(families, family=family),
             runs=table,
             params=params,
             common=common_settings(runs, params),

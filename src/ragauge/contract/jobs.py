@@ -11,10 +11,11 @@ from typing import Any, Protocol
 import pandas as pd
 
 from ragauge.contract.answer_measures import in_order
+from ragauge.contract.families import Families
 from ragauge.contract.frames import Batches
 from ragauge.contract.protocols import AnswerMeasureInfo
 
-_SETTINGS = ("seed", "bootstrap", "estimate")  # of the pooled estimates
+_SETTINGS = ("seed", "bootstrap", "estimate", "report")  # of the pooled estimates
 
 
 class Job(Protocol):
@@ -123,11 +124,16 @@ class Jobs:
         return int(self.records[0]["seed"])
 
     @property
+    def families(self) -> Families:
+        """Which tests are corrected together, and which measures are primary; those of the first job."""
+        return Families(**self.records[0].get("report", {}))
+
+    @property
     def notes(self) -> list[str]:
         """Sentences on settings of the estimates that differ between the jobs; the first job's are used."""
         notes = []
         for key in _SETTINGS:
-            values = list(dict.fromkeys(json.dumps(record[key]) for record in self.records))
+            values = list(dict.fromkeys(json.dumps(record.get(key)) for record in self.records))
             if len(values) > 1:
                 shown = " and ".join(value.replace('"', "") for value in values)
                 notes.append(f"The jobs have {key} {shown}: what is pooled takes the first.")
@@ -156,7 +162,8 @@ class Compared:
     [run_id x parameter], NaN where a run has none of that name; common: the components and settings that do not.
     baseline_chosen: whether the baseline was taken for the best IR score. limits: sentences on what limits the
     comparison. package_metrics: those of findings that packages brought to the jobs. metrics, topics: which
-    metrics, and how many topics of a kind, are shown.
+    metrics, and how many topics of a kind, are shown. families: those of the baseline, but that Holm's correction
+    counts each section of the measures by itself where the family is "section".
     """
 
     outcomes: pd.DataFrame
@@ -175,6 +182,7 @@ class Compared:
     package_metrics: Sequence[str] = ()
     metrics: Sequence[str] = ()
     topics: int = 10
+    families: Families = field(default_factory=lambda: Families("section"))
 
     @property
     def several_budgets(self) -> bool:

@@ -12,7 +12,7 @@ from itertools import combinations
 
 import numpy as np
 import pandas as pd
-from scipy.stats import norm
+from scipy.special import ndtr, ndtri  # scipy.stats takes half a second to import
 
 from ragauge.contract.errors import ConfigError, DataError
 from ragauge.estimate.best import topic_weights_of
@@ -168,7 +168,7 @@ def _critical(deviations: np.ndarray, level: float, seed: int, sides: int = 2) -
     draws /= np.sqrt(rng.chisquare(freedom, (_DRAWS, 1)) / freedom)
     t = draws @ (vectors * np.sqrt(np.maximum(values, 0))).T
     largest = (np.abs(t) if sides == 2 else t).max(axis=1)
-    return max(float(norm.isf((1 - level) / sides)), float(np.quantile(largest, level)))
+    return max(float(-ndtri((1 - level) / sides)), float(np.quantile(largest, level)))
 
 
 def curve_band(
@@ -197,7 +197,7 @@ def curve_band(
         single, sizes = (
             [effective_topics(column, rows[:, 0], None, n, of) for column in sums.T] for of in (level, None)
         )
-        outer = 1 - 2 * float(norm.sf(c))
+        outer = 1 - 2 * float(ndtr(-c))
         simple = [_wilson(m, size, level) for m, size in zip(means, single, strict=True)]
         simultaneous = [_wilson(m, size, outer) for m, size in zip(means, sizes, strict=True)]
     frame[["lo", "hi"]] = simple

@@ -35,6 +35,7 @@ def compare_pairs(
     seed: int = 0,
     level: float = LEVEL,
     answers: Sequence[AnswerMeasureInfo] = (),
+    family: str = "measure",
 ) -> pd.DataFrame:
     """Every pair of groups compared on the topics that both have: IR score, right answers, hallucinations.
 
@@ -42,7 +43,7 @@ def compare_pairs(
     difference of a less b with its interval over topics; p of a sign-flip permutation test of the
     mean difference (`ir_score`: all flips where there are at most 9,999, else that many at random) or of
     McNemar's exact test (`correct`: class 5; `hallucination`: classes 2 and 4; a missing verdict is neither);
-    p_holm after Holm's correction over all pairs of the measure. Where the frame has clusters, the test of
+    p_holm as in `corrected`. Where the frame has clusters, the test of
     every measure is that of the sums over clusters, whose signs flip (`sign_flip_p`). The interval is that of
     `paired_mean` (`ir_score`) or of `paired_share_interval`. Where a sample of either group's topics was judged
     (columns judged, stratum, p1..p5), `correct` and `hallucination` are compared by `powered_difference`,
@@ -86,11 +87,12 @@ def compare_pairs(
             lo=[e.lo for e in estimates],
             hi=[e.hi for e in estimates],
             p=p,
-            p_holm=holm(p),
             n=[e.n for e in estimates],
         )
         parts.append(part)
-    return pd.concat(parts, ignore_index=True) if parts else pd.DataFrame(columns=_COLUMNS)
+    if not parts:
+        return pd.DataFrame(columns=_COLUMNS)
+    return corrected(pd.concat(parts, ignore_index=True), family)[_COLUMNS]
 
 
 def _differences(table: pd.DataFrame) -> np.ndarray:
@@ -247,6 +249,17 @@ def holm(p: np.ndarray) -> np.ndarray:
     times = np.arange(len(order), 0, -1)
     corrected[order] = np.minimum(np.maximum.accumulate(corrected[order] * times), 1)
     return corrected
+
+
+def corrected(rows: pd.DataFrame, family: str = "measure") -> pd.DataFrame:
+    """The rows [measure, p, ...] with p_holm, after Holm's correction over the rows of a measure, or over all.
+
+    family: "measure" bounds how often a measure has a difference where there is none; "all" how often any has.
+    """
+    if family == "all":
+        return rows.assign(p_holm=holm(rows["p"].to_numpy(dtype=float)))
+    by_measure = rows["p"].astype(float).groupby(rows["measure"], sort=False)
+    return rows.assign(p_holm=by_measure.transform(lambda p: holm(p.to_numpy())))
 
 
 def topic_tables(

@@ -265,15 +265,16 @@ def detectable_differences(
     power: float = POWER,
     alpha: float = ALPHA,
     answers: Sequence[AnswerMeasureInfo] = (),
+    family: str = "measure",
 ) -> pd.DataFrame:
     """The smallest difference that the tests of `compare_pairs` see with this power, by measure.
 
     `frame` and `pairs` are what `compare_pairs` takes and returns. Returns [measure, unit, difference,
     difference_median, comparisons]: of the pair that varies most, so that a difference as large as that
     between any two systems would have been seen, and of the median pair; each test at alpha / comparisons,
-    the pairs of the measure. Where only a sample was judged, the difference of the shares is that of the
-    normal approximation, (z_a + z_b) times the standard error that the interval of the pair has. NaN where no
-    difference can be seen. No rows without pairs.
+    the pairs of the measure, or with the `family` "all" those of all measures. Where only a sample was judged, the
+    difference of the shares is that of the normal approximation, (z_a + z_b) times the standard error that the
+    interval of the pair has. NaN where no difference can be seen. No rows without pairs.
     """
     check_power(power, alpha)
     units: dict[str, Unit] = {info.name: info.unit for info in answers}
@@ -285,7 +286,8 @@ def detectable_differences(
         known = part[part["n"] > 1]
         if known.empty:
             continue
-        each = alpha / len(part)
+        comparisons = len(pairs if family == "all" else part)
+        each = alpha / comparisons
         if measure in OF_CLASSES and sampled:
             error = (known["hi"] - known["lo"]).to_numpy(dtype=float) / 2 / _quantiles(power, 1 - LEVEL)[0]
             found = sum(_quantiles(power, each)) * error
@@ -302,7 +304,7 @@ def detectable_differences(
             )
         unit = units.get(measure, "share")
         seen = [value if unit != "share" or value <= 1 else math.nan for value in (worst, median)]
-        rows.append((measure, unit, *seen, len(part)))
+        rows.append((measure, unit, *seen, comparisons))
     columns = ["measure", "unit", "difference", "difference_median", "comparisons"]
     return pd.DataFrame(rows, columns=columns)
 

@@ -6,6 +6,7 @@ from contextlib import suppress
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
+from ragauge.contract.families import check_primary
 from ragauge.contract.protocols import judges_together
 from ragauge.diagnose.failures import check_rules
 from ragauge.experiment.earlier import earlier_labels
@@ -32,6 +33,7 @@ def prepared(cfg: DictConfig, folder: JobFolder) -> tuple[Pipeline, Any]:
     _ = pipeline.sliced, pipeline.clusters  # checks slices and clusters before any work
     for gate in gates(cfg):
         gate.check(cfg, pipeline, run_name(cfg, folder.choices), experiment, folder.sweep_id)
+    check_primary(cfg.report.primary, [info.name for info in pipeline.answer_measures])
     check_measures(pipeline, cfg.foresight.target, alone=folder.sweep is None)
     earlier_labels(cfg, pipeline.frame("topics"))  # checks the earlier run before any work
     if cfg.failures == "rules":

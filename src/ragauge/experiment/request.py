@@ -39,6 +39,7 @@ def first_record(cfg: DictConfig, folder: JobFolder) -> dict[str, Any]:
         },
         "zones": {"alpha": float(cfg.zones.alpha), "confidence": float(cfg.zones.confidence)},
         "foresight": {"target": cfg.foresight.target},
+        "report": {"family": cfg.report.family, "primary": list(cfg.report.primary)},
         "experiment": cfg.tracking.experiment or str(cfg.dataset.name),
         "written_in": str(folder.path.resolve()),
         "directory": str(Path.cwd()),

@@ -9,6 +9,7 @@ from typing import Any
 import pandas as pd
 
 from ragauge.contract.answer_measures import besides_rankings, column_label
+from ragauge.contract.families import NOT_SIMULTANEOUS
 from ragauge.contract.finding import (
     Card,
     Cell,
@@ -22,6 +23,7 @@ from ragauge.contract.finding import (
     Num,
     Section,
     Shown,
+    Tagged,
     Text,
 )
 from ragauge.contract.jobs import Jobs
@@ -32,7 +34,14 @@ from ragauge.estimate.best import BestSystems, best_sets
 from ragauge.estimate.outcomes import CLUSTER
 from ragauge.estimate.plan import alike, detectable_differences
 from ragauge.findings.tables import PAIRS, SHORT, number, table
-from ragauge.findings.terminal import alike_sentences, common_text, detectable_text, leaderboard_text, valued
+from ragauge.findings.terminal import (
+    alike_sentences,
+    common_text,
+    detectable_text,
+    families_text,
+    leaderboard_text,
+    valued,
+)
 from ragauge.show.formats import interval, score, whole, written
 
 _RANKED_BY = 3  # measures of rankings in a leaderboard that has nothing else
@@ -95,10 +104,11 @@ class Leaderboard(Finding):
     def compute(self, jobs: Jobs, found: Founds) -> Found:
         """`Board`, its tables and metrics."""
         measures = jobs.answer_measures
-        pairs = compare_pairs(jobs.at_n, "system", jobs.seed, answers=measures)
+        family = jobs.families.family
+        pairs = compare_pairs(jobs.at_n, "system", jobs.seed, answers=measures, family=family)
         best = best_sets(jobs.at_n, "system", jobs.seed, answers=measures)
         frame = leaderboard(jobs.at_n, "system", jobs.n_boot, jobs.seed, best=best, answers=measures)
-        detectable = detectable_differences(jobs.at_n, pairs, answers=measures)
+        detectable = detectable_differences(jobs.at_n, pairs, answers=measures, family=family)
         return Found(
             Board(frame, pairs, best, detectable, alike(jobs.at_n, answers=measures), measures),
             metrics={**metrics_of.detectable(detectable), **best.metrics()},
@@ -114,10 +124,13 @@ class Leaderboard(Finding):
         below = (
             common_text(value.pairs, classed, jobs.answer_measures),
             detectable_text(value.detectable, value.alike, jobs.answer_measures),
+            families_text(jobs.families, value.pairs, jobs.answer_measures),
         )
         # Of measures that are no headline the conclusion says nothing.
         notes = [s for m in ("ir_score", "correct") if m != value.headline for s in value.alike_sentences(m)]
-        lines = (leaderboard_text(value.frame, jobs.n_tokens, value.judged, on_terminal), *lost)
+        lines = [leaderboard_text(value.frame, jobs.n_tokens, value.judged, on_terminal), *lost]
+        if not jobs.families.is_usual:
+            lines.append(f"paired tests: {jobs.families.in_short}")
         blocks = [
             Text(
                 f"marks the systems that may be the best at N = {jobs.n_tokens} tokens, over {whole(topics)} "
@@ -239,7 +252,11 @@ def _tests(jobs: Jobs, value: Board, sampled: bool) -> Fold:
         points = (info is None and pair["measure"] != "ir_score") or (info is not None and info.unit == "share")
         return [
             f"{pair['a']} – {pair['b']}",
-            PAIRS[str(pair["measure"])] if info is None else column_label(info) + ", points" * points,
+            Tagged(
+                PAIRS[str(pair["measure"])] if info is None else column_label(info) + ", points" * points,
+                "" if jobs.families.is_primary(str(pair["measure"])) else "exploratory",
+                "none",
+            ),
             number(pair, "difference", "points" if points else "score"),
             Num(pair["p"], "p"),
             Num(pair["p_holm"], "p"),
@@ -257,5 +274,5 @@ def _tests(jobs: Jobs, value: Board, sampled: bool) -> Fold:
     powered = ", and where a sample was judged the t test of the prediction-powered difference (topics: those judged)"
     return Fold(
         f"Paired tests, all {len(value.pairs)}",
-        [Text(f"{how}{powered * sampled}.", "small"), grid],
+        [Text(f"{how}{powered * sampled}. {NOT_SIMULTANEOUS}.", "small"), grid],
     )

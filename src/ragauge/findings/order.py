@@ -21,7 +21,6 @@ from ragauge.findings.funnel import Funnel, FunnelFound
 from ragauge.findings.ir_score import ScoreByN, ScoreFound
 from ragauge.findings.lacking import Lacking, Skipped
 from ragauge.findings.leaderboard import Leaderboard
-from ragauge.findings.pareto import ScoreAgainstCost
 from ragauge.findings.parts import Parts
 from ragauge.findings.people import BesidePeople, PeopleFound
 from ragauge.findings.per_question import PerQuestion
@@ -79,7 +78,6 @@ _OF_SWEEPS: tuple[type[Finding], ...] = (
     PredictedShares,
     Transfers,
     Foresees,
-    ScoreAgainstCost,
     Cost,
     WorthReading,
     Unreadable,

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any
-
 import pandas as pd
 
 from ragauge.contract.answer_measures import is_ranking
@@ -17,7 +14,6 @@ from ragauge.contract.finding import (
     Grid,
     Heads,
     JobFinding,
-    Num,
     Section,
     Shown,
     Text,
@@ -131,55 +127,11 @@ class Rankings(Finding):
             best = {key: "≈ best" if row.get(f"{key}_in_best_set") is True else "" for key in value}
             cells = [number(metrics, key, tag=tag) for key, tag in best.items()]
             rows.append([str(row["system"]), *cells])
-        published = published_rankings(jobs.records)
-        rows += [[name, *(Num(of.get(key)) for key in value)] for name, of in published.items()]
-        study = (
-            " The rows that are called published are those of the study behind `experiment=hyde_fusion`."
-            if published
-            else ""
-        )
         about = Text(
             "Over whole documents, with the documents of the evidence as relevant, or over chunks where a name says "
             "so; they do not depend on N. Means over the topics that have a relevant one, with intervals. The mark "
-            f"“≈ best” is as in the leaderboard; the paired tests are among those there.{study}"
+            "“≈ best” is as in the leaderboard; the paired tests are among those there."
         )
         columns: Heads = ["System", *(Col(name) for name in value.values())]
         section = Section("Measures of the rankings", [about, Grid("Measures of the rankings", columns, rows)])
         return Shown([section])
-
-
-PRESET = "hyde_fusion"
-
-_TABLES: Mapping[str, Mapping[str, Sequence[float]]] = {
-    "simple, tuned encoder": {
-        "p": (0.87, 0.679, 0.582667, 0.5185, 0.4556),
-        "r": (0.326167, 0.495167, 0.629333, 0.738833, 0.805167),
-        "f1": (0.4678, 0.562867, 0.594533, 0.599119, 0.572635),
-    },
-    "HyDE": {
-        "p": (0.644, 0.507, 0.426, 0.382, 0.338),
-        "r": (0.241667, 0.369333, 0.460167, 0.545667, 0.599667),
-        "f1": (0.346467, 0.4198, 0.434552, 0.441619, 0.425206),
-    },
-    "RAG-Fusion": {
-        "p": (0.862, 0.669, 0.576667, 0.5245, 0.4752),
-        "r": (0.322, 0.485333, 0.620167, 0.743167, 0.838333),
-        "f1": (0.4624, 0.553, 0.58741, 0.604833, 0.597024),
-    },
-    "RAG-Fusion, tuned reranker": {"f1": (0.508, 0.577, 0.602, 0.618, 0.613)},
-}
-
-
-def published_rankings(records: Sequence[Mapping[str, Any]]) -> dict[str, dict[str, float]]:
-    """{name: {metric: value}} of the study's tables, where the jobs have its preset; {} elsewhere.
-
-    The metrics are named as MLflow's are: p_at_1 to f1_at_5.
-    """
-    if any(record["choices"].get("experiment") != PRESET for record in records):
-        return {}
-    return {
-        f"{name} (published)": {
-            f"{measure}_at_{k}": value for measure, values in table.items() for k, value in enumerate(values, 1)
-        }
-        for name, table in _TABLES.items()
-    }

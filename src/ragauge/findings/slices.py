@@ -23,6 +23,7 @@ from ragauge.contract.finding import (
     Heading,
     Heads,
     JobFinding,
+    Kind,
     Num,
     Section,
     Shown,
@@ -34,7 +35,14 @@ from ragauge.contract.protocols import AnswerMeasureInfo
 from ragauge.estimate import summary
 from ragauge.estimate.board import REJECTION
 from ragauge.estimate.intervals import Estimate
-from ragauge.estimate.slices import SliceTables, macro_averages, mixed_slicings, slice_differences, slice_estimates
+from ragauge.estimate.slices import (
+    ABOUT_SHRUNK,
+    SliceTables,
+    macro_averages,
+    mixed_slicings,
+    slice_differences,
+    slice_estimates,
+)
 from ragauge.estimate.slicing import PREFIX, in_order, slicings
 from ragauge.findings.tables import number
 from ragauge.show.formats import whole
@@ -166,7 +174,7 @@ class Slices(Finding):
     def compute(self, jobs: Jobs, found: Founds) -> Found | None:
         """`SliceTables`; None where nothing is sliced."""
         board = found["leaderboard"].frame
-        value = slice_tables(jobs.at_n, board, jobs.records[0], jobs.answer_measures)
+        value = slice_tables(jobs.at_n, board, jobs.records[0], jobs.answer_measures, jobs.families.family)
         if value is None or value.estimates.empty:
             return None
         tables = {"slices": value.estimates, "slice_averages": value.averages}
@@ -188,12 +196,12 @@ class Slices(Finding):
                 of, mean = part[part["measure"] == measure], averages[averages["measure"] == measure]
                 shown = _table(str(by), names[measure], of, mean, systems[:_MAX_SYSTEMS], _is_score(measure, infos))
                 blocks += shown if at == 0 else [Fold(f"{names[measure]} by {by}", shown)]
-            blocks += _pair(value.differences, str(by), infos)
+            blocks += _pair(value.differences, str(by), infos, jobs.families.family)
         blocks.append(
             Text(
-                "The average over slices gives every slice the same weight unless `slice_weights` says otherwise; "
-                "topics whose value is not known are in none of them. A difference between two slices is one between "
-                "the topics that are in them, which may differ in more than the slice's name.",
+                f"{ABOUT_SHRUNK} The average over slices gives every slice the same weight unless `slice_weights` "
+                "says otherwise; topics whose value is not known are in none of them. A difference between two slices "
+                "is one between the topics that are in them, which may differ in more than the slice's name.",
                 "small",
             )
         )
@@ -231,25 +239,27 @@ def _table(
     cells = {(row["slice"], row["system"]): row for row in rows.to_dict("records")}
     of_system = {row["system"]: row for row in averages.to_dict("records")}
 
-    def cell(e: Mapping[Any, Any] | None) -> Num:
-        return number(e or {}, "value", kind)
+    def cells_of(e: Mapping[Any, Any] | None) -> list[Cell]:
+        return [number(e or {}, name, kind) for name in ("value", "shrunk")]
 
     lines: list[list[Cell]] = []
     for label, n in sizes.items():
         if label in largest:
             small = "small" if rows.loc[rows["slice"] == label, "small"].any() else ""
-            of = [cell(cells.get((label, system))) for system in systems]
+            of = [cell for system in systems for cell in cells_of(cells.get((label, system)))]
             lines.append([Tagged(str(label), small, "none"), Num(n, "whole"), *of])
     if of_system:
         averaged = max(int(row["slices"]) for row in of_system.values())
-        lines.append([f"average over {averaged} slices", "", *(cell(of_system.get(s)) for s in systems)])
-    grid = Grid(f"{title} by {by}", [Col(title), "Topics", *(Col(s) for s in systems)], lines)
+        of = [cell for system in systems for cell in (cells_of(of_system.get(system))[0], "")]
+        lines.append([f"average over {averaged} slices", "", *of])
+    pairs = [col for system in systems for col in (Col(system, "alone"), Col(system, "shrunk"))]
+    grid = Grid(f"{title} by {by}", [Col(title), "Topics", *pairs], lines)
     more = len(sizes) - _MAX_SLICES
     note = Text(f"{more} slices with fewer topics are in tables/slices.csv alone.", "small")
     return [grid, note] if more > 0 else [grid]
 
 
-def _pair(differences: pd.DataFrame | None, by: str, infos: Infos) -> list[Block]:
+def _pair(differences: pd.DataFrame | None, by: str, infos: Infos, family: str) -> list[Block]:
     """The two best systems of one slicing, slice by slice; nothing where no slice was compared."""
     if differences is None or not (differences["slicing"] == by).any():
         return []
@@ -264,27 +274,34 @@ def _pair(differences: pd.DataFrame | None, by: str, infos: Infos) -> list[Block
     a, b = rows["a"].iloc[0], rows["b"].iloc[0]
     lines: list[list[Cell]] = []
     for label in list(dict.fromkeys(rows["slice"]))[:_MAX_SLICES]:
-        cells = [_difference(found.get((label, m)), _is_score(m, infos)) for m in measures]
+        cells = [cell for m in measures for cell in _difference(found.get((label, m)), _is_score(m, infos))]
         n = max(row["n"] for (at, _), row in found.items() if at == label)
         lines.append([str(label), Num(n, "whole"), *cells])
-    columns: Heads = ["Slice", "Topics", *(Col(title) for title in measures.values())]
+    heads = [col for title in measures.values() for col in (Col(title, "alone"), Col(title, "shrunk"))]
+    columns: Heads = ["Slice", "Topics", *heads]
     tests = int(differences["p"].notna().sum())
+    of = "of all measures together" if family == "all" else "of the measure"
     about = Text(
         "The first two systems of the leaderboard, topic by topic, in slices of ten topics or more. † marks a "
-        f"difference that remains after Holm's correction over all slices of the measure, {tests} tests in all "
-        "(p < 0.05).",
+        f"difference that remains after Holm's correction over all slices {of} (p < 0.05); there are {tests} tests.",
         "small",
     )
     return [Fold(f"{a} less {b} by {by}", [about, Grid(f"Differences by {by}", columns, lines)])]
 
 
-def _difference(e: Mapping[Any, Any] | None, is_score: bool) -> Num:
+def _difference(e: Mapping[Any, Any] | None, is_score: bool) -> list[Cell]:
+    """The difference as its slice has it, and shrunk."""
     mark = "†" if e is not None and e["p_holm"] < 0.05 else ""
-    return number(e or {}, "difference", "signed" if is_score else "points", mark)
+    kind: Kind = "signed" if is_score else "points"
+    return [number(e or {}, "difference", kind, mark), number(e or {}, "shrunk", kind)]
 
 
 def slice_tables(
-    rows: pd.DataFrame, board: pd.DataFrame, record: Mapping[str, Any], answers: Sequence[AnswerMeasureInfo]
+    rows: pd.DataFrame,
+    board: pd.DataFrame,
+    record: Mapping[str, Any],
+    answers: Sequence[AnswerMeasureInfo],
+    family: str = "measure",
 ) -> SliceTables | None:
     """The slices of every system of a sweep at one budget, and how its two best systems differ by slice.
 
@@ -298,5 +315,5 @@ def slice_tables(
     best = board["system"].tolist()[:2]
     pair = None
     if len(best) == 2:
-        pair = slice_differences(rows, best[0], best[1], "system", answers, seed)
+        pair = slice_differences(rows, best[0], best[1], "system", answers, seed, family=family)
     return SliceTables(estimates, averages, pair)

@@ -9,6 +9,7 @@ from typing import Any
 import pandas as pd
 
 from ragauge.contract.answer_measures import besides_rankings, column_label
+from ragauge.contract.families import Families
 from ragauge.contract.groups import CALLS
 from ragauge.contract.protocols import AnswerMeasureInfo
 from ragauge.contract.visible import table, visible
@@ -16,6 +17,7 @@ from ragauge.contract.visible import table, visible
 WIDTH = 80  # columns of what a sweep prints at its end
 _RANKINGS = 3  # columns of measures of rankings on the terminal
 _SYSTEM = "system"
+_PAIRS = {"ir_score": "IR score", "correct": "right", "hallucination": "hallucination"}
 
 
 def job_line(name: str, values: Mapping[str, float]) -> str:
@@ -112,7 +114,7 @@ def detectable_text(
     """
     if detectable.empty:
         return ""
-    names = {"ir_score": "IR score", "correct": "right", "hallucination": "hallucination"}
+    names = _PAIRS
     if not detectable["measure"].isin(list(names)).any():
         names = {info.name: info.label for info in besides_rankings(answers) or answers}
     parts = []
@@ -129,6 +131,24 @@ def detectable_text(
         parts.append(f"{names[row['measure']]} {worst}" + ("" if one else f" (median pair {median})"))
     what = "smallest difference that the tests see with a power of 80 %, for the pair that varies most"
     return f"{what}: {', '.join(parts)}"
+
+
+def families_text(families: Families, pairs: pd.DataFrame, answers: Sequence[AnswerMeasureInfo]) -> str:
+    """A line on which tests are corrected together and which measures are primary; empty without a pair.
+
+    pairs: of `compare_pairs`.
+    """
+    names = {info.name: info.label for info in answers} | _PAIRS
+    titles = {measure: names[measure] for measure in map(str, pairs["measure"].unique())}
+    n = len(titles)
+    if not n:
+        return ""
+    counted = f"counts all {int(pairs['p'].notna().sum())} paired tests of {n} measures together"
+    if families.family != "all":
+        counted = "counts the pairs of each measure by itself"
+        if n > 1:
+            counted += f", so that some of {n} measures differs by chance in up to {1 - 0.95**n:.0%} of sweeps"
+    return f"Holm's correction {counted}; {families.in_words(titles)}"
 
 
 def _cell(row: Mapping[Any, Any], name: str, measure: str = "", spec: str = "{:.0%}", end: str = "{:.0f}") -> str:

@@ -15,6 +15,7 @@ from omegaconf import MISSING
 
 from ragauge.contract.checks import require, require_choice, require_count, require_number
 from ragauge.contract.errors import ConfigError
+from ragauge.contract.families import FAMILIES, PRIMARY
 from ragauge.contract.groups import FEATURES, RANKINGS
 from ragauge.contract.redact import redact_tree, secret_in
 from ragauge.experiment.setup.packages import PackageSearchPath
@@ -72,6 +73,14 @@ class Foreseen:
 
 
 @dataclass
+class Reported:
+    """Which tests of a sweep are corrected together, and which measures it is about."""
+
+    family: str = FAMILIES[0]
+    primary: list[str] = field(default_factory=lambda: list(PRIMARY))
+
+
+@dataclass
 class RecordedSystem:
     """The file of a system that was recorded, which one of it, and what a missing row is."""
 
@@ -116,6 +125,7 @@ class Config:
     estimate: Estimation = field(default_factory=Estimation)
     zones: ZoneGuarantee = field(default_factory=ZoneGuarantee)
     foresight: Foreseen = field(default_factory=Foreseen)
+    report: Reported = field(default_factory=Reported)
     human_labels: str | None = None
     predictor: str | None = None
     predictor_mismatch: str = "refuse"
@@ -196,6 +206,7 @@ def check_values(cfg: Any) -> None:
     check_rankings(list(cfg.measures))
     require_number("zones.alpha", cfg.zones.alpha, 0.001, 0.5)
     require_number("zones.confidence", cfg.zones.confidence, 0.5, 0.9999)
+    require_choice("report.family", cfg.report.family, FAMILIES)
     require_choice("failures", cfg.failures, ("causes", "rules"))
     require_choice("predictor_mismatch", cfg.predictor_mismatch, ("refuse", "allow"))
     require("max_missing_share", cfg.max_missing_share, 0 <= cfg.max_missing_share <= 1, "0 to 1")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +13,7 @@ import pandas as pd
 from ragauge.contract import comparable
 from ragauge.contract.answer_measures import from_tags
 from ragauge.contract.errors import DataError
+from ragauge.contract.families import Families
 from ragauge.contract.groups import GROUPS
 from ragauge.contract.jobs import Jobs, system_names, systems_of
 from ragauge.contract.progress import progress
@@ -185,6 +186,7 @@ def _logged_record(run: LoggedRun, reader: Reader) -> dict[str, Any]:
             "spline": run.params.get("estimate.spline") == "true",
             "calibrate": run.params.get("estimate.calibrate") == "true",
         },
+        "report": asdict(Families.of_params(run.params)),
         "dataset_digest": tags.get("dataset_digest", ""),
         "measured_by": comparable.from_tags(tags),
         "metrics": dict(run.metrics),

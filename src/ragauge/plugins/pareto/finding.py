@@ -36,6 +36,7 @@ class ScoreAgainstCost(Finding):
     """Which jobs no other beats at the same or a lower cost."""
 
     name = "pareto"
+    after = "foresight"
 
     def compute(self, jobs: Jobs, found: Founds) -> Found:
         """The table of `score_against_cost`."""

@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 
 from processes import run
-from ragauge.findings.rankings import published_rankings
+from ragauge.plugins.rewriting.published import published_rankings
 
-DATA = Path(__file__).resolve().parents[2] / "../shared/data"
+DATA = Path(__file__).resolve().parents[3] / "../shared/data"
 DOCS = "id,text\na,Aare flows to the Rhine.\nb,Basel lies at the Rhine.\nc,Chur is a town.\n"
 TOPICS = "id,text_ids,question,answer\n7,[a b],Where does the Aare flow?,Rhine\n8,[c],What is Chur?,a town\n"
 
