@@ -50,6 +50,7 @@ MODULES = (
     "looks",
     "truthfulness",
     "ares",
+    "clusters",
 )
 _HEAD = (
     "# Numbers against known truth\n\nWritten by `python benchmarks/validity.py`; seed "

@@ -24,9 +24,10 @@ from ragauge.estimate.intervals import (
     wilson_interval,
 )
 from ragauge.estimate.outcomes import CLUSTER, by_cluster, clusters_by_topic
-from ragauge.estimate.plan import detectable_differences, plan_topics
+from ragauge.estimate.plan import detectable_differences
 from ragauge.estimate.slices import macro_averages, mixed_slicings, slice_estimates
 from ragauge.estimate.validation import cross_validate
+from ragauge.plugins.planning.topics import plan_topics
 
 OWN = np.arange(6)  # each topic its own cluster
 X = np.array([1.0, 1.0, 0.0, 0.0, 1.0, 0.0])

@@ -20,12 +20,9 @@ from ragauge.estimate.plan import (
     detectable_mean,
     detectable_share,
     mcnemar_power,
-    plan_topics,
-    sd_upper,
-    share_upper,
     topics_for_mean,
-    topics_for_shares,
 )
+from ragauge.plugins.planning.topics import plan_topics, sd_upper, share_upper, topics_for_shares
 
 # --- mean differences ---------------------------------------------------------------------------------------
 

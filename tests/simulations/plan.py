@@ -8,14 +8,8 @@ import numpy as np
 from scipy import stats
 
 from ragauge.estimate.pairs import mcnemar_p, sign_flip_p
-from ragauge.estimate.plan import (
-    detectable_mean,
-    mcnemar_power,
-    sd_upper,
-    share_upper,
-    topics_for_mean,
-    topics_for_shares,
-)
+from ragauge.estimate.plan import detectable_mean, mcnemar_power, topics_for_mean
+from ragauge.plugins.planning.topics import sd_upper, share_upper, topics_for_shares
 
 
 def score_differences(size: tuple[int, ...], rng: np.random.Generator) -> np.ndarray:

@@ -175,11 +175,12 @@ def _about_tests(runs: Compared, value: Pairs, shown: Mapping[str, object]) -> l
     if measured:
         text = clustered_text(measured, clustered)
         said.append(f"{text[0].upper()}{text[1:]}.")
+    over = "clusters of topics" if clustered else "topics"
     in_words = runs.families.in_words(titles)
     return [
         *said,
         f"{in_words[0].upper()}{in_words[1:]}.",
-        "In brackets: 95 % intervals over topics; of metrics as logged, of differences paired by topic. "
+        f"In brackets: 95 % intervals over {over}; of metrics as logged, of differences paired by topic. "
         f"{NOT_SIMULTANEOUS}.",
     ]
 

@@ -8,7 +8,7 @@ if TYPE_CHECKING:
     from ragauge.estimate._scoring import reliability_curve
     from ragauge.estimate.agreement import Agreement, Stability, judge_agreement, judge_stability
     from ragauge.estimate.board import leaderboard, share_estimates
-    from ragauge.estimate.intervals import Estimate, bootstrap_mean, bounded_mean, topic_bootstrap
+    from ragauge.estimate.intervals import Estimate, bootstrap_mean, bounded_mean
     from ragauge.estimate.outcomes import HEADLINE_SHARES, asked, class_shares
     from ragauge.estimate.pairs import compare_pairs
     from ragauge.estimate.ppi import cross_fit, ppi_shares
@@ -51,7 +51,6 @@ __all__ = [
     "reliability_curve",
     "share_by_zone",
     "share_estimates",
-    "topic_bootstrap",
 ]
 
 __getattr__ = lazily(__name__)

@@ -31,7 +31,8 @@ SHARED = "evidence_cluster"  # column of outcomes: the topics that share documen
 class Clustering:
     """How values in [0, 1], one a topic, hang together within clusters.
 
-    icc: the intraclass correlation (analysis of variance, Donner & Koval 1980), NaN where it is not defined.
+    of: what the values are. icc: the intraclass correlation (analysis of variance, Donner & Koval 1980), NaN where
+    it is not defined.
     width_ratio: the width of the mean's interval over clusters, over that over topics; NaN for one cluster.
     """
 
@@ -40,9 +41,10 @@ class Clustering:
     largest: int
     icc: float
     width_ratio: float
+    of: str = "values"
 
 
-def clustering(values: np.ndarray, clusters: np.ndarray | pd.Series) -> Clustering:
+def clustering(values: np.ndarray, clusters: np.ndarray | pd.Series, of: str = "values") -> Clustering:
     """How `values` [topics] hang together within `clusters` [topics]; there is at least one topic."""
     codes, n = topic_codes(clusters)
     sizes = np.bincount(codes).astype(float)
@@ -54,9 +56,9 @@ def clustering(values: np.ndarray, clusters: np.ndarray | pd.Series) -> Clusteri
         size = (total - float(sizes @ sizes) / total) / (n - 1)
         spread = between + (size - 1) * within
         icc = (between - within) / spread if spread > 0 else icc
-    over = [bounded_mean(values, clusters=of) for of in (clusters, None)]
+    over = [bounded_mean(values, clusters=units) for units in (clusters, None)]
     ratio = (over[0].hi - over[0].lo) / (over[1].hi - over[1].lo)
-    return Clustering(total, n, int(sizes.max()), icc, ratio)
+    return Clustering(total, n, int(sizes.max()), icc, ratio, of)
 
 
 def connected(evidence: pd.DataFrame, qids: Sequence[str]) -> pd.Series:
@@ -89,12 +91,12 @@ def clusterings(rows: pd.DataFrame) -> list[Clustering]:
     if column is None:
         return []
     if "label" in rows and rows["label"].notna().any():
-        known = asked(with_classes(rows))
+        known, of = asked(with_classes(rows)), "right answers"
         values = (labels_of(known) == RIGHT).astype(float)
     else:
-        known = scored(rows)
+        known, of = scored(rows), "the IR score"
         values = known["ir_score"].to_numpy(dtype=float)
-    return [clustering(values, known[column])] if len(known) and known[column].nunique() < len(known) else []
+    return [clustering(values, known[column], of)] if len(known) and known[column].nunique() < len(known) else []
 
 
 def clustered_text(found: Sequence[Clustering], chosen: bool) -> str:
@@ -103,12 +105,9 @@ def clustered_text(found: Sequence[Clustering], chosen: bool) -> str:
     iccs = [each.icc for each in found if each.icc == each.icc]
     of = f"{one.n_clusters} clusters of {one.n_topics} topics (the largest has {one.largest})"
     if one.n_clusters == 1 and not chosen:
-        return (
-            f"all {one.n_topics} topics hang together through shared documents of their evidence, too much for "
-            "cluster=document: an attribute of the topics may part them (cluster=<attribute>), else intervals over "
-            "topics may be too narrow"
-        )
-    text = f"intraclass correlation {_range(iccs)}, " if iccs else ""
+        of = f"all {one.n_topics} topics hang together through shared documents of their evidence"
+        return f"{of}, so intervals may be too narrow: an attribute may part them (cluster=<attribute>)"
+    text = f"intraclass correlation of {one.of} {_range(iccs)}, " if iccs else ""
     if not chosen:
         return (
             f"topics share documents of their evidence: {of}, {text}intervals over clusters would be {_range(ratios)} "

@@ -10,7 +10,7 @@ drawn topic come along, so that five retrievers on one topic do not pass for fiv
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -335,30 +335,3 @@ def level_of_resamples(frame: pd.DataFrame, level: float) -> float:
     """`expanded` for statistics of a frame of outcomes of which whole `units_of` are drawn."""
     topics = frame["qid"].groupby(units_of(frame).to_numpy()).nunique().to_numpy(dtype=float)
     return expanded(level, topics, int(topics.sum())) if len(topics) > 1 else level
-
-
-def topic_bootstrap(
-    frame: pd.DataFrame,
-    statistic: Callable[[pd.DataFrame], float],
-    n_boot: int = 1000,
-    seed: int = 0,
-    level: float = LEVEL,
-) -> Estimate:
-    """`statistic(frame)` with its percentile interval over topics, for any statistic of a frame with `qid`.
-
-    The statistic is called n_boot + 1 times; a topic that was drawn twice has its rows twice. Where the frame has
-    clusters, whole ones are drawn. Means are faster by `bootstrap_mean`.
-    """
-    codes, n = topic_codes(units_of(frame))
-    value, n_topics = float(statistic(frame)), frame["qid"].nunique()
-    if n < 2:
-        return Estimate(value, float("nan"), float("nan"), n_topics, level)
-    order = np.argsort(codes, kind="stable")
-    rows_of = np.split(order, np.cumsum(np.bincount(codes, minlength=n))[:-1])
-    replicates = [
-        float(statistic(frame.take(np.concatenate([rows_of[t] for t in np.repeat(np.arange(n), weights)]))))
-        for block in topic_weights(n, n_boot, seed)
-        for weights in block
-    ]
-    reached = level_of_resamples(frame, level)
-    return Estimate(value, *percentile_interval(np.array(replicates), reached), n_topics, level)

@@ -9,8 +9,9 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from ragauge.estimate.plan import topics_for_mean, topics_for_shares
+from ragauge.estimate.plan import topics_for_mean
 from ragauge.plugins.planning.command import main
+from ragauge.plugins.planning.topics import topics_for_shares
 
 SYSTEMS = ("bm25", "sim", "mmr")
 

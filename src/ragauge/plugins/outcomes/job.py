@@ -73,5 +73,7 @@ def _check(cfg: DictConfig, plain: Any, folder: JobFolder) -> None:
         raise ConfigError("estimate.features: of recorded outcomes ir_score alone is known")
     if plain["slices"]:
         raise ConfigError("slices: recorded outcomes have no attributes to slice by; leave slices out")
+    if plain["cluster"] is not None:
+        raise ConfigError("cluster: recorded outcomes have no documents and no attributes; leave cluster out")
     for gate in gates(cfg):
         gate.check_recorded(cfg)

@@ -15,8 +15,8 @@ from ragauge.contract.checks import is_number, require, require_count
 from ragauge.contract.errors import DataError
 from ragauge.estimate.intervals import LEVEL, cluster_variance, wilson_interval
 from ragauge.estimate.outcomes import RIGHT, asked, clusters_by_topic, labels_of
-from ragauge.estimate.plan import CONFIDENCE, check_confidence
 from ragauge.estimate.ppi import cross_fit
+from ragauge.plugins.planning.topics import CONFIDENCE, check_confidence
 
 
 def ppi_variance(share: float, correlation: float, ratio: float, n: int, n_topics: int) -> float:

@@ -13,9 +13,10 @@ from ragauge.contract.errors import ConfigError, DataError
 from ragauge.contract.jobs import Jobs
 from ragauge.contract.visible import table, visible
 from ragauge.estimate.outcomes import CLUSTER
-from ragauge.estimate.plan import ALPHA, CONFIDENCE, POWER, alike, plan_topics
+from ragauge.estimate.plan import ALPHA, POWER, alike
 from ragauge.findings.terminal import alike_sentences
 from ragauge.plugins.planning.labels import plan_labels
+from ragauge.plugins.planning.topics import CONFIDENCE, plan_topics
 
 _SHOWN = 12  # pairs in the table, beside the worst and the median
 _NAMES = {"ir_score": "IR score", "correct": "right answers", "hallucination": "hallucinations"}
