@@ -41,6 +41,7 @@ MODULES = (
     "curves",
     "zones",
     "sampling",
+    "prompts",
     "ablation",
     "slices",
     "robustness",

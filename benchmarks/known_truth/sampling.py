@@ -27,6 +27,15 @@ def _people(found: dict[str, float]) -> str:
     return f"{kept}, refused {percent(found['refused'])}"
 
 
+def _with_earlier(n_topics: int, n: int, correlation: float, harsh: float, trials: int) -> str:
+    given = sim.earlier_verdicts(n_topics, n, correlation, harsh, trials, SEED)
+    alone = sim.earlier_verdicts(n_topics, n, None, 0.0, trials, SEED)
+    return (
+        f"{given['effective']:.2f} (without {alone['effective']:.2f}); covers {percent(given['coverage'])}; bias "
+        f"{100 * given['bias']:+.1f} points, error {100 * given['error']:.1f} (without {100 * alone['error']:.1f})"
+    )
+
+
 # 300 trials each: a class without a label was 0.
 _PEOPLE_BEFORE = (
     "+5.7; 99.3 %; 0.189", "+2.0; 91.7 %; 0.118", "+0.2; 96.0 %; 0.096",
@@ -65,6 +74,22 @@ SECTIONS: dict[str, list[Row]] = {
                 "mean 94.7 %, least 93.3 %; sums 0.994 to 1.007; effective 415",
             ),
         )
+    ],
+    "Few judged topics: verdicts of an earlier run": [
+        Row(
+            f"{what}: effective topics by judged ones, coverage, bias and error of the share of right answers",
+            f"{n} of {n_topics:,} topics judged, IR score correlated .35",
+            wanted,
+            "no such verdicts: the figures without",
+            lambda trials, args=(n_topics, n, correlation, harsh): _with_earlier(*args, trials),  # type: ignore[misc]
+            trials,
+        )
+        for what, correlation, harsh, wanted, sizes in (
+            ("correlated .7", 0.7, 0.0, "93 to 97 %, more topics", ((50, 500, 400), (100, 500, 400))),
+            ("as good, and half of the right are called 4", 0.7, 0.5, "93 to 97 %, more topics", ((100, 500, 100),)),
+            ("useless", 0.0, 0.0, "93 to 97 %, hardly fewer", ((50, 500, 200), (100, 500, 100), (200, 500, 100))),
+        )
+        for n, n_topics, trials in sizes
     ],
     "Few judged topics: paired difference of right answers, rejected at 5 %": [
         Row(

@@ -8,7 +8,7 @@ import pytest
 
 from ragauge.contract.errors import ConfigError, DataError
 from ragauge.contract.identity import identity
-from ragauge.datasets import CsvDataset, Folder, JsonlDataset
+from ragauge.datasets import CsvDataset, JsonlDataset
 from ragauge.datasets.labels import read_human_labels
 
 TOPICS = "question,answer,text_ids\nWho is Zoë?,Zoë,[1]\n"
@@ -62,13 +62,9 @@ def test_an_empty_corpus_is_blamed_and_not_the_evidence_of_a_question(docs: str,
         csv(tmp_path, docs).load()
 
 
-def test_an_empty_corpus_of_json_lines_and_of_a_folder_is_blamed(tmp_path: Path) -> None:
+def test_an_empty_corpus_of_json_lines_is_blamed(tmp_path: Path) -> None:
     topics = tmp_path / "topics.jsonl"
     topics.write_text('{"qid": "1", "query": "Who?", "answer": "Zoe", "evidence": [{"docno": "d", "text": "x"}]}\n')
     (tmp_path / "docs.jsonl").write_text("")
     with pytest.raises(DataError, match=r"docs\.jsonl: no document in it"):
         JsonlDataset(docs=tmp_path / "docs.jsonl", topics=topics).load()
-    (tmp_path / "notes").mkdir()
-    (tmp_path / "notes" / "empty.md").write_text("  \n")
-    with pytest.raises(DataError, match=r"notes: no document in it"):
-        Folder(path=tmp_path / "notes", topics=topics).load()

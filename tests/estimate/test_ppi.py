@@ -306,3 +306,32 @@ def test_a_fitted_predictor_feeds_the_design():
     p5 = fit_predictor(frame).predict_proba(frame)[:, 4]
     chosen = choose_topics(pd.Series(p5, index=frame["qid"]), n=100)
     assert chosen["judged"].sum() == 100
+
+
+def test_an_earlier_class_that_is_never_wrong_predicts_the_class():
+    frame = few_judged(n_topics=300, n=100)
+    earlier = population(300, 0)[2]
+    found = cross_fit(frame.assign(earlier_label=pd.array(earlier, dtype="Int8")))
+    right = (earlier == 5).astype(float)
+    alone = cross_fit(frame)
+    assert np.abs(found["p5"] - right).mean() < 0.4 * np.abs(alone["p5"] - right).mean()
+    assert ppi_shares(found).set_index("share").loc["correct_share", "effective_n"] > 180
+
+
+def test_a_row_without_a_score_is_predicted_by_its_earlier_class_alone():
+    frame = few_judged(n_topics=300, n=100)
+    earlier = pd.Series(population(300, 0)[2], dtype="Int8")
+    frame["earlier_label"] = earlier.where(earlier.index % 7 > 0)
+    frame.loc[frame.index % 3 == 0, "ir_score"] = np.nan
+    found = cross_fit(frame)
+    lacking = found[frame["ir_score"].isna() & ~frame["judged"]]
+    of_class = lacking.groupby(lacking["earlier_label"].fillna(0).astype(int))["p5"]
+    assert (of_class.nunique() == 1).all()
+    assert of_class.first()[5] > 0.7 > 0.3 > of_class.first()[1]
+    assert np.allclose(found[PROBABILITIES].sum(axis=1), 1)
+
+
+def test_an_earlier_class_that_is_missing_throughout_changes_no_number():
+    frame = few_judged(n_topics=200, n=60)
+    found = cross_fit(frame.assign(earlier_label=pd.array([pd.NA] * 200, dtype="Int8")))
+    assert np.allclose(found[PROBABILITIES], cross_fit(frame)[PROBABILITIES], atol=1e-6)

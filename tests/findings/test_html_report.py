@@ -266,6 +266,22 @@ def test_the_judge_asked_again_has_a_table_with_one_row_for_jobs_judged_together
     assert rows[1].endswith("<td>–</td><td>–</td><td>–</td>")
 
 
+def test_how_far_the_judge_s_wording_moves_right_answers_is_said_by_system(tmp_path: Path) -> None:
+    folder = write_sweep(tmp_path)
+    for file in folder.glob("[0-3]/job.json"):
+        record = json.loads(file.read_text())
+        apart = 0.02 * (1 + record["number"] // 2)  # bm25, then sim
+        own = {"correct_share_prompt_1": 0.5, "correct_share_prompt_2": 0.5 + apart, "judge_prompt_spread": apart}
+        file.write_text(json.dumps(record | {"metrics": record["metrics"] | own}))
+        rows = pd.read_parquet(file.parent / "outcomes.parquet")
+        rows.assign(label_2=rows["label"], prompts_are="fixed").to_parquet(file.parent / "outcomes.parquet")
+    assert main([str(folder)]) == 0
+    text = (folder / "report.html").read_text()
+    assert "The share of right answers moves by up to 4.0 points with the judge" in text
+    assert "these wordings alone are meant" in text
+    assert "Wording 2" in text
+
+
 def test_the_evidence_is_marked_in_the_context(page: Path) -> None:
     text = page.read_text()
     # All of the first part, across a line break of the document, and two thirds of the second.

@@ -57,8 +57,8 @@ SHIPPED |= {
 # Prompts whose reply is read, and what reads an example of it; the number of claims, passages and the like
 # that the example speaks of is given to it.
 READ: dict[str, Callable[[str], Any]] = {
-    "judge_batch": lambda text: parse_scores(text, 5),
-    "judge_single": parse_verdict,
+    **dict.fromkeys(("judge_batch", "judge_batch_b", "judge_batch_c"), lambda text: parse_scores(text, 5)),
+    **dict.fromkeys(("judge_single", "judge_single_b", "judge_single_c"), parse_verdict),
     "multi_query": parse_queries,
 }  # fmt: skip
 # Replies that are taken as they are; the two prompts below them say in their rules what is looked for.
@@ -92,8 +92,10 @@ def test_examples_favour_no_reply() -> None:
     values = {name: set(re.findall(r"\b(?:true|false)\b", SHIPPED[name].split("of the form")[-1])) for name in READ}
     for name, found in values.items():
         assert found in (set(), {"true", "false"}), name
-    assert sorted(SHIPPED["judge_batch"].splitlines()[-1].split(", ")) == list("12345")
-    assert {parse_verdict(line)[0] for line in SHIPPED["judge_single"].splitlines()[-2:]} == {2, 5}
+    for end in ("", "_b", "_c"):
+        assert sorted(SHIPPED[f"judge_batch{end}"].splitlines()[-1].split(", ")) == list("12345")
+        lines = SHIPPED[f"judge_single{end}"].splitlines()[-2:]
+        assert {parse_verdict(line)[0] for line in lines} == {2, 5}
 
 
 def test_citations_are_read_as_the_rules_of_their_prompt_show_them() -> None:

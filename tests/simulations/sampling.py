@@ -82,6 +82,37 @@ def sampled_shares(design: str, n_topics: int, n: int, trials: int, seed: int, f
     }
 
 
+_CLASSES = np.array([0.15, 0.15, 0.08, 0.12, 0.5])  # of today's judge, and of the earlier one
+
+
+@cache
+def earlier_verdicts(
+    n_topics: int, n: int, correlation: float | None, harsh: float, trials: int, seed: int
+) -> dict[str, float]:
+    """n of n_topics judged, half of the answers right, the IR score correlated .35 with that.
+
+    An earlier class correlates by `correlation` with today's (equal so often, else drawn apart), and is missing
+    on 5 % of the topics; of `harsh` of its right answers it says 4. With None there is no such class.
+    Returns `effective` topics for class 5 over n, `coverage` of its share, `bias` and `error` (root mean square).
+    """
+    rng, found = np.random.default_rng(seed), []
+    for trial in range(trials):
+        today, other = (rng.choice(5, n_topics, p=_CLASSES) + 1 for _ in range(2))
+        earlier = np.where(rng.random(n_topics) < (correlation or 0), today, other)
+        earlier = np.where((earlier == 5) & (rng.random(n_topics) < harsh), 4, earlier)
+        scores = np.clip(0.5 + 0.15 * (today == 5) - 0.075 + rng.normal(0, 0.2, n_topics), 0, 1)
+        judged = np.isin(np.arange(n_topics), rng.permutation(n_topics)[:n])
+        frame = pd.DataFrame({"qid": _qids(n_topics), "ir_score": scores, "judged": judged})
+        frame["label"] = pd.Series(today, dtype="Int8").where(judged)
+        known = pd.Series(earlier, dtype="Int8").where(rng.random(n_topics) > 0.05)
+        given = frame if correlation is None else frame.assign(earlier_label=known)
+        row = ppi_shares(cross_fit(given, seed=trial)).set_index("share").loc["correct_share"]
+        off = float(row["estimate"]) - 0.5
+        found.append((row["effective_n"] / n, row["lo"] <= 0.5 <= row["hi"], off, off**2))
+    effective, coverage, bias, squared = np.mean(np.array(found, dtype=float), axis=0)
+    return {"effective": effective, "coverage": coverage, "bias": bias, "error": squared**0.5}
+
+
 def two_systems(
     n_topics: int, effect: float, spread: float, rng: np.random.Generator
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:

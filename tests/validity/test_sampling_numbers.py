@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from simulations.sampling import human_corrected, human_difference, paired_sample, sampled_shares
+from simulations.sampling import earlier_verdicts, human_corrected, human_difference, paired_sample, sampled_shares
 
 pytestmark = pytest.mark.slow
 
@@ -14,6 +14,14 @@ def test_class_shares_of_a_small_sample_add_up_to_1_and_are_covered() -> None:
     assert found["sum_lo"] == pytest.approx(1)
     assert found["sum_hi"] == pytest.approx(1)
     assert found["coverage"] >= 0.92
+
+
+def test_an_earlier_run_adds_topics_where_it_knows_something_and_bends_nothing() -> None:
+    for correlation, least, most in ((0.7, 1.4, 2.0), (0.0, 0.97, 1.15)):
+        found = earlier_verdicts(500, 100, correlation, 0.0, 60, seed=0)
+        assert least < found["effective"] < most
+        assert found["coverage"] >= 0.9
+        assert abs(found["bias"]) < 0.02
 
 
 def test_equal_systems_are_rarely_called_different_under_neymans_strata() -> None:

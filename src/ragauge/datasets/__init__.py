@@ -8,7 +8,6 @@ if TYPE_CHECKING:
     from ragauge.datasets._csv import CsvDataset
     from ragauge.datasets._fields import BadRow
     from ragauge.datasets._files import existing_file
-    from ragauge.datasets._folder import Folder
     from ragauge.datasets._gather import FileSource, Gatherer, Rows, stream_documents
     from ragauge.datasets._jsonl import JsonlDataset, SampleDataset
     from ragauge.datasets._samples import SamplesDataset
@@ -17,7 +16,6 @@ __all__ = [
     "BadRow",
     "CsvDataset",
     "FileSource",
-    "Folder",
     "Gatherer",
     "JsonlDataset",
     "Rows",

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
+import numpy as np
 import pandas as pd
 
 from ragauge.contract.errors import DataError
@@ -22,6 +23,7 @@ from ragauge.estimate.outcomes import (
     with_classes,
 )
 from ragauge.estimate.ppi import ppi_shares
+from ragauge.estimate.prompts import by_prompt, drawn, widened
 
 REJECTION = "rejection_share"
 _RANKED = ("ir_score", "correct", "hallucination")
@@ -30,15 +32,18 @@ _RANKED = ("ir_score", "correct", "hallucination")
 def share_estimates(frame: pd.DataFrame, level: float = LEVEL) -> dict[str, Estimate]:
     """The shares of `class_shares`, each with its interval over topics (`bounded_mean`), by name.
 
-    They are of the rows `with_classes`. Without any label lo and hi are NaN: nothing was judged.
+    They are of the rows `with_classes`, means over the judge's prompts where there are several
+    (ragauge.estimate.prompts). Without any label lo and hi are NaN: nothing was judged.
     """
     frame = with_classes(check_outcomes(frame, ()))
-    labels = labels_of(frame)
+    counts = [share_columns(labels_of(one)) for one in by_prompt(frame)]
     of = (frame["qid"], level, clusters_of(frame))
-    shares = {name: bounded_mean(counts, *of) for name, counts in share_columns(labels).items()}
-    if not (labels > 0).any():
+    shares = {name: bounded_mean(np.mean([c[name] for c in counts], axis=0), *of) for name in counts[0]}
+    if not frame["label"].notna().any():
         nan = float("nan")
         return {name: Estimate(share.value, nan, nan, share.n, level) for name, share in shares.items()}
+    if drawn(frame):
+        return {name: widened(share, [c[name].mean() for c in counts]) for name, share in shares.items()}
     return shares
 
 

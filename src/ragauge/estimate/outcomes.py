@@ -4,7 +4,8 @@ Columns: `qid`, `ir_score` in [0, 1] (missing where a topic has no evidence), `l
 missing), and for pooled outcomes the columns that tell rows of a topic apart (`retriever`, `n_tokens`,
 `dataset`, `chunker`, `llm`). A missing label is left out of fits and counted; shares are over all rows. Where
 only a sample of topics was judged, `judged` (bool), `stratum` and `p1`..`p5` say which and with what
-prediction (see `ragauge.estimate.ppi`). `unanswerable` marks topics whose right answer is that information is
+prediction (see `ragauge.estimate.ppi`), and `earlier_label`, where there is one, what class the answer of an
+earlier run got. `unanswerable` marks topics whose right answer is that information is
 lacking. `topic_cluster` names the cluster of a topic where topics are no independent observations, such as the document
 that several questions are about: whole clusters are then what is resampled, flipped and put into folds.
 """

@@ -16,6 +16,7 @@ from ragauge.estimate._powered import difference_test, powered_means
 from ragauge.estimate.intervals import LEVEL, Estimate, paired_means, paired_share_interval
 from ragauge.estimate.outcomes import RIGHT, by_cluster, check_outcomes, clusters_by_topic, labels_of, with_classes
 from ragauge.estimate.predictor import PROBABILITY_COLUMNS
+from ragauge.estimate.prompts import drawn, other_labels, over_prompts, p_of_sample, widened
 from ragauge.estimate.signs import flipped_sums
 
 OF_CLASSES = ("correct", "hallucination")
@@ -47,6 +48,8 @@ def compare_pairs(
     `paired_mean` (`ir_score`) or of `paired_share_interval`. Where a sample of either group's topics was judged
     (columns judged, stratum, p1..p5), `correct` and `hallucination` are compared by `powered_difference`,
     over all topics that both have; n counts the judged ones, and numbers are NaN where they are too few.
+    Of several of the judge's prompts their values are means, and are tested by signs; prompts that are a sample
+    widen intervals and raise p (ragauge.estimate.prompts).
     `correct` and `hallucination` are left out where no row has a label. Columns of the answer measures
     `answers` are compared as the IR score is, on the topics where both have a value. p is NaN for a pair
     without a common topic.
@@ -56,17 +59,26 @@ def compare_pairs(
     parts = []
     differences = {measure: _differences(table) for measure, table in tables.items()}
     clusters = clusters_by_topic(frame, next(iter(tables.values())).index) if tables else None
-    flipped = [m for m in differences if m not in OF_CLASSES or clusters is not None]
+    # Means over prompts are no yes or no.
+    by_signs = clusters is not None or bool(other_labels(frame))
+    flipped = [m for m in differences if m not in OF_CLASSES or by_signs]
     tested = _tested_by_signs({m: _summed(differences[m], clusters) for m in flipped}, seed)
+    alone = [one.assign(ir_score=np.nan) for one in drawn(frame)]
+    by_prompt = [compare_pairs(one, group, seed, level).groupby("measure")["difference"].agg(list) for one in alone]
     for measure, table in tables.items():
         couples, values = list(combinations(table.columns, 2)), differences[measure]
         if measure in OF_CLASSES:
-            p = mcnemar_p(values) if clusters is None else tested[measure]
+            p = tested[measure] if by_signs else mcnemar_p(values)
             estimates = paired_shares(values, level, clusters)
             for number, (a, b) in enumerate(couples):
                 found = sampled.compared(a, b, measure, table, level) if sampled is not None else None
                 if found is not None:
                     estimates[number], p[number] = found
+            if by_prompt:
+                for number, of_prompts in enumerate(zip(*(of[measure] for of in by_prompt), strict=True)):
+                    seen = estimates[number]
+                    estimates[number] = widened(seen, of_prompts, low=-1.0)
+                    p[number] = p_of_sample(p[number], seen, of_prompts)
         else:
             p, estimates = tested[measure], paired_means(values, level, reach_of(table, measure, answers), clusters)
         part = pd.DataFrame(couples, columns=["a", "b"]).assign(
@@ -145,7 +157,7 @@ class _Sampled:
         if "judged" not in frame or frame["judged"].astype(bool).all():
             return None
         p = frame.reindex(columns=list(PROBABILITY_COLUMNS)).astype(float)
-        own = of_class(labels_of(frame), classes)
+        own = _means_of_class(frame, classes)
         predicted = {name: p[[f"p{c}" for c in _MEMBERS[name]]].sum(axis=1, skipna=False) for name in classes}
         judged = frame["judged"].astype(bool)
         # A verdict that stands in for a prediction on judged topics alone would say which topics were judged.
@@ -271,7 +283,7 @@ def topic_tables(
             f"per topic and {group} (choose one n_tokens)"
         )
     labels = labels_of(frame)
-    known = of_class(labels, classes)
+    known = _means_of_class(frame, classes)
     apart = ~frame.index.isin(with_classes(frame).index)
     if "judged" in frame:
         apart |= ~frame["judged"].to_numpy(dtype=bool)
@@ -293,6 +305,12 @@ def of_class(labels: np.ndarray, classes: Sequence[str] = OF_CLASSES) -> dict[st
     These are `correct`, `hallucination` and judge_share_1 to judge_share_5.
     """
     return {name: np.isin(labels, _MEMBERS[name]).astype(float) for name in classes}
+
+
+def _means_of_class(frame: pd.DataFrame, classes: Sequence[str]) -> dict[str, np.ndarray]:
+    """What `of_class` says of the rows' labels: the mean over the judge's prompts."""
+    values = over_prompts(frame, lambda one: np.array(list(of_class(labels_of(one), classes).values())))
+    return dict(zip(classes, values, strict=True))
 
 
 def sign_flip_p(differences: np.ndarray, seed: int = 0) -> np.ndarray:

@@ -200,8 +200,8 @@ def alike(frame: pd.DataFrame, group: str = "system", answers: Sequence[AnswerMe
 def _spreads(
     table: pd.DataFrame, pairs: pd.DataFrame, of_class: bool, clusters: np.ndarray | None
 ) -> tuple[np.ndarray, np.ndarray]:
-    """[pairs] each: standard deviation of the differences, or the share of them that is not 0; of how many topics, or
-    clusters.
+    """[pairs] each: standard deviation of the differences, or their mean square (of yes or no the share not 0); of how
+    many topics, or clusters.
     """
     spreads, n = np.empty(len(pairs)), np.empty(len(pairs), dtype=int)
     columns = {name: table[name].to_numpy(dtype=float) for name in table.columns}
@@ -209,6 +209,6 @@ def _spreads(
         values = columns[a] - columns[b]
         there = ~np.isnan(values)
         values = values[there] if clusters is None else of_clusters(values[there], clusters[there])
-        spreads[at] = (values != 0).mean() if of_class else values.std(ddof=1)
+        spreads[at] = (values**2).mean() if of_class else values.std(ddof=1)
         n[at] = len(values)
     return spreads, n

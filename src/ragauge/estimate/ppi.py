@@ -27,6 +27,7 @@ from ragauge.estimate.outcomes import (
     units_of,
 )
 from ragauge.estimate.predictor import PROBABILITY_COLUMNS, fit_predictor
+from ragauge.estimate.prompts import drawn, limits, over_prompts
 
 SHARES = (
     *(f"judge_share_{c}" for c in CLASSES),
@@ -51,11 +52,22 @@ def cross_fit(
     `frame` has `qid`, `label`, `judged` (bool) and the features. Judged topics are predicted by a model of
     the other folds, the rest by the mean of all folds' models (cross-prediction, Zrnic & Candes 2024). A row
     that lacks a feature, of a topic without evidence say, is predicted by the class shares in place of a
-    model. Where the frame has clusters, folds are of whole clusters. Raises DataError for fewer than two judged
-    topics, or clusters of them, with a label.
+    model. Where there is a column `earlier_label`, the class that another run's answer to the topic got
+    (1..5, or missing), its classes are further features, and the only ones of a row that lacks the others.
+    Whether it is missing must not hang on which topics are judged. Where the frame has clusters, folds are of
+    whole clusters. Raises DataError for fewer than two judged topics, or clusters of them, with a label.
     """
     check_outcomes(frame, ("judged", *features), may_lack=features)
-    complete = frame[list(features)].notna().all(axis=1).to_numpy()
+    models: list[tuple[list[str], bool, np.ndarray]] = [
+        (list(features), spline, frame[list(features)].notna().all(axis=1).to_numpy())
+    ]
+    x = frame
+    if "earlier_label" in frame:
+        earlier = class_indicators(labels_of(frame[["earlier_label"]].set_axis(["label"], axis=1)))
+        names = [f"earlier_{c}" for c in CLASSES]
+        x = frame.assign(**dict(zip(names, earlier.T, strict=True)))
+        everywhere = np.ones(len(frame), dtype=bool)
+        models = [(names, False, everywhere), ([*features, *names], spline, models[0][2])]
     said = class_indicators(labels_of(frame))
     judged = frame["judged"].to_numpy(dtype=bool)
     labelled = judged & (labels_of(frame) > 0)
@@ -75,10 +87,11 @@ def cross_fit(
         seen = labelled & ~inside
         apart = fold[topics] == -1
         found = np.tile(said[seen].mean(axis=0), (len(frame), 1))
-        wanted = (inside | apart) & complete
-        if (seen & complete).any() and wanted.any():
-            model = fit_predictor(frame.loc[seen & complete], features, spline, calibrate, penalty, seed)
-            found[wanted] = model.predict_proba(frame.loc[wanted])
+        for given, bent, complete in models:
+            wanted = (inside | apart) & complete
+            if (seen & complete).any() and wanted.any():
+                model = fit_predictor(x.loc[seen & complete], given, bent, calibrate, penalty, seed)
+                found[wanted] = model.predict_proba(x.loc[wanted])
         probabilities[inside] = found[inside]
         probabilities[apart] += found[apart] / splits
     return frame.assign(**dict(zip(PROBABILITY_COLUMNS, probabilities.T, strict=True)))
@@ -96,14 +109,16 @@ def ppi_shares(frame: pd.DataFrame, level: float = LEVEL, unseen: float = 0.0) -
     corrected share that is not inside (0, 1) gives way to the classical one; the other classes then make up
     the rest in proportion. A share that all or none of the judged topics have keeps its prediction, with the
     exact interval (Clopper-Pearson) of the labels. `unseen` is how many topics on which label and prediction
-    differ by 1 are added to the variance, for predictions that are 0 or 1. Where the frame has clusters, variances
+    differ by 1 are added to the variance, for predictions that are 0 or 1. Of several of the judge's prompts
+    the shares are means (ragauge.estimate.prompts). Where the frame has clusters, variances
     are over these (`powered_means`). Raises DataError where a stratum has fewer than two judged topics.
     """
     check_outcomes(frame, ("judged", *PROBABILITY_COLUMNS, *(["stratum"] if "stratum" in frame else [])))
     if frame.empty:
         raise DataError("outcomes: no rows, so there is no share to estimate")
     topics, n_topics = topic_codes(frame["qid"])
-    y = _topic_means(_shares_of(class_indicators(labels_of(frame))), topics, n_topics)
+    said = over_prompts(frame, lambda one: class_indicators(labels_of(one)))
+    y = _topic_means(_shares_of(said), topics, n_topics)
     p = frame[list(PROBABILITY_COLUMNS)].to_numpy(dtype=float)
     f = _topic_means(_shares_of(p), topics, n_topics)
     judged = _of_topic(frame, "judged", topics, n_topics).astype(bool)
@@ -119,7 +134,7 @@ def ppi_shares(frame: pd.DataFrame, level: float = LEVEL, unseen: float = 0.0) -
     lo, hi = share_limits(np.where(corrected, estimate, found.classical), variance, found.n, found.df, level)
     lo, hi = np.minimum(lo, estimate), np.maximum(hi, estimate)
     known = variance > 0
-    return pd.DataFrame(
+    table = pd.DataFrame(
         {
             "share": SHARES,
             "estimate": estimate,
@@ -134,6 +149,11 @@ def ppi_shares(frame: pd.DataFrame, level: float = LEVEL, unseen: float = 0.0) -
             "n_topics": n_topics,
         }
     )
+    if each := [ppi_shares(one, level, unseen) for one in drawn(frame)]:
+        for names in (["estimate", "lo", "hi"], ["classical", "classical_lo", "classical_hi"]):
+            by_prompt = np.array([one[names[0]] for one in each])
+            table[names[1]], table[names[2]] = limits(table[names].to_numpy().T, by_prompt, level)
+    return table
 
 
 def _add_up(

@@ -22,6 +22,7 @@ from ragauge.estimate import (
     Thresholds,
     Zones,
     bounded_mean,
+    class_shares,
     cross_validate,
     fit_predictor,
     fit_thresholds,
@@ -32,6 +33,7 @@ from ragauge.estimate import (
 from ragauge.estimate.board import mean_of, rejection
 from ragauge.estimate.human import human_agreement, human_shares
 from ragauge.estimate.outcomes import clusters_of, scored, with_classes
+from ragauge.estimate.prompts import by_prompt, other_labels
 
 
 @dataclass(frozen=True)
@@ -56,7 +58,8 @@ def quality(outcomes: pd.DataFrame, sampled: pd.DataFrame | None = None) -> dict
     where there is none. Of unanswerable topics there is `rejection_share`. Where only some topics were judged
     (columns judged and p1..p5), the shares are prediction-powered estimates for all topics, beside the
     classical ones of the headlines; `sampled` is what `ppi_shares` makes of the outcomes, where that is
-    known. Without any verdict the intervals of shares are NaN.
+    known. With several of the judge's prompts there is the share of right answers by each, and their spread.
+    Without any verdict the intervals of shares are NaN.
     """
     values: dict[str, float] = {}
     known = scored(outcomes)
@@ -67,6 +70,7 @@ def quality(outcomes: pd.DataFrame, sampled: pd.DataFrame | None = None) -> dict
     outcomes = with_classes(outcomes)
     if outcomes.empty:
         return values
+    values |= _by_wording(outcomes)
     if "judged" in outcomes:
         sampled = ppi_shares(outcomes) if sampled is None else sampled
         columns = ("effective_n", "classical", "classical_lo", "classical_hi")
@@ -84,6 +88,18 @@ def quality(outcomes: pd.DataFrame, sampled: pd.DataFrame | None = None) -> dict
 def with_interval(name: str, estimate: Estimate) -> dict[str, float]:
     """An estimate as the three metrics name, name_lo and name_hi."""
     return {name: estimate.value, f"{name}_lo": estimate.lo, f"{name}_hi": estimate.hi}
+
+
+def _by_wording(outcomes: pd.DataFrame) -> dict[str, float]:
+    """The share of right answers by each of the judge's prompts, and the largest less the smallest; {} for one."""
+    if not other_labels(outcomes):
+        return {}
+    shares = [
+        float(ppi_shares(one)["estimate"].iloc[-1]) if "judged" in one else class_shares(one)["correct_share"]
+        for one in by_prompt(outcomes)
+    ]
+    by_number = {f"correct_share_prompt_{number}": share for number, share in enumerate(shares, 1)}
+    return {**by_number, "judge_prompt_spread": max(shares) - min(shares)}
 
 
 def _sampled_shares(shares: pd.DataFrame) -> dict[str, float]:

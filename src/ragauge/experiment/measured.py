@@ -14,6 +14,8 @@ from ragauge import track
 from ragauge.contract.finding import After, JobFinding, Shown
 from ragauge.contract.groups import GROUPS
 from ragauge.estimate import cross_fit
+from ragauge.estimate.prompts import other_labels
+from ragauge.experiment.earlier import earlier_labels
 from ragauge.experiment.folder import JobFolder
 from ragauge.experiment.slicing import with_slices
 from ragauge.experiment.stages.order import question_stages
@@ -80,11 +82,16 @@ class MeasuredJob:
         """A row per topic, as `outcomes.parquet` holds them.
 
         To what stages made of it, labels by people are added, predictions for the topics that were not
-        judged where a sample was, slices, and the cause of failure.
+        judged where a sample was (and the verdicts of `judge.earlier`), slices, and the cause of failure.
         """
         rows = self.pipeline.outcomes.assign(**{g: self.folder.choices.get(g, "?") for g in GROUPS})
+        if other_labels(rows):
+            rows = rows.assign(prompts_are=str(self.cfg.judge.prompts_are))
         rows = with_labels_of_people(rows, self.pipeline, self.cfg, self.record["experiment"])
         if self.pipeline.sampled is not None and rows["label"].notna().any():
+            earlier = earlier_labels(self.cfg, self.frame("topics"))
+            if earlier is not None:
+                rows = rows.assign(earlier_label=rows["qid"].map(earlier))
             rows = cross_fit(rows, **self.record["estimate"], seed=self.seed)
         else:
             rows = rows.drop(columns=["stratum", "judged"], errors="ignore")

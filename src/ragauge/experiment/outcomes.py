@@ -14,6 +14,7 @@ from ragauge.contract.offers import JudgeOffers, offered
 from ragauge.contract.protocols import Judge
 from ragauge.contract.topics import RESERVED, references, without_reference
 from ragauge.estimate import choose_topics
+from ragauge.estimate.prompts import other_labels
 
 
 @dataclass(frozen=True)
@@ -124,7 +125,7 @@ def outcomes(
         wide = values.pivot(index="qid", columns="measure", values="value").astype("float64")
         rows = rows.drop(columns=[c for c in wide if c in rows])  # attributes that are called as a measure
         rows = rows.merge(wide.reset_index(), on="qid", how="left", validate="one_to_one")
-    keep = [c for c in ("qid", "label", "status", "raw", "reason") if c in verdicts]
+    keep = [c for c in ("qid", "label", "status", "raw", "reason") if c in verdicts] + other_labels(verdicts)
     rows = rows.merge(
         verdicts[keep].rename(columns={"status": "judge_status", "raw": "judge_raw"}),
         on="qid",

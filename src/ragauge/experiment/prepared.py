@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from ragauge.contract.families import check_primary
 from ragauge.contract.protocols import judges_together
 from ragauge.diagnose.failures import check_rules
+from ragauge.experiment.earlier import earlier_labels
 from ragauge.experiment.folder import JobFolder
 from ragauge.experiment.gates import gates
 from ragauge.experiment.measured import MeasuredJob, tell
@@ -34,6 +35,7 @@ def prepared(cfg: DictConfig, folder: JobFolder) -> tuple[Pipeline, Any]:
         gate.check(cfg, pipeline, run_name(cfg, folder.choices), experiment, folder.sweep_id)
     check_primary(cfg.report.primary, [info.name for info in pipeline.answer_measures])
     check_measures(pipeline, cfg.foresight.target, alone=folder.sweep is None)
+    earlier_labels(cfg, pipeline.frame("topics"))  # checks the earlier run before any work
     if cfg.failures == "rules":
         check_rules([info.name for info in pipeline.answer_measures])
     return pipeline, fitting_predictor(pipeline, cfg)

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import pandas as pd
 
 from ragauge.contract.finding import (
+    Block,
+    Cell,
     Col,
     Finding,
     Fold,
@@ -53,7 +55,7 @@ class Classes(Finding):
     def show(self, jobs: Jobs, value: pd.DataFrame, found: Founds) -> Shown:
         """Bars, and right answers by budget behind a click."""
         figure = judge_shares(_beside_study(jobs, value), f"Judge classes at N = {jobs.n_tokens} tokens")
-        blocks = [
+        blocks: list[Block] = [
             Text(
                 "What the judge made of the answers. Classes 2 and 4 are hallucinations; 1 and 3 hold no wrong "
                 "statement."
@@ -65,11 +67,38 @@ class Classes(Finding):
             ),
             Fold("Right answers by N, with intervals", [by_budget(jobs, "Right answers by N", _right)]),
         ]
-        return Shown([Section("Judge classes by system", blocks)], figures={"judge_shares": figure})
+        moved = {
+            s: m for s, by in jobs.metrics_by_system().items() if "judge_prompt_spread" in (m := by[jobs.n_tokens])
+        }
+        told = ", ".join(f"{100 * m['judge_prompt_spread']:.1f} ({system})" for system, m in moved.items())
+        lines = [f"the share of right answers moves with the judge's wording, by points: {told}"] if moved else []
+        if moved:
+            blocks.insert(1, _by_wording(moved, str(jobs.at_n["prompts_are"].iloc[0])))
+        return Shown([Section("Judge classes by system", blocks)], lines, figures={"judge_shares": figure})
 
 
 def _right(metrics: Any) -> Num | None:
     return None if metrics["judge_share_missing"] >= 1 else number(metrics, "correct_share", "share")
+
+
+def _by_wording(moved: Mapping[str, Mapping[str, float]], are: str) -> Fold:
+    """The share of right answers by each of the judge's prompts."""
+    names = sorted({name for m in moved.values() for name in m if name.startswith("correct_share_prompt_")})
+    columns = ["System", *(f"Wording {name.rsplit('_', 1)[1]}" for name in names), "Moves by / points"]
+    rows: list[list[Cell]] = [
+        [system, *(Num(m.get(name), "share") for name in names), Num(m["judge_prompt_spread"], "points")]
+        for system, m in moved.items()
+    ]
+    largest = 100 * max(m["judge_prompt_spread"] for m in moved.values())
+    means = {
+        "sample": "as of a sample of wordings, whose choice the intervals of shares and paired differences count",
+        "fixed": "and these wordings alone are meant: intervals say nothing of others",
+    }[are]
+    about = f"Every answer was judged under each wording of the judge's prompt. Shares are means over them, {means}."
+    return Fold(
+        f"The share of right answers moves by up to {largest:.1f} points with the judge's wording",
+        [Text(about, "small"), Grid("Right answers by the judge's wording", columns, rows)],
+    )
 
 
 def _beside_study(jobs: Jobs, shares: pd.DataFrame) -> pd.DataFrame:
@@ -126,6 +155,8 @@ class Sample(Finding):
             "is how many judged topics would say as much without the predictor. Thresholds and predictor are fitted "
             "on the judged topics, thresholds with the weights of their strata; paired differences of right answers "
             "and hallucinations are prediction-powered, too."
+            + " The predictor was given the verdicts of an earlier run, too."
+            * ("earlier_label" in jobs.at_n)
         )
         return Shown([Section("A sample of topics was judged", [about, shares_of_all(value, "Judged alone")])])
 

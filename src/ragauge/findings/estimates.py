@@ -81,7 +81,7 @@ def findings(
     which a sample was judged have the columns judged, stratum and p1 to p5. `floor` is what unrelated text
     scores at their budget: a mark in the figure.
     """
-    named = ("qid", "label", "judged", "human_label", "judge_status", "unanswerable", CLUSTER)
+    named = ("qid", "label", "judged", "human_label", "judge_status", "unanswerable", CLUSTER, "prompts_are")
     columns = outcomes.select_dtypes("number").columns.union([c for c in named if c in outcomes], sort=False)
     installed = provenance.installed_packages()
     key = Key(

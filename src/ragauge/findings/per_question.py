@@ -20,6 +20,7 @@ from ragauge.datasets.labels import with_human_labels
 from ragauge.estimate.clusters import SHARED
 from ragauge.estimate.outcomes import CLUSTER
 from ragauge.estimate.predictor import PROBABILITY_COLUMNS
+from ragauge.estimate.prompts import other_labels
 from ragauge.estimate.slicing import PREFIX
 from ragauge.retrieval.searching import searched_by
 
@@ -32,7 +33,7 @@ _QUERY_CHARS = 300  # of each text that was searched for
 # Of the per-question table, where a rewriter or llm.cite was chosen, a sample judged, or people gave labels.
 _IF_THERE = (
     "unanswerable", "queries", "cited_answer", "human_label", LABEL_OF, "judged", "stratum", CLUSTER, SHARED,
-    *PROBABILITY_COLUMNS,
+    *PROBABILITY_COLUMNS, "earlier_label", "prompts_are",
     "evidence_in_context", "evidence_place", "failure_cause", "failure_decided_by",
 )  # fmt: skip
 
@@ -85,7 +86,7 @@ def per_question(pipeline: Any, outcomes: pd.DataFrame) -> pd.DataFrame:
         rows = rows.merge(details, on="qid", how="left", validate="one_to_one")
         columns += [str(name) for name in details if name != "qid"]
     slices = [c for c in map(str, rows) if c.startswith(PREFIX)]
-    return rows[[*columns, *(c for c in _IF_THERE if c in rows), *slices]]
+    return rows[[*columns, *other_labels(rows), *(c for c in _IF_THERE if c in rows), *slices]]
 
 
 def _details(values: pd.DataFrame) -> pd.DataFrame:

@@ -48,6 +48,8 @@ class Estimates(JobFinding):
         "{correct_share,hallucination_share,rejection_share}{,_lo,_hi}",
         "judge_share_{1,2,3,4,5,missing}{,_lo,_hi}",
         "judged_topics",
+        "correct_share_prompt_*",
+        "judge_prompt_spread",
         "{correct,hallucination}_share_{effective_n,classical,classical_lo,classical_hi}",
         "human_{correct,hallucination}_share{,_lo,_hi,_effective_n,_classical}",
         *ESTIMATES,

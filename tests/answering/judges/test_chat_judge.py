@@ -329,7 +329,7 @@ def test_what_was_paid_before_there_were_two_orders_is_still_found(mode: Any, to
             (prompt,) = prompts
             texts = shown(prompt)
             truth = truths(TOPICS, EVIDENCE, given["qid"])["q1"]
-            prompts = [part._prompt(truth, texts[::-1])]
+            prompts = [part._prompt(str(part.prompt), truth, texts[::-1])]
         # As version 0.1.0 asked once more.
         part.ask(prompts, tools.store, "verdicts", salt="again")
         before = sum(server.calls.values())
@@ -435,3 +435,78 @@ def test_no_judge_gives_no_verdicts(tools: Tools) -> None:
     frames.check("verdicts", verdicts)
     assert verdicts["label"].isna().all()
     assert verdicts["status"].tolist() == ["none", "none"]
+
+
+# --- several prompts ----------------------------------------------------------------------------------
+
+
+PROMPTS = {
+    "single": [
+        f"{word}: $question $reference $evidence Answer to grade: $answer" for word in ("kind", "harsh", "mute")
+    ],
+    "batch": [f"{word}: $question $reference $evidence one a line: $answers $count" for word in ("kind", "harsh")],
+}
+
+
+def by_wording(prompt: str) -> str:
+    """Class 5 by the kind prompt, 4 by the harsh one, and nothing that can be read by the mute one."""
+    label = {"kind": 5, "harsh": 4}.get(prompt.split(":")[0])
+    if "one a line:" in prompt:
+        return ", ".join([str(label)] * int(prompt.split()[-1]))
+    return "..." if label is None else json.dumps({"label": label, "reason": "so"})
+
+
+def test_every_answer_is_judged_by_every_prompt_and_each_is_paid_once(tools: Tools) -> None:
+    given = answers(("q1", 100, "Anna"), ("q2", 100, "in Linz"), ("q2", 200, None))
+    with ChatServer(reply=by_wording) as server:
+        kind = judge(server.url, prompt=PROMPTS["single"][0]).judge(TOPICS, EVIDENCE, given, tools)
+        several = judge(server.url, prompts=PROMPTS["single"][:2])
+        asked = candidates(("q1", "a", "Anna"), ("q2", "a", "in Linz"))
+        needed = several.needs(TOPICS, EVIDENCE, asked, tools)
+        assert needed["known"].tolist() == [True, True, False, False]
+        found = several.judge(TOPICS, EVIDENCE, given, tools)
+        assert sum(server.calls.values()) == 4
+    frames.check("verdicts", found)
+    assert found["label"].equals(kind["label"])
+    assert found["label_2"].tolist() == [4, 4, pd.NA]
+    assert found["calls"].tolist() == [1, 1, 0]
+    assert not found["cached"].any()  # the harsh prompt was asked just now
+    assert costs_of_replies(found)["llm_calls"] == 2
+    assert costs_of_replies(found)["prompt_tokens"] < 2 * costs_of_replies(kind)["prompt_tokens"]
+
+
+def test_a_verdict_that_one_prompt_lacks_is_missing_by_all(tools: Tools) -> None:
+    with ChatServer(reply=by_wording) as server:
+        found = judge(server.url, prompts=PROMPTS["single"]).judge(TOPICS, EVIDENCE, answers(("q1", 1, "A")), tools)
+    assert found[["label", "label_2", "label_3"]].isna().all(axis=None)
+    assert found["status"].tolist() == ["unreadable"]
+    assert found["raw"].tolist() == ["..."]
+
+
+def test_all_candidates_go_into_one_request_a_prompt(tools: Tools) -> None:
+    asked = candidates(("q1", "a", "Anna"), ("q1", "b", "Bea"), ("q2", "a", "in Graz"))
+    with ChatServer(reply=by_wording) as server:
+        several = judge(server.url, mode="batch", prompts=PROMPTS["batch"], repeat=1)
+        found = several.judge_candidates(TOPICS, EVIDENCE, asked, tools)
+        assert sum(server.calls.values()) == 4
+        again = several.judge_again(TOPICS, EVIDENCE, asked, tools)
+    assert found[["label", "label_2"]].to_numpy().tolist() == [[5, 4]] * 3
+    assert set(again["label"]) == {5}
+    assert "label_2" not in again
+
+
+def test_the_shipped_wordings_are_three_and_the_first_is_that_of_one_prompt() -> None:
+    for mode in ("single", "batch"):
+        found = judge(mode=mode, prompts=["a", "b", "c"])
+        assert len(set(found.prompts)) == 3
+        assert found.prompt == found.prompts[0] == judge(mode=mode).prompt
+        assert identity.identity(found)["prompts"] == list(found.prompts)
+    assert "prompts" not in identity.identity(judge())
+
+
+@pytest.mark.parametrize("prompts", [["a"], ["a", "a"], "a", []])
+def test_prompts_that_are_not_several_are_refused(prompts: Any) -> None:
+    with pytest.raises(ConfigError, match=r"^judge\.prompts=.*allowed are lists of 2 to 9 different prompts"):
+        judge(prompts=prompts)
+    with pytest.raises(ConfigError, match=r"^judge\.prompt='b'"):
+        judge(prompt="b", prompts=["a", "b"])

@@ -11,7 +11,8 @@ import pytest
 
 from ragauge.contract.errors import ConfigError, DataError
 from ragauge.contract.identity import identity
-from ragauge.datasets import CsvDataset, Folder, JsonlDataset, SampleDataset
+from ragauge.datasets import CsvDataset, JsonlDataset, SampleDataset
+from ragauge.plugins.folders.dataset import Folder
 from ragauge.plugins.synthesis.documents_alone import DocumentsAlone, documents_of
 from ragauge.plugins.synthesis.documents_alone import questions_of as read_questions
 

@@ -16,7 +16,7 @@ from chat_server import ChatServer, digest_of
 from kills import Kill, check_kills, kill_and_read
 from plugins.synthesis.scripted_writer import TOWNS, kind_of, reply, write_folder
 from processes import Command, clean_environment, until
-from ragauge.datasets import Folder
+from ragauge.plugins.folders.dataset import Folder
 from ragauge.plugins.synthesis.command import main
 
 CONCURRENCY = 4

@@ -13,8 +13,16 @@ from typing import Any, ClassVar, Literal
 import numpy as np
 import pandas as pd
 
-from ragauge.answering.judges._frame import Truth, Verdict, divided, spread, truths, verdict_frame
-from ragauge.contract.checks import require_choice, require_count
+from ragauge.answering.judges._frame import (
+    Truth,
+    Verdict,
+    divided,
+    of_all_prompts,
+    spread,
+    truths,
+    verdict_frame,
+)
+from ragauge.contract.checks import require, require_choice, require_count
 from ragauge.contract.errors import DataError
 from ragauge.contract.frames import JUDGE_CLASSES
 from ragauge.contract.identity import runtime
@@ -27,6 +35,8 @@ _PLACEHOLDERS = {
     "single": ("question", "reference", "evidence", "answer"),
     "batch": ("question", "reference", "evidence", "answers", "count"),
 }
+_SHIPPED = {"a": "", "b": "_b", "c": "_c"}  # wordings that mean the same, by what their files' names end in
+MOST_PROMPTS = 9
 # What a judge's reply in mode single must be, for servers that can be held to it.
 VERDICT_SCHEMA: Mapping[str, Any] = {
     "type": "object",
@@ -69,6 +79,10 @@ class ChatJudge(ChatLLM):
     repeat: how many topics are judged again, to measure how stable the labels are (`judge_again`): once as
         before, and in mode batch once more with the candidates in another order.
     prompt: a text, or the name of a .txt file; null for the shipped one of the mode.
+    prompts: several wordings in its place, by which every answer is judged: texts, .txt files, or a, b and c, which
+        are shipped and mean the same (a is the shipped one). Verdicts by the first are `label`, those by the
+        others `label_2`, `label_3`, and so on; where one lacks, all of them are missing. Answers are
+        judged again by the first alone.
 
     A reply that cannot be read exactly, or that was cut at the token limit, is asked for once more; then its
     verdicts are missing, with status `unreadable` and the raw reply, and a later run asks again.
@@ -83,6 +97,7 @@ class ChatJudge(ChatLLM):
     max_candidates: int = 20
     repeat: int = runtime(0)
     prompt: str | None = None
+    prompts: Sequence[str] | None = None
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -90,14 +105,35 @@ class ChatJudge(ChatLLM):
         require_choice("judge.schema", self.schema, _OPTIONS)
         require_count("judge.max_candidates", self.max_candidates)
         require_count("judge.repeat", self.repeat, 0)
-        prompt = load_prompt(self.prompt, f"judge_{self.mode}.txt", _PLACEHOLDERS[self.mode], key="judge.prompt")
-        object.__setattr__(self, "prompt", prompt)  # the text is part of the identity
+        if self.prompts is None:
+            texts = [self._text(self.prompt, "judge.prompt")]
+        else:
+            names = self.prompts if isinstance(self.prompts, (list, tuple)) else ()
+            require(
+                "judge.prompts",
+                self.prompts,
+                len(set(names)) == len(names) and 2 <= len(names) <= MOST_PROMPTS,
+                f"lists of 2 to {MOST_PROMPTS} different prompts, such as [a,b,c]",
+            )
+            texts = [self._text(name, "judge.prompts") for name in names]
+            require("judge.prompt", self.prompt, self.prompt in (None, texts[0]), "null where judge.prompts are given")
+            object.__setattr__(self, "prompts", tuple(texts))
+        object.__setattr__(self, "prompt", texts[0])  # the text is part of the identity
+
+    def _text(self, prompt: str | None, key: str) -> str:
+        shipped = f"judge_{self.mode}{_SHIPPED.get(prompt or 'a', '')}.txt"
+        return load_prompt(None if prompt in _SHIPPED else prompt, shipped, _PLACEHOLDERS[self.mode], key=key)
 
     def identity(self) -> dict[str, Any]:
         """The model, the prompt and the way of asking."""
         own: dict[str, Any] = {"mode": self.mode, "prompt": self.prompt}
         own |= {"schema": self.schema} if self.mode == "single" else {"max_candidates": self.max_candidates}
+        own |= {} if self.prompts is None else {"prompts": list(self.prompts)}
         return {**super().identity(), **own}
+
+    def _texts(self, again: Order | None) -> Sequence[str]:
+        """The prompts by which answers are judged: all, or the first where they are judged again."""
+        return self.prompts if self.prompts is not None and again is None else (str(self.prompt),)
 
     def judge(self, topics: pd.DataFrame, evidence: pd.DataFrame, answers: pd.DataFrame, tools: Tools) -> pd.DataFrame:
         """Frame `verdicts` with `reason` (mode single), `error`, and `request`, the call a verdict is from.
@@ -160,15 +196,21 @@ class ChatJudge(ChatLLM):
         known = truths(topics, evidence, candidates["qid"])
         salt = self._salt(again)
         requests = self._requests(candidates, again)
-        prompts = [self._prompt(known[qid], answers) for qid, answers in requests]
-        verdict_of: dict[tuple[str, str], Verdict] = {}
-        asked = self._verdicts(prompts, [len(answers) for _, answers in requests], tools, salt)
-        for (qid, answers), prompt, verdicts in zip(requests, prompts, asked, strict=True):
-            # A digest of what was asked: equal in every job that shares the request.
-            name = hashlib.sha256(f"{salt}\x1f{prompt}".encode("utf-8", "replace")).hexdigest()[:16]
-            for answer, verdict in zip(answers, verdicts, strict=True):
-                verdict_of[qid, answer] = replace(verdict, request=name)
-        return verdict_frame(candidates[["qid", "candidate"]], spread(candidates, verdict_of))
+        sizes = [len(answers) for _, answers in requests]
+        texts = self._texts(again)
+        prompts = [self._prompt(text, known[qid], answers) for text in texts for qid, answers in requests]
+        asked = iter(zip(prompts, self._verdicts(prompts, sizes * len(texts), tools, salt), strict=True))
+        found = []
+        for _ in texts:
+            verdict_of: dict[tuple[str, str], Verdict] = {}
+            for qid, answers in requests:
+                prompt, verdicts = next(asked)
+                # A digest of what was asked: equal in every job that shares the request.
+                name = hashlib.sha256(f"{salt}\x1f{prompt}".encode("utf-8", "replace")).hexdigest()[:16]
+                for answer, verdict in zip(answers, verdicts, strict=True):
+                    verdict_of[qid, answer] = replace(verdict, request=name)
+            found.append(verdict_frame(candidates[["qid", "candidate"]], spread(candidates, verdict_of)))
+        return of_all_prompts(found)
 
     def _salt(self, again: Order | None) -> str:
         """What tells a repeated request from the first one, which has none."""
@@ -226,7 +268,8 @@ class ChatJudge(ChatLLM):
         known = truths(topics, evidence, candidates["qid"])
         requests = self._requests(candidates, again)
         sizes = [len(answers) for _, answers in requests]
-        prompts = [self._prompt(known[qid], answers) for qid, answers in requests]
+        texts = self._texts(again)
+        prompts = [self._prompt(text, known[qid], answers) for text in texts for qid, answers in requests]
         tokens = None
         if self.mode == "batch" and requests:
             tokens = 2 * -(-sum(sizes) // len(sizes))  # a class, a comma
@@ -235,10 +278,10 @@ class ChatJudge(ChatLLM):
             tools.store,
             salt=self._salt(again),
             options=self._options(),
-            readers=self._readers(sizes),
+            readers=self._readers(sizes * len(texts)),
             expected_tokens=tokens,
         )
-        return asked.assign(exact=[guessed.isdisjoint(answers) for _, answers in requests])
+        return asked.assign(exact=[guessed.isdisjoint(answers) for _, answers in requests] * len(texts))
 
     def _requests(self, candidates: pd.DataFrame, again: Order | None) -> list[tuple[str, list[str]]]:
         """What is asked for at once: (qid, distinct answers), in the order in which they are shown."""
@@ -255,16 +298,16 @@ class ChatJudge(ChatLLM):
             ]
         return requests
 
-    def _prompt(self, truth: Truth, answers: Sequence[str]) -> str:
+    def _prompt(self, text: str, truth: Truth, answers: Sequence[str]) -> str:
         shared = {
             "question": _line(truth.query),
             "reference": _line(truth.reference),
             "evidence": "\n".join(f"- {_line(part)}" for part in truth.evidence) or "(none is known)",
         }
         if self.mode == "single":
-            return fill(str(self.prompt), **shared, answer=_line(answers[0]))
+            return fill(text, **shared, answer=_line(answers[0]))
         numbered = "\n".join(f"{i}. {_line(answer)}" for i, answer in enumerate(answers, 1))
-        return fill(str(self.prompt), **shared, answers=numbered, count=str(len(answers)))
+        return fill(text, **shared, answers=numbered, count=str(len(answers)))
 
     def _options(self) -> Mapping[str, Any]:
         return _OPTIONS[self.schema] if self.mode == "single" else {}

@@ -59,6 +59,27 @@ def verdict_frame(keys: pd.DataFrame, verdicts: Sequence[Verdict]) -> pd.DataFra
     return pd.DataFrame(columns)
 
 
+def of_all_prompts(frames: Sequence[pd.DataFrame]) -> pd.DataFrame:
+    """The verdicts by the first prompt, with `label_2`, `label_3` ... by the others, and what all of them took.
+
+    Where one prompt has no verdict all labels are missing, and the status is that of this prompt. A row that was
+    paid for by some prompts has what these took; one that is cached throughout, what all once did.
+    """
+    if len(frames) == 1:
+        return frames[0]
+    found = frames[0].copy()
+    found["cached"] = np.logical_and.reduce([frame["cached"] for frame in frames])
+    for name in ("prompt_tokens", "completion_tokens", "cost_usd", "seconds", "calls", "usage_unknown"):
+        found[name] = sum(frame[name].where(found["cached"] | ~frame["cached"], 0) for frame in frames)
+    for other in frames[1:]:
+        lost = found["label"].notna() & other["label"].isna()
+        for name in ("label", "status", "raw", "reason", "error"):
+            found[name] = found[name].mask(lost, other[name])
+    for number, other in enumerate(frames[1:], 2):
+        found[f"label_{number}"] = other["label"].where(found["label"].notna())
+    return found
+
+
 @dataclass(frozen=True)
 class Truth:
     """What an answer is compared with.

@@ -8,11 +8,13 @@ from typing import TYPE_CHECKING, Any
 
 from ragauge import track
 from ragauge.contract import answer_measures as shown
+from ragauge.contract.checks import require_choice
 from ragauge.contract.errors import ConfigError, RagaugeError
 from ragauge.contract.groups import ENGINE, GROUPS
 from ragauge.contract.loading import build
 from ragauge.contract.offers import AnswerMeasureOffers, offered
 from ragauge.contract.protocols import ReadsFiles
+from ragauge.estimate.prompts import CHOICES, SAMPLE
 from ragauge.experiment.folder import JobFolder
 from ragauge.experiment.setup.config import check_slices, check_values
 from ragauge.experiment.stages.checks import check_together
@@ -25,7 +27,7 @@ if TYPE_CHECKING:
     from ragauge.experiment.stages.stage import Components
 
 _NETWORKS = ("embedder", "reranker")  # whose model may be one of MLflow
-_SAMPLE_KEYS = ("sample", "sample_design")
+_OF_ESTIMATES = ("sample", "sample_design", "earlier", "prompts_are")
 
 
 def instantiate_components(cfg: DictConfig, budget: str | None = None) -> Components:
@@ -45,7 +47,7 @@ def instantiate_components(cfg: DictConfig, budget: str | None = None) -> Compon
         spec: Any = OmegaConf.to_container(cfg[group], resolve=True, throw_on_missing=True)
         if group == "judge":
             # Which topics are judged is no part of the judge: what it said of a topic serves any sample.
-            spec = {key: value for key, value in spec.items() if key not in _SAMPLE_KEYS}
+            spec = {key: value for key, value in spec.items() if key not in _OF_ESTIMATES}
         if group in _NETWORKS and track.is_model_uri(spec.get("model")):
             spec = {**spec, "folder": str(track.model_folder(uri, spec["model"], f"{group}.model"))}
         found[group] = _built(group, spec, budget)
@@ -77,6 +79,7 @@ def make_pipeline(cfg: DictConfig, folder: JobFolder) -> Pipeline:
     from ragauge.store import Store
 
     check_values(cfg)
+    require_choice("judge.prompts_are", cfg.judge.get("prompts_are", SAMPLE), CHOICES)
     components = instantiate_components(cfg, folder.sweep_id)
     check_together(components, folder.choices)
     of_answers = {key: shown.infos_of(measure) for key, measure in components.answers.items()}
@@ -101,7 +104,7 @@ def _sample(cfg: DictConfig) -> Sample | None:
     """The judge's `sample` and `sample_design`; None where all topics are judged."""
     from ragauge.experiment.outcomes import Sample
 
-    n, design = (cfg.judge.get(key) for key in _SAMPLE_KEYS)
+    n, design = cfg.judge.get("sample"), cfg.judge.get("sample_design")
     if n is None:
         return None
     sample = Sample(n, design or "uniform", int(cfg.seed))

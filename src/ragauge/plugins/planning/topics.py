@@ -137,7 +137,7 @@ def plan_topics(
             what = "topic(s)" if clusters is None else "cluster(s)"
             raise DataError(f"pilot: {len(values)} {what} of {a} and {b}; a variance takes at least 2")
         if measure in OF_CLASSES and clusters is None:
-            hits = int((values != 0).sum())
+            hits = math.ceil(float((values**2).sum()) - 1e-9)
             spread, upper = hits / len(values), share_upper(hits, len(values), confidence)
             topics = [topics_for_shares(psi, difference, power, each) for psi in (spread, upper)]
         else:

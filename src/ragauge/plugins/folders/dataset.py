@@ -17,11 +17,11 @@ from ragauge.contract.errors import ConfigError
 from ragauge.contract.identity import runtime
 from ragauge.contract.loading import build
 from ragauge.contract.protocols import Dataset
-from ragauge.datasets._documents import READERS, Reader, Section, by_llama_index, require_small_archive
 from ragauge.datasets._fields import BadRow
 from ragauge.datasets._files import existing_file, existing_folder, is_encoding
 from ragauge.datasets._gather import FileSource, Gatherer
 from ragauge.datasets._jsonl import add_topics
+from ragauge.plugins.folders.documents import READERS, Reader, Section, by_llama_index, require_small_archive
 
 log = logging.getLogger(__name__)
 

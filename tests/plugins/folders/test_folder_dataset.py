@@ -13,7 +13,7 @@ from ragauge.contract import frames
 from ragauge.contract.errors import ConfigError, DataError
 from ragauge.contract.frames import as_frame
 from ragauge.contract.identity import identity
-from ragauge.datasets import Folder
+from ragauge.plugins.folders.dataset import Folder
 
 MARKDOWN = """Read this first.
 
@@ -290,3 +290,12 @@ def test_package_that_is_not_installed_is_named(
 def test_values_out_of_range_name_the_key(fields: dict[str, Any]) -> None:
     with pytest.raises(ConfigError, match=f"dataset.{next(iter(fields))}="):
         Folder(**fields)
+
+
+def test_a_folder_without_text_is_blamed_and_not_the_evidence_of_a_question(tmp_path: Path) -> None:
+    topics = tmp_path / "topics.jsonl"
+    topics.write_text('{"qid": "1", "query": "Who?", "answer": "Zoe", "evidence": [{"docno": "d", "text": "x"}]}\n')
+    (tmp_path / "notes").mkdir()
+    (tmp_path / "notes" / "empty.md").write_text("  \n")
+    with pytest.raises(DataError, match=r"notes: no document in it"):
+        Folder(path=tmp_path / "notes", topics=topics).load()

@@ -1,0 +1,92 @@
+"""Verdicts by several of the judge's prompts: means over them, and what the choice of prompts adds to intervals.
+
+Outcomes have `label` by the first prompt and `label_2`, `label_3` ... by the others, all missing where one is.
+Column `prompts_are` says what they are: `fixed`, the prompts that are of interest, or a `sample` of those that
+might have been written. Of a sample the mean's error between prompts enters: with P prompts whose estimates have
+standard deviation s, a side of the interval at distance d becomes sqrt(d^2 + (t s)^2 / P), t of P - 1 degrees of
+freedom (Zou & Donner 2008 for the sum of an error over topics and one over prompts).
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+
+import numpy as np
+import pandas as pd
+
+from ragauge.estimate.intervals import Estimate
+
+FIXED, SAMPLE = CHOICES = ("fixed", "sample")
+_OTHER = re.compile(r"label_\d+")
+
+
+def other_labels(frame: pd.DataFrame) -> list[str]:
+    """The columns of verdicts by other prompts than the first."""
+    return [str(name) for name in frame if _OTHER.fullmatch(str(name))]
+
+
+def by_prompt(frame: pd.DataFrame) -> list[pd.DataFrame]:
+    """The outcomes as each prompt has them, with one `label`; the frame itself where there is one prompt.
+
+    Rows that were judged by fewer prompts than others, of another run say, have their first one's verdict again.
+    """
+    others = other_labels(frame)
+    if not others:
+        return [frame]
+    alone = frame.drop(columns=others)
+    labels = (frame[name].astype("Int8").fillna(frame["label"].astype("Int8")) for name in others)
+    return [alone, *(alone.assign(label=label) for label in labels)]
+
+
+def over_prompts(frame: pd.DataFrame, values: Callable[[pd.DataFrame], np.ndarray]) -> np.ndarray:
+    """The mean over prompts of an array that is made of each prompt's frame."""
+    found = [values(one) for one in by_prompt(frame)]
+    return found[0] if len(found) == 1 else np.asarray(np.mean(found, axis=0))
+
+
+def drawn(frame: pd.DataFrame) -> list[pd.DataFrame]:
+    """The frames of `by_prompt` where the prompts are a sample of several, else []."""
+    frames = by_prompt(frame)
+    return frames if len(frames) > 1 and "prompts_are" in frame and frame["prompts_are"].eq(SAMPLE).any() else []
+
+
+def widened(found: Estimate, of_prompts: Sequence[float], low: float = 0.0) -> Estimate:
+    """The estimate, in [low, 1], with the interval that counts prompts as a sample; `of_prompts` are its values."""
+    lo, hi = limits(np.array([found.value, found.lo, found.hi]), np.array(of_prompts), found.level, low)
+    return replace(found, lo=float(lo), hi=float(hi))
+
+
+def limits(found: np.ndarray, of_prompts: np.ndarray, level: float, low: float = 0.0) -> tuple[np.ndarray, np.ndarray]:
+    """lo and hi [...] that count prompts as a sample.
+
+    `found` is [3, ...]: estimates in [low, 1] with lo and hi over topics at `level`; `of_prompts` [prompts, ...].
+    """
+    from scipy.stats import t
+
+    reach = t.isf((1 - level) / 2, len(of_prompts) - 1) * _error(of_prompts)
+    value, lo, hi = found
+    return np.maximum(value - np.hypot(value - lo, reach), low), np.minimum(value + np.hypot(hi - value, reach), 1.0)
+
+
+def p_of_sample(p: float, found: Estimate, of_prompts: Sequence[float]) -> float:
+    """p of a difference of 0 with prompts as a sample, from that over topics: where the widened interval ends at 0."""
+    from scipy.optimize import brentq
+    from scipy.stats import t
+
+    if not p < 1 or not found.value:
+        return p
+    seen, by_error = float(t.isf(p / 2, found.n - 1)), float(_error(np.array(of_prompts))) / abs(found.value)
+
+    def beyond(at: float) -> float:
+        topics, prompts = t.isf(at / 2, [found.n - 1, len(of_prompts) - 1])
+        return math.hypot(topics / seen, prompts * by_error) - 1
+
+    return p if by_error == 0 or seen == math.inf else float(brentq(beyond, p, 1))
+
+
+def _error(of_prompts: np.ndarray) -> np.ndarray:
+    """Standard error [...] of the mean over prompts."""
+    return np.asarray(of_prompts.std(axis=0, ddof=1) / math.sqrt(len(of_prompts)))

@@ -1,0 +1,64 @@
+"""Verdicts of an earlier run of the same topics, which serve the estimates of a judged sample (`judge.earlier`)."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pandas as pd
+
+from ragauge import track
+from ragauge.contract.errors import ConfigError, DataError, RagaugeError
+from ragauge.contract.records import OUTCOMES_FILE
+
+if TYPE_CHECKING:
+    from omegaconf import DictConfig
+
+
+def earlier_labels(cfg: DictConfig, topics: pd.DataFrame) -> pd.Series | None:
+    """The class 1..5 that the run of `judge.earlier` has for each of the topics (Int8 by qid); None without one.
+
+    Topics that it does not have, or has no verdict on, are left out. ConfigError where no sample is judged;
+    DataError where the run is no job, has no verdicts, was itself judged on a sample (its seed may have drawn
+    the very topics that are judged now), shares no topic, or has another question under a qid.
+    """
+    source = cfg.judge.get("earlier")
+    if source is None:
+        return None
+    key = f"judge.earlier={source}"
+    if cfg.judge.get("sample") is None:
+        raise ConfigError(f"{key} serves the estimates of a judged sample: give judge.sample, or take it out")
+    try:
+        rows = _outcomes(str(source), track.tracking_uri(cfg.tracking.uri))
+    except RagaugeError as error:
+        raise type(error)(f"{key}: {error}") from None
+    if "label" not in rows or rows["label"].isna().all():
+        raise DataError(f"{key}: this run has no verdicts")
+    if "judged" in rows and not rows["judged"].astype(bool).all():
+        judged = int(rows["judged"].astype(bool).sum())
+        raise DataError(f"{key}: this run judged {judged} of {len(rows)} topics; allowed is one that judged all")
+    both = topics[["qid", "query"]].merge(rows[["qid", "query", "label"]], on="qid", suffixes=("", "_earlier"))
+    if both.empty:
+        raise DataError(f"{key}: this run has none of the {len(topics)} topics")
+    other = both[both["query"] != both["query_earlier"]]
+    if len(other):
+        row = other.iloc[0]
+        raise DataError(
+            f"{key}: qid {row['qid']!r} is another topic there, with the question "
+            f"{str(row['query_earlier'])[:60]!r} in place of {str(row['query'])[:60]!r}"
+        )
+    return both.set_index("qid")["label"].dropna().astype("Int8")
+
+
+def _outcomes(source: str, uri: str) -> pd.DataFrame:
+    """The questions of the job in a folder or of an MLflow run, with their labels."""
+    folder = Path(source)
+    if folder.is_dir():
+        if not (folder / OUTCOMES_FILE).is_file():
+            raise DataError(f"no {OUTCOMES_FILE} in it; allowed is the folder of one job that was judged")
+        return pd.read_parquet(folder / OUTCOMES_FILE)
+    reader = track.Reader(track.absolute_uri(uri))
+    run = reader.run(source)
+    if run.tags.get("role") != "job":
+        raise DataError("this run is no job's; allowed is the folder or the MLflow run of one job")
+    return reader.table(run.run_id, "per_question.json").astype({"qid": "str"})

@@ -1,0 +1,1 @@
+"""`dataset=folder`: text, Markdown, HTML, PDF and Word files as documents."""
