@@ -8,8 +8,8 @@ from pathlib import Path
 import pandas as pd
 
 OF_JOB = {"n_tokens", "dataset", "retriever", "chunker", "llm", "judge", "reason", "score_gap"}
-# What a recording has no steps for: chunks and hits that were not in the context.
-OF_STEPS = {"failure_cause", "failure_decided_by"}
+# What a recording has no steps for: chunks and hits that were not in the context, documents of evidence.
+OF_STEPS = {"failure_cause", "failure_decided_by", "evidence_cluster"}
 
 
 def outcomes(folder: Path) -> pd.DataFrame:

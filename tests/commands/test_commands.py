@@ -130,13 +130,13 @@ def test_compare_passes_on_what_is_given(compared: dict[str, Any], capsys: Captu
     assert capsys.readouterr().out == "text ä\n"
     assert compared == {
         "runs": ["r1", "r2"], "uri": "u", "n_tokens": 300, "baseline": "b", "n_boot": 0, "seed": 7,
-        "across_datasets": True, "slices": True, "text": ("found", ("m", True), 3, 200),
+        "across_datasets": True, "slices": True, "family": None, "text": ("found", ("m", True), 3, 200),
     }  # fmt: skip
     compared.clear()
     assert compare.main(["r1"]) == 0
     assert compared == {
         "runs": ["r1"], "uri": None, "n_tokens": None, "baseline": None, "n_boot": None, "seed": None,
-        "across_datasets": False, "slices": False, "text": ("found", (None, False), 10, 200),
+        "across_datasets": False, "slices": False, "family": None, "text": ("found", (None, False), 10, 200),
     }  # fmt: skip
 
 

@@ -52,7 +52,8 @@ def test_code_that_changed_has_another_version() -> None:
 
 
 def test_every_option_of_conf_stands_in_the_list() -> None:
-    files = {f"{f.parent.name}/{f.stem}" for f in option_files()}
+    # One that begins with another option has its class.
+    files = {f"{f.parent.name}/{f.stem}" for f in option_files() if "_target_:" in f.read_text("utf-8")}
     kinds = {name.partition("/")[0] for name in versions.read()}
     assert {name for name in files if name.partition("/")[0] in kinds} <= set(versions.read())
 

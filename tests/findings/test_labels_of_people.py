@@ -21,7 +21,7 @@ def test_of_several_labels_for_one_answer_the_newest_counts(monkeypatch: pytest.
     labels = pd.DataFrame(rows[::-1] if reverse else rows, columns=columns)
     monkeypatch.setattr(track, "labels_of_people", lambda uri, experiment: labels)
     pipeline = SimpleNamespace(components=SimpleNamespace(dataset=None))
-    cfg = OmegaConf.create({"tracking": {"uri": "sqlite:///none.db"}})
+    cfg = OmegaConf.create({"human_labels": "mlflow", "tracking": {"uri": "sqlite:///none.db"}})
     outcomes = pd.DataFrame({"qid": ["q0", "q1"], "answer": ["yes", "yes"]})
     found = with_labels_of_people(outcomes, pipeline, cfg, "helpdesk")["human_label"]
     assert found.iloc[0] == 5

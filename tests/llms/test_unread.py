@@ -132,7 +132,6 @@ def test_a_reply_stands_beside_the_form(raw: str, form: str, line: str) -> None:
     [
         ("judge_single", '{"label": 2, "reason": "The year is right, the builder is made up."}'),
         ("judge_batch", "4, 1, 5, 2, 3"),
-        ("rerank", "[2] > [1] > [3]"),
         ("multi_query", "designer of the lighthouse of Vestrand year in which the lighthouse of Vestrand was built"),
         ("answer_with_documents", ""),
     ],

@@ -158,7 +158,7 @@ def test_without_a_chat_model_those_that_need_one_say_which_do_not(small: SmallP
     with pytest.raises(ConfigError) as told:
         check_together(small.components(rewriter=rewriter, **parts), choices)
     assert f"rewriter={rewriter.component} asks a chat model, and llm=none is none" in str(told.value)
-    assert "prf, recorded, or multi_query and decompose, which do by rules" in str(told.value)
+    assert "or a rewriter that asks none" in str(told.value)
     assert "\n" not in str(told.value)
     for other in (MultiQuery(), Decompose(), PRF(), Recorded(path="x")):
         check_together(small.components(rewriter=other, **parts), choices)
