@@ -6,7 +6,7 @@ import pandas as pd
 import pytest
 
 from ragauge.contract.errors import ConfigError
-from ragauge.estimate.clusters import SHARED, clustered_text, clusterings
+from ragauge.estimate.clusters import SHARED, clustered_line, clustered_text, clusterings
 from ragauge.estimate.outcomes import CLUSTER
 from ragauge.experiment.clusters import clusters_of_topics
 
@@ -58,6 +58,7 @@ def test_the_sentence_says_what_clusters_do_to_intervals():
         "topics share documents of their evidence: 2 clusters of 4 topics (the largest has 2), intra"
     )
     assert text.endswith("times as wide: cluster=document makes them so")
+    assert clustered_line([one], False).startswith("shared documents: cluster=document makes intervals ")
     (chosen,) = clusterings(rows(CLUSTER, ["1", "1", "2", "2"]))
     assert clustered_text([chosen], True).startswith("intervals and tests are over 2 clusters of 4 topics")
     # Without verdicts it is of the IR score.
@@ -67,3 +68,5 @@ def test_the_sentence_says_what_clusters_do_to_intervals():
     assert clusterings(rows("other", ["1", "1", "1", "1"])) == []
     (all_one,) = clusterings(rows(SHARED, ["1"] * 4))
     assert "all 4 topics hang together" in clustered_text([all_one], False)
+    assert clustered_line([all_one], False).startswith("all topics share documents, intervals may be too narrow")
+    assert clustered_line([chosen], True).startswith("intervals over 2 clusters of topics are ")

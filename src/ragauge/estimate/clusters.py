@@ -116,6 +116,16 @@ def clustered_text(found: Sequence[Clustering], chosen: bool) -> str:
     return f"intervals and tests are over {of}: {text}{_range(ratios)} times the width over topics"
 
 
+def clustered_line(found: Sequence[Clustering], chosen: bool) -> str:
+    """`clustered_text` in a line of 80 columns."""
+    one, times = found[0], _range([each.width_ratio for each in found])
+    if chosen:
+        return f"intervals over {one.n_clusters} clusters of topics are {times} times as wide"
+    if one.n_clusters == 1:
+        return "all topics share documents, intervals may be too narrow: cluster=<attribute>"
+    return f"shared documents: cluster=document makes intervals {times} times as wide"
+
+
 def _range(values: Sequence[float]) -> str:
     low, high = f"{min(values):.2f}", f"{max(values):.2f}"
     return low if low == high else f"{low} to {high}"

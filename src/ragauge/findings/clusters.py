@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from ragauge.contract.finding import Finding, Found, Founds, JobFinding, Shown
 from ragauge.contract.jobs import Job, Jobs
-from ragauge.estimate.clusters import clustered_text, clusterings
+from ragauge.estimate.clusters import clustered_line, clustered_text, clusterings
 from ragauge.estimate.outcomes import CLUSTER
 
 
@@ -37,10 +37,12 @@ class Clusters(Finding):
     name = "clusters"
 
     def compute(self, jobs: Jobs, found: Founds) -> Found | None:
-        """A sentence; None where topics share nothing."""
+        """A line and a sentence; None where topics share nothing."""
         measured = [one for _, rows in jobs.at_n.groupby("system") for one in clusterings(rows)]
-        return Found(clustered_text(measured, CLUSTER in jobs.at_n)) if measured else None
+        chosen = CLUSTER in jobs.at_n
+        return Found((clustered_line(measured, chosen), clustered_text(measured, chosen))) if measured else None
 
-    def show(self, jobs: Jobs, value: str, found: Founds) -> Shown:
-        """On the terminal, and at the head of the report."""
-        return Shown(lines=[value], notes=[f"{value[0].upper()}{value[1:]}."])
+    def show(self, jobs: Jobs, value: tuple[str, str], found: Founds) -> Shown:
+        """The line on the terminal, the sentence at the head of the report."""
+        line, sentence = value
+        return Shown(lines=[line], notes=[f"{sentence[0].upper()}{sentence[1:]}."])
