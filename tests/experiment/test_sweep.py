@@ -207,7 +207,7 @@ def test_a_sample_of_topics_is_judged_the_same_for_every_retriever(swept: Path, 
         "tracking.experiment=sampled",
     )
     assert done.returncode == 0, done.stderr
-    assert "12 topics, 8 of them judged" in done.stdout
+    assert "12 topics, 8 judged" in done.stdout
     (folder,) = sweep_folders(tmp_path)
     rows = pd.concat([pd.read_parquet(file) for file in folder.glob("*/outcomes.parquet")])
     judged = rows[rows["judged"]].groupby(["retriever", "n_tokens"])["qid"].agg(frozenset)
