@@ -97,3 +97,10 @@ def test_few_equal_scores_do_not_pass_for_many_topics() -> None:
     mean, lo, hi = shrunk_means([0.9, 0.5, 0.52], n, [500.0, 25, 25])
     assert abs(mean[0] - 0.9) > 0.1
     assert hi[0] - lo[0] > 0.3
+
+
+def test_slices_without_any_spread_stay_where_they_are() -> None:
+    found = shrunk_means([0.0, 0.0, 0.0], [15, 15, 4], [np.inf] * 3, (-1.0, 1.0))
+    assert np.abs(found).max() < 0.01
+    assert (found[1] <= found[0]).all()
+    assert (found[0] <= found[2]).all()

@@ -125,13 +125,11 @@ def test_the_reranker_changes_the_run_and_names_the_system(swept: tuple[Path, st
 @pytest.mark.slow
 def test_the_leaderboard_shows_label_direction_interval_and_mark(swept: tuple[Path, str]) -> None:
     folder, printed = swept
-    headline, header = [line for line in printed.splitlines() if line.lstrip().startswith("system")]
+    [headline] = [line for line in printed.splitlines() if line.lstrip().startswith("system")]
     assert "IR score" in headline
-    assert LABEL in header
-    assert "token F1 ↑" in header
-    # A table of their own, so that neither is wider than a terminal.
+    # With verdicts, answer measures stand in the report and in the tables.
     assert LABEL not in headline
-    assert max(map(len, (headline, header))) <= 110
+    assert len(headline) <= 80
     client, (pooled,) = client_and_runs(folder, "sweep")
     board = logged_table(client, pooled.info.run_id, "leaderboard.json")
     csv = pd.read_csv(client.download_artifacts(pooled.info.run_id, "tables/leaderboard.csv"))
@@ -139,8 +137,6 @@ def test_the_leaderboard_shows_label_direction_interval_and_mark(swept: tuple[Pa
         best = table.loc[table["n_words"].idxmin()]
         assert best["n_words_in_best_set"] in (True, "True")
         assert {"n_words_lo", "n_words_hi", "n_words_missing", "f1"} <= set(table)
-        for row in table.to_dict("records"):
-            assert f"{row['n_words']:.3f}" in printed
     tests = pd.read_csv(client.download_artifacts(pooled.info.run_id, "tables/paired_tests.csv"))
     (pair,) = tests[tests["measure"] == "n_words"].to_dict("records")
     means = board.set_index("system")["n_words"]

@@ -114,4 +114,4 @@ def test_a_sample_to_judge_is_drawn_of_what_can_be_judged(tmp_path: Path) -> Non
     assert not rows.loc[lacking, "judged"].any()
     assert rows["judged"].sum() == 24
     assert 0 <= record["metrics"]["correct_share"] <= 1
-    assert "of them judged" in said
+    assert " judged; 95 % intervals" in said

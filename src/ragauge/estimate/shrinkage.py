@@ -16,6 +16,7 @@ from ragauge.estimate.intervals import LEVEL
 _RHOS, _MUS = 24, 16  # points at which the posterior of rho, and of mu given rho, is evaluated
 _HALVINGS = 14  # of (0, 1), in which an end of an interval is sought
 _SMALLEST = 0.01  # the least rho told from 0, over one over the topics of the largest slice
+_MOST = 1e6  # effective topics, where values do not vary at all
 _OWN = 10  # topics with which a slice's own spread counts as much as that of all slices
 
 
@@ -63,9 +64,10 @@ def shrunk_means(
 def _moderated(n: np.ndarray, effective: np.ndarray) -> np.ndarray:
     """Effective topics of each slice, its variance per topic averaged with that of all slices.
 
-    Few topics tell their mean's variance badly: three equal scores would pass for very many topics.
+    Few topics tell their mean's variance badly: three equal scores would pass for very many topics, or for
+    infinitely many.
     """
-    ratio = n / effective
+    ratio = n / np.minimum(effective, _MOST)
     whole = (n @ ratio) / n.sum()
     return np.asarray(n * (n + _OWN) / (n * ratio + _OWN * whole))
 
