@@ -74,7 +74,7 @@ def sampled_passed(topics: int, n: int, shares: Sequence[float], trials: int, se
         predicted = np.clip(0.5 * d + rng.normal(0, 0.2, topics), -1, 1)
         for share, level in zip(shares, at, strict=True):
             judged = np.arange(topics) < round(share * n)
-            found = _by_sample(d, predicted, judged, np.zeros(topics), 0.05, max(level, 1e-12), True)
+            found = _by_sample(d, predicted, judged, np.zeros(topics), None, 0.05, max(level, 1e-12), True)
             if found.p_pass < level:
                 hits += 1
                 break

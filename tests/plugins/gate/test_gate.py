@@ -327,7 +327,7 @@ def test_a_job_and_the_command_know_the_looks_of_each_other(jobs: Jobs, capsys: 
     assert "look 1 of 2 on 20 topics: look 2 on 40 topics" in capsys.readouterr().err
     # A job is told before its work.
     assert jobs.run("late", *system, *jobs.source(20), "+gate.look=2/2") == 2
-    assert "was before; the next is look 3 on more topics" in jobs.errors["late"]
+    assert "was before; that was the last, and a new series has a name of its own" in jobs.errors["late"]
     assert jobs.ids["late"] == ""
 
 
