@@ -20,7 +20,7 @@ def _frame(rng: np.random.Generator, answers: list[AnswerMeasureInfo], gain: flo
     parts = []
     for system in range(2):
         values = {name: of + rng.uniform(-0.25, 0.25, TOPICS) for name, of in easy.items()}
-        values["ir_score"] += gain * (system == 0)
+        values["ir_score"] += gain * (0.5 - system)
         label = pd.array(rng.choice([1, 4, 5], TOPICS, p=[0.3, 0.2, 0.5]), dtype="Int8")
         parts.append(pd.DataFrame({"qid": np.arange(TOPICS), "system": f"s{system}", "label": label, **values}))
     return pd.concat(parts, ignore_index=True)
