@@ -175,13 +175,16 @@ def test_a_sweep_killed_twice_asks_again_what_could_not_be_read_and_nothing_else
         done = started(tmp_path, server).wait()
         assert done.returncode == 0, done.stderr
         asked = {prompt for prompt, n in server.whole.items() if n > before.get(prompt, 0)}
-        assert asked == {prompt for prompt in bad if before[prompt] < 6}
+        below = {prompt for prompt in bad if before[prompt] < 6}
+        # The ledger does not know of a request that was in flight at a kill, so its prompt may be asked once more.
+        assert below <= asked <= bad
+        assert len(asked - below) <= 2 * 2
         assert all(server.whole[prompt] == before[prompt] + 1 for prompt in asked)
         # A readable reply is paid once, but for those that were in flight at a kill.
         assert sum(before[prompt] - 1 for prompt in set(before) - bad) <= 2 * 2
         records = job_records(sweep_folders(tmp_path)[-1])
         # Those of the limit, and no others, stay without a verdict.
-        at_limit = {prompt for prompt in bad if before[prompt] == 6}
+        at_limit = bad - asked
         shares = [record["metrics"]["judge_share_missing"] for record in records]
         assert max(shares) <= len(at_limit) / 20
         assert (max(shares) > 0) == bool(at_limit)
