@@ -10,6 +10,7 @@ import shutil
 import sqlite3
 import tempfile
 import time
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -48,11 +49,11 @@ def kill_and_read(command: Command, server: ChatServer, folder: Path) -> Kill:
         seen = len(server.log)
         time.sleep(1)
         until(lambda: server.in_flight == 0, "the server's replies")
-    return Kill(seen, recorded_in(next(folder.rglob("ledger.db"))))
+    return Kill(seen, frozenset(recorded_in(next(folder.rglob("ledger.db")))))
 
 
-def recorded_in(ledger: Path) -> frozenset[str]:
-    """The digests of the requests whose replies a ledger holds, read from a copy of its file."""
+def recorded_in(ledger: Path) -> Counter[str]:
+    """How many replies a ledger holds to the requests of each digest, read from a copy of its file."""
     with tempfile.TemporaryDirectory() as folder:
         for file in ledger.parent.glob(f"{ledger.name}*"):
             if file.name in (ledger.name, f"{ledger.name}-wal"):
@@ -63,7 +64,7 @@ def recorded_in(ledger: Path) -> frozenset[str]:
         finally:
             connection.close()
     known = [json.loads(request) for request, reply in rows if json.loads(reply)["text"] is not None]
-    return frozenset(digest_of(request["messages"][-1][-1]) for request in known)
+    return Counter(digest_of(request["messages"][-1][-1]) for request in known)
 
 
 def check_kills(log: Sequence[Logged], kills: Sequence[Kill], concurrency: int) -> Resent:

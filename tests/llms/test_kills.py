@@ -45,7 +45,7 @@ def test_a_ledger_that_is_open_elsewhere_is_read_with_what_it_wrote_last(tmp_pat
     for prompt, text in (("one", "reply"), ("none", None)):
         request = f'{{"messages": [["human", "{prompt}"]]}}'
         ledger.add(Call(prompt, request, text, "stop", 1, 1, 0.0, 0.1, "test"))
-    assert recorded_in(tmp_path / "ledger.db") == {digest_of("one")}
+    assert recorded_in(tmp_path / "ledger.db") == {digest_of("one"): 1}
     ledger.close()
 
 
