@@ -27,6 +27,7 @@ from ragauge.contract.visible import Formatter
 from ragauge.experiment import results
 from ragauge.experiment.results import JobResult
 from ragauge.experiment.sweep.jobs import records_in
+from ragauge.store import default_folder
 
 if TYPE_CHECKING:
     from omegaconf import DictConfig
@@ -59,7 +60,7 @@ def evaluate(
     """`ragauge.evaluate`."""
     if isinstance(metrics, str):
         raise ConfigError(f"metrics={metrics!r}: allowed are lists of names, such as ['em', 'f1']")
-    folder = Path(settings.get("store") or os.environ.get("RAGAUGE_STORE") or ".ragauge") / "samples"
+    folder = Path(settings.get("store") or default_folder()) / "samples"
     file, systems = given.sample_file(samples, app, folder)
     own = {"experiment": "recorded", "recorded.path": file, "answers": [*metrics], "judge": judge, **settings}
     texts = [*given.overrides(overrides, {}, swept=False), *given.overrides((), own, swept=False)]

@@ -18,7 +18,7 @@ from ragauge.estimate.intervals import (
     units_among,
     wilson_interval,
 )
-from ragauge.estimate.outcomes import CLASSES, CLUSTER, GROUP_COLUMNS, check_outcomes, clusters_of
+from ragauge.estimate.outcomes import CLASSES, GROUP_COLUMNS, check_outcomes, cluster_columns, clusters_of
 
 
 @dataclass(frozen=True)
@@ -60,7 +60,7 @@ def judge_agreement(
     if human["label"].isna().any():
         raise DataError(f"human labels: no label for {dict(human.loc[human['label'].isna(), by].iloc[0])}")
     both = human[[*by, "label"]].merge(
-        verdicts[[*by, "label", *([CLUSTER] if CLUSTER in verdicts else [])]],
+        verdicts[[*by, "label", *cluster_columns(verdicts)]],
         on=by,
         how="left",
         suffixes=("_human", "_judge"),

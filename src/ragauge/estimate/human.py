@@ -15,9 +15,9 @@ from ragauge.estimate import Agreement, asked, judge_agreement, ppi_shares
 from ragauge.estimate._powered import powered_means
 from ragauge.estimate.intervals import LEVEL, Estimate
 from ragauge.estimate.outcomes import (
-    CLUSTER,
     check_outcomes,
     class_indicators,
+    cluster_columns,
     clusters_by_topic,
     labels_of,
     with_classes,
@@ -61,7 +61,7 @@ def human_shares(outcomes: pd.DataFrame) -> pd.DataFrame | None:
     if (verdict > 0).any():
         said[verdict == 0] = said[verdict > 0].mean(axis=0)
     verdicts = dict(zip(PROBABILITY_COLUMNS, said.T, strict=True))
-    frame = outcomes[["qid", *([CLUSTER] if CLUSTER in outcomes else [])]].assign(
+    frame = outcomes[["qid", *cluster_columns(outcomes)]].assign(
         label=outcomes["human_label"], judged=labelled, stratum=stratum
     )
     return ppi_shares(frame.assign(**verdicts), unseen=_UNSEEN)

@@ -139,6 +139,11 @@ def clusters_of(frame: pd.DataFrame) -> pd.Series | None:
     return frame.get(CLUSTER)
 
 
+def cluster_columns(frame: pd.DataFrame) -> list[str]:
+    """The column of clusters, where the frame has one: for a choice of columns that goes on to an estimate."""
+    return [CLUSTER] if CLUSTER in frame else []
+
+
 def units_of(frame: pd.DataFrame) -> pd.Series:
     """What is resampled, flipped and put into one fold as a whole, by row: the cluster, else the topic."""
     return frame[CLUSTER] if CLUSTER in frame else frame["qid"]

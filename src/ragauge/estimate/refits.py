@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 import pandas as pd
 
-from ragauge.estimate.outcomes import CLASSES, CLUSTER
+from ragauge.estimate.outcomes import CLASSES, cluster_columns
 from ragauge.estimate.portable import PortablePredictor, portable
 from ragauge.estimate.predictor import fit_predictor
 
@@ -105,7 +105,7 @@ class Samples:
     """The rows of a fit. Of many rows with the IR score alone: the counts of its bins, by fold and class."""
 
     def __init__(self, rows: pd.DataFrame, weights: np.ndarray, fold: np.ndarray, options: Options) -> None:
-        self.rows = rows[list(dict.fromkeys(["qid", "label", *options.features, *({CLUSTER} & set(rows))]))]
+        self.rows = rows[list(dict.fromkeys(["qid", "label", *options.features, *cluster_columns(rows)]))]
         if "weight" in rows:
             self.rows = self.rows.assign(weight=weights)
         self.binned = len(rows) > _MANY_ROWS and tuple(options.features) == ("ir_score",)

@@ -294,6 +294,11 @@ class Store:
         return frame.copy(deep=False)
 
 
+def default_folder() -> Path:
+    """The store where none is named: RAGAUGE_STORE, else .ragauge here, as conf/config.yaml says."""
+    return Path(os.environ.get("RAGAUGE_STORE") or ".ragauge")
+
+
 @contextmanager
 def locked(path: Path) -> Iterator[None]:
     """Holds the lock file alone, among all processes, and machines where the file system carries locks.

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import math
-import os
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -76,8 +75,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     from ragauge import track
     from ragauge.plugins.upkeep.gc import gc
     from ragauge.plugins.upkeep.showing import ls, show, verify
+    from ragauge.store import default_folder
 
-    root = given.store or Path(os.environ.get("RAGAUGE_STORE") or ".ragauge")
+    root = given.store or default_folder()
     uris = [track.tracking_uri(uri) for uri in getattr(given, "tracking_uri", None) or [None]]
     if not root.is_dir():
         raise ConfigError(f"{root} is no folder; name the store by --store or RAGAUGE_STORE")

@@ -94,8 +94,9 @@ def _place(given: argparse.Namespace, record: dict[str, Any]) -> str:
     elif ledgers and "***" not in ledgers[0]:
         place = ledgers[0]
     else:
-        store = Path(os.environ.get("RAGAUGE_STORE") or ".ragauge")
-        place = os.environ.get("RAGAUGE_LEDGER") or str(store / "ledger.db")
+        from ragauge.store import default_folder
+
+        place = os.environ.get("RAGAUGE_LEDGER") or str(default_folder() / "ledger.db")
     if place is None:
         raise ConfigError(f"--ledger: choose one of those that the job used: {', '.join(ledgers)}")
     if "://" not in place and not Path(place).is_file():
