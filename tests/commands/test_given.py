@@ -137,6 +137,17 @@ def test_an_app_answers_what_has_no_answer_and_its_errors_are_those_of_rows(tmp_
     ]
 
 
+def test_what_failed_is_asked_again_and_its_error_is_gone(tmp_path: Path) -> None:
+    def broken(question: str) -> str:
+        raise ValueError("no such page")
+
+    first, _ = given.sample_file([{"question": "a?"}], broken, tmp_path)
+    again, _ = given.sample_file(first, lambda question: ("yes", ["it is"]), tmp_path)
+    assert json.loads(again.read_text("utf-8")) == {
+        "question": "a?", "response": "yes", "retrieved_contexts": ["it is"],
+    }  # fmt: skip
+
+
 def test_what_an_app_answered_before_it_was_stopped_is_kept(tmp_path: Path) -> None:
     def app(question: str) -> str:
         if question == "3?":

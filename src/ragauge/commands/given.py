@@ -148,6 +148,7 @@ def _asked(app: Callable[[str], Any], row: dict[str, Any], number: int) -> dict[
         raise DataError(f"sample {number} has no question; allowed names are {', '.join(names)}")
     if any(row.get(name) for name in NAMES["answer"]):
         return row
+    row = {name: value for name, value in row.items() if name not in NAMES["error"]}  # of an earlier call
     try:
         given = app(question)
     except Exception as error:
