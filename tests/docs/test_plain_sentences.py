@@ -33,7 +33,10 @@ def masked(prose: str) -> str:
 def sentences(prose: str) -> Iterator[str]:
     """Sentences, and what docstrings say of `name: ...` one after another."""
     plain, start = masked(prose), 0
-    for end in re.finditer(r"(?<!e\.g)(?<!i\.e)(?<! al)(?<! cf)[.!?][)”\"_]*\s+|\n\s*\n|$|\n(?=\s*(?:[-*]|\d+\.|[a-z_]+(?:, [a-z_]+)*:) )", plain):
+    for end in re.finditer(
+        r"(?<!e\.g)(?<!i\.e)(?<! al)(?<! cf)[.!?][)”\"_]*\s+|\n\s*\n|$|\n(?=\s*(?:[-*]|\d+\.|[a-z_]+(?:, [a-z_]+)*:) )",
+        plain,
+    ):
         if prose[start : end.end()].strip():
             yield " ".join(prose[start : end.end()].split())
         start = end.end()
@@ -62,7 +65,9 @@ def of_python(text: str) -> Iterator[str]:
             said = node.value
         else:
             continue
-        if id(node) not in inside and len(said.split()) >= 6 and FUNCTION_WORDS.search(said):
+        # Lists of words have no stops, patterns no sentences.
+        is_list = len(said.split()) > 30 and not re.search(r"[.,:;] ", said)
+        if id(node) not in inside and len(said.split()) >= 6 and not is_list and FUNCTION_WORDS.search(said):
             yield "\n\n".join(b for b in re.split(r"\n\s*\n", said) if not re.match(r" {8}|\s*\|", b))
 
 
