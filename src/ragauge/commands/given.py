@@ -1,4 +1,4 @@
-"""What Python gives, as a command line takes it: values as texts, and samples as a file."""
+"""Values of Python as a command line takes them: values as texts, and samples as a file."""
 
 from __future__ import annotations
 
@@ -29,9 +29,8 @@ _OPEN = tuple(f"{key.name}." for key in fields(Config) if key.type == "dict[str,
 def overrides(given: Sequence[str] | Mapping[str, Any], settings: Mapping[str, Any], swept: bool) -> list[str]:
     """The overrides of a command line: texts as they are, values of keys written for Hydra.
 
-    {"llm": {"chat": {"model": "m"}}} is llm.chat.model=m. With `swept` a list, tuple or range stands for the
-    values that jobs take in turn, so that a value which is a list stands in a list of its own. ConfigError for
-    what is no such value.
+    {"llm": {"chat": {"model": "m"}}} is llm.chat.model=m. With `swept` a list, tuple or range stands for the values
+    that jobs take in turn. So a value that is a list stands in another list. ConfigError for any other value.
     """
     if isinstance(given, str) or not (isinstance(given, Mapping) or all(isinstance(one, str) for one in given)):
         raise ConfigError(
@@ -80,10 +79,10 @@ def _text(key: str, value: Any) -> str:
 def sample_file(samples: Any, app: Callable[[str], Any] | None, folder: Path) -> tuple[Path, list[str]]:
     """The file of samples, and the systems that its rows name.
 
-    samples: rows as dicts or objects, a DataFrame, a RAGAS or DeepEval dataset, or the path of a file. What is no
-    file, or what an app adds to, becomes one in `folder`, which is named by its content.
-    app: is asked the question of each row without an answer, and returns the answer, (answer, contexts), or a
-    dict of a row's keys; what it raises is that row's error. DataError names a row by its number.
+    samples: rows as dicts or objects, a DataFrame, a RAGAS or DeepEval dataset, or the path of a file. Samples that are
+        no file, or that an app adds to, become one in `folder`, which is named by its content.
+    app: a function that gets the question of each row without an answer. It returns the answer, (answer, contexts), or
+        a dict of a row's keys; an exception is that row's error. DataError names a row by its number.
     """
     rows = [_as_row(one, number) for number, one in enumerate(_listed(samples), 1)]
     if not rows:

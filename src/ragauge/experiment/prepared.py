@@ -1,4 +1,4 @@
-"""A job before its work: checked against its config, and what a dry run says of it."""
+"""A job before its work: its config is checked, and `dry_run` counts what it would ask for."""
 
 from __future__ import annotations
 

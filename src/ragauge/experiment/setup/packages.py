@@ -1,8 +1,8 @@
 """Configs outside of conf/: those of ragauge's plug-ins and of installed packages, and what shadows what.
 
-A package says by an entry point of the group `ragauge.configs` where its config groups lie; its folder then
-comes behind conf/ on Hydra's search path, and that of `--config-dir` behind both. The plug-ins of ragauge do
-the same, and come before other packages.
+A package names its folder of config groups by an entry point of the group `ragauge.configs`. That folder comes behind
+conf/ on Hydra's search path, and the one of `--config-dir` behind both. The plug-ins of ragauge do the same, and come
+before other packages.
 """
 
 from __future__ import annotations

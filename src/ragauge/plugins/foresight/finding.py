@@ -162,10 +162,10 @@ def foresight_figure(found: Foresight) -> Figure | None:
 
 
 def best_of(found: Foresight) -> dict[str, Any] | None:
-    """Of what is known before the LLM answers the measure that foresees best; None where none is defined.
+    """The measure known before the LLM answers that foresees best; None where none is defined.
 
-    shown: whether it is better than chance, tested over all these measures at once (`p_chance`). label: of
-    measures that tie, all of them. beside: how many others may be as good (`p_best`), in words.
+    shown: whether it is better than chance, tested over all these measures at once (`p_chance`). label: the labels of
+        all measures that tie. beside: how many others may be as good (`p_best`), in words.
     """
     rows = found.table[(found.table["statistic"] == "auc_right") & found.table["of"].isin(BEFORE)]
     rows = rows.dropna(subset="value")
