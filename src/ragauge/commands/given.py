@@ -63,15 +63,15 @@ def _swept(key: str, value: Any) -> str:
     several = value if isinstance(value, (list, tuple, range)) else [value]
     names = [_text(key, one) for one in several]
     if any(map(callable, several)) and len(set(names)) < len(names):
-        raise ConfigError(f"{key}={','.join(names)}: functions are told apart by their names, and two have the same")
+        raise ConfigError(f"{key}={','.join(names)}: two functions have the same name; give one of them another")
     return ",".join(names)
 
 
 def _option(group: str, function: Callable[..., Any]) -> str:
     """The name of a function, which is an option of its group from here on, in this process.
 
-    Nobody can see what a function reads beside its own code, such as an index. Results of a retriever are therefore
-    kept for one call of `run` or `sweep`; replies of an llm are kept by the function's name and code.
+    ragauge cannot see the data that a function reads, such as an index. Results of a retriever are therefore kept
+    for one call of `run` or `sweep`; replies of an llm are kept by the function's name and code.
     """
     name = getattr(function, "__name__", type(function).__name__)
     if not name.isidentifier():

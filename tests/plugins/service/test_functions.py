@@ -72,7 +72,7 @@ def test_an_llm_that_is_a_function_replies_to_the_prompt(monkeypatch: pytest.Mon
     assert asked(lambda prompt: " ").refused == "an empty reply"
 
 
-def test_functions_are_options_that_are_told_apart_by_their_names() -> None:
+def test_functions_are_options_with_names_of_their_own() -> None:
     def my_search(question: str) -> list[str]:
         return []
 
@@ -85,7 +85,7 @@ def test_functions_are_options_that_are_told_apart_by_their_names() -> None:
     for retrievers, why in (
         ([lambda q: []], "'<lambda>' is none; define it with def"),
         ([bm25], r"^retriever=bm25: there is an option of that name"),
-        ([my_search, my_search], r"^retriever=my_search,my_search: .* two have the same$"),
+        ([my_search, my_search], r"^retriever=my_search,my_search: two functions have the same name; .*"),
     ):
         with pytest.raises(ConfigError, match=why):
             given.overrides((), {"retriever": retrievers}, swept=True)

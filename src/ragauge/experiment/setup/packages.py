@@ -73,7 +73,7 @@ def refuse_shadowed(conf: Path, config_dir: Path | None = None) -> None:
 
 
 def owners(conf: Path) -> dict[str, str]:
-    """Whose each option is, such as retriever/bm25, of those in conf (ragauge's own) and in the packages.
+    """The distribution that each option comes from, by option such as retriever/bm25: conf is ragauge's own.
 
     ConfigError for an option that two of them have.
     """

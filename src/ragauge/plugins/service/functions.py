@@ -25,14 +25,14 @@ log = logging.getLogger(__name__)
 
 @dataclass(frozen=True)
 class FunctionRetriever:
-    """What a function of the question returns: a list of texts or docnos, best first.
+    """Asks a function for the contexts of each question: it returns a list of texts or docnos, best first.
 
-    An entry is a text, the docno of a document or a chunk of the dataset, (docno, score), a mapping with `text`,
-    `docno` or both, and `score` if it has one, or a Document of LangChain. Texts need not be in the corpus. Where the
-    function raises, the topic has no contexts, is counted, and is asked again by a rerun.
+    An entry is one of: a text; the docno of a document or a chunk of the dataset; (docno, score); a mapping with
+    `text`, `docno`, `score`; a Document of LangChain. Texts need not be in the corpus. A topic for which the function
+    raises has no contexts, is counted, and is asked again by a rerun.
     function: `_target_`, the function's dotted path.   top_k: entries kept per topic.
-    call: of `ragauge.run`, whose functions are asked anew in each call; null where the code of the function's package
-        and the configuration are all that changes what it finds.
+    call: a name of the call of `ragauge.run` that gave the function; each call searches again. null: results are
+        stored by the configuration and the code of the function's package.
     """
 
     component: ClassVar[str] = "function"
@@ -114,7 +114,7 @@ class FunctionChat:
     """A function of the prompt that returns the reply, as `ragauge.llms.calls` asks chat models.
 
     function: its dotted path.   model: its name, by which replies are kept: another model wants another name.
-    code: what tells the function from an earlier one of that name.
+    code: a digest of the function's source; replies of an earlier version are not reused.
     """
 
     def __init__(self, function: str, model: str, code: str | None = None) -> None:
