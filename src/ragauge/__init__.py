@@ -48,7 +48,8 @@ def run(
     """Runs one job as `ragauge <overrides>` does, and returns its frames, metrics and MLflow run.
 
     ragauge.run(retriever="bm25", n_tokens=300): values by key. overrides: texts as on the command line,
-    ["retriever=bm25", "n_tokens=300"], or a dict for keys with dots, {"llm.chat.model": "m"}. config_dir: a
+    ["retriever=bm25", "n_tokens=300"], or a dict for keys with dots, {"llm.chat.model": "m"}. retriever and llm may be
+    functions: retriever(question) returns texts or docnos, llm(prompt) the answer (docs/library.md). config_dir: a
     folder with further config groups, as `--config-dir`. Relative paths mean the working directory; the job's
     folder is outputs/<date>/<time> there. Prints nothing but warnings, on stderr; the log is run.log in the folder.
 

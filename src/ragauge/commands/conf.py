@@ -29,6 +29,7 @@ _ALLOWED = (
     (r"is not Optional", "any value but null"),
 )  # fmt: skip
 _PACKAGE = Path(__file__).resolve().parents[1]
+OWN = (_PACKAGE / "conf", _PACKAGE.parents[1] / "conf")  # of an installed wheel, of a source tree
 
 
 def conf_folder() -> Path:
@@ -44,7 +45,7 @@ def conf_folder() -> Path:
         if not folder.is_dir():
             raise ConfigError(f"--config-path {given}: is no folder")
         return folder
-    places = [Path(sys.argv[0]).resolve().parent / "conf", _PACKAGE / "conf", _PACKAGE.parents[1] / "conf"]
+    places = [Path(sys.argv[0]).resolve().parent / "conf", *OWN]
     for place in places:
         if (place / _ROOT_FILE).is_file():
             return place

@@ -3,21 +3,27 @@
 from __future__ import annotations
 
 import hashlib
+import inspect
 import json
 import math
 import os
 import re
+import uuid
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
+from hydra.core.config_store import ConfigStore
 from hydra.core.override_parser.types import Quote, QuotedString
 
+from ragauge.commands.conf import OWN
+from ragauge.contract import loading
 from ragauge.contract.errors import ConfigError, DataError
 from ragauge.datasets._fields import BadRow
 from ragauge.datasets.recordings import NAMES, entries, systems_in
 from ragauge.experiment.setup.config import Config
+from ragauge.experiment.setup.packages import owners
 
 # A text that Hydra reads as this text; any other one gets quotes.
 _BARE = re.compile(r"(?!(?:true|false|yes|no|on|off|null|nan|inf)$)[A-Za-z_][\w/-]*", re.ASCII | re.IGNORECASE)
@@ -55,10 +61,39 @@ def _flat(values: Mapping[str, Any], above: str = "") -> dict[str, Any]:
 
 def _swept(key: str, value: Any) -> str:
     several = value if isinstance(value, (list, tuple, range)) else [value]
-    return ",".join(_text(key, one) for one in several)
+    names = [_text(key, one) for one in several]
+    if any(map(callable, several)) and len(set(names)) < len(names):
+        raise ConfigError(f"{key}={','.join(names)}: two functions have the same name; give one of them another")
+    return ",".join(names)
+
+
+def _option(group: str, function: Callable[..., Any]) -> str:
+    """The name of a function, which is an option of its group from here on, in this process.
+
+    ragauge cannot see the data that a function reads, such as an index. Results of a retriever are therefore kept
+    for one call of `run` or `sweep`; replies of an llm are kept by the function's name and code.
+    """
+    name = getattr(function, "__name__", type(function).__name__)
+    if not name.isidentifier():
+        raise ConfigError(f"{group}: a function is shown by its name, and {name!r} is none; define it with def")
+    if f"{group}/{name}" in owners(next(folder for folder in OWN if folder.is_dir())):
+        raise ConfigError(f"{group}={name}: there is an option of that name; give the function another one")
+    path = f"{function.__module__}.{name}"
+    loading.GIVEN[path] = function
+    try:
+        code = hashlib.sha256(inspect.getsource(function).encode()).hexdigest()
+    except (OSError, TypeError):  # typed in, or no Python function
+        code = uuid.uuid4().hex
+    node: dict[str, Any] = {"chat": {"function": path, "model": name, "code": code}}
+    if group == "retriever":
+        node = {"function": {"_target_": path}, "call": uuid.uuid4().hex}
+    ConfigStore.instance().store(group=group, name=name, node={"defaults": ["function", "_self_"], **node})
+    return name
 
 
 def _text(key: str, value: Any) -> str:
+    if key in ("retriever", "llm") and callable(value):
+        return _option(key, value)
     if value is None:
         return "null"
     if isinstance(value, bool):

@@ -21,6 +21,10 @@ if TYPE_CHECKING:
 
 _T = TypeVar("_T")
 
+# Functions that Python gave `ragauge.run` and `ragauge.sweep` in the place of a component, by dotted path: `locate`
+# finds them though no other process could import them.
+GIVEN: dict[str, Callable[..., Any]] = {}
+
 
 def build(key: str, spec: Mapping[str, Any], offers: Mapping[str, Any]) -> Any:
     """Calls the object at the dotted path `_target_` with the spec's other keys (`_args_` by position).
@@ -63,6 +67,8 @@ def locate(key: str, path: object) -> Callable[..., Any]:
     """The class or function at a dotted path such as package.module.Class.method; ConfigError if none is."""
     if not isinstance(path, str) or "." not in path:
         raise ConfigError(f"{key}._target_={path!r}: must be the dotted path of a class or function")
+    if path in GIVEN:
+        return GIVEN[path]
     names = path.split(".")
     for cut in range(len(names) - 1, 0, -1):
         module = ".".join(names[:cut])

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING
 
 from ragauge.contract.errors import ConfigError
+from ragauge.contract.families import check_target
 from ragauge.contract.groups import ANSWERS, GROUPS
 from ragauge.contract.identity import identity
 from ragauge.contract.offers import (
@@ -70,10 +71,7 @@ def check_measures(pipeline: Pipeline, target: str | None = None, alone: bool = 
     own files. Reads these and the dataset alone, and asks no LLM. A job of a sweep (not `alone`) may have no
     contexts: it is what the others are compared with.
     """
-    if target is not None:
-        from ragauge.diagnose.foresight import check_target
-
-        check_target(target, pipeline.answer_measures)
+    check_target(target, pipeline.answer_measures)
     of_evidence = pipeline.components.measure
     if "chat" in offered(of_evidence, MeasureOffers).uses and pipeline.evaluator_chat is None:
         raise ConfigError(f"measure={of_evidence.name} {_ASKS}")

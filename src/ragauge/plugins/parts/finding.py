@@ -26,8 +26,8 @@ from ragauge.contract.finding import (
 )
 from ragauge.contract.jobs import Jobs, settings_of, systems_of
 from ragauge.contract.protocols import AnswerMeasureInfo
-from ragauge.estimate.ablation import NONE, ablation, gains
 from ragauge.findings.tables import number
+from ragauge.plugins.parts.ablation import NONE, ablation, gains
 
 _RECORDED = "recorded"  # root key that picks a recorded system: its contexts and its answers
 # Where nothing is retrieved, none of these changes an answer.
@@ -49,7 +49,7 @@ _MEASURES = {
 
 @dataclass(frozen=True)
 class Brought:
-    """ablation: that of `ragauge.estimate.ablation`; gains: those over the LLM alone; chunk_sizes: scores by chunks."""
+    """ablation: that of `parts.ablation`; gains: those over the LLM alone; chunk_sizes: scores by chunks."""
 
     ablation: pd.DataFrame
     gains: pd.DataFrame | None

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 import numpy as np
 import pandas as pd
 
-from ragauge.contract.errors import ConfigError
+from ragauge.contract.families import JUDGE, check_target, targets
 from ragauge.contract.groups import FEATURES
 from ragauge.contract.protocols import AnswerMeasureInfo
 from ragauge.estimate.intervals import LEVEL, level_of_resamples, percentile_interval, topic_weights
@@ -24,7 +24,6 @@ from ragauge.estimate.pairs import holm
 from ragauge.estimate.signs import tail_p
 
 IR_SCORE = "ir_score"
-JUDGE = "judge"  # the target that is the judge's class
 BEFORE = ("context", "ranking")  # what measures are of that are known before the LLM answers
 STATISTICS = ("auc_right", "auc_lack", "spearman", "kendall")
 _FEATURE_LABELS = {
@@ -112,21 +111,10 @@ def foresight(
     return Foresight(table, name, rows["qid"].nunique(), rows[group].nunique())
 
 
-def check_target(target: str | None, infos: Sequence[AnswerMeasureInfo]) -> None:
-    """ConfigError for a target that is neither the judge nor an answer measure with values in [0, 1]."""
-    fit = _targets(infos)
-    if target not in (None, JUDGE, *fit):
-        raise ConfigError(f"foresight.target={target!r}: allowed are {', '.join([JUDGE, *fit])}")
-
-
-def _targets(infos: Sequence[AnswerMeasureInfo]) -> list[str]:
-    return [i.name for i in infos if i.of == "answer" and i.unit == "share" and i.direction == "higher"]
-
-
 def _target(frame: pd.DataFrame, infos: Sequence[AnswerMeasureInfo], target: str | None) -> str | None:
     """The target column of the measures; None where the frame has none."""
     check_target(target, infos)
-    there = [name for name in _targets(infos) if name in frame and frame[name].notna().any()]
+    there = [name for name in targets(infos) if name in frame and frame[name].notna().any()]
     judged = "label" in frame and frame["label"].notna().any()
     if target is None:
         return JUDGE if judged else next(iter(there), None)
@@ -255,7 +243,7 @@ def _statistics(
     rows: pd.DataFrame, measures: Sequence[_Measure], n_topics: int, n_boot: int, seed: int, group: str
 ) -> np.ndarray:
     """float64 [1 + n_boot, measures, statistics]: of the rows, and of every resample of their topics."""
-    from ragauge.diagnose._ranks import associations  # here, since numba takes its time
+    from ragauge.plugins.foresight._ranks import associations  # here, since numba takes its time
 
     topic = rows["_topic"].to_numpy()
     system = pd.factorize(rows[group])[0].astype(np.int64)
