@@ -62,7 +62,8 @@ def of_python(text: str) -> Iterator[str]:
 READ = {
     ".py": of_python,
     ".md": lambda text: [NO_PROSE.sub("\n\n", text)],
-    ".yaml": lambda text: ["\n".join(re.sub(r"^[^#]*(?:# ?|$)", "", line) for line in text.splitlines())],
+    # A comment behind a key is a text of its own.
+    ".yaml": lambda text: [re.sub(r"(?m)^\s*# ?", "", re.sub(r"(?m)^[^#\n]*[^#\s][^#\n]*(?:# ?|$)", "\n\n", text))],
 }
 
 
