@@ -79,7 +79,7 @@ class FictionalWorld:
     def load(self) -> Dataset:
         """The collection; ConfigError where so many questions of a kind cannot be formed.
 
-        The documents of a large world come in batches, and are written anew for each reading of them.
+        The documents of a large world come in batches, and are written again for each reading of them.
         """
         large = self.documents > _SHARD
         docs: list[Document] = []
@@ -107,11 +107,10 @@ class FictionalWorld:
     def counterfactuals(self) -> pd.DataFrame:
         """A frame of topics with one fact of one document changed, and the truth beside it.
 
-        Columns: qid; docno and relation of the fact; sentence, as it stands in the document, and changed,
-            which
-        takes its place; answer and changed_answer, and all that are accepted of both (answers,
-        changed_answers). Types other than chain, comparison and aggregation have none, nor has a topic for
-        which no single change leads to exactly one other answer.
+        Columns: qid; docno and relation of the fact; sentence, as it stands in the document; changed, its replacement;
+        answer and changed_answer, and all accepted forms of both (answers, changed_answers). Types other than chain,
+        comparison and aggregation have none, nor has a topic for which no single change leads to exactly one other
+        answer.
         """
         found = [topic for shard in shards(self._plan()) for topic in shard.topics]
         rows = [_twin_row(topic) for topic in interleaved(found)[: self.limit] if topic.twin is not None]
