@@ -25,13 +25,14 @@ from ragauge.contract.identity import identity
 from ragauge.datasets import JsonlDataset
 from ragauge.plugins.fictional import names, source
 from ragauge.plugins.fictional.articles import text_of, write_article
+from ragauge.plugins.fictional.collection import write_shards
 from ragauge.plugins.fictional.entities import Region
 from ragauge.plugins.fictional.names import Names
 from ragauge.plugins.fictional.prose import STYLES
 from ragauge.plugins.fictional.questions import kinds
 from ragauge.plugins.fictional.region import make_region, sizes
 from ragauge.plugins.fictional.relations import OF_KIND, RELATIONS
-from ragauge.plugins.fictional.source import FictionalWorld, write_shards
+from ragauge.plugins.fictional.source import FictionalWorld
 
 
 def world_of(**knobs: Any) -> FictionalWorld:
@@ -241,7 +242,7 @@ def test_a_count_changes_by_one_in_its_twin(data: object) -> None:
 @pytest.mark.parametrize("documents", [100, 1_100])
 def test_one_seed_gives_the_same_bytes_in_any_process(tmp_path: Path, documents: int) -> None:
     code = (
-        "import sys; from pathlib import Path; from ragauge.plugins.fictional.source import *; "
+        "import sys; from pathlib import Path; from ragauge.plugins.fictional.collection import *; "
         f"world = FictionalWorld(documents={documents}, look_alikes=3, max_hops=4, questions=8, seed=11); "
         "write_shards(world, Path(sys.argv[1]))"
     )
