@@ -23,7 +23,7 @@ from ragauge.contract.errors import ConfigError
 from ragauge.contract.frames import Batches
 from ragauge.contract.identity import identity
 from ragauge.datasets import JsonlDataset
-from ragauge.plugins.fictional import names, source
+from ragauge.plugins.fictional import collection, names
 from ragauge.plugins.fictional.articles import text_of, write_article
 from ragauge.plugins.fictional.collection import write_shards
 from ragauge.plugins.fictional.entities import Region
@@ -296,7 +296,7 @@ def test_a_corpus_file_ends_after_ten_thousand_documents(tmp_path: Path) -> None
 def test_documents_in_batches_are_those_of_the_frame(monkeypatch: pytest.MonkeyPatch, twins: bool) -> None:
     world = world_of(documents=700, questions=3, twins=twins)
     whole = world.load()
-    monkeypatch.setattr(source, "_SHARD", 150)
+    monkeypatch.setattr(collection, "_SHARD", 150)
     found = world.load()
     assert isinstance(found.docs, Batches)
     assert [len(some) for some in found.docs][:4] == [150] * 4
