@@ -243,6 +243,7 @@ def test_a_count_changes_by_one_in_its_twin(data: object) -> None:
 def test_one_seed_gives_the_same_bytes_in_any_process(tmp_path: Path, documents: int) -> None:
     code = (
         "import sys; from pathlib import Path; from ragauge.plugins.fictional.collection import *; "
+        "from ragauge.plugins.fictional.source import FictionalWorld; "
         f"world = FictionalWorld(documents={documents}, look_alikes=3, max_hops=4, questions=8, seed=11); "
         "write_shards(world, Path(sys.argv[1]))"
     )

@@ -14,7 +14,7 @@ from ragauge.contract.changed import changed_docno
 from ragauge.contract.frames import Batches
 from ragauge.contract.protocols import Dataset
 from ragauge.datasets._gather import document_frame
-from ragauge.plugins.fictional.source import TYPES, FictionalWorld
+from ragauge.plugins.fictional.parameters import TYPES, Parameters
 from ragauge.plugins.fictional.twins import Twin
 from ragauge.plugins.fictional.world import Plan, Topic, interleaved, shards
 
@@ -22,7 +22,7 @@ Document = tuple[str, str, str]  # docno, title, text
 _SHARD = 10_000  # documents of a file, or of a batch of a larger world
 
 
-def collection(world: FictionalWorld) -> Dataset:
+def collection(world: Parameters) -> Dataset:
     """The collection; ConfigError where so many questions of a kind cannot be formed.
 
     The documents of a large world come in batches, and are written again for each reading of them.
@@ -40,7 +40,7 @@ def collection(world: FictionalWorld) -> Dataset:
     return Dataset(found, _topic_frame(chosen), _evidence_frame(chosen))
 
 
-def _batches(world: FictionalWorld, more: Sequence[Document]) -> Iterator[pd.DataFrame]:
+def _batches(world: Parameters, more: Sequence[Document]) -> Iterator[pd.DataFrame]:
     """Frames `docs` of 10,000 documents each, region by region, and of those that are not the world's."""
     held: list[Document] = []
     for shard in shards(replace(_plan(world), types=()), twins=False):
@@ -52,7 +52,7 @@ def _batches(world: FictionalWorld, more: Sequence[Document]) -> Iterator[pd.Dat
         yield document_frame([*held, *more])
 
 
-def counterfactuals(world: FictionalWorld) -> pd.DataFrame:
+def counterfactuals(world: Parameters) -> pd.DataFrame:
     """A frame of topics with one fact of one document changed, and the truth beside it.
 
     Columns: qid; docno and relation of the fact; sentence, as it stands in the document; changed, its replacement;
@@ -64,7 +64,7 @@ def counterfactuals(world: FictionalWorld) -> pd.DataFrame:
     return pd.DataFrame(rows, columns=list(_TWIN_COLUMNS))
 
 
-def _plan(world: FictionalWorld) -> Plan:
+def _plan(world: Parameters) -> Plan:
     types = tuple(type_ for type_ in TYPES if not world.types or type_ in world.types)
     alike, pronouns = world.look_alikes, float(world.pronouns)
     return Plan(world.documents, world.seed, alike, pronouns, world.style, world.max_hops, world.questions, types)
@@ -94,7 +94,7 @@ def _answered_by(topic: Topic) -> Twin | None:
     return twin
 
 
-def write_shards(world: FictionalWorld, folder: Path) -> list[Path]:
+def write_shards(world: Parameters, folder: Path) -> list[Path]:
     """Writes the world as JSON Lines and returns the files; one region is in memory at a time.
 
     corpus-00000.jsonl and so on hold 10,000 documents each, questions.jsonl the topics and

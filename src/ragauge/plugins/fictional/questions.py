@@ -10,8 +10,8 @@ from ragauge.plugins.fictional.chains import chain
 from ragauge.plugins.fictional.dice import Dice
 from ragauge.plugins.fictional.entities import Region
 from ragauge.plugins.fictional.lacking import false_premise, unanswerable
+from ragauge.plugins.fictional.parameters import MOST_HOPS
 from ragauge.plugins.fictional.sets import aggregation, comparison, negation
-from ragauge.plugins.fictional.source import MOST_HOPS
 
 _MISSES = 500  # tries in a row that bring nothing new: the region is taken to have no more
 _MAKERS: dict[str, Callable[[Asker], Question | None]] = {
