@@ -36,13 +36,18 @@ ALWAYS = {
 
 def on_config(config: Any) -> Any:
     """Puts the generated pages where `nav` names their folders."""
-    generated = _generated(config)
-    for section in config.nav:
+    _fill(config.nav, _generated(config))
+    return config
+
+
+def _fill(nav: list[dict[str, Any]], generated: dict[str, tuple[str, str]]) -> None:
+    for section in nav:
         for title, entries in section.items():
-            if isinstance(entries, str) and entries.endswith("/*"):
+            if isinstance(entries, list):
+                _fill(entries, generated)
+            elif entries.endswith("/*"):
                 folder = entries.removesuffix("*")
                 section[title] = [{name: path} for path, (name, _) in generated.items() if path.startswith(folder)]
-    return config
 
 
 def on_files(files: Files, config: Any) -> Files:

@@ -1,4 +1,4 @@
-"""docs/tutorial.md: every command runs as it stands, in a folder of twenty Markdown files."""
+"""docs/have-a-corpus.md: every command runs as it stands, in a folder of twenty Markdown files."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ import pytest
 from processes import ROOT, clean_environment, run
 
 pytestmark = pytest.mark.slow
-GUIDE = ROOT / "docs" / "tutorial.md"
+GUIDE = ROOT / "docs" / "have-a-corpus.md"
 
 
 def blocks(language: str) -> list[str]:
