@@ -32,6 +32,8 @@ ALWAYS = {
     "benchmarks/RESULTS.md": "repository/benchmarks/RESULTS.md",
     "benchmarks/VALIDITY.md": "repository/benchmarks/VALIDITY.md",
 }
+FOREMOST = ("README.md",)
+BEHIND = "---\nsearch: {boost: 0.2}\n---\n"  # lists come behind the guides in what a search finds
 
 
 def on_config(config: Any) -> Any:
@@ -72,7 +74,7 @@ def on_files(files: Files, config: Any) -> Files:
                     waiting.append((path, _text(path)))
     for path, page in known.items():
         shown = _text(path) if path.endswith(".md") else _listing(path)
-        files.append(File.generated(config, page, content=shown))
+        files.append(File.generated(config, page, content=shown if path in FOREMOST else BEHIND + shown))
     config.extra["ragauge_repository"] = known
     return files
 
@@ -105,7 +107,8 @@ def _generated(config: Any) -> dict[str, tuple[str, str]]:
     conf, docs = ROOT / "conf", Path(config.docs_dir)
     folders = config_reference.folders(ROOT)
     made = config_reference.pages(folders, docs, config_reference.chosen(conf))
-    return {**made, **api_reference.pages(config_reference.read_options(folders), docs)}
+    made |= api_reference.pages(config_reference.read_options(folders), docs)
+    return {path: (name, BEHIND + text) for path, (name, text) in made.items()}
 
 
 def _links(text: str) -> list[str]:
