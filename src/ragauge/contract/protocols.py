@@ -464,8 +464,8 @@ class AnswerMeasureInfo:
     direction: which values are better. unit: "share" in [0, 1], shown in per cent, "ratio" in [0, 1], shown
         as a number, "signed" in [-1, 1], or "score", of any size.
     section: the section of the report that it stands in.
-    of: the object that it is a property of. The "answer", the "context" that the LLM gets, and the "ranking" that this
-        is taken from; the latter two are known before an LLM is asked for the answer. Or the judge's "verdict".
+    of: the object that it describes: the "answer", the "context" that the LLM gets, the "ranking" that the context is
+        taken from, or the judge's "verdict". Context and ranking are known before an LLM is asked for the answer.
     on_terminal: whether the leaderboard on the terminal shows it, too.
     limit: a mean above it prints `beyond`, a sentence in which {share} is the mean in per cent.
     """

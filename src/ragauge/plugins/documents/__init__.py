@@ -1,1 +1,4 @@
-"""The worth of passages by the answers that the LLM gives from them: eRAG, alignment (docs/passages.md#documents-by-their-use)."""
+"""The worth of passages by the answers that the LLM gives from them: eRAG and alignment.
+
+docs/passages.md#documents-by-their-use shows both.
+"""

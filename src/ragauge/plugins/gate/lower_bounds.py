@@ -30,8 +30,8 @@ def skewed_mean(d: np.ndarray, value: float, alpha: float) -> LowerBound:
 
     Where the lowest difference is further from the mean than the highest, one topic is added: as far below the mean as
     the one is further than the other. The statistic is Hall's (1992, equation 6) with the observed skewness times 1 +
-    30 / n, since few topics show too little of a long tail. It is 0 where the skewness is above 0: then the t test errs
-    to the safe side. docs/method.md says how both were chosen.
+    30 / n, since few topics show too little of a long tail. A skewness above 0 counts as 0: then the t test errs to the
+    safe side. docs/method.md says how both were chosen.
     """
     from scipy.special import stdtr, stdtrit
 
