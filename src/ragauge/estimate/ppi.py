@@ -23,6 +23,7 @@ from ragauge.estimate.outcomes import (
     check_outcomes,
     class_indicators,
     labels_of,
+    of_these_topics,
     topic_codes,
     units_of,
 )
@@ -110,7 +111,8 @@ def ppi_shares(frame: pd.DataFrame, level: float = LEVEL, unseen: float = 0.0) -
     the rest in proportion. A share that all or none of the judged topics have keeps its prediction, with the
     exact interval (Clopper-Pearson) of the labels. `unseen` is how many topics on which label and prediction
     differ by 1 are added to the variance, for predictions that are 0 or 1. Of several of the judge's prompts
-    the shares are means (ragauge.estimate.prompts). Where the frame has clusters, variances
+    the shares are means (ragauge.estimate.prompts). Intervals are for the population of the topics, or where
+    `sample_target` is "topics" for these topics. Where the frame has clusters, variances
     are over these (`powered_means`). Raises DataError where a stratum has fewer than two judged topics.
     """
     check_outcomes(frame, ("judged", *PROBABILITY_COLUMNS, *(["stratum"] if "stratum" in frame else [])))
@@ -126,7 +128,8 @@ def ppi_shares(frame: pd.DataFrame, level: float = LEVEL, unseen: float = 0.0) -
     clusters = None
     if CLUSTER in frame:
         clusters = _of_topic(frame.assign(**{CLUSTER: topic_codes(frame[CLUSTER])[0]}), CLUSTER, topics, n_topics)
-    found = powered_means(y, f, judged, stratum, _APART, clusters)
+    fixed = of_these_topics(frame) and not judged.all()
+    found = powered_means(y, f, judged, stratum, _APART, clusters, fixed)
     estimate, kept, corrected = _add_up(found.estimate, found.classical, found.variance)
     widened = found.variance + unseen / found.n**2
     variance = np.where(corrected, widened, found.classical_variance)
@@ -140,7 +143,12 @@ def ppi_shares(frame: pd.DataFrame, level: float = LEVEL, unseen: float = 0.0) -
             "estimate": estimate,
             "lo": lo,
             "hi": hi,
-            "effective_n": np.divide(found.spread, variance, out=np.full_like(variance, found.n), where=known),
+            "effective_n": np.divide(
+                found.spread,
+                variance + fixed * found.spread / n_topics,
+                out=np.full_like(variance, found.n),
+                where=known,
+            ),
             "lam": np.where(kept, found.lam, 0.0),
             "classical": found.classical,
             "classical_lo": classical_lo,

@@ -17,7 +17,7 @@ from ragauge.contract import provenance
 from ragauge.contract.frames import content_digest
 from ragauge.contract.protocols import AnswerMeasureInfo
 from ragauge.estimate import ppi_shares, summary
-from ragauge.estimate.outcomes import CLUSTER, fit_rows, with_classes
+from ragauge.estimate.outcomes import CLUSTER, TARGET, fit_rows, with_classes
 from ragauge.show.drawing import save
 from ragauge.show.figures import sorted_scores
 from ragauge.store import Key, Store
@@ -81,7 +81,7 @@ def findings(
     which a sample was judged have the columns judged, stratum and p1 to p5. `floor` is what unrelated text
     scores at their budget: a mark in the figure.
     """
-    named = ("qid", "label", "judged", "human_label", "judge_status", "unanswerable", CLUSTER, "prompts_are")
+    named = ("qid", "label", "judged", "human_label", "judge_status", "unanswerable", CLUSTER, "prompts_are", TARGET)
     columns = outcomes.select_dtypes("number").columns.union([c for c in named if c in outcomes], sort=False)
     installed = provenance.installed_packages()
     key = Key(

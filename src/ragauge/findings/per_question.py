@@ -18,7 +18,7 @@ from ragauge.contract.jobs import Job
 from ragauge.contract.protocols import Monitored
 from ragauge.datasets.labels import with_human_labels
 from ragauge.estimate.clusters import SHARED
-from ragauge.estimate.outcomes import CLUSTER
+from ragauge.estimate.outcomes import CLUSTER, TARGET
 from ragauge.estimate.predictor import PROBABILITY_COLUMNS
 from ragauge.estimate.prompts import other_labels
 from ragauge.estimate.slicing import PREFIX
@@ -33,7 +33,7 @@ _QUERY_CHARS = 300  # of each text that was searched for
 # Of the per-question table, where a rewriter or llm.cite was chosen, a sample judged, or people gave labels.
 _IF_THERE = (
     "unanswerable", "queries", "cited_answer", "human_label", LABEL_OF, "judged", "stratum", CLUSTER, SHARED,
-    *PROBABILITY_COLUMNS, "earlier_label", "prompts_are",
+    *PROBABILITY_COLUMNS, "earlier_label", "prompts_are", TARGET,
     "evidence_in_context", "evidence_place", "failure_cause", "failure_decided_by",
 )  # fmt: skip
 

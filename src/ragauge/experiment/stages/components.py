@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from ragauge.experiment.stages.stage import Components
 
 _NETWORKS = ("embedder", "reranker")  # whose model may be one of MLflow
-_OF_ESTIMATES = ("sample", "sample_design", "earlier", "prompts_are")
+_OF_ESTIMATES = ("sample", "sample_design", "sample_by", "earlier", "prompts_are")
 
 
 def instantiate_components(cfg: DictConfig, budget: str | None = None) -> Components:
@@ -45,7 +45,7 @@ def instantiate_components(cfg: DictConfig, budget: str | None = None) -> Compon
     engine = [] if cfg.get(ENGINE) is None else [ENGINE]
     for group in (*GROUPS, *engine):
         spec: Any = OmegaConf.to_container(cfg[group], resolve=True, throw_on_missing=True)
-        if group == "judge":
+        if group in ("judge", "llm"):
             # Which topics are judged is no part of the judge: what it said of a topic serves any sample.
             spec = {key: value for key, value in spec.items() if key not in _OF_ESTIMATES}
         if group in _NETWORKS and track.is_model_uri(spec.get("model")):
@@ -97,19 +97,28 @@ def make_pipeline(cfg: DictConfig, folder: JobFolder) -> Pipeline:
     return Pipeline(
         *(components, store, cfg.n_tokens, grid, cfg.max_missing_share, _sample(cfg), measures, slices, weights),
         cluster=cfg.cluster,
+        answered=_sample(cfg, "llm"),
     )
 
 
-def _sample(cfg: DictConfig) -> Sample | None:
-    """The judge's `sample` and `sample_design`; None where all topics are judged."""
+def _sample(cfg: DictConfig, group: str = "judge") -> Sample | None:
+    """`sample` and `sample_design` of judge or llm; None where all topics are judged, or answered.
+
+    ConfigError where both have a sample and that of the judge is not within that of the llm.
+    """
     from ragauge.experiment.outcomes import Sample
 
-    n, design = cfg.judge.get("sample"), cfg.judge.get("sample_design")
+    n, design = cfg[group].get("sample"), cfg[group].get("sample_design")
     if n is None:
         return None
-    sample = Sample(n, design or "uniform", int(cfg.seed))
+    sample = Sample(n, design or "uniform", int(cfg.seed), group)
     if sample.design == "neyman" and cfg.predictor is None:
         raise ConfigError(
-            "judge.sample_design=neyman chooses topics by a predicted P(right): give predictor=<model URI>"
+            f"{group}.sample_design=neyman chooses topics by a predicted P(right): give predictor=<model URI>"
         )
+    answered = cfg.llm.get("sample") if group == "judge" else None
+    if answered is not None and "neyman" in (design, cfg.llm.get("sample_design")):
+        raise ConfigError("judge.sample within llm.sample takes sample_design=uniform of both: leave judge.sample out")
+    if answered is not None and n > answered:
+        raise ConfigError(f"judge.sample={n} is more than llm.sample={answered}: allowed is that many at most")
     return sample
