@@ -85,6 +85,29 @@ def test_with_thirty_percent_faults_every_request_succeeds_once_and_no_key_is_on
 
 
 @pytest.mark.slow
+def test_a_larger_sample_pays_for_its_new_topics_alone(tmp_path) -> None:
+    arguments = ["retriever=bm25,sim", "n_tokens=100", "dataset.limit=30"]
+    with ChatServer(reply) as server:
+        asked = []
+        for n in (8, 14):
+            done = sweep(tmp_path, server, *arguments, f"llm.sample={n}")
+            assert done.returncode == 0, done.stderr
+            asked.append(Counter("label" in prompt for prompt in server.whole))
+        rows = outcomes(tmp_path)
+    assert asked == [{False: 16, True: asked[0][True]}, {False: 28, True: asked[1][True]}]
+    assert asked[0][True] <= 16 < asked[1][True] <= 28  # equal answers have one verdict
+    assert set(server.whole.values()) == {1}
+    answered = rows[rows["answer"].notna()].groupby("retriever")["qid"].agg(frozenset)
+    assert answered["bm25"] == answered["sim"]
+    assert len(answered["sim"]) == 14
+    assert len(rows) == 60
+    assert rows["ir_score"].notna().all()
+    for record in job_records(sweep_folders(tmp_path)[-1]):
+        assert (record["metrics"]["judged_topics"], record["metrics"]["judged_of_topics"]) == (14, 30)
+        assert record["metrics"]["llm_calls"] == 6
+
+
+@pytest.mark.slow
 def test_batch_mode_judges_all_jobs_at_the_end_and_writes_the_verdicts_back(tmp_path) -> None:
     arguments = [
         "retriever=bm25,none",

@@ -237,9 +237,9 @@ def powered_difference(
     """The mean over all topics of paired differences in [-1, 1] of which some are known, and p of it being 0.
 
     `differences` [topics] are known where `judged`, `predicted` [topics] everywhere; `stratum` are the strata that the
-    judged topics were drawn by, `clusters` those that topics are in, `fixed` as in `powered_means`. The prediction-powered
-    estimate (`powered_means`) with its t interval and t test (`difference_test`); n counts the judged topics. NaN where
-    a stratum has fewer than two judged topics.
+    judged topics were drawn by, `clusters` those that topics are in, `fixed` as in `powered_means`. The
+    prediction-powered estimate (`powered_means`) with its t interval and t test (`difference_test`); n counts the
+    judged topics. NaN where a stratum has fewer than two judged topics.
     """
     stratum = np.zeros(len(judged)) if stratum is None else stratum
     n = int(judged.sum())

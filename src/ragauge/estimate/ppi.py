@@ -136,6 +136,7 @@ def ppi_shares(frame: pd.DataFrame, level: float = LEVEL, unseen: float = 0.0) -
     classical_lo, classical_hi = share_limits(found.classical, found.classical_variance, found.n, found.df, level)
     lo, hi = share_limits(np.where(corrected, estimate, found.classical), variance, found.n, found.df, level)
     lo, hi = np.minimum(lo, estimate), np.maximum(hi, estimate)
+    of_one = variance + fixed * found.spread / n_topics  # of what so many topics say of their population
     known = variance > 0
     table = pd.DataFrame(
         {
@@ -143,12 +144,7 @@ def ppi_shares(frame: pd.DataFrame, level: float = LEVEL, unseen: float = 0.0) -
             "estimate": estimate,
             "lo": lo,
             "hi": hi,
-            "effective_n": np.divide(
-                found.spread,
-                variance + fixed * found.spread / n_topics,
-                out=np.full_like(variance, found.n),
-                where=known,
-            ),
+            "effective_n": np.divide(found.spread, of_one, out=np.full_like(variance, found.n), where=known),
             "lam": np.where(kept, found.lam, 0.0),
             "classical": found.classical,
             "classical_lo": classical_lo,

@@ -150,11 +150,12 @@ class Sample(Finding):
     def show(self, jobs: Jobs, value: pd.DataFrame, found: Founds) -> Shown:
         """The shares of all beside those of the judged."""
         first, rows = value.iloc[0], jobs.at_n
-        answered = "were answered and" if rows["answer_status"].eq(NOT_SAMPLED).any() else "were"
+        answered = "answered and " * bool(rows["answer_status"].eq(NOT_SAMPLED).any())
+        target = TOPICS if of_these_topics(rows) else POPULATION
         about = Text(
-            f"{whole(first['n_judged'])} of {whole(first['n_topics'])} topics {answered} judged at N = {jobs.n_tokens}. "
-            f"Intervals of shares and differences are for {ABOUT[TOPICS if of_these_topics(rows) else POPULATION]} "
-            f"(sample_target={TOPICS if of_these_topics(rows) else POPULATION}). "
+            f"{whole(first['n_judged'])} of {whole(first['n_topics'])} topics were {answered}judged at "
+            f"N = {jobs.n_tokens}. Intervals of shares and differences are for {ABOUT[target]} "
+            f"(sample_target={target}). "
             "The shares of all topics are prediction-powered estimates (PPI++): the predictor's shares, corrected by "
             "its errors on the judged topics. Beside them is what the judged topics say alone. The effective number "
             "is how many judged topics would say as much without the predictor. Thresholds and predictor are fitted "

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import pandas as pd
 
 from ragauge import track
-from ragauge.contract.answer_measures import besides_rankings
+from ragauge.contract.answer_measures import NOT_SAMPLED, besides_rankings
 from ragauge.contract.errors import DataError
 from ragauge.contract.finding import Found, Founds, JobFinding
 from ragauge.contract.frames import JUDGE_CLASSES, LABEL_OF, rows_where
@@ -122,8 +122,11 @@ def _texts(pipeline: Any) -> Callable[[str, str], str]:
 
 
 def traces(pipeline: Any, outcomes: pd.DataFrame) -> Iterator[track.TopicTrace]:
+    """The topics that were answered."""
     text_of = _texts(pipeline)
-    rows = outcomes.merge(pipeline.contexts[["qid", "text", "docnos"]], on="qid", validate="one_to_one")
+    rows = outcomes[outcomes["answer_status"].ne(NOT_SAMPLED)].merge(
+        pipeline.contexts[["qid", "text", "docnos"]], on="qid", validate="one_to_one"
+    )
     for row in rows.to_dict("records"):
         label = None if pd.isna(row["label"]) else int(row["label"])
         yield track.TopicTrace(

@@ -104,7 +104,7 @@ class Pipeline(StageRunner):
 
     @property
     def shown_contexts(self) -> pd.DataFrame:
-        """The contexts as the LLM sees them, of the topics that it answers: of one that cites, with numbered passages."""
+        """The contexts that the LLM answers from, as it sees them: of one that cites, with the passages numbered."""
         return self.frame(shown(self.components) if self.answered is None else AskedContexts.name)
 
     @property
