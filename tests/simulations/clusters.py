@@ -15,7 +15,6 @@ import pandas as pd
 from scipy.stats import norm
 
 from ragauge.contract.errors import DataError
-from ragauge.diagnose.foresight import foresight
 from ragauge.estimate import bounded_mean, ppi_shares
 from ragauge.estimate.agreement import kappa_estimate
 from ragauge.estimate.best import best_systems
@@ -26,7 +25,6 @@ from ragauge.estimate.outcomes import CLUSTER
 from ragauge.estimate.pairs import compare_pairs
 from ragauge.estimate.slices import macro_averages, mixed_slicings, slice_estimates
 from ragauge.estimate.thresholds import fit_threshold
-from ragauge.plugins.gate.gating import paired_test
 
 RHO = 0.3
 SIZES = {f"{n} topics, {m} a document": np.full(n // m, m) for n in (30, 120, 500) for m in (3, 5, 10) if n // m > 5}
@@ -186,6 +184,8 @@ def kept_best(rng: np.random.Generator, clusters: np.ndarray, rho: float) -> tup
 
 def foreseen(rng: np.random.Generator, clusters: np.ndarray, rho: float) -> tuple[np.ndarray, np.ndarray]:
     """Three measures that say nothing of the answers: one of them is found better than chance."""
+    from ragauge.plugins.foresight.measures import foresight
+
     rows = _frame(rng, clusters, rho, 1)
     other = norm.cdf(latent(rng, clusters, rho, 2))
     rows = rows.assign(evidence_best=other[:, 0], evidence_worst=other[:, 1])
@@ -195,6 +195,8 @@ def foreseen(rng: np.random.Generator, clusters: np.ndarray, rho: float) -> tupl
 
 def auc(rng: np.random.Generator, clusters: np.ndarray, rho: float) -> tuple[np.ndarray, np.ndarray]:
     """The AUC of a score that says nothing: its interval."""
+    from ragauge.plugins.foresight.measures import foresight
+
     rows = _frame(rng, clusters, rho, 1)
     found = [foresight(part, (), n_boot=300) for part in (rows, rows.drop(columns=CLUSTER))]
     first = [one.table.iloc[0] for one in found if one is not None]
@@ -252,6 +254,8 @@ def gate(regressed: bool, shares: bool) -> Trial:
     """A gate calls an equal system regressed, or lets one pass that is worse by its tolerance of 0.05."""
 
     def trial(rng: np.random.Generator, clusters: np.ndarray, rho: float) -> tuple[np.ndarray, np.ndarray]:
+        from ragauge.plugins.gate.gating import paired_test
+
         z = latent(rng, clusters, rho, 2)
         own, other = (z < norm.ppf(0.7)).astype(float).T if shares else norm.cdf(z).T
         if not regressed:

@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 
 from ragauge.contract.protocols import AnswerMeasureInfo
-from ragauge.diagnose.foresight import foresight
+from ragauge.plugins.foresight.measures import foresight
 
 OTHER = AnswerMeasureInfo("other", "other", of="context")
 STATISTICS = ("auc_right", "auc_lack", "spearman")
