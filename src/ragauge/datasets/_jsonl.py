@@ -116,8 +116,10 @@ def _table(file: Path) -> Iterator[tuple[str, Callable[[], dict[str, Any]]]]:
 def _table_row(header: Sequence[str], cells: Sequence[str], number: int) -> dict[str, Any]:
     row: dict[str, Any] = {name: cell for name, cell in named_cells(header, cells).items() if cell.strip()}
     row = {"qid": str(number), "query": row.pop("question", None), **row}
-    lists = {key: row[key].split(" | ") for key in ("evidence", "answers", "wrong_answers") if key in row}
-    marks = {key: _FLAGS.get(row[key].lower(), row[key]) for key in ("unanswerable",) if key in row}
+    lists: dict[str, Any] = {
+        key: row[key].split(" | ") for key in ("evidence", "answers", "wrong_answers") if key in row
+    }
+    marks: dict[str, Any] = {key: _FLAGS.get(row[key].lower(), row[key]) for key in ("unanswerable",) if key in row}
     return {**row, **lists, **marks}
 
 
