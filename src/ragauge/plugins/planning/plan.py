@@ -187,7 +187,7 @@ def plan_text(plan: Plan, sweep: Jobs) -> str:
 
 
 def _widths(plan: Plan, total: int) -> list[str]:
-    """Which width a sample of n topics gives, and for what; nothing where the pilot has no predictor."""
+    """Lines with the widths that samples of n topics give; none for a pilot without a predictor."""
     of = plan.labels[plan.labels["widths"].map(len) > 0]
     if of.empty:
         return []
