@@ -39,12 +39,11 @@ def _with_earlier(n_topics: int, n: int, correlation: float, harsh: float, trial
 def _answered(kind: str, n_topics: int, n: int, trials: int) -> str:
     told = []
     for target, found in sim.answered_sample(kind, n_topics, n, trials, SEED).items():
+        called = f", equal systems called different {percent(found['rejected'])}" * (target == "population")
         told.append(
             f"{target}: mean {percent(found['coverage'])}, least {percent(found['least'])}, difference "
-            f"{percent(found['difference'])}, width {found['width']:.3f} (plain sample {found['plain']:.3f}), sums off "
-            f"by {found['sum']:.0e} at most"
-            + f", equal systems called different {percent(found['rejected'])}"
-            * (target == "population")
+            f"{percent(found['difference'])}{called}, width {found['width']:.3f} (plain sample {found['plain']:.3f}), "
+            f"sums 1.000 to {1 + found['sum']:.3f}"
         )
     return "; ".join(told)
 
@@ -106,8 +105,9 @@ SECTIONS: dict[str, list[Row]] = {
             trials,
         )
         for kind, n_topics, n, trials in (
-            *(("useful", n_topics, n, 200) for n_topics in (500, 7404) for n in (50, 100, 200)),
-            *((kind, *size, 150) for kind in list(_KINDS)[1:] for size in ((500, 50), (7404, 200))),
+            *(("useful", n_topics, n, 120) for n_topics in (500, 7404) for n in (50, 100, 200)),
+            *((kind, *size, 100) for kind in list(_KINDS)[1:-1] for size in ((500, 50), (7404, 200))),
+            *(("perfect", *size) for size in ((500, 50, 100), (7404, 200, 300))),
         )
     ],
     "Few judged topics: verdicts of an earlier run": [
