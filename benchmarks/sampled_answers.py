@@ -22,7 +22,7 @@ import pandas as pd
 from ragauge.contract.protocols import Tools
 from ragauge.estimate import choose_topics, cross_fit, ppi_shares
 from ragauge.estimate.outcomes import TARGETS, TOPICS
-from ragauge.estimate.pairs import _Sampled
+from ragauge.estimate.pairs import powered_difference
 from ragauge.measures.answers import ExactMatch
 
 NOTHING = {"answer": None, "docnos": []}
@@ -74,11 +74,10 @@ def one_order(systems: dict[str, pd.DataFrame], n: int, seed: int, earlier: str 
             own = ppi_shares(part).set_index("share").loc["correct_share"]
             told = {"what": name, "target": target, "true": float(values[name].mean()), **own.to_dict()}
             found.append({**told, "plain": own["classical_hi"] - own["classical_lo"]})
-        of = _Sampled.of(frame, "system")
-        assert of is not None
+        p5 = frame.pivot(index="qid", columns="system", values="p5").loc[qids]
         for a, b in combinations(systems, 2):
-            pair = of.compared(a, b, "correct", values, 0.95)
-            assert pair is not None
+            apart, foreseen = (values[a] - values[b]).to_numpy(), (p5[a] - p5[b]).to_numpy()
+            pair = powered_difference(apart, foreseen, judged, fixed=target == TOPICS)
             true = float((values[a] - values[b]).mean())
             told = {"what": f"{a} less {b}", "target": target, "true": true, "estimate": pair[0].value}
             found.append({**told, "lo": pair[0].lo, "hi": pair[0].hi, "plain": float("nan")})

@@ -12,7 +12,7 @@ from ragauge.contract.errors import DataError
 from ragauge.estimate import choose_topics, cross_fit, ppi_shares
 from ragauge.estimate.human import human_shares
 from ragauge.estimate.outcomes import TARGETS, TOPICS
-from ragauge.estimate.pairs import _Sampled, mcnemar_p, powered_difference
+from ragauge.estimate.pairs import mcnemar_p, powered_difference
 
 PROBABILITIES = [f"p{c}" for c in range(1, 6)]
 
@@ -134,7 +134,8 @@ def answered_sample(kind: str, n_topics: int, n: int, trials: int, seed: int) ->
         # Verdicts on the others are known here alone.
         rows = pd.concat(systems, ignore_index=True)
         rows["label"] = rows["label"].where(rows["judged"])
-        right = pd.DataFrame({"a": labels[0] == 5, "b": labels[1] == 5}, index=_qids(n_topics)).astype(float)
+        right = (labels == 5).astype(float)
+        predicted = systems[0]["p5"].to_numpy() - systems[1]["p5"].to_numpy()
         for target in TARGETS:
             frame = rows.assign(sample_target=target)
             table = ppi_shares(frame[frame["system"] == "a"])
@@ -142,11 +143,8 @@ def answered_sample(kind: str, n_topics: int, n: int, trials: int, seed: int) ->
             true = (labels[0][:, None] == np.arange(1, 6)).mean(axis=0) if fixed else truth
             inside = (table["lo"][:5] <= true + 1e-12) & (true - 1e-12 <= table["hi"][:5])
             own = table.set_index("share").loc["correct_share"]
-            of = _Sampled.of(frame, "system")
-            assert of is not None
-            pair = of.compared("a", "b", "correct", right, 0.95)
-            assert pair is not None
-            apart = float((right["a"] - right["b"]).mean()) if fixed else 0.0
+            pair = powered_difference(right[0] - right[1], predicted, judged, fixed=fixed)
+            apart = float((right[0] - right[1]).mean()) if fixed else 0.0
             found[target].append(
                 [
                     *inside[there].astype(float),
