@@ -101,7 +101,9 @@ class MeasuredJob:
     @cached_property
     def findings(self) -> list[JobFinding]:
         """The findings of the job, in order."""
-        return job_findings()
+        from omegaconf import OmegaConf
+
+        return job_findings(OmegaConf.to_container(self.cfg, resolve=False))  # type: ignore[arg-type]
 
     def find_out(self, after: After, run: track.Run) -> None:
         """Computes the findings that come at this place, and logs and prints each."""
