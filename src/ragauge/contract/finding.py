@@ -292,7 +292,7 @@ class JobFinding:
     def needs(self, job: Job, answers: pd.DataFrame | None) -> list[pd.DataFrame]:
         """The requests to LLMs that computing it would take, as `ragauge.experiment.needs` has them; for a dry run.
 
-        answers: of the job, as far as they are known; None where no LLM is chosen.
+        answers: those of the job, as far as they are known; None where no LLM is chosen.
         """
         return []
 

@@ -25,7 +25,7 @@ _SHARD = 10_000  # documents of a file, or of a batch of a larger world
 def collection(world: Parameters) -> Dataset:
     """The collection; ConfigError where so many questions of a kind cannot be formed.
 
-    The documents of a large world come in batches, and are written anew for each reading of them.
+    The documents of a large world come in batches, and are written again for each reading of them.
     """
     large = world.documents > _SHARD
     docs: list[Document] = []
@@ -55,11 +55,9 @@ def _batches(world: Parameters, more: Sequence[Document]) -> Iterator[pd.DataFra
 def counterfactuals(world: Parameters) -> pd.DataFrame:
     """A frame of topics with one fact of one document changed, and the truth beside it.
 
-    Columns: qid; docno and relation of the fact; sentence, as it stands in the document, and changed,
-        which
-    takes its place; answer and changed_answer, and all that are accepted of both (answers,
-    changed_answers). Types other than chain, comparison and aggregation have none, nor has a topic for
-    which no single change leads to exactly one other answer.
+    Columns: qid; docno and relation of the fact; sentence, as it stands in the document; changed, its replacement;
+    answer and changed_answer, and all accepted forms of both (answers, changed_answers). Types other than chain,
+    comparison and aggregation have none, nor has a topic for which no single change leads to exactly one other answer.
     """
     found = [topic for shard in shards(_plan(world)) for topic in shard.topics]
     rows = [_twin_row(topic) for topic in interleaved(found)[: world.limit] if topic.twin is not None]

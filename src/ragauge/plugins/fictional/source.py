@@ -39,7 +39,7 @@ class FictionalWorld(Parameters):
     def load(self) -> Dataset:
         """The collection; ConfigError where so many questions of a kind cannot be formed.
 
-        The documents of a large world come in batches, and are written anew for each reading of them.
+        The documents of a large world come in batches, and are written again for each reading of them.
         """
         from ragauge.plugins.fictional.collection import collection  # a stored dataset is read without it
 

@@ -61,8 +61,8 @@ class RecordedOutcomes:
     def outcomes(self) -> pd.DataFrame:
         """A row per answer: [qid, system, ir_score, label]; DataError names file, line and what is wrong.
 
-        Equal qids of two systems are one topic. Of a row without a qid, the qid has the system's name in it,
-        so that nothing is taken for an answer to the same question.
+        Equal qids of two systems are one topic. The qid of a row without one has the system's name in it, so that
+        nothing is taken for an answer to the same question.
         """
         file = self.files()["outcomes"]
         table = read_texts(file)
