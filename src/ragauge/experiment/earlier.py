@@ -27,7 +27,7 @@ def earlier_labels(cfg: DictConfig, topics: pd.DataFrame) -> pd.Series | None:
         return None
     key = f"judge.earlier={source}"
     if cfg.judge.get("sample") is None and cfg.llm.get("sample") is None:
-        raise ConfigError(f"{key} serves the estimates of a sample: give llm.sample or judge.sample, or take it out")
+        raise ConfigError(f"{key} serves the estimates of a sample: give judge.sample or llm.sample, or take it out")
     try:
         rows = _outcomes(str(source), track.tracking_uri(cfg.tracking.uri))
     except RagaugeError as error:

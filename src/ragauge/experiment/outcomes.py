@@ -35,16 +35,11 @@ class Sample:
         if self.design not in ("uniform", "neyman"):
             raise ConfigError(f"{self.of}.sample_design={self.design}: allowed are uniform, neyman")
 
-    def chosen(self, qids: pd.Series, unjudged: Collection[str], p5: pd.Series | None = None) -> pd.DataFrame:
-        """A choice among the topics that can be judged, by P(5) or (None) uniform: [qid, stratum, judged].
-
-        Where none can be judged the choice is among all.
-        """
+    def uniform(self, qids: pd.Series, unjudged: Collection[str]) -> pd.DataFrame:
+        """A uniform choice among the topics that can be judged, or among all if none can: [qid, stratum, judged]."""
         rest = qids[~qids.isin(list(unjudged))]
-        even = pd.Series(0.5, index=rest if len(rest) else qids)  # which are drawn does not hang on it
-        if p5 is None:
-            return choose_topics(even, self.n, seed=self.seed, design="uniform")
-        return choose_topics(p5.reindex(even.index), self.n, seed=self.seed, design="neyman")
+        even = pd.Series(0.5, index=rest if len(rest) else qids)  # any P(5), as the draw does not depend on it
+        return choose_topics(even, self.n, seed=self.seed, design="uniform")
 
 
 def unjudged(judge: Judge, topics: pd.DataFrame) -> frozenset[str]:
