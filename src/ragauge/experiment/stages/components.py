@@ -116,7 +116,7 @@ def _sample(cfg: DictConfig, group: str = "judge") -> Sample | None:
     sample, answered = Sample(n, cfg.judge.get("sample_design") or "uniform", int(cfg.seed)), cfg.llm.get("sample")
     if sample.design == "neyman" and answered is not None:
         raise ConfigError(
-            "judge.sample_design=neyman draws among all topics, and llm.sample answers some: allowed beside it is uniform"
+            "judge.sample_design=neyman draws among all topics, and llm.sample answers a few: use uniform"
         )
     if sample.design == "neyman" and cfg.predictor is None:
         raise ConfigError(
