@@ -11,7 +11,7 @@ from importlib.metadata import EntryPoint, EntryPoints
 from importlib.metadata import entry_points as of_all_groups
 from importlib.util import find_spec
 from itertools import chain
-from typing import TYPE_CHECKING, Any, TypeVar, cast
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from ragauge.contract.errors import ConfigError
 
@@ -132,13 +132,8 @@ def _wants_nested(key: str, value: Any, offer: str) -> bool:
 
 
 @lru_cache(maxsize=4)
-<<<<<<< HEAD
-def _installed(places: tuple[tuple[str, int], ...]) -> EntryPoints:
-    return cast("EntryPoints", of_all_groups())  # what Python 3.11 gives selects alike
-=======
 def _installed(places: tuple[tuple[str, int], ...]) -> Any:  # its type is another one before Python 3.12
     return of_all_groups()
->>>>>>> main
 
 
 def entry_points(group: str) -> EntryPoints:
