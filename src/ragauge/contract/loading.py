@@ -132,8 +132,7 @@ def _wants_nested(key: str, value: Any, offer: str) -> bool:
 
 
 @lru_cache(maxsize=4)
-def _installed(places: tuple[tuple[str, int], ...]) -> Any:
-    """All entry points: `SelectableGroups` of Python 3.11, `EntryPoints` of later ones."""
+def _installed(places: tuple[tuple[str, int], ...]) -> Any:  # its type is another one before Python 3.12
     return of_all_groups()
 
 
