@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 
 import numpy as np
@@ -14,7 +15,7 @@ from statsmodels.stats.multitest import multipletests
 from ragauge.contract.errors import ConfigError
 from ragauge.contract.finding import Tagged
 from ragauge.contract.protocols import AnswerMeasureInfo
-from ragauge.diagnose.foresight import STATISTICS, Foresight, _foremost, foresight
+from ragauge.diagnose.foresight import STATISTICS, Foresight, _p_best, foresight
 from ragauge.findings.foresight import best_of, best_sentence, foresight_figure, foresight_grid
 
 EM = AnswerMeasureInfo("em", "exact match", unit="share")
@@ -280,11 +281,44 @@ def test_the_best_of_many_useless_measures_is_not_said_to_foresee() -> None:
     assert (best["shown"], best["beside"]) == (True, "" if " = " in best["label"] else "; 1 other may be as good")
 
 
-def test_p_of_the_foremost_by_hand() -> None:
-    # Three resamples; deviations 0.1, 0, -0.1 of the first and 0, 0.1, -0.1 of the second: s = 0.0816 each.
+def test_p_of_the_best_by_hand() -> None:
+    # Three resamples; the second measure is 0.2 behind; its lead moves by -0.1, 0.1, 0: less than that.
     drawn = np.array([[0.8, 0.6], [0.9, 0.6], [0.8, 0.7], [0.7, 0.5]])
-    p_chance, p_best = _foremost(drawn, n_topics=10_000)
-    # The largest deviations are 1.22, 1.22, -1.22; those found are 3.67 and 1.22.
-    assert p_chance.tolist() == [1 / 4, 3 / 4]
-    # The second is 0.2 behind; its lead moves by -0.1, 0.1, 0: less than that.
+    p_best = _p_best(drawn, n_topics=10_000)
     assert p_best.tolist() == [1, 1 / 4] or p_best.tolist() == [3 / 4 + 1 / 4, 1 / 4]
+
+
+def test_p_of_chance_against_all_permutations() -> None:
+    """Six topics of two systems, one answer of which is not known: all 720 orders, by pairs of rows."""
+    rng = np.random.default_rng(4)
+    right = np.array([[1, 1], [1, 0], [1, 1], [0, 0], [0, np.nan], [0, 1]])
+    x = {"ir_score": rng.integers(0, 3, (6, 2)) / 3 + 0.3 * np.nan_to_num(right), "m": rng.normal(size=(6, 2))}
+    known = ~np.isnan(right)
+
+    def highest(order: tuple[int, ...]) -> list[float]:
+        standings = []
+        for values in x.values():
+            added, ahead = np.zeros(6), 0.0
+            for s in (0, 1):
+                y = right[list(order), s]
+                for i in np.flatnonzero((y == 1) & known[:, s]):
+                    for j in np.flatnonzero((y == 0) & known[:, s]):
+                        won = np.sign(values[i, s] - values[j, s]) / 2
+                        ahead += won
+                        added[[i, j]] += won
+            standings.append(ahead / max(np.sqrt((added**2).sum()), 1e-9))
+        return standings
+
+    own = highest(tuple(range(6)))
+    every = np.array([max(highest(order)) for order in itertools.permutations(range(6))])
+    rows = pd.DataFrame(
+        {
+            "qid": np.repeat(np.arange(6), 2), "system": np.tile(["a", "b"], 6),
+            "label": np.where(np.isnan(right), np.nan, np.where(right == 1, 5, 4)).ravel(),
+            **{name: values.ravel() for name, values in x.items()},
+        }
+    )  # fmt: skip
+    found = foresight(rows, [AnswerMeasureInfo("m", "m", of="context")], n_boot=2000)
+    for name, one in zip(x, own, strict=True):
+        exact = (every >= one - 1e-9).mean()
+        assert value(found, name, "auc_right", "p_chance") == pytest.approx(exact, abs=0.035)

@@ -37,6 +37,7 @@ _FEATURE_LABELS = {
 }
 _BLOCK = 2_000_000  # weights at once
 _FEWEST = 3  # systems that Kendall's correlation takes
+_THREADS = min(4, os.cpu_count() or 1)
 
 
 @dataclass(frozen=True)
@@ -48,7 +49,7 @@ class Foresight:
     the IR score on the same rows; p is of the hypothesis that the two are equal, p_holm after Holm's
     correction over the measures of a statistic. Without an IR score these are missing. p_chance and p_best
     are of auc_right, over the measures that are known before the LLM answers: that a measure is no better
-    than chance, and that none is better than it (`_foremost`). n_systems is how many systems there are;
+    than chance (`_p_chance`), and that none is better than it (`_p_best`). n_systems is how many systems there are;
     those without any context are left out.
     """
 
@@ -196,8 +197,10 @@ def _over_patterns(
             if measure.of in BEFORE and not np.isnan(alone[0, i, 0]):
                 aucs[measure.name] = alone[:, i, 0]
     if aucs and n_boot > 1:
-        for name, *p in zip(aucs, *_foremost(np.column_stack(list(aucs.values())), n_topics), strict=True):
-            done[name][0] |= dict(zip(("p_chance", "p_best"), p, strict=True))
+        p_chance = _p_chance(rows, [m for m in measures if m.name in aucs], n_boot, seed, group)
+        p_best = _p_best(np.column_stack([aucs[name] for name in p_chance]), n_topics)
+        for name, best in zip(p_chance, p_best, strict=True):
+            done[name][0] |= {"p_chance": p_chance[name], "p_best": best}
     for measure in measures:
         yield from done[measure.name]
 
@@ -225,30 +228,66 @@ def _told(
         yield row
 
 
-def _foremost(values: np.ndarray, n_topics: int) -> tuple[np.ndarray, np.ndarray]:
-    """Of AUCs [1 + resamples, measures], of which the first is of the rows as they are, two p of each measure.
+def _p_chance(
+    rows: pd.DataFrame, measures: Sequence[_Measure], n_draws: int, seed: int, group: str
+) -> dict[str, float]:
+    """By measure the p of being no better than chance, over all of them: among useless ones any is found in 5 %.
 
-    Of being no better than 0.5, by the largest of all measures' normalised deviations in the resamples (max-t),
-    so that among useless measures any is found useful in 5 %; and of no other being better, from the largest of
-    the normalised differences to the others, as in `estimate.best`: the measures with p >= 0.05 hold the best
-    in 95 %. What was found is taken for Student's t of n_topics - 1 degrees of freedom, and brought to the
-    scale of the normal resamples.
+    A draw gives every topic the answers of another one in all systems. A measure's standing is its AUC less 0.5 over
+    the standard error; p is how often the highest standing of a draw reaches its own (max-t by permutation, Westfall &
+    Young 1993, exact where topics are independent). Of clusters, whole ones change places: those of equal
+    size exactly, others as far as they overlap, which a standard error over clusters bears.
+    """
+    from ragauge.diagnose._ranks import standing
+
+    (topic, n_topics), unit = topic_codes(rows["qid"]), rows["_topic"].to_numpy()
+    system = pd.factorize(rows[group])[0]
+    right = np.full((n_topics, system.max() + 1), -1, dtype=np.int8)
+    right[topic, system] = rows["_right"]
+    units = np.empty(n_topics, dtype=np.int64)
+    units[topic] = unit
+    values = np.column_stack([m.sign * rows[m.name].to_numpy(dtype=float) for m in measures])
+    weights = np.where(np.isnan(values.T), 0.0, rows["_weight"].to_numpy(dtype=float))
+    orders, ties, systems = (np.stack(x) for x in zip(*(_sorted(v, system) for v in values.T), strict=True))
+    rng = np.random.default_rng(seed)
+    places = np.lexsort((rng.random(n_topics), units))
+    given = np.arange(n_topics)
+
+    def of(n: int) -> np.ndarray:
+        found = np.empty((n, len(measures)))
+        drawn = np.empty((n, len(rows)), dtype=np.int8)
+        for draw in drawn:
+            draw[:] = right[given[topic], system]
+            given[places] = np.lexsort((rng.random(n_topics), rng.permutation(unit.max() + 1)[units]))
+        with ThreadPoolExecutor(max_workers=_THREADS) as pool:
+            parts = zip(np.array_split(drawn, _THREADS), np.array_split(found, _THREADS), strict=True)
+            list(pool.map(lambda part: standing(orders, ties, systems, unit, weights, *part), parts))
+        return found
+
+    height = max(1, _BLOCK // len(rows))
+    found = np.concatenate([of(min(height, n_draws + 1 - start)) for start in range(0, n_draws + 1, height)])
+    highest = found[1:].max(axis=1)
+    return {m.name: tail_p(highest, float(own)) for m, own in zip(measures, found[0], strict=True)}
+
+
+def _p_best(values: np.ndarray, n_topics: int) -> np.ndarray:
+    """Of AUCs [1 + resamples, measures], of which the first is of the rows as they are, the p of each measure that
+    no other is better: from the largest of the normalised differences to the others (max-t), as in `estimate.best`.
+
+    The measures with p >= 0.05 hold the best in 95 %. What was found is taken for Student's t of n_topics - 1
+    degrees of freedom, and brought to the scale of the normal resamples.
     """
     from scipy.special import ndtri, stdtr
 
     own, moved = values[0], np.nan_to_num(values[1:] - values[0])
-
-    def largest(ahead: np.ndarray, drawn: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        spread = np.maximum(drawn.std(axis=0), 1e-9)
-        return ndtri(stdtr(n_topics - 1, ahead / spread)), (drawn / spread).max(axis=1)
-
-    t, highest = largest(own - 0.5, moved)
     p_best = np.ones(len(own))
     for i in range(len(own) if len(own) > 1 else 0):
         others = np.arange(len(own)) != i
-        of, drawn = largest(own[others] - own[i], moved[:, others] - moved[:, [i]])
-        p_best[i] = tail_p(drawn, of.max())
-    return np.array([tail_p(highest, float(one)) for one in t]), p_best
+        drawn = moved[:, others] - moved[:, [i]]
+        spread = np.maximum(drawn.std(axis=0), 1e-9)
+        found = ndtri(stdtr(n_topics - 1, (own[others] - own[i]) / spread))
+        p_best[i] = tail_p((drawn / spread).max(axis=1), found.max())
+    return p_best
 
 
 def _statistics(
@@ -279,7 +318,7 @@ def _statistics(
     if n_boot == 0:
         return own
     blocks = topic_weights(n_topics, n_boot, seed, width=_BLOCK // 50)
-    with ThreadPoolExecutor(max_workers=min(4, os.cpu_count() or 1)) as pool:
+    with ThreadPoolExecutor(max_workers=_THREADS) as pool:
         return np.concatenate([own, *pool.map(of, blocks)])
 
 
